@@ -1,0 +1,60 @@
+# The commands of this repository. Each sets up what it needs by itself (see scripts/).
+
+ARGS   ?=
+PREFIX ?= /usr
+DESTDIR ?=
+SYSCONFDIR ?= /etc
+UNITDIR ?= $(PREFIX)/lib/systemd/system
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+# The cmake that scripts/setup-native.sh may have put there.
+export PATH := $(CURDIR)/.cache/tools/bin:$(PATH)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo build release lint fmt test test-all bench install clean-tools
+
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## build, then show bursar at work on its sandbox (ARGS=--once to stop after the story)
+	@scripts/demo.sh $(ARGS)
+
+build: ## build with the dev profile
+	@scripts/setup-native.sh
+	cargo build --workspace --locked
+
+release: ## build what `make install` installs
+	@scripts/setup-native.sh
+	cargo build --workspace --locked --release
+
+lint: ## layout, clippy with warnings denied, licences, bans, advisories
+	@scripts/lint.sh
+
+fmt: ## lay out the source
+	cargo fmt --all
+
+test: ## everything CI runs: layout, clippy, Rust tests, systemd unit, OpenAI SDKs, promtool
+	@scripts/test.sh
+
+test-all: ## test, with the slow tests, the supply chain and the demo of a release build
+	@scripts/setup-native.sh
+	@scripts/setup-deny.sh
+	cargo deny --locked check licenses bans sources
+	cargo build --workspace --locked --release
+	$(TARGET)/release/bursar demo --once
+	@IGNORED=1 scripts/test.sh
+
+bench: ## own time, memory and stream delay, as ratios to the echo upstream and to nginx
+	@scripts/bench.sh $(ARGS)
+
+install: ## install the binary, the unit and the config; build with `make release` first
+	@test -x $(TARGET)/release/bursar || { echo "error: no $(TARGET)/release/bursar: run 'make release' first" >&2; exit 1; }
+	install -D -m 0755 $(TARGET)/release/bursar $(DESTDIR)$(PREFIX)/bin/bursar
+	install -d -m 0755 $(DESTDIR)$(UNITDIR) $(DESTDIR)$(SYSCONFDIR)/bursar
+	sed 's|^ExecStart=/usr/bin/bursar|ExecStart=$(PREFIX)/bin/bursar|; s|/etc/bursar/|$(SYSCONFDIR)/bursar/|g' \
+		systemd/bursar.service >$(DESTDIR)$(UNITDIR)/bursar.service
+	chmod 0644 $(DESTDIR)$(UNITDIR)/bursar.service
+	@# A config that is there stays there.
+	test -e $(DESTDIR)$(SYSCONFDIR)/bursar/config.toml || install -m 0644 config.toml $(DESTDIR)$(SYSCONFDIR)/bursar/config.toml
+
+clean-tools: ## remove what the set-up put below .cache and tests/sdk/node
+	rm -rf .cache tests/sdk/node/node_modules

@@ -1,0 +1,71 @@
+//! The one debit of a request.
+//!
+//! Interface, Metering: "debit once per request or turn, however many internal model calls are made"; "a
+//! request or turn that fails bills nothing".
+//! Promise: this is the only caller of [`crate::books::Books::debit`], and it is reached only after the work succeeded.
+
+use crate::{
+    books::Debit,
+    error::ServiceError,
+    front::Inbound,
+    idempotency::{Claim, Fingerprint, Run},
+    money::MicroUsd,
+    options::RepeatBilled,
+    state::State,
+};
+
+/// What the receipt shows, and whether it rests on an assumption.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Charged {
+    pub shown: MicroUsd,
+    pub free_repeat: bool,
+}
+
+/// Interface: an empty balance returns 402.
+///
+/// Assumed (free-repeat-empty-balance): not for a repeat that would not be billed again.
+pub fn check_balance(state: &State, inbound: &Inbound, run: &Run) -> Result<(), ServiceError> {
+    if run.is_free() {
+        return Ok(());
+    }
+    state.books.check_balance(&inbound.org)
+}
+
+/// Debits `price`, unless this run's key was billed before.
+pub fn charge(
+    state: &State,
+    inbound: &Inbound,
+    run: &Run,
+    fingerprint: &Fingerprint,
+    price: MicroUsd,
+    stream: bool,
+) -> Result<Charged, ServiceError> {
+    if let Claim::Billed(before) = run.claim(price) {
+        state.books.count_free_repeat();
+        // Assumed (repeat-billed): "is not billed a second time"; what its receipt shows is a setting.
+        let shown = match state.settings().repeat_billed {
+            RepeatBilled::Zero => MicroUsd::ZERO,
+            RepeatBilled::Same => before,
+        };
+        return Ok(Charged {
+            shown,
+            free_repeat: true,
+        });
+    }
+    state.books.debit(Debit {
+        n: 0,
+        org: inbound.org.clone(),
+        key: inbound.key_text.clone(),
+        route: inbound.path.clone(),
+        amount_micro_usd: price,
+        request_id: inbound.request_id.clone(),
+        at: state.clock.now().to_string(),
+        stream,
+        body_fingerprint: fingerprint.to_hex(),
+    })?;
+    tracing::debug!(request_id = %inbound.request_id, billed_micro_usd = price.get(), stream, "debited");
+    Ok(Charged {
+        shown: price,
+        free_repeat: false,
+    })
+}

@@ -1,0 +1,267 @@
+//! The sandbox's own books: balances, every debit, every refusal, every request received.
+//!
+//! This is the truth a client's ledger is compared with, so it is written where the money moves and read
+//! through the control route only.
+//! Promise: the balance at start less the sum of the debits is the balance, at any instant.
+
+use crate::{error::ServiceError, money::MicroUsd};
+use parking_lot::Mutex;
+use serde::Serialize;
+use std::collections::{BTreeMap, VecDeque};
+
+/// More than any test makes; older lines go first and are counted.
+const DEBITS_MAX: usize = 200_000;
+const REQUESTS_MAX: usize = 50_000;
+
+/// One debit: money that left an organization's balance.
+#[derive(Clone, Debug, Serialize)]
+pub struct Debit {
+    pub n: u64,
+    pub org: String,
+    /// The Idempotency-Key, as it came.
+    pub key: Option<String>,
+    pub route: String,
+    pub amount_micro_usd: MicroUsd,
+    pub request_id: String,
+    pub at: String,
+    pub stream: bool,
+    /// SHA-256 of the canonical request (endpoint, body, session, RTE query).
+    pub body_fingerprint: String,
+}
+
+/// One request received, whatever became of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Received {
+    pub n: u64,
+    pub at: String,
+    pub method: String,
+    pub path: String,
+    pub request_id: String,
+    pub idempotency_key: Option<String>,
+    /// `ok`, `bad`, `forbidden` or `absent`; never the key.
+    pub authorization: &'static str,
+    pub header_names: Vec<String>,
+    pub session: Option<String>,
+    pub body_bytes: Option<usize>,
+    pub body_sha256: Option<String>,
+    pub stream: bool,
+    /// Absent while it runs, when the client left before the head, and when a fault ended the connection
+    /// before it.
+    pub status: Option<u16>,
+    pub replayed: bool,
+    /// `cut_before_head`, `status`, …: what a rule did to it.
+    pub fault: Option<serde_json::Value>,
+}
+
+#[derive(Debug)]
+pub struct Books {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    opening: BTreeMap<String, MicroUsd>,
+    balances: BTreeMap<String, MicroUsd>,
+    debits: VecDeque<Debit>,
+    debits_made: u64,
+    debited: MicroUsd,
+    /// Runs that were not billed because their key had been.
+    free_repeats: u64,
+    replays: u64,
+    refusals: BTreeMap<u16, u64>,
+    requests: VecDeque<Received>,
+    requests_received: u64,
+    /// Never goes back, so that an old request cannot amend a new one's line.
+    last_n: u64,
+    requests_by_route: BTreeMap<String, u64>,
+}
+
+/// What `GET /sandbox/books` shows.
+#[derive(Clone, Debug, Serialize)]
+pub struct BooksView {
+    /// Of the first organization.
+    pub balance_micro_usd: MicroUsd,
+    pub balances_micro_usd: BTreeMap<String, MicroUsd>,
+    pub debited_micro_usd: MicroUsd,
+    pub debits_made: u64,
+    /// The newest 200,000.
+    pub debits: Vec<Debit>,
+    pub free_repeats: u64,
+    pub replays: u64,
+    pub refused: u64,
+    pub refusals_by_status: BTreeMap<u16, u64>,
+    pub requests_by_route: BTreeMap<String, u64>,
+}
+
+/// What `GET /sandbox/requests` shows.
+#[derive(Clone, Debug, Serialize)]
+pub struct RequestsView {
+    pub received: u64,
+    pub by_route: BTreeMap<String, u64>,
+    /// The newest 50,000.
+    pub requests: Vec<Received>,
+}
+
+// === impl Books ===
+
+impl Books {
+    pub fn new(organizations: impl Iterator<Item = String>, balance: MicroUsd) -> Self {
+        let balances: BTreeMap<String, MicroUsd> =
+            organizations.map(|org| (org, balance)).collect();
+        Self {
+            inner: Mutex::new(Inner {
+                opening: balances.clone(),
+                balances,
+                ..Inner::default()
+            }),
+        }
+    }
+
+    /// Interface: an empty balance returns 402.
+    pub fn check_balance(&self, org: &str) -> Result<(), ServiceError> {
+        match self.inner.lock().balances.get(org) {
+            Some(balance) if balance.is_positive() => Ok(()),
+            Some(_) => Err(ServiceError::BalanceEmpty),
+            None => Err(ServiceError::Internal),
+        }
+    }
+
+    /// Takes the amount from the balance and writes the line; `n` is set here. Zero moves nothing.
+    ///
+    /// Assumed (negative-balance): the last request before the balance is empty may overdraw it.
+    pub fn debit(&self, mut debit: Debit) -> Result<(), ServiceError> {
+        if debit.amount_micro_usd == MicroUsd::ZERO {
+            return Ok(());
+        }
+        let mut inner = self.inner.lock();
+        let amount = debit.amount_micro_usd;
+        let debited = inner
+            .debited
+            .checked_add(amount)
+            .ok_or(ServiceError::Internal)?;
+        let balance = inner
+            .balances
+            .get_mut(&debit.org)
+            .ok_or(ServiceError::Internal)?;
+        *balance = balance.checked_sub(amount).ok_or(ServiceError::Internal)?;
+        inner.debited = debited;
+        inner.debits_made += 1;
+        debit.n = inner.debits_made;
+        inner.debits.push_back(debit);
+        if inner.debits.len() > DEBITS_MAX {
+            inner.debits.pop_front();
+        }
+        Ok(())
+    }
+
+    pub fn count_free_repeat(&self) {
+        self.inner.lock().free_repeats += 1;
+    }
+
+    pub fn count_refusal(&self, status: u16) {
+        *self.inner.lock().refusals.entry(status).or_default() += 1;
+    }
+
+    /// Sets a balance; false when there is no such organization.
+    pub fn set_balance(&self, org: Option<&str>, balance: MicroUsd) -> bool {
+        let mut inner = self.inner.lock();
+        match org {
+            Some(org) => inner
+                .balances
+                .get_mut(org)
+                .map(|was| *was = balance)
+                .is_some(),
+            None => {
+                inner.balances.values_mut().for_each(|was| *was = balance);
+                true
+            }
+        }
+    }
+
+    /// Writes a request's line; the number finds it again.
+    pub fn receive(&self, mut received: Received) -> u64 {
+        let mut inner = self.inner.lock();
+        inner.requests_received += 1;
+        inner.last_n += 1;
+        received.n = inner.last_n;
+        // Paths come from the client: what is no known route is one line, so that the table stays small.
+        let route = format!("{} {}", received.method, received.path);
+        let route = if inner.requests_by_route.len() < 1_000
+            || inner.requests_by_route.contains_key(&route)
+        {
+            route
+        } else {
+            "other".to_owned()
+        };
+        *inner.requests_by_route.entry(route).or_default() += 1;
+        inner.requests.push_back(received);
+        if inner.requests.len() > REQUESTS_MAX {
+            inner.requests.pop_front();
+        }
+        inner.last_n
+    }
+
+    /// Adds to a request's line what became known later.
+    pub fn amend(&self, n: u64, change: impl FnOnce(&mut Received)) {
+        let mut inner = self.inner.lock();
+        let found = inner
+            .requests
+            .iter_mut()
+            .rev()
+            .find(|received| received.n == n);
+        if let Some(received) = found {
+            change(received);
+            if received.replayed {
+                inner.replays += 1;
+            }
+        }
+    }
+
+    pub fn forget_requests(&self) {
+        let mut inner = self.inner.lock();
+        inner.requests.clear();
+        inner.requests_received = 0;
+        inner.requests_by_route.clear();
+    }
+
+    /// Empties the books and gives every organization its opening balance again.
+    pub fn reset(&self) {
+        let mut inner = self.inner.lock();
+        let opening = inner.opening.clone();
+        *inner = Inner {
+            balances: opening.clone(),
+            opening,
+            last_n: inner.last_n,
+            ..Inner::default()
+        };
+    }
+
+    pub fn view(&self, first_org: &str) -> BooksView {
+        let inner = self.inner.lock();
+        BooksView {
+            balance_micro_usd: inner
+                .balances
+                .get(first_org)
+                .copied()
+                .unwrap_or(MicroUsd::ZERO),
+            balances_micro_usd: inner.balances.clone(),
+            debited_micro_usd: inner.debited,
+            debits_made: inner.debits_made,
+            debits: inner.debits.iter().cloned().collect(),
+            free_repeats: inner.free_repeats,
+            replays: inner.replays,
+            refused: inner.refusals.values().sum(),
+            refusals_by_status: inner.refusals.clone(),
+            requests_by_route: inner.requests_by_route.clone(),
+        }
+    }
+
+    pub fn requests(&self) -> RequestsView {
+        let inner = self.inner.lock();
+        RequestsView {
+            received: inner.requests_received,
+            by_route: inner.requests_by_route.clone(),
+            requests: inner.requests.iter().cloned().collect(),
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The sandbox's time: the system's clock plus an offset that only grows.
+//!
+//! The interface has rules of 9 minutes, 30 minutes and 24 hours; a test must not wait for them.
+//! Promise: a wait on this clock ends as soon as the clock passes its end, by time or by [`Clock::advance`];
+//! no other file reads the system's time or sleeps.
+
+use jiff::{SignedDuration, Timestamp};
+use std::{sync::Arc, time::Duration};
+use tokio::{
+    sync::{OnceCell, watch},
+    time::Instant,
+};
+
+/// A clone shares the same offset: advance one and all have advanced.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    wall_at_start: Timestamp,
+    /// Read on first use, so that a clock can be made outside a runtime and obeys tokio's paused time.
+    started: OnceCell<Instant>,
+    offset: watch::Sender<Duration>,
+}
+
+// === impl Clock ===
+
+impl Clock {
+    /// A clock that starts at the system's wall time.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place where this package reads the time"
+    )]
+    pub fn system() -> Self {
+        Self::starting_at(Timestamp::now())
+    }
+
+    /// A clock that starts at a given wall time and runs from there.
+    pub fn starting_at(wall: Timestamp) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                wall_at_start: wall,
+                started: OnceCell::new(),
+                offset: watch::Sender::new(Duration::ZERO),
+            }),
+        }
+    }
+
+    /// Time since this clock was made, advances included.
+    pub fn elapsed(&self) -> Duration {
+        self.running().saturating_add(*self.shared.offset.borrow())
+    }
+
+    /// The wall time this clock shows.
+    pub fn now(&self) -> Timestamp {
+        let elapsed = SignedDuration::try_from(self.elapsed()).unwrap_or(SignedDuration::MAX);
+        self.shared
+            .wall_at_start
+            .checked_add(elapsed)
+            .unwrap_or(Timestamp::MAX)
+    }
+
+    pub fn unix_s(&self) -> i64 {
+        self.now().as_second()
+    }
+
+    /// A fresh id that sorts by this clock's time.
+    pub fn new_id(&self) -> String {
+        let now = self.now();
+        let seconds = u64::try_from(now.as_second()).unwrap_or(0);
+        let nanoseconds = u32::try_from(now.subsec_nanosecond()).unwrap_or(0);
+        let at = uuid::Timestamp::from_unix(uuid::NoContext, seconds, nanoseconds);
+        uuid::Uuid::new_v7(at).simple().to_string()
+    }
+
+    /// Moves the clock forward and wakes every wait that this ends. It never goes back.
+    pub fn advance(&self, by: Duration) {
+        self.shared
+            .offset
+            .send_modify(|offset| *offset = offset.saturating_add(by));
+    }
+
+    /// Ends `duration` of this clock's time from now.
+    pub async fn sleep(&self, duration: Duration) {
+        self.sleep_until(self.elapsed().saturating_add(duration))
+            .await;
+    }
+
+    /// Ends when [`Clock::elapsed`] reaches `deadline`.
+    pub async fn sleep_until(&self, deadline: Duration) {
+        let mut offset = self.shared.offset.subscribe();
+        loop {
+            offset.borrow_and_update();
+            let left = deadline.saturating_sub(self.elapsed());
+            if left.is_zero() {
+                return;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(left) => {}
+                // The sender lives in `self`, so this cannot fail while we are here.
+                _ = offset.changed() => {}
+            }
+        }
+    }
+
+    fn running(&self) -> Duration {
+        match self.shared.started.get() {
+            Some(started) => started.elapsed(),
+            None => {
+                // A lost race means that somebody else set it a moment ago: zero is still right.
+                let _ = self.shared.started.set(Instant::now());
+                Duration::ZERO
+            }
+        }
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self::system()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn advancing_the_clock_ends_a_wait() {
+        let clock = Clock::starting_at(Timestamp::UNIX_EPOCH);
+        let before = clock.elapsed();
+        let waiter = tokio::spawn({
+            let clock = clock.clone();
+            async move { clock.sleep(Duration::from_secs(540)).await }
+        });
+        tokio::task::yield_now().await;
+
+        clock.advance(Duration::from_secs(540));
+        waiter.await.unwrap();
+
+        assert!(clock.elapsed() - before >= Duration::from_secs(540));
+        assert_eq!(clock.unix_s(), 540);
+    }
+}

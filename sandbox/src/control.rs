@@ -1,0 +1,232 @@
+//! The control route, `/sandbox/…`: look at the books, set faults, limits, balance and time.
+//!
+//! No part of the interface: no key, no limits, not in the request log. JSON in and out; what is wrong with
+//! a body is told in `{"detail": …}` with 422. Unknown members are refused.
+//!
+//! | route | body | answer |
+//! |---|---|---|
+//! | `GET /sandbox/books` | | [`crate::books::BooksView`] |
+//! | `GET /sandbox/requests` | | [`crate::books::RequestsView`] |
+//! | `DELETE /sandbox/requests` | | `{}`; forgets the log and its counts, keeps the debits |
+//! | `GET /sandbox/faults` | | `{"rules": [rule]}` as far as they are not used up |
+//! | `POST /sandbox/faults` | a rule, or an array of rules | `{"rules": n}` in force |
+//! | `DELETE /sandbox/faults` | | `{}` |
+//! | `POST /sandbox/release` | `{"hold": "name"}` | `{}`; lets everything held by that name go on, now and later |
+//! | `GET /sandbox/clock` | | `{"now", "unix_s", "elapsed_ms"}` |
+//! | `POST /sandbox/clock` | `{"advance_s": n}` or `{"advance_ms": n}` | the same, after |
+//! | `POST /sandbox/balance` | `{"micro_usd": n, "org"?: "org-1"}` | `{}`; without `org` every organization's |
+//! | `GET /sandbox/limits` | | `{"in_flight", "in_flight_highest", "in_flight_max", "per_minute_max", "admitted_last_minute"}` |
+//! | `POST /sandbox/limits` | `{"in_flight"?: n, "per_minute"?: n}` | the same, after |
+//! | `GET /sandbox/settings` | | `{"repeat_billed", "bill_aborted_stream", "agent_enabled"}` |
+//! | `POST /sandbox/settings` | any of these | the same, after |
+//! | `POST /sandbox/reset` | | `{}`; books, log, keys, faults and balance as at start; clock, limits and settings stay |
+//! | `GET /sandbox/assumptions` | | `{"assumptions": [{"id", "clause", "text"}]}` |
+//!
+//! A rule is `{"match": {...}, "times": 1, "skip": 0, "fault": {...}}`; all but `fault` may be left out.
+//! `match`: `method`, `path` (exact, or a beginning with a trailing `*`), `stream` (true/false),
+//! `body_contains`, `idempotency_key`. `times`: 0 is no end. The members of `fault` are documented on
+//! [`crate::fault::Fault`]; several may stand together.
+//!
+//! ```json
+//! {"match": {"path": "/v1/chat/completions", "stream": true}, "fault": {"cut_before_receipt": true}}
+//! {"times": 2, "fault": {"status": 503, "retry_after": "1"}}
+//! {"fault": {"status": 502, "body": "<html>bad gateway</html>", "content_type": "text/html"}}
+//! {"fault": {"receipt": {"billed": "12x", "served_by": null}}}
+//! {"fault": {"delay_ms": 5000}}
+//! {"fault": {"cut_before_head": true, "cut": "reset"}}
+//! ```
+
+use crate::{
+    assumptions::assumptions, auth::FIRST_ORG, error::ServiceError, fault::Rule, money::MicroUsd,
+    options::RepeatBilled, state::State,
+};
+use axum::{
+    Json, Router,
+    extract::State as Shared,
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use bytes::Bytes;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use std::{sync::Arc, time::Duration};
+
+type Answer = Result<Response, ServiceError>;
+
+pub fn routes() -> Router<Arc<State>> {
+    Router::new()
+        .route("/books", get(books))
+        .route("/requests", get(requests).delete(forget_requests))
+        .route(
+            "/faults",
+            get(faults).post(push_faults).delete(clear_faults),
+        )
+        .route("/release", post(release))
+        .route("/clock", get(clock).post(advance))
+        .route("/balance", post(balance))
+        .route("/limits", get(limits).post(set_limits))
+        .route("/settings", get(settings).post(change_settings))
+        .route("/reset", post(reset))
+        .route("/assumptions", get(list_assumptions))
+}
+
+fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, ServiceError> {
+    serde_json::from_slice(body).map_err(|error| ServiceError::invalid(error.to_string()))
+}
+
+fn nothing() -> Response {
+    Json(json!({})).into_response()
+}
+
+async fn books(Shared(state): Shared<Arc<State>>) -> Response {
+    Json(state.books.view(FIRST_ORG)).into_response()
+}
+
+async fn requests(Shared(state): Shared<Arc<State>>) -> Response {
+    Json(state.books.requests()).into_response()
+}
+
+async fn forget_requests(Shared(state): Shared<Arc<State>>) -> Response {
+    state.books.forget_requests();
+    nothing()
+}
+
+async fn faults(Shared(state): Shared<Arc<State>>) -> Response {
+    Json(json!({"rules": state.faults.list()})).into_response()
+}
+
+async fn push_faults(Shared(state): Shared<Arc<State>>, body: Bytes) -> Answer {
+    let rules: Vec<Rule> = match read::<Value>(&body)? {
+        Value::Array(rules) => rules
+            .into_iter()
+            .map(|rule| {
+                serde_json::from_value(rule)
+                    .map_err(|error| ServiceError::invalid(error.to_string()))
+            })
+            .collect::<Result<_, _>>()?,
+        _ => vec![read(&body)?],
+    };
+    for rule in rules {
+        if !state.faults.push(rule) {
+            return Err(ServiceError::invalid("too many fault rules"));
+        }
+    }
+    Ok(Json(json!({"rules": state.faults.list().len()})).into_response())
+}
+
+async fn clear_faults(Shared(state): Shared<Arc<State>>) -> Response {
+    state.faults.clear();
+    nothing()
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Release {
+    hold: String,
+}
+
+async fn release(Shared(state): Shared<Arc<State>>, body: Bytes) -> Answer {
+    let Release { hold } = read(&body)?;
+    state.holds.release(hold);
+    Ok(nothing())
+}
+
+async fn clock(Shared(state): Shared<Arc<State>>) -> Response {
+    Json(json!({
+        "now": state.clock.now().to_string(),
+        "unix_s": state.clock.unix_s(),
+        "elapsed_ms": u64::try_from(state.clock.elapsed().as_millis()).unwrap_or(u64::MAX),
+    }))
+    .into_response()
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Advance {
+    #[serde(default)]
+    advance_s: u64,
+    #[serde(default)]
+    advance_ms: u64,
+}
+
+async fn advance(Shared(state): Shared<Arc<State>>, body: Bytes) -> Answer {
+    let Advance {
+        advance_s,
+        advance_ms,
+    } = read(&body)?;
+    let by = Duration::from_secs(advance_s).saturating_add(Duration::from_millis(advance_ms));
+    state.clock.advance(by);
+    Ok(clock(Shared(state)).await)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Balance {
+    micro_usd: u64,
+    org: Option<String>,
+}
+
+async fn balance(Shared(state): Shared<Arc<State>>, body: Bytes) -> Answer {
+    let Balance { micro_usd, org } = read(&body)?;
+    let amount =
+        MicroUsd::new(micro_usd).ok_or_else(|| ServiceError::invalid("micro_usd: too large"))?;
+    if !state.books.set_balance(org.as_deref(), amount) {
+        return Err(ServiceError::invalid("org: no such organization"));
+    }
+    Ok(nothing())
+}
+
+async fn limits(Shared(state): Shared<Arc<State>>) -> Response {
+    Json(state.limits.view()).into_response()
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Ceilings {
+    in_flight: Option<usize>,
+    per_minute: Option<u32>,
+}
+
+async fn set_limits(Shared(state): Shared<Arc<State>>, body: Bytes) -> Answer {
+    let Ceilings {
+        in_flight,
+        per_minute,
+    } = read(&body)?;
+    state.limits.set(in_flight, per_minute);
+    Ok(limits(Shared(state)).await)
+}
+
+async fn settings(Shared(state): Shared<Arc<State>>) -> Response {
+    Json(state.settings()).into_response()
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Change {
+    repeat_billed: Option<RepeatBilled>,
+    bill_aborted_stream: Option<bool>,
+    agent_enabled: Option<bool>,
+}
+
+async fn change_settings(Shared(state): Shared<Arc<State>>, body: Bytes) -> Answer {
+    let change: Change = read(&body)?;
+    let settings = state.change_settings(|settings| {
+        settings.repeat_billed = change.repeat_billed.unwrap_or(settings.repeat_billed);
+        settings.bill_aborted_stream = change
+            .bill_aborted_stream
+            .unwrap_or(settings.bill_aborted_stream);
+        settings.agent_enabled = change.agent_enabled.unwrap_or(settings.agent_enabled);
+    });
+    Ok(Json(settings).into_response())
+}
+
+async fn reset(Shared(state): Shared<Arc<State>>) -> Response {
+    state.books.reset();
+    state.keys.forget_all();
+    state.faults.clear();
+    nothing()
+}
+
+async fn list_assumptions() -> Response {
+    Json(json!({"assumptions": assumptions()})).into_response()
+}

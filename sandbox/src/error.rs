@@ -1,0 +1,119 @@
+//! Every answer that is not a success, and the one place that turns it into bytes.
+//!
+//! Promise: the body is `{"detail": <text>}`, the text names neither a key nor a prompt nor another
+//! request, and none of these answers is billed.
+
+use crate::spec;
+use axum::{
+    Json,
+    response::{IntoResponse, Response},
+};
+use http::{HeaderName, HeaderValue, StatusCode, header};
+use serde_json::json;
+use thiserror::Error;
+
+#[derive(Debug, Error)]
+pub enum ServiceError {
+    // Interface, Errors 400: malformed JSON.
+    #[error("malformed JSON: {0}")]
+    MalformedJson(String),
+    // Interface, Errors 400: request validation failed.
+    #[error("{0}")]
+    BadRequest(String),
+    // Interface, Errors 400: a structured request lacks the needed input.
+    #[error("{code}: the request needs {needed} and has none", code = spec::INPUT_MODALITY_UNSUPPORTED)]
+    InputModalityUnsupported { needed: &'static str },
+    #[error("missing or invalid API key")]
+    Unauthorized,
+    #[error("this API key is not allowed to do this")]
+    Forbidden,
+    #[error("the organization's balance is empty; top up in the dashboard")]
+    BalanceEmpty,
+    #[error("{0}")]
+    NotFound(String),
+    #[error("method not allowed on this route")]
+    MethodNotAllowed,
+    // Interface, Limits: same key still running after 9 minutes.
+    #[error("a request with this Idempotency-Key is still running")]
+    StillRunning { retry_after_s: u32 },
+    #[error("request body over 30 MB")]
+    BodyTooLarge,
+    #[error("{0}")]
+    Invalid(String),
+    // Interface, Idempotency-Key: the error does not reveal the other request.
+    #[error("this Idempotency-Key was used with a different request")]
+    KeyReused,
+    #[error("too many requests in flight")]
+    TooManyInFlight,
+    #[error("too many requests per minute")]
+    TooManyPerMinute,
+    #[error("the Idempotency-Key check is briefly unavailable")]
+    KeyCheckUnavailable,
+    #[error("{0}")]
+    NoServingPath(&'static str),
+    #[error("internal error")]
+    Internal,
+}
+
+// === impl ServiceError ===
+
+impl ServiceError {
+    pub fn invalid(text: impl Into<String>) -> Self {
+        Self::Invalid(text.into())
+    }
+
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::MalformedJson(_)
+            | Self::BadRequest(_)
+            | Self::InputModalityUnsupported { .. } => StatusCode::BAD_REQUEST,
+            Self::Unauthorized => StatusCode::UNAUTHORIZED,
+            Self::BalanceEmpty => StatusCode::PAYMENT_REQUIRED,
+            Self::Forbidden => StatusCode::FORBIDDEN,
+            Self::NotFound(_) => StatusCode::NOT_FOUND,
+            Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Self::StillRunning { .. } => StatusCode::CONFLICT,
+            Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Invalid(_) | Self::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::TooManyInFlight | Self::TooManyPerMinute => StatusCode::TOO_MANY_REQUESTS,
+            Self::NoServingPath(_) => StatusCode::BAD_GATEWAY,
+            Self::KeyCheckUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    fn retry_after_s(&self) -> Option<u32> {
+        match self {
+            Self::StillRunning { retry_after_s } => Some(*retry_after_s),
+            Self::TooManyInFlight => Some(spec::IN_FLIGHT_RETRY_AFTER_S),
+            Self::TooManyPerMinute => Some(spec::PER_MINUTE_RETRY_AFTER_S),
+            _ => None,
+        }
+    }
+}
+
+impl IntoResponse for ServiceError {
+    fn into_response(self) -> Response {
+        let mut response =
+            (self.status(), Json(json!({ "detail": self.to_string() }))).into_response();
+        if let Some(seconds) = self.retry_after_s() {
+            response
+                .headers_mut()
+                .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}
+
+/// Adds an assumption id to an answer; several are separated by commas.
+pub fn mark_assumed(response: &mut Response, id: &'static str) {
+    let name = HeaderName::from_static("x-sandbox-assumed");
+    let value = match response.headers().get(&name).and_then(|v| v.to_str().ok()) {
+        Some(earlier) if earlier.split(',').any(|one| one == id) => return,
+        Some(earlier) => HeaderValue::from_str(&format!("{earlier},{id}")),
+        None => Ok(HeaderValue::from_static(id)),
+    };
+    if let Ok(value) = value {
+        response.headers_mut().insert(name, value);
+    }
+}

@@ -1,0 +1,292 @@
+//! The front of every route of the interface: what is done before a handler and after it.
+//!
+//! Order: request id; body (413 over 30 MB); fault; key (401, 403); the handler, in a task of its own; receipt
+//! faults; the log line. Promise: once the body is whole, a client that leaves changes nothing: the work runs
+//! to its end, is debited and stored.
+
+use crate::{
+    books::Received,
+    error::{ServiceError, mark_assumed},
+    fault::{self, Fault, Seen},
+    idempotency::{KeyId, hex},
+    receipt,
+    server::{HangUp, Line},
+    spec, sse,
+    state::State,
+};
+use axum::{
+    Json,
+    body::Body,
+    extract::{Request, State as Shared},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts};
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+
+/// After a 413 this much more is read, so that the client comes to read the answer.
+const DISCARD_BYTES_MAX: usize = 128 * 1024 * 1024;
+
+/// A request that passed the front.
+#[derive(Clone, Debug)]
+pub struct Inbound {
+    pub request_id: String,
+    pub org: String,
+    pub path: String,
+    pub key: Option<KeyId>,
+    /// The Idempotency-Key as it came, for the books.
+    pub key_text: Option<String>,
+    pub session: Option<HeaderValue>,
+    pub rte_query: Option<HeaderValue>,
+    pub body: Bytes,
+    pub fault: Fault,
+    pub line: Line,
+}
+
+pub async fn front(Shared(state): Shared<Arc<State>>, request: Request, next: Next) -> Response {
+    let request_id = format!("req_{}", state.clock.new_id());
+    let (parts, body) = request.into_parts();
+    let agent_lane = parts.uri.path().starts_with(spec::AGENT_PREFIX);
+    let n = state.books.receive(received(&state, &parts, &request_id));
+    let line = parts.extensions.get::<Line>().cloned().unwrap_or_default();
+
+    let mut response = match read_body(&parts.headers, body).await {
+        Ok(body) => answer(&state, n, parts, body, line, &request_id, next).await,
+        Err(error) => error.into_response(),
+    };
+
+    receipt::set(response.headers_mut(), spec::REQUEST_ID, &request_id);
+    let status = response.status();
+    let hung_up = response.extensions().get::<HangUp>().is_some();
+    if !status.is_success() && !hung_up {
+        state.books.count_refusal(status.as_u16());
+        if agent_lane {
+            mark_assumed(&mut response, "agent-error-body");
+        }
+    }
+    let replayed = response.headers().contains_key(spec::REPLAYED);
+    state.books.amend(n, |line| {
+        line.status = (!hung_up).then_some(status.as_u16());
+        line.replayed = replayed;
+    });
+    tracing::debug!(%request_id, status = status.as_u16(), "answered");
+    response
+}
+
+async fn answer(
+    state: &Arc<State>,
+    n: u64,
+    parts: Parts,
+    body: Bytes,
+    line: Line,
+    request_id: &str,
+    next: Next,
+) -> Response {
+    let key_text = text(&parts.headers, spec::IDEMPOTENCY_KEY);
+    let path = parts.uri.path().to_owned();
+    let fault = state.faults.take(&Seen {
+        method: parts.method.as_str(),
+        path: &path,
+        body: &body,
+        idempotency_key: key_text.as_deref(),
+    });
+    line.arm(fault.cut);
+    let sha256 = hex(&Sha256::digest(&body));
+    let stream = fault::asks_for_stream(&body);
+    let summary = (fault != Fault::default()).then(|| fault.summary());
+    state.books.amend(n, |received| {
+        received.body_bytes = Some(body.len());
+        received.body_sha256 = Some(sha256);
+        received.stream = stream;
+        received.fault = summary;
+    });
+    let org = match state.auth.org(&parts.headers) {
+        Ok(org) => org,
+        Err(error) => return error.into_response(),
+    };
+    if let Some(refused) = instead_of_work(state, &fault, &path).await {
+        return refused;
+    }
+    let key = match KeyId::read(&org, parts.headers.get(spec::IDEMPOTENCY_KEY)) {
+        Ok(key) => key,
+        Err(error) => return error.into_response(),
+    };
+    let inbound = Inbound {
+        request_id: request_id.to_owned(),
+        org,
+        path,
+        key,
+        key_text,
+        session: parts.headers.get(spec::SESSION).cloned(),
+        rte_query: parts.headers.get(spec::RTE_QUERY).cloned(),
+        body,
+        fault: fault.clone(),
+        line: line.clone(),
+    };
+    let lookup = parts.method == Method::GET;
+    let mut request = Request::from_parts(parts, Body::empty());
+    request.extensions_mut().insert(inbound);
+    // A task of its own: when the client leaves, hyper drops our future, not the work.
+    let work = state.tasks.spawn(next.run(request));
+    let response = match work.await {
+        Ok(response) => response,
+        Err(error) => {
+            tracing::error!(%error, %request_id, "a handler broke");
+            ServiceError::Internal.into_response()
+        }
+    };
+    if lookup {
+        // A read has no work of its own to prolong.
+        fault.work(&state.clock, &state.holds).await;
+    }
+    spoiled(response, &fault, line).await
+}
+
+/// Answers that a fault puts in the place of the work.
+async fn instead_of_work(state: &State, fault: &Fault, path: &str) -> Option<Response> {
+    if fault.cut_before_work {
+        return Some(hang_up());
+    }
+    if !fault.warm_up && !fault.empty_balance && fault.status.is_none() {
+        return None;
+    }
+    fault.work(&state.clock, &state.holds).await;
+    if fault.empty_balance {
+        return Some(ServiceError::BalanceEmpty.into_response());
+    }
+    let status = fault.status.unwrap_or(503);
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = match &fault.body {
+        Some(Value::String(plain)) => plain.clone().into_response(),
+        Some(other) => Json(other).into_response(),
+        None => Json(json!({"detail": format!("fault: {status}")})).into_response(),
+    };
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    let warm_up = fault.warm_up.then(|| {
+        // Interface, Errors 503: on the agent lane Retry-After is 30 seconds.
+        let seconds = if path.starts_with(spec::AGENT_PREFIX) {
+            spec::AGENT_WARM_UP_RETRY_AFTER_S
+        } else {
+            5
+        };
+        seconds.to_string()
+    });
+    for (name, value) in [
+        ("content-type", &fault.content_type),
+        ("retry-after", &fault.retry_after.clone().or(warm_up)),
+        ("retry-after-ms", &fault.retry_after_ms),
+        ("x-should-retry", &fault.x_should_retry),
+    ] {
+        if let Some(value) = value
+            .as_deref()
+            .and_then(|value| HeaderValue::from_str(value).ok())
+        {
+            headers.insert(name, value);
+        }
+    }
+    if fault.close_after {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    Some(response)
+}
+
+/// What a fault makes of a finished answer. The work behind it is done, debited and stored.
+async fn spoiled(mut response: Response, fault: &Fault, line: Line) -> Response {
+    if fault.cut_before_head {
+        return hang_up();
+    }
+    receipt::spoil(response.headers_mut(), fault);
+    if fault.close_after {
+        response
+            .headers_mut()
+            .insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    let streams = response
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
+    let Some(keep) = fault.cut_after_bytes.filter(|_| !streams) else {
+        return response;
+    };
+    let (mut parts, body) = response.into_parts();
+    let Ok(whole) = body
+        .collect()
+        .await
+        .map(http_body_util::Collected::to_bytes)
+    else {
+        return ServiceError::Internal.into_response();
+    };
+    let keep = usize::try_from(keep).unwrap_or(usize::MAX).min(whole.len());
+    // The head announces the whole body, as a real one that broke would have.
+    parts
+        .headers
+        .insert(header::CONTENT_LENGTH, HeaderValue::from(whole.len()));
+    Response::from_parts(parts, sse::broken_after(whole.slice(..keep), line))
+}
+
+fn hang_up() -> Response {
+    let mut response = StatusCode::BAD_GATEWAY.into_response();
+    response.extensions_mut().insert(HangUp);
+    response
+}
+
+/// The whole body, or 413.
+async fn read_body(headers: &HeaderMap, mut body: Body) -> Result<Bytes, ServiceError> {
+    let announced = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    let too_large = announced.is_some_and(|length| length > spec::BODY_BYTES_MAX as u64);
+    if too_large && headers.contains_key(header::EXPECT) {
+        return Err(ServiceError::BodyTooLarge);
+    }
+    let mut whole = BytesMut::new();
+    let mut length = 0_usize;
+    while let Some(frame) = body.frame().await {
+        let frame =
+            frame.map_err(|_| ServiceError::BadRequest("the request body broke off".to_owned()))?;
+        let Ok(bytes) = frame.into_data() else {
+            continue;
+        };
+        length = length.saturating_add(bytes.len());
+        if length <= spec::BODY_BYTES_MAX && !too_large {
+            whole.extend_from_slice(&bytes);
+        } else if length > DISCARD_BYTES_MAX {
+            break;
+        }
+    }
+    if too_large || length > spec::BODY_BYTES_MAX {
+        return Err(ServiceError::BodyTooLarge);
+    }
+    Ok(whole.freeze())
+}
+
+fn received(state: &State, parts: &Parts, request_id: &str) -> Received {
+    Received {
+        n: 0,
+        at: state.clock.now().to_string(),
+        method: parts.method.to_string(),
+        path: parts.uri.path().chars().take(200).collect(),
+        request_id: request_id.to_owned(),
+        idempotency_key: text(&parts.headers, spec::IDEMPOTENCY_KEY),
+        authorization: state.auth.word(&parts.headers),
+        header_names: parts.headers.keys().map(ToString::to_string).collect(),
+        session: text(&parts.headers, spec::SESSION),
+        body_bytes: None,
+        body_sha256: None,
+        stream: false,
+        status: None,
+        replayed: false,
+        fault: None,
+    }
+}
+
+fn text(headers: &HeaderMap, name: &str) -> Option<String> {
+    headers
+        .get(name)
+        .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+}

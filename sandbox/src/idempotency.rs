@@ -1,0 +1,304 @@
+//! The Idempotency-Key table of the interface, whole.
+//!
+//! | situation | here |
+//! |---|---|
+//! | first request with a key | [`Begin::Run`]; a 2xx of a stored kind is kept 24 hours |
+//! | same key, endpoint and body within 24 h | [`Begin::Replay`] |
+//! | same key, different body or endpoint within 24 h | 422 |
+//! | same key while the first runs | waits up to 9 minutes, then replays, or runs if the first failed, or 409 |
+//! | first failed | nothing stored, the next one runs |
+//! | more than 24 h later | the key is free |
+//! | not stored (agent turns, embeddings, over 1 MB, streams) | stays bound; a repeat runs and is billed once |
+//! | agent turns and streams while the first runs | run alongside, billed once |
+//!
+//! Promise: for one key and 24 hours at most one run gets [`Claim::Bill`]; a run that ends in any way, a
+//! panic included, frees those that wait for it.
+
+mod fingerprint;
+mod stored;
+
+pub use fingerprint::{Fingerprint, hex};
+pub use stored::Stored;
+
+use crate::{clock::Clock, error::ServiceError, money::MicroUsd, spec};
+use http::HeaderValue;
+use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+use std::{collections::HashMap, sync::Arc, time::Duration};
+use tokio::sync::watch;
+
+const BINDINGS_MAX: usize = 100_000;
+/// What a 409 asks for. Assumed (retry-after-409): the interface gives no number.
+const STILL_RUNNING_RETRY_AFTER_S: u32 = 30;
+
+/// One organization's key, as the table holds it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct KeyId {
+    org: String,
+    key: String,
+}
+
+#[derive(Debug)]
+pub struct Keys {
+    clock: Clock,
+    bindings: Mutex<HashMap<KeyId, Binding>>,
+}
+
+#[derive(Debug)]
+struct Binding {
+    fingerprint: Fingerprint,
+    since: Duration,
+    running: usize,
+    outcome: Outcome,
+    billed: Option<MicroUsd>,
+    /// Signals each end of a run; dropped with the binding, which also wakes.
+    ended: watch::Sender<()>,
+}
+
+#[derive(Debug)]
+enum Outcome {
+    /// No run has succeeded yet.
+    None,
+    Stored(Arc<Stored>),
+    /// Succeeded, and of a kind that is not stored.
+    Bound,
+}
+
+/// What to do with a request.
+#[derive(Debug)]
+pub enum Begin {
+    Run(Run),
+    Replay(Arc<Stored>),
+}
+
+/// The right to run once. Dropped unfinished it counts as failed.
+#[derive(Debug)]
+pub struct Run {
+    keyed: Option<(Arc<Keys>, KeyId)>,
+}
+
+/// Whether this run is the one that is billed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    Bill,
+    /// The key was billed this amount before.
+    Billed(MicroUsd),
+}
+
+/// Whether a repeat waits for a running first request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhileRunning {
+    Wait,
+    /// Interface: agent turns and streamed repeats do not wait.
+    RunAlongside,
+}
+
+// === impl KeyId ===
+
+impl KeyId {
+    /// Reads the header. Empty counts as none; what is not printable is 400. Assumed (key-form).
+    pub fn read(org: &str, header: Option<&HeaderValue>) -> Result<Option<Self>, ServiceError> {
+        let Some(header) = header else {
+            return Ok(None);
+        };
+        let key = header.to_str().map_err(|_| {
+            ServiceError::BadRequest("Idempotency-Key must be printable".to_owned())
+        })?;
+        if key.is_empty() {
+            return Ok(None);
+        }
+        // Interface: a string of up to 256 characters; longer keys are hashed.
+        let key = if key.chars().count() > spec::KEY_CHARS_MAX {
+            format!("sha256:{}", hex(&Sha256::digest(key.as_bytes())))
+        } else {
+            key.to_owned()
+        };
+        Ok(Some(Self {
+            org: org.to_owned(),
+            key,
+        }))
+    }
+}
+
+// === impl Keys ===
+
+impl Keys {
+    pub fn new(clock: Clock) -> Arc<Self> {
+        Arc::new(Self {
+            clock,
+            bindings: Mutex::new(HashMap::new()),
+        })
+    }
+
+    pub fn forget_all(&self) {
+        self.bindings.lock().clear();
+    }
+
+    /// Decides by the table above; waits when the table says so.
+    pub async fn begin(
+        self: &Arc<Self>,
+        id: Option<KeyId>,
+        fingerprint: Fingerprint,
+        while_running: WhileRunning,
+    ) -> Result<Begin, ServiceError> {
+        let Some(id) = id else {
+            return Ok(Begin::Run(Run { keyed: None }));
+        };
+        let deadline = self.clock.elapsed() + Duration::from_secs(spec::DUPLICATE_WAIT_S);
+        loop {
+            let mut ended = match self.look(&id, &fingerprint, while_running)? {
+                Look::Begin(begin) => return Ok(begin),
+                Look::Running(ended) => ended,
+            };
+            tokio::select! {
+                // An error means that the binding is gone, which is news too.
+                _ = ended.changed() => {}
+                () = self.clock.sleep_until(deadline) => {
+                    return Err(ServiceError::StillRunning { retry_after_s: STILL_RUNNING_RETRY_AFTER_S });
+                }
+            }
+        }
+    }
+
+    fn look(
+        self: &Arc<Self>,
+        id: &KeyId,
+        fingerprint: &Fingerprint,
+        while_running: WhileRunning,
+    ) -> Result<Look, ServiceError> {
+        let now = self.clock.elapsed();
+        let mut bindings = self.bindings.lock();
+        if bindings.get(id).is_some_and(|binding| binding.expired(now)) {
+            bindings.remove(id);
+        }
+        if let Some(binding) = bindings.get_mut(id) {
+            if binding.fingerprint != *fingerprint {
+                return Err(ServiceError::KeyReused);
+            }
+            if let Outcome::Stored(stored) = &binding.outcome {
+                return Ok(Look::Begin(Begin::Replay(Arc::clone(stored))));
+            }
+            if binding.running > 0 && while_running == WhileRunning::Wait {
+                return Ok(Look::Running(binding.ended.subscribe()));
+            }
+            binding.running += 1;
+        } else {
+            if bindings.len() >= BINDINGS_MAX {
+                bindings.retain(|_, binding| !binding.expired(now));
+            }
+            if bindings.len() >= BINDINGS_MAX {
+                // Interface, Errors 503: the Idempotency-Key check is briefly unavailable.
+                return Err(ServiceError::KeyCheckUnavailable);
+            }
+            bindings.insert(
+                id.clone(),
+                Binding {
+                    fingerprint: fingerprint.clone(),
+                    // Assumed (replay-window-start): the 24 hours begin with the first request.
+                    since: now,
+                    running: 1,
+                    outcome: Outcome::None,
+                    billed: None,
+                    ended: watch::Sender::new(()),
+                },
+            );
+        }
+        Ok(Look::Begin(Begin::Run(Run {
+            keyed: Some((Arc::clone(self), id.clone())),
+        })))
+    }
+
+    fn end(&self, id: &KeyId, outcome: Option<Outcome>) {
+        let mut bindings = self.bindings.lock();
+        let Some(binding) = bindings.get_mut(id) else {
+            return;
+        };
+        binding.running = binding.running.saturating_sub(1);
+        match (outcome, &binding.outcome) {
+            // What is stored stays: a repeat that ran beside it changes nothing.
+            (Some(outcome), Outcome::None | Outcome::Bound) => binding.outcome = outcome,
+            // Assumed (key-after-failure): a key with which nothing succeeded is free for any body.
+            (None, Outcome::None) if binding.running == 0 => {
+                bindings.remove(id);
+                return;
+            }
+            _ => {}
+        }
+        binding.ended.send_replace(());
+    }
+}
+
+enum Look {
+    Begin(Begin),
+    Running(watch::Receiver<()>),
+}
+
+// === impl Binding ===
+
+impl Binding {
+    fn expired(&self, now: Duration) -> bool {
+        let age = now.saturating_sub(self.since);
+        self.running == 0 && age >= Duration::from_secs(spec::REPLAY_WINDOW_S)
+    }
+}
+
+// === impl Run ===
+
+impl Run {
+    /// Asks to be the one that is billed. Without a key every run is.
+    pub fn claim(&self, amount: MicroUsd) -> Claim {
+        let Some((keys, id)) = &self.keyed else {
+            return Claim::Bill;
+        };
+        match keys.bindings.lock().get_mut(id) {
+            Some(binding) => match binding.billed {
+                Some(before) => Claim::Billed(before),
+                None => {
+                    binding.billed = Some(amount);
+                    Claim::Bill
+                }
+            },
+            None => Claim::Bill,
+        }
+    }
+
+    /// Whether this run can cost nothing, because its key was billed before.
+    pub fn is_free(&self) -> bool {
+        self.keyed.as_ref().is_some_and(|(keys, id)| {
+            let bindings = keys.bindings.lock();
+            bindings
+                .get(id)
+                .is_some_and(|binding| binding.billed.is_some())
+        })
+    }
+
+    /// Succeeded, and the answer is of a stored kind.
+    pub fn store(mut self, stored: Stored) {
+        let outcome = if stored.body.len() > spec::STORED_BYTES_MAX {
+            Outcome::Bound
+        } else {
+            Outcome::Stored(Arc::new(stored))
+        };
+        self.end(Some(outcome));
+    }
+
+    /// Succeeded, and the answer is not stored: the key stays bound.
+    pub fn bind(mut self) {
+        self.end(Some(Outcome::Bound));
+    }
+
+    fn end(&mut self, outcome: Option<Outcome>) {
+        if let Some((keys, id)) = self.keyed.take() {
+            keys.end(&id, outcome);
+        }
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.end(None);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,239 @@
+use super::*;
+use http::StatusCode;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+struct Table {
+    clock: Clock,
+    keys: Arc<Keys>,
+}
+
+// === impl Table ===
+
+impl Table {
+    fn new() -> Self {
+        let clock = Clock::system();
+        clock.elapsed();
+        Self {
+            keys: Keys::new(clock.clone()),
+            clock,
+        }
+    }
+
+    async fn begin(&self, body: &str, while_running: WhileRunning) -> Result<Begin, ServiceError> {
+        self.keys
+            .begin(id("org-1", "k"), print(body), while_running)
+            .await
+    }
+
+    async fn run(&self, body: &str) -> Run {
+        match self.begin(body, WhileRunning::Wait).await {
+            Ok(Begin::Run(run)) => run,
+            other => panic!("expected a run, got {other:?}"),
+        }
+    }
+
+    async fn alongside(&self, body: &str) -> Run {
+        match self.begin(body, WhileRunning::RunAlongside).await {
+            Ok(Begin::Run(run)) => run,
+            other => panic!("expected a run, got {other:?}"),
+        }
+    }
+}
+
+fn id(org: &str, key: &str) -> Option<KeyId> {
+    KeyId::read(org, Some(&HeaderValue::from_str(key).unwrap())).unwrap()
+}
+
+fn print(body: &str) -> Fingerprint {
+    Fingerprint::of("/v1/chat/completions", body.as_bytes(), None, None)
+}
+
+fn answer(bytes: usize) -> Stored {
+    Stored::new(
+        StatusCode::OK,
+        &http::HeaderMap::new(),
+        vec![b'x'; bytes].into(),
+    )
+}
+
+fn amount(n: u64) -> MicroUsd {
+    MicroUsd::new(n).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stored_answer_is_replayed_for_24_hours_and_then_the_key_is_free() {
+    let table = Table::new();
+    let run = table.run("{}").await;
+    assert_eq!(run.claim(amount(5)), Claim::Bill);
+    run.store(answer(3));
+
+    table.clock.advance(23 * HOUR);
+    assert!(matches!(
+        table.begin("{}", WhileRunning::Wait).await,
+        Ok(Begin::Replay(_))
+    ));
+
+    table.clock.advance(HOUR);
+    let run = table.run("{\"another\":1}").await;
+    assert_eq!(run.claim(amount(5)), Claim::Bill);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_body_is_422_in_every_state_but_after_a_failure() {
+    let table = Table::new();
+
+    let run = table.run("1").await;
+    assert!(matches!(
+        table.begin("2", WhileRunning::Wait).await,
+        Err(ServiceError::KeyReused)
+    ));
+    drop(run);
+    let run = table.run("2").await;
+    run.store(answer(1));
+    assert!(matches!(
+        table.begin("1", WhileRunning::Wait).await,
+        Err(ServiceError::KeyReused)
+    ));
+
+    table.clock.advance(24 * HOUR);
+    table.run("1").await.bind();
+    assert!(matches!(
+        table.begin("2", WhileRunning::RunAlongside).await,
+        Err(ServiceError::KeyReused)
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_of_two_organizations_are_two_keys() {
+    let table = Table::new();
+    table.run("1").await.store(answer(1));
+
+    let other = table
+        .keys
+        .begin(id("org-2", "k"), print("2"), WhileRunning::Wait)
+        .await;
+
+    assert!(matches!(other, Ok(Begin::Run(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_duplicate_gets_the_stored_answer() {
+    let table = Table::new();
+    let run = table.run("{}").await;
+
+    let (waited, ()) = tokio::join!(table.begin("{}", WhileRunning::Wait), async {
+        run.store(answer(7))
+    });
+
+    match waited {
+        Ok(Begin::Replay(stored)) => assert_eq!(stored.body.len(), 7),
+        other => panic!("expected a replay, got {other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_the_first_fails_one_waiting_duplicate_runs_and_the_others_wait_for_it() {
+    let table = Table::new();
+    let first = table.run("{}").await;
+    let waiting = async || table.begin("{}", WhileRunning::Wait).await.unwrap();
+
+    let (a, b, ()) = tokio::join!(
+        async {
+            let begin = waiting().await;
+            if let Begin::Run(run) = begin {
+                run.store(answer(1));
+                true
+            } else {
+                false
+            }
+        },
+        async {
+            let begin = waiting().await;
+            if let Begin::Run(run) = begin {
+                run.store(answer(1));
+                true
+            } else {
+                false
+            }
+        },
+        async { drop(first) },
+    );
+
+    assert_eq!(u8::from(a) + u8::from(b), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_9_minutes_a_waiting_duplicate_is_409_and_the_first_runs_on() {
+    let table = Table::new();
+    let run = table.run("{}").await;
+    let before = table.clock.elapsed();
+
+    let waited = table.begin("{}", WhileRunning::Wait).await;
+
+    assert!(matches!(waited, Err(ServiceError::StillRunning { .. })));
+    assert_eq!((table.clock.elapsed() - before).as_secs(), 540);
+    run.store(answer(1));
+    assert!(matches!(
+        table.begin("{}", WhileRunning::Wait).await,
+        Ok(Begin::Replay(_))
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn streams_and_agent_turns_run_alongside_and_one_is_billed() {
+    let table = Table::new();
+
+    let first = table.alongside("{}").await;
+    let second = table.alongside("{}").await;
+    assert_eq!(second.claim(amount(9)), Claim::Bill);
+    assert_eq!(first.claim(amount(8)), Claim::Billed(amount(9)));
+    first.bind();
+    second.bind();
+
+    let third = table.alongside("{}").await;
+    assert_eq!(third.claim(amount(7)), Claim::Billed(amount(9)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_over_1_mb_is_not_stored_and_its_repeat_is_not_billed() {
+    let table = Table::new();
+    let first = table.run("{}").await;
+    assert_eq!(first.claim(amount(5)), Claim::Bill);
+    first.store(answer(spec::STORED_BYTES_MAX + 1));
+
+    let repeat = table.run("{}").await;
+
+    assert_eq!(repeat.claim(amount(5)), Claim::Billed(amount(5)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeat_that_fails_leaves_the_key_bound_and_billed() {
+    let table = Table::new();
+    let first = table.alongside("{}").await;
+    assert_eq!(first.claim(amount(5)), Claim::Bill);
+    first.bind();
+
+    drop(table.alongside("{}").await);
+
+    assert!(matches!(
+        table.begin("1", WhileRunning::Wait).await,
+        Err(ServiceError::KeyReused)
+    ));
+    assert_eq!(
+        table.alongside("{}").await.claim(amount(5)),
+        Claim::Billed(amount(5))
+    );
+}
+
+#[test]
+fn a_long_key_is_hashed_and_a_key_that_is_not_printable_is_refused() {
+    let long = "k".repeat(257);
+    let hashed = id("org-1", &long).unwrap();
+
+    assert_eq!(hashed.key.len(), "sha256:".len() + 64);
+    assert_eq!(id("org-1", &"k".repeat(256)).unwrap().key.len(), 256);
+    assert_ne!(hashed, id("org-1", &"l".repeat(257)).unwrap());
+    assert!(KeyId::read("org-1", Some(&HeaderValue::from_bytes(b"\xff").unwrap())).is_err());
+    assert_eq!(id("org-1", ""), None);
+}

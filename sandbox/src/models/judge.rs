@@ -1,0 +1,51 @@
+//! The judge: whether an answer holds the quality bar.
+//!
+//! Assumed (judge): the interface does not say how confidence is found. Ours is a rule one can apply by
+//! hand: a schema or a tool's parameters that the answer does not meet fail; so does a prompt that says
+//! `hard:` or asks to prove something; anything else passes.
+//! Promise: a structured answer passes only if the `jsonschema` crate calls it valid.
+
+use super::{Draft, prompt::Prompt, prompt::has_word, request::ChatRequest, schema};
+use serde_json::Value;
+
+/// The bar for a specialist's answer.
+pub fn passes(draft: &Draft, request: &ChatRequest, prompt: &Prompt) -> bool {
+    conforms(draft, request) && confident(prompt)
+}
+
+/// Whether the answer has the form that was asked for. Holds for every answer that leaves the house.
+pub fn conforms(draft: &Draft, request: &ChatRequest) -> bool {
+    if !draft.tool_calls.is_empty() {
+        return draft.tool_calls.iter().all(|call| {
+            let parameters = request
+                .tools
+                .iter()
+                .find(|tool| tool.name == call.name)
+                .map(|tool| &tool.parameters);
+            match (parameters, serde_json::from_str::<Value>(&call.arguments)) {
+                (Some(parameters), Ok(arguments)) => {
+                    schema::conforms(parameters, &arguments).unwrap_or(false)
+                }
+                _ => false,
+            }
+        });
+    }
+    let parsed = || {
+        draft
+            .content
+            .as_deref()
+            .and_then(|text| serde_json::from_str::<Value>(text).ok())
+    };
+    if let Some(wanted) = &request.schema {
+        return parsed().is_some_and(|value| schema::conforms(wanted, &value).unwrap_or(false));
+    }
+    if request.json_object {
+        return parsed().is_some_and(|value| value.is_object());
+    }
+    draft.content.is_some()
+}
+
+fn confident(prompt: &Prompt) -> bool {
+    let user = prompt.user.to_lowercase();
+    !user.contains("hard:") && !has_word(&user, &["prove", "proof", "theorem"])
+}

@@ -1,0 +1,254 @@
+//! Where a request goes: its category by shape, and whether a specialist is tried.
+//!
+//! Promise: the plan depends on the request (and a conversation's pin) alone, so it can be told from the
+//! rules here, written as tables.
+
+use super::{Lane, Pinned, prompt::Prompt, prompt::has_word, request::ChatRequest};
+use crate::money::Price;
+
+/// Coarse workload category; what `X-Service-Specialist` shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Category {
+    GeneralChat,
+    Coding,
+    Vision,
+    Extraction,
+    Summarization,
+}
+
+/// The input a request speaks of and lacks; what `X-Service-Input-Required` shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissingInput {
+    Document,
+    Image,
+}
+
+pub struct Plan {
+    pub category: Category,
+    pub specialist: bool,
+}
+
+/// Beyond this no specialist holds the bar, and the frontier model serves at once. Assumed (plan).
+const SPECIALIST_PROMPT_TOKENS_MAX: u64 = 4_000;
+
+// === impl Category ===
+
+impl Category {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::GeneralChat => "general-chat",
+            Self::Coding => "coding",
+            Self::Vision => "vision",
+            Self::Extraction => "extraction",
+            Self::Summarization => "summarization",
+        }
+    }
+
+    /// Published open-fleet price. Assumed (prices).
+    pub fn price(self) -> Price {
+        let (prompt_per_million, completion_per_million) = match self {
+            Self::GeneralChat => (200_000, 600_000),
+            Self::Coding => (300_000, 1_200_000),
+            Self::Vision => (400_000, 1_000_000),
+            Self::Extraction => (150_000, 450_000),
+            Self::Summarization => (100_000, 400_000),
+        };
+        Price {
+            prompt_per_million,
+            completion_per_million,
+        }
+    }
+}
+
+// === impl MissingInput ===
+
+impl MissingInput {
+    /// The bare name, and the name with its article.
+    pub fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Document => ("document", "a document"),
+            Self::Image => ("image", "an image"),
+        }
+    }
+}
+
+pub fn plan(prompt: &Prompt, request: &ChatRequest, lane: Lane, pinned: Pinned) -> Plan {
+    let shape = category(prompt, request.schema.is_some(), lane);
+    // Interface, X-Service-Session: a modality change re-routes; else the pin holds.
+    let category = match pinned.category {
+        Some(before) if (before == Category::Vision) == (shape == Category::Vision) => before,
+        _ => shape,
+    };
+    Plan {
+        category,
+        specialist: !pinned.frontier && prompt.tokens <= SPECIALIST_PROMPT_TOKENS_MAX,
+    }
+}
+
+/// The category by shape; the first row that fits. The agent lane knows three.
+pub fn category(prompt: &Prompt, structured: bool, lane: Lane) -> Category {
+    let user = &prompt.user;
+    let coding = user.contains("```")
+        || has_word(
+            user,
+            &[
+                "function",
+                "code",
+                "python",
+                "rust",
+                "javascript",
+                "typescript",
+                "bug",
+                "compile",
+                "refactor",
+                "implement",
+                "script",
+                "sql",
+                "regex",
+                "unittest",
+            ],
+        );
+    if !prompt.pictures.is_empty() {
+        Category::Vision
+    } else if lane == Lane::Agent {
+        if coding {
+            Category::Coding
+        } else {
+            Category::GeneralChat
+        }
+    } else if structured || has_word(user, &["extract", "parse", "fields"]) {
+        Category::Extraction
+    } else if coding {
+        Category::Coding
+    } else if has_word(
+        user,
+        &[
+            "summarise",
+            "summarize",
+            "summary",
+            "tldr",
+            "shorten",
+            "condense",
+        ],
+    ) {
+        Category::Summarization
+    } else {
+        Category::GeneralChat
+    }
+}
+
+/// The input the last user message refers to and no message carries.
+///
+/// Assumed (clarification-rule): the message says that something is attached, enclosed or uploaded, or
+/// points at "this", and names its kind: picture words ask for an image, paper words for a document.
+pub fn missing_input(prompt: &Prompt) -> Option<MissingInput> {
+    const IMAGE: &[&str] = &[
+        "image",
+        "picture",
+        "photo",
+        "screenshot",
+        "diagram",
+        "images",
+        "pictures",
+        "photos",
+    ];
+    const DOCUMENT: &[&str] = &[
+        "document",
+        "pdf",
+        "file",
+        "scan",
+        "invoice",
+        "contract",
+        "attachment",
+        "documents",
+        "pdfs",
+        "files",
+        "receipt",
+    ];
+    const SENT: &[&str] = &["attached", "enclosed", "uploaded", "attachment"];
+    // "this invoice" may be text that follows; "this pdf" cannot.
+    const POINTED_AT: &[&str] = &[
+        "image",
+        "picture",
+        "photo",
+        "screenshot",
+        "pdf",
+        "scan",
+        "attachment",
+    ];
+
+    let words = super::prompt::words(&prompt.user);
+    let has = |any_of: &[&str]| words.iter().any(|word| any_of.contains(&word.as_str()));
+    let points = words
+        .windows(2)
+        .any(|pair| matches!(pair, [this, kind] if this == "this" && POINTED_AT.contains(&kind.as_str())));
+    if !points && !has(SENT) {
+        return None;
+    }
+    if has(IMAGE) {
+        return prompt.pictures.is_empty().then_some(MissingInput::Image);
+    }
+    let carries_one = prompt.files > 0 || !prompt.pictures.is_empty();
+    (has(DOCUMENT) && !carries_one).then_some(MissingInput::Document)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn prompt(text: &str) -> Prompt {
+        Prompt::of(&[json!({"role": "user", "content": text})])
+    }
+
+    #[test]
+    fn the_category_is_told_by_the_shape() {
+        let rows = [
+            (
+                "Extract the email from: a@b.co",
+                false,
+                Lane::Inference,
+                "extraction",
+            ),
+            ("Who is Ada?", true, Lane::Inference, "extraction"),
+            ("Write a Rust function", false, Lane::Inference, "coding"),
+            (
+                "Summarize: rivers run.",
+                false,
+                Lane::Inference,
+                "summarization",
+            ),
+            ("Summarize: rivers run.", false, Lane::Agent, "general-chat"),
+            ("Fix this bug", false, Lane::Agent, "coding"),
+            ("Good morning", false, Lane::Inference, "general-chat"),
+        ];
+
+        for (text, structured, lane, expected) in rows {
+            assert_eq!(
+                category(&prompt(text), structured, lane).as_str(),
+                expected,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_reference_to_an_input_that_is_not_there_is_noticed() {
+        let rows = [
+            (
+                "What does the attached document say?",
+                Some(MissingInput::Document),
+            ),
+            ("Describe this image", Some(MissingInput::Image)),
+            ("I uploaded a photo of a cat", Some(MissingInput::Image)),
+            ("Read this pdf", Some(MissingInput::Document)),
+            ("How do I open a file in Rust?", None),
+            ("Pay this invoice: 12 USD", None),
+            ("I am attached to my cat", None),
+        ];
+
+        for (text, expected) in rows {
+            assert_eq!(missing_input(&prompt(text)), expected, "{text}");
+        }
+    }
+}

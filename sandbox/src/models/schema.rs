@@ -1,0 +1,348 @@
+//! Values for a JSON Schema, and the check that they conform.
+//!
+//! Both models fill a schema from the prompt. The specialist reads types, properties, items, enums and
+//! constants; the frontier model also reads references, combinations, formats, patterns and ranges. So a
+//! demanding schema really fails the specialist's check and really escalates.
+//! Promise: nothing is called conformant but by the `jsonschema` crate.
+
+use super::{Tier, rng::Rng, scan};
+use serde_json::{Map, Number, Value, json};
+
+const DEPTH_MAX: u32 = 16;
+/// Schemas visited for one value: a schema that names itself often must not branch for ever.
+const STEPS_MAX: u32 = 20_000;
+const ITEMS_DEFAULT: u64 = 2;
+
+/// Whether the value conforms; `Err` when the schema itself is none.
+pub fn conforms(schema: &Value, value: &Value) -> Result<bool, InvalidSchema> {
+    let validator = jsonschema::options()
+        .should_validate_formats(true)
+        .build(schema)
+        .map_err(|_| InvalidSchema)?;
+    Ok(validator.is_valid(value))
+}
+
+/// Whether the schema can be used at all.
+pub fn usable(schema: &Value) -> bool {
+    jsonschema::options().build(schema).is_ok()
+}
+
+#[derive(Debug)]
+pub struct InvalidSchema;
+
+/// A value made for the schema from the prompt's text.
+pub fn fill(schema: &Value, text: &str, tier: Tier, rng: &mut Rng) -> Value {
+    let mut filler = Filler {
+        root: schema,
+        text,
+        tier,
+        rng,
+        numbers: scan::numbers(text),
+        numbers_used: 0,
+        steps: 0,
+    };
+    filler.value(schema, "", 0)
+}
+
+struct Filler<'a> {
+    root: &'a Value,
+    text: &'a str,
+    tier: Tier,
+    rng: &'a mut Rng,
+    numbers: Vec<f64>,
+    numbers_used: usize,
+    steps: u32,
+}
+
+// === impl Filler ===
+
+impl Filler<'_> {
+    fn value(&mut self, schema: &Value, field: &str, depth: u32) -> Value {
+        self.steps += 1;
+        if depth > DEPTH_MAX || self.steps > STEPS_MAX {
+            return Value::Null;
+        }
+        let merged;
+        let schema = if self.tier == Tier::Frontier {
+            merged = self.resolved(schema, depth);
+            &merged
+        } else {
+            schema
+        };
+        if let Some(constant) = schema.get("const") {
+            return constant.clone();
+        }
+        if let Some(choices) = schema.get("enum").and_then(Value::as_array) {
+            return self.choice(choices);
+        }
+        match type_of(schema) {
+            "object" => self.object(schema, depth),
+            "array" => self.array(schema, field, depth),
+            "integer" => self.integer(schema),
+            "number" => self.number(schema),
+            "boolean" => Value::Bool(self.boolean(field)),
+            "null" => Value::Null,
+            _ => Value::String(self.string(schema, field)),
+        }
+    }
+
+    /// The schema with its reference followed and its combinations folded in.
+    fn resolved(&mut self, schema: &Value, depth: u32) -> Value {
+        let mut merged = match schema {
+            Value::Object(map) => map.clone(),
+            _ => return schema.clone(),
+        };
+        self.steps += 1;
+        if depth > DEPTH_MAX || self.steps > STEPS_MAX {
+            return schema.clone();
+        }
+        if let Some(Value::String(reference)) = merged.remove("$ref")
+            && let Some(target) = reference
+                .strip_prefix('#')
+                .and_then(|at| self.root.pointer(at))
+                .cloned()
+        {
+            merge(&mut merged, &self.resolved(&target, depth + 1));
+        }
+        if let Some(Value::Array(all)) = merged.remove("allOf") {
+            for one in &all {
+                let one = self.resolved(one, depth + 1);
+                merge(&mut merged, &one);
+            }
+        }
+        for either in ["anyOf", "oneOf"] {
+            if let Some(Value::Array(branches)) = merged.remove(either)
+                && let Some(branch) = branches.first()
+            {
+                let branch = self.resolved(branch, depth + 1);
+                merge(&mut merged, &branch);
+            }
+        }
+        Value::Object(merged)
+    }
+
+    /// The choice the prompt names, else any.
+    fn choice(&mut self, choices: &[Value]) -> Value {
+        let text = self.text.to_lowercase();
+        let named = choices.iter().find(|one| {
+            one.as_str()
+                .is_some_and(|one| !one.is_empty() && text.contains(&one.to_lowercase()))
+        });
+        named
+            .or_else(|| self.rng.choose(choices))
+            .cloned()
+            .unwrap_or(Value::Null)
+    }
+
+    fn object(&mut self, schema: &Value, depth: u32) -> Value {
+        let mut object = Map::new();
+        let required: Vec<&str> = schema
+            .get("required")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+            for (name, property) in properties {
+                // Optional fields stop at a depth, so that a schema that holds itself ends.
+                if required.contains(&name.as_str()) || depth < 3 {
+                    object.insert(name.clone(), self.value(property, name, depth + 1));
+                }
+            }
+        }
+        for name in required {
+            if !object.contains_key(name) {
+                object.insert(
+                    name.to_owned(),
+                    Value::String(self.string(&json!({}), name)),
+                );
+            }
+        }
+        Value::Object(object)
+    }
+
+    fn array(&mut self, schema: &Value, field: &str, depth: u32) -> Value {
+        let items = schema
+            .get("items")
+            .cloned()
+            .unwrap_or_else(|| json!({"type": "string"}));
+        let at_least = bound(schema, "minItems").unwrap_or(0);
+        let at_most = bound(schema, "maxItems").unwrap_or(u64::MAX);
+        let n = ITEMS_DEFAULT.max(at_least).min(at_most).min(1_000);
+        let unique = schema.get("uniqueItems").and_then(Value::as_bool) == Some(true);
+        let mut array: Vec<Value> = Vec::new();
+        for at in 0..n {
+            let mut value = self.value(&items, field, depth + 1);
+            if unique
+                && array.contains(&value)
+                && let Value::String(text) = &value
+            {
+                value = Value::String(format!("{text} {}", at + 1));
+            }
+            array.push(value);
+        }
+        Value::Array(array)
+    }
+
+    fn boolean(&mut self, field: &str) -> bool {
+        let text = self.text.to_lowercase();
+        let name = field.to_lowercase().replace('_', " ");
+        !text.contains(&format!("not {name}")) && !text.contains("no ") && self.rng.below(4) > 0
+    }
+
+    fn next_number(&mut self) -> f64 {
+        let number = self.numbers.get(self.numbers_used).copied();
+        self.numbers_used += 1;
+        number.unwrap_or_else(|| f64::from(u32::try_from(1 + self.rng.below(100)).unwrap_or(1)))
+    }
+
+    fn integer(&mut self, schema: &Value) -> Value {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "a float beyond i64 saturates, and is checked after"
+        )]
+        let mut number = self.next_number() as i64;
+        if self.tier == Tier::Frontier {
+            let edge = |name: &str, step: i64| {
+                schema
+                    .get(name)
+                    .and_then(Value::as_i64)
+                    .and_then(|n| n.checked_add(step))
+            };
+            let least = edge("minimum", 0).or_else(|| edge("exclusiveMinimum", 1));
+            let most = edge("maximum", 0).or_else(|| edge("exclusiveMaximum", -1));
+            number = number
+                .max(least.unwrap_or(i64::MIN))
+                .min(most.unwrap_or(i64::MAX));
+            if let Some(step) = schema
+                .get("multipleOf")
+                .and_then(Value::as_i64)
+                .filter(|step| *step > 0)
+            {
+                number -= number.rem_euclid(step);
+                if least.is_some_and(|least| number < least) {
+                    number = number.saturating_add(step);
+                }
+            }
+        }
+        Value::from(number)
+    }
+
+    fn number(&mut self, schema: &Value) -> Value {
+        let mut number = self.next_number();
+        if self.tier == Tier::Frontier {
+            if let Some(most) = schema.get("maximum").and_then(Value::as_f64) {
+                number = number.min(most);
+            }
+            if let Some(least) = schema.get("minimum").and_then(Value::as_f64) {
+                number = number.max(least);
+            }
+            if let Some(least) = schema.get("exclusiveMinimum").and_then(Value::as_f64)
+                && number <= least
+            {
+                number = least + 0.5;
+            }
+            if let Some(most) = schema.get("exclusiveMaximum").and_then(Value::as_f64)
+                && number >= most
+            {
+                number = most - 0.5;
+            }
+        }
+        Number::from_f64(number).map_or(Value::Null, Value::Number)
+    }
+
+    fn string(&mut self, schema: &Value, field: &str) -> String {
+        let found = scan::for_field(field, self.text);
+        if self.tier == Tier::Specialist {
+            return found.unwrap_or_else(|| self.any_word());
+        }
+        if let Some(pattern) = schema.get("pattern").and_then(Value::as_str) {
+            return super::pattern::example(pattern, self.rng);
+        }
+        let formatted = match schema.get("format").and_then(Value::as_str) {
+            Some("date") => Some(scan::date(self.text).unwrap_or_else(|| "2026-01-15".to_owned())),
+            Some("date-time") => Some("2026-01-15T09:30:00Z".to_owned()),
+            Some("time") => Some("09:30:00Z".to_owned()),
+            Some("email") => {
+                Some(scan::email(self.text).unwrap_or_else(|| "someone@example.org".to_owned()))
+            }
+            Some("uri" | "url" | "iri") => {
+                Some(scan::address(self.text).unwrap_or_else(|| "https://example.org/".to_owned()))
+            }
+            Some("uuid") => {
+                let (a, b) = (self.rng.next(), self.rng.next());
+                Some(uuid::Uuid::from_u64_pair(a, b).to_string())
+            }
+            Some("ipv4") => Some("192.0.2.7".to_owned()),
+            Some("ipv6") => Some("2001:db8::7".to_owned()),
+            Some("hostname") => Some("example.org".to_owned()),
+            _ => None,
+        };
+        if let Some(formatted) = formatted {
+            return formatted;
+        }
+        let mut text = found.unwrap_or_else(|| self.any_word());
+        if let Some(most) = bound(schema, "maxLength") {
+            text = text
+                .chars()
+                .take(usize::try_from(most).unwrap_or(usize::MAX))
+                .collect();
+        }
+        let least = bound(schema, "minLength").unwrap_or(0).min(100_000);
+        while (text.chars().count() as u64) < least {
+            text.push('x');
+        }
+        text
+    }
+
+    fn any_word(&mut self) -> String {
+        let subject = super::prompt::subject_words(self.text);
+        self.rng
+            .choose(&subject)
+            .cloned()
+            .unwrap_or_else(|| "unknown".to_owned())
+    }
+}
+
+fn bound(schema: &Value, name: &str) -> Option<u64> {
+    schema.get(name).and_then(Value::as_u64)
+}
+
+fn type_of(schema: &Value) -> &str {
+    match schema.get("type") {
+        Some(Value::String(one)) => one,
+        Some(Value::Array(several)) => several
+            .iter()
+            .filter_map(Value::as_str)
+            .find(|one| *one != "null")
+            .unwrap_or("null"),
+        _ if schema.get("properties").is_some() => "object",
+        _ if schema.get("items").is_some() => "array",
+        _ => "string",
+    }
+}
+
+/// Adds what `from` says to `to`; properties and required fields are united, `to` wins elsewhere.
+fn merge(to: &mut Map<String, Value>, from: &Value) {
+    let Some(from) = from.as_object() else { return };
+    for (name, value) in from {
+        match (to.get_mut(name), value) {
+            (Some(Value::Object(mine)), Value::Object(theirs)) => {
+                for (name, value) in theirs {
+                    mine.entry(name.clone()).or_insert_with(|| value.clone());
+                }
+            }
+            (Some(Value::Array(mine)), Value::Array(theirs)) if name == "required" => {
+                mine.extend(theirs.iter().cloned());
+            }
+            (Some(_), _) => {}
+            (None, _) => {
+                to.insert(name.clone(), value.clone());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

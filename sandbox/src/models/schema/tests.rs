@@ -1,0 +1,74 @@
+use super::*;
+
+fn filled(schema: &Value, tier: Tier) -> Value {
+    let text = "Book a table for 4 people in Lisbon on 2026-05-04, contact ana@example.org";
+    fill(schema, text, tier, &mut Rng::from_parts(&[b"test"]))
+}
+
+#[test]
+fn a_plain_schema_is_filled_by_the_specialist_from_the_prompt() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "city": {"type": "string"},
+            "people": {"type": "integer"},
+            "email": {"type": "string"},
+            "unit": {"type": "string", "enum": ["celsius", "fahrenheit"]},
+        },
+        "required": ["city", "people"],
+        "additionalProperties": false,
+    });
+
+    let value = filled(&schema, Tier::Specialist);
+
+    assert!(conforms(&schema, &value).unwrap(), "{value}");
+    assert_eq!(value["city"], "Lisbon");
+    assert_eq!(value["people"], 4);
+    assert_eq!(value["email"], "ana@example.org");
+}
+
+#[test]
+fn a_demanding_schema_fails_the_specialist_and_is_met_by_the_frontier() {
+    let schemas = [
+        json!({"type": "object", "properties": {"code": {"type": "string", "pattern": "^[A-Z]{3}-\\d{4}$"}}, "required": ["code"]}),
+        json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1000, "multipleOf": 7}}, "required": ["n"]}),
+        json!({"$defs": {"day": {"type": "string", "format": "date-time"}},
+               "type": "object", "properties": {"at": {"$ref": "#/$defs/day"}}, "required": ["at"]}),
+        json!({"type": "object", "properties": {"v": {"anyOf": [{"type": "integer"}, {"type": "null"}]}}, "required": ["v"]}),
+        json!({"type": "object", "properties": {"id": {"type": "string", "format": "uuid"}}, "required": ["id"]}),
+        json!({"type": "object", "allOf": [{"properties": {"a": {"type": "boolean"}}, "required": ["a"]}]}),
+    ];
+
+    for schema in schemas {
+        let specialist = filled(&schema, Tier::Specialist);
+        let frontier = filled(&schema, Tier::Frontier);
+        assert!(
+            !conforms(&schema, &specialist).unwrap(),
+            "{schema} {specialist}"
+        );
+        assert!(conforms(&schema, &frontier).unwrap(), "{schema} {frontier}");
+    }
+}
+
+#[test]
+fn a_schema_that_holds_itself_ends() {
+    let schema = json!({
+        "$defs": {"node": {"type": "object", "properties": {"name": {"type": "string"}, "next": {"$ref": "#/$defs/node"}}, "required": ["name"]}},
+        "$ref": "#/$defs/node",
+    });
+
+    assert!(conforms(&schema, &filled(&schema, Tier::Frontier)).unwrap());
+    assert!(!usable(&json!({"type": "no such type"})));
+}
+
+#[test]
+fn a_schema_that_branches_into_itself_ends() {
+    let selves = vec![json!({"$ref": "#/$defs/a"}); 12];
+    let schema = json!({
+        "$defs": {"a": {"type": "object", "properties": {"x": {"type": "object"}}, "allOf": selves}},
+        "type": "object",
+        "properties": {"deep": {"type": "array", "items": {"$ref": "#/$defs/a"}}},
+    });
+
+    assert!(filled(&schema, Tier::Frontier).is_object());
+}

@@ -1,0 +1,9 @@
+//! One file per family of routes; each handler reads as its clause of the interface.
+
+pub mod agent;
+pub mod chat;
+mod completion;
+pub mod embeddings;
+pub mod models;
+pub mod playground;
+mod streaming;

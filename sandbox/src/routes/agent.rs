@@ -1,0 +1,19 @@
+//! `POST /agent/v1/chat/completions`: one conversation turn of a tool loop.
+
+use super::completion;
+use crate::{error::ServiceError, front::Inbound, models::Lane, state::State};
+use axum::{Extension, extract::State as Shared, response::Response};
+use std::sync::Arc;
+
+pub async fn create(
+    Shared(state): Shared<Arc<State>>,
+    Extension(inbound): Extension<Inbound>,
+) -> Result<Response, ServiceError> {
+    if !state.settings().agent_enabled {
+        // Interface, Errors 404: agent surface not enabled.
+        return Err(ServiceError::NotFound(
+            "the agent surface is not enabled".to_owned(),
+        ));
+    }
+    completion::complete(state, inbound, Lane::Agent).await
+}

@@ -1,0 +1,198 @@
+//! A chat completion on either lane: from a checked request to one debit and one answer.
+//!
+//! Order, cheapest refusal first: limits, form, key, balance, work, debit.
+//! Promise: the debit comes after the work and before the head; an error anywhere leaves nothing billed.
+
+use super::streaming;
+use crate::{
+    billing,
+    error::{ServiceError, mark_assumed},
+    front::Inbound,
+    idempotency::{Begin, Fingerprint, Stored, WhileRunning},
+    models::{self, Dice, Lane, Served, request::ChatRequest},
+    pins::PinKey,
+    receipt::{self, Receipt},
+    spec,
+    state::State,
+};
+use axum::response::Response;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+pub async fn complete(
+    state: Arc<State>,
+    inbound: Inbound,
+    lane: Lane,
+) -> Result<Response, ServiceError> {
+    let slot = state.limits.admit()?;
+    let request = ChatRequest::parse(&inbound.body, lane)?;
+    let fingerprint = inbound.fingerprint();
+    let while_running = if request.stream || lane == Lane::Agent {
+        WhileRunning::RunAlongside
+    } else {
+        WhileRunning::Wait
+    };
+    let begin = state
+        .keys
+        .begin(inbound.key.clone(), fingerprint.clone(), while_running)
+        .await?;
+    let run = match begin {
+        // Interface: a replay succeeds even with zero balance.
+        Begin::Replay(stored) => return Ok(stored.to_replay()),
+        Begin::Run(run) => run,
+    };
+    billing::check_balance(&state, &inbound, &run)?;
+    let served = work(&state, &inbound, &request, lane)?;
+    inbound.fault.work(&state.clock, &state.holds).await;
+
+    if request.stream {
+        return Ok(streaming::start(streaming::Job {
+            state,
+            inbound,
+            request,
+            fingerprint,
+            served,
+            run,
+            slot,
+            lane,
+        }));
+    }
+    let charged = billing::charge(&state, &inbound, &run, &fingerprint, served.price, false)?;
+    let body = whole(&state, &served, &completion_id(&state));
+    let body = serde_json::to_vec(&body).map_err(|_| ServiceError::Internal)?;
+    let receipt = Receipt::new(&served, charged.shown);
+    let mut headers = match lane {
+        Lane::Inference => receipt.headers(),
+        Lane::Agent => receipt.agent_headers(),
+    };
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
+    let stored = Stored::new(StatusCode::OK, &headers, Bytes::from(body));
+    let mut response = stored.to_response();
+    if charged.free_repeat {
+        mark_assumed(&mut response, "repeat-billed");
+    }
+    if served.missing_input.is_some() {
+        mark_assumed(&mut response, "clarification-form");
+    }
+    match lane {
+        Lane::Inference => run.store(stored),
+        // Interface: agent turns are never stored.
+        Lane::Agent => run.bind(),
+    }
+    drop(slot);
+    Ok(response)
+}
+
+fn work(
+    state: &State,
+    inbound: &Inbound,
+    request: &ChatRequest,
+    lane: Lane,
+) -> Result<Served, ServiceError> {
+    let dice = Dice {
+        seed: state.seed,
+        run: state.next_run(),
+    };
+    if lane == Lane::Inference {
+        return models::serve(request, lane, &dice, models::Pinned::default());
+    }
+    let pin = pin_key(inbound, request);
+    let served = models::serve(request, lane, &dice, state.pins.route(&pin))?;
+    state.pins.remember(pin, &served);
+    Ok(served)
+}
+
+fn pin_key(inbound: &Inbound, request: &ChatRequest) -> PinKey {
+    let org = inbound.org.clone();
+    match &inbound.session {
+        Some(session) => PinKey::Session {
+            org,
+            session: String::from_utf8_lossy(session.as_bytes()).into_owned(),
+        },
+        None => PinKey::Derived {
+            org,
+            basis: request.pin_basis(),
+        },
+    }
+}
+
+pub fn completion_id(state: &State) -> String {
+    format!("chatcmpl-{}", state.clock.new_id())
+}
+
+/// The chat completion object.
+fn whole(state: &State, served: &Served, id: &str) -> Value {
+    let mut message = json!({"role": "assistant", "content": served.draft.content});
+    if !served.draft.tool_calls.is_empty() {
+        let calls: Vec<Value> = served
+            .draft
+            .tool_calls
+            .iter()
+            .map(|call| {
+                json!({
+                    "id": call.id,
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": call.arguments},
+                })
+            })
+            .collect();
+        if let Some(message) = message.as_object_mut() {
+            message.insert("tool_calls".to_owned(), Value::Array(calls));
+        }
+    }
+    json!({
+        "id": id,
+        "object": "chat.completion",
+        "created": state.clock.unix_s(),
+        "model": spec::MODEL,
+        "choices": [{
+            "index": 0,
+            "message": message,
+            "finish_reason": served.draft.finish_reason(),
+        }],
+        "usage": usage(served),
+    })
+}
+
+pub fn usage(served: &Served) -> Value {
+    let usage = served.usage;
+    json!({
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "total_tokens": usage.prompt_tokens.saturating_add(usage.completion_tokens),
+    })
+}
+
+/// Headers of a stream's head: what is known before the first byte.
+pub fn stream_headers(served: &Served, lane: Lane) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/event-stream; charset=utf-8"),
+    );
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    if let (Some(missing), Lane::Inference) = (served.missing_input, lane) {
+        // Assumed (stream-clarification): a streamed clarification names the input in its head.
+        receipt::set(&mut headers, spec::INPUT_REQUIRED, missing.names().0);
+    }
+    headers
+}
+
+// === impl Inbound ===
+
+impl Inbound {
+    /// What the key binds to.
+    pub fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::of(
+            &self.path,
+            &self.body,
+            self.session.as_ref().map(HeaderValue::as_bytes),
+            self.rte_query.as_ref().map(HeaderValue::as_bytes),
+        )
+    }
+}

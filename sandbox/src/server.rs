@@ -1,0 +1,210 @@
+//! The listener: one task per connection, hyper below, the router above.
+//!
+//! axum's own `serve` cannot end a connection before the head or with a reset, and a fault must.
+//! Promise: after `shutdown` no connection is accepted, those that are open finish their request, and work
+//! whose client has left is waited for (10 s at most).
+
+use crate::{fault::CutKind, options::Options, router::router, state::State};
+use axum::{body::Body, extract::Request};
+use hyper::{body::Incoming, service::service_fn};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    server::graceful::GracefulShutdown,
+};
+use std::{
+    convert::Infallible,
+    future::Future,
+    io,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+};
+use tower::ServiceExt;
+
+/// How long a connection may idle between two requests.
+const IDLE: Duration = Duration::from_secs(75);
+
+/// How long open connections and running work may take to end.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// Serves until `shutdown` ends.
+pub async fn serve(
+    listener: TcpListener,
+    options: Options,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    let state = State::new(&options);
+    let router = router(Arc::clone(&state));
+    let graceful = GracefulShutdown::new();
+    let mut connections = JoinSet::new();
+    tokio::pin!(shutdown);
+    tracing::info!(address = ?listener.local_addr().ok(), "sandbox listening");
+    loop {
+        while connections.try_join_next().is_some() {}
+        let socket = tokio::select! {
+            () = &mut shutdown => break,
+            accepted = listener.accept() => match accepted {
+                Ok((socket, _)) => socket,
+                Err(error) => {
+                    // Out of descriptors, or a client gone before accept: the next may do.
+                    tracing::warn!(%error, "accept failed");
+                    state.clock.sleep(Duration::from_millis(20)).await;
+                    continue;
+                }
+            },
+        };
+        let _ = socket.set_nodelay(true);
+        let line = Line::default();
+        let io = TokioIo::new(Socket {
+            inner: socket,
+            line: line.clone(),
+        });
+        let router = router.clone();
+        let service = service_fn(move |request: hyper::Request<Incoming>| {
+            let router = router.clone();
+            let line = line.clone();
+            async move {
+                let mut request: Request = request.map(Body::new);
+                request.extensions_mut().insert(line.clone());
+                let response = router
+                    .oneshot(request)
+                    .await
+                    .unwrap_or_else(|never: Infallible| match never {});
+                match response.extensions().get::<HangUp>() {
+                    Some(HangUp) => {
+                        line.mark_cut();
+                        Err(HangUp)
+                    }
+                    None => Ok(response),
+                }
+            }
+        });
+        let connection = hyper::server::conn::http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(IDLE)
+            .serve_connection(io, service);
+        let watched = graceful.watch(connection);
+        connections.spawn(async move {
+            if let Err(error) = watched.await {
+                tracing::debug!(%error, "connection ended early");
+            }
+        });
+    }
+    drop(listener);
+    state.tasks.close();
+    let drained = async {
+        graceful.shutdown().await;
+        state.tasks.wait().await;
+    };
+    if tokio::time::timeout(DRAIN, drained).await.is_err() {
+        tracing::warn!("shut down with work still running");
+        connections.abort_all();
+    }
+    Ok(())
+}
+
+/// A response with this extension is not written: the connection ends instead.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the connection was ended by a fault")]
+pub struct HangUp;
+
+/// The connection a request came on, as far as a fault may touch it.
+#[derive(Clone, Debug, Default)]
+pub struct Line {
+    end: Arc<AtomicU8>,
+}
+
+const END_CLOSE: u8 = 0;
+const END_RESET_WHEN_CUT: u8 = 1;
+const END_RESET: u8 = 2;
+
+// === impl Line ===
+
+impl Line {
+    /// Says how the connection is to end if it is cut.
+    pub fn arm(&self, kind: CutKind) {
+        let end = match kind {
+            CutKind::Close => END_CLOSE,
+            CutKind::Reset => END_RESET_WHEN_CUT,
+        };
+        self.end.store(end, Ordering::SeqCst);
+    }
+
+    /// The cut is happening now.
+    pub fn mark_cut(&self) {
+        if self.end.load(Ordering::SeqCst) == END_RESET_WHEN_CUT {
+            self.end.store(END_RESET, Ordering::SeqCst);
+        }
+    }
+
+    fn resets(&self) -> bool {
+        self.end.load(Ordering::SeqCst) == END_RESET
+    }
+}
+
+/// A socket that can end with a reset instead of an end of stream.
+struct Socket {
+    inner: TcpStream,
+    line: Line,
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if self.line.resets() {
+            // A lingering time of zero makes the close a reset.
+            let _ = self.inner.set_zero_linger();
+        }
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.line.resets() {
+            return Poll::Ready(Ok(()));
+        }
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}

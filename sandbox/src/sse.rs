@@ -1,0 +1,90 @@
+//! Response bodies that are made while they flow, and that can break.
+//!
+//! A producer task sends frames; the body hands them to the connection. A cut becomes an error of the body,
+//! on which hyper drops the connection without an end mark.
+//! Promise: what was sent before a cut reaches the socket before the connection ends; a client that leaves
+//! stops the frames, never the producer.
+
+use crate::server::Line;
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::{Stream, stream};
+use tokio::sync::mpsc;
+
+/// Frames on their way; small, so that a slow client holds the producer back.
+const FRAMES_MAX: usize = 4;
+
+#[derive(Debug)]
+pub enum Frame {
+    Bytes(Bytes),
+    /// Ends the connection here.
+    Cut,
+}
+
+#[derive(Clone, Debug)]
+pub struct FrameSender {
+    frames: mpsc::Sender<Frame>,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the connection was cut by a fault")]
+pub struct CutByFault;
+
+// === impl FrameSender ===
+
+impl FrameSender {
+    /// False when the client has left.
+    pub async fn send(&self, bytes: Bytes) -> bool {
+        self.frames.send(Frame::Bytes(bytes)).await.is_ok()
+    }
+
+    /// Whether the client has left.
+    pub fn is_closed(&self) -> bool {
+        self.frames.is_closed()
+    }
+
+    pub async fn cut(&self) {
+        let _ = self.frames.send(Frame::Cut).await;
+    }
+}
+
+/// A body and the sender that fills it.
+pub fn body(line: Line) -> (FrameSender, Body) {
+    let (frames, receiver) = mpsc::channel(FRAMES_MAX);
+    (
+        FrameSender { frames },
+        Body::from_stream(flow(receiver, line)),
+    )
+}
+
+/// A body that gives these bytes and then breaks.
+pub fn broken_after(bytes: Bytes, line: Line) -> Body {
+    let (frames, receiver) = mpsc::channel(FRAMES_MAX);
+    // Two frames into a new channel of four: neither can fail.
+    let _ = frames.try_send(Frame::Bytes(bytes));
+    let _ = frames.try_send(Frame::Cut);
+    Body::from_stream(flow(receiver, line))
+}
+
+fn flow(
+    receiver: mpsc::Receiver<Frame>,
+    line: Line,
+) -> impl Stream<Item = Result<Bytes, CutByFault>> {
+    stream::unfold(Some(receiver), move |receiver| {
+        let line = line.clone();
+        async move {
+            let mut receiver = receiver?;
+            match receiver.recv().await? {
+                Frame::Bytes(bytes) => Some((Ok(bytes), Some(receiver))),
+                Frame::Cut => {
+                    // Pending lets hyper write out what it holds before it learns of the cut.
+                    for _ in 0..3 {
+                        tokio::task::yield_now().await;
+                    }
+                    line.mark_cut();
+                    Some((Err(CutByFault), None))
+                }
+            }
+        }
+    })
+}

@@ -1,0 +1,226 @@
+//! The admin listener: metrics, health, the reading API and a status page. It has its own sockets,
+//! never the proxy's port, because nothing here may be reached by accident with an app's base URL.
+//!
+//! Promise: reads only (GET and HEAD), refuses web pages as the proxy's door does, and is bounded:
+//! connections, heads, connection life, queries at once, rows in an answer.
+
+mod door;
+pub mod documents;
+mod page;
+mod query;
+mod routes;
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::timeout;
+
+use crate::clock::SharedClock;
+use crate::config::{Config, ListenAddr};
+use crate::ledger::Ledger;
+use crate::telemetry::metrics::Metrics;
+
+/// Connections at once, all listeners together; who comes later waits to be accepted.
+const CONNECTIONS_MAX: usize = 64;
+
+/// Time for a request head, and for the wait between two requests.
+const HEAD_DEADLINE: Duration = Duration::from_secs(30);
+
+/// A connection is closed after this, so that a reader that stalls gives its place back.
+const CONNECTION_LIFE: Duration = Duration::from_secs(600);
+
+/// Largest request head, in bytes.
+const HEAD_BYTES_MAX: usize = 16 * 1024;
+
+/// Pause after a failed accept (descriptors used up), so that the loop does not spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Questions that read the journal at once.
+const QUERIES_MAX: usize = 2;
+
+/// Longest silence of the ledger's writer thread, which shows itself twice a second, before
+/// `/healthz` says that the process is not well.
+const WRITER_SILENCE_MAX: Duration = Duration::from_secs(10);
+
+/// A bound socket of the admin listener.
+#[derive(Debug)]
+pub enum AdminListener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+/// What the admin listener shows.
+pub struct AdminParts {
+    pub config: Arc<Config>,
+    pub ledger: Ledger,
+    pub metrics: Arc<Metrics>,
+    pub clock: SharedClock,
+    /// Where apps are served, for the status page.
+    pub proxy: Vec<ListenAddr>,
+    /// Requests in flight now.
+    pub in_flight: Box<dyn Fn() -> usize + Send + Sync>,
+}
+
+/// Shared by all admin connections.
+pub struct Admin {
+    config: ArcSwap<Config>,
+    ledger: Ledger,
+    metrics: Arc<Metrics>,
+    clock: SharedClock,
+    proxy: Vec<ListenAddr>,
+    in_flight: Box<dyn Fn() -> usize + Send + Sync>,
+    started_ms: u64,
+    draining: AtomicBool,
+    connections: Arc<Semaphore>,
+    queries: Arc<Semaphore>,
+}
+
+// === impl Admin ===
+
+impl Admin {
+    pub fn new(parts: AdminParts) -> Self {
+        Self {
+            config: ArcSwap::new(parts.config),
+            ledger: parts.ledger,
+            metrics: parts.metrics,
+            started_ms: parts.clock.wall_ms(),
+            clock: parts.clock,
+            proxy: parts.proxy,
+            in_flight: parts.in_flight,
+            draining: AtomicBool::new(false),
+            connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+            queries: Arc::new(Semaphore::new(QUERIES_MAX)),
+        }
+    }
+
+    pub fn reload(&self, config: Arc<Config>) {
+        self.config.store(config);
+    }
+
+    /// From now on `/readyz` says no.
+    pub fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+
+    /// Why the process is not well; `Ok` when it is.
+    fn healthy(&self) -> Result<(), String> {
+        let silence = self.ledger.health().heartbeat_age;
+        if silence > WRITER_SILENCE_MAX {
+            return Err(format!(
+                "the ledger's writer has been silent for {} s",
+                silence.as_secs()
+            ));
+        }
+        Ok(())
+    }
+
+    /// Why requests should not be sent here; `Ok` when they may.
+    fn ready(&self) -> Result<(), String> {
+        if self.draining.load(Ordering::Relaxed) {
+            return Err("draining: bursar is shutting down".to_owned());
+        }
+        if let Some(why) = self.ledger.health().unavailable {
+            return Err(format!("the ledger cannot be written: {why}"));
+        }
+        self.healthy()
+    }
+}
+
+/// Accepts until `stop` turns true; connections that are open then finish their request.
+pub async fn serve(admin: Arc<Admin>, listener: AdminListener, mut stop: watch::Receiver<bool>) {
+    loop {
+        let place = tokio::select! {
+            place = Arc::clone(&admin.connections).acquire_owned() => place,
+            _ = stop.wait_for(|stopped| *stopped) => return,
+        };
+        // The semaphore is never closed.
+        let Ok(place) = place else { return };
+        let accepted = tokio::select! {
+            accepted = accept(&admin, &listener, place, &stop) => accepted,
+            _ = stop.wait_for(|stopped| *stopped) => return,
+        };
+        if let Err(error) = accepted {
+            tracing::warn!(%error, "an admin connection could not be accepted");
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+        }
+    }
+}
+
+async fn accept(
+    admin: &Arc<Admin>,
+    listener: &AdminListener,
+    place: OwnedSemaphorePermit,
+    stop: &watch::Receiver<bool>,
+) -> io::Result<()> {
+    match listener {
+        AdminListener::Tcp(listener) => {
+            let (stream, _) = listener.accept().await?;
+            stream.set_nodelay(true)?;
+            spawn_connection(Arc::clone(admin), stream, place, stop.clone());
+        }
+        AdminListener::Unix(listener) => {
+            let (stream, _) = listener.accept().await?;
+            spawn_connection(Arc::clone(admin), stream, place, stop.clone());
+        }
+    }
+    Ok(())
+}
+
+fn spawn_connection<S>(
+    admin: Arc<Admin>,
+    stream: S,
+    place: OwnedSemaphorePermit,
+    stop: watch::Receiver<bool>,
+) where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    // Nothing waits for this task at shutdown: it only reads, and what it reads is durable.
+    tokio::spawn(async move {
+        let _place = place;
+        if timeout(CONNECTION_LIFE, run_connection(admin, stream, stop))
+            .await
+            .is_err()
+        {
+            tracing::debug!("an admin connection was closed at the end of its time");
+        }
+    });
+}
+
+async fn run_connection<S>(admin: Arc<Admin>, stream: S, mut stop: watch::Receiver<bool>)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let service = service_fn(move |request| {
+        let admin = Arc::clone(&admin);
+        async move { Ok::<_, Infallible>(routes::answer(&admin, &request).await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_DEADLINE)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        _ = stop.wait_for(|stopped| *stopped) => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "an admin connection broke");
+    }
+}
+
+#[cfg(test)]
+mod tests;

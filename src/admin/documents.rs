@@ -1,0 +1,109 @@
+//! The JSON that the reading API answers and that `--json` prints: built here once, so that asking
+//! the daemon and reading the journal give the same text.
+//!
+//! Promise: names and meanings stay put, fields are only ever added. An amount that is not known is
+//! `null`, never 0; amounts are integers in micro-USD.
+
+use jiff::tz::TimeZone;
+use serde_json::{Map, Value, json};
+
+use crate::calendar;
+use crate::ledger::LedgerHealth;
+use crate::ledger::entry::State;
+use crate::ledger::query::{EntryView, GroupBy, Spend};
+use crate::ledger::totals::Totals;
+
+/// What `/api/spend` and `bursar spend` ask.
+#[derive(Clone, Debug)]
+pub struct SpendQuestion {
+    pub since_ms: Option<u64>,
+    pub until_ms: Option<u64>,
+    pub by: Vec<GroupBy>,
+    /// Whose midnights days begin at.
+    pub zone: TimeZone,
+}
+
+/// What `/api/status` tells, beside the ledger.
+#[derive(Clone, Debug)]
+pub struct Process {
+    pub started_ms: u64,
+    pub now_ms: u64,
+    pub in_flight: usize,
+    pub draining: bool,
+    pub proxy: Vec<String>,
+    pub upstream: String,
+}
+
+/// The answer to a question about spend: the sums, then the same by group.
+pub fn spend(asked: &SpendQuestion, spend: &Spend) -> serde_json::Result<Value> {
+    let mut document = Map::new();
+    let at = |ms: Option<u64>| ms.and_then(calendar::rfc3339);
+    document.insert("since".to_owned(), json!(at(asked.since_ms)));
+    document.insert("until".to_owned(), json!(at(asked.until_ms)));
+    let zone = asked.zone.iana_name().unwrap_or("local");
+    document.insert("time_zone".to_owned(), json!(zone));
+    document.insert("by".to_owned(), serde_json::to_value(&asked.by)?);
+    if let Value::Object(total) = serde_json::to_value(&spend.total)? {
+        document.extend(total);
+    }
+    // Damaged ranges and gaps: the sums lack what was in them.
+    document.insert("damaged".to_owned(), json!(spend.damaged));
+    document.insert("rows".to_owned(), serde_json::to_value(&spend.rows)?);
+    Ok(Value::Object(document))
+}
+
+/// One entry. Its state is one word; why it is in doubt stands beside it.
+pub fn receipt(view: &EntryView) -> serde_json::Result<Value> {
+    let mut document = serde_json::to_value(view)?;
+    if let Value::Object(fields) = &mut document {
+        fields.insert("at".to_owned(), json!(calendar::rfc3339(view.at_ms)));
+        fields.insert("state".to_owned(), json!(view.state.word()));
+        if let State::InDoubt { reason } = view.state {
+            fields.insert("reason".to_owned(), json!(reason));
+        }
+    }
+    Ok(document)
+}
+
+/// A list of entries, and the sequence number to go on from.
+pub fn receipts(views: &[EntryView]) -> serde_json::Result<Value> {
+    let last_seq = views.iter().map(|view| view.seq).max();
+    let receipts: Vec<Value> = views.iter().map(receipt).collect::<Result<_, _>>()?;
+    Ok(json!({ "receipts": receipts, "last_seq": last_seq }))
+}
+
+/// The daemon at this moment.
+pub fn status(
+    process: &Process,
+    totals: &Totals,
+    health: &LedgerHealth,
+) -> serde_json::Result<Value> {
+    let in_doubt: u64 = totals.in_doubt().values().sum();
+    let unreported: u64 = totals.unreported().values().sum();
+    Ok(json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "pid": std::process::id(),
+        "started": calendar::rfc3339(process.started_ms),
+        "uptime_s": process.now_ms.saturating_sub(process.started_ms) / 1000,
+        "draining": process.draining,
+        "in_flight": process.in_flight,
+        "proxy": process.proxy,
+        "upstream": process.upstream,
+        "billed_micro_usd": serde_json::to_value(totals.billed())?,
+        "requests": totals.requests(),
+        "in_doubt": in_doubt,
+        "unreported": unreported,
+        "ledger": {
+            "writable": health.is_writable(),
+            "unavailable": health.unavailable,
+            "last_commit": health.last_commit_ms.and_then(calendar::rfc3339),
+            "commits": health.commits,
+            "journal_bytes": health.journal_bytes,
+            "index_lag_records": health.index_lag_records,
+            "quarantined": health.quarantined,
+        },
+    }))
+}
+
+#[cfg(test)]
+mod tests;

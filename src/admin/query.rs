@@ -1,0 +1,164 @@
+//! What stands behind the question mark of the reading API, checked.
+//!
+//! Promise: an unknown or unreadable parameter is an error that names it, never a wider answer than
+//! the one asked for.
+
+use jiff::tz::TimeZone;
+
+use crate::admin::documents::SpendQuestion;
+use crate::ledger::entry::EntryId;
+use crate::ledger::query::{Filter, GroupBy, StateWord};
+
+/// Most entries in one answer.
+pub const RECEIPTS_MAX: usize = 1000;
+
+/// What a parameter should have been.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QueryError {
+    #[error("the parameter {name:?} is not known here")]
+    Unknown { name: String },
+    #[error("the parameter {name} takes {wanted}")]
+    Value { name: String, wanted: &'static str },
+}
+
+/// `since_ms`, `until_ms`, `by` (words with commas between), `tz`.
+pub fn spend(query: &str) -> Result<SpendQuestion, QueryError> {
+    let mut asked = SpendQuestion {
+        since_ms: None,
+        until_ms: None,
+        by: Vec::new(),
+        zone: TimeZone::UTC,
+    };
+    for (name, value) in pairs(query) {
+        match name.as_str() {
+            "since_ms" => asked.since_ms = Some(number(&name, &value)?),
+            "until_ms" => asked.until_ms = Some(number(&name, &value)?),
+            "by" => {
+                for word in value.split(',').filter(|word| !word.is_empty()) {
+                    let by = GroupBy::from_word(word).ok_or_else(|| {
+                        wrong(&name, "app, lane, operation, served_by, day, state")
+                    })?;
+                    asked.by.push(by);
+                }
+            }
+            "tz" => {
+                asked.zone = TimeZone::get(&value)
+                    .map_err(|_| wrong(&name, "the name of a time zone, such as Europe/Berlin"))?;
+            }
+            _ => return Err(QueryError::Unknown { name }),
+        }
+    }
+    Ok(asked)
+}
+
+/// `since_ms`, `until_ms`, `app`, `state`, `id`, `after_seq`, `limit`.
+pub fn receipts(query: &str) -> Result<Filter, QueryError> {
+    let mut filter = Filter {
+        limit: Some(RECEIPTS_MAX),
+        ..Filter::default()
+    };
+    for (name, value) in pairs(query) {
+        match name.as_str() {
+            "since_ms" => filter.since_ms = Some(number(&name, &value)?),
+            "until_ms" => filter.until_ms = Some(number(&name, &value)?),
+            "app" => filter.app = Some(value),
+            "state" => {
+                let word = StateWord::from_word(&value).ok_or_else(|| {
+                    wrong(
+                        &name,
+                        "open, settled, failed, replayed, unreported, in_doubt, reconciled",
+                    )
+                })?;
+                filter.state = Some(word);
+            }
+            "id" => {
+                let id: EntryId = value
+                    .parse()
+                    .map_err(|_| wrong(&name, "an entry id (a UUID)"))?;
+                filter.id = Some(id);
+            }
+            "after_seq" => filter.after_seq = Some(number(&name, &value)?),
+            "limit" => {
+                let limit = usize::try_from(number(&name, &value)?).unwrap_or(usize::MAX);
+                if !(1..=RECEIPTS_MAX).contains(&limit) {
+                    return Err(wrong(&name, "a number from 1 to 1000"));
+                }
+                filter.limit = Some(limit);
+            }
+            _ => return Err(QueryError::Unknown { name }),
+        }
+    }
+    Ok(filter)
+}
+
+/// No parameters at all.
+pub fn nothing(query: &str) -> Result<(), QueryError> {
+    match pairs(query).next() {
+        Some((name, _)) => Err(QueryError::Unknown { name }),
+        None => Ok(()),
+    }
+}
+
+fn number(name: &str, value: &str) -> Result<u64, QueryError> {
+    value
+        .parse()
+        .ok()
+        .filter(|_| value.bytes().all(|byte| byte.is_ascii_digit()))
+        .ok_or_else(|| wrong(name, "a whole number"))
+}
+
+fn wrong(name: &str, wanted: &'static str) -> QueryError {
+    QueryError::Value {
+        name: name.to_owned(),
+        wanted,
+    }
+}
+
+fn pairs(query: &str) -> impl Iterator<Item = (String, String)> {
+    query
+        .split('&')
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (decoded(name), decoded(value))
+        })
+}
+
+/// Undoes `%xx` and `+`. What is no escape stays as it is; what is no UTF-8 shows as `�`.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((byte, after)) = rest.split_first() {
+        rest = after;
+        match byte {
+            b'+' => bytes.push(b' '),
+            b'%' => match after.split_at_checked(2).and_then(|(hex, after)| {
+                let byte = u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok()?;
+                Some((byte, after))
+            }) {
+                Some((byte, after)) => {
+                    bytes.push(byte);
+                    rest = after;
+                }
+                None => bytes.push(b'%'),
+            },
+            other => bytes.push(*other),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// A value as it is written behind a question mark.
+pub fn encoded(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut out, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+        out
+    })
+}
+
+#[cfg(test)]
+mod tests;

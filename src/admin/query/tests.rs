@@ -1,0 +1,52 @@
+use super::*;
+
+#[test]
+fn a_question_about_spend_is_read() {
+    let asked = spend("since_ms=5&until_ms=7&by=app,served_by&tz=UTC").unwrap();
+
+    assert_eq!((asked.since_ms, asked.until_ms), (Some(5), Some(7)));
+    assert_eq!(asked.by, [GroupBy::App, GroupBy::ServedBy]);
+}
+
+#[test]
+fn a_filter_is_read_and_limited() {
+    let filter = receipts("app=a%20b&state=in_doubt&after_seq=9").unwrap();
+
+    assert_eq!(filter.app.as_deref(), Some("a b"));
+    assert_eq!(filter.state, Some(StateWord::InDoubt));
+    assert_eq!(filter.after_seq, Some(9));
+    assert_eq!(filter.limit, Some(RECEIPTS_MAX));
+}
+
+#[test]
+fn what_is_not_understood_is_refused_by_name() {
+    let cases = [
+        spend("since=5").err(),
+        spend("since_ms=yesterday").err(),
+        spend("since_ms=%2B5").err(),
+        spend("by=weather").err(),
+        spend("tz=Mars/Olympus").err(),
+        receipts("limit=0").err(),
+        receipts("limit=1001").err(),
+        receipts("state=lost").err(),
+        receipts("id=7").err(),
+        receipts("tz=UTC").err(),
+        nothing("x").err(),
+    ];
+
+    for (index, error) in cases.into_iter().enumerate() {
+        assert!(error.is_some(), "case {index}");
+    }
+    assert_eq!(
+        spend("since=5").unwrap_err().to_string(),
+        "the parameter \"since\" is not known here"
+    );
+}
+
+#[test]
+fn encoding_and_decoding_are_inverse() {
+    for text in ["plain", "a b", "Europe/Berlin", "100%", "ünï&=+?#", ""] {
+        assert_eq!(decoded(&encoded(text)), text);
+    }
+    assert_eq!(decoded("%zz%4"), "%zz%4");
+}

@@ -1,0 +1,238 @@
+//! Paths of the admin listener and what each answers.
+//!
+//! Promise: every answer is whole, is not cached, and names no secret: what is shown is the ledger,
+//! the metrics and the addresses.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use http::header::{HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use http::{Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use jiff::tz::TimeZone;
+use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use super::documents::{self, Process, SpendQuestion};
+use super::page::{self, Status};
+use super::query::QueryError;
+use super::{Admin, door, query};
+use crate::calendar;
+use crate::ledger::LedgerError;
+use crate::ledger::query::{EntryView, Filter, Spend, entries, spend};
+use crate::telemetry::exposition;
+
+const TEXT: &str = "text/plain; charset=utf-8";
+const HTML: &str = "text/html; charset=utf-8";
+const JSON: &str = "application/json";
+
+/// Longest wait for a turn to read the journal.
+const TURN_MAX: Duration = Duration::from_secs(10);
+
+type Answer = Response<Full<Bytes>>;
+
+/// Why a question was not answered.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Query(#[from] QueryError),
+    #[error("too many questions at once; try again")]
+    Busy,
+    #[error("the ledger cannot be read: {0}")]
+    Ledger(#[from] LedgerError),
+    #[error("the answer cannot be written: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("reading the ledger failed; the log has the place")]
+    Panicked,
+}
+
+/// Answers one request.
+pub async fn answer(admin: &Arc<Admin>, request: &Request<Incoming>) -> Answer {
+    let config = admin.config.load_full();
+    let allowed = &config.listen.allowed_hosts;
+    if let Err(refused) = door::admit(request.method(), request.headers(), allowed) {
+        let mut answer = plain(refused.status, refused.text);
+        if refused.status == StatusCode::METHOD_NOT_ALLOWED {
+            let headers = answer.headers_mut();
+            headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        }
+        return answer;
+    }
+    let asked = request.uri().query().unwrap_or_default();
+    let answered = match request.uri().path() {
+        "/metrics" => return metrics(admin),
+        "/healthz" => return verdict(admin.healthy()),
+        "/readyz" => return verdict(admin.ready()),
+        "/" => return status_page(admin).await,
+        "/api/spend" => api_spend(admin, asked).await,
+        "/api/receipts" => api_receipts(admin, asked).await,
+        "/api/status" => query::nothing(asked)
+            .map_err(Failure::from)
+            .and_then(|()| api_status(admin)),
+        _ => {
+            let text = "Here are /, /metrics, /healthz, /readyz, /api/status, /api/spend and \
+                        /api/receipts. Apps are served on the proxy's port.";
+            return plain(StatusCode::NOT_FOUND, text);
+        }
+    };
+    match answered {
+        Ok(document) => respond(StatusCode::OK, JSON, format!("{document}\n")),
+        Err(failure) => failed(&failure),
+    }
+}
+
+fn metrics(admin: &Admin) -> Answer {
+    let (totals, health) = (admin.ledger.totals(), admin.ledger.health());
+    match admin.metrics.render(&totals, &health) {
+        Ok(text) => respond(StatusCode::OK, exposition::CONTENT_TYPE, text),
+        Err(error) => {
+            tracing::error!(%error, "the metrics cannot be written");
+            plain(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string())
+        }
+    }
+}
+
+fn verdict(verdict: Result<(), String>) -> Answer {
+    match verdict {
+        Ok(()) => plain(StatusCode::OK, "ok"),
+        Err(why) => plain(StatusCode::SERVICE_UNAVAILABLE, &why),
+    }
+}
+
+async fn api_spend(admin: &Arc<Admin>, asked: &str) -> Result<Value, Failure> {
+    let asked = query::spend(asked)?;
+    let sums = read_spend(admin, asked.clone()).await?;
+    Ok(documents::spend(&asked, &sums)?)
+}
+
+async fn api_receipts(admin: &Arc<Admin>, asked: &str) -> Result<Value, Failure> {
+    let filter = query::receipts(asked)?;
+    let views = read_entries(admin, filter).await?;
+    Ok(documents::receipts(&views)?)
+}
+
+fn api_status(admin: &Admin) -> Result<Value, Failure> {
+    let (totals, health) = (admin.ledger.totals(), admin.ledger.health());
+    let config = admin.config.load();
+    let process = Process {
+        started_ms: admin.started_ms,
+        now_ms: admin.clock.wall_ms(),
+        in_flight: (admin.in_flight)(),
+        draining: admin.draining.load(Ordering::Relaxed),
+        proxy: admin.proxy.iter().map(ToString::to_string).collect(),
+        upstream: config.upstream.base_url.to_string(),
+    };
+    Ok(documents::status(&process, &totals, &health)?)
+}
+
+async fn status_page(admin: &Arc<Admin>) -> Answer {
+    let now_ms = admin.clock.wall_ms();
+    let zone = TimeZone::system();
+    let today = SpendQuestion {
+        since_ms: calendar::midnight_ms(now_ms, &zone),
+        until_ms: None,
+        by: Vec::new(),
+        zone: zone.clone(),
+    };
+    let config = admin.config.load_full();
+    let html = page::render(&Status {
+        now: calendar::shown(now_ms, &zone),
+        since: calendar::shown(admin.started_ms, &zone),
+        proxy: &admin.proxy,
+        upstream: config.upstream.base_url.to_string(),
+        in_flight: (admin.in_flight)(),
+        ready: admin.ready(),
+        today: read_spend(admin, today).await.map_err(|why| why.to_string()),
+        totals: &admin.ledger.totals(),
+        health: &admin.ledger.health(),
+    });
+    let mut answer = respond(StatusCode::OK, HTML, html);
+    answer.headers_mut().insert(
+        CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static(
+            "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; \
+             base-uri 'none'; form-action 'none'",
+        ),
+    );
+    answer
+}
+
+async fn read_spend(admin: &Arc<Admin>, asked: SpendQuestion) -> Result<Spend, Failure> {
+    read(admin, move |state_dir| {
+        spend(
+            state_dir,
+            asked.since_ms,
+            asked.until_ms,
+            &asked.by,
+            &asked.zone,
+        )
+    })
+    .await
+}
+
+/// Following goes forward: with `after_seq` the *oldest* so many are told, so that none is passed
+/// over; without it the newest.
+async fn read_entries(admin: &Arc<Admin>, filter: Filter) -> Result<Vec<EntryView>, Failure> {
+    let first = filter.after_seq.and(filter.limit);
+    let asked = Filter {
+        limit: if first.is_some() { None } else { filter.limit },
+        ..filter
+    };
+    let mut views = read(admin, move |state_dir| entries(state_dir, &asked)).await?;
+    views.truncate(first.unwrap_or(usize::MAX));
+    Ok(views)
+}
+
+/// Reads the journal's files, on a thread that may block; a few at a time.
+async fn read<T: Send + 'static>(
+    admin: &Arc<Admin>,
+    question: impl FnOnce(&std::path::Path) -> Result<T, LedgerError> + Send + 'static,
+) -> Result<T, Failure> {
+    let waiting = timeout(TURN_MAX, Arc::clone(&admin.queries).acquire_owned()).await;
+    let turn = match waiting {
+        Ok(Ok(turn)) => turn,
+        Ok(Err(_)) | Err(_) => return Err(Failure::Busy),
+    };
+    let state_dir = admin.config.load().ledger.state_dir.clone();
+    let reading = spawn_blocking(move || {
+        // Kept until the reading ends, also when who asked has gone.
+        let _turn = turn;
+        question(&state_dir)
+    });
+    match reading.await {
+        Ok(read) => Ok(read?),
+        Err(_) => Err(Failure::Panicked),
+    }
+}
+
+fn failed(failure: &Failure) -> Answer {
+    let status = match failure {
+        Failure::Query(_) => StatusCode::BAD_REQUEST,
+        Failure::Busy => StatusCode::SERVICE_UNAVAILABLE,
+        Failure::Ledger(_) | Failure::Json(_) | Failure::Panicked => {
+            tracing::error!(error = %failure, "a question to the ledger failed");
+            StatusCode::INTERNAL_SERVER_ERROR
+        }
+    };
+    let document = json!({ "detail": failure.to_string() });
+    respond(status, JSON, format!("{document}\n"))
+}
+
+fn plain(status: StatusCode, text: &str) -> Answer {
+    respond(status, TEXT, format!("{text}\n"))
+}
+
+fn respond(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Full::new(body.into()));
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    answer
+}

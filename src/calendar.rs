@@ -1,0 +1,148 @@
+//! Points in time as people type and read them: a date, a time, `today`, or how long ago. Inside the
+//! program time is Unix milliseconds; the calendar begins and ends here.
+//!
+//! Promise: a date means midnight of the named time zone, so that "today" is the day the reader
+//! lives in; a text that could mean two things is refused.
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp, ToSpan, Zoned};
+
+/// A time that cannot be understood.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WhenError {
+    #[error(
+        "{text:?} is no time: write today, yesterday, 2026-01-31, 2026-01-31T08:00:00Z, or how \
+         long ago: 30m, 24h, 7d"
+    )]
+    Unknown { text: String },
+    #[error("{name:?} is no time zone of this machine: write a name such as Europe/Berlin, or UTC")]
+    Zone { name: String },
+    #[error("{text:?} lies outside the calendar")]
+    Range { text: String },
+    #[error("the end ({until}) lies before the beginning ({since})")]
+    Backwards { since: String, until: String },
+}
+
+/// From the first instant on, up to and not including the second. Unix milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    pub since_ms: u64,
+    pub until_ms: u64,
+}
+
+/// The zone of that name, or this machine's.
+pub fn zone(name: Option<&str>) -> Result<TimeZone, WhenError> {
+    match name {
+        None => Ok(TimeZone::system()),
+        Some(name) => TimeZone::get(name).map_err(|_| WhenError::Zone {
+            name: name.to_owned(),
+        }),
+    }
+}
+
+/// `since` to `until`; by default from today's midnight to now and whatever is still to come.
+pub fn range(
+    since: Option<&str>,
+    until: Option<&str>,
+    now_ms: u64,
+    zone: &TimeZone,
+) -> Result<Range, WhenError> {
+    let since_ms = instant(since.unwrap_or("today"), now_ms, zone)?;
+    let until_ms = match until {
+        None => u64::MAX,
+        Some(text) => instant(text, now_ms, zone)?,
+    };
+    if until_ms < since_ms {
+        return Err(WhenError::Backwards {
+            since: since.unwrap_or("today").to_owned(),
+            until: until.unwrap_or_default().to_owned(),
+        });
+    }
+    Ok(Range { since_ms, until_ms })
+}
+
+/// One point in time, in Unix milliseconds. Before 1970 reads as 1970: the ledger is younger.
+pub fn instant(text: &str, now_ms: u64, zone: &TimeZone) -> Result<u64, WhenError> {
+    let out_of_range = || WhenError::Range {
+        text: text.to_owned(),
+    };
+    let now = zoned(now_ms, zone).ok_or_else(out_of_range)?;
+    let at = match text {
+        "now" => Some(now.timestamp()),
+        "today" => Some(midnight(now.date(), zone).ok_or_else(out_of_range)?),
+        "yesterday" => {
+            let date = now.date().yesterday().map_err(|_| out_of_range())?;
+            Some(midnight(date, zone).ok_or_else(out_of_range)?)
+        }
+        _ => ago(text, &now).or_else(|| date_or_time(text, zone)),
+    };
+    let at = at.ok_or_else(|| WhenError::Unknown {
+        text: text.to_owned(),
+    })?;
+    Ok(u64::try_from(at.as_millisecond()).unwrap_or(0))
+}
+
+/// A time as the tables print it: `2026-01-31 08:00:00`, in the zone.
+pub fn shown(at_ms: u64, zone: &TimeZone) -> String {
+    zoned(at_ms, zone).map_or_else(
+        || format!("{at_ms} ms"),
+        |at| at.strftime("%Y-%m-%d %H:%M:%S").to_string(),
+    )
+}
+
+/// The beginning of the day that an instant lies in.
+pub fn midnight_ms(at_ms: u64, zone: &TimeZone) -> Option<u64> {
+    let midnight = midnight(zoned(at_ms, zone)?.date(), zone)?;
+    u64::try_from(midnight.as_millisecond()).ok()
+}
+
+/// As RFC 3339 in UTC, for JSON: `2026-01-31T08:00:00.123Z`.
+pub fn rfc3339(at_ms: u64) -> Option<String> {
+    let at = Timestamp::from_millisecond(i64::try_from(at_ms).ok()?).ok()?;
+    Some(format!("{at:.3}"))
+}
+
+fn zoned(at_ms: u64, zone: &TimeZone) -> Option<Zoned> {
+    let at = Timestamp::from_millisecond(i64::try_from(at_ms).ok()?).ok()?;
+    Some(at.to_zoned(zone.clone()))
+}
+
+fn midnight(date: Date, zone: &TimeZone) -> Option<Timestamp> {
+    // Where summer time skips midnight, the day begins at the first instant that exists.
+    let start = date.to_zoned(zone.clone()).ok()?.start_of_day().ok()?;
+    Some(start.timestamp())
+}
+
+/// `30m`, `24h`, `7d`: so long before now. Days are calendar days.
+fn ago(text: &str, now: &Zoned) -> Option<Timestamp> {
+    let unit = text.chars().last()?;
+    let digits = text.strip_suffix(unit)?;
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let count: i64 = digits.parse().ok()?;
+    let before = match unit {
+        's' => now.checked_sub(SignedDuration::from_secs(count)),
+        'm' => now.checked_sub(SignedDuration::from_secs(count.checked_mul(60)?)),
+        'h' => now.checked_sub(SignedDuration::from_secs(count.checked_mul(3600)?)),
+        'd' => now.checked_sub(i32::try_from(count).ok()?.days()),
+        'w' => now.checked_sub(i32::try_from(count).ok()?.checked_mul(7)?.days()),
+        _ => return None,
+    };
+    before.ok().map(|before| before.timestamp())
+}
+
+fn date_or_time(text: &str, zone: &TimeZone) -> Option<Timestamp> {
+    if let Ok(at) = text.parse::<Timestamp>() {
+        return Some(at);
+    }
+    if text.contains(['T', ' ', ':']) {
+        let civil: jiff::civil::DateTime = text.parse().ok()?;
+        return Some(civil.to_zoned(zone.clone()).ok()?.timestamp());
+    }
+    midnight(text.parse().ok()?, zone)
+}
+
+#[cfg(test)]
+mod tests;

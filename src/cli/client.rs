@@ -1,0 +1,245 @@
+//! A small HTTP client over TCP or a Unix socket: the reading commands ask the running daemon with
+//! it, and the demo spends through the door with it.
+//!
+//! One request, one connection: nothing is pooled, nothing is retried, redirects are not followed.
+//! Promise: an answer arrives chunk by chunk as it is sent; dropping the request or the answer
+//! closes the connection at once, as an app that leaves would.
+
+use std::io;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::config::ListenAddr;
+
+/// How long a connection may take. Everything asked here is on this machine.
+const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
+
+/// Asks one server.
+#[derive(Clone, Debug)]
+pub struct Client {
+    address: ListenAddr,
+    headers: HeaderMap,
+}
+
+/// An answer whose body has not been read yet.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    body: Incoming,
+    /// Closes the connection when the answer is dropped.
+    _connection: Connection,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    #[error("cannot connect to {address}: {cause}")]
+    Connect { address: ListenAddr, cause: io::Error },
+    #[error("{address} did not take a connection within {} s", CONNECT_DEADLINE.as_secs())]
+    ConnectTimeout { address: ListenAddr },
+    #[error("the request cannot be written: {0}")]
+    Request(#[from] http::Error),
+    #[error("the connection to {address} broke: {cause}")]
+    Broken { address: ListenAddr, cause: hyper::Error },
+    #[error("the answer broke off: {0}")]
+    Body(#[from] hyper::Error),
+    #[error("the answer is larger than {bytes_max} bytes")]
+    TooLarge { bytes_max: usize },
+    #[error("the answer is not the JSON that was expected: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+/// The task that moves a connection's bytes; ends with this value.
+#[derive(Debug)]
+struct Connection(JoinHandle<()>);
+
+// === impl Client ===
+
+impl Client {
+    pub fn new(address: ListenAddr) -> Self {
+        Self {
+            address,
+            headers: HeaderMap::new(),
+        }
+    }
+
+    pub fn address(&self) -> &ListenAddr {
+        &self.address
+    }
+
+    /// Sends this header with every request.
+    #[must_use]
+    pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.insert(name, value);
+        self
+    }
+
+    pub async fn get(&self, path_and_query: &str) -> Result<Answer, ClientError> {
+        self.send(Method::GET, path_and_query, HeaderMap::new(), Bytes::new())
+            .await
+    }
+
+    /// Posts a JSON document.
+    pub async fn post_json(
+        &self,
+        path_and_query: &str,
+        body: impl Into<Bytes>,
+    ) -> Result<Answer, ClientError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        self.send(Method::POST, path_and_query, headers, body.into())
+            .await
+    }
+
+    /// Sends one request and waits, without a deadline, for the head of its answer.
+    pub async fn send(
+        &self,
+        method: Method,
+        path_and_query: &str,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Answer, ClientError> {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path_and_query)
+            .header(HOST, self.host());
+        if let Some(to) = request.headers_mut() {
+            to.extend(self.headers.clone());
+            to.extend(headers);
+            if !body.is_empty() {
+                to.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+            }
+        }
+        let request = request.body(Full::new(body))?;
+        match &self.address {
+            ListenAddr::Tcp(address) => {
+                let stream = self.connect(TcpStream::connect(*address)).await?;
+                self.exchange(stream, request).await
+            }
+            ListenAddr::Unix(path) => {
+                let stream = self.connect(UnixStream::connect(path)).await?;
+                self.exchange(stream, request).await
+            }
+        }
+    }
+
+    fn host(&self) -> String {
+        match &self.address {
+            ListenAddr::Tcp(address) => address.to_string(),
+            ListenAddr::Unix(_) => "localhost".to_owned(),
+        }
+    }
+
+    async fn connect<S>(
+        &self,
+        connecting: impl Future<Output = io::Result<S>>,
+    ) -> Result<S, ClientError> {
+        match timeout(CONNECT_DEADLINE, connecting).await {
+            Ok(connected) => connected.map_err(|cause| ClientError::Connect {
+                address: self.address.clone(),
+                cause,
+            }),
+            Err(_) => Err(ClientError::ConnectTimeout {
+                address: self.address.clone(),
+            }),
+        }
+    }
+
+    async fn exchange<S>(
+        &self,
+        stream: S,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Answer, ClientError>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let broken = |cause| ClientError::Broken {
+            address: self.address.clone(),
+            cause,
+        };
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(broken)?;
+        // What breaks the connection is told by the request or by the body, too.
+        let connection = Connection(tokio::spawn(async move {
+            let _ = connection.await;
+        }));
+        let answer = sender.send_request(request).await.map_err(broken)?;
+        let (head, body) = answer.into_parts();
+        Ok(Answer {
+            status: head.status,
+            headers: head.headers,
+            body,
+            _connection: connection,
+        })
+    }
+}
+
+// === impl Answer ===
+
+impl Answer {
+    /// The value of a header, where it is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// The next bytes of the body as they arrive; `None` at its end.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, ClientError> {
+        loop {
+            match self.body.frame().await {
+                None => return Ok(None),
+                Some(frame) => {
+                    if let Ok(data) = frame?.into_data() {
+                        return Ok(Some(data));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The whole body, when it is at most so long.
+    pub async fn bytes(mut self, bytes_max: usize) -> Result<Bytes, ClientError> {
+        let mut whole = BytesMut::new();
+        while let Some(chunk) = self.chunk().await? {
+            if whole.len().saturating_add(chunk.len()) > bytes_max {
+                return Err(ClientError::TooLarge { bytes_max });
+            }
+            whole.extend_from_slice(&chunk);
+        }
+        Ok(whole.freeze())
+    }
+
+    /// The whole body as text; bytes that are not UTF-8 show as `�`.
+    pub async fn text(self, bytes_max: usize) -> Result<String, ClientError> {
+        let bytes = self.bytes(bytes_max).await?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    pub async fn json<T: DeserializeOwned>(self, bytes_max: usize) -> Result<T, ClientError> {
+        Ok(serde_json::from_slice(&self.bytes(bytes_max).await?)?)
+    }
+}
+
+// === impl Connection ===
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests;

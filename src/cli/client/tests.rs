@@ -1,0 +1,63 @@
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, UnixListener};
+
+use super::*;
+
+#[tokio::test]
+async fn a_stream_arrives_chunk_by_chunk() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = Client::new(ListenAddr::Tcp(listener.local_addr().unwrap()));
+    let server = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut head = vec![0; 1024];
+        let read = stream.read(&mut head).await.unwrap();
+        assert!(head[..read].starts_with(b"POST /v1/x HTTP/1.1\r\n"));
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\none\r\n")
+            .await
+            .unwrap();
+        // The second chunk leaves only when the first was read.
+        let mut go = [0];
+        let gone = stream.read(&mut go).await.unwrap();
+        gone
+    });
+
+    let mut answer = client.post_json("/v1/x", "{}").await.unwrap();
+    assert_eq!(answer.chunk().await.unwrap().unwrap(), "one");
+    drop(answer);
+
+    assert_eq!(server.await.unwrap(), 0, "dropping the answer closes the connection");
+}
+
+#[tokio::test]
+async fn a_unix_socket_answers_and_a_long_body_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut head = vec![0; 1024];
+            let _ = stream.read(&mut head).await.unwrap();
+            let _ = stream
+                .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello")
+                .await;
+        }
+    });
+    let client = Client::new(ListenAddr::Unix(path));
+
+    let text = client.get("/").await.unwrap().text(5).await.unwrap();
+    let refused = client.get("/").await.unwrap().text(4).await;
+
+    assert_eq!(text, "hello");
+    assert!(matches!(refused, Err(ClientError::TooLarge { bytes_max: 4 })));
+}
+
+#[tokio::test]
+async fn nobody_listening_is_a_connect_error_that_names_the_address() {
+    let client = Client::new(ListenAddr::Unix("/nonexistent/admin.sock".into()));
+
+    let error = client.get("/").await.unwrap_err();
+
+    assert!(error.to_string().starts_with("cannot connect to unix:/nonexistent/admin.sock"));
+}

@@ -1,0 +1,107 @@
+//! Plain tables: columns that line up, numbers to the right, no colour, no frame.
+//!
+//! Promise: one row, one line, whatever stands in a cell: control characters, which a model name
+//! from an app could hold, are shown and never sent to the terminal.
+
+use std::fmt;
+
+/// Which side of its column a cell stands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    Left,
+    Right,
+}
+
+/// A table that is filled row by row.
+#[derive(Clone, Debug)]
+pub struct Table {
+    aligns: Vec<Align>,
+    rows: Vec<Row>,
+}
+
+#[derive(Clone, Debug)]
+enum Row {
+    Cells(Vec<String>),
+    /// A line under the rows so far, as before a sum.
+    Rule,
+}
+
+const GAP: &str = "  ";
+
+// === impl Table ===
+
+impl Table {
+    pub fn new(columns: &[(&str, Align)]) -> Self {
+        Self {
+            aligns: columns.iter().map(|(_, align)| *align).collect(),
+            rows: vec![Row::Cells(
+                columns.iter().map(|(title, _)| shown(title)).collect(),
+            )],
+        }
+    }
+
+    /// Adds a row; cells that are missing are empty, cells past the last column are not shown.
+    pub fn row<S: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = S>) {
+        let mut cells: Vec<String> = cells.into_iter().map(|cell| shown(cell.as_ref())).collect();
+        cells.resize(self.aligns.len(), String::new());
+        self.rows.push(Row::Cells(cells));
+    }
+
+    pub fn rule(&mut self) {
+        self.rows.push(Row::Rule);
+    }
+
+    /// Only the head is there.
+    pub fn is_empty(&self) -> bool {
+        self.rows.len() <= 1
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let mut widths = vec![0; self.aligns.len()];
+        for row in &self.rows {
+            if let Row::Cells(cells) = row {
+                for (width, cell) in widths.iter_mut().zip(cells) {
+                    *width = (*width).max(cell.chars().count());
+                }
+            }
+        }
+        widths
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let widths = self.widths();
+        for row in &self.rows {
+            let cells: Vec<String> = match row {
+                Row::Rule => widths.iter().map(|width| "-".repeat(*width)).collect(),
+                Row::Cells(cells) => cells
+                    .iter()
+                    .zip(&widths)
+                    .zip(&self.aligns)
+                    .map(|((cell, width), align)| match align {
+                        Align::Left => format!("{cell:<width$}"),
+                        Align::Right => format!("{cell:>width$}"),
+                    })
+                    .collect(),
+            };
+            writeln!(f, "{}", cells.join(GAP).trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+/// A cell's text, with control characters written out.
+fn shown(text: &str) -> String {
+    text.chars().fold(String::new(), |mut shown, character| {
+        if character.is_control() {
+            shown.extend(character.escape_default());
+        } else {
+            shown.push(character);
+        }
+        shown
+    })
+}
+
+#[cfg(test)]
+mod tests;

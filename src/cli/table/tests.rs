@@ -1,0 +1,35 @@
+use super::*;
+
+#[test]
+fn columns_line_up_and_numbers_stand_to_the_right() {
+    let mut table = Table::new(&[("app", Align::Left), ("billed", Align::Right)]);
+    table.row(["default", "$0.001234"]);
+    table.row(["ci", "$12.000000"]);
+    table.rule();
+    table.row(["all", "$12.001234"]);
+
+    assert_eq!(
+        table.to_string(),
+        "app          billed\n\
+         default   $0.001234\n\
+         ci       $12.000000\n\
+         -------  ----------\n\
+         all      $12.001234\n"
+    );
+}
+
+#[test]
+fn a_cell_cannot_move_the_cursor_or_add_a_line() {
+    let mut table = Table::new(&[("model", Align::Left)]);
+    table.row(["\u{1b}[2Jauto\nx"]);
+
+    assert_eq!(table.to_string(), "model\n\\u{1b}[2Jauto\\nx\n");
+}
+
+#[test]
+fn a_short_row_is_filled_and_leaves_no_space_at_the_line_end() {
+    let mut table = Table::new(&[("a", Align::Left), ("b", Align::Left)]);
+    table.row(["x"]);
+
+    assert_eq!(table.to_string(), "a  b\nx\n");
+}

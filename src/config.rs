@@ -1,0 +1,212 @@
+//! The configuration: flags over environment over file over defaults, checked once, all mistakes
+//! told together. Everything behind it works with checked values only.
+//!
+//! Promise: a `Config` that exists is usable: no empty server name, no address beyond loopback, no
+//! unencrypted way for the key, no key without effect.
+
+mod check;
+mod env;
+mod errors;
+mod file;
+mod key;
+mod value;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::protocol::closed_set;
+use crate::protocol::names::ServiceNames;
+
+pub use env::Env;
+pub use errors::{ConfigErrors, Place};
+pub use key::{ApiKey, KeyError, KeyFile};
+pub use value::{Aliases, BaseUrl, ExtraRoute, ListenAddr};
+
+/// Everything that is configured. Each field's meaning, default and edge stand in `config.toml`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The file that was read; `None` when none was named.
+    pub path: Option<PathBuf>,
+    /// Made from `service_name`.
+    pub names: ServiceNames,
+    pub upstream: Upstream,
+    pub listen: Listen,
+    pub retry: Retry,
+    pub ledger: Ledger,
+    pub streams: Streams,
+    pub models: Models,
+    pub errors: Errors,
+    pub log: Log,
+    /// What is allowed and deserves a line in the log.
+    pub warnings: Vec<String>,
+}
+
+/// `[upstream]`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upstream {
+    pub base_url: BaseUrl,
+    pub api_key: ApiKey,
+    /// PEM file of certificate authorities that are trusted instead of the system's.
+    pub ca_file: Option<PathBuf>,
+    pub connect_timeout: Duration,
+    pub read_timeout: Duration,
+    pub extra_routes: Vec<ExtraRoute>,
+}
+
+/// `[listen]`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listen {
+    pub proxy: Vec<ListenAddr>,
+    /// Nobody asked for these addresses: one whose family the machine lacks is skipped with a
+    /// warning.
+    pub proxy_is_default: bool,
+    /// The configured addresses, then the socket below the state directory.
+    pub admin: Vec<ListenAddr>,
+    /// Lower-case names without a port, beside the loopback names.
+    pub allowed_hosts: Vec<String>,
+    /// Lower-case `scheme://host[:port]`.
+    pub allowed_origins: Vec<String>,
+    pub shutdown_timeout: Duration,
+}
+
+/// `[retry]`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// Most attempts of one request, the first among them. 1: never repeated.
+    pub attempts: u32,
+    pub base: Duration,
+    pub cap: Duration,
+    pub adopt: Adopt,
+    pub adopt_window: Duration,
+}
+
+closed_set! {
+    /// Which requests take over the key of an equal undelivered one.
+    Adopt {
+        Always => "always",
+        /// Only those an SDK marks as a retry (`x-stainless-retry-count`).
+        Marked => "marked",
+        Never => "never",
+    }
+}
+
+/// `[ledger]`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ledger {
+    /// From the root of the file system.
+    pub state_dir: PathBuf,
+    pub durability: Durability,
+}
+
+closed_set! {
+    /// What an intent survives before its request leaves (rule I1).
+    Durability {
+        /// Power loss: fdatasync.
+        Power => "power",
+        /// kill -9: handed to the kernel.
+        Process => "process",
+    }
+}
+
+/// `[streams]`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Streams {
+    pub on_disconnect: OnDisconnect,
+    pub drain_timeout: Duration,
+}
+
+closed_set! {
+    /// What happens to a stream whose app has left.
+    OnDisconnect {
+        /// It is read on for its receipt.
+        Drain => "drain",
+        /// It is given up; its entry is in doubt.
+        Cancel => "cancel",
+    }
+}
+
+/// `[models]`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Models {
+    pub aliases: Aliases,
+}
+
+/// `[errors]`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Errors {
+    pub add_error_object: bool,
+}
+
+/// `[log]`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Log {
+    pub format: LogFormat,
+    pub level: LogLevel,
+}
+
+closed_set! {
+    /// How a log line is written.
+    LogFormat {
+        Json => "json",
+        Text => "text",
+    }
+}
+
+closed_set! {
+    /// The least severe lines that are logged.
+    LogLevel {
+        Error => "error",
+        Warn => "warn",
+        Info => "info",
+        Debug => "debug",
+        Trace => "trace",
+    }
+}
+
+/// What the command line gave. `None` and empty: not given.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// `--config FILE`
+    pub config: Option<PathBuf>,
+    /// `--upstream URL`
+    pub upstream: Option<String>,
+    /// `--api-key-file FILE`
+    pub api_key_file: Option<PathBuf>,
+    /// `--listen ADDR`, each of them; they replace `[listen] proxy`.
+    pub listen: Vec<String>,
+    /// `--admin ADDR`; replaces `[listen] admin`.
+    pub admin: Option<String>,
+    /// `--state-dir DIR`
+    pub state_dir: Option<PathBuf>,
+}
+
+/// Where the daemon's ledger and admin listener are: all that a reading command needs. Found
+/// without a key and without an upstream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Whereabouts {
+    pub state_dir: PathBuf,
+    /// As [`Listen::admin`].
+    pub admin: Vec<ListenAddr>,
+}
+
+// === impl Config ===
+
+impl Config {
+    /// Reads and checks the whole configuration. Reads the named file, the key's file and nothing
+    /// else; changes nothing.
+    pub fn load(overrides: &Overrides, env: &Env) -> Result<Self, ConfigErrors> {
+        check::load(overrides, env)
+    }
+}
+
+// === impl Whereabouts ===
+
+impl Whereabouts {
+    /// As [`Config::load`]; mistakes in other parts of the file are told as well.
+    pub fn find(overrides: &Overrides, env: &Env) -> Result<Self, ConfigErrors> {
+        check::whereabouts(overrides, env)
+    }
+}
+
+#[cfg(test)]
+mod tests;

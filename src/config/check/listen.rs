@@ -1,0 +1,122 @@
+//! `[listen]`: which addresses, and who may knock there.
+
+use std::path::Path;
+
+use super::Check;
+use crate::config::file::{At, ListenTable};
+use crate::config::value;
+use crate::config::{Listen, ListenAddr};
+
+const PROXY_PORT: u16 = 8327;
+const ADMIN_PORT: u16 = 8328;
+/// The admin socket's name below the state directory.
+const ADMIN_SOCKET: &str = "admin.sock";
+
+// === impl Check ===
+
+impl Check<'_> {
+    pub(super) fn listen(&mut self, file: ListenTable, state_dir: Option<&Path>) -> Listen {
+        let from_flags = self
+            .overrides
+            .listen
+            .iter()
+            .map(|address| At::named("--listen", address.clone()))
+            .collect::<Vec<_>>();
+        let proxy_given = match file.proxy {
+            _ if !from_flags.is_empty() => Some(from_flags),
+            Some(list) => {
+                if list.value.is_empty() {
+                    self.refuse(&list.place, "is empty; apps need at least one address");
+                }
+                Some(list.value)
+            }
+            None => None,
+        };
+        let proxy_is_default = proxy_given.is_none();
+        let mut taken = Vec::new();
+        let proxy = match proxy_given {
+            Some(given) => self.addresses(given, &mut taken),
+            None => value::default_addresses(PROXY_PORT)
+                .map(ListenAddr::Tcp)
+                .to_vec(),
+        };
+        taken.clone_from(&proxy);
+
+        let from_flag = self.overrides.admin.clone();
+        let admin_place = file.admin.as_ref().map(|list| list.place.clone());
+        let admin_given = from_flag
+            .map(|address| vec![At::named("--admin", address)])
+            .or(file.admin.map(|list| list.value));
+        let mut admin = match admin_given {
+            Some(given) => self.addresses(given, &mut taken),
+            None => {
+                let [loopback, _] = value::default_addresses(ADMIN_PORT);
+                vec![ListenAddr::Tcp(loopback)]
+            }
+        };
+        if let Some(socket) = state_dir.and_then(|directory| self.admin_socket(directory))
+            && !admin.contains(&socket)
+        {
+            admin.push(socket);
+        }
+        if admin.is_empty()
+            && state_dir.is_some()
+            && let Some(place) = admin_place
+        {
+            self.refuse(
+                &place,
+                "is empty, and the path of the socket below the state directory is too long for one",
+            );
+        }
+
+        Listen {
+            proxy,
+            proxy_is_default,
+            admin,
+            allowed_hosts: self.each(file.allowed_hosts, value::allowed_host),
+            allowed_origins: self.each(file.allowed_origins, value::allowed_origin),
+            shutdown_timeout: self.seconds(
+                "listen",
+                "shutdown_timeout_s",
+                file.shutdown_timeout_s,
+                120,
+                0..=3600,
+            ),
+        }
+    }
+
+    /// Checks addresses; none may be one of `taken` or stand twice.
+    fn addresses(
+        &mut self,
+        given: Vec<At<String>>,
+        taken: &mut Vec<ListenAddr>,
+    ) -> Vec<ListenAddr> {
+        let mut addresses = Vec::new();
+        for At { value, place } in given {
+            match ListenAddr::parse(&value) {
+                Ok(address) if taken.iter().any(|other| other.collides_with(&address)) => {
+                    self.refuse(&place, format!("{value:?} is already listened on"));
+                }
+                Ok(address) => {
+                    taken.push(address.clone());
+                    addresses.push(address);
+                }
+                Err(why) => self.refuse(&place, why),
+            }
+        }
+        addresses
+    }
+
+    /// The command line's way in; always there unless its path is too long for a socket.
+    fn admin_socket(&mut self, state_dir: &Path) -> Option<ListenAddr> {
+        let path = state_dir.join(ADMIN_SOCKET);
+        if value::fits_a_socket(&path.to_string_lossy()) {
+            return Some(ListenAddr::Unix(path));
+        }
+        self.warnings.push(format!(
+            "the path of the admin socket, {}, is too long for a socket: the command line reaches the daemon over TCP only",
+            path.display()
+        ));
+        None
+    }
+}

@@ -1,0 +1,119 @@
+//! What is wrong with a configuration: all of it at once, one clear line each.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Where a value was given: a key on a line of the file, a flag, an environment variable.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Line of the file, counted from 1. `None`: not in the file.
+    line: Option<usize>,
+    /// `[upstream] base_url`, `--upstream`, `BURSAR_UPSTREAM`, or nothing.
+    name: String,
+}
+
+/// One mistake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ConfigError {
+    place: Place,
+    message: String,
+}
+
+/// Every mistake that was found. Printed one a line: `config.toml:7: [upstream] base_url: …`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConfigErrors {
+    path: Option<PathBuf>,
+    errors: Vec<ConfigError>,
+}
+
+// === impl Place ===
+
+impl Place {
+    /// A key of the file, not yet on a line; also how a key is named in print.
+    pub(super) fn key(table: &str, key: &str) -> Self {
+        let name = match table {
+            "" => key.to_owned(),
+            table => format!("[{table}] {key}"),
+        };
+        Self { line: None, name }
+    }
+
+    /// A flag or an environment variable.
+    pub(super) fn named(name: &str) -> Self {
+        Self {
+            line: None,
+            name: name.to_owned(),
+        }
+    }
+
+    /// A line of the file, where what is wrong has no known key.
+    pub(super) fn of_line(line: usize) -> Self {
+        Self {
+            line: Some(line),
+            name: String::new(),
+        }
+    }
+
+    /// The same key on a line of the file.
+    pub(super) fn on_line(&self, line: usize) -> Self {
+        Self {
+            line: Some(line),
+            name: self.name.clone(),
+        }
+    }
+}
+
+// === impl ConfigErrors ===
+
+impl ConfigErrors {
+    pub(super) fn new(path: Option<&Path>) -> Self {
+        Self {
+            path: path.map(Path::to_owned),
+            errors: Vec::new(),
+        }
+    }
+
+    pub(super) fn push(&mut self, place: &Place, message: impl Into<String>) {
+        self.errors.push(ConfigError {
+            place: place.clone(),
+            message: message.into(),
+        });
+    }
+
+    /// The file itself cannot be read.
+    pub(super) fn push_unreadable(&mut self, why: &str) {
+        let path = self.path.as_deref().unwrap_or(Path::new(""));
+        let place = Place::named(&path.display().to_string());
+        self.push(&place, why);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.errors.is_empty()
+    }
+
+    /// The mistakes, one line each: those of the file first, by line.
+    pub fn lines(&self) -> Vec<String> {
+        let mut errors: Vec<&ConfigError> = self.errors.iter().collect();
+        errors.sort_by_key(|error| error.place.line.unwrap_or(usize::MAX));
+        errors.into_iter().map(|error| self.line(error)).collect()
+    }
+
+    fn line(&self, error: &ConfigError) -> String {
+        let path = self.path.as_deref().map(Path::display);
+        let ConfigError { place, message } = error;
+        match (path, place.line, place.name.as_str()) {
+            (Some(path), Some(line), "") => format!("{path}:{line}: {message}"),
+            (Some(path), Some(line), name) => format!("{path}:{line}: {name}: {message}"),
+            (_, _, "") => message.clone(),
+            (_, _, name) => format!("{name}: {message}"),
+        }
+    }
+}
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.lines().join("\n"))
+    }
+}
+
+impl std::error::Error for ConfigErrors {}

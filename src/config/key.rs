@@ -1,0 +1,177 @@
+//! The organization's key: the one secret of this process.
+//!
+//! Promise: it is in no `Debug`, no `Display` and no error; its memory is wiped when the last user
+//! lets go of it; it leaves as the value of one header that is marked sensitive (rule I9).
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use bytes::Bytes;
+use http::HeaderValue;
+use memchr::memmem;
+use thiserror::Error;
+use zeroize::Zeroizing;
+
+/// Longest key, in characters.
+pub const KEY_CHARS_MAX: usize = 512;
+const BEARER: &[u8] = b"Bearer ";
+/// Permission bits that let every user of the machine read or replace a file.
+const OPEN_TO_OTHERS: u32 = 0o006;
+
+/// The key, held once: the header value is the only copy, and its buffer wipes itself.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ApiKey {
+    /// `Bearer …`, marked sensitive.
+    header: HeaderValue,
+}
+
+/// Why there is no usable key. None of these texts holds any of it.
+#[derive(Debug, Error)]
+pub enum KeyError {
+    #[error("the key file {path} cannot be read: {cause}")]
+    Unreadable { path: String, cause: String },
+    #[error(
+        "every user of this machine can read or replace the key file {path} (mode {mode:04o}); run: chmod o-rwx {path}"
+    )]
+    OpenToOthers { path: String, mode: u32 },
+    #[error("the key is empty")]
+    Empty,
+    #[error("the key is longer than {KEY_CHARS_MAX} characters")]
+    TooLong,
+    #[error(
+        "the key holds a space, a line break or another character that is not visible ASCII; only the key itself belongs there, without \"Bearer\""
+    )]
+    Characters,
+}
+
+/// Whether the permission bits of a key file are judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyFile {
+    /// A file that somebody made: others must not reach it.
+    Plain,
+    /// Below `$CREDENTIALS_DIRECTORY`: systemd guards the directory.
+    Credential,
+}
+
+// === impl ApiKey ===
+
+impl ApiKey {
+    /// Reads the key from a file. One line end behind it is not part of it.
+    pub fn from_file(path: &Path, kind: KeyFile) -> Result<Self, KeyError> {
+        let unreadable = |error: io::Error| KeyError::Unreadable {
+            path: shown_missing(path),
+            cause: error.to_string(),
+        };
+        let file = File::open(path).map_err(unreadable)?;
+        let metadata = file.metadata().map_err(unreadable)?;
+        let mode = metadata.permissions().mode() & 0o7777;
+        // A pipe (`<(pass show key)`) has no lasting place that others could open.
+        if kind == KeyFile::Plain && metadata.is_file() && mode & OPEN_TO_OTHERS != 0 {
+            return Err(KeyError::OpenToOthers {
+                path: shown(path),
+                mode,
+            });
+        }
+        // Room for the longest key, its line end and one byte too many; no copy by growth.
+        let mut text = Zeroizing::new(Vec::with_capacity(KEY_CHARS_MAX + 3));
+        let limit = u64::try_from(KEY_CHARS_MAX + 3).unwrap_or(u64::MAX);
+        file.take(limit)
+            .read_to_end(&mut text)
+            .map_err(unreadable)?;
+        Self::from_text(&text)
+    }
+
+    /// Checks the key: 1 to 512 characters of visible ASCII. One line end behind it is not part
+    /// of it.
+    pub fn from_text(text: &[u8]) -> Result<Self, KeyError> {
+        let key = text
+            .strip_suffix(b"\r\n")
+            .or_else(|| text.strip_suffix(b"\n"))
+            .unwrap_or(text);
+        if key.is_empty() {
+            return Err(KeyError::Empty);
+        }
+        if key.len() > KEY_CHARS_MAX {
+            return Err(KeyError::TooLong);
+        }
+        if !key.iter().all(u8::is_ascii_graphic) {
+            return Err(KeyError::Characters);
+        }
+        let value = Zeroizing::new([BEARER, key].concat());
+        let mut header = HeaderValue::from_maybe_shared(Bytes::from_owner(value))
+            .map_err(|_| KeyError::Characters)?;
+        header.set_sensitive(true);
+        Ok(Self { header })
+    }
+
+    /// The value of the `Authorization` header towards the upstream, marked sensitive. Clones
+    /// share the one buffer.
+    pub fn header_value(&self) -> HeaderValue {
+        self.header.clone()
+    }
+
+    /// Whether the key stands somewhere in `bytes`: nothing that holds it may go to an app.
+    pub fn occurs_in(&self, bytes: &[u8]) -> bool {
+        memmem::find(bytes, self.secret()).is_some()
+    }
+
+    /// `bytes` with every occurrence of the key struck out; `None` when it does not occur.
+    pub fn struck_out(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let secret = self.secret();
+        let mut clean = Vec::new();
+        let mut rest = bytes;
+        while let Some(at) = memmem::find(rest, secret).filter(|_| !secret.is_empty()) {
+            clean.extend_from_slice(rest.get(..at)?);
+            clean.extend_from_slice(b"***");
+            rest = rest.get(at + secret.len()..)?;
+        }
+        if rest.len() == bytes.len() {
+            return None;
+        }
+        clean.extend_from_slice(rest);
+        Some(clean)
+    }
+
+    fn secret(&self) -> &[u8] {
+        self.header
+            .as_bytes()
+            .strip_prefix(BEARER)
+            .unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ApiKey(***)")
+    }
+}
+
+impl fmt::Display for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ApiKey(***)")
+    }
+}
+
+/// The path as an error shows it.
+fn shown(path: &Path) -> String {
+    path.to_string_lossy().escape_debug().to_string()
+}
+
+/// The path of a file that is not there. Who gives the key where its file is asked for must not
+/// find it in the log.
+fn shown_missing(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let looks_like_a_key =
+        name.len() >= 20 && !name.contains('.') && name.bytes().any(|byte| byte.is_ascii_digit());
+    if looks_like_a_key {
+        "(not shown: it looks like a key, and a file's path is wanted)".to_owned()
+    } else {
+        shown(path)
+    }
+}
+
+#[cfg(test)]
+mod tests;

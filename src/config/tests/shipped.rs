@@ -1,0 +1,130 @@
+//! The shipped `config.toml` against what the program does.
+
+use std::collections::BTreeSet;
+
+use super::*;
+
+const SHIPPED: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/config.toml"));
+
+/// Every `# key = value` line: table, key, the line without its `# `, and whether it is an example.
+fn key_lines() -> Vec<(String, String, String, bool)> {
+    let mut table = String::new();
+    let mut found = Vec::new();
+    for line in SHIPPED.lines() {
+        if let Some(name) = line
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+        {
+            table = name.to_owned();
+        }
+        let Some(setting) = line.strip_prefix("# ") else {
+            continue;
+        };
+        let Some((key, _)) = setting.split_once(" = ") else {
+            continue;
+        };
+        if !key
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+        {
+            continue;
+        }
+        let is_example = setting.ends_with("# no default");
+        found.push((
+            table.clone(),
+            key.to_owned(),
+            setting.to_owned(),
+            is_example,
+        ));
+    }
+    found
+}
+
+/// The shipped file with some of its `# key = value` lines in force.
+fn uncommented(which: impl Fn(&str, bool) -> bool) -> String {
+    let mut text = String::new();
+    let mut lines = key_lines().into_iter().peekable();
+    for line in SHIPPED.lines() {
+        match lines.next_if(|(_, _, setting, _)| line.strip_prefix("# ") == Some(setting)) {
+            Some((_, key, setting, is_example)) if which(&key, is_example) => {
+                text.push_str(&setting)
+            }
+            _ => text.push_str(line),
+        }
+        text.push('\n');
+    }
+    assert_eq!(lines.next(), None);
+    text
+}
+
+fn load(text: &str) -> Config {
+    let place = Fixture::new();
+    let flags = Overrides {
+        upstream: Some("https://api.example".to_owned()),
+        ..place.flags(text)
+    };
+    let key = env(&[("BURSAR_API_KEY", SECRET)]);
+    let mut config = Config::load(&flags, &key).unwrap();
+    config.path = None;
+    config
+}
+
+#[test]
+fn it_loads_and_changes_no_default() {
+    assert_eq!(load(SHIPPED), load(""));
+}
+
+#[test]
+fn the_defaults_it_states_are_the_defaults() {
+    let mut stated = load(&uncommented(|_, is_example| !is_example));
+
+    // The one difference between the default addresses and the same ones written down.
+    assert!(!stated.listen.proxy_is_default);
+    stated.listen.proxy_is_default = true;
+
+    assert_eq!(stated, load(""));
+}
+
+#[test]
+fn its_examples_are_accepted() {
+    for (_, key, _, is_example) in key_lines() {
+        if is_example {
+            load(&uncommented(|other, _| other == key));
+        }
+    }
+    let aliases = SHIPPED
+        .lines()
+        .find_map(|line| line.split_once("# such as "))
+        .unwrap()
+        .1;
+    let config = load(&format!("[models]\naliases = {aliases}\n"));
+    assert_eq!(config.models.aliases.target("gpt-4o"), Some("auto"));
+    assert_eq!(config.models.aliases.target("other"), Some("auto"));
+}
+
+#[test]
+fn it_names_each_accepted_key_once_and_no_other() {
+    let accepted: BTreeSet<(String, String)> = ACCEPTED
+        .iter()
+        .flat_map(|(table, keys)| keys.iter().map(|key| (table.to_string(), key.to_string())))
+        .collect();
+    let mut shipped = BTreeSet::new();
+    for (table, key, _, _) in key_lines() {
+        assert!(shipped.insert((table, key.clone())), "{key} stands twice");
+    }
+    assert_eq!(shipped, accepted);
+}
+
+#[test]
+fn it_explains_each_key() {
+    let mut explained = false;
+    for line in SHIPPED.lines() {
+        let is_key = key_lines()
+            .iter()
+            .any(|(_, _, setting, _)| line.strip_prefix("# ") == Some(setting));
+        if is_key {
+            assert!(explained, "no explanation above: {line}");
+        }
+        explained = line.starts_with("# ") && !is_key;
+    }
+}

@@ -1,0 +1,267 @@
+//! The ledger: what was intended, what was billed, and what is not known. An append-only journal is
+//! the truth, one thread writes it, and sled is an index that can be rebuilt at any time.
+//!
+//! Promise: what `intend` and `settle` returned `Ok` for survives the process, and with
+//! [`Durability::Power`] the machine. Sums come from the journal alone and never go back.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use uuid::Builder;
+
+use crate::clock::SharedClock;
+use crate::money::MicroUsd;
+
+pub mod entry;
+pub mod error;
+pub mod fingerprint;
+pub mod query;
+pub mod state;
+pub mod totals;
+
+mod books;
+mod entry_view;
+mod ids;
+mod index;
+mod journal;
+mod keys;
+mod load;
+mod lookup;
+mod queue;
+mod record;
+mod scan;
+mod shared;
+mod state_dir;
+mod verify;
+mod writer;
+
+use entry::{EntryId, Fingerprint, Intent, Outcome, Settlement};
+pub use error::LedgerError;
+pub use fingerprint::FingerprintParts;
+use ids::EntryIds;
+pub use lookup::Lookup;
+use query::EntryView;
+use queue::{Answer, Command};
+pub use shared::LedgerHealth;
+use shared::Shared;
+use state_dir::{Directory, Identity};
+pub use totals::{LineKey, MicroUsdSum, Row, Standing, Totals};
+use writer::Writer;
+
+/// Size at which a new segment is begun.
+pub const SEGMENT_BYTES_MAX: u64 = 64 << 20;
+
+/// What "durable" means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Durability {
+    /// On the disk: survives a power cut. One fdatasync a batch.
+    #[default]
+    Power,
+    /// Handed to the kernel: survives kill -9 of this process, not a power cut.
+    Process,
+}
+
+/// Called after each commit with its duration, on the writer's thread.
+pub type OnCommit = Arc<dyn Fn(Duration) + Send + Sync>;
+
+/// How a ledger is opened.
+#[derive(Clone)]
+pub struct LedgerOptions {
+    /// Created with mode 0700 when it is missing; refused when others may enter it.
+    pub state_dir: PathBuf,
+    pub durability: Durability,
+    /// Default [`SEGMENT_BYTES_MAX`].
+    pub segment_bytes_max: u64,
+    pub clock: SharedClock,
+    /// For `journal_commit_seconds`.
+    pub on_commit: Option<OnCommit>,
+}
+
+/// An open ledger. Clones share it; the last one dropped closes it.
+#[derive(Clone)]
+pub struct Ledger {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    shared: Arc<Shared>,
+    clock: SharedClock,
+    identity: Identity,
+    state_dir: PathBuf,
+    ids: EntryIds,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+// === impl LedgerOptions ===
+
+impl LedgerOptions {
+    pub fn new(state_dir: impl Into<PathBuf>, clock: SharedClock) -> Self {
+        Self {
+            state_dir: state_dir.into(),
+            durability: Durability::default(),
+            segment_bytes_max: SEGMENT_BYTES_MAX,
+            clock,
+            on_commit: None,
+        }
+    }
+}
+
+// === impl Ledger ===
+
+impl Ledger {
+    /// Locks and reads the ledger, ends what a dead process left open (`in_doubt(crash)`), and
+    /// starts the writer. Blocks for the time that takes.
+    pub fn open(options: LedgerOptions) -> Result<Self, LedgerError> {
+        let directory = Directory::open_or_create(&options.state_dir)?;
+        let lock = directory.lock()?;
+        let secrets = [random(&options)?, random(&options)?, random(&options)?];
+        let [fingerprint_secret, id_secret, ledger_bits] = secrets;
+        let known = known_ledger(&directory)?;
+        let identity = directory.identity(|| Identity {
+            ledger: known.unwrap_or_else(|| {
+                let mut bits = [0; 10];
+                bits.copy_from_slice(ledger_bits.first_chunk::<10>().unwrap_or(&[0; 10]));
+                Builder::from_unix_timestamp_millis(options.clock.wall_ms(), &bits).into_uuid()
+            }),
+            fingerprint_secret,
+        })?;
+
+        let shared = Arc::new(Shared::default());
+        let clock = Arc::clone(&options.clock);
+        let path = options.state_dir.clone();
+        let writer = Writer::open(
+            Arc::clone(&shared),
+            options,
+            directory,
+            identity.clone(),
+            lock,
+        )?;
+        let thread = std::thread::Builder::new()
+            .name("ledger".to_owned())
+            .spawn(move || writer.run())
+            .map_err(|error| LedgerError::io(&path, error))?;
+        Ok(Self {
+            inner: Arc::new(Inner {
+                shared,
+                clock,
+                identity,
+                state_dir: path,
+                ids: EntryIds::new(id_secret),
+                writer: Mutex::new(Some(thread)),
+            }),
+        })
+    }
+
+    /// A new id, later than all before it.
+    pub fn new_entry_id(&self) -> EntryId {
+        self.inner.ids.next(self.inner.clock.wall_ms())
+    }
+
+    /// The fingerprint of a request under this ledger's secret. Hashes the body: about a
+    /// millisecond a megabyte.
+    pub fn fingerprint(&self, parts: &FingerprintParts<'_>) -> Fingerprint {
+        parts.hash(&self.inner.identity.fingerprint_secret)
+    }
+
+    /// Writes an intent; returns when it is durable (rule I1). After an error nothing may be sent.
+    pub async fn intend(&self, intent: Intent) -> Result<(), LedgerError> {
+        let command = Command::Intend(Box::new(intent));
+        self.inner.shared.queue.ask(command).await.map(|_| ())
+    }
+
+    /// Folds, writes, makes durable, then answers: the one place an entry is settled. An outcome
+    /// that is told twice is answered with what the first became.
+    pub async fn settle(&self, outcome: Outcome) -> Result<Settlement, LedgerError> {
+        let id = outcome.id;
+        let command = Command::Settle(Box::new(outcome));
+        match self.inner.shared.queue.ask(command).await? {
+            Answer::Settled(settlement) => Ok(settlement),
+            Answer::Intended | Answer::Reconciled(_) => Err(LedgerError::UnknownEntry { id }),
+        }
+    }
+
+    /// The terminal poll of an eval run told the run's amount: gives it to the entry of the POST
+    /// that carried the run id, once. `None` when no entry waits for it.
+    pub async fn reconcile_run(
+        &self,
+        run_id: &str,
+        billed: MicroUsd,
+    ) -> Result<Option<EntryId>, LedgerError> {
+        let command = Command::ReconcileRun {
+            run_id: run_id.to_owned(),
+            billed,
+        };
+        match self.inner.shared.queue.ask(command).await? {
+            Answer::Reconciled(id) => Ok(id),
+            Answer::Intended | Answer::Settled(_) => Ok(None),
+        }
+    }
+
+    /// Entries that ended, found through the index, with all their lines. Reads files. Without an
+    /// index nothing is found; [`query::entries`] always reads the journal.
+    pub fn find(&self, lookup: &Lookup<'_>) -> Result<Vec<EntryView>, LedgerError> {
+        match self.inner.shared.index() {
+            Some(index) => lookup.run(&index, &self.inner.state_dir),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The sums, as of the last commit. Cheap.
+    pub fn totals(&self) -> Arc<Totals> {
+        self.inner.shared.totals()
+    }
+
+    pub fn health(&self) -> LedgerHealth {
+        self.inner.shared.health(self.inner.clock.monotonic())
+    }
+
+    /// Serves what waits, commits it, flushes the index, and stops the writer. Later calls answer
+    /// [`LedgerError::Closed`].
+    pub async fn close(&self) {
+        self.inner.shared.queue.close();
+        let Some(writer) = self.inner.writer.lock().take() else {
+            return;
+        };
+        let joined = tokio::task::spawn_blocking(move || writer.join()).await;
+        if !matches!(joined, Ok(Ok(()))) {
+            tracing::error!("the ledger's writer ended by a panic; the journal decides");
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.shared.queue.close();
+        if let Some(writer) = self.writer.get_mut().take() {
+            // Nothing waits any more, so this takes at most one commit.
+            let _ = writer.join();
+        }
+    }
+}
+
+/// The ledger that the journal belongs to, for when its identity file is lost.
+fn known_ledger(directory: &Directory) -> Result<Option<uuid::Uuid>, LedgerError> {
+    let journal = directory.child("journal")?;
+    let segments = scan::segments(&journal, None)?;
+    Ok(segments
+        .iter()
+        .filter_map(|segment| segment.header.as_ref())
+        .find_map(|header| uuid::Uuid::try_parse(&header.ledger).ok()))
+}
+
+fn random(options: &LedgerOptions) -> Result<[u8; 32], LedgerError> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| LedgerError::io(&options.state_dir, std::io::Error::other(error.to_string())))?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod fixtures;
+#[cfg(test)]
+mod tests;

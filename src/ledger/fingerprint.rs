@@ -1,0 +1,47 @@
+//! Fingerprints of requests, to recognise an app's own retry (design, section 4). Keyed with a
+//! secret of this ledger, so that a reader of the disk learns nothing about prompts.
+//!
+//! Promise: two requests have one fingerprint only if every part is equal. Each part is preceded by
+//! its length, so no bytes can move from one part to the next.
+
+use crate::ledger::entry::Fingerprint;
+
+/// What makes two requests the same purchase.
+#[derive(Clone, Copy, Debug)]
+pub struct FingerprintParts<'a> {
+    pub method: &'a str,
+    pub path_and_query: &'a str,
+    /// The exact body bytes.
+    pub body: &'a [u8],
+    /// `X-Service-Session`.
+    pub session: Option<&'a [u8]>,
+    /// `X-Service-RTE-Query`.
+    pub rte_query: Option<&'a [u8]>,
+}
+
+// === impl FingerprintParts ===
+
+impl FingerprintParts<'_> {
+    pub(crate) fn hash(&self, secret: &[u8; 32]) -> Fingerprint {
+        let mut hasher = blake3::Hasher::new_keyed(secret);
+        let parts = [
+            Some(self.method.as_bytes()),
+            Some(self.path_and_query.as_bytes()),
+            self.session,
+            self.rte_query,
+            Some(self.body),
+        ];
+        for part in parts {
+            // An absent header and an empty one are two things.
+            hasher.update(&[u8::from(part.is_some())]);
+            let part = part.unwrap_or_default();
+            let length = u64::try_from(part.len()).unwrap_or(u64::MAX);
+            hasher.update(&length.to_be_bytes());
+            hasher.update(part);
+        }
+        Fingerprint(*hasher.finalize().as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,44 @@
+use std::collections::HashSet;
+
+use super::FingerprintParts;
+use crate::ledger::fixtures::Bench;
+
+const PARTS: FingerprintParts<'_> = FingerprintParts {
+    method: "POST",
+    path_and_query: "/v1/chat/completions",
+    body: b"{}",
+    session: None,
+    rte_query: None,
+};
+
+#[test]
+fn every_part_counts_and_no_byte_can_move_between_parts() {
+    let all = [
+        PARTS,
+        FingerprintParts { method: "PUT", ..PARTS },
+        FingerprintParts { path_and_query: "/v1/chat/completions?a", ..PARTS },
+        FingerprintParts { body: b"{} ", ..PARTS },
+        FingerprintParts { session: Some(b""), ..PARTS },
+        FingerprintParts { session: Some(b"s"), ..PARTS },
+        FingerprintParts { rte_query: Some(b"s"), ..PARTS },
+        FingerprintParts { session: Some(b"sx"), rte_query: Some(b"y"), ..PARTS },
+        FingerprintParts { session: Some(b"s"), rte_query: Some(b"xy"), ..PARTS },
+    ];
+
+    let distinct: HashSet<_> = all.iter().map(|parts| parts.hash(&[1; 32])).collect();
+
+    assert_eq!(distinct.len(), all.len());
+    assert_eq!(PARTS.hash(&[1; 32]), PARTS.hash(&[1; 32]));
+    assert_ne!(PARTS.hash(&[1; 32]), PARTS.hash(&[2; 32]));
+}
+
+#[test]
+fn a_ledger_keeps_its_secret_over_a_restart_and_shares_it_with_no_other() {
+    let [bench, other] = [Bench::new(), Bench::new()];
+
+    let first = bench.open().fingerprint(&PARTS);
+    let second = bench.open().fingerprint(&PARTS);
+
+    assert_eq!(first, second);
+    assert_ne!(first, other.open().fingerprint(&PARTS));
+}

@@ -1,0 +1,186 @@
+//! What the ledger's tests share: a ledger in a temporary directory, requests, and faults.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex};
+
+use tempfile::TempDir;
+
+use crate::clock::ManualClock;
+use crate::ledger::entry::{
+    Attempt, AttemptEnd, EntryId, EntryKey, Fingerprint, Intent, KeyOrigin, Outcome, Settlement,
+    Timings,
+};
+use crate::ledger::record::Labels;
+use crate::ledger::{Durability, Ledger, LedgerError, LedgerOptions};
+use crate::money::MicroUsd;
+use crate::protocol::receipt::{Receipt, ReceiptSource};
+use crate::protocol::{Lane, Operation, Told, Usage};
+
+/// 2026-05-09 00:00 UTC.
+pub(crate) const START_MS: u64 = 1_778_284_800_000;
+
+/// A ledger's directory and clock. The ledger itself comes and goes.
+pub(crate) struct Bench {
+    pub clock: ManualClock,
+    pub root: TempDir,
+}
+
+/// Fails the next writes of one state directory: after so many bytes, with this error.
+static FAULTS: LazyLock<Mutex<HashMap<PathBuf, Vec<(usize, i32)>>>> = LazyLock::new(Mutex::default);
+
+// === impl Bench ===
+
+impl Bench {
+    pub fn new() -> Self {
+        Self {
+            clock: ManualClock::at(START_MS),
+            root: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    pub fn state(&self) -> PathBuf {
+        self.root.path().join("state")
+    }
+
+    pub fn segment(&self, number: u32) -> PathBuf {
+        self.state().join(format!("journal/{number:08}.jsonl"))
+    }
+
+    pub fn options(&self) -> LedgerOptions {
+        LedgerOptions {
+            durability: Durability::Process,
+            ..LedgerOptions::new(self.state(), Arc::new(self.clock.clone()))
+        }
+    }
+
+    pub fn try_open(&self) -> Result<Ledger, LedgerError> {
+        Ledger::open(self.options())
+    }
+
+    pub fn open(&self) -> Ledger {
+        self.try_open().unwrap()
+    }
+
+    /// The next write of a journal here writes `keep` bytes and then fails with `errno`.
+    pub fn fail_next_write(&self, keep: usize, errno: i32) {
+        let mut faults = FAULTS.lock().unwrap();
+        faults.entry(self.state()).or_default().push((keep, errno));
+    }
+}
+
+/// Called by the journal before each write, in tests only.
+pub(crate) fn fail_write(path: &Path, file: &mut File, bytes: &[u8]) -> io::Result<()> {
+    let state = path.parent().and_then(Path::parent).unwrap();
+    let fault = {
+        let mut faults = FAULTS.lock().unwrap();
+        faults
+            .get_mut(state)
+            .filter(|faults| !faults.is_empty())
+            .map(|faults| faults.remove(0))
+    };
+    let Some((keep, errno)) = fault else {
+        return Ok(());
+    };
+    file.write_all(&bytes[..keep.min(bytes.len())])?;
+    Err(io::Error::from_raw_os_error(errno))
+}
+
+pub(crate) fn attempt(end: AttemptEnd) -> Attempt {
+    Attempt {
+        end,
+        status: match end {
+            AttemptEnd::NotSent | AttemptEnd::NoHead => None,
+            AttemptEnd::Refused => Some(503),
+            AttemptEnd::Gateway => Some(502),
+            AttemptEnd::Answered | AttemptEnd::Broken => Some(200),
+        },
+        wait_ms: 0,
+        took_ms: 10,
+        cause: None,
+    }
+}
+
+pub(crate) fn refused(status: u16) -> Attempt {
+    Attempt {
+        status: Some(status),
+        ..attempt(AttemptEnd::Refused)
+    }
+}
+
+pub(crate) fn billed(amount: u64) -> Receipt {
+    Receipt {
+        billed: Told::Value(MicroUsd::new(amount)),
+        source: Some(ReceiptSource::Header),
+        ..Receipt::default()
+    }
+}
+
+pub(crate) fn intent(id: EntryId, at_ms: u64, key: Option<&str>) -> Intent {
+    Intent {
+        id,
+        at_ms,
+        app: Arc::from("notes"),
+        lane: Lane::Inference,
+        operation: Operation::Chat,
+        model: Some("auto".to_owned()),
+        stream: false,
+        key: key.map(|key| EntryKey {
+            value: Arc::from(key),
+            origin: KeyOrigin::Minted,
+        }),
+        fingerprint: Fingerprint([7; 32]),
+        request_bytes: 120,
+    }
+}
+
+pub(crate) fn labels(at_ms: u64, key: Option<&str>) -> Labels {
+    let id = EntryId(uuid::Uuid::nil());
+    Labels::of_intent(&intent(id, at_ms, key))
+}
+
+pub(crate) fn outcome(id: EntryId, attempts: Vec<Attempt>, receipt: Receipt) -> Outcome {
+    Outcome {
+        id,
+        at_ms: START_MS + 1_000,
+        attempts,
+        receipt,
+        broken_billed: None,
+        usage: Usage::default(),
+        audio_ms: None,
+        request_id: None,
+        run_id: None,
+        cut_by: None,
+        response_bytes: 300,
+        timings: Timings::default(),
+    }
+}
+
+/// An outcome of one attempt.
+pub(crate) fn ended(id: EntryId, end: AttemptEnd, receipt: Receipt) -> Outcome {
+    outcome(id, vec![attempt(end)], receipt)
+}
+
+/// Intends and settles one request.
+pub(crate) async fn buy(ledger: &Ledger, key: Option<&str>, receipt: Receipt) -> Settlement {
+    let id = begin(ledger, key).await;
+    ledger
+        .settle(ended(id, AttemptEnd::Answered, receipt))
+        .await
+        .unwrap()
+}
+
+/// Intends one request.
+pub(crate) async fn begin(ledger: &Ledger, key: Option<&str>) -> EntryId {
+    let id = ledger.new_entry_id();
+    let at_ms = ledger.inner.clock.wall_ms();
+    ledger.intend(intent(id, at_ms, key)).await.unwrap();
+    id
+}
+
+/// From now on the process dies, as by kill -9, right after its next answer: the index is not told.
+pub(crate) fn kill_after_next(ledger: &Ledger) {
+    ledger.inner.shared.kill();
+}

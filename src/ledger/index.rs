@@ -1,0 +1,429 @@
+//! The index: sled 0.34.7 beside the journal, for lookups and for sums that survive without
+//! reading years of lines. It is written after the acknowledgement and may be lost at any time.
+//!
+//! sled's flush is no fsync, and a damaged file can open empty or panic (measured, see
+//! ARCHITECTURE.md). So: everything is in one tree and each batch in one atomic write with the
+//! sequence number it reaches; opening is guarded, checked, and ends in a rebuild when in doubt.
+//!
+//! Promise: no failure of the index fails a request, and none of its numbers is believed that does
+//! not agree with its own count.
+
+use std::collections::HashMap;
+use std::os::unix::fs::DirBuilderExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::ledger::books::Pending;
+use crate::ledger::entry::{EntryId, State};
+use crate::ledger::keys::Unresolved;
+use crate::ledger::record::Position;
+use crate::ledger::totals::{Globals, MicroUsdSum, RollupKey, Row, Totals};
+
+const FORMAT: u32 = 1;
+
+/// First byte of each value: how the rest is encoded.
+const VALUE_VERSION: u8 = 1;
+
+const CACHE_BYTES: u64 = 16 << 20;
+
+/// How many damaged indexes are kept for a look.
+const DAMAGED_MAX: usize = 2;
+
+const DIRECTORY: &str = "index";
+const DAMAGED: &str = "index.damaged-";
+
+// First byte of each key: what the row is.
+const META: &[u8] = b"m";
+const ENTRY: u8 = b'e';
+const BY_KEY: u8 = b'k';
+const BY_REQUEST: u8 = b'q';
+const RUN: u8 = b'u';
+const ROLLUP: u8 = b'r';
+
+/// An open index. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Index {
+    db: sled::Db,
+}
+
+/// What the index remembers for the books.
+#[derive(Debug, Default)]
+pub struct Kept {
+    pub last_seq: u64,
+    pub oldest_open_seq: Option<u64>,
+    pub totals: Totals,
+    pub runs: Vec<(String, Unresolved)>,
+}
+
+/// The result of opening. It cannot fail: without an index the journal is read whole.
+#[derive(Debug)]
+pub struct Opened {
+    pub index: Option<Index>,
+    pub kept: Kept,
+    /// It was made anew: empty until the journal has been replayed.
+    pub is_new: bool,
+}
+
+/// An entry that ended: where its lines are, and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredEntry {
+    pub state: State,
+    pub intent: Option<Position>,
+    pub end: Position,
+    /// The line that brought evidence, when one did.
+    pub evidence: Option<Position>,
+}
+
+/// The one row that says what all others amount to.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Meta {
+    format: u32,
+    ledger: String,
+    last_seq: u64,
+    oldest_open_seq: Option<u64>,
+    globals: Globals,
+    /// Over all rollups: if they do not add up to these, rows are lost.
+    requests: u64,
+    billed: MicroUsdSum,
+}
+
+/// Why an index is not believed.
+#[derive(Debug, thiserror::Error)]
+pub enum IndexError {
+    #[error("{0}")]
+    Sled(#[from] sled::Error),
+    #[error("sled panicked")]
+    Panicked,
+    #[error("a row is damaged")]
+    DamagedRow,
+    #[error("it belongs to another ledger or format")]
+    Foreign,
+    #[error("its rows do not add up to its own count")]
+    Incomplete,
+    #[error("a row cannot be encoded: {0}")]
+    Encode(#[from] serde_json::Error),
+}
+
+// === impl Index ===
+
+impl Index {
+    /// Opens the index below `state`; one that is damaged is moved aside and begun anew.
+    pub fn open(state: &Path, ledger: &str, now_ms: u64) -> Opened {
+        if !state.join(DIRECTORY).exists() {
+            return Self::begin(state);
+        }
+        match Self::open_checked(&state.join(DIRECTORY), ledger) {
+            Ok((index, kept)) => Opened {
+                is_new: kept.last_seq == 0,
+                index: Some(index),
+                kept,
+            },
+            Err(error) => {
+                tracing::warn!(%error, "the index is damaged; rebuilding it from the journal");
+                Self::reopen_empty(state, now_ms)
+            }
+        }
+    }
+
+    /// Moves the index aside and begins a new one.
+    pub fn reopen_empty(state: &Path, now_ms: u64) -> Opened {
+        let from = state.join(DIRECTORY);
+        let moved = std::fs::rename(&from, state.join(format!("{DAMAGED}{now_ms}")))
+            .or_else(|_| std::fs::remove_dir_all(&from));
+        if let Err(error) = moved {
+            tracing::error!(%error, "cannot move the damaged index aside; going on without one");
+            return Opened::without();
+        }
+        forget_damaged(state);
+        Self::begin(state)
+    }
+
+    /// Opens and checks; used by `ledger verify` on a copy.
+    pub fn open_checked(path: &Path, ledger: &str) -> Result<(Self, Kept), IndexError> {
+        guarded(|| {
+            let index = Self {
+                db: open_sled(path)?,
+            };
+            let kept = index.check(ledger)?;
+            Ok((index, kept))
+        })
+    }
+
+    fn begin(state: &Path) -> Opened {
+        let path = state.join(DIRECTORY);
+        let made = std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&path);
+        match guarded(|| Ok(made.map_err(sled::Error::Io).and_then(|()| open_sled(&path))?)) {
+            Ok(db) => Opened {
+                index: Some(Self { db }),
+                kept: Kept::default(),
+                is_new: true,
+            },
+            Err(error) => {
+                tracing::error!(%error, "cannot make an index; going on without one");
+                Opened::without()
+            }
+        }
+    }
+
+    /// Reads all that the books need, and compares rows with the count.
+    fn check(&self, ledger: &str) -> Result<Kept, IndexError> {
+        let Some(meta) = self.db.get(META)? else {
+            // Nothing was ever written, or everything is lost: both mean the whole journal.
+            return if self.db.is_empty() {
+                Ok(Kept::default())
+            } else {
+                Err(IndexError::Incomplete)
+            };
+        };
+        let meta: Meta = decode(&meta)?;
+        if meta.format != FORMAT || meta.ledger != ledger {
+            return Err(IndexError::Foreign);
+        }
+        let mut totals = Totals::default();
+        for pair in self.db.scan_prefix([ROLLUP]) {
+            let (key, value) = pair?;
+            let key: RollupKey = key
+                .get(1..)
+                .and_then(|key| serde_json::from_slice(key).ok())
+                .ok_or(IndexError::DamagedRow)?;
+            let row: Row = decode(&value)?;
+            totals.add_row(&key.line, &row);
+        }
+        if totals.requests() != meta.requests || totals.billed() != meta.billed {
+            return Err(IndexError::Incomplete);
+        }
+        totals.globals = meta.globals;
+        let mut runs = Vec::new();
+        for pair in self.db.scan_prefix([RUN]) {
+            let (key, value) = pair?;
+            let run_id = key
+                .get(1..)
+                .and_then(|key| String::from_utf8(key.to_vec()).ok())
+                .ok_or(IndexError::DamagedRow)?;
+            runs.push((run_id, decode(&value)?));
+        }
+        // Oldest first: ids sort by time.
+        runs.sort_by_key(|(_, waiting): &(String, Unresolved)| waiting.id);
+        Ok(Kept {
+            last_seq: meta.last_seq,
+            oldest_open_seq: meta.oldest_open_seq,
+            totals,
+            runs,
+        })
+    }
+
+    /// Writes what happened since the last time, all of it or nothing.
+    pub fn write(
+        &self,
+        ledger: &str,
+        pending: Pending,
+        last_seq: u64,
+        oldest_open_seq: Option<u64>,
+        totals: &Totals,
+    ) -> Result<(), IndexError> {
+        guarded(|| {
+            let mut batch = sled::Batch::default();
+            self.add_entries(&pending, &mut batch)?;
+            for (key, delta) in &pending.rollups {
+                let mut at = vec![ROLLUP];
+                at.extend(serde_json::to_vec(key)?);
+                let mut row = match self.db.get(&at)? {
+                    Some(value) => decode(&value)?,
+                    None => Row::default(),
+                };
+                row.merge(delta);
+                batch.insert(at, encode(&row)?);
+            }
+            for (run_id, waiting) in &pending.runs_begun {
+                batch.insert(text_key(RUN, run_id), encode(waiting)?);
+            }
+            for run_id in &pending.runs_ended {
+                batch.remove(text_key(RUN, run_id));
+            }
+            let meta = Meta {
+                format: FORMAT,
+                ledger: ledger.to_owned(),
+                last_seq,
+                oldest_open_seq,
+                globals: totals.globals.clone(),
+                requests: totals.requests(),
+                billed: totals.billed(),
+            };
+            batch.insert(META, encode(&meta)?);
+            Ok(self.db.apply_batch(batch)?)
+        })
+    }
+
+    fn add_entries(&self, pending: &Pending, batch: &mut sled::Batch) -> Result<(), IndexError> {
+        let mut rows = HashMap::new();
+        for ended in &pending.entries {
+            let row = StoredEntry {
+                state: ended.state,
+                intent: ended.intent,
+                end: ended.end,
+                evidence: None,
+            };
+            rows.insert(ended.id, row);
+            if let Some(key) = &ended.key {
+                batch.insert(lookup_key(BY_KEY, key, ended.id), &[]);
+            }
+            if let Some(request_id) = &ended.request_id {
+                batch.insert(lookup_key(BY_REQUEST, request_id, ended.id), &[]);
+            }
+        }
+        for (id, state, position) in &pending.changed {
+            let row = match rows.remove(id) {
+                Some(row) => Some(row),
+                None => self.entry(*id)?,
+            };
+            if let Some(mut row) = row {
+                row.state = *state;
+                row.evidence = Some(*position);
+                rows.insert(*id, row);
+            }
+        }
+        for (id, row) in rows {
+            batch.insert(entry_key(id), encode(&row)?);
+        }
+        Ok(())
+    }
+
+    /// An entry that ended.
+    pub fn entry(&self, id: EntryId) -> Result<Option<StoredEntry>, IndexError> {
+        guarded(|| match self.db.get(entry_key(id))? {
+            Some(value) => Ok(Some(decode(&value)?)),
+            None => Ok(None),
+        })
+    }
+
+    /// Entries that ended with this Idempotency-Key, oldest first, at most `limit`.
+    pub fn by_key(&self, key: &str, limit: usize) -> Result<Vec<EntryId>, IndexError> {
+        self.lookup(BY_KEY, key, limit)
+    }
+
+    /// Entries that ended with this request id, oldest first, at most `limit`.
+    pub fn by_request(&self, request_id: &str, limit: usize) -> Result<Vec<EntryId>, IndexError> {
+        self.lookup(BY_REQUEST, request_id, limit)
+    }
+
+    fn lookup(&self, kind: u8, text: &str, limit: usize) -> Result<Vec<EntryId>, IndexError> {
+        guarded(|| {
+            let mut prefix = text_key(kind, text);
+            prefix.push(0);
+            let mut found = Vec::new();
+            for pair in self.db.scan_prefix(&prefix).take(limit) {
+                let (key, _) = pair?;
+                let id = key
+                    .get(prefix.len()..)
+                    .and_then(|id| uuid::Uuid::from_slice(id).ok())
+                    .ok_or(IndexError::DamagedRow)?;
+                found.push(EntryId(id));
+            }
+            Ok(found)
+        })
+    }
+
+    /// Hands everything to the operating system. No fsync: the journal is the truth.
+    pub fn flush(&self) -> Result<(), IndexError> {
+        guarded(|| Ok(self.db.flush().map(drop)?))
+    }
+}
+
+// === impl Opened ===
+
+impl Opened {
+    fn without() -> Self {
+        Self {
+            index: None,
+            kept: Kept::default(),
+            is_new: true,
+        }
+    }
+}
+
+/// sled panics on some damage; here that is an error as any other.
+fn guarded<T>(work: impl FnOnce() -> Result<T, IndexError>) -> Result<T, IndexError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or(Err(IndexError::Panicked))
+}
+
+fn open_sled(path: &Path) -> sled::Result<sled::Db> {
+    // A snapshot that was being written when the process died makes sled refuse to open.
+    for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with("snap.") && name.ends_with(".generating") {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    sled::Config::new()
+        .path(path)
+        .cache_capacity(CACHE_BYTES)
+        .open()
+}
+
+/// Removes the oldest of the indexes that were moved aside.
+fn forget_damaged(state: &Path) {
+    let mut damaged: Vec<PathBuf> = std::fs::read_dir(state)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(DAMAGED))
+        .map(|entry| entry.path())
+        .collect();
+    damaged.sort();
+    let surplus = damaged.len().saturating_sub(DAMAGED_MAX);
+    for path in damaged.iter().take(surplus) {
+        if let Err(error) = std::fs::remove_dir_all(path) {
+            tracing::warn!(%error, path = %path.display(), "cannot remove an old damaged index");
+        }
+    }
+}
+
+fn entry_key(id: EntryId) -> Vec<u8> {
+    let mut key = vec![ENTRY];
+    key.extend_from_slice(id.0.as_bytes());
+    key
+}
+
+fn text_key(kind: u8, text: &str) -> Vec<u8> {
+    let mut key = vec![kind];
+    key.extend_from_slice(text.as_bytes());
+    key
+}
+
+/// Header values hold no NUL, so it ends the text.
+fn lookup_key(kind: u8, text: &str, id: EntryId) -> Vec<u8> {
+    let mut key = text_key(kind, text);
+    key.push(0);
+    key.extend_from_slice(id.0.as_bytes());
+    key
+}
+
+/// Version, checksum, JSON.
+fn encode(value: &impl Serialize) -> Result<Vec<u8>, IndexError> {
+    let json = serde_json::to_vec(value)?;
+    let mut bytes = vec![VALUE_VERSION];
+    bytes.extend_from_slice(&crc32c::crc32c(&json).to_be_bytes());
+    bytes.extend_from_slice(&json);
+    Ok(bytes)
+}
+
+fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, IndexError> {
+    let parts = bytes.split_first().and_then(|(version, rest)| {
+        let (crc, json) = rest.split_at_checked(4)?;
+        let is_sound =
+            *version == VALUE_VERSION && crc == crc32c::crc32c(json).to_be_bytes().as_slice();
+        is_sound.then_some(json)
+    });
+    let json = parts.ok_or(IndexError::DamagedRow)?;
+    serde_json::from_slice(json).map_err(|_| IndexError::DamagedRow)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,219 @@
+//! The Idempotency-Keys of the last 24 hours: whether a key's amount is known, and who else may have
+//! run under it. The service binds a key for 24 h, so an amount told once is the key's amount.
+//!
+//! Promise: bounded; the oldest key goes first, and each one dropped early is counted. A dropped
+//! key can only leave an entry in doubt, or count a later amount as new, after a million others.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ledger::entry::{EntryId, State};
+use crate::ledger::record::Labels;
+use crate::ledger::state::KeyView;
+use crate::money::MicroUsd;
+use crate::protocol::ServedBy;
+
+/// How long the service binds a key ("Keys are kept for 24 hours").
+pub const EPOCH_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// Most keys held. About 300 bytes each.
+pub const KEYS_MAX: usize = 1_000_000;
+
+/// Most entries of one key that wait for its amount.
+const UNRESOLVED_MAX: usize = 1_000;
+
+/// An entry that waits for evidence, with all that is needed to write what becomes of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unresolved {
+    pub id: EntryId,
+    pub was: State,
+    pub served_by: Option<ServedBy>,
+    pub labels: Labels,
+}
+
+/// All keys.
+#[derive(Debug)]
+pub struct Keys {
+    epochs: HashMap<Arc<str>, Vec<Epoch>>,
+    /// Epochs in the order they began here.
+    order: VecDeque<(u64, Arc<str>)>,
+    keys_max: usize,
+    dropped: u64,
+}
+
+/// 24 h of one key, from its first intent on.
+#[derive(Debug, Default)]
+struct Epoch {
+    started_ms: u64,
+    amount: Option<(MicroUsd, EntryId)>,
+    /// Some entry of the key was answered.
+    answered: bool,
+    open: Vec<EntryId>,
+    unresolved: Vec<Unresolved>,
+}
+
+// === impl Keys ===
+
+impl Default for Keys {
+    fn default() -> Self {
+        Self::with_capacity(KEYS_MAX)
+    }
+}
+
+impl Keys {
+    pub fn with_capacity(keys_max: usize) -> Self {
+        Self {
+            epochs: HashMap::new(),
+            order: VecDeque::new(),
+            keys_max,
+            dropped: 0,
+        }
+    }
+
+    /// Keys dropped before their 24 h were over.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// An entry of the key begins.
+    pub fn begin(&mut self, key: &Arc<str>, id: EntryId, at_ms: u64) {
+        let epoch = self.epoch_for(key, id, at_ms);
+        if !epoch.open.contains(&id) {
+            epoch.open.push(id);
+        }
+    }
+
+    /// What is known of the key beside this entry.
+    pub fn view(&self, key: &str, id: EntryId, at_ms: u64) -> KeyView {
+        let Some(epoch) = self.epoch_of(key, id, at_ms) else {
+            return KeyView::default();
+        };
+        KeyView {
+            amount: epoch
+                .amount
+                .filter(|(_, entry)| *entry != id)
+                .map(|(amount, _)| amount),
+            others_may_have_run: epoch.answered
+                || epoch.open.iter().any(|open| *open != id)
+                || epoch.unresolved.iter().any(|waiting| waiting.id != id),
+        }
+    }
+
+    /// The entries that the key's amount settles at 0, when `id` is the entry it stands on.
+    pub fn resolved_by(&self, key: &str, id: EntryId, at_ms: u64) -> Vec<Unresolved> {
+        self.epoch_of(key, id, at_ms)
+            .map(|epoch| {
+                let others = epoch.unresolved.iter().filter(|waiting| waiting.id != id);
+                others.cloned().collect()
+            })
+            .unwrap_or_default()
+    }
+
+    /// An entry of the key ended.
+    pub fn end(&mut self, key: &Arc<str>, ended: Unresolved) {
+        let id = ended.id;
+        let state = ended.was;
+        let epoch = self.epoch_for(key, id, ended.labels.started_ms);
+        epoch.open.retain(|open| *open != id);
+        match state {
+            State::Settled { billed } | State::Reconciled { billed } => {
+                epoch.answered = true;
+                if !billed.is_zero() && epoch.amount.is_none() {
+                    epoch.amount = Some((billed, id));
+                }
+            }
+            State::Replayed => epoch.answered = true,
+            State::Unreported | State::InDoubt { .. } => {
+                // Beyond the limit an entry stays in doubt: counted, and not settled for nothing.
+                if epoch.unresolved.len() < UNRESOLVED_MAX {
+                    epoch.unresolved.push(ended);
+                } else {
+                    epoch.answered = true;
+                    self.dropped = self.dropped.saturating_add(1);
+                }
+            }
+            State::Open | State::Failed => {}
+        }
+    }
+
+    /// Evidence came for an entry of the key.
+    pub fn resolve(&mut self, key: &str, id: EntryId) {
+        for epoch in self.epochs.get_mut(key).into_iter().flatten() {
+            let before = epoch.unresolved.len();
+            epoch.unresolved.retain(|waiting| waiting.id != id);
+            epoch.answered |= epoch.unresolved.len() < before;
+        }
+    }
+
+    /// Forgets keys whose 24 h are over and that nothing open belongs to.
+    pub fn prune(&mut self, now_ms: u64) {
+        while let Some((started_ms, key)) = self.order.front() {
+            let over = now_ms.saturating_sub(*started_ms) >= EPOCH_MS;
+            let full = self.order.len() > self.keys_max;
+            if !over && !full {
+                return;
+            }
+            let (started_ms, key) = (*started_ms, Arc::clone(key));
+            let busy = self.epochs.get(&key).is_some_and(|epochs| {
+                let mut of_this = epochs.iter().filter(|epoch| epoch.started_ms == started_ms);
+                of_this.any(|epoch| !epoch.open.is_empty())
+            });
+            // An open entry still needs its epoch. It is soon over: requests have deadlines.
+            if busy && !full {
+                return;
+            }
+            self.order.pop_front();
+            if let Some(epochs) = self.epochs.get_mut(&key) {
+                epochs.retain(|epoch| epoch.started_ms != started_ms);
+                if epochs.is_empty() {
+                    self.epochs.remove(&key);
+                }
+            }
+            if !over {
+                self.dropped = self.dropped.saturating_add(1);
+            }
+        }
+    }
+
+    fn epoch_of(&self, key: &str, id: EntryId, at_ms: u64) -> Option<&Epoch> {
+        let epochs = self.epochs.get(key)?;
+        epochs.get(find(epochs, id, at_ms)?)
+    }
+
+    /// The entry's epoch, or a new one.
+    fn epoch_for(&mut self, key: &Arc<str>, id: EntryId, at_ms: u64) -> &mut Epoch {
+        let epochs = self.epochs.entry(Arc::clone(key)).or_default();
+        let index = find(epochs, id, at_ms).unwrap_or_else(|| {
+            epochs.push(Epoch {
+                started_ms: at_ms,
+                ..Epoch::default()
+            });
+            self.order.push_back((at_ms, Arc::clone(key)));
+            epochs.len() - 1
+        });
+        &mut epochs[index]
+    }
+}
+
+/// The epoch that holds the entry, else the one its time falls in. A clock that was set back does
+/// not begin an epoch: the service's own 24 h go on.
+fn find(epochs: &[Epoch], id: EntryId, at_ms: u64) -> Option<usize> {
+    let holds = |epoch: &Epoch| {
+        epoch.open.contains(&id) || epoch.unresolved.iter().any(|waiting| waiting.id == id)
+    };
+    let spans = |epoch: &Epoch| {
+        at_ms
+            .checked_sub(epoch.started_ms)
+            .is_some_and(|age| age < EPOCH_MS)
+    };
+    epochs
+        .iter()
+        .rposition(holds)
+        .or_else(|| epochs.iter().rposition(spans))
+        .or_else(|| epochs.iter().position(|epoch| at_ms < epoch.started_ms))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,128 @@
+use std::sync::Arc;
+
+use super::{EPOCH_MS, Keys, Unresolved};
+use crate::ledger::entry::{EntryId, InDoubt, State};
+use crate::ledger::fixtures::{START_MS, labels};
+use crate::ledger::state::KeyView;
+use crate::money::MicroUsd;
+
+fn id(number: u128) -> EntryId {
+    EntryId(uuid::Uuid::from_u128(number))
+}
+
+fn key(name: &str) -> Arc<str> {
+    Arc::from(name)
+}
+
+fn ended(number: u128, state: State, at_ms: u64) -> Unresolved {
+    Unresolved {
+        id: id(number),
+        was: state,
+        served_by: None,
+        labels: labels(at_ms, Some("k")),
+    }
+}
+
+fn settled(amount: u64) -> State {
+    State::Settled {
+        billed: MicroUsd::new(amount),
+    }
+}
+
+const DOUBT: State = State::InDoubt {
+    reason: InDoubt::NoResponse,
+};
+
+#[test]
+fn an_entry_sees_the_others_and_not_itself() {
+    let mut keys = Keys::default();
+    keys.begin(&key("k"), id(1), START_MS);
+
+    let alone = keys.view("k", id(1), START_MS);
+    keys.begin(&key("k"), id(2), START_MS);
+    let beside_an_open_one = keys.view("k", id(1), START_MS);
+    keys.end(&key("k"), ended(2, State::Failed, START_MS));
+    let beside_a_failed_one = keys.view("k", id(1), START_MS);
+
+    assert_eq!(alone, KeyView::default());
+    assert!(beside_an_open_one.others_may_have_run);
+    assert_eq!(beside_a_failed_one, KeyView::default());
+}
+
+#[test]
+fn a_doubt_an_answer_and_an_amount_are_remembered() {
+    for (state, amount) in [(DOUBT, None), (State::Unreported, None), (settled(0), None)] {
+        let mut keys = Keys::default();
+        keys.begin(&key("k"), id(1), START_MS);
+        keys.end(&key("k"), ended(1, state, START_MS));
+
+        let view = keys.view("k", id(2), START_MS + 1);
+
+        assert_eq!((view.amount, view.others_may_have_run), (amount, true), "{state:?}");
+    }
+}
+
+#[test]
+fn the_first_amount_stands_and_names_what_it_resolves() {
+    let mut keys = Keys::default();
+    keys.end(&key("k"), ended(1, DOUBT, START_MS));
+    keys.end(&key("k"), ended(2, settled(5), START_MS));
+    keys.end(&key("k"), ended(3, settled(6), START_MS));
+
+    let resolved = keys.resolved_by("k", id(2), START_MS);
+    keys.resolve("k", id(1));
+
+    assert_eq!(resolved.iter().map(|waiting| waiting.id).collect::<Vec<_>>(), [id(1)]);
+    assert_eq!(keys.view("k", id(9), START_MS).amount, Some(MicroUsd::new(5)));
+    assert!(keys.resolved_by("k", id(2), START_MS).is_empty());
+}
+
+#[test]
+fn after_24_hours_a_key_begins_anew_and_a_late_end_counts_for_its_own_epoch() {
+    let mut keys = Keys::default();
+    let next_day = START_MS + EPOCH_MS;
+    keys.begin(&key("k"), id(1), START_MS);
+    keys.begin(&key("k"), id(2), next_day);
+
+    keys.end(&key("k"), ended(1, settled(5), START_MS));
+
+    assert_eq!(keys.view("k", id(2), next_day), KeyView::default());
+    assert_eq!(keys.view("k", id(3), next_day - 1).amount, Some(MicroUsd::new(5)));
+}
+
+#[test]
+fn a_clock_set_back_does_not_begin_an_epoch() {
+    let mut keys = Keys::default();
+    keys.end(&key("k"), ended(1, settled(5), START_MS));
+
+    let view = keys.view("k", id(2), START_MS - 3_600_000);
+
+    assert_eq!(view.amount, Some(MicroUsd::new(5)));
+}
+
+#[test]
+fn keys_are_forgotten_after_24_hours_and_not_while_an_entry_is_open() {
+    let mut keys = Keys::default();
+    keys.begin(&key("open"), id(1), START_MS);
+    keys.end(&key("k"), ended(2, settled(5), START_MS));
+
+    keys.prune(START_MS + EPOCH_MS);
+    let while_open = keys.epochs.len();
+    keys.end(&key("open"), ended(1, State::Failed, START_MS));
+    keys.prune(START_MS + EPOCH_MS);
+
+    assert_eq!((while_open, keys.epochs.len(), keys.order.len()), (2, 0, 0));
+    assert_eq!(keys.dropped(), 0);
+}
+
+#[test]
+fn i11_the_oldest_key_goes_first_and_is_counted() {
+    let mut keys = Keys::with_capacity(10);
+    for number in 0..25u128 {
+        keys.begin(&key(&format!("k{number}")), id(number), START_MS);
+        keys.prune(START_MS);
+    }
+
+    assert_eq!((keys.epochs.len(), keys.order.len(), keys.dropped()), (10, 10, 15));
+    assert!(keys.epochs.contains_key("k24") && !keys.epochs.contains_key("k14"));
+}

@@ -1,0 +1,248 @@
+//! Opening: from a directory to books that are right. The journal is read, damage is set aside,
+//! the index is checked, and what it lacks is replayed.
+//!
+//! Promise: the journal decides. An index that disagrees is rebuilt, never believed; a damaged range
+//! is copied to `quarantine/` and reported, never skipped in silence.
+
+use std::io::{Read, Seek, SeekFrom, Write};
+
+use rustix::fs::OFlags;
+
+use crate::ledger::books::Books;
+use crate::ledger::entry::EntryId;
+use crate::ledger::error::LedgerError;
+use crate::ledger::index::{Index, Opened};
+use crate::ledger::journal::Journal;
+use crate::ledger::keys::EPOCH_MS;
+use crate::ledger::scan::{BadRange, ScanReport, Segment, scan, segment_name, segments};
+use crate::ledger::state_dir::{Directory, Identity};
+use crate::ledger::LedgerOptions;
+
+/// A damaged range is copied up to this size. It stays in the journal in any case.
+const QUARANTINE_BYTES_MAX: u64 = 64 << 20;
+
+/// Name of a note in `quarantine/` of records that the journal has lost, with the first and the
+/// last of them.
+pub const LOST: &str = "lost-";
+
+/// Everything the writer works with.
+#[derive(Debug)]
+pub struct Loaded {
+    pub journal: Journal,
+    pub books: Books,
+    pub index: Option<Index>,
+    /// The index had to be made anew from the journal.
+    pub rebuilt: bool,
+    /// Damaged ranges that lie in `quarantine/`.
+    pub quarantined: u64,
+}
+
+/// Reads the ledger below `state`.
+pub fn load(
+    state: &Directory,
+    identity: &Identity,
+    options: &LedgerOptions,
+) -> Result<Loaded, LedgerError> {
+    let now_ms = options.clock.wall_ms();
+    let directory = state.child("journal")?;
+    let ledger = identity.ledger.to_string();
+    let all = segments(&directory, Some(&ledger))?;
+
+    let opened = Index::open(state.path(), &ledger, now_ms);
+    let (mut loaded, mut report) = replay(&directory, &all, opened, now_ms)?;
+    if loaded.index_is_ahead(&report) {
+        tracing::error!(
+            journal_last_seq = report.last_seq,
+            "the index knows records that the journal has lost; rebuilding it from the journal, \
+             see `bursar ledger verify`"
+        );
+        note_lost(state, &report, loaded.index_seq)?;
+        drop(loaded);
+        let opened = Index::reopen_empty(state.path(), now_ms);
+        (loaded, report) = replay(&directory, &all, opened, now_ms)?;
+    }
+
+    let quarantined = set_aside(state, &directory, &report)?;
+    let last = report.last_segment;
+    let earlier_bytes = all
+        .iter()
+        .filter(|segment| Some(segment.number) != last)
+        .map(|segment| segment.bytes)
+        .sum();
+    let journal = Journal::open(
+        directory,
+        identity.ledger,
+        options,
+        &report,
+        earlier_bytes,
+    )?;
+    let mut loaded = Loaded {
+        journal,
+        books: loaded.books,
+        index: loaded.index,
+        rebuilt: loaded.rebuilt,
+        quarantined,
+    };
+    loaded.books.prune(now_ms);
+    Ok(loaded)
+}
+
+/// Books and index before the journal is open for writing.
+struct Replayed {
+    books: Books,
+    index: Option<Index>,
+    rebuilt: bool,
+    index_seq: u64,
+}
+
+fn replay(
+    directory: &Directory,
+    all: &[Segment],
+    opened: Opened,
+    now_ms: u64,
+) -> Result<(Replayed, ScanReport), LedgerError> {
+    let index_seq = opened.kept.last_seq;
+    // Rebuilt: the index was not empty for being new, it was lost.
+    let rebuilt = opened.is_new && all.iter().any(|segment| segment.bytes > 0);
+    let needed_seq = opened
+        .kept
+        .oldest_open_seq
+        .unwrap_or(u64::MAX)
+        .min(index_seq.saturating_add(1));
+    let mut books = Books::from_index(opened.kept.totals, opened.kept.runs);
+    let from = first_needed(all, needed_seq, now_ms);
+    let report = scan(
+        directory,
+        all.get(from..).unwrap_or_default(),
+        &mut |seq, position, record| books.apply(seq, position, &record, seq > index_seq),
+    )?;
+    let replayed = Replayed {
+        books,
+        index: opened.index,
+        rebuilt,
+        index_seq,
+    };
+    Ok((replayed, report))
+}
+
+/// The first segment that is needed: for a record the index lacks, for an entry in flight, or for
+/// a key of the last 24 hours.
+fn first_needed(all: &[Segment], needed_seq: u64, now_ms: u64) -> usize {
+    let is_needed = |index: usize| {
+        // A segment ends where the next one begins; one without a sound header is read.
+        let Some(next) = all.get(index + 1) else {
+            return true;
+        };
+        let Some(next) = &next.header else {
+            return true;
+        };
+        next.first_seq > needed_seq || now_ms.saturating_sub(next.at_ms) < EPOCH_MS
+    };
+    let mut from = (0..all.len()).find(|index| is_needed(*index)).unwrap_or(0);
+    // Numbering starts from a header, so reading does too.
+    while from > 0 && all.get(from).is_some_and(|segment| segment.header.is_none()) {
+        from -= 1;
+    }
+    from
+}
+
+/// Copies damaged ranges to `quarantine/`, once each, and says so. Answers how many lie there.
+fn set_aside(
+    state: &Directory,
+    journal: &Directory,
+    report: &ScanReport,
+) -> Result<u64, LedgerError> {
+    if let Some(torn) = &report.torn_tail {
+        tracing::warn!(
+            segment = torn.segment,
+            offset = torn.offset,
+            bytes = torn.bytes,
+            "dropped an unfinished line at the journal's end; nobody was told that it is written"
+        );
+    }
+    for gap in &report.gaps {
+        tracing::error!(
+            after_seq = gap.after_seq,
+            before_seq = gap.before_seq,
+            "journal records are missing; see `bursar ledger verify`"
+        );
+    }
+    let quarantine = state.child("quarantine")?;
+    for range in &report.bad {
+        tracing::error!(
+            segment = range.segment,
+            offset = range.offset,
+            bytes = range.bytes,
+            after_seq = range.after_seq,
+            before_seq = range.before_seq,
+            "journal records are damaged; copied to quarantine/, see `bursar ledger verify`"
+        );
+        copy_range(journal, &quarantine, range)?;
+    }
+    Ok(u64::try_from(quarantine.names()?.len()).unwrap_or(u64::MAX))
+}
+
+/// Leaves a note of records that were answered as durable and are gone. `ledger verify` reports it
+/// until somebody has looked and removed it.
+fn note_lost(
+    state: &Directory,
+    report: &ScanReport,
+    index_seq: u64,
+) -> Result<(), LedgerError> {
+    let first = report.next_seq;
+    let name = format!("{LOST}{first}-{index_seq}");
+    let note = format!("Records {first} to {index_seq} were durable and the journal lost them.\n");
+    match state.child("quarantine")?.replace(&name, note.as_bytes()) {
+        Err(error) if !error.is_full() => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn copy_range(
+    journal: &Directory,
+    quarantine: &Directory,
+    range: &BadRange,
+) -> Result<(), LedgerError> {
+    let name = format!("{:08}-{}-{}", range.segment, range.offset, range.bytes);
+    let path = quarantine.path().join(&name);
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+    let mut to = match quarantine.open_file(&name, flags) {
+        Ok(file) => file,
+        Err(LedgerError::Io { source, .. })
+            if source.kind() == std::io::ErrorKind::AlreadyExists =>
+        {
+            return Ok(());
+        }
+        Err(error) if error.is_full() => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let mut from = journal.open_file(&segment_name(range.segment), OFlags::RDONLY)?;
+    let copied = from.seek(SeekFrom::Start(range.offset)).and_then(|_| {
+        let mut bytes = from.take(range.bytes.min(QUARANTINE_BYTES_MAX));
+        std::io::copy(&mut bytes, &mut to)?;
+        to.flush()
+    });
+    match copied.map_err(|error| LedgerError::io(&path, error)) {
+        Err(error) if !error.is_full() => Err(error),
+        // On a full disk the copy waits for the next start; the range itself is where it was.
+        Err(_) => quarantine.remove(&name),
+        Ok(()) => Ok(()),
+    }
+}
+
+// === impl Replayed ===
+
+impl Replayed {
+    fn index_is_ahead(&self, report: &ScanReport) -> bool {
+        self.index_seq > report.last_seq.unwrap_or(0)
+    }
+}
+
+// === impl Loaded ===
+
+impl Loaded {
+    /// Entries whose process died: an intent and no end.
+    pub fn crashed(&self) -> Vec<EntryId> {
+        self.books.open_ids()
+    }
+}

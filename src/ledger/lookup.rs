@@ -1,0 +1,78 @@
+//! Entries found by id, key or request id through the index: the few lines they consist of are read
+//! where the index says they are.
+//!
+//! Promise: what is returned was read from the journal. A line that is not there, or not that
+//! entry's, is left out.
+
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+use crate::ledger::entry::EntryId;
+use crate::ledger::entry_view::{EntryView, Views};
+use crate::ledger::error::LedgerError;
+use crate::ledger::index::{Index, IndexError};
+use crate::ledger::record::{LINE_BYTES_MAX, Line, Position};
+use crate::ledger::scan::segment_name;
+use crate::ledger::state_dir::Directory;
+
+/// Most entries that one lookup answers. A key is shared by a request and its repeats.
+const FOUND_MAX: usize = 100;
+
+/// What is known of the entries looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lookup<'a> {
+    Id(EntryId),
+    /// The Idempotency-Key.
+    Key(&'a str),
+    /// The service's `x-request-id`.
+    Request(&'a str),
+}
+
+// === impl Lookup ===
+
+impl Lookup<'_> {
+    pub(crate) fn run(
+        self,
+        index: &Index,
+        state_dir: &Path,
+    ) -> Result<Vec<EntryView>, LedgerError> {
+        let failed = |error: IndexError| LedgerError::Unavailable {
+            why: format!("its index cannot be read ({error}); the next start rebuilds it"),
+        };
+        let journal = Directory::open_to_read(&state_dir.join("journal"))?;
+        let ids = match self {
+            Self::Id(id) => vec![id],
+            Self::Key(key) => index.by_key(key, FOUND_MAX).map_err(failed)?,
+            Self::Request(id) => index.by_request(id, FOUND_MAX).map_err(failed)?,
+        };
+        let mut views = Views::default();
+        for id in ids {
+            let Some(entry) = index.entry(id).map_err(failed)? else {
+                continue;
+            };
+            for position in [entry.intent, Some(entry.end), entry.evidence] {
+                let line = position.map(|position| read_line(&journal, position));
+                if let Some(Line::Record { seq, record }) = line.transpose()?.flatten() {
+                    views.apply(seq, record);
+                }
+            }
+        }
+        Ok(views.finish(|_| true))
+    }
+}
+
+fn read_line(journal: &Directory, position: Position) -> Result<Option<Line>, LedgerError> {
+    let name = segment_name(position.segment);
+    let mut file = journal.open_file(&name, OFlags::RDONLY)?;
+    let mut line = Vec::new();
+    let cap = u64::try_from(LINE_BYTES_MAX).unwrap_or(u64::MAX);
+    file.seek(SeekFrom::Start(position.offset))
+        .and_then(|_| {
+            file.take(position.bytes.min(cap))
+                .read_to_end(&mut line)
+        })
+        .map_err(|error| LedgerError::io(&journal.path().join(&name), error))?;
+    Ok(Line::decode(&line))
+}

@@ -1,0 +1,287 @@
+//! One line of the journal: how a record is written and how it is read back. A line is a flat JSON
+//! object, so that `jq` and `grep` read the ledger; its last member is a checksum of all before it.
+//!
+//! Promise: what decodes was written whole by this format; a line that does not is never guessed
+//! at. A sound line of an unknown kind is kept and ignored, so that an older bursar can read on.
+
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::ledger::entry::{
+    Anomaly, EntryId, EntryKey, Intent, Outcome, State, shared_text,
+};
+use crate::money::MicroUsd;
+use crate::protocol::{Lane, Operation, ServedBy};
+
+/// The format this code writes, and the newest it reads.
+pub const FORMAT: u32 = 1;
+
+/// Longest line that is read as a record. A line of ours has a few kilobytes.
+pub const LINE_BYTES_MAX: usize = 1 << 20;
+
+/// Where a line lies: segment number, byte offset and length without the newline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Position {
+    pub segment: u32,
+    pub offset: u64,
+    pub bytes: u64,
+}
+
+/// The first line of a segment. It has no sequence number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SegmentHeader {
+    pub format: u32,
+    pub ledger: String,
+    pub segment: u32,
+    /// Sequence number of the first record of this segment.
+    pub first_seq: u64,
+    /// When the segment was begun: tells which segments the last 24 h lie in.
+    pub at_ms: u64,
+}
+
+/// What an entry is filed under. It stands in each line that ends or changes an entry, so that a
+/// damaged intent line loses neither the amount nor where it belongs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Labels {
+    /// The intent's time: the day an entry counts for, whenever it ends.
+    pub started_ms: u64,
+    #[serde(with = "shared_text")]
+    pub app: Arc<str>,
+    pub lane: Lane,
+    pub operation: Operation,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<EntryKey>,
+}
+
+/// What the fold made of an outcome.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    pub state: State,
+    /// What this line adds to the sum of billed money.
+    pub adds_micro_usd: MicroUsd,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub anomalies: Vec<Anomaly>,
+}
+
+/// An entry that ended without an outcome.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    pub id: EntryId,
+    pub at_ms: u64,
+    pub state: State,
+}
+
+/// Evidence came for an entry that was in doubt or unreported.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    pub id: EntryId,
+    pub at_ms: u64,
+    pub was: State,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub served_by: Option<ServedBy>,
+    pub adds_micro_usd: MicroUsd,
+    pub how: How,
+}
+
+/// Where the evidence came from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum How {
+    /// The key's amount stands on this other entry.
+    Key { entry: EntryId },
+    /// The terminal poll of this eval run told the amount.
+    Run { run_id: String },
+}
+
+/// A record, without its sequence number.
+#[derive(Clone, Debug)]
+pub enum Record {
+    Intent(Box<Intent>),
+    Outcome(Box<Outcome>, Labels, Verdict),
+    /// Found open at start-up: the process died. `in_doubt(crash)`, or `replayed` when the key's
+    /// amount stands on another entry.
+    Crashed(Ended, Labels),
+    /// Its intent reached the disk in a commit that failed, so it was never sent: `failed`.
+    Withdrawn(Ended, Labels),
+    Reconciled(Evidence, Labels),
+    /// Written by a newer bursar.
+    Unknown,
+}
+
+/// A decoded line.
+#[derive(Clone, Debug)]
+pub enum Line {
+    Header(SegmentHeader),
+    Record { seq: u64, record: Record },
+}
+
+const HEADER_START: &[u8] = br#"{"kind":"segment""#;
+const SEQ_START: &[u8] = br#"{"seq":"#;
+const KIND_START: &[u8] = br#","kind":""#;
+const CRC_START: &[u8] = br#","crc":""#;
+const CRC_END: &[u8] = br#""}"#;
+const CRC_DIGITS: usize = 8;
+
+// === impl Record ===
+
+impl Record {
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Intent(_) => "intent",
+            Self::Outcome(..) => "outcome",
+            Self::Crashed(..) => "crashed",
+            Self::Withdrawn(..) => "withdrawn",
+            Self::Reconciled(..) => "reconciled",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Appends the line of this record, newline included.
+    pub fn encode(&self, seq: u64, to: &mut Vec<u8>) -> serde_json::Result<()> {
+        let start = to.len();
+        to.extend_from_slice(SEQ_START);
+        to.extend_from_slice(seq.to_string().as_bytes());
+        to.extend_from_slice(KIND_START);
+        to.extend_from_slice(self.kind().as_bytes());
+        to.push(b'"');
+        let members = match self {
+            Self::Intent(intent) => members(intent, to),
+            Self::Outcome(outcome, labels, verdict) => members(verdict, to)
+                .and_then(|()| members(labels, to))
+                .and_then(|()| members(outcome, to)),
+            Self::Crashed(ended, labels) | Self::Withdrawn(ended, labels) => {
+                members(ended, to).and_then(|()| members(labels, to))
+            }
+            Self::Reconciled(evidence, labels) => {
+                members(evidence, to).and_then(|()| members(labels, to))
+            }
+            Self::Unknown => Ok(()),
+        };
+        if members.is_err() {
+            to.truncate(start);
+        } else {
+            seal(start, to);
+        }
+        members
+    }
+}
+
+// === impl Labels ===
+
+impl Labels {
+    pub fn of_intent(intent: &Intent) -> Self {
+        Self {
+            started_ms: intent.at_ms,
+            app: Arc::clone(&intent.app),
+            lane: intent.lane,
+            operation: intent.operation,
+            key: intent.key.clone(),
+        }
+    }
+}
+
+// === impl SegmentHeader ===
+
+impl SegmentHeader {
+    pub fn new(ledger: Uuid, segment: u32, first_seq: u64, at_ms: u64) -> Self {
+        Self {
+            format: FORMAT,
+            ledger: ledger.to_string(),
+            segment,
+            first_seq,
+            at_ms,
+        }
+    }
+
+    pub fn encode(&self, to: &mut Vec<u8>) -> serde_json::Result<()> {
+        let start = to.len();
+        to.extend_from_slice(HEADER_START);
+        if let Err(error) = members(self, to) {
+            to.truncate(start);
+            return Err(error);
+        }
+        seal(start, to);
+        Ok(())
+    }
+}
+
+// === impl Line ===
+
+impl Line {
+    /// Decodes a line without its newline. `None`: damaged, torn, or no line of ours.
+    pub fn decode(line: &[u8]) -> Option<Self> {
+        if !is_sealed(line) {
+            return None;
+        }
+        if line.starts_with(HEADER_START) {
+            return part(line).map(Self::Header);
+        }
+        let rest = line.strip_prefix(SEQ_START)?;
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let (seq, rest) = rest.split_at_checked(digits)?;
+        let seq = std::str::from_utf8(seq).ok()?.parse().ok()?;
+        let rest = rest.strip_prefix(KIND_START)?;
+        let kind = rest.split(|byte| *byte == b'"').next()?;
+        let record = match kind {
+            b"intent" => Record::Intent(part(line)?),
+            b"outcome" => Record::Outcome(part(line)?, part(line)?, part(line)?),
+            b"crashed" => Record::Crashed(part(line)?, part(line)?),
+            b"withdrawn" => Record::Withdrawn(part(line)?, part(line)?),
+            b"reconciled" => Record::Reconciled(part(line)?, part(line)?),
+            _ => Record::Unknown,
+        };
+        Some(Self::Record { seq, record })
+    }
+}
+
+/// Reads the members of `T` and skips the others: a line is several structures side by side.
+fn part<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
+    serde_json::from_slice(line).ok()
+}
+
+/// Appends the members of `value`, each with a comma before it.
+fn members(value: &impl Serialize, to: &mut Vec<u8>) -> serde_json::Result<()> {
+    let start = to.len();
+    serde_json::to_writer(&mut *to, value)?;
+    debug_assert!(to.len() > start + 2, "every part of a line has a member");
+    if let Some(brace) = to.get_mut(start) {
+        *brace = b',';
+    }
+    to.pop();
+    Ok(())
+}
+
+/// Appends checksum and newline.
+fn seal(start: usize, to: &mut Vec<u8>) {
+    let crc = crc32c::crc32c(to.get(start..).unwrap_or_default());
+    to.extend_from_slice(CRC_START);
+    to.extend_from_slice(format!("{crc:08x}").as_bytes());
+    to.extend_from_slice(CRC_END);
+    to.push(b'\n');
+}
+
+/// Whether the checksum at the end of a line is that of the bytes before it.
+fn is_sealed(line: &[u8]) -> bool {
+    let seal_bytes = CRC_START.len() + CRC_DIGITS + CRC_END.len();
+    let Some((body, seal)) = line
+        .len()
+        .checked_sub(seal_bytes)
+        .and_then(|at| line.split_at_checked(at))
+    else {
+        return false;
+    };
+    let Some(digits) = seal
+        .strip_prefix(CRC_START)
+        .and_then(|rest| rest.strip_suffix(CRC_END))
+    else {
+        return false;
+    };
+    // Compared as text: an upper-case digit is a flipped bit, too.
+    digits == format!("{:08x}", crc32c::crc32c(body)).as_bytes()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+use super::{Ended, Evidence, How, Line, Record, SegmentHeader, Verdict};
+use crate::ledger::entry::{Anomaly, AttemptEnd, EntryId, InDoubt, State};
+use crate::ledger::fixtures::{START_MS, billed, ended, intent, labels};
+use crate::money::MicroUsd;
+
+fn id() -> EntryId {
+    "0196b1a2-0000-7000-8000-000000000001".parse().unwrap()
+}
+
+fn samples() -> Vec<Record> {
+    let state = State::InDoubt {
+        reason: InDoubt::Crash,
+    };
+    vec![
+        Record::Intent(Box::new(intent(id(), START_MS, Some("k1")))),
+        Record::Outcome(
+            Box::new(ended(id(), AttemptEnd::Answered, billed(1234))),
+            labels(START_MS, Some("k1")),
+            Verdict {
+                state: State::Settled {
+                    billed: MicroUsd::new(1234),
+                },
+                adds_micro_usd: MicroUsd::new(1234),
+                anomalies: vec![Anomaly::Malformed],
+            },
+        ),
+        Record::Crashed(
+            Ended {
+                id: id(),
+                at_ms: START_MS,
+                state,
+            },
+            labels(START_MS, None),
+        ),
+        Record::Withdrawn(
+            Ended {
+                id: id(),
+                at_ms: START_MS,
+                state: State::Failed,
+            },
+            labels(START_MS, None),
+        ),
+        Record::Reconciled(
+            Evidence {
+                id: id(),
+                at_ms: START_MS,
+                was: state,
+                served_by: None,
+                adds_micro_usd: MicroUsd::ZERO,
+                how: How::Key { entry: id() },
+            },
+            labels(START_MS, None),
+        ),
+    ]
+}
+
+fn line_of(record: &Record, seq: u64) -> Vec<u8> {
+    let mut line = Vec::new();
+    record.encode(seq, &mut line).unwrap();
+    assert_eq!(line.pop(), Some(b'\n'));
+    line
+}
+
+#[test]
+fn a_record_reads_back_as_it_was_written() {
+    for record in samples() {
+        let line = line_of(&record, 42);
+
+        let Some(Line::Record { seq, record: read }) = Line::decode(&line) else {
+            panic!("{}", String::from_utf8_lossy(&line));
+        };
+
+        assert_eq!(seq, 42);
+        assert_eq!(format!("{read:?}"), format!("{record:?}"));
+    }
+}
+
+#[test]
+fn a_line_is_flat_json_with_the_checksum_last() {
+    let record = samples().remove(1);
+    let line = String::from_utf8(line_of(&record, 7)).unwrap();
+
+    let value: serde_json::Value = serde_json::from_str(&line).unwrap();
+
+    assert!(line.starts_with(r#"{"seq":7,"kind":"outcome","state":{"settled":{"billed":1234}}"#));
+    assert_eq!(value["adds_micro_usd"], 1234);
+    assert_eq!(value["app"], "notes");
+    assert_eq!(value["receipt"]["billed"]["value"], 1234);
+    assert_eq!(value.as_object().unwrap().keys().last().unwrap(), "crc");
+}
+
+#[test]
+fn no_single_flipped_bit_goes_unnoticed() {
+    for record in samples() {
+        let line = line_of(&record, 7);
+        for index in 0..line.len() * 8 {
+            let mut damaged = line.clone();
+            damaged[index / 8] ^= 1 << (index % 8);
+
+            assert!(Line::decode(&damaged).is_none(), "bit {index}");
+        }
+    }
+}
+
+#[test]
+fn a_sound_line_of_an_unknown_kind_is_kept() {
+    let mut line = br#"{"seq":9,"kind":"from_the_future","x":1"#.to_vec();
+    super::seal(0, &mut line);
+    line.pop();
+
+    let read = Line::decode(&line);
+
+    assert!(matches!(
+        read,
+        Some(Line::Record {
+            seq: 9,
+            record: Record::Unknown
+        })
+    ));
+}
+
+#[test]
+fn a_header_names_format_ledger_and_first_number() {
+    let header = SegmentHeader::new(uuid::Uuid::nil(), 3, 900, START_MS);
+    let mut line = Vec::new();
+    header.encode(&mut line).unwrap();
+    let text = String::from_utf8(line.clone()).unwrap();
+
+    assert!(text.starts_with(
+        r#"{"kind":"segment","format":1,"ledger":"00000000-0000-0000-0000-000000000000","#
+    ));
+    line.pop();
+    assert!(matches!(Line::decode(&line), Some(Line::Header(read)) if read == header));
+}

@@ -1,0 +1,147 @@
+//! What the writer thread and everybody else look at: the queue, the sums, the health.
+//!
+//! Promise: reading never waits for a disk. Sums are published only when they are durable.
+
+use std::sync::Arc;
+#[cfg(test)]
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::RwLock;
+
+use crate::ledger::index::Index;
+use crate::ledger::load::Loaded;
+use crate::ledger::queue::Queue;
+use crate::ledger::totals::Totals;
+
+/// Whether the ledger works, for `/readyz`, the watchdog and metrics.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LedgerHealth {
+    /// Why nothing can be written now; `None` when it can.
+    pub unavailable: Option<String>,
+    /// Unix milliseconds of the last commit of this process.
+    pub last_commit_ms: Option<u64>,
+    /// Commits of this process: batches, not records.
+    pub commits: u64,
+    pub journal_bytes: u64,
+    /// Records that the index has not been told.
+    pub index_lag_records: u64,
+    /// Time since the writer thread last showed that it lives. It does so twice a second.
+    pub heartbeat_age: Duration,
+    /// Indexes rebuilt by this process because the one found was not believed.
+    pub index_rebuilds: u64,
+    /// Damaged journal ranges that lie in `quarantine/`.
+    pub quarantined: u64,
+    /// Keys forgotten before their 24 hours were over (a million newer ones came).
+    pub keys_dropped: u64,
+}
+
+#[derive(Debug, Default)]
+pub struct Shared {
+    pub queue: Queue,
+    totals: RwLock<Arc<Totals>>,
+    index: RwLock<Option<Index>>,
+    unavailable: RwLock<Option<String>>,
+    last_commit_ms: AtomicU64,
+    commits: AtomicU64,
+    journal_bytes: AtomicU64,
+    index_lag_records: AtomicU64,
+    heartbeat_ms: AtomicU64,
+    index_rebuilds: AtomicU64,
+    quarantined: AtomicU64,
+    keys_dropped: AtomicU64,
+    /// A test's kill -9.
+    #[cfg(test)]
+    killed: AtomicBool,
+}
+
+// === impl LedgerHealth ===
+
+impl LedgerHealth {
+    pub fn is_writable(&self) -> bool {
+        self.unavailable.is_none()
+    }
+}
+
+// === impl Shared ===
+
+impl Shared {
+    pub fn totals(&self) -> Arc<Totals> {
+        Arc::clone(&self.totals.read())
+    }
+
+    pub fn index(&self) -> Option<Index> {
+        self.index.read().clone()
+    }
+
+    pub fn health(&self, now: Duration) -> LedgerHealth {
+        let read = |value: &AtomicU64| value.load(Ordering::Relaxed);
+        let beat = Duration::from_millis(read(&self.heartbeat_ms));
+        let last_commit_ms = read(&self.last_commit_ms);
+        LedgerHealth {
+            unavailable: self.unavailable.read().clone(),
+            last_commit_ms: (last_commit_ms > 0).then_some(last_commit_ms),
+            commits: read(&self.commits),
+            journal_bytes: read(&self.journal_bytes),
+            index_lag_records: read(&self.index_lag_records),
+            heartbeat_age: now.saturating_sub(beat),
+            index_rebuilds: read(&self.index_rebuilds),
+            quarantined: read(&self.quarantined),
+            keys_dropped: read(&self.keys_dropped),
+        }
+    }
+
+    pub fn beat(&self, now: Duration) {
+        let now_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+        self.heartbeat_ms.store(now_ms, Ordering::Relaxed);
+    }
+
+    pub fn committed(&self, now_ms: u64) {
+        self.commits.fetch_add(1, Ordering::Relaxed);
+        self.last_commit_ms.store(now_ms, Ordering::Relaxed);
+    }
+
+    pub fn loaded(&self, loaded: &Loaded) {
+        self.quarantined.store(loaded.quarantined, Ordering::Relaxed);
+        let rebuilds = u64::from(loaded.rebuilt);
+        self.index_rebuilds.fetch_add(rebuilds, Ordering::Relaxed);
+        self.index_lag_records.store(0, Ordering::Relaxed);
+        self.set_index(loaded.index.clone());
+    }
+
+    pub fn set_index(&self, index: Option<Index>) {
+        *self.index.write() = index;
+    }
+
+    /// The index was not told of this many records.
+    pub fn lagging(&self, records: u64) {
+        self.index_lag_records.fetch_add(records, Ordering::Relaxed);
+    }
+
+    pub fn publish(&self, loaded: Option<&Loaded>, unavailable: Option<String>) {
+        *self.unavailable.write() = unavailable;
+        if let Some(loaded) = loaded {
+            let bytes = loaded.journal.bytes();
+            self.journal_bytes.store(bytes, Ordering::Relaxed);
+            let dropped = loaded.books.keys_dropped();
+            self.keys_dropped.store(dropped, Ordering::Relaxed);
+            *self.totals.write() = Arc::new(loaded.books.totals().clone());
+        }
+    }
+
+    pub fn stopped(&self) {
+        *self.index.write() = None;
+        *self.unavailable.write() = Some("its writer has stopped".to_owned());
+    }
+
+    #[cfg(test)]
+    pub fn kill(&self) {
+        self.killed.store(true, Ordering::SeqCst);
+    }
+
+    #[cfg(test)]
+    pub fn is_killed(&self) -> bool {
+        self.killed.load(Ordering::SeqCst)
+    }
+}

@@ -1,0 +1,193 @@
+//! The fold: what an entry is worth, from all its attempts, its receipt, and what is known of its
+//! key. This is where rules I3 (bill once), I4 (failures are free) and I5 (three kinds of nothing)
+//! are decided, and nowhere else.
+//!
+//! Promise: pure. An amount is taken only when it was told; what is not known stays in doubt and is
+//! never settled at zero.
+
+use crate::ledger::entry::{
+    Anomaly, Attempt, AttemptEnd, InDoubt, Outcome, Settlement, State,
+};
+use crate::money::MicroUsd;
+use crate::protocol::{ServedBy, Told};
+
+/// What the ledger knows of a key in its epoch (24 h), apart from the entry being folded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeyView {
+    /// The first positive amount. It stands on another entry and is in the sum already.
+    pub amount: Option<MicroUsd>,
+    /// Another entry of the key is open, in doubt, or was answered.
+    pub others_may_have_run: bool,
+}
+
+/// Folds an outcome. `key` is `None` for an entry without an Idempotency-Key.
+pub fn fold(outcome: &Outcome, key: Option<&KeyView>) -> Settlement {
+    let mut anomalies = Vec::new();
+    if outcome.receipt.conflicting_amounts > 0 {
+        anomalies.push(Anomaly::ConflictingAmounts);
+    }
+    if outcome.receipt.billed == Told::Malformed {
+        anomalies.push(Anomaly::Malformed);
+    }
+
+    // An amount that an earlier attempt told before it broke is this key's amount: the service
+    // bills a key once, whatever its later answers show.
+    let told_earlier = outcome.broken_billed.filter(|amount| !amount.is_zero());
+    let on_another = key.and_then(|key| key.amount);
+    let known = on_another.or(told_earlier);
+
+    let state = match speaker(&outcome.attempts) {
+        Some((index, AttemptEnd::Answered | AttemptEnd::Broken)) => {
+            let idle = others_are_idle(&outcome.attempts, index, key);
+            answered(outcome, index, known, idle, &mut anomalies)
+        }
+        _ => {
+            // Rule I4: an amount on a failure is not believed, and not hidden either.
+            if outcome.receipt.billed.value().is_some_and(is_positive) {
+                anomalies.push(Anomaly::AmountOnFailure);
+            }
+            unanswered(outcome, key.is_some())
+        }
+    };
+
+    let state = match (on_another, told_earlier) {
+        (None, Some(billed)) => State::Settled { billed },
+        (Some(first), Some(second)) if first != second => {
+            if !anomalies.contains(&Anomaly::SecondAmountForKey) {
+                anomalies.push(Anomaly::SecondAmountForKey);
+            }
+            state
+        }
+        _ => state,
+    };
+
+    // One key, one amount, in whatever order the entries end: the amount stands elsewhere.
+    let state = if state.is_unresolved() && known.is_some() {
+        State::Replayed
+    } else {
+        state
+    };
+    Settlement { state, anomalies }
+}
+
+/// The attempt whose answer the receipt is: the answered one, else the last that had a head.
+fn speaker(attempts: &[Attempt]) -> Option<(usize, AttemptEnd)> {
+    let ends = || attempts.iter().map(|attempt| attempt.end).enumerate().rev();
+    ends()
+        .find(|(_, end)| *end == AttemptEnd::Answered)
+        .or_else(|| ends().find(|(_, end)| !matches!(end, AttemptEnd::NotSent | AttemptEnd::NoHead)))
+}
+
+/// Whether nothing but the attempt at `index` can have run under this key. A 409 says that another
+/// one *is* running, so it is no proof of idleness although it is a complete refusal.
+fn others_are_idle(attempts: &[Attempt], index: usize, key: Option<&KeyView>) -> bool {
+    let keyed = key.is_some();
+    let own = attempts
+        .iter()
+        .enumerate()
+        .filter(|(other, _)| *other != index)
+        .all(|(_, attempt)| ran_nothing(attempt) && !(keyed && attempt.status == Some(409)));
+    own && !key.is_some_and(|key| key.others_may_have_run)
+}
+
+/// The state of an entry that got a 2xx head.
+fn answered(
+    outcome: &Outcome,
+    index: usize,
+    known: Option<MicroUsd>,
+    others_are_idle: bool,
+    anomalies: &mut Vec<Anomaly>,
+) -> State {
+    let receipt = &outcome.receipt;
+    let told = receipt.billed.value();
+    let lost = State::InDoubt {
+        reason: InDoubt::ReplayLostAmount,
+    };
+    let stands_elsewhere = |otherwise| {
+        if known.is_some() {
+            State::Replayed
+        } else {
+            otherwise
+        }
+    };
+
+    // Interface: a clarification is "200, billed 0, served by none".
+    if receipt.input_required.is_some()
+        && receipt.served_by == Some(ServedBy::None)
+        && told == Some(MicroUsd::ZERO)
+    {
+        return State::Settled {
+            billed: MicroUsd::ZERO,
+        };
+    }
+    if receipt.replayed {
+        if told.is_some_and(is_positive) {
+            anomalies.push(Anomaly::AmountOnReplay);
+        }
+        return stands_elsewhere(lost);
+    }
+
+    match (told, known) {
+        (Some(billed), None) if is_positive(billed) => State::Settled { billed },
+        (Some(billed), Some(first)) if is_positive(billed) => {
+            if billed != first {
+                anomalies.push(Anomaly::SecondAmountForKey);
+            }
+            State::Replayed
+        }
+        (Some(billed), _) if others_are_idle => State::Settled { billed },
+        // A 0 beside another attempt that may have run: a repeat the service does not mark.
+        (Some(_), _) => stands_elsewhere(lost),
+        (None, _) => stands_elsewhere(match (outcome.cut_by, end_at(outcome, index)) {
+            (Some(reason), _) => State::InDoubt { reason },
+            (None, AttemptEnd::Broken) => State::InDoubt {
+                reason: InDoubt::StreamDrop,
+            },
+            (None, _) => State::Unreported,
+        }),
+    }
+}
+
+/// The state of an entry that got no 2xx head, or one that broke before a later refusal.
+fn unanswered(outcome: &Outcome, keyed: bool) -> State {
+    let attempts = &outcome.attempts;
+    let Some(ambiguous) = attempts.iter().rposition(|attempt| !ran_nothing(attempt)) else {
+        // Interface, Idempotency-Key: a 409 means that the first request of the key still runs.
+        let last_sent = attempts.iter().rfind(|attempt| attempt.end != AttemptEnd::NotSent);
+        return match last_sent {
+            Some(attempt) if keyed && attempt.status == Some(409) => State::InDoubt {
+                reason: InDoubt::NoResponse,
+            },
+            _ => State::Failed,
+        };
+    };
+
+    let cut_by = outcome
+        .cut_by
+        .filter(|_| ambiguous.checked_add(1) == Some(attempts.len()));
+    let reason = match end_at(outcome, ambiguous) {
+        AttemptEnd::Gateway => InDoubt::Gateway,
+        AttemptEnd::Broken => cut_by.unwrap_or(InDoubt::StreamDrop),
+        _ => cut_by.unwrap_or(InDoubt::NoResponse),
+    };
+    State::InDoubt { reason }
+}
+
+fn end_at(outcome: &Outcome, index: usize) -> AttemptEnd {
+    outcome
+        .attempts
+        .get(index)
+        .map_or(AttemptEnd::NoHead, |attempt| attempt.end)
+}
+
+/// Not sent, or a complete non-2xx: nothing was billed for it (rule I4).
+fn ran_nothing(attempt: &Attempt) -> bool {
+    matches!(attempt.end, AttemptEnd::NotSent | AttemptEnd::Refused)
+}
+
+fn is_positive(amount: MicroUsd) -> bool {
+    !amount.is_zero()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,437 @@
+//! Sums over the ledger: what `/metrics`, `/api/spend` and the caps print, and what the index keeps
+//! a day. Every figure only ever adds; a gauge is two of them, what came and what left.
+//!
+//! Promise: derived from the journal's records and nothing else, so that the same records give the
+//! same sums after any restart (rule I10). No sum of money can overflow.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ledger::entry::{Anomaly, AttemptEnd, InDoubt, KeyOrigin, Outcome, State};
+use crate::ledger::entry::shared_text;
+use crate::ledger::record::{Labels, Record, Verdict};
+use crate::money::MicroUsd;
+use crate::protocol::receipt::ReceiptSource;
+use crate::protocol::{Escalated, Lane, Operation, ServedBy, Told, closed_set};
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// How many specialist categories are counted by name (I11); the others share [`OTHER`].
+const SPECIALISTS_MAX: usize = 32;
+const OTHER: &str = "other";
+
+/// A sum of amounts, in micro-USD. 128 bits hold 2^64 entries of the largest amount: it cannot
+/// overflow.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct MicroUsdSum(u128);
+
+/// What a row of sums is kept by.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct LineKey {
+    #[serde(with = "shared_text")]
+    pub app: Arc<str>,
+    pub lane: Lane,
+    pub operation: Operation,
+    /// `None`: not told.
+    pub served_by: Option<ServedBy>,
+}
+
+/// What a rollup is kept by: a line and a day.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RollupKey {
+    /// Days since 1970-01-01 UTC, by the time of the intent.
+    pub day: u64,
+    pub line: LineKey,
+}
+
+/// How many came and how many left: the difference is a gauge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standing {
+    pub came: u64,
+    pub left: u64,
+}
+
+/// The sums of a line.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Row {
+    /// Entries that ended, in whatever state.
+    pub requests: u64,
+    pub settled: u64,
+    pub failed: u64,
+    pub replayed: u64,
+    pub reconciled: u64,
+    pub unreported: Standing,
+    pub in_doubt: BTreeMap<InDoubt, Standing>,
+    pub billed: MicroUsdSum,
+    pub would_have_cost: MicroUsdSum,
+    pub prompt_tokens: u64,
+    pub completion_tokens: u64,
+    pub total_tokens: u64,
+    /// Complete 2xx answers, by what they told of escalation.
+    pub answers: BTreeMap<Escalated, u64>,
+    pub clarifications: u64,
+    /// Answers marked `Idempotent-Replayed`.
+    pub replays: u64,
+    /// Entries that took over the key of an undelivered one.
+    pub adopted: u64,
+}
+
+closed_set! {
+    /// `receipts_total{source}`: where an answer's amount was, or what was there instead.
+    ReceiptKind {
+        Header => "header",
+        Sse => "sse",
+        Body => "body",
+        Missing => "missing",
+        Malformed => "malformed",
+        Replay => "replay",
+    }
+}
+
+/// Counters that are not kept by line or day.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Globals {
+    pub anomalies: BTreeMap<Anomaly, u64>,
+    pub receipts: BTreeMap<ReceiptKind, u64>,
+    /// The first 32 categories by name, further ones as `other`.
+    pub specialists: BTreeMap<String, u64>,
+}
+
+/// The whole ledger in sums. Cheap to clone by its `Arc`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    pub lines: BTreeMap<LineKey, Row>,
+    pub globals: Globals,
+    /// Entries in flight: an intent and no end yet.
+    pub open: u64,
+}
+
+/// What one record adds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Effect {
+    pub key: RollupKey,
+    pub row: Row,
+    pub globals: Option<Globals>,
+}
+
+// === impl MicroUsdSum ===
+
+impl MicroUsdSum {
+    pub const fn get(self) -> u128 {
+        self.0
+    }
+
+    pub const fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+
+    pub fn add(&mut self, amount: MicroUsd) {
+        self.0 = self.0.saturating_add(u128::from(amount.get()));
+    }
+
+    pub fn merge(&mut self, other: Self) {
+        self.0 = self.0.saturating_add(other.0);
+    }
+
+    /// As an amount, when it is small enough to be one.
+    pub fn as_amount(self) -> Option<MicroUsd> {
+        u64::try_from(self.0).ok().map(MicroUsd::new)
+    }
+
+    /// The exact decimal in USD, six digits after the point.
+    pub fn to_usd(self) -> String {
+        format!("{}.{:06}", self.0 / 1_000_000, self.0 % 1_000_000)
+    }
+}
+
+impl From<MicroUsd> for MicroUsdSum {
+    fn from(amount: MicroUsd) -> Self {
+        Self(u128::from(amount.get()))
+    }
+}
+
+impl fmt::Display for MicroUsdSum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("${}", self.to_usd()))
+    }
+}
+
+// === impl LineKey ===
+
+impl LineKey {
+    /// `served_by` as a word; `unknown` when it was not told.
+    pub fn served_by_word(&self) -> &'static str {
+        self.served_by.map_or("unknown", ServedBy::as_str)
+    }
+}
+
+// === impl RollupKey ===
+
+impl RollupKey {
+    pub fn new(labels: &Labels, served_by: Option<ServedBy>) -> Self {
+        Self {
+            day: labels.started_ms / DAY_MS,
+            line: LineKey {
+                app: Arc::clone(&labels.app),
+                lane: labels.lane,
+                operation: labels.operation,
+                served_by,
+            },
+        }
+    }
+}
+
+// === impl Standing ===
+
+impl Standing {
+    /// How many are there now.
+    pub const fn now(self) -> u64 {
+        self.came.saturating_sub(self.left)
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.came = self.came.saturating_add(other.came);
+        self.left = self.left.saturating_add(other.left);
+    }
+}
+
+// === impl Row ===
+
+impl Row {
+    pub fn in_doubt_now(&self) -> u64 {
+        self.in_doubt.values().map(|standing| standing.now()).sum()
+    }
+
+    pub fn merge(&mut self, other: &Self) {
+        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
+        add(&mut self.requests, other.requests);
+        add(&mut self.settled, other.settled);
+        add(&mut self.failed, other.failed);
+        add(&mut self.replayed, other.replayed);
+        add(&mut self.reconciled, other.reconciled);
+        self.unreported.merge(other.unreported);
+        for (reason, standing) in &other.in_doubt {
+            self.in_doubt.entry(*reason).or_default().merge(*standing);
+        }
+        self.billed.merge(other.billed);
+        self.would_have_cost.merge(other.would_have_cost);
+        add(&mut self.prompt_tokens, other.prompt_tokens);
+        add(&mut self.completion_tokens, other.completion_tokens);
+        add(&mut self.total_tokens, other.total_tokens);
+        for (escalated, count) in &other.answers {
+            add(self.answers.entry(*escalated).or_default(), *count);
+        }
+        add(&mut self.clarifications, other.clarifications);
+        add(&mut self.replays, other.replays);
+        add(&mut self.adopted, other.adopted);
+    }
+
+    /// An entry came into `state`.
+    fn enter(&mut self, state: State) {
+        match state {
+            State::Open => {}
+            State::Settled { .. } => self.settled = 1,
+            State::Failed => self.failed = 1,
+            State::Replayed => self.replayed = 1,
+            State::Unreported => self.unreported.came = 1,
+            State::InDoubt { reason } => self.in_doubt.entry(reason).or_default().came = 1,
+            State::Reconciled { .. } => self.reconciled = 1,
+        }
+    }
+}
+
+// === impl Globals ===
+
+impl Globals {
+    fn merge(&mut self, other: &Self) {
+        for (anomaly, count) in &other.anomalies {
+            let sum = self.anomalies.entry(*anomaly).or_default();
+            *sum = sum.saturating_add(*count);
+        }
+        for (kind, count) in &other.receipts {
+            let sum = self.receipts.entry(*kind).or_default();
+            *sum = sum.saturating_add(*count);
+        }
+        for (category, count) in &other.specialists {
+            let is_named = self.specialists.contains_key(category);
+            let name = if is_named || self.specialists.len() < SPECIALISTS_MAX {
+                category.clone()
+            } else {
+                OTHER.to_owned()
+            };
+            let sum = self.specialists.entry(name).or_default();
+            *sum = sum.saturating_add(*count);
+        }
+    }
+}
+
+// === impl Totals ===
+
+impl Totals {
+    /// All that was billed, as far as it is known.
+    pub fn billed(&self) -> MicroUsdSum {
+        self.lines
+            .values()
+            .fold(MicroUsdSum::default(), |mut sum, row| {
+                sum.merge(row.billed);
+                sum
+            })
+    }
+
+    /// Entries that ended.
+    pub fn requests(&self) -> u64 {
+        self.lines.values().map(|row| row.requests).sum()
+    }
+
+    /// Entries in doubt now, each reason listed, zero or not.
+    pub fn in_doubt(&self) -> BTreeMap<InDoubt, u64> {
+        let mut sums: BTreeMap<_, _> = InDoubt::ALL.iter().map(|reason| (*reason, 0)).collect();
+        for row in self.lines.values() {
+            for (reason, standing) in &row.in_doubt {
+                *sums.entry(*reason).or_default() += standing.now();
+            }
+        }
+        sums
+    }
+
+    /// Entries without an amount now, by operation.
+    pub fn unreported(&self) -> BTreeMap<Operation, u64> {
+        let mut sums = BTreeMap::new();
+        for (key, row) in &self.lines {
+            if row.unreported.came > 0 {
+                *sums.entry(key.operation).or_default() += row.unreported.now();
+            }
+        }
+        sums
+    }
+
+    pub fn add_row(&mut self, line: &LineKey, row: &Row) {
+        if let Some(sums) = self.lines.get_mut(line) {
+            sums.merge(row);
+        } else {
+            self.lines.insert(line.clone(), row.clone());
+        }
+    }
+
+    pub fn add(&mut self, effect: &Effect) {
+        self.add_row(&effect.key.line, &effect.row);
+        if let Some(globals) = &effect.globals {
+            self.globals.merge(globals);
+        }
+    }
+}
+
+// === impl Effect ===
+
+impl Effect {
+    /// What a record adds to the sums; `None` for one that adds nothing.
+    pub fn of(record: &Record) -> Option<Self> {
+        match record {
+            Record::Intent(_) | Record::Unknown => None,
+            Record::Outcome(outcome, labels, verdict) => {
+                Some(Self::of_outcome(outcome, labels, verdict))
+            }
+            Record::Crashed(ended, labels) | Record::Withdrawn(ended, labels) => {
+                let mut row = Row {
+                    requests: 1,
+                    adopted: adopted(labels),
+                    ..Row::default()
+                };
+                row.enter(ended.state);
+                Some(Self {
+                    key: RollupKey::new(labels, None),
+                    row,
+                    globals: None,
+                })
+            }
+            Record::Reconciled(evidence, labels) => {
+                let mut row = Row {
+                    reconciled: 1,
+                    billed: evidence.adds_micro_usd.into(),
+                    ..Row::default()
+                };
+                match evidence.was {
+                    State::Unreported => row.unreported.left = 1,
+                    State::InDoubt { reason } => row.in_doubt.entry(reason).or_default().left = 1,
+                    _ => {}
+                }
+                Some(Self {
+                    key: RollupKey::new(labels, evidence.served_by),
+                    row,
+                    globals: None,
+                })
+            }
+        }
+    }
+
+    fn of_outcome(outcome: &Outcome, labels: &Labels, verdict: &Verdict) -> Self {
+        let receipt = &outcome.receipt;
+        let has = |end| outcome.attempts.iter().any(|attempt| attempt.end == end);
+        let is_answered = has(AttemptEnd::Answered);
+
+        let mut row = Row {
+            requests: 1,
+            billed: verdict.adds_micro_usd.into(),
+            // Estimates are kept apart (rule I5), and counted once a key as the amount is.
+            would_have_cost: match receipt.would_have_cost.value() {
+                Some(estimate) if !receipt.replayed && verdict.state != State::Replayed => {
+                    estimate.into()
+                }
+                _ => MicroUsdSum::default(),
+            },
+            // Told or not told: a count of tokens that was told adds, another one does not.
+            prompt_tokens: outcome.usage.prompt_tokens.map_or(0, |tokens| tokens),
+            completion_tokens: outcome.usage.completion_tokens.map_or(0, |tokens| tokens),
+            total_tokens: outcome.usage.total_tokens.map_or(0, |tokens| tokens),
+            clarifications: u64::from(is_answered && receipt.input_required.is_some()),
+            replays: u64::from(receipt.replayed),
+            adopted: adopted(labels),
+            ..Row::default()
+        };
+        row.enter(verdict.state);
+        if is_answered {
+            row.answers.insert(receipt.escalated, 1);
+        }
+
+        let mut globals = Globals::default();
+        for anomaly in &verdict.anomalies {
+            *globals.anomalies.entry(*anomaly).or_default() += 1;
+        }
+        if is_answered || (has(AttemptEnd::Broken) && !receipt.billed.is_absent()) {
+            let kind = match (receipt.replayed, receipt.billed, receipt.source) {
+                (true, ..) => ReceiptKind::Replay,
+                (_, Told::Malformed, _) => ReceiptKind::Malformed,
+                (_, Told::Value(_), Some(ReceiptSource::Sse)) => ReceiptKind::Sse,
+                (_, Told::Value(_), Some(ReceiptSource::Body)) => ReceiptKind::Body,
+                (_, Told::Value(_), _) => ReceiptKind::Header,
+                (_, Told::Absent, _) => ReceiptKind::Missing,
+            };
+            globals.receipts.insert(kind, 1);
+        }
+        if is_answered && let Some(category) = &receipt.specialist {
+            globals.specialists.insert(category.clone(), 1);
+        }
+        Self {
+            key: RollupKey::new(labels, receipt.served_by),
+            row,
+            globals: Some(globals),
+        }
+    }
+}
+
+fn adopted(labels: &Labels) -> u64 {
+    let is_adopted = labels
+        .key
+        .as_ref()
+        .is_some_and(|key| matches!(key.origin, KeyOrigin::Adopted { .. }));
+    u64::from(is_adopted)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+use super::{Effect, MicroUsdSum, OTHER, SPECIALISTS_MAX, Totals};
+use crate::ledger::entry::{AttemptEnd, EntryId, State};
+use crate::ledger::fixtures::{START_MS, billed, ended, labels};
+use crate::ledger::record::{Record, Verdict};
+use crate::money::MicroUsd;
+use crate::protocol::receipt::Receipt;
+use crate::protocol::{Escalated, Told};
+
+fn answered(receipt: Receipt, state: State) -> Record {
+    let id = EntryId(uuid::Uuid::nil());
+    let verdict = Verdict {
+        state,
+        adds_micro_usd: state.adds(),
+        anomalies: Vec::new(),
+    };
+    let outcome = ended(id, AttemptEnd::Answered, receipt);
+    Record::Outcome(Box::new(outcome), labels(START_MS, None), verdict)
+}
+
+fn settled(amount: u64) -> State {
+    State::Settled {
+        billed: MicroUsd::new(amount),
+    }
+}
+
+#[test]
+fn a_sum_of_largest_amounts_does_not_overflow_and_survives_json() {
+    let mut sum = MicroUsdSum::default();
+    for _ in 0..3 {
+        sum.add(MicroUsd::new(u64::MAX));
+    }
+
+    let text = serde_json::to_string(&sum).unwrap();
+
+    assert_eq!(sum.get(), 3 * u128::from(u64::MAX));
+    assert_eq!(serde_json::from_str::<MicroUsdSum>(&text).unwrap(), sum);
+    assert_eq!(sum.as_amount(), None);
+    assert_eq!(MicroUsdSum::from(MicroUsd::new(1_234_567)).to_string(), "$1.234567");
+}
+
+#[test]
+fn i5_estimates_and_replays_never_enter_the_billed_sum() {
+    let mut totals = Totals::default();
+    let told = Receipt {
+        would_have_cost: Told::Value(MicroUsd::new(900)),
+        escalated: Escalated::True,
+        ..billed(100)
+    };
+    let again = Receipt {
+        replayed: true,
+        ..told.clone()
+    };
+
+    for record in [answered(told, settled(100)), answered(again, State::Replayed)] {
+        totals.add(&Effect::of(&record).unwrap());
+    }
+
+    let row = totals.lines.values().next().unwrap();
+    assert_eq!((row.billed.get(), row.would_have_cost.get()), (100, 900));
+    assert_eq!((row.requests, row.settled, row.replayed, row.replays), (2, 1, 1, 1));
+    assert_eq!(row.answers[&Escalated::True], 2);
+}
+
+#[test]
+fn i11_specialist_categories_beyond_the_first_32_share_a_name() {
+    let mut totals = Totals::default();
+    for number in 0..40 {
+        let receipt = Receipt {
+            specialist: Some(format!("category-{number}")),
+            ..billed(1)
+        };
+        totals.add(&Effect::of(&answered(receipt, settled(1))).unwrap());
+    }
+
+    let specialists = &totals.globals.specialists;
+    assert_eq!(specialists.len(), SPECIALISTS_MAX + 1);
+    assert_eq!(specialists[OTHER], 8);
+}

@@ -1,0 +1,258 @@
+//! `ledger verify`: reads every line of the journal and says what is not as it should be.
+//!
+//! Promise: nothing is modified. The index is opened only as a copy, because sled writes on opening.
+
+use std::collections::{HashMap, HashSet};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::ledger::entry::{EntryId, State};
+use crate::ledger::error::LedgerError;
+use crate::ledger::index::{Index, Kept};
+use crate::ledger::load::LOST;
+use crate::ledger::record::Record;
+use crate::ledger::scan::{ScanReport, scan, segments};
+use crate::ledger::state_dir::Directory;
+use crate::ledger::totals::{Effect, MicroUsdSum, Totals};
+
+/// How many contradictions are listed one by one; further ones are only counted.
+const LISTED_MAX: usize = 1_000;
+
+/// Whether the index says what the journal says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "result", content = "why")]
+pub enum IndexCheck {
+    Agrees,
+    /// It will be rebuilt at the next start.
+    Differs(String),
+    NotChecked(String),
+}
+
+/// What [`verify`] found.
+#[derive(Clone, Debug, Serialize)]
+pub struct VerifyReport {
+    /// Nothing is wrong. A torn tail is nothing wrong: nobody was told that it is written.
+    pub ok: bool,
+    pub ledger: Option<String>,
+    /// Segments, records, damaged ranges, gaps, torn tail.
+    pub journal: ScanReport,
+    pub index: IndexCheck,
+    /// Notes in `quarantine/` of records that an earlier start found lost: `lost-FIRST-LAST`.
+    /// Remove a note to accept the loss.
+    pub lost: Vec<String>,
+    /// Lines that contradict others: an end without an intent, a second end, an amount that is not
+    /// its state's.
+    pub contradictions: Vec<String>,
+    pub contradictions_count: u64,
+    pub entries: u64,
+    /// Begun and not ended: in flight, or the next start ends them as `in_doubt(crash)`.
+    pub open: u64,
+    pub billed_micro_usd: MicroUsdSum,
+    pub in_doubt: u64,
+    pub unreported: u64,
+}
+
+#[derive(Default)]
+struct Check {
+    open: HashSet<EntryId>,
+    ended: HashMap<EntryId, State>,
+    contradictions: Vec<String>,
+    contradictions_count: u64,
+    totals: Totals,
+    /// The sums up to the record that the index has reached.
+    indexed: Totals,
+}
+
+/// Verifies the ledger below `state_dir`.
+pub fn verify(state_dir: &Path) -> Result<VerifyReport, LedgerError> {
+    let directory = Directory::open_to_read(state_dir)?;
+    let identity = directory.known_identity()?;
+    let ledger = identity.map(|identity| identity.ledger.to_string());
+    let journal = Directory::open_to_read(&state_dir.join("journal"))?;
+    let all = segments(&journal, ledger.as_deref())?;
+    let index = read_index(&directory, ledger.as_deref());
+
+    let index_seq = index.as_ref().map_or(0, |kept| kept.last_seq);
+    let mut check = Check::default();
+    let report = scan(&journal, &all, &mut |seq, _, record| {
+        check.apply(seq, &record, seq <= index_seq);
+    })?;
+    let index = match index {
+        Ok(kept) => check.compare(&kept, &report),
+        Err(check) => check,
+    };
+    let lost = lost_notes(state_dir)?;
+    let is_sound = report.bad_count == 0 && report.gap_count == 0 && lost.is_empty();
+    Ok(VerifyReport {
+        ok: is_sound
+            && check.contradictions_count == 0
+            && !matches!(index, IndexCheck::Differs(_)),
+        ledger,
+        index,
+        lost,
+        entries: check.totals.requests(),
+        open: u64::try_from(check.open.len()).unwrap_or(u64::MAX),
+        billed_micro_usd: check.totals.billed(),
+        in_doubt: check.totals.in_doubt().values().sum(),
+        unreported: check.totals.unreported().values().sum(),
+        contradictions: check.contradictions,
+        contradictions_count: check.contradictions_count,
+        journal: report,
+    })
+}
+
+// === impl Check ===
+
+impl Check {
+    fn apply(&mut self, seq: u64, record: &Record, is_indexed: bool) {
+        match record {
+            Record::Intent(intent) => {
+                if self.ended.contains_key(&intent.id) || !self.open.insert(intent.id) {
+                    self.contradict(format!("seq {seq}: entry {} begins twice", intent.id));
+                }
+            }
+            Record::Outcome(outcome, _, verdict) => {
+                if verdict.adds_micro_usd != verdict.state.adds() {
+                    self.contradict(format!("seq {seq}: the amount is not that of its state"));
+                }
+                self.end(seq, outcome.id, verdict.state);
+            }
+            Record::Crashed(ended, _) | Record::Withdrawn(ended, _) => {
+                self.end(seq, ended.id, ended.state);
+            }
+            Record::Reconciled(evidence, _) => {
+                let billed = evidence.adds_micro_usd;
+                let before = self.ended.insert(evidence.id, State::Reconciled { billed });
+                if before != Some(evidence.was) {
+                    let id = evidence.id;
+                    self.contradict(format!("seq {seq}: entry {id} was not as its evidence says"));
+                }
+            }
+            Record::Unknown => {}
+        }
+        if let Some(effect) = Effect::of(record) {
+            self.totals.add(&effect);
+            if is_indexed {
+                self.indexed.add(&effect);
+            }
+        }
+    }
+
+    fn end(&mut self, seq: u64, id: EntryId, state: State) {
+        if !self.open.remove(&id) {
+            let what = if self.ended.contains_key(&id) {
+                "ends twice"
+            } else {
+                "ends and never began"
+            };
+            self.contradict(format!("seq {seq}: entry {id} {what}"));
+        }
+        self.ended.insert(id, state);
+    }
+
+    fn contradict(&mut self, what: String) {
+        self.contradictions_count += 1;
+        if self.contradictions.len() < LISTED_MAX {
+            self.contradictions.push(what);
+        }
+    }
+
+    fn compare(&self, kept: &Kept, report: &ScanReport) -> IndexCheck {
+        let journal_seq = report.next_seq.saturating_sub(1);
+        if kept.last_seq > journal_seq {
+            return IndexCheck::Differs(format!(
+                "it knows records up to {}, and the journal ends at {journal_seq}",
+                kept.last_seq
+            ));
+        }
+        if kept.totals.lines != self.indexed.lines || kept.totals.globals != self.indexed.globals {
+            return IndexCheck::Differs(format!(
+                "its sums up to record {} are not the journal's: billed {} and {}",
+                kept.last_seq,
+                kept.totals.billed(),
+                self.indexed.billed()
+            ));
+        }
+        IndexCheck::Agrees
+    }
+}
+
+fn lost_notes(state_dir: &Path) -> Result<Vec<String>, LedgerError> {
+    let path = state_dir.join("quarantine");
+    if !path.is_dir() {
+        return Ok(Vec::new());
+    }
+    let mut names = Directory::open_to_read(&path)?.names()?;
+    names.retain(|name| name.starts_with(LOST));
+    Ok(names)
+}
+
+/// What the index keeps, read from a copy of it.
+fn read_index(state: &Directory, ledger: Option<&str>) -> Result<Kept, IndexCheck> {
+    let not_checked = |why: &str| Err(IndexCheck::NotChecked(why.to_owned()));
+    let from = state.path().join("index");
+    let Some(ledger) = ledger else {
+        return not_checked("the ledger's identity is lost");
+    };
+    if !from.is_dir() {
+        return not_checked("there is none; the next start makes it");
+    }
+    match state.is_locked() {
+        Ok(false) => {}
+        Ok(true) => return not_checked("a daemon is using it; it was checked when that started"),
+        Err(error) => return not_checked(&error.to_string()),
+    }
+    let copy = Copy::of(&from).map_err(|error| {
+        IndexCheck::NotChecked(format!("it cannot be copied for a look: {error}"))
+    })?;
+    Index::open_checked(&copy.path, ledger)
+        .map(|(_, kept)| kept)
+        .map_err(|error| IndexCheck::Differs(error.to_string()))
+}
+
+/// A copy of the index, gone when dropped.
+struct Copy {
+    path: PathBuf,
+}
+
+// === impl Copy ===
+
+impl Copy {
+    fn of(from: &Path) -> std::io::Result<Self> {
+        let mut bits = [0; 16];
+        getrandom::fill(&mut bits).map_err(|error| std::io::Error::other(error.to_string()))?;
+        let name = uuid::Builder::from_random_bytes(bits).into_uuid();
+        let path = std::env::temp_dir().join(format!("bursar-verify-{name}"));
+        std::fs::DirBuilder::new().mode(0o700).create(&path)?;
+        let copy = Self { path };
+        copy_files(from, &copy.path)?;
+        Ok(copy)
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.path) {
+            tracing::warn!(%error, path = %self.path.display(), "cannot remove a temporary copy");
+        }
+    }
+}
+
+fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            std::fs::DirBuilder::new().mode(0o700).create(&target)?;
+            copy_files(&entry.path(), &target)?;
+        } else {
+            std::fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

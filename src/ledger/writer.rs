@@ -1,0 +1,407 @@
+//! The one thread that writes. It takes everything that waits, appends it in one write and one
+//! sync, answers all, and tells the index afterwards.
+//!
+//! Promise: an answer means durable. A failed write or sync is final for that file: the batch is
+//! answered with the error, and the journal is opened and read again before anything else is
+//! served. When the disk is full, intents are refused before anything is sent, and outcomes of
+//! requests in flight still find room in the reserve.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::ledger::entry::{EntryId, Settlement};
+use crate::ledger::error::LedgerError;
+use crate::ledger::journal::Draft;
+use crate::ledger::load::{Loaded, load};
+use crate::ledger::queue::{Answer, Command, Reply, Request};
+use crate::ledger::record::Record;
+use crate::ledger::shared::Shared;
+use crate::ledger::state_dir::{Directory, Identity, Lock};
+use crate::ledger::LedgerOptions;
+
+/// How long the writer waits for work before it shows that it lives.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Least time between two tries to open a failed journal, or to get the reserve back.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// The writer's side of a ledger.
+pub struct Writer {
+    shared: Arc<Shared>,
+    options: LedgerOptions,
+    directory: Directory,
+    identity: Identity,
+    ledger: String,
+    /// `None` after a failure, until the journal has been read again.
+    loaded: Option<Loaded>,
+    /// Why nothing can be written now.
+    failure: Option<LedgerError>,
+    /// The disk is full and the reserve is used: no new intents.
+    is_full: bool,
+    tried_at: Duration,
+    /// Intents that were refused although their line may have reached the file.
+    refused: HashSet<EntryId>,
+    /// Kept until everything is written.
+    _lock: Lock,
+}
+
+// === impl Writer ===
+
+impl Writer {
+    /// Reads the ledger and ends what a dead process left open. Not yet a thread.
+    pub fn open(
+        shared: Arc<Shared>,
+        options: LedgerOptions,
+        directory: Directory,
+        identity: Identity,
+        lock: Lock,
+    ) -> Result<Self, LedgerError> {
+        let mut writer = Self {
+            ledger: identity.ledger.to_string(),
+            shared,
+            options,
+            directory,
+            identity,
+            loaded: None,
+            failure: None,
+            is_full: false,
+            tried_at: Duration::ZERO,
+            refused: HashSet::new(),
+            _lock: lock,
+        };
+        writer.load()?;
+        let crashed = writer.loaded.as_ref().map(Loaded::crashed);
+        let crashed = crashed.unwrap_or_default();
+        match writer.end_entries(&crashed, true) {
+            Err(error) if error.is_full() => {
+                writer.open_reserve();
+                writer.end_entries(&crashed, true)?;
+            }
+            ended => ended?,
+        }
+        writer.make_reserve();
+        writer.shared.beat(writer.options.clock.monotonic());
+        writer.publish();
+        writer.write_index();
+        Ok(writer)
+    }
+
+    /// Serves until the queue is closed and empty.
+    pub fn run(mut self) {
+        while let Some(requests) = self.shared.queue.take(PATIENCE) {
+            self.shared.beat(self.options.clock.monotonic());
+            let is_idle = requests.is_empty();
+            #[cfg(test)]
+            let is_killed = self.shared.is_killed();
+            self.serve(requests);
+            #[cfg(test)]
+            if is_killed && !is_idle {
+                return;
+            }
+            if !is_idle {
+                self.write_index();
+            }
+        }
+        if let Some(index) = self.loaded.as_ref().and_then(|loaded| loaded.index.as_ref())
+            && let Err(error) = index.flush()
+        {
+            tracing::warn!(%error, "the index could not be flushed; the journal will tell it");
+        }
+    }
+
+    fn serve(&mut self, requests: Vec<Request>) {
+        let changed = self.recover() | self.make_room();
+        if requests.is_empty() {
+            if changed {
+                self.publish();
+            }
+            return;
+        }
+        let commands: Vec<&Command> = requests.iter().map(|request| &request.command).collect();
+        let mut replies = self.commit(&commands);
+        if self.failure.as_ref().is_some_and(LedgerError::is_full) {
+            // The reserve makes room for what was already sent; intents are refused.
+            self.open_reserve();
+            replies = self.commit(&commands);
+        }
+        self.publish();
+        for (request, reply) in requests.into_iter().zip(replies) {
+            request.answer(reply);
+        }
+    }
+
+    /// Writes a batch and applies it. One reply for each command.
+    fn commit(&mut self, commands: &[&Command]) -> Vec<Reply> {
+        match self.try_commit(commands) {
+            Ok(replies) => replies,
+            Err(error) => {
+                let intents = commands.iter().filter_map(|command| match command {
+                    Command::Intend(intent) => Some(intent.id),
+                    Command::Settle(_) | Command::ReconcileRun { .. } => None,
+                });
+                self.refused.extend(intents);
+                self.fail(error.clone());
+                commands.iter().map(|_| Err(error.clone())).collect()
+            }
+        }
+    }
+
+    fn try_commit(&mut self, commands: &[&Command]) -> Result<Vec<Reply>, LedgerError> {
+        if let Some(failure) = &self.failure {
+            return Err(unavailable(failure));
+        }
+        let mut batch = self.begin()?;
+        let mut replies = Vec::with_capacity(commands.len());
+        for command in commands {
+            replies.push(self.prepare(command, &mut batch));
+        }
+        self.finish(&batch)?;
+        Ok(replies)
+    }
+
+    fn begin(&mut self) -> Result<Draft, LedgerError> {
+        let now_ms = self.options.clock.wall_ms();
+        let loaded = self.loaded.as_mut().ok_or(LedgerError::Closed)?;
+        loaded.books.prune(now_ms);
+        loaded.journal.draft(now_ms)
+    }
+
+    /// Decides what a command writes. It is applied to the books at once, so that the next command
+    /// of the batch sees it; when the write fails the books are read anew from the journal.
+    fn prepare(&mut self, command: &Command, batch: &mut Draft) -> Reply {
+        let now_ms = self.options.clock.wall_ms();
+        let Some(loaded) = self.loaded.as_mut() else {
+            return Err(LedgerError::Closed);
+        };
+        let (records, answer) = match command {
+            Command::Intend(_) if self.is_full => {
+                return Err(LedgerError::Unavailable {
+                    why: "the disk is full; make room, it resumes by itself".to_owned(),
+                });
+            }
+            Command::Intend(intent) => {
+                let id = intent.id;
+                if loaded.books.is_open(id) || loaded.books.recent(id).is_some() {
+                    return Err(LedgerError::DuplicateEntry { id });
+                }
+                (vec![Record::Intent(intent.clone())], Answer::Intended)
+            }
+            Command::Settle(outcome) => {
+                let id = outcome.id;
+                let Some((records, settlement)) = loaded.books.settle((**outcome).clone()) else {
+                    // Told twice, as after an error that came behind the write: the first stands.
+                    return loaded
+                        .ended(id)
+                        .map(Answer::Settled)
+                        .ok_or(LedgerError::UnknownEntry { id });
+                };
+                (records, Answer::Settled(settlement))
+            }
+            Command::ReconcileRun { run_id, billed } => {
+                match loaded.books.reconcile_run(run_id, *billed, now_ms) {
+                    Some((record, id)) => (vec![record], Answer::Reconciled(Some(id))),
+                    None => return Ok(Answer::Reconciled(None)),
+                }
+            }
+        };
+        for record in records {
+            loaded.add(batch, &record)?;
+        }
+        Ok(answer)
+    }
+
+    /// Makes a batch durable.
+    fn finish(&mut self, batch: &Draft) -> Result<(), LedgerError> {
+        let Some(loaded) = self.loaded.as_mut().filter(|_| !batch.is_empty()) else {
+            return Ok(());
+        };
+        let began = self.options.clock.monotonic();
+        loaded.journal.append(batch)?;
+        let took = self.options.clock.monotonic().saturating_sub(began);
+        self.shared.committed(self.options.clock.wall_ms());
+        if let Some(on_commit) = &self.options.on_commit {
+            on_commit(took);
+        }
+        Ok(())
+    }
+
+    /// Writes the end of entries that will never have an outcome.
+    fn end_entries(&mut self, ids: &[EntryId], is_crash: bool) -> Result<(), LedgerError> {
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let now_ms = self.options.clock.wall_ms();
+        let mut batch = self.begin()?;
+        if let Some(loaded) = self.loaded.as_mut() {
+            for id in ids {
+                if let Some(record) = loaded.books.end(*id, now_ms, is_crash) {
+                    loaded.add(&mut batch, &record)?;
+                }
+            }
+        }
+        self.finish(&batch)
+    }
+
+    fn fail(&mut self, error: LedgerError) {
+        if self.failure.is_none() {
+            tracing::error!(%error, "the ledger cannot write; metered requests are refused");
+        }
+        self.failure = Some(error);
+        self.unload();
+        self.tried_at = self.options.clock.monotonic();
+    }
+
+    /// After a failure: opens and reads the journal again, at most once a second.
+    fn recover(&mut self) -> bool {
+        let is_due = self.failure.is_some() && self.may_try();
+        if is_due {
+            self.reload();
+        }
+        is_due
+    }
+
+    fn reload(&mut self) {
+        self.tried_at = self.options.clock.monotonic();
+        self.unload();
+        self.failure = None;
+        let reloaded = self.load().and_then(|()| {
+            let loaded = self.loaded.as_ref();
+            let withdrawn: Vec<EntryId> = self
+                .refused
+                .iter()
+                .copied()
+                .filter(|id| loaded.is_some_and(|loaded| loaded.books.is_open(*id)))
+                .collect();
+            self.end_entries(&withdrawn, false)
+        });
+        match reloaded {
+            Ok(()) => {
+                self.refused.clear();
+                tracing::info!("the journal is open again");
+            }
+            Err(error) => self.fail(error),
+        }
+    }
+
+    /// Lets go of all files, so that they can be opened anew.
+    fn unload(&mut self) {
+        self.shared.set_index(None);
+        self.loaded = None;
+    }
+
+    fn load(&mut self) -> Result<(), LedgerError> {
+        let loaded = load(&self.directory, &self.identity, &self.options)?;
+        self.shared.loaded(&loaded);
+        self.loaded = Some(loaded);
+        Ok(())
+    }
+
+    /// Gives the reserve's room to the outcomes of requests in flight.
+    fn open_reserve(&mut self) {
+        tracing::error!("the disk is full: no new metered requests until there is room");
+        self.is_full = true;
+        if let Err(error) = self.directory.drop_reserve() {
+            tracing::error!(%error, "the reserve cannot be used");
+        }
+        self.reload();
+    }
+
+    /// While the disk is full: sets the reserve aside again when there is room for it.
+    fn make_room(&mut self) -> bool {
+        let is_due = self.is_full && self.may_try();
+        if is_due {
+            self.make_reserve();
+        }
+        is_due
+    }
+
+    fn make_reserve(&mut self) {
+        self.tried_at = self.options.clock.monotonic();
+        match self.directory.make_reserve() {
+            Ok(()) => self.is_full = false,
+            Err(error) if error.is_full() => self.is_full = true,
+            Err(error) => tracing::warn!(%error, "no room could be set aside for a full disk"),
+        }
+    }
+
+    fn may_try(&self) -> bool {
+        let now = self.options.clock.monotonic();
+        now.saturating_sub(self.tried_at) >= RETRY_PAUSE
+    }
+
+    fn publish(&self) {
+        let why = match &self.failure {
+            Some(error) => Some(error.to_string()),
+            None if self.is_full => Some("the disk is full".to_owned()),
+            None => None,
+        };
+        self.shared.publish(self.loaded.as_ref(), why);
+    }
+
+    /// Tells the index what was committed. Nobody waits for it.
+    fn write_index(&mut self) {
+        let Some(loaded) = self.loaded.as_mut() else {
+            return;
+        };
+        if loaded.books.pending_records() == 0 {
+            return;
+        }
+        let Some(index) = &loaded.index else {
+            // Without an index nothing may pile up. The next start replays the journal.
+            let lost = loaded.books.take_pending();
+            self.shared.lagging(lost.records);
+            return;
+        };
+        let pending = loaded.books.take_pending();
+        let records = pending.records;
+        let books = &loaded.books;
+        let (last_seq, oldest) = (books.last_seq(), books.oldest_open_seq());
+        if let Err(error) = index.write(&self.ledger, pending, last_seq, oldest, books.totals()) {
+            tracing::error!(%error, "the index failed; going on without it until the next start");
+            loaded.index = None;
+            self.shared.lagging(records);
+            self.shared.set_index(None);
+        }
+    }
+}
+
+impl Drop for Writer {
+    /// Also reached by a panic: whoever waits is answered, and readiness tells.
+    fn drop(&mut self) {
+        self.shared.queue.abandon();
+        self.shared.stopped();
+    }
+}
+
+// === impl Loaded ===
+
+impl Loaded {
+    fn add(&mut self, batch: &mut Draft, record: &Record) -> Result<(), LedgerError> {
+        let placed = batch.push(record);
+        let (seq, position) = placed.map_err(|error| LedgerError::Unavailable {
+            why: format!("a record cannot be encoded: {error}"),
+        })?;
+        self.books.apply(seq, position, record, true);
+        Ok(())
+    }
+
+    /// How an entry ended, from memory or from the index.
+    fn ended(&self, id: EntryId) -> Option<Settlement> {
+        if let Some(settlement) = self.books.recent(id) {
+            return Some(settlement.clone());
+        }
+        let stored = self.index.as_ref()?.entry(id).ok()??;
+        Some(Settlement {
+            state: stored.state,
+            anomalies: Vec::new(),
+        })
+    }
+}
+
+/// The error for a request that came after the failure, not with it.
+fn unavailable(failure: &LedgerError) -> LedgerError {
+    LedgerError::Unavailable {
+        why: failure.to_string(),
+    }
+}

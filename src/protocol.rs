@@ -1,0 +1,144 @@
+//! The service's vocabulary, as this side spells it (docs/interface.md). The sandbox spells it a
+//! second time on purpose: a name misspelt in shared code would keep every test green.
+//!
+//! Promise: nothing here does I/O. What a proxy does not parse it cannot break, so only the few
+//! fields that rules need are ever read.
+
+pub mod body;
+pub mod names;
+pub mod receipt;
+pub mod routes;
+pub mod sse;
+
+use serde::{Deserialize, Serialize};
+
+/// Declares a closed set of words that is spelled once: in JSON, in metric labels and in print.
+macro_rules! closed_set {
+    ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident => $text:literal),+ $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+        pub enum $name { $($(#[$vmeta])* #[serde(rename = $text)] $variant),+ }
+
+        impl $name {
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// The word as it stands in the journal, in metric labels and in print.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text),+ }
+            }
+
+            /// The reverse of [`Self::as_str`]; `None` for a word outside the set.
+            pub fn from_word(word: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|known| known.as_str() == word)
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+    };
+}
+pub(crate) use closed_set;
+
+closed_set! {
+    /// The surfaces of the interface: `/v1` chat and its siblings, `/agent/v1`, everything else.
+    Lane {
+        Inference => "inference",
+        Agent => "agent",
+        Control => "control",
+    }
+}
+
+closed_set! {
+    /// What a request does, one word a route family. Metric label and ledger field.
+    Operation {
+        Chat => "chat",
+        AgentTurn => "agent_turn",
+        Embeddings => "embeddings",
+        Rerank => "rerank",
+        ImageGeneration => "image_generation",
+        ImageEdit => "image_edit",
+        Transcription => "transcription",
+        Speech => "speech",
+        FrontierComparison => "frontier_comparison",
+        EvalRun => "eval_run",
+        EvalRunRead => "eval_run_read",
+        EvalSets => "eval_sets",
+        Models => "models",
+        Tasks => "tasks",
+        AutoMetrics => "auto_metrics",
+        FrontierRoster => "frontier_roster",
+        Deploy => "deploy",
+        Endpoints => "endpoints",
+        Extra => "extra",
+    }
+}
+
+closed_set! {
+    /// `X-Service-Served-By`: "`specialist` or `frontier`; `none` on a clarification response".
+    /// Anything else that a service sends counts as `other`, so that the label set stays closed.
+    ServedBy {
+        Specialist => "specialist",
+        Frontier => "frontier",
+        None => "none",
+        Other => "other",
+    }
+}
+
+closed_set! {
+    /// Whether a specialist's answer was followed by a frontier one. Streams do not tell.
+    Escalated {
+        True => "true",
+        False => "false",
+        Unknown => "unknown",
+    }
+}
+
+// === impl Escalated ===
+
+impl Default for Escalated {
+    fn default() -> Self {
+        Self::Unknown
+    }
+}
+
+/// A value that the service may tell. Absent, malformed and present are three different things
+/// (rule I5): zero is a fact, absence is an alarm, and what cannot be read is never guessed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Told<T> {
+    #[default]
+    Absent,
+    Malformed,
+    Value(T),
+}
+
+// === impl Told ===
+
+impl<T: Copy> Told<T> {
+    pub fn value(&self) -> Option<T> {
+        match self {
+            Self::Value(value) => Some(*value),
+            Self::Absent | Self::Malformed => None,
+        }
+    }
+}
+
+impl<T> Told<T> {
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Self::Absent)
+    }
+}
+
+/// Token counts of an answer's `usage` object. Each is told or not, on its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt_tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completion_tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_tokens: Option<u64>,
+}

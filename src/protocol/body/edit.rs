@@ -1,0 +1,97 @@
+//! The two edits that bursar may make to a body.
+
+use std::ops::Range;
+
+use http::StatusCode;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::field::{self, Members};
+
+/// `error.type` of the object added beside `detail`. Not `invalid_request_error`: litellm makes a
+/// 400 of that, whatever the status.
+const ERROR_TYPE: &str = "service_error";
+
+#[derive(Default)]
+struct ErrorMembers<'de> {
+    detail: Option<&'de RawValue>,
+    has_error: bool,
+}
+
+/// The body with `model` as the JSON string at `span` (of [`super::RequestPeek::model_span`]), every
+/// other byte as it was. A span outside the body changes nothing.
+pub fn replace_model(body: &[u8], span: Range<usize>, model: &str) -> Vec<u8> {
+    let (Some(before), Some(_), Some(after)) = (
+        body.get(..span.start),
+        body.get(span.clone()),
+        body.get(span.end..),
+    ) else {
+        return body.to_vec();
+    };
+    let value = Value::from(model).to_string();
+    [before, value.as_bytes(), after].concat()
+}
+
+/// The error body with `error: {message, type, code, param}` added, when it is a JSON object that
+/// has `detail` and no `error`: openai-node and the Vercel SDK drop `detail`, and with it all that
+/// the service said. Every byte before the closing brace stays. `None`: nothing to add.
+pub fn add_error_object(body: &[u8], status: u16) -> Option<Vec<u8>> {
+    add_error_object_with_hint(body, status, None)
+}
+
+/// As [`add_error_object`], with a hint of bursar's own appended to `error.message`.
+pub fn add_error_object_with_hint(body: &[u8], status: u16, hint: Option<&str>) -> Option<Vec<u8>> {
+    let members: ErrorMembers<'_> = field::read_object(body)?;
+    let detail = members.detail.filter(|_| !members.has_error)?;
+    let end = body.iter().rposition(|byte| *byte == b'}')?;
+    let (before, after) = body.split_at_checked(end)?;
+
+    let mut message = message(detail, status);
+    if let Some(hint) = hint {
+        message.push(' ');
+        message.push_str(hint);
+    }
+    let error = json!({
+        "message": message,
+        "type": ERROR_TYPE,
+        "code": status_word(status),
+        "param": null,
+    });
+    Some([before, b",\"error\":", error.to_string().as_bytes(), after].concat())
+}
+
+/// `detail` as text: SDKs print a string and nothing else.
+fn message(detail: &RawValue, status: u16) -> String {
+    match (field::text(detail), detail.get()) {
+        (Some(text), _) if !text.is_empty() => text,
+        (Some(_), _) | (None, "null") => status_word(status).replace('_', " "),
+        (None, json) => json.to_owned(),
+    }
+}
+
+/// The status as a word: `not_found`, `too_many_requests`; `http_599` where there is none.
+fn status_word(status: u16) -> String {
+    StatusCode::from_u16(status)
+        .ok()
+        .and_then(|status| status.canonical_reason())
+        .map_or_else(
+            || format!("http_{status}"),
+            |reason| reason.to_ascii_lowercase().replace([' ', '-'], "_"),
+        )
+}
+
+// === impl ErrorMembers ===
+
+impl<'de> Members<'de> for ErrorMembers<'de> {
+    fn wants(key: &str) -> bool {
+        matches!(key, "detail" | "error")
+    }
+
+    fn member(&mut self, key: &str, value: &'de RawValue) {
+        match key {
+            "detail" => self.detail = Some(value),
+            "error" => self.has_error = true,
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What a request's JSON body tells: the model asked for, and whether a stream is wanted.
+
+use std::ops::Range;
+
+use serde_json::value::RawValue;
+
+use super::field::{self, Members};
+
+/// Longest kept model name, in characters. Longer ones are cut: the name goes to the ledger.
+const MODEL_CHARS_MAX: usize = 128;
+
+/// The fields of a request that rules need. Only top-level members count.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestPeek {
+    /// `model`, cut to 128 characters; the last one where it stands twice.
+    pub model: Option<String>,
+    /// Where the value of `model` stands in the body, quotes included. `None` where it is not a
+    /// string or stands twice: there is then no one place to edit.
+    pub model_span: Option<Range<usize>>,
+    /// `stream` is exactly `true`.
+    pub stream: bool,
+}
+
+#[derive(Default)]
+struct RequestMembers<'de> {
+    models: Vec<&'de RawValue>,
+    stream: bool,
+}
+
+// === impl RequestPeek ===
+
+impl RequestPeek {
+    /// Reads a JSON request. Anything that is not one complete JSON object tells nothing.
+    pub fn read(body: &[u8]) -> Self {
+        let Some(members) = field::read_object::<RequestMembers<'_>>(body) else {
+            return Self::default();
+        };
+        let model_span = match members.models.as_slice() {
+            [only] if only.get().starts_with('"') => span_in(body, only),
+            _ => None,
+        };
+        Self {
+            model: members
+                .models
+                .last()
+                .and_then(|model| field::text(model))
+                .map(|model| model.chars().take(MODEL_CHARS_MAX).collect()),
+            model_span,
+            stream: members.stream,
+        }
+    }
+}
+
+// === impl RequestMembers ===
+
+impl<'de> Members<'de> for RequestMembers<'de> {
+    fn wants(key: &str) -> bool {
+        matches!(key, "model" | "stream")
+    }
+
+    fn member(&mut self, key: &str, value: &'de RawValue) {
+        match key {
+            // Two say "twice"; more say no more, and cost no memory.
+            "model" => {
+                self.models.truncate(1);
+                self.models.push(value);
+            }
+            "stream" => self.stream = value.get() == "true",
+            _ => {}
+        }
+    }
+}
+
+/// Where a borrowed value stands in the body it was borrowed from.
+fn span_in(body: &[u8], value: &RawValue) -> Option<Range<usize>> {
+    let text = value.get();
+    let start = text.as_ptr().addr().checked_sub(body.as_ptr().addr())?;
+    let span = start..start.checked_add(text.len())?;
+    (body.get(span.clone()) == Some(text.as_bytes())).then_some(span)
+}

@@ -1,0 +1,202 @@
+//! A receipt: what the service said it billed for one answer. It arrives in response headers, in
+//! SSE comment lines before `data: [DONE]`, or in a body field, and is kept exactly as told.
+//!
+//! Promise: an amount is an integer number of micro-USD or not known; a second, different amount
+//! is counted as an anomaly and never added (rule I3); nothing is estimated (rule I12).
+
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde::{Deserialize, Serialize};
+
+use crate::money::MicroUsd;
+use crate::protocol::names::{IDEMPOTENT_REPLAYED, ServiceNames};
+use crate::protocol::{Escalated, ServedBy, Told, closed_set};
+
+/// Longest kept specialist category, in bytes. A longer one is dropped: it becomes a metric label.
+const SPECIALIST_BYTES_MAX: usize = 32;
+/// Longest kept route version and input name, in bytes. Longer ones are cut.
+const TEXT_BYTES_MAX: usize = 64;
+
+closed_set! {
+    /// Where the amount was read. `receipts_total{source}` uses the same words and a few more.
+    ReceiptSource {
+        Header => "header",
+        Sse => "sse",
+        Body => "body",
+    }
+}
+
+/// What one answer told about its price and its route.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Receipt {
+    pub billed: Told<MicroUsd>,
+    /// Where `billed` was told, readable or not. `None` while it is absent.
+    pub source: Option<ReceiptSource>,
+    pub would_have_cost: Told<MicroUsd>,
+    pub served_by: Option<ServedBy>,
+    /// Coarse category, only when it is well-formed: `[a-z0-9-]{1,32}`.
+    pub specialist: Option<String>,
+    pub escalated: Escalated,
+    /// Deploy stamp, at most 64 printable ASCII characters.
+    pub route_version: Option<String>,
+    /// `X-Service-Input-Required`: the answer is a clarification, billed 0.
+    pub input_required: Option<String>,
+    /// `Idempotent-Replayed: true`.
+    pub replayed: bool,
+    /// Billed amounts in one answer that differ from the first told. The first stands, each
+    /// further one is counted here. A would-have-cost is an estimate and is not counted.
+    pub conflicting_amounts: u32,
+}
+
+// === impl Receipt ===
+
+impl Receipt {
+    /// Reads what response headers tell. On a stream that is little; comments bring the rest.
+    ///
+    /// Of a repeated header the first value stands. Values outside the closed set of `Served-By`
+    /// are `other`; see [`escalated`] for what a missing `Escalated` means.
+    pub fn from_headers(names: &ServiceNames, headers: &HeaderMap) -> Self {
+        let mut receipt = Self::default();
+        for value in headers.get_all(&names.billed) {
+            receipt.tell_billed(amount(field_value(value)), ReceiptSource::Header);
+        }
+        for value in headers.get_all(&names.would_have_cost) {
+            receipt.tell_would_have_cost(amount(field_value(value)));
+        }
+        receipt.served_by = first(headers, &names.served_by).map(served_by);
+        receipt.specialist = first(headers, &names.specialist).and_then(specialist);
+        receipt.escalated = escalated(names, headers);
+        receipt.route_version = first(headers, &names.route_version).and_then(stamp);
+        receipt.input_required = first(headers, &names.input_required).and_then(input_required);
+        receipt.replayed = first(headers, &IDEMPOTENT_REPLAYED) == Some(b"true");
+        receipt
+    }
+
+    /// Takes one comment line of a stream, `: name value`. Comments fill in what headers did not
+    /// tell; a billed amount that differs from the one already told is a conflict. Names that are
+    /// not receipts (keep-alives, other software) are passed over.
+    pub fn absorb_comment(&mut self, names: &ServiceNames, name: &[u8], value: &[u8]) {
+        if *name == *names.comment_billed {
+            self.tell_billed(amount(value), ReceiptSource::Sse);
+        } else if *name == *names.comment_would_have_cost {
+            self.tell_would_have_cost(amount(value));
+        } else if *name == *names.comment_served_by {
+            self.served_by = self.served_by.or_else(|| Some(served_by(value)));
+        } else if *name == *names.comment_route_version && self.route_version.is_none() {
+            self.route_version = stamp(value);
+        }
+    }
+
+    /// Takes the amount of a JSON body (`cost_micro_usd` of the frontier comparison).
+    pub fn absorb_body_cost(&mut self, cost: Told<MicroUsd>) {
+        self.tell_billed(cost, ReceiptSource::Body);
+    }
+
+    /// The first amount told stands, readable or not: which of two is true is not for us to guess.
+    fn tell_billed(&mut self, told: Told<MicroUsd>, source: ReceiptSource) {
+        if told.is_absent() {
+            return;
+        }
+        if self.billed.is_absent() {
+            self.billed = told;
+            self.source = Some(source);
+        } else if self.billed != told {
+            self.conflicting_amounts = self.conflicting_amounts.saturating_add(1);
+        }
+    }
+
+    fn tell_would_have_cost(&mut self, told: Told<MicroUsd>) {
+        if self.would_have_cost.is_absent() {
+            self.would_have_cost = told;
+        }
+    }
+}
+
+fn amount(text: &[u8]) -> Told<MicroUsd> {
+    MicroUsd::parse(text).map_or(Told::Malformed, Told::Value)
+}
+
+fn served_by(text: &[u8]) -> ServedBy {
+    std::str::from_utf8(text)
+        .ok()
+        .and_then(ServedBy::from_word)
+        .unwrap_or(ServedBy::Other)
+}
+
+fn specialist(text: &[u8]) -> Option<String> {
+    let well_formed = (1..=SPECIALIST_BYTES_MAX).contains(&text.len())
+        && text
+            .iter()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-');
+    if !well_formed {
+        return None;
+    }
+    std::str::from_utf8(text).ok().map(str::to_owned)
+}
+
+/// A stamp identifies a revision, so one with foreign bytes is dropped, not repaired.
+fn stamp(text: &[u8]) -> Option<String> {
+    if text.is_empty() || !text.iter().all(|byte| is_printable(*byte)) {
+        return None;
+    }
+    let kept = text.get(..TEXT_BYTES_MAX).unwrap_or(text);
+    std::str::from_utf8(kept).ok().map(str::to_owned)
+}
+
+/// That the header is there makes the answer a clarification, so its text is repaired, not dropped.
+fn input_required(text: &[u8]) -> Option<String> {
+    if text.is_empty() {
+        return None;
+    }
+    let readable = text.iter().take(TEXT_BYTES_MAX).map(|byte| {
+        if is_printable(*byte) {
+            char::from(*byte)
+        } else {
+            '?'
+        }
+    });
+    Some(readable.collect())
+}
+
+/// `true` only for exactly `true`, false for exactly `false`; anything else is not known.
+///
+/// A missing header means "not escalated" only where the service would have said otherwise: on an
+/// answer that tells its route (`Served-By` is there) and is not a stream. An agent turn tells
+/// its price and not its route, a stream's head is written before the route is decided, a direct
+/// model call tells nothing: all of these stay unknown.
+fn escalated(names: &ServiceNames, headers: &HeaderMap) -> Escalated {
+    let mut told = headers.get_all(&names.escalated).iter().map(field_value);
+    match told.next() {
+        Some(word) if told.any(|other| other != word) => Escalated::Unknown,
+        Some(b"true") => Escalated::True,
+        Some(b"false") => Escalated::False,
+        None if headers.contains_key(&names.served_by) && !is_event_stream(headers) => {
+            Escalated::False
+        }
+        Some(_) | None => Escalated::Unknown,
+    }
+}
+
+fn is_event_stream(headers: &HeaderMap) -> bool {
+    const EVENT_STREAM: &[u8] = b"text/event-stream";
+    first(headers, &CONTENT_TYPE)
+        .and_then(|value| value.get(..EVENT_STREAM.len()))
+        .is_some_and(|media_type| media_type.eq_ignore_ascii_case(EVENT_STREAM))
+}
+
+fn first<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {
+    headers.get(name).map(field_value)
+}
+
+/// The value without the optional white space around it, which is no part of a field's value
+/// (RFC 9110, 5.5).
+fn field_value(value: &HeaderValue) -> &[u8] {
+    value.as_bytes().trim_ascii()
+}
+
+fn is_printable(byte: u8) -> bool {
+    byte == b' ' || byte.is_ascii_graphic()
+}
+
+#[cfg(test)]
+mod tests;

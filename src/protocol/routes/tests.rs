@@ -1,0 +1,93 @@
+//! What the table holds and what it refuses.
+
+use http::Method;
+
+use super::{ExtraRoute, Lookup, RouteTable};
+use crate::protocol::Operation;
+
+fn found(method: Method, path: &str) -> Option<Operation> {
+    match RouteTable::new(&[]).look_up(&method, path) {
+        Lookup::Found(route) => Some(route.operation),
+        Lookup::OtherMethods(_) | Lookup::Unknown => None,
+    }
+}
+
+#[test]
+fn exactly_the_six_routes_that_honor_a_key_are_keyed() {
+    let table = RouteTable::new(&[]);
+    let keyed: Vec<_> = table
+        .rows()
+        .iter()
+        .filter(|row| row.keyed)
+        .map(|row| row.pattern)
+        .collect();
+    let expected = [
+        "/v1/chat/completions",
+        "/agent/v1/chat/completions",
+        "/v1/embeddings",
+        "/v1/rerank",
+        "/v1/images/generations",
+        "/v1/images/edits",
+    ];
+    assert_eq!(keyed, expected);
+}
+
+#[test]
+fn no_unkeyed_metered_route_is_repeated_once_it_may_have_run() {
+    for row in RouteTable::new(&[]).rows() {
+        if row.metered && !row.keyed {
+            assert!(!row.retry.no_head && !row.retry.broken && !row.retry.transient, "{row:?}");
+        }
+    }
+}
+
+#[test]
+fn head_is_allowed_where_get_is() {
+    assert_eq!(found(Method::HEAD, "/v1/models"), Some(Operation::Models));
+    assert_eq!(found(Method::HEAD, "/v1/chat/completions"), None);
+}
+
+#[test]
+fn a_path_is_matched_byte_by_byte() {
+    let refused = [
+        "/v1/models/",
+        "//v1/models",
+        "/V1/models",
+        "/v1/eval-sets/",
+        "/v1/eval-sets/..",
+        "/v1/eval-sets/.",
+        "/v1/eval-sets/a%2fb",
+        "/v1/eval-sets/a;b",
+        "/v1/eval-sets/a b",
+        "/v1/endpoints/x/secrets",
+        "/v1",
+        "",
+    ];
+    for path in refused {
+        assert_eq!(found(Method::GET, path), None, "{path}");
+    }
+    assert_eq!(found(Method::GET, "/v1/eval-sets/es_1.2~x-Y"), Some(Operation::EvalSets));
+    let long = format!("/v1/eval-sets/{}", "a".repeat(129));
+    assert_eq!(found(Method::GET, &long), None);
+}
+
+#[test]
+fn a_known_path_names_its_methods() {
+    let table = RouteTable::new(&[]);
+    match table.look_up(&Method::PUT, "/v1/eval-sets") {
+        Lookup::OtherMethods(methods) => assert_eq!(methods, [Method::POST, Method::GET]),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_configured_route_is_metered_unkeyed_and_tried_again_only_when_not_sent() {
+    let extra = ExtraRoute { method: Method::POST, path: "/v1/x".into() };
+    let table = RouteTable::new(&[extra]);
+    match table.look_up(&Method::POST, "/v1/x") {
+        Lookup::Found(row) => {
+            assert!(row.metered && !row.keyed && row.retry.not_sent && !row.retry.busy);
+        }
+        other => panic!("{other:?}"),
+    }
+}

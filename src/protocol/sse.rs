@@ -1,0 +1,314 @@
+//! Reads what an event stream tells while its bytes pass: receipts in comment lines, `usage` in
+//! data lines, names of events. It also says which last bytes must not flow yet, so that an app
+//! never sees `data: [DONE]` before the receipt is durable (rule I2).
+//!
+//! Promise: any chunking and LF or CRLF give the same events; nothing is changed; memory per
+//! stream is at most one kept line (256 bytes of a comment, 64 KiB of a data line), and a line
+//! without end costs none.
+
+mod hold;
+
+use std::sync::LazyLock;
+
+use memchr::memchr_iter;
+use memchr::memmem::Finder;
+
+use crate::protocol::Usage;
+use crate::protocol::body::AnswerPeek;
+
+pub use hold::HoldBack;
+
+/// Longest comment line that is read, in bytes, without its line end.
+pub const COMMENT_BYTES_MAX: usize = 256;
+/// Longest data line whose JSON is parsed, in bytes, without its line end.
+pub const DATA_LINE_BYTES_MAX: usize = 64 * 1024;
+/// Longest event name that is read, in bytes.
+pub const EVENT_NAME_BYTES_MAX: usize = 64;
+
+/// What is kept of a carry buffer between lines, so that one long line does not stay for ever.
+const CARRY_KEPT_BYTES: usize = 4 * 1024;
+/// Both spellings of the end mark. It counts as soon as its `]` is there: SDK parsers take
+/// whatever follows on that line for the end as well.
+const DONE_MARKS: [&[u8]; 2] = [b"data: [DONE]", b"data:[DONE]"];
+const COMMENT: &[u8] = b": ";
+const DATA: &[u8] = b"data:";
+const EVENT: &[u8] = b"event:";
+
+static USAGE_KEY: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"usage\""));
+
+/// Which of the interface's two kinds of stream this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamKind {
+    /// Chat: data only, receipts in comments, ended by `data: [DONE]`.
+    Data,
+    /// Deploy: `progress`, then `complete` or `error`, which end it. Nothing is ever held.
+    NamedEvents,
+}
+
+/// One thing that a stream told. Only complete lines tell: a cut `12` may have been `1234`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SseEvent<'a> {
+    /// A line `: name value`. `value` is everything behind the first space after the name, and
+    /// empty when there is none.
+    Comment { name: &'a [u8], value: &'a [u8] },
+    /// Token counts of a data line's top-level `usage` object. The last one counts.
+    Usage(Usage),
+    /// The name of an `event:` line.
+    Event(&'a str),
+}
+
+/// What must wait of the bytes fed so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scan {
+    /// Bytes to hold back, counted from the end of the chunk just fed; may reach back into earlier
+    /// chunks. Less than the end mark's 12 bytes while `done` is false.
+    pub hold: usize,
+    /// The end mark has come. Everything from its line's beginning on is held, whatever follows.
+    pub done: bool,
+}
+
+/// Reads one stream. Feed it every chunk, in order.
+#[derive(Debug)]
+pub struct SseScanner {
+    kind: StreamKind,
+    /// Bytes fed in all.
+    fed: u64,
+    /// Where the unfinished line began, counted in bytes fed.
+    line_start: u64,
+    /// The unfinished line, as long as it can still become something that is read.
+    carry: Vec<u8>,
+    /// The unfinished line can become nothing that is read; none of it is kept.
+    skipping: bool,
+    /// Where the line of the end mark began, counted in bytes fed.
+    done_at: Option<u64>,
+    terminal: Terminal,
+}
+
+/// How far the end of a named-event stream has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Terminal {
+    NotYet,
+    /// The terminal event's name was read; its data and blank line are still to come.
+    Named,
+    Reached,
+}
+
+// === impl SseScanner ===
+
+impl SseScanner {
+    pub fn new(kind: StreamKind) -> Self {
+        Self {
+            kind,
+            fed: 0,
+            line_start: 0,
+            carry: Vec::new(),
+            skipping: false,
+            done_at: None,
+            terminal: Terminal::NotYet,
+        }
+    }
+
+    /// Reads one chunk: tells `sink` what its complete lines say, answers what must wait.
+    pub fn feed(&mut self, chunk: &[u8], sink: &mut impl FnMut(SseEvent<'_>)) -> Scan {
+        let mut taken = 0;
+        for end in memchr_iter(b'\n', chunk) {
+            self.finish_line(chunk.get(taken..end).unwrap_or_default(), sink);
+            taken = end + 1;
+        }
+        let rest = chunk.get(taken..).unwrap_or_default();
+        if !rest.is_empty() {
+            self.extend_line(rest);
+        }
+        self.scan()
+    }
+
+    /// Whether the stream has said all: `data: [DONE]` on a data stream, a whole `complete` or
+    /// `error` event on a named one. An end before that is a break.
+    pub fn is_clean_end(&self) -> bool {
+        match self.kind {
+            StreamKind::Data => self.done_at.is_some(),
+            StreamKind::NamedEvents => self.terminal == Terminal::Reached,
+        }
+    }
+
+    fn scan(&self) -> Scan {
+        let held_from = match self.done_at {
+            Some(done_at) => done_at,
+            None if self.may_become_done() => self.line_start,
+            None => self.fed,
+        };
+        Scan {
+            hold: usize::try_from(self.fed - held_from).unwrap_or(usize::MAX),
+            done: self.done_at.is_some(),
+        }
+    }
+
+    fn may_become_done(&self) -> bool {
+        self.kind == StreamKind::Data
+            && !self.skipping
+            && DONE_MARKS.iter().any(|mark| mark.starts_with(&self.carry))
+    }
+
+    /// Takes the last part of a line, its line feed left out, and reads the line.
+    fn finish_line(&mut self, part: &[u8], sink: &mut impl FnMut(SseEvent<'_>)) {
+        if self.fed == self.line_start {
+            // The line lies whole in the chunk: nothing is copied.
+            self.fed += length(part);
+            self.read_line(part, sink);
+        } else {
+            self.extend_line(part);
+            let mut line = std::mem::take(&mut self.carry);
+            if !self.skipping {
+                self.read_line(&line, sink);
+            }
+            line.clear();
+            line.shrink_to(CARRY_KEPT_BYTES);
+            self.carry = line;
+        }
+        self.skipping = false;
+        self.fed += 1;
+        self.line_start = self.fed;
+    }
+
+    /// Takes a part of a line that is not finished.
+    fn extend_line(&mut self, part: &[u8]) {
+        self.fed += length(part);
+        if self.skipping {
+            return;
+        }
+        let first = self.carry.first().or(part.first()).copied();
+        if self.carry.len() + part.len() > carry_bytes_max(first) {
+            self.skip_line();
+            return;
+        }
+        self.carry.extend_from_slice(part);
+        if !self.may_matter() {
+            self.skip_line();
+            return;
+        }
+        if self.is_done_mark(&self.carry) {
+            self.done_at = self.done_at.or(Some(self.line_start));
+        }
+    }
+
+    fn skip_line(&mut self) {
+        self.skipping = true;
+        self.carry.clear();
+        self.carry.shrink_to(CARRY_KEPT_BYTES);
+    }
+
+    /// Whether the unfinished line can still become one that is read.
+    fn may_matter(&self) -> bool {
+        let may_be = |field: &[u8]| {
+            let both = field.len().min(self.carry.len());
+            field.get(..both) == self.carry.get(..both)
+        };
+        match self.kind {
+            StreamKind::Data => may_be(COMMENT) || may_be(DATA),
+            StreamKind::NamedEvents => may_be(COMMENT) || may_be(EVENT) || self.carry == b"\r",
+        }
+    }
+
+    fn is_done_mark(&self, line: &[u8]) -> bool {
+        self.kind == StreamKind::Data && DONE_MARKS.iter().any(|mark| line.starts_with(mark))
+    }
+
+    /// Reads a complete line, its line feed left out.
+    fn read_line(&mut self, line: &[u8], sink: &mut impl FnMut(SseEvent<'_>)) {
+        let text = line.strip_suffix(b"\r").unwrap_or(line);
+        match (text.first(), self.kind) {
+            (Some(b':'), _) => read_comment(text, sink),
+            (Some(b'd'), StreamKind::Data) => {
+                if self.is_done_mark(text) {
+                    self.done_at = self.done_at.or(Some(self.line_start));
+                } else {
+                    read_data(text, sink);
+                }
+            }
+            (Some(b'e'), StreamKind::NamedEvents) => self.read_event(text, sink),
+            (None, _) if self.terminal == Terminal::Named => self.terminal = Terminal::Reached,
+            _ => {}
+        }
+    }
+
+    fn read_event(&mut self, line: &[u8], sink: &mut impl FnMut(SseEvent<'_>)) {
+        let Some(name) = line.strip_prefix(EVENT) else {
+            return;
+        };
+        let name = name.strip_prefix(b" ").unwrap_or(name);
+        if name.len() > EVENT_NAME_BYTES_MAX {
+            return;
+        }
+        let Ok(name) = std::str::from_utf8(name) else {
+            return;
+        };
+        if self.terminal != Terminal::Reached {
+            self.terminal = match name {
+                "complete" | "error" => Terminal::Named,
+                _ => Terminal::NotYet,
+            };
+        }
+        sink(SseEvent::Event(name));
+    }
+}
+
+fn read_comment(line: &[u8], sink: &mut impl FnMut(SseEvent<'_>)) {
+    if line.len() > COMMENT_BYTES_MAX {
+        return;
+    }
+    let Some(told) = line.strip_prefix(COMMENT) else {
+        return;
+    };
+    let (name, value) = match memchr::memchr(b' ', told) {
+        Some(space) => (
+            told.get(..space).unwrap_or_default(),
+            told.get(space + 1..).unwrap_or_default(),
+        ),
+        None => (told, &b""[..]),
+    };
+    sink(SseEvent::Comment { name, value });
+}
+
+fn read_data(line: &[u8], sink: &mut impl FnMut(SseEvent<'_>)) {
+    if line.len() > DATA_LINE_BYTES_MAX {
+        return;
+    }
+    let Some(json) = line.strip_prefix(DATA) else {
+        return;
+    };
+    if !may_have_usage(json) {
+        return;
+    }
+    let usage = AnswerPeek::read(json).usage;
+    if usage != Usage::default() {
+        sink(SseEvent::Usage(usage));
+    }
+}
+
+/// Whether some `"usage"` is followed by an object. Most chunks have none, or `null`.
+fn may_have_usage(json: &[u8]) -> bool {
+    USAGE_KEY.find_iter(json).any(|key| {
+        json.get(key + USAGE_KEY.needle().len()..)
+            .map(<[u8]>::trim_ascii_start)
+            .and_then(|rest| rest.strip_prefix(b":"))
+            .is_some_and(|value| value.trim_ascii_start().starts_with(b"{"))
+    })
+}
+
+/// Most bytes kept of an unfinished line, by its first byte; one more than is read, for a CR.
+fn carry_bytes_max(first: Option<u8>) -> usize {
+    match first {
+        Some(b':') => COMMENT_BYTES_MAX + 1,
+        Some(b'd') => DATA_LINE_BYTES_MAX + 1,
+        Some(b'e') => EVENT.len() + 1 + EVENT_NAME_BYTES_MAX + 1,
+        _ => 1,
+    }
+}
+
+/// A length as a count of bytes fed.
+fn length(part: &[u8]) -> u64 {
+    u64::try_from(part.len()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+//! Connections of apps: accept, wait for a request, read its head under one total deadline, hand it
+//! to [`super::serve_request`], and keep the connection for the next one.
+//!
+//! Why our own accept loop and not pingora's listening service: that one panics when a bind fails,
+//! hides the bound port, and has no safe way to reset a connection, which a break towards a
+//! close-delimited app needs (design, section 7). HTTP/1.1 itself is pingora's server session.
+//!
+//! Promise: idle connections live at least 75 s and end at shutdown; a head that drips is answered
+//! 408; connections are bounded.
+
+pub mod connection;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use pingora::protocols::Stream;
+use pingora::protocols::http::v1::server::HttpSession;
+use tokio::io::AsyncReadExt;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use self::connection::{AppConnection, Reset, Socket};
+use super::Gateway;
+use super::downstream::Downstream;
+use super::refuse::{Code, Refusal};
+
+/// A bound socket that apps connect to.
+#[derive(Debug)]
+pub enum AppListener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+/// Connections at once, all listeners together. Above it: 503 and close.
+pub(super) const CONNECTIONS_MAX: usize = 512;
+
+/// How long an idle connection is kept. Pooled clients drop theirs after 4 to 5 s; a shorter time
+/// here than theirs would make them race the close.
+const KEEP_ALIVE: Duration = Duration::from_secs(90);
+
+/// From the first byte of a head to its last.
+const HEAD_DEADLINE: Duration = Duration::from_secs(10);
+
+/// Longest silence inside a request body.
+const BODY_IDLE: Duration = Duration::from_secs(30);
+
+/// Pause after a failed accept (descriptors used up), so that the loop does not spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+// === impl AppListener ===
+
+impl AppListener {
+    async fn accept(&self) -> std::io::Result<Socket> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, _) = listener.accept().await?;
+                stream.set_nodelay(true)?;
+                Ok(Socket::Tcp(stream))
+            }
+            Self::Unix(listener) => {
+                let (stream, _) = listener.accept().await?;
+                Ok(Socket::Unix(stream))
+            }
+        }
+    }
+}
+
+/// Accepts until `stop` turns true. Connections that are open then finish their request.
+pub(super) async fn accept_until(
+    gateway: Arc<Gateway>,
+    listener: AppListener,
+    mut stop: watch::Receiver<bool>,
+) {
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stop.wait_for(|stopped| *stopped) => return,
+        };
+        match accepted {
+            Ok(socket) => {
+                let (gateway, stop) = (Arc::clone(&gateway), stop.clone());
+                gateway.clone().spawn(async move {
+                    let Ok(_slot) = Arc::clone(&gateway.connections).try_acquire_owned() else {
+                        turn_away(socket).await;
+                        return;
+                    };
+                    run_connection(gateway, socket, stop).await;
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Serves one connection, request after request.
+async fn run_connection(gateway: Arc<Gateway>, socket: Socket, mut stop: watch::Receiver<bool>) {
+    let reset = Reset::default();
+    let mut stream: Stream = Box::new(AppConnection::new(socket, reset.clone()));
+    let mut first_bytes = BytesMut::new();
+    loop {
+        if first_bytes.is_empty() {
+            // The wait between requests is not part of the head's deadline, so its first bytes are
+            // read here and handed to the parser.
+            let mut bytes = BytesMut::with_capacity(4096);
+            let read = tokio::select! {
+                read = timeout(KEEP_ALIVE, stream.read_buf(&mut bytes)) => read,
+                _ = stop.wait_for(|stopped| *stopped) => return,
+            };
+            match read {
+                Ok(Ok(read)) if read > 0 => first_bytes = bytes,
+                _ => return,
+            }
+        }
+        let mut session = HttpSession::new(stream);
+        session.set_pipelining_enabled(true);
+        session.set_pipelined_prefix(std::mem::take(&mut first_bytes));
+        session.set_read_timeout(Some(BODY_IDLE));
+        let head = timeout(HEAD_DEADLINE, session.read_request()).await;
+        let refusal = match head {
+            Ok(Ok(Some(_))) => None,
+            Ok(Ok(None)) => return,
+            Ok(Err(_)) => Some(Code::HeadMalformed),
+            Err(_) => Some(Code::HeadTooSlow),
+        };
+        if let Some(code) = refusal {
+            let downstream = Downstream::without_request(session, reset);
+            gateway.refuse_unread(downstream, code.into()).await;
+            return;
+        }
+        let keep_alive = (!*stop.borrow()).then_some(KEEP_ALIVE.as_secs());
+        session.set_server_keepalive(keep_alive);
+        let downstream = Downstream::new(session, reset.clone());
+        match super::serve_request(&gateway, downstream).await {
+            Some(reusable) => {
+                let (reused, pipelined) = reusable.into_parts();
+                stream = reused;
+                first_bytes = pipelined.unwrap_or_default();
+            }
+            None => return,
+        }
+    }
+}
+
+/// Too many connections: says so and closes.
+async fn turn_away(socket: Socket) {
+    let reset = Reset::default();
+    let stream: Stream = Box::new(AppConnection::new(socket, reset.clone()));
+    let downstream = Downstream::without_request(HttpSession::new(stream), reset);
+    let refusal = Refusal::new(Code::ConnectionsFull);
+    if timeout(HEAD_DEADLINE, super::relay::send_refusal(downstream, &refusal, None))
+        .await
+        .is_err()
+    {
+        tracing::debug!("a connection above the limit did not take its answer");
+    }
+}

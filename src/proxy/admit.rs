@@ -1,0 +1,234 @@
+//! The door: who may come in, decided on the exact bytes that came. Checks go from cheap to costly
+//! and stop at the first that fails.
+//!
+//! The order: framing of the head, request line, Host, Origin and Sec-Fetch-Site, preflight, local
+//! answers, route and method, content type, body length, headers that rules depend on.
+//!
+//! Promise: no web page can spend, no path trick reaches another upstream route, and what is
+//! forwarded is rebuilt from what was judged here.
+
+mod head;
+mod web;
+
+use std::time::Duration;
+
+use http::header::{CONTENT_TYPE, EXPECT};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use pingora::http::RequestHeader;
+
+use self::head::{Framing, RequestLine};
+pub use self::web::AllowedOrigin;
+use super::Settings;
+use super::downstream::Downstream;
+use super::refuse::{Code, Refusal};
+use crate::protocol::names::{
+    IDEMPOTENCY_KEY, X_STAINLESS_READ_TIMEOUT, X_STAINLESS_RETRY_COUNT, X_STAINLESS_TIMEOUT,
+};
+use crate::protocol::routes::{BodyForm, Lookup, Route};
+
+/// "request body size | 30 MB (413) | all routes".
+/// Assumed: binary megabytes, the larger reading, so that bursar never refuses what the service
+/// may accept.
+pub const BODY_BYTES_MAX: u64 = 30 * 1024 * 1024;
+
+/// A request that passed the door.
+#[derive(Debug)]
+pub struct Admitted {
+    pub route: Route,
+    pub method: Method,
+    /// Path and query, byte for byte as they came.
+    pub target: String,
+    /// The app's own Idempotency-Key.
+    pub own_key: Option<String>,
+    pub session: Option<HeaderValue>,
+    pub rte_query: Option<HeaderValue>,
+    /// How long the app said it will wait for an answer.
+    pub patience: Option<Duration>,
+    /// `x-stainless-retry-count` of at least 1: the app says that this is a retry.
+    pub marked_retry: bool,
+    /// `None` for a chunked body.
+    pub content_length: Option<u64>,
+    pub expects_continue: bool,
+    pub origin: Option<AllowedOrigin>,
+}
+
+/// What the door decided.
+#[derive(Debug)]
+pub enum Admission {
+    Relay(Box<Admitted>),
+    /// `/`, `/favicon.ico`, and preflights of listed origins are answered here.
+    Local(LocalAnswer),
+}
+
+/// Answers that need no upstream.
+#[derive(Debug, PartialEq, Eq)]
+pub enum LocalAnswer {
+    /// `GET /`: says what this port is.
+    Greeting,
+    /// `GET /favicon.ico`.
+    NoContent,
+    Preflight(AllowedOrigin),
+}
+
+/// Judges one request head.
+pub fn admit(settings: &Settings, downstream: &Downstream) -> Result<Admission, Refusal> {
+    let raw_head = downstream.raw_head();
+    let header = downstream.head();
+    let framing = Framing::read(&raw_head, header.version)?;
+    let line = RequestLine::read(&raw_head)?;
+    web::check_host(header, &settings.config.listen.allowed_hosts)?;
+    let origin = web::check_origin(&header.headers, &settings.config.listen.allowed_origins)?;
+    if header.method == Method::OPTIONS {
+        return web::preflight(&header.headers, origin).map(Admission::Local);
+    }
+    let path = line.path();
+    if matches!(header.method, Method::GET | Method::HEAD) {
+        match path {
+            "/" => return Ok(Admission::Local(LocalAnswer::Greeting)),
+            "/favicon.ico" => return Ok(Admission::Local(LocalAnswer::NoContent)),
+            _ => {}
+        }
+    }
+    let route = find_route(settings, &header.method, path)?;
+    check_content_type(&header.headers, route.body, framing.has_body())?;
+    if framing.content_length > BODY_BYTES_MAX {
+        // "request body over 30 MB; not to be retried"
+        return Err(Code::BodyTooLarge.into());
+    }
+    Ok(Admission::Relay(Box::new(Admitted {
+        own_key: own_key(&header.headers)?,
+        session: single_value(&header.headers, &settings.names.session)?,
+        rte_query: single_value(&header.headers, &settings.names.rte_query)?,
+        patience: patience(&header.headers),
+        marked_retry: is_marked_retry(&header.headers),
+        content_length: (!framing.chunked).then_some(framing.content_length),
+        expects_continue: expects_continue(header),
+        method: header.method.clone(),
+        target: line.target,
+        route,
+        origin,
+    })))
+}
+
+fn find_route(settings: &Settings, method: &Method, path: &str) -> Result<Route, Refusal> {
+    let relayed = [Method::GET, Method::HEAD, Method::POST, Method::DELETE];
+    match settings.table.look_up(method, path) {
+        Lookup::Found(route) => Ok(route.clone()),
+        Lookup::OtherMethods(methods) => {
+            let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
+            Err(Refusal {
+                allow: Some(names.join(", ")),
+                ..Refusal::new(Code::MethodRefused)
+            })
+        }
+        Lookup::Unknown if !relayed.contains(method) => Err(Code::MethodRefused.into()),
+        Lookup::Unknown => Err(unknown_route(settings, method, path)),
+    }
+}
+
+/// A path outside the table, with the hint that fits the most common slips.
+fn unknown_route(settings: &Settings, method: &Method, path: &str) -> Refusal {
+    if path.ends_with("/responses") || path.contains("/responses/") {
+        return Code::ResponsesUnsupported.into();
+    }
+    let with_base = format!("/v1{path}");
+    match settings.table.look_up(method, &with_base) {
+        Lookup::Unknown => Code::RouteUnknown.into(),
+        Lookup::Found(_) | Lookup::OtherMethods(_) => Code::BasePathMissing.into(),
+    }
+}
+
+/// A page can send forms, plain text and typeless bodies without a preflight, so JSON routes take
+/// JSON and nothing else.
+fn check_content_type(
+    headers: &HeaderMap,
+    form: BodyForm,
+    has_body: bool,
+) -> Result<(), Refusal> {
+    let mut values = headers.get_all(CONTENT_TYPE).iter();
+    let media_type = values
+        .next()
+        .and_then(|value| value.to_str().ok())
+        .map(|value| value.split(';').next().unwrap_or(value).trim());
+    if values.next().is_some() {
+        return Err(Refusal::because(
+            Code::ContentTypeRefused,
+            "There is more than one Content-Type.",
+        ));
+    }
+    let is = |wanted: &str| media_type.is_some_and(|given| given.eq_ignore_ascii_case(wanted));
+    let json = is("application/json");
+    let multipart = is("multipart/form-data");
+    let fits = match form {
+        BodyForm::Json => json,
+        BodyForm::Multipart => multipart,
+        BodyForm::Any => json || multipart || !has_body,
+        BodyForm::None => json || !has_body,
+    };
+    match (fits, form) {
+        (true, _) => Ok(()),
+        (false, BodyForm::Multipart) => Err(Refusal {
+            detail: "This route takes Content-Type: multipart/form-data.".into(),
+            ..Refusal::new(Code::ContentTypeRefused)
+        }),
+        (false, _) => Err(Code::ContentTypeRefused.into()),
+    }
+}
+
+/// "A printable string of up to 256 characters; longer keys are hashed" by the service, so longer
+/// ones pass. An empty one counts as absent.
+fn own_key(headers: &HeaderMap) -> Result<Option<String>, Refusal> {
+    let Some(value) = single_value(headers, &IDEMPOTENCY_KEY)? else {
+        return Ok(None);
+    };
+    let printable = value
+        .as_bytes()
+        .iter()
+        .all(|byte| (0x20..=0x7e).contains(byte));
+    match value.to_str() {
+        Ok(key) if printable => Ok(Some(key.trim().to_owned()).filter(|key| !key.is_empty())),
+        _ => Err(Refusal::because(
+            Code::HeaderRefused,
+            "The Idempotency-Key is not printable ASCII.",
+        )),
+    }
+}
+
+/// The only value of a header that rules depend on; two values have no meaning.
+fn single_value(headers: &HeaderMap, name: &HeaderName) -> Result<Option<HeaderValue>, Refusal> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next().cloned();
+    if values.next().is_some() {
+        return Err(Refusal::because(
+            Code::HeaderRefused,
+            format!("The header {name} is given more than once."),
+        ));
+    }
+    Ok(first.filter(|value| !value.is_empty()))
+}
+
+/// The app's announced read timeout in seconds, fractions possible.
+fn patience(headers: &HeaderMap) -> Option<Duration> {
+    [X_STAINLESS_READ_TIMEOUT, X_STAINLESS_TIMEOUT]
+        .iter()
+        .find_map(|name| headers.get(name))
+        .and_then(|value| value.to_str().ok())
+        .and_then(|text| text.trim().parse::<f64>().ok())
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .filter(|patience| !patience.is_zero())
+}
+
+fn is_marked_retry(headers: &HeaderMap) -> bool {
+    headers
+        .get(X_STAINLESS_RETRY_COUNT)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|text| text.trim().parse::<u32>().ok())
+        .is_some_and(|count| count >= 1)
+}
+
+fn expects_continue(header: &RequestHeader) -> bool {
+    header
+        .headers
+        .get(EXPECT)
+        .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+}

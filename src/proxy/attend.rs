@@ -1,0 +1,116 @@
+//! Waiting for the service while watching the app: whoever awaits upstream does it through
+//! [`Attendance`], so that a leaving app is noticed at once, may be followed, and never cancels
+//! what was paid for.
+//!
+//! Promise: only bursar's own shutdown ends a wait early.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, Method};
+
+use super::claim::live::Live;
+use super::downstream::{Downstream, Presence};
+use super::{Gateway, Settings};
+use crate::protocol::receipt::Receipt;
+
+/// The app's side during dispatch and relay.
+pub struct Attendance<'a> {
+    pub gateway: &'a Arc<Gateway>,
+    pub settings: Arc<Settings>,
+    pub downstream: &'a mut Downstream,
+    /// Of a metered request; a free one has nobody to follow it.
+    pub live: Option<Arc<Live>>,
+    /// What the head of an answer told whose body broke: an amount may have been in it.
+    pub broken_receipt: Option<Receipt>,
+    noticed: bool,
+}
+
+/// bursar is shutting down and its time is up.
+#[derive(Debug)]
+pub struct Cut;
+
+// === impl Attendance ===
+
+impl<'a> Attendance<'a> {
+    pub fn new(
+        gateway: &'a Arc<Gateway>,
+        settings: Arc<Settings>,
+        downstream: &'a mut Downstream,
+        live: Option<Arc<Live>>,
+    ) -> Self {
+        Self {
+            gateway,
+            settings,
+            downstream,
+            live,
+            broken_receipt: None,
+            noticed: false,
+        }
+    }
+
+    pub fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.settings)
+    }
+
+    pub fn is_head_request(&self) -> bool {
+        self.downstream.head().method == Method::HEAD
+    }
+
+    /// Awaits something of the service's.
+    pub async fn attend<F: Future>(&mut self, future: F) -> Result<F::Output, Cut> {
+        tokio::pin!(future);
+        let mut cut = self.gateway.cut_signal();
+        if self.downstream.presence() == Presence::Here {
+            tokio::select! {
+                output = &mut future => return Ok(output),
+                () = self.downstream.left() => {}
+                () = cut.wait() => return Err(Cut),
+            }
+            self.notice("waiting");
+        }
+        tokio::select! {
+            output = &mut future => Ok(output),
+            () = cut.wait() => Err(Cut),
+        }
+    }
+
+    /// Waits between attempts. `false` when by the end of it nobody waits for the answer.
+    pub async fn rest(&mut self, wait: Duration) -> Result<bool, Cut> {
+        self.attend(tokio::time::sleep(wait)).await?;
+        if self.look() == Presence::Here {
+            return Ok(true);
+        }
+        Ok(self.live.as_ref().is_some_and(|live| live.is_followed()))
+    }
+
+    /// Looks once whether the app is there, and tells the table when it is not.
+    pub fn look(&mut self) -> Presence {
+        let presence = self.downstream.look();
+        if presence != Presence::Here {
+            self.notice("waiting");
+        }
+        presence
+    }
+
+    /// A write failed: the app is gone.
+    pub fn lost(&mut self, phase: &'static str) {
+        self.notice(phase);
+    }
+
+    fn notice(&mut self, phase: &'static str) {
+        if !self.noticed {
+            self.noticed = true;
+            self.gateway.metrics.disconnect(phase);
+        }
+        if let Some(live) = &self.live {
+            live.app_left();
+        }
+    }
+
+    /// Keeps what the head of a broken answer told of its price.
+    pub fn saw_broken_head(&mut self, headers: &HeaderMap) {
+        self.broken_receipt = Some(Receipt::from_headers(&self.settings.names, headers));
+    }
+}

@@ -1,0 +1,302 @@
+//! A logical request that is running, seen from both sides: the connection that leads it, and at
+//! most one follower that takes its answer over when the first app connection has left.
+//!
+//! Promise: nothing is recorded while the leading app is there; what is recorded for nobody is at
+//! most 1 MiB; with a follower the leader waits for it instead of piling up.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use pingora::http::ResponseHeader;
+use tokio::sync::watch;
+
+use super::{Claimant, Mark};
+use crate::ledger::entry::{EntryId, EntryKey};
+use crate::proxy::refuse::Refusal;
+
+/// One running request.
+#[derive(Debug)]
+pub struct Live {
+    pub mark: Mark,
+    pub entry: EntryId,
+    pub key: Option<EntryKey>,
+    /// When the key was first used, on the monotonic clock.
+    pub first_at: Duration,
+    /// How often the key was taken over.
+    pub adoptions: u32,
+    tape: Mutex<Tape>,
+    /// Ticks whenever the tape changes.
+    changed: watch::Sender<()>,
+    /// The table's: ticks when an app leaves.
+    left: watch::Sender<()>,
+}
+
+/// What the follower is to write.
+#[derive(Debug, Default)]
+struct Tape {
+    /// The leading app has left before it was given anything that counts as delivered.
+    open: bool,
+    /// A body byte of a flowing answer went out, or the whole answer did.
+    handed_out: bool,
+    followed: bool,
+    /// The answer outgrew what is kept for nobody: it can be adopted, not joined.
+    given_up: bool,
+    head: Option<Arc<ResponseHeader>>,
+    /// The answer flows: its first body byte counts as delivered. A whole one counts when whole.
+    flowing: bool,
+    chunks: VecDeque<Bytes>,
+    chunk_bytes: usize,
+    /// Chunks were given to a follower and dropped: the beginning is gone.
+    consumed: bool,
+    end: Option<TapeEnd>,
+}
+
+/// How an answer ended.
+#[derive(Clone, Debug)]
+pub enum TapeEnd {
+    Complete,
+    Broken(Refusal),
+}
+
+/// What a follower gets next.
+#[derive(Debug)]
+pub enum TapeItem {
+    Head {
+        head: Arc<ResponseHeader>,
+        flowing: bool,
+    },
+    Chunk(Bytes),
+    End(TapeEnd),
+}
+
+/// A connection that takes the answer over. Dropping it lets another one follow, as long as
+/// nothing was handed out.
+#[derive(Debug)]
+pub struct Follower {
+    pub live: Arc<Live>,
+    changed: watch::Receiver<()>,
+    next: usize,
+    head_given: bool,
+}
+
+/// "A complete undelivered answer up to 1 MiB is kept".
+const TAPE_BYTES_MAX: usize = 1024 * 1024;
+
+// === impl Live ===
+
+impl Live {
+    pub(super) fn new(
+        claimant: &Claimant,
+        key: Option<EntryKey>,
+        first_at: Duration,
+        adoptions: u32,
+        left: watch::Sender<()>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            mark: claimant.mark.clone(),
+            entry: claimant.entry,
+            key,
+            first_at,
+            adoptions,
+            tape: Mutex::new(Tape::default()),
+            changed: watch::Sender::new(()),
+            left,
+        })
+    }
+
+    /// The leading app has left, or is suspected to: from now on a follower may take over.
+    pub fn app_left(&self) {
+        self.tape.lock().open = true;
+        self.changed.send_replace(());
+        self.left.send_replace(());
+    }
+
+    /// The app was given what counts as delivered: nobody may join any more.
+    pub fn handed_out(&self) {
+        let mut tape = self.tape.lock();
+        if !tape.followed {
+            *tape = Tape {
+                handed_out: true,
+                ..Tape::default()
+            };
+        }
+    }
+
+    pub fn is_handed_out(&self) -> bool {
+        self.tape.lock().handed_out
+    }
+
+    pub fn is_followed(&self) -> bool {
+        self.tape.lock().followed
+    }
+
+    /// Whether written answers have to be recorded.
+    pub fn is_open(&self) -> bool {
+        self.tape.lock().open
+    }
+
+    pub fn record_head(&self, head: Arc<ResponseHeader>, flowing: bool) {
+        let mut tape = self.tape.lock();
+        if tape.open && !tape.given_up {
+            tape.head = Some(head);
+            tape.flowing = flowing;
+        }
+        drop(tape);
+        self.changed.send_replace(());
+    }
+
+    /// Records a chunk. With a follower that is slow this waits for it; without one, a tape that
+    /// would grow beyond its bound is given up (the key can still be adopted).
+    pub async fn record_chunk(&self, chunk: Bytes) {
+        let mut changed = self.changed.subscribe();
+        loop {
+            {
+                let mut tape = self.tape.lock();
+                if !tape.open || tape.given_up {
+                    return;
+                }
+                let fits = tape.chunk_bytes.saturating_add(chunk.len()) <= TAPE_BYTES_MAX;
+                if fits || (tape.followed && tape.chunks.is_empty()) {
+                    tape.chunk_bytes = tape.chunk_bytes.saturating_add(chunk.len());
+                    tape.chunks.push_back(chunk);
+                    break;
+                }
+                if !tape.followed {
+                    *tape = Tape {
+                        open: true,
+                        given_up: true,
+                        ..Tape::default()
+                    };
+                    return;
+                }
+                changed.mark_unchanged();
+            }
+            if changed.changed().await.is_err() {
+                return;
+            }
+        }
+        self.changed.send_replace(());
+    }
+
+    pub fn record_end(&self, end: TapeEnd) {
+        let mut tape = self.tape.lock();
+        if tape.open {
+            tape.end = Some(end);
+        }
+        drop(tape);
+        self.changed.send_replace(());
+    }
+
+    /// Attaches a follower, if the leading app has left, nothing was handed out, and nobody else
+    /// follows.
+    pub(super) fn follow(self: &Arc<Self>) -> Option<Follower> {
+        let mut tape = self.tape.lock();
+        if !tape.open || tape.handed_out || tape.followed || tape.given_up {
+            return None;
+        }
+        tape.followed = true;
+        drop(tape);
+        // The leader may be waiting to learn whether its attempts still have a reader.
+        self.changed.send_replace(());
+        Some(Follower {
+            live: Arc::clone(self),
+            changed: self.changed.subscribe(),
+            next: 0,
+            head_given: false,
+        })
+    }
+
+    /// Resolves when a follower attaches. For a leader that waits between attempts.
+    pub async fn followed(&self) {
+        let mut changed = self.changed.subscribe();
+        while !self.is_followed() {
+            if changed.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Bytes that the tape holds now.
+    pub(super) fn kept_bytes(&self) -> usize {
+        self.tape.lock().chunk_bytes
+    }
+
+    /// A complete answer that nobody took lies here.
+    pub(super) fn keeps_answer(&self) -> bool {
+        let tape = self.tape.lock();
+        tape.open
+            && !tape.handed_out
+            && !tape.consumed
+            && tape.head.is_some()
+            && matches!(tape.end, Some(TapeEnd::Complete))
+    }
+}
+
+// === impl Follower ===
+
+impl Follower {
+    /// The next piece of the answer.
+    pub async fn next(&mut self) -> TapeItem {
+        loop {
+            self.changed.mark_unchanged();
+            if let Some(item) = self.take() {
+                return item;
+            }
+            if self.changed.changed().await.is_err() {
+                return TapeItem::End(TapeEnd::Broken(
+                    crate::proxy::refuse::Code::Internal.into(),
+                ));
+            }
+        }
+    }
+
+    fn take(&mut self) -> Option<TapeItem> {
+        let mut tape = self.live.tape.lock();
+        if !self.head_given {
+            if let Some(head) = tape.head.clone() {
+                self.head_given = true;
+                let flowing = tape.flowing;
+                return Some(TapeItem::Head { head, flowing });
+            }
+        } else if tape.handed_out {
+            // What was handed out is not kept for anybody else.
+            if let Some(chunk) = tape.chunks.pop_front() {
+                tape.chunk_bytes = tape.chunk_bytes.saturating_sub(chunk.len());
+                tape.consumed = true;
+                drop(tape);
+                self.live.changed.send_replace(());
+                return Some(TapeItem::Chunk(chunk));
+            }
+        } else if let Some(chunk) = tape.chunks.get(self.next).cloned() {
+            self.next += 1;
+            return Some(TapeItem::Chunk(chunk));
+        }
+        tape.end.clone().map(TapeItem::End)
+    }
+
+    /// This connection took a byte that counts as delivered, or the whole answer.
+    pub fn handed_out(&mut self) {
+        let mut tape = self.live.tape.lock();
+        tape.handed_out = true;
+        // Chunks that were given by index are gone for good now.
+        for _ in 0..self.next {
+            if let Some(chunk) = tape.chunks.pop_front() {
+                tape.chunk_bytes = tape.chunk_bytes.saturating_sub(chunk.len());
+            }
+        }
+        tape.consumed = self.next > 0 || tape.consumed;
+        self.next = 0;
+        drop(tape);
+        self.live.changed.send_replace(());
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.live.tape.lock().followed = false;
+        self.live.changed.send_replace(());
+    }
+}

@@ -1,0 +1,315 @@
+//! The table of undelivered requests, on a clock that stands still.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::StatusCode;
+use pingora::http::ResponseHeader;
+use uuid::Uuid;
+
+use super::live::{Follower, Live, TapeEnd, TapeItem};
+use super::{AdoptPolicy, Claim, ClaimTable, Claimant, Fate, Mark};
+use crate::clock::{ManualClock, SharedClock};
+use crate::config::Adopt;
+use crate::ledger::entry::{EntryId, Fingerprint, KeyOrigin};
+
+const POLICY: AdoptPolicy = AdoptPolicy {
+    adopt: Adopt::Always,
+    window: Duration::from_secs(900),
+};
+
+struct Bench {
+    clock: ManualClock,
+    table: ClaimTable,
+    entries: u128,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let clock = ManualClock::at(1_000_000);
+        let shared: SharedClock = Arc::new(clock.clone());
+        Self {
+            clock,
+            table: ClaimTable::new(shared),
+            entries: 0,
+        }
+    }
+
+    fn claimant(&mut self, prompt: u8) -> Claimant {
+        self.entries += 1;
+        Claimant {
+            mark: Mark {
+                app: Arc::from("default"),
+                fingerprint: Fingerprint([prompt; 32]),
+            },
+            entry: EntryId(Uuid::from_u128(self.entries)),
+            own_key: None,
+            keyed: true,
+            marked_retry: false,
+        }
+    }
+
+    fn claim(&mut self, prompt: u8) -> Claim {
+        let claimant = self.claimant(prompt);
+        self.table.claim(&claimant, POLICY, false)
+    }
+
+    fn lead(&mut self, prompt: u8) -> Arc<Live> {
+        lead(self.claim(prompt))
+    }
+}
+
+fn lead(claim: Claim) -> Arc<Live> {
+    match claim {
+        Claim::Lead(live) => live,
+        other => panic!("expected to lead: {other:?}"),
+    }
+}
+
+fn follow(claim: Claim) -> Follower {
+    match claim {
+        Claim::Follow(follower) => follower,
+        other => panic!("expected to follow: {other:?}"),
+    }
+}
+
+fn key_of(live: &Live) -> String {
+    live.key.as_ref().expect("a keyed request").value.to_string()
+}
+
+async fn record_whole(live: &Live) {
+    let head = ResponseHeader::build(StatusCode::OK, None).expect("a plain head");
+    live.record_head(Arc::new(head), false);
+    live.record_chunk(Bytes::from_static(b"answer")).await;
+    live.record_end(TapeEnd::Complete);
+}
+
+#[test]
+fn equal_prompts_in_flight_are_separate_purchases() {
+    let mut bench = Bench::new();
+    let keys: Vec<String> = (0..5).map(|_| key_of(&bench.lead(1))).collect();
+    for (n, key) in keys.iter().enumerate() {
+        assert!(!keys[..n].contains(key), "key {n} was used twice");
+    }
+}
+
+#[test]
+fn a_delivered_request_is_never_collapsed_with_a_later_one() {
+    let mut bench = Bench::new();
+    let first = bench.lead(1);
+    bench.table.finish(&first, Fate::Closed);
+    let second = bench.lead(1);
+    assert_ne!(key_of(&first), key_of(&second));
+    assert_eq!(second.adoptions, 0);
+}
+
+#[tokio::test]
+async fn the_retry_of_a_running_request_joins_it_once() {
+    let mut bench = Bench::new();
+    let first = bench.lead(1);
+    first.app_left();
+    let mut follower = follow(bench.claim(1));
+    // The next equal request has nobody left to follow.
+    let third = bench.lead(1);
+    assert_ne!(key_of(&first), key_of(&third));
+    record_whole(&first).await;
+    assert!(matches!(follower.next().await, TapeItem::Head { flowing: false, .. }));
+    assert!(matches!(follower.next().await, TapeItem::Chunk(bytes) if bytes == "answer"));
+    assert!(matches!(follower.next().await, TapeItem::End(TapeEnd::Complete)));
+}
+
+#[tokio::test]
+async fn a_kept_answer_is_given_for_60_s_and_its_key_after_that() {
+    let mut bench = Bench::new();
+    let first = bench.lead(1);
+    first.app_left();
+    record_whole(&first).await;
+    bench.table.finish(&first, Fate::Undelivered);
+
+    bench.clock.advance(Duration::from_secs(59));
+    drop(follow(bench.claim(1)));
+
+    bench.clock.advance(Duration::from_secs(2));
+    let adopting = bench.lead(1);
+    assert_eq!(key_of(&adopting), key_of(&first));
+    assert_eq!(adopting.adoptions, 1);
+    let key = adopting.key.as_ref().expect("a key");
+    assert_eq!(key.origin, KeyOrigin::Adopted { from: first.entry });
+}
+
+#[tokio::test]
+async fn a_kept_answer_that_was_handed_over_is_gone() {
+    let mut bench = Bench::new();
+    let first = bench.lead(1);
+    first.app_left();
+    record_whole(&first).await;
+    bench.table.finish(&first, Fate::Undelivered);
+    let mut follower = follow(bench.claim(1));
+    follower.handed_out();
+    drop(follower);
+    bench.table.delivered(&first.mark, first.entry);
+    let later = bench.lead(1);
+    assert_ne!(key_of(&later), key_of(&first));
+}
+
+#[test]
+fn an_adopted_request_that_stays_undelivered_passes_the_key_on() {
+    let mut bench = Bench::new();
+    let first = bench.lead(1);
+    bench.table.finish(&first, Fate::Undelivered);
+    let second = bench.lead(1);
+    bench.table.finish(&second, Fate::Undelivered);
+    let third = bench.lead(1);
+    assert_eq!(key_of(&third), key_of(&first));
+    assert_eq!(third.adoptions, 2);
+}
+
+#[test]
+fn a_key_is_held_by_one_live_request_and_the_oldest_goes_first() {
+    let mut bench = Bench::new();
+    let (older, newer) = (bench.lead(1), bench.lead(1));
+    bench.table.finish(&older, Fate::Undelivered);
+    bench.clock.advance(Duration::from_secs(1));
+    bench.table.finish(&newer, Fate::Undelivered);
+    assert_eq!(key_of(&bench.lead(1)), key_of(&older));
+    assert_eq!(key_of(&bench.lead(1)), key_of(&newer));
+    let fresh = bench.lead(1);
+    assert_eq!(fresh.adoptions, 0);
+}
+
+#[test]
+fn adoption_ends_with_its_window() {
+    let mut bench = Bench::new();
+    let first = bench.lead(1);
+    bench.table.finish(&first, Fate::Undelivered);
+    bench.clock.advance(Duration::from_secs(901));
+    assert_ne!(key_of(&bench.lead(1)), key_of(&first));
+}
+
+#[test]
+fn the_window_counts_from_the_keys_first_use() {
+    let mut bench = Bench::new();
+    let first = bench.lead(1);
+    bench.clock.advance(Duration::from_secs(800));
+    bench.table.finish(&first, Fate::Undelivered);
+    bench.clock.advance(Duration::from_secs(200));
+    assert_ne!(key_of(&bench.lead(1)), key_of(&first));
+}
+
+#[test]
+fn who_may_adopt_is_config() {
+    for (adopt, marked, adopts) in [
+        (Adopt::Always, false, true),
+        (Adopt::Marked, false, false),
+        (Adopt::Marked, true, true),
+        (Adopt::Never, true, false),
+    ] {
+        let mut bench = Bench::new();
+        let first = bench.lead(1);
+        bench.table.finish(&first, Fate::Undelivered);
+        let claimant = Claimant {
+            marked_retry: marked,
+            ..bench.claimant(1)
+        };
+        let policy = AdoptPolicy { adopt, ..POLICY };
+        let second = lead(bench.table.claim(&claimant, policy, false));
+        assert_eq!(key_of(&second) == key_of(&first), adopts, "{adopt} {marked}");
+    }
+}
+
+#[test]
+fn another_app_and_another_prompt_never_match() {
+    let mut bench = Bench::new();
+    let first = bench.lead(1);
+    bench.table.finish(&first, Fate::Undelivered);
+    assert_ne!(key_of(&bench.lead(2)), key_of(&first));
+    let mut stranger = bench.claimant(1);
+    stranger.mark.app = Arc::from("other");
+    let stranger = lead(bench.table.claim(&stranger, POLICY, false));
+    assert_ne!(key_of(&stranger), key_of(&first));
+}
+
+#[test]
+fn the_apps_own_key_wins_and_is_never_given_away() {
+    let mut bench = Bench::new();
+    let minted = bench.lead(1);
+    bench.table.finish(&minted, Fate::Undelivered);
+    let own = Claimant {
+        own_key: Some("mine".into()),
+        ..bench.claimant(1)
+    };
+    let own = lead(bench.table.claim(&own, POLICY, false));
+    assert_eq!(key_of(&own), "mine");
+    own.app_left();
+    // Without the key it is another request: it adopts the minted one instead.
+    assert_eq!(key_of(&bench.lead(1)), key_of(&minted));
+    let again = Claimant {
+        own_key: Some("mine".into()),
+        ..bench.claimant(1)
+    };
+    drop(follow(bench.table.claim(&again, POLICY, false)));
+}
+
+#[test]
+fn an_unkeyed_request_is_joined_and_never_adopted() {
+    let mut bench = Bench::new();
+    let unkeyed = |bench: &mut Bench| Claimant {
+        keyed: false,
+        ..bench.claimant(1)
+    };
+    let claimant = unkeyed(&mut bench);
+    let first = lead(bench.table.claim(&claimant, POLICY, false));
+    assert!(first.key.is_none());
+    first.app_left();
+    let claimant = unkeyed(&mut bench);
+    drop(follow(bench.table.claim(&claimant, POLICY, false)));
+    bench.table.finish(&first, Fate::Undelivered);
+    let claimant = unkeyed(&mut bench);
+    let third = lead(bench.table.claim(&claimant, POLICY, false));
+    assert_eq!(third.adoptions, 0);
+}
+
+#[tokio::test]
+async fn a_stream_is_joined_only_while_no_byte_was_given() {
+    let mut bench = Bench::new();
+    let first = bench.lead(1);
+    first.handed_out();
+    first.app_left();
+    assert!(matches!(bench.claim(1), Claim::Lead(_)));
+}
+
+#[tokio::test]
+async fn what_is_kept_for_nobody_is_bounded_and_the_key_remains() {
+    let mut bench = Bench::new();
+    let first = bench.lead(1);
+    first.app_left();
+    let head = ResponseHeader::build(StatusCode::OK, None).expect("a plain head");
+    first.record_head(Arc::new(head), true);
+    for _ in 0..3 {
+        first.record_chunk(Bytes::from(vec![b'x'; 400 * 1024])).await;
+    }
+    first.record_end(TapeEnd::Complete);
+    bench.table.finish(&first, Fate::Undelivered);
+    let second = bench.lead(1);
+    assert_eq!(key_of(&second), key_of(&first));
+}
+
+#[test]
+fn a_marked_retry_looks_again_while_its_twin_is_connected() {
+    let mut bench = Bench::new();
+    let first = bench.lead(1);
+    let retry = Claimant {
+        marked_retry: true,
+        ..bench.claimant(1)
+    };
+    let Claim::LookAgain(left) = bench.table.claim(&retry, POLICY, true) else {
+        panic!("it has to wait for its twin");
+    };
+    assert!(!left.has_changed().expect("the table lives"));
+    first.app_left();
+    assert!(left.has_changed().expect("the table lives"));
+    drop(follow(bench.table.claim(&retry, POLICY, true)));
+    let unmarked = bench.claimant(1);
+    assert!(matches!(bench.table.claim(&unmarked, POLICY, true), Claim::Follow(_)));
+}

@@ -1,0 +1,416 @@
+//! The retry loop: attempts until there is an answer for the app, by the route's row of the table,
+//! within the app's patience.
+//!
+//! Promise: every attempt repeats the same head and the same bytes; nothing is repeated that the
+//! table does not allow; a wait that does not fit into what is left of the deadline is not begun,
+//! and a running attempt is never cut, for that would burn a paid answer.
+
+pub mod backoff;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, StatusCode};
+use pingora::http::ResponseHeader;
+
+use self::backoff::Backoff;
+use super::Gateway;
+use super::attend::{Attendance, Cut};
+use super::exchange::{self, Answering, BodyBroke, Cause, Lost, Outgoing, heads};
+use super::refuse::Code;
+use crate::ledger::entry::{Attempt, AttemptEnd};
+use crate::protocol::names::X_SHOULD_RETRY;
+use crate::protocol::routes::{RetryRule, Route};
+
+/// The attempts of one logical request.
+pub struct Dispatch<'a> {
+    pub gateway: &'a Arc<Gateway>,
+    pub route: &'a Route,
+    pub outgoing: &'a Outgoing,
+    pub backoff: Backoff,
+    /// Monotonic time after which no wait and no attempt begins.
+    pub deadline: Duration,
+    pub attempts: Vec<Attempt>,
+    /// Waits between attempts, together.
+    pub waited: Duration,
+    /// Time in which the service had the word.
+    pub service_time: Duration,
+    /// When the first byte of the final answer came, on the monotonic clock.
+    pub first_byte_at: Option<Duration>,
+}
+
+/// Where the attempts ended.
+pub enum Reached {
+    /// The service's answer, complete.
+    Whole { head: ResponseHeader, body: Bytes },
+    /// A 2xx answer whose rest is still to come: a stream, or more than 1 MiB.
+    Flowing(Box<Flowing>),
+    /// No answer.
+    Nothing { code: Code },
+    /// bursar's own shutdown ended it.
+    Cut,
+}
+
+/// An answer that flows.
+pub struct Flowing {
+    pub answering: Answering,
+    /// What was read before it was clear that it flows; never empty.
+    pub first: Bytes,
+    pub event_stream: bool,
+    attempt: AttemptClock,
+}
+
+/// What one attempt came to.
+enum Attempted {
+    Final(Reached),
+    /// The table may allow another attempt; if not, this is the end.
+    Retry {
+        /// Wait that the service asked for.
+        asked: Option<Duration>,
+        reason: &'static str,
+        otherwise: Reached,
+        at_once: bool,
+    },
+}
+
+/// When an attempt began, and how long it had been waited for.
+#[derive(Clone, Copy)]
+struct AttemptClock {
+    waited: Duration,
+    began: Duration,
+}
+
+/// A non-streamed answer up to this size is read whole before anything is given to the app.
+pub const WHOLE_BYTES_MAX: usize = 1024 * 1024;
+
+// === impl Dispatch ===
+
+impl Dispatch<'_> {
+    /// Runs attempts until there is an answer. The second value tells that the table would have
+    /// allowed another attempt, had there been any left.
+    pub async fn run(&mut self, app: &mut Attendance<'_>) -> (Reached, bool) {
+        let mut waited = Duration::ZERO;
+        loop {
+            let attempted = self.attempt(app, waited).await;
+            let (asked, reason, otherwise, at_once) = match attempted {
+                Attempted::Final(reached) => return (reached, false),
+                Attempted::Retry {
+                    asked,
+                    reason,
+                    otherwise,
+                    at_once,
+                } => (asked, reason, otherwise, at_once),
+            };
+            let retries = self.attempts.len().saturating_sub(1);
+            if retries >= self.backoff.retries_max {
+                return (otherwise, true);
+            }
+            let wait = if at_once {
+                Duration::ZERO
+            } else {
+                self.backoff.wait(retries, asked)
+            };
+            let now = self.gateway.clock.monotonic();
+            if now.saturating_add(wait) >= self.deadline {
+                return (otherwise, false);
+            }
+            match app.rest(wait).await {
+                // Nobody waits for the answer, so nothing more is spent on it.
+                Ok(false) => return (otherwise, false),
+                Ok(true) => {}
+                Err(Cut) => return (Reached::Cut, false),
+            }
+            waited = wait;
+            self.waited = self.waited.saturating_add(wait);
+            self.gateway.metrics.retry(reason);
+        }
+    }
+
+    async fn attempt(&mut self, app: &mut Attendance<'_>, waited: Duration) -> Attempted {
+        let gateway = self.gateway;
+        let clock = AttemptClock {
+            waited,
+            began: gateway.clock.monotonic(),
+        };
+        let settings = app.settings();
+        let answering = app
+            .attend(exchange::attempt(
+                &settings.connector,
+                &settings.peers,
+                self.outgoing,
+            ))
+            .await;
+        match answering {
+            Err(Cut) => {
+                // The request may be on its way: what it cost is not known.
+                self.record(clock, AttemptEnd::NoHead, None, Some("shutdown"));
+                Attempted::Final(Reached::Cut)
+            }
+            Ok(Err(lost)) => self.lost(clock, lost),
+            Ok(Ok(answering)) if answering.head.status.is_success() => {
+                self.success(app, clock, answering).await
+            }
+            Ok(Ok(answering)) => self.refused(app, clock, answering).await,
+        }
+    }
+
+    fn lost(&mut self, clock: AttemptClock, lost: Lost) -> Attempted {
+        let rule = self.route.retry;
+        let cause = lost.cause();
+        let (end, allowed, reason) = match lost {
+            // A refused certificate stays refused, and the key must not be offered again.
+            Lost::NotSent(Cause::Certificate) => (AttemptEnd::NotSent, false, "not_sent"),
+            Lost::NotSent(_) => (AttemptEnd::NotSent, rule.not_sent, "not_sent"),
+            Lost::NoHead(_) | Lost::StaleConnection => {
+                (AttemptEnd::NoHead, rule.no_head, "no_head")
+            }
+        };
+        self.record(clock, end, None, Some(cause.as_str()));
+        let otherwise = Reached::Nothing {
+            code: code_of(lost, self.attempts.as_slice()),
+        };
+        if allowed {
+            Attempted::Retry {
+                asked: None,
+                reason,
+                otherwise,
+                at_once: lost == Lost::StaleConnection,
+            }
+        } else {
+            Attempted::Final(otherwise)
+        }
+    }
+
+    async fn success(
+        &mut self,
+        app: &mut Attendance<'_>,
+        clock: AttemptClock,
+        mut answering: Answering,
+    ) -> Attempted {
+        let event_stream = heads::is_event_stream(&answering.head.headers);
+        if app.is_head_request() || answering.head.status == StatusCode::NO_CONTENT {
+            return self.whole(app, clock, answering, Bytes::new()).await;
+        }
+        let mut body = BytesMut::new();
+        loop {
+            let chunk = match app.attend(answering.next_chunk()).await {
+                Ok(chunk) => chunk,
+                Err(Cut) => {
+                    let status = Some(answering.head.status);
+                    self.record(clock, AttemptEnd::Broken, status, Some("shutdown"));
+                    return Attempted::Final(Reached::Cut);
+                }
+            };
+            match chunk {
+                Ok(Some(chunk)) => {
+                    self.first_byte_at
+                        .get_or_insert(self.gateway.clock.monotonic());
+                    body.extend_from_slice(&chunk);
+                    let flows = event_stream || body.len() > WHOLE_BYTES_MAX;
+                    if flows && !body.is_empty() {
+                        return Attempted::Final(Reached::Flowing(Box::new(Flowing {
+                            answering,
+                            first: body.freeze(),
+                            event_stream,
+                            attempt: clock,
+                        })));
+                    }
+                }
+                Ok(None) => return self.whole(app, clock, answering, body.freeze()).await,
+                Err(BodyBroke(cause)) => {
+                    let status = Some(answering.head.status);
+                    self.record(clock, AttemptEnd::Broken, status, Some(cause.as_str()));
+                    app.saw_broken_head(&answering.head.headers);
+                    let otherwise = Reached::Nothing {
+                        code: Code::UpstreamBroken,
+                    };
+                    return if self.route.retry.broken {
+                        Attempted::Retry {
+                            asked: None,
+                            reason: "broken",
+                            otherwise,
+                            at_once: false,
+                        }
+                    } else {
+                        Attempted::Final(otherwise)
+                    };
+                }
+            }
+        }
+    }
+
+    async fn whole(
+        &mut self,
+        app: &Attendance<'_>,
+        clock: AttemptClock,
+        answering: Answering,
+        body: Bytes,
+    ) -> Attempted {
+        let head = answering.head.clone();
+        self.record(clock, AttemptEnd::Answered, Some(head.status), None);
+        answering.release(&app.settings().connector).await;
+        Attempted::Final(Reached::Whole { head, body })
+    }
+
+    /// A complete answer that is not a 2xx, or the attempt to read one.
+    async fn refused(
+        &mut self,
+        app: &mut Attendance<'_>,
+        clock: AttemptClock,
+        mut answering: Answering,
+    ) -> Attempted {
+        let head = answering.head.clone();
+        let status = head.status;
+        let bodyless = app.is_head_request() || status == StatusCode::NOT_MODIFIED;
+        let body = if bodyless {
+            Ok(Some(Bytes::new()))
+        } else {
+            app.attend(answering.read_small_body()).await
+        };
+        let body = match body {
+            Ok(body) => body,
+            Err(Cut) => {
+                self.record(clock, AttemptEnd::Gateway, Some(status), Some("shutdown"));
+                return Attempted::Final(Reached::Cut);
+            }
+        };
+        self.first_byte_at
+            .get_or_insert(self.gateway.clock.monotonic());
+        let end = self.end_of_refusal(&head, body.as_ref());
+        self.record(clock, end, Some(status), None);
+        if body.is_some() {
+            answering.release(&app.settings().connector).await;
+        } else {
+            answering.abandon().await;
+        }
+        let otherwise = match body {
+            Some(body) => Reached::Whole { head: head.clone(), body },
+            None => Reached::Nothing {
+                code: Code::UpstreamBroken,
+            },
+        };
+        match retry_reason(status, self.route.retry) {
+            Some(reason) if !declines_retry(&head.headers) => Attempted::Retry {
+                asked: backoff::asked_wait(&head.headers, self.gateway.clock.wall_ms()),
+                reason,
+                otherwise,
+                at_once: false,
+            },
+            _ => Attempted::Final(otherwise),
+        }
+    }
+
+    /// "A 502/504 without a JSON body on an unkeyed metered route … may come from a hop after the
+    /// work was done" (rule I4), and so may one whose body broke.
+    fn end_of_refusal(&self, head: &ResponseHeader, body: Option<&Bytes>) -> AttemptEnd {
+        let Some(body) = body else {
+            return AttemptEnd::Gateway;
+        };
+        let from_a_hop = matches!(head.status.as_u16(), 502 | 504)
+            && self.route.metered
+            && !self.route.keyed
+            && serde_json::from_slice::<serde::de::IgnoredAny>(body).is_err();
+        if from_a_hop {
+            AttemptEnd::Gateway
+        } else {
+            AttemptEnd::Refused
+        }
+    }
+
+    fn record(
+        &mut self,
+        clock: AttemptClock,
+        end: AttemptEnd,
+        status: Option<StatusCode>,
+        cause: Option<&'static str>,
+    ) {
+        let took = self
+            .gateway
+            .clock
+            .monotonic()
+            .saturating_sub(clock.began);
+        self.service_time = self.service_time.saturating_add(took);
+        self.gateway
+            .metrics
+            .attempt(self.route.operation, attempt_result(end, status));
+        self.attempts.push(Attempt {
+            end,
+            status: status.map(|status| status.as_u16()),
+            wait_ms: millis(clock.waited),
+            took_ms: millis(took),
+            cause: cause.map(str::to_owned),
+        });
+    }
+
+    /// A flowing answer has ended; its attempt is complete only now.
+    pub fn record_flow(
+        &mut self,
+        flowing: &Flowing,
+        end: AttemptEnd,
+        cause: Option<&'static str>,
+    ) {
+        let status = flowing.answering.head.status;
+        self.record(flowing.attempt, end, Some(status), cause);
+    }
+}
+
+/// The code for an app whose last attempt got no answer. One attempt that may have run makes the
+/// whole outcome unknown, whatever the last one was.
+fn code_of(lost: Lost, attempts: &[Attempt]) -> Code {
+    let ambiguous = attempts
+        .iter()
+        .any(|attempt| matches!(attempt.end, AttemptEnd::NoHead | AttemptEnd::Broken));
+    match lost {
+        Lost::NoHead(Cause::Timeout) => Code::UpstreamTimeout,
+        _ if ambiguous => Code::OutcomeUnknown,
+        Lost::NotSent(Cause::Name) => Code::UpstreamName,
+        Lost::NotSent(Cause::Certificate | Cause::Tls) => Code::UpstreamTls,
+        Lost::NotSent(_) | Lost::NoHead(_) | Lost::StaleConnection => Code::UpstreamUnreachable,
+    }
+}
+
+/// "statuses 408, 409, 429, 500, 502, 503 and 504 are transient".
+fn retry_reason(status: StatusCode, rule: RetryRule) -> Option<&'static str> {
+    match status.as_u16() {
+        429 | 503 if rule.busy => Some("busy"),
+        409 if rule.conflict => Some("conflict"),
+        408 | 500 | 502 | 504 if rule.transient => Some("transient"),
+        _ => None,
+    }
+}
+
+/// Whether the status is one that SDKs retry by themselves.
+pub fn is_transient(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 408 | 409 | 429) || status.is_server_error()
+}
+
+/// The service says that a retry is of no use.
+fn declines_retry(headers: &HeaderMap) -> bool {
+    headers
+        .get(X_SHOULD_RETRY)
+        .is_some_and(|value| value.as_bytes() == b"false")
+}
+
+fn attempt_result(end: AttemptEnd, status: Option<StatusCode>) -> &'static str {
+    match end {
+        AttemptEnd::NotSent => "not_sent",
+        AttemptEnd::NoHead => "no_head",
+        AttemptEnd::Answered => "ok",
+        AttemptEnd::Broken => "broken",
+        AttemptEnd::Gateway => "gateway",
+        AttemptEnd::Refused => match status.map(|status| status.as_u16()) {
+            Some(429) => "429",
+            Some(503) => "503",
+            Some(409) => "409",
+            Some(500..=599) => "5xx",
+            Some(300..=399) => "3xx",
+            _ => "4xx",
+        },
+    }
+}
+
+/// Whole milliseconds, for records.
+pub fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

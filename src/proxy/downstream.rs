@@ -1,0 +1,231 @@
+//! One app's connection during one request: writing the answer, and noticing that the app left.
+//!
+//! An end of input is only suspicion: the app may have closed its sending half and still read. It
+//! is gone for good when a write fails. A suspect counts as undelivered until it took a byte.
+//!
+//! Promise: a break is never dressed up as a clean end: chunked bodies stay unterminated, and
+//! towards a close-delimited app the connection is reset with one chunk held back.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use http::{Method, Version};
+use pingora::ErrorType;
+use pingora::http::{RequestHeader, ResponseHeader};
+use pingora::protocols::http::ReusableHttpStream;
+use pingora::protocols::http::v1::server::HttpSession;
+use tokio::time::timeout;
+
+use super::accept::connection::Reset;
+
+/// Whether the app is still there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    Here,
+    /// Its input ended; it may still read.
+    Suspect,
+    Gone,
+}
+
+/// The app took nothing of what was written last, and will take nothing more.
+#[derive(Debug)]
+pub struct AppGone;
+
+/// The app's side of one request.
+pub struct Downstream {
+    session: HttpSession,
+    presence: Presence,
+    reset: Reset,
+    /// False where the head could not be read: the session has no method or version to ask for.
+    has_head: bool,
+    close_delimited: bool,
+    /// Close-delimited only: the chunk that is given when it is known that another one or a clean
+    /// end follows.
+    held: Option<Bytes>,
+}
+
+/// An app that reads nothing for this long is gone; what is left of its stream is drained.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+
+// === impl Downstream ===
+
+impl Downstream {
+    pub fn new(mut session: HttpSession, reset: Reset) -> Self {
+        session.set_write_timeout(Some(WRITE_TIMEOUT));
+        Self {
+            session,
+            presence: Presence::Here,
+            reset,
+            has_head: true,
+            close_delimited: false,
+            held: None,
+        }
+    }
+
+    /// A connection whose request head could not be read.
+    pub fn without_request(mut session: HttpSession, reset: Reset) -> Self {
+        session.set_server_keepalive(None);
+        Self {
+            has_head: false,
+            ..Self::new(session, reset)
+        }
+    }
+
+    /// The parsed head. Only after it was read.
+    pub fn head(&self) -> &RequestHeader {
+        self.session.req_header()
+    }
+
+    /// The head's bytes as they came.
+    pub fn raw_head(&self) -> Bytes {
+        self.session.get_headers_raw_bytes()
+    }
+
+    pub fn session(&mut self) -> &mut HttpSession {
+        &mut self.session
+    }
+
+    pub fn presence(&self) -> Presence {
+        self.presence
+    }
+
+    /// Resolves once the app's input ends or its connection breaks; pends for ever after that.
+    pub async fn left(&mut self) {
+        if self.presence != Presence::Here {
+            return std::future::pending().await;
+        }
+        match self.session.read_body_or_idle(true).await {
+            Ok(_) => std::future::pending().await,
+            Err(error) if error.etype == ErrorType::ConnectionClosed => {
+                self.presence = Presence::Suspect;
+            }
+            Err(_) => self.presence = Presence::Gone,
+        }
+    }
+
+    /// Looks once whether the app has left, without waiting.
+    pub fn look(&mut self) -> Presence {
+        if self.presence == Presence::Here {
+            // `Some` means that `left` resolved and set the presence.
+            self.left().now_or_never();
+        }
+        self.presence
+    }
+
+    /// Writes a response head. Framing is decided here: a known length stays, HTTP/1.1 without one
+    /// becomes chunked, HTTP/1.0 without one ends with the connection.
+    pub async fn write_head(&mut self, mut head: ResponseHeader) -> Result<(), AppGone> {
+        if self.presence == Presence::Gone {
+            return Err(AppGone);
+        }
+        let bodyless = self.is_bodyless(&head);
+        if !bodyless && !head.headers.contains_key(http::header::CONTENT_LENGTH) {
+            if self.version() == Some(Version::HTTP_10) {
+                self.close_delimited = true;
+                self.session.set_server_keepalive(None);
+            } else {
+                // pingora's session frames the body by this header and never adds it.
+                let inserted = head.insert_header(http::header::TRANSFER_ENCODING, "chunked");
+                if inserted.is_err() {
+                    return Err(self.lost());
+                }
+            }
+        }
+        let written = timeout(
+            WRITE_TIMEOUT,
+            self.session.write_response_header(Box::new(head)),
+        )
+        .await;
+        match written {
+            Ok(Ok(())) => self.confirm().await,
+            _ => Err(self.lost()),
+        }
+    }
+
+    /// Writes body bytes as they are.
+    pub async fn write_chunk(&mut self, chunk: Bytes) -> Result<(), AppGone> {
+        if self.presence == Presence::Gone {
+            return Err(AppGone);
+        }
+        if chunk.is_empty() {
+            // An empty chunk would end a chunked body.
+            return Ok(());
+        }
+        let chunk = if self.close_delimited {
+            match self.held.replace(chunk) {
+                Some(earlier) => earlier,
+                None => return Ok(()),
+            }
+        } else {
+            chunk
+        };
+        match self.session.write_body(&chunk).await {
+            Ok(_) => self.confirm().await,
+            Err(_) => Err(self.lost()),
+        }
+    }
+
+    /// Ends the body cleanly. `Ok` means that the whole answer was handed to the app's connection.
+    pub async fn finish(&mut self) -> Result<(), AppGone> {
+        if self.presence == Presence::Gone {
+            return Err(AppGone);
+        }
+        if let Some(last) = self.held.take()
+            && self.session.write_body(&last).await.is_err()
+        {
+            return Err(self.lost());
+        }
+        match timeout(WRITE_TIMEOUT, self.session.finish_body()).await {
+            Ok(Ok(_)) => self.confirm().await,
+            _ => Err(self.lost()),
+        }
+    }
+
+    /// Breaks the answer off so that no parser takes it for complete.
+    pub fn mark_broken(&mut self) {
+        self.presence = Presence::Gone;
+        if self.close_delimited {
+            self.reset.mark();
+        }
+    }
+
+    /// The connection for the app's next request, when it can be kept.
+    pub async fn into_reusable(self) -> Option<ReusableHttpStream> {
+        if self.presence == Presence::Gone {
+            return None;
+        }
+        self.session.reuse().await.ok().flatten()
+    }
+
+    /// HEAD, 204 and 304 have no body whatever their headers say.
+    pub fn is_bodyless(&self, head: &ResponseHeader) -> bool {
+        let status = head.status.as_u16();
+        status == 204 || status == 304 || self.method() == Some(&Method::HEAD)
+    }
+
+    fn version(&self) -> Option<Version> {
+        self.has_head.then(|| self.session.req_header().version)
+    }
+
+    fn method(&self) -> Option<&Method> {
+        self.has_head.then(|| &self.session.req_header().method)
+    }
+
+    /// After a write to a suspect: a peer that closed its socket whole answers with a reset, which
+    /// shows on the next read; one that only closed its sending half shows the same end again.
+    async fn confirm(&mut self) -> Result<(), AppGone> {
+        if self.presence != Presence::Suspect {
+            return Ok(());
+        }
+        match self.session.idle().now_or_never() {
+            Some(Err(_)) => Err(self.lost()),
+            _ => Ok(()),
+        }
+    }
+
+    fn lost(&mut self) -> AppGone {
+        self.presence = Presence::Gone;
+        AppGone
+    }
+}

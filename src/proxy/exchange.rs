@@ -1,0 +1,312 @@
+//! One attempt on the wire: connect, send the whole request, read a response head. It says exactly
+//! how far a failed attempt got, because that decides whether it may have cost money.
+//!
+//! Promise: *not sent* means that fewer than all bytes were handed to the kernel (or that the
+//! service refused the HTTP/2 stream); everything else that ends without a head is ambiguous.
+
+pub mod heads;
+pub mod peers;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use pingora::connectors::http::Connector;
+use pingora::http::{RequestHeader, ResponseHeader};
+use pingora::protocols::http::client::HttpSession;
+use pingora::upstreams::peer::HttpPeer;
+use pingora::{Error as PingoraError, ErrorType};
+use tokio::time::timeout;
+
+use self::peers::{Peers, ResolveError};
+
+/// The request as every attempt repeats it.
+#[derive(Debug)]
+pub struct Outgoing {
+    pub header: RequestHeader,
+    pub body: Bytes,
+    /// No pooled connection: a stale one could make an attempt ambiguous (rule I7).
+    pub fresh_connection: bool,
+    pub read_timeout: Duration,
+}
+
+/// An upstream connection whose response head was read.
+pub struct Answering {
+    pub head: ResponseHeader,
+    session: HttpSession,
+    peer: HttpPeer,
+    reusable: bool,
+}
+
+/// An attempt that ended without a response head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lost {
+    NotSent(Cause),
+    /// Sent, or possibly sent.
+    NoHead(Cause),
+    /// As `NoHead`, on a pooled connection that the service had closed: not worth a wait.
+    StaleConnection,
+}
+
+/// The word for a failure in the ledger and the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    Name,
+    Connect,
+    ConnectTimeout,
+    Tls,
+    Certificate,
+    Write,
+    Refused,
+    Closed,
+    Reset,
+    Timeout,
+    Protocol,
+}
+
+/// A response body that did not end as its framing says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BodyBroke(pub Cause);
+
+/// Request bodies are handed over in pieces, so that a write timeout measures progress.
+const PIECE_BYTES: usize = 256 * 1024;
+
+const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// After a failed write the service may have answered early (413, 401): how long to look for it.
+const EARLY_ANSWER_WAIT: Duration = Duration::from_millis(500);
+
+/// "interim-response floods": more 1xx heads than this are a broken service.
+const INTERIM_HEADS_MAX: usize = 10;
+
+/// Idle time of pooled connections, below what servers commonly allow.
+const POOL_IDLE: Duration = Duration::from_secs(55);
+
+/// Bounds of draining a refused answer so that the next attempt reuses the connection.
+const REFUSED_BODY_MAX: usize = 64 * 1024;
+const REFUSED_BODY_WAIT: Duration = Duration::from_millis(500);
+
+/// Makes one attempt.
+pub async fn attempt(
+    connector: &Connector,
+    peers: &Peers,
+    outgoing: &Outgoing,
+) -> Result<Answering, Lost> {
+    let (mut session, peer, reused) = connect(connector, peers, outgoing).await?;
+    session.set_read_timeout(Some(outgoing.read_timeout));
+    session.set_write_timeout(Some(WRITE_TIMEOUT));
+    let written = write_request(&mut session, peers, outgoing).await;
+    let mut reusable = written.is_ok();
+    let read = match written {
+        Ok(()) => read_head(&mut session).await,
+        Err(cause) => match timeout(EARLY_ANSWER_WAIT, read_head(&mut session)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) | Err(_) => return Err(Lost::NotSent(cause)),
+        },
+    };
+    match read {
+        Ok(()) => {}
+        Err(HeadLost::NotRun) => return Err(Lost::NotSent(Cause::Refused)),
+        Err(HeadLost::Closed) if reused => return Err(Lost::StaleConnection),
+        Err(HeadLost::Closed) => return Err(Lost::NoHead(Cause::Closed)),
+        Err(HeadLost::Other(cause)) => return Err(Lost::NoHead(cause)),
+    }
+    let Some(head) = session.response_header().cloned() else {
+        return Err(Lost::NoHead(Cause::Protocol));
+    };
+    if outgoing.fresh_connection {
+        reusable = false;
+    }
+    Ok(Answering {
+        head,
+        session,
+        peer,
+        reusable,
+    })
+}
+
+/// Tries the addresses in turn; the first that connects is used and remembered.
+async fn connect(
+    connector: &Connector,
+    peers: &Peers,
+    outgoing: &Outgoing,
+) -> Result<(HttpSession, HttpPeer, bool), Lost> {
+    let candidates = peers
+        .candidates(outgoing.fresh_connection)
+        .await
+        .map_err(|ResolveError| Lost::NotSent(Cause::Name))?;
+    let mut last = Cause::Connect;
+    for peer in candidates {
+        match connector.get_http_session(&peer).await {
+            Ok((session, reused)) => {
+                peers.connected(&peer);
+                return Ok((session, peer, reused));
+            }
+            Err(error) => {
+                last = connect_cause(&error);
+                tracing::debug!(cause = last.as_str(), "an upstream address did not connect");
+            }
+        }
+    }
+    Err(Lost::NotSent(last))
+}
+
+fn connect_cause(error: &PingoraError) -> Cause {
+    match error.etype {
+        ErrorType::ConnectTimedout | ErrorType::TLSHandshakeTimedout => Cause::ConnectTimeout,
+        ErrorType::InvalidCert => Cause::Certificate,
+        ErrorType::TLSHandshakeFailure | ErrorType::HandshakeError => {
+            // rustls reports a refused certificate like any handshake problem; only the text tells.
+            if error.to_string().contains("invalid peer certificate") {
+                Cause::Certificate
+            } else {
+                Cause::Tls
+            }
+        }
+        _ => Cause::Connect,
+    }
+}
+
+async fn write_request(
+    session: &mut HttpSession,
+    peers: &Peers,
+    outgoing: &Outgoing,
+) -> Result<(), Cause> {
+    let mut header = outgoing.header.clone();
+    if matches!(session, HttpSession::H2(_)) {
+        heads::to_http2(&mut header, peers).map_err(|_| Cause::Protocol)?;
+    }
+    session
+        .write_request_header(Box::new(header))
+        .await
+        .map_err(|_| Cause::Write)?;
+    let mut rest = outgoing.body.clone();
+    while !rest.is_empty() {
+        let piece = rest.split_to(PIECE_BYTES.min(rest.len()));
+        session
+            .write_request_body(piece, false)
+            .await
+            .map_err(|_| Cause::Write)?;
+    }
+    session
+        .finish_request_body()
+        .await
+        .map_err(|_| Cause::Write)
+}
+
+/// How a head was missed.
+enum HeadLost {
+    /// The service says that it did not run the request.
+    NotRun,
+    Closed,
+    Other(Cause),
+}
+
+async fn read_head(session: &mut HttpSession) -> Result<(), HeadLost> {
+    for _ in 0..=INTERIM_HEADS_MAX {
+        if let Err(error) = session.read_response_header().await {
+            return Err(head_lost(&error));
+        }
+        match session.response_header() {
+            Some(head) if head.status.is_informational() => {}
+            Some(_) => return Ok(()),
+            None => return Err(HeadLost::Other(Cause::Protocol)),
+        }
+    }
+    Err(HeadLost::Other(Cause::Protocol))
+}
+
+fn head_lost(error: &PingoraError) -> HeadLost {
+    if let Some(h2) = error.root_cause().downcast_ref::<h2::Error>() {
+        // REFUSED_STREAM, and a graceful GOAWAY below our stream: "not sent".
+        let refused = h2.reason() == Some(h2::Reason::REFUSED_STREAM);
+        let left_out = h2.is_go_away() && h2.reason() == Some(h2::Reason::NO_ERROR);
+        if h2.is_remote() && (refused || left_out) {
+            return HeadLost::NotRun;
+        }
+    }
+    match error.etype {
+        ErrorType::ConnectionClosed => HeadLost::Closed,
+        ErrorType::ReadTimedout => HeadLost::Other(Cause::Timeout),
+        ErrorType::ReadError => HeadLost::Other(Cause::Reset),
+        _ => HeadLost::Other(Cause::Protocol),
+    }
+}
+
+// === impl Answering ===
+
+impl Answering {
+    /// The next body bytes; `None` at a clean end.
+    pub async fn next_chunk(&mut self) -> Result<Option<Bytes>, BodyBroke> {
+        self.session
+            .read_response_body()
+            .await
+            .map_err(|error| match error.etype {
+                ErrorType::ReadTimedout => BodyBroke(Cause::Timeout),
+                ErrorType::ConnectionClosed => BodyBroke(Cause::Closed),
+                _ => BodyBroke(Cause::Reset),
+            })
+    }
+
+    /// Gives the connection back to the pool; after a clean end only.
+    pub async fn release(self, connector: &Connector) {
+        if self.reusable {
+            connector
+                .release_http_session(self.session, &self.peer, Some(POOL_IDLE))
+                .await;
+        }
+    }
+
+    /// Ends the exchange before its answer has ended.
+    pub async fn abandon(mut self) {
+        self.session.shutdown().await;
+    }
+
+    /// Reads the small body of a refused attempt, so that the retry reuses the connection. `None`
+    /// when it is too large, too slow or broken.
+    pub async fn read_small_body(&mut self) -> Option<Bytes> {
+        let read = async {
+            let mut body = Vec::new();
+            loop {
+                match self.next_chunk().await {
+                    Ok(Some(chunk)) if body.len() + chunk.len() <= REFUSED_BODY_MAX => {
+                        body.extend_from_slice(&chunk);
+                    }
+                    Ok(None) => return Some(Bytes::from(body)),
+                    Ok(Some(_)) | Err(_) => return None,
+                }
+            }
+        };
+        timeout(REFUSED_BODY_WAIT, read).await.ok().flatten()
+    }
+}
+
+// === impl Lost ===
+
+impl Lost {
+    pub fn cause(self) -> Cause {
+        match self {
+            Self::NotSent(cause) | Self::NoHead(cause) => cause,
+            Self::StaleConnection => Cause::Closed,
+        }
+    }
+}
+
+// === impl Cause ===
+
+impl Cause {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Connect => "connect",
+            Self::ConnectTimeout => "connect_timeout",
+            Self::Tls => "tls",
+            Self::Certificate => "certificate",
+            Self::Write => "write",
+            Self::Refused => "refused",
+            Self::Closed => "closed",
+            Self::Reset => "reset",
+            Self::Timeout => "timeout",
+            Self::Protocol => "protocol",
+        }
+    }
+}

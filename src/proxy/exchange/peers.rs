@@ -1,0 +1,168 @@
+//! Where the service is: its addresses, its TLS name, and the timeouts of a connection.
+//!
+//! Promise: names are resolved without blocking the runtime; the last good answer serves for five
+//! minutes when the resolver fails; a TLS peer always has a name to verify against (an empty one
+//! would switch verification off in pingora's rustls connector).
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use pingora::connectors::ConnectorOptions;
+use pingora::protocols::ALPN;
+use pingora::upstreams::peer::HttpPeer;
+use tokio::net::lookup_host;
+use tokio::time::timeout;
+
+use crate::clock::SharedClock;
+use crate::config::Upstream;
+
+/// The configured service.
+pub struct Peers {
+    host: String,
+    port: u16,
+    tls: bool,
+    /// `Host` header and `:authority`.
+    authority: String,
+    connect_timeout: Duration,
+    clock: SharedClock,
+    answer: Mutex<Option<Resolved>>,
+    /// Makes peers of fresh connections unlike any pooled one.
+    fresh: AtomicU64,
+}
+
+struct Resolved {
+    addresses: Vec<SocketAddr>,
+    at: Duration,
+}
+
+/// The service's name does not resolve, and no answer of the last five minutes is left.
+#[derive(Clone, Copy, Debug)]
+pub struct ResolveError;
+
+/// A resolver's answer is used this long before it is asked again.
+const ANSWER_FRESH: Duration = Duration::from_secs(30);
+
+/// And this long when the resolver fails.
+const ANSWER_KEPT: Duration = Duration::from_secs(5 * 60);
+
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
+
+const H2_STREAMS_MAX: usize = 100;
+const H2_PING: Duration = Duration::from_secs(30);
+
+// === impl Peers ===
+
+impl Peers {
+    pub fn new(upstream: &Upstream, clock: SharedClock) -> Self {
+        Self {
+            host: upstream.base_url.host.clone(),
+            port: upstream.base_url.port,
+            tls: upstream.base_url.tls,
+            authority: upstream.base_url.authority(),
+            connect_timeout: upstream.connect_timeout,
+            clock,
+            answer: Mutex::new(None),
+            fresh: AtomicU64::new(1),
+        }
+    }
+
+    pub fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    pub fn scheme(&self) -> &'static str {
+        if self.tls { "https" } else { "http" }
+    }
+
+    /// Peers to try, best first. Each is built from an address: pingora's own look-up blocks, and
+    /// panics when it fails.
+    pub async fn candidates(&self, fresh_connection: bool) -> Result<Vec<HttpPeer>, ResolveError> {
+        let addresses = self.addresses().await?;
+        let group_key = if fresh_connection {
+            self.fresh.fetch_add(1, Ordering::Relaxed)
+        } else {
+            0
+        };
+        Ok(addresses
+            .into_iter()
+            .map(|address| self.peer(address, group_key))
+            .collect())
+    }
+
+    /// The address that worked goes first next time.
+    pub fn connected(&self, peer: &HttpPeer) {
+        let Some(used) = peer._address.as_inet() else {
+            return;
+        };
+        if let Some(resolved) = self.answer.lock().as_mut()
+            && let Some(at) = resolved.addresses.iter().position(|known| known == used)
+        {
+            resolved.addresses.swap(0, at);
+        }
+    }
+
+    fn peer(&self, address: SocketAddr, group_key: u64) -> HttpPeer {
+        let mut peer = HttpPeer::new(address, self.tls, self.host.clone());
+        peer.group_key = group_key;
+        let options = &mut peer.options;
+        options.connection_timeout = Some(self.connect_timeout);
+        options.total_connection_timeout = Some(self.connect_timeout);
+        options.verify_cert = true;
+        options.verify_hostname = true;
+        if self.tls {
+            options.alpn = ALPN::H2H1;
+            options.max_h2_streams = H2_STREAMS_MAX;
+            options.h2_ping_interval = Some(H2_PING);
+        }
+        peer
+    }
+
+    async fn addresses(&self) -> Result<Vec<SocketAddr>, ResolveError> {
+        if let Ok(ip) = self.host.parse::<IpAddr>() {
+            return Ok(vec![SocketAddr::new(ip, self.port)]);
+        }
+        let now = self.clock.monotonic();
+        if let Some(resolved) = self.answer.lock().as_ref()
+            && now.saturating_sub(resolved.at) < ANSWER_FRESH
+        {
+            return Ok(resolved.addresses.clone());
+        }
+        let looked_up = timeout(RESOLVE_TIMEOUT, lookup_host((self.host.as_str(), self.port)));
+        let addresses: Vec<SocketAddr> = match looked_up.await {
+            // Without TLS the key stays on this machine, whatever a resolver says of `localhost`.
+            Ok(Ok(found)) => found
+                .filter(|address| self.tls || address.ip().is_loopback())
+                .collect(),
+            Ok(Err(_)) | Err(_) => Vec::new(),
+        };
+        let mut answer = self.answer.lock();
+        if !addresses.is_empty() {
+            *answer = Some(Resolved {
+                addresses: addresses.clone(),
+                at: now,
+            });
+            return Ok(addresses);
+        }
+        match answer.as_ref() {
+            Some(kept) if now.saturating_sub(kept.at) < ANSWER_KEPT => Ok(kept.addresses.clone()),
+            _ => Err(ResolveError),
+        }
+    }
+}
+
+/// Pool size and trust of the process-wide connector. The CA file belongs here and not to a peer:
+/// with a peer's own CA every connection builds a new TLS client and loses resumption.
+pub fn connector_options(upstream: &Upstream) -> ConnectorOptions {
+    let mut options = ConnectorOptions::new(POOLED_CONNECTIONS_MAX);
+    options.ca_file = upstream
+        .ca_file
+        .as_ref()
+        .map(|path| path.display().to_string());
+    options.debug_ssl_keylog = false;
+    options
+}
+
+/// Idle upstream connections kept.
+const POOLED_CONNECTIONS_MAX: usize = 128;

@@ -1,0 +1,259 @@
+//! Every answer that bursar makes itself. One closed enum of codes, one place that maps a code to
+//! status, text and headers; the same word stands in the answer, the log, the metric label and the
+//! docs.
+//!
+//! Promise: both error shapes in one JSON body, so that every SDK prints the text; the text says
+//! what to do; no secret and no byte of a request is echoed.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use http::StatusCode;
+use serde_json::json;
+
+use crate::protocol::closed_set;
+
+closed_set! {
+    /// Why bursar answered by itself.
+    Code {
+        HeadMalformed => "head_malformed",
+        HeadTooSlow => "head_too_slow",
+        HostRefused => "host_refused",
+        OriginRefused => "origin_refused",
+        SiteRefused => "site_refused",
+        PreflightRefused => "preflight_refused",
+        ContentTypeRefused => "content_type_refused",
+        PathRefused => "path_refused",
+        HeaderRefused => "header_refused",
+        LengthRefused => "length_refused",
+        MethodRefused => "method_refused",
+        RouteUnknown => "route_unknown",
+        ResponsesUnsupported => "responses_unsupported",
+        BasePathMissing => "base_path_missing",
+        BodyTooLarge => "body_too_large",
+        BodyTooSlow => "body_too_slow",
+        BodyBroken => "body_broken",
+        MemoryFull => "memory_full",
+        ConnectionsFull => "connections_full",
+        LedgerUnavailable => "ledger_unavailable",
+        UpstreamUnreachable => "upstream_unreachable",
+        UpstreamName => "upstream_name",
+        UpstreamTls => "upstream_tls",
+        UpstreamTimeout => "upstream_timeout",
+        UpstreamBroken => "upstream_broken",
+        OutcomeUnknown => "outcome_unknown",
+        ShuttingDown => "shutting_down",
+        Internal => "internal",
+    }
+}
+
+/// An answer of our own: what the app sees.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub code: Code,
+    /// What happened and what to do; for a person.
+    pub detail: Cow<'static, str>,
+    /// Methods for the `Allow` header of a 405.
+    pub allow: Option<String>,
+}
+
+// === impl Code ===
+
+impl Code {
+    /// The HTTP status of this refusal.
+    pub const fn status(self) -> StatusCode {
+        match self {
+            Self::HeadMalformed
+            | Self::PathRefused
+            | Self::HeaderRefused
+            | Self::LengthRefused
+            | Self::BodyBroken => StatusCode::BAD_REQUEST,
+            Self::HostRefused
+            | Self::OriginRefused
+            | Self::SiteRefused
+            | Self::PreflightRefused => StatusCode::FORBIDDEN,
+            Self::RouteUnknown | Self::ResponsesUnsupported | Self::BasePathMissing => {
+                StatusCode::NOT_FOUND
+            }
+            Self::MethodRefused => StatusCode::METHOD_NOT_ALLOWED,
+            Self::HeadTooSlow | Self::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
+            Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::ContentTypeRefused => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::MemoryFull
+            | Self::ConnectionsFull
+            | Self::LedgerUnavailable
+            | Self::ShuttingDown => StatusCode::SERVICE_UNAVAILABLE,
+            Self::UpstreamUnreachable
+            | Self::UpstreamName
+            | Self::UpstreamTls
+            | Self::UpstreamBroken
+            | Self::OutcomeUnknown => StatusCode::BAD_GATEWAY,
+            Self::UpstreamTimeout => StatusCode::GATEWAY_TIMEOUT,
+            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// Seconds for `Retry-After`, where waiting helps.
+    pub const fn retry_after_s(self) -> Option<u32> {
+        match self {
+            Self::MemoryFull | Self::ConnectionsFull => Some(1),
+            Self::LedgerUnavailable | Self::ShuttingDown => Some(5),
+            _ => None,
+        }
+    }
+
+    /// Whether the app's own retry is worth anything. `None`: leave it to the app, because the
+    /// retry would be recognised (joined or adopted) or because waiting helps.
+    pub const fn should_retry(self) -> Option<bool> {
+        match self {
+            Self::MemoryFull
+            | Self::ConnectionsFull
+            | Self::ShuttingDown
+            | Self::OutcomeUnknown
+            | Self::UpstreamTimeout
+            | Self::UpstreamBroken => None,
+            _ => Some(false),
+        }
+    }
+
+    /// What to say where the place that refuses has nothing more exact.
+    const fn text(self) -> &'static str {
+        match self {
+            Self::HeadMalformed => "The request head is not valid HTTP/1.1.",
+            Self::HeadTooSlow => "The request head did not arrive in time.",
+            Self::HostRefused => {
+                "This Host name is not allowed here. Use localhost or 127.0.0.1, or list the name \
+                 in [listen] allowed_hosts."
+            }
+            Self::OriginRefused => {
+                "Web pages may not spend through bursar. If this page may, list its origin in \
+                 [listen] allowed_origins."
+            }
+            Self::SiteRefused => {
+                "A browser sent this request from another site. If that site may spend, list its \
+                 origin in [listen] allowed_origins."
+            }
+            Self::PreflightRefused => {
+                "Cross-origin requests are not allowed. If this page may spend, list its origin in \
+                 [listen] allowed_origins."
+            }
+            Self::ContentTypeRefused => "This route takes Content-Type: application/json.",
+            Self::PathRefused => {
+                "The path has a form that is not relayed (dot segments, escapes of / \\ . or NUL, \
+                 doubled slashes, fragments)."
+            }
+            Self::HeaderRefused => "A header of this request cannot be relayed.",
+            Self::LengthRefused => {
+                "The body's length is not clear: send one Content-Length or Transfer-Encoding: \
+                 chunked, not both."
+            }
+            Self::MethodRefused => "This route does not take this method.",
+            Self::RouteUnknown => {
+                "bursar does not relay this route. The base URL ends in /v1 or /agent/v1; routes \
+                 of your own can be listed in [upstream] extra_routes."
+            }
+            Self::ResponsesUnsupported => {
+                "The service has no /responses route. Use chat completions \
+                 (client.chat.completions, or the chat model class of your framework)."
+            }
+            Self::BasePathMissing => {
+                "The base URL lacks its path: set it to http://<this host>/v1 (or /agent/v1)."
+            }
+            Self::BodyTooLarge => "The body is larger than 30 MB, the service's limit.",
+            Self::BodyTooSlow => "The request body did not arrive in time.",
+            Self::BodyBroken => "The request body ended early or its framing is broken.",
+            Self::MemoryFull => {
+                "Too many large request bodies are in flight on this machine; try again."
+            }
+            Self::ConnectionsFull => "Too many connections are open; try again.",
+            Self::LedgerUnavailable => {
+                "The ledger cannot be written, so nothing that costs money is sent. See \
+                 `bursar check` and the daemon's log; free routes go on."
+            }
+            Self::UpstreamUnreachable => "The service cannot be reached. Nothing was sent or billed.",
+            Self::UpstreamName => {
+                "The service's name does not resolve. Nothing was sent or billed."
+            }
+            Self::UpstreamTls => {
+                "The service's certificate was refused, so the key was not sent. Check [upstream] \
+                 base_url and ca_file."
+            }
+            Self::UpstreamTimeout => {
+                "The service did not answer in time. It may have run: the entry is in doubt, and \
+                 a retry of the same request uses the same key where the route has one."
+            }
+            Self::UpstreamBroken => {
+                "The service's answer broke off. A retry of the same request uses the same key \
+                 where the route has one."
+            }
+            Self::OutcomeUnknown => {
+                "The request was sent and no answer came. It may have run: the entry is in doubt, \
+                 and a retry of the same request uses the same key where the route has one."
+            }
+            Self::ShuttingDown => "bursar is shutting down; try again.",
+            Self::Internal => "bursar failed on this request; the log has the place.",
+        }
+    }
+}
+
+// === impl Refusal ===
+
+impl Refusal {
+    pub fn new(code: Code) -> Self {
+        Self {
+            code,
+            detail: Cow::Borrowed(code.text()),
+            allow: None,
+        }
+    }
+
+    /// The code's own text, preceded by what exactly was wrong.
+    pub fn because(code: Code, what: impl Into<String>) -> Self {
+        let mut detail: String = what.into();
+        detail.push(' ');
+        detail.push_str(code.text());
+        Self {
+            code,
+            detail: Cow::Owned(detail),
+            allow: None,
+        }
+    }
+
+    pub fn status(&self) -> StatusCode {
+        self.code.status()
+    }
+
+    /// `{"detail": …, "error": {"message", "type", "code"}}` (design, section 7).
+    pub fn body(&self) -> Bytes {
+        let body = json!({
+            "detail": self.detail,
+            "error": {
+                "message": self.detail,
+                "type": "bursar_error",
+                "param": null,
+                "code": self.code.as_str(),
+            },
+        });
+        Bytes::from(body.to_string())
+    }
+
+    /// The same as an SSE event, for a stream that breaks after its head went out. All SDK parsers
+    /// raise it as an error; `{"detail": …}` they would hand to the app as a chunk.
+    pub fn event(&self) -> Bytes {
+        let event = json!({
+            "error": {
+                "message": self.detail,
+                "type": "bursar_error",
+                "param": null,
+                "code": self.code.as_str(),
+            },
+        });
+        Bytes::from(format!("data: {event}\n\n"))
+    }
+}
+
+impl From<Code> for Refusal {
+    fn from(code: Code) -> Self {
+        Self::new(code)
+    }
+}

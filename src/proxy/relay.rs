@@ -1,0 +1,231 @@
+//! Handing the answer to the app: whole, flowing, followed from another connection, or our own
+//! refusal.
+//!
+//! Promise: the app never receives a complete success whose receipt is not durable (rule I2); bytes
+//! are the service's (rule I8), except for the `error` object added to bodies that have only
+//! `detail`; every answer carries its entry's id.
+
+pub mod flow;
+pub mod follow;
+pub mod own;
+pub mod whole;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::HeaderValue;
+use pingora::http::ResponseHeader;
+
+use super::admit::Admitted;
+use super::attend::Attendance;
+use super::claim::Fate;
+use super::dispatch::{Dispatch, Reached, is_transient};
+use super::exchange::heads;
+use super::refuse::{Code, Refusal};
+use super::report::{Report, report};
+use super::settle::{Gathered, Measured, OpenEntry};
+use super::{Gateway, Settings};
+use crate::ledger::LedgerError;
+use crate::ledger::entry::{EntryId, InDoubt, State};
+use crate::protocol::names::X_SHOULD_RETRY;
+
+pub use own::{give_refusal, send_local, send_refusal};
+
+/// Adoptions of one key after which the app's own retries are told to stop.
+const ADOPTIONS_MAX: u32 = 3;
+
+/// One led request from its last attempt to its end.
+pub struct Relay<'a> {
+    pub gateway: &'a Arc<Gateway>,
+    pub settings: Arc<Settings>,
+    pub admitted: &'a Admitted,
+    pub app: Attendance<'a>,
+    pub dispatch: Dispatch<'a>,
+    /// `None` on free routes.
+    pub entry: Option<OpenEntry>,
+    pub entry_id: EntryId,
+    pub adopted: Option<EntryId>,
+    /// The model that the app asked for, where the service may refuse it.
+    pub foreign_model: Option<String>,
+    /// The table allowed another attempt and none was left.
+    pub exhausted: bool,
+    pub arrived: Duration,
+    pub state: Option<State>,
+    /// What the app was given counts as the answer it wanted.
+    pub delivered: bool,
+}
+
+/// What was answered, for the report.
+#[derive(Clone, Copy, Debug)]
+pub struct Answered {
+    pub status: u16,
+    pub code: Option<Code>,
+    pub stream: bool,
+}
+
+// === impl Relay ===
+
+impl Relay<'_> {
+    /// Gives the app what the attempts came to. Returns whether its connection can be kept.
+    pub async fn run(mut self, reached: Reached) -> bool {
+        let (answered, keep) = match reached {
+            Reached::Whole { head, body } => self.whole(head, body).await,
+            Reached::Flowing(flowing) => self.flow(flowing).await,
+            Reached::Nothing { code } => self.nothing(code, None).await,
+            Reached::Cut => {
+                self.nothing(Code::ShuttingDown, Some(InDoubt::Shutdown))
+                    .await
+            }
+        };
+        let measured = self.measured();
+        let fate = self.fate();
+        if let Some(entry) = self.entry.as_mut() {
+            entry.close(fate);
+        }
+        report(
+            self.gateway,
+            &Report {
+                app: super::DEFAULT_APP,
+                route: Some(&self.admitted.route),
+                entry: Some(self.entry_id),
+                adopted: self.adopted,
+                stream: answered.stream,
+                status: answered.status,
+                code: answered.code.map(Code::as_str),
+                attempts: self.dispatch.attempts.len(),
+                state: self.state,
+                measured,
+            },
+        );
+        keep
+    }
+
+    /// A request that cost nothing, or whose answer the app has, is closed. Anything else may have
+    /// run and was not received: the app's next equal request belongs to it.
+    fn fate(&self) -> Fate {
+        let handed_out = self
+            .entry
+            .as_ref()
+            .is_some_and(|entry| entry.live.is_handed_out());
+        match self.state {
+            Some(State::Failed) => Fate::Closed,
+            _ if self.delivered || handed_out => Fate::Closed,
+            _ => Fate::Undelivered,
+        }
+    }
+
+    pub(super) fn measured(&self) -> Measured {
+        let total = self
+            .gateway
+            .clock
+            .monotonic()
+            .saturating_sub(self.arrived);
+        let elsewhere = self
+            .dispatch
+            .service_time
+            .saturating_add(self.dispatch.waited);
+        Measured {
+            total,
+            first_byte: self
+                .dispatch
+                .first_byte_at
+                .map(|at| at.saturating_sub(self.arrived)),
+            own: total.saturating_sub(elsewhere),
+        }
+    }
+
+    /// Settles the entry, if there is one.
+    pub(super) async fn settle(
+        &mut self,
+        gathered: &Gathered,
+        cut_by: Option<InDoubt>,
+    ) -> Result<(), LedgerError> {
+        let gathered = &Gathered {
+            broken_billed: self
+                .app
+                .broken_receipt
+                .as_ref()
+                .and_then(|receipt| receipt.billed.value()),
+            ..gathered.clone()
+        };
+        let measured = self.measured();
+        let Some(entry) = self.entry.as_mut() else {
+            return Ok(());
+        };
+        let settlement = entry
+            .settle(gathered, &self.dispatch.attempts, cut_by, measured)
+            .await?;
+        self.state = Some(settlement.state);
+        Ok(())
+    }
+
+    /// No answer came, or bursar is shutting down.
+    async fn nothing(&mut self, code: Code, cut_by: Option<InDoubt>) -> (Answered, bool) {
+        let gathered = Gathered {
+            receipt: self.app.broken_receipt.take().unwrap_or_default(),
+            ..Gathered::default()
+        };
+        let code = match self.settle(&gathered, cut_by).await {
+            Ok(()) => code,
+            Err(_) => Code::LedgerUnavailable,
+        };
+        let refusal = Refusal::new(code);
+        let keep = self.give_refusal(&refusal).await;
+        (
+            Answered {
+                status: refusal.status().as_u16(),
+                code: Some(code),
+                stream: false,
+            },
+            keep,
+        )
+    }
+
+    /// A refusal of our own after the request was dispatched.
+    pub(super) async fn give_refusal(&mut self, refusal: &Refusal) -> bool {
+        let Ok((mut head, body)) = own::refusal_answer(refusal) else {
+            return false;
+        };
+        self.say_whether_to_retry(&mut head, refusal.code.should_retry());
+        let delivered = self.give_whole(head, body).await;
+        // An error is not the answer that the app wanted, even when it was received.
+        self.delivered = false;
+        delivered
+    }
+
+    /// `x-should-retry` (design, section 3): one layer retries, not three; but while something may
+    /// still run under a key, the app's retry is welcome, because it is joined or adopted.
+    pub(super) fn say_whether_to_retry(&self, head: &mut ResponseHeader, own: Option<bool>) {
+        if !is_transient(head.status) {
+            return;
+        }
+        let keyed = self.admitted.route.keyed;
+        let adoptions = self.entry.as_ref().map_or(0, |entry| entry.live.adoptions);
+        let known_zero = match &self.entry {
+            Some(_) => self.state == Some(State::Failed),
+            None => true,
+        };
+        let stop = if keyed {
+            (self.exhausted && known_zero) || adoptions >= ADOPTIONS_MAX
+        } else {
+            self.entry.is_some() || self.exhausted
+        };
+        let stop = stop || (own == Some(false) && known_zero);
+        if stop {
+            let inserted = head.insert_header(X_SHOULD_RETRY, HeaderValue::from_static("false"));
+            debug_assert!(inserted.is_ok(), "a static header is valid");
+        } else if own.is_some() {
+            head.remove_header(&X_SHOULD_RETRY);
+        }
+    }
+
+    /// Adds what bursar says about the answer.
+    pub(super) fn mark(&self, head: &mut ResponseHeader) -> Result<(), heads::HeadError> {
+        heads::mark(
+            head,
+            self.entry_id,
+            self.adopted,
+            self.admitted.origin.as_ref(),
+        )
+    }
+}

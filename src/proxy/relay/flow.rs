@@ -1,0 +1,411 @@
+//! An answer that flows: a stream, chunk by chunk as it arrives, or a body of more than 1 MiB.
+//!
+//! Promise: of a chat stream only the bytes that may begin `data: [DONE]` are held, and of a large
+//! body its last chunk, until the receipt is durable; an app that leaves does not end the reading
+//! (bounded), because the receipt comes last; a break reaches the app as a break.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use pingora::http::ResponseHeader;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
+
+use super::{Answered, Relay};
+use crate::config::OnDisconnect;
+use crate::ledger::entry::{AttemptEnd, InDoubt};
+use crate::protocol::receipt::Receipt;
+use crate::protocol::routes::{AnswerKind, ReceiptFrom};
+use crate::protocol::sse::{HoldBack, SseEvent, SseScanner, StreamKind};
+use crate::proxy::attend::Cut;
+use crate::proxy::claim::live::TapeEnd;
+use crate::proxy::dispatch::Flowing;
+use crate::proxy::downstream::Presence;
+use crate::proxy::exchange::{Answering, BodyBroke, Cause, heads};
+use crate::proxy::refuse::{Code, Refusal};
+use crate::proxy::settle::{Gathered, billed_of};
+
+/// Most bytes that are read for nobody.
+const DRAIN_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// How the flow of one answer stands.
+struct Flow {
+    head: Arc<ResponseHeader>,
+    scanner: Option<SseScanner>,
+    /// A chat stream: ends with `data: [DONE]`.
+    chat: bool,
+    hold: HoldBack,
+    /// Of a large body: the chunk that waits for its successor.
+    last: Option<Bytes>,
+    gathered: Gathered,
+    head_written: bool,
+    /// A body byte was given to the app itself.
+    given: bool,
+    /// The answer goes to whoever follows.
+    on_tape: bool,
+    ends_in_newline: bool,
+    settled: bool,
+    drain: Drain,
+}
+
+/// Reading on after the app left.
+#[derive(Default)]
+struct Drain {
+    slot: Option<OwnedSemaphorePermit>,
+    since: Option<Duration>,
+    bytes: usize,
+}
+
+/// What the service's next move was.
+enum Move {
+    Chunk(Bytes),
+    End,
+    Broke(Cause),
+    /// bursar ends the reading.
+    Stop(InDoubt),
+}
+
+impl Relay<'_> {
+    pub(super) async fn flow(&mut self, mut flowing: Box<Flowing>) -> (Answered, bool) {
+        let upstream_head = &flowing.answering.head;
+        let status = upstream_head.status.as_u16();
+        let event_stream = flowing.event_stream;
+        let answered = |code| Answered {
+            status,
+            code,
+            stream: event_stream,
+        };
+        let head = heads::answer_head(upstream_head, !event_stream, &self.settings.key)
+            .and_then(|mut head| self.mark(&mut head).map(|()| head));
+        let Ok(head) = head else {
+            return (answered(Some(Code::Internal)), false);
+        };
+        let kind = match self.admitted.route.answer {
+            AnswerKind::NamedEvents => StreamKind::NamedEvents,
+            AnswerKind::JsonOrStream | AnswerKind::Json => StreamKind::Data,
+        };
+        let mut flow = Flow {
+            head: Arc::new(head),
+            scanner: event_stream.then(|| SseScanner::new(kind)),
+            chat: event_stream && kind == StreamKind::Data && self.entry.is_some(),
+            hold: HoldBack::new(),
+            last: None,
+            gathered: Gathered::from_head(&self.settings.names, &upstream_head.headers),
+            head_written: false,
+            given: false,
+            on_tape: false,
+            ends_in_newline: true,
+            settled: false,
+            drain: Drain::default(),
+        };
+        let mut moved = Move::Chunk(flowing.first.clone());
+        loop {
+            match moved {
+                Move::Chunk(chunk) => {
+                    if let Err(code) = self.pass(&mut flow, &flowing, chunk).await {
+                        return self.break_off(&mut flow, code).await;
+                    }
+                }
+                Move::End => {
+                    let complete = !flow.chat
+                        || flow.settled
+                        || flow.gathered.is_priced();
+                    if !complete {
+                        // "all three SDK parsers take a clean end for success"
+                        let broke = Move::Broke(Cause::Closed);
+                        return self.ended(&mut flow, *flowing, broke, answered(None)).await;
+                    }
+                    if let Err(code) = self.end(&mut flow, &flowing).await {
+                        return self.break_off(&mut flow, code).await;
+                    }
+                    return self.ended(&mut flow, *flowing, Move::End, answered(None)).await;
+                }
+                broke => return self.ended(&mut flow, *flowing, broke, answered(None)).await,
+            }
+            moved = self.read_on(&mut flow, &mut flowing.answering).await;
+        }
+    }
+
+    /// The service's next move, within the bounds of a drain when nobody reads.
+    async fn read_on(&mut self, flow: &mut Flow, answering: &mut Answering) -> Move {
+        loop {
+            if let Some(reason) = self.drain_over(flow) {
+                return Move::Stop(reason);
+            }
+            let before = self.gateway.clock.monotonic();
+            let left = flow.drain.since.map(|since| {
+                since
+                    .saturating_add(self.settings.config.streams.drain_timeout)
+                    .saturating_sub(before)
+            });
+            let read = self.app.attend(answering.next_chunk());
+            let read = match left {
+                Some(left) => match timeout(left, read).await {
+                    Ok(read) => read,
+                    // Time is up; the loop's head decides, because somebody may follow by now.
+                    Err(_) => continue,
+                },
+                None => read.await,
+            };
+            let waited = self.gateway.clock.monotonic().saturating_sub(before);
+            self.dispatch.service_time = self.dispatch.service_time.saturating_add(waited);
+            return match read {
+                Ok(Ok(Some(chunk))) => Move::Chunk(chunk),
+                Ok(Ok(None)) => Move::End,
+                Ok(Err(BodyBroke(cause))) => Move::Broke(cause),
+                Err(Cut) => Move::Stop(InDoubt::Shutdown),
+            };
+        }
+    }
+
+    /// Begins, bounds and lifts the drain. `Some` when the reading is to end.
+    fn drain_over(&self, flow: &mut Flow) -> Option<InDoubt> {
+        let followed = self
+            .app
+            .live
+            .as_ref()
+            .is_some_and(|live| live.is_followed());
+        if followed || self.app.downstream.presence() != Presence::Gone {
+            flow.drain = Drain::default();
+            return None;
+        }
+        if self.entry.is_none() {
+            // A free answer that nobody reads is worth nothing.
+            return Some(InDoubt::ClientGone);
+        }
+        let now = self.gateway.clock.monotonic();
+        let streams = &self.settings.config.streams;
+        let Some(since) = flow.drain.since else {
+            if streams.on_disconnect == OnDisconnect::Cancel {
+                self.gateway.metrics.drain("cancelled");
+                return Some(InDoubt::ClientGone);
+            }
+            match Arc::clone(&self.gateway.drains).try_acquire_owned() {
+                Ok(slot) => flow.drain.slot = Some(slot),
+                Err(_) => {
+                    self.gateway.metrics.drain("refused");
+                    return Some(InDoubt::ClientGone);
+                }
+            }
+            flow.drain.since = Some(now);
+            return None;
+        };
+        let over = now.saturating_sub(since) >= streams.drain_timeout
+            || flow.drain.bytes > DRAIN_BYTES_MAX;
+        if over {
+            self.gateway.metrics.drain("cut");
+        }
+        over.then_some(InDoubt::ClientGone)
+    }
+
+    /// Scans a chunk and gives out what may flow.
+    async fn pass(
+        &mut self,
+        flow: &mut Flow,
+        flowing: &Flowing,
+        chunk: Bytes,
+    ) -> Result<(), Code> {
+        let bytes = u64::try_from(chunk.len()).unwrap_or(u64::MAX);
+        flow.gathered.response_bytes = flow.gathered.response_bytes.saturating_add(bytes);
+        flow.drain.bytes = flow.drain.bytes.saturating_add(chunk.len());
+        let Some(scanner) = flow.scanner.as_mut() else {
+            if let Some(earlier) = flow.last.replace(chunk) {
+                self.give(flow, earlier).await;
+            }
+            return Ok(());
+        };
+        let names = &self.settings.names;
+        let takes_comments = self.admitted.route.receipt == ReceiptFrom::HeadersAndComments;
+        let gathered = &mut flow.gathered;
+        let scan = scanner.feed(&chunk, &mut |event| match event {
+            SseEvent::Comment { name, value } if takes_comments => {
+                Receipt::absorb_comment(&mut gathered.receipt, names, name, value);
+            }
+            SseEvent::Usage(usage) => gathered.usage = usage,
+            SseEvent::Comment { .. } | SseEvent::Event(_) => {}
+        });
+        if let Some(released) = flow.hold.push(chunk, &scan) {
+            self.give(flow, released).await;
+        }
+        if scan.done {
+            self.settle_flow(flow, flowing).await?;
+            if let Some(tail) = flow.hold.take() {
+                self.give(flow, tail).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// A complete answer's receipt, before its last bytes go out. Once.
+    async fn settle_flow(&mut self, flow: &mut Flow, flowing: &Flowing) -> Result<(), Code> {
+        if flow.settled {
+            return Ok(());
+        }
+        flow.settled = true;
+        self.dispatch
+            .record_flow(flowing, AttemptEnd::Answered, None);
+        let settled = self.settle(&flow.gathered, None).await;
+        settled.map_err(|_| Code::LedgerUnavailable)
+    }
+
+    /// The clean end of an answer.
+    async fn end(&mut self, flow: &mut Flow, flowing: &Flowing) -> Result<(), Code> {
+        self.settle_flow(flow, flowing).await?;
+        let rest = [flow.hold.take(), flow.last.take()];
+        for bytes in rest.into_iter().flatten() {
+            self.give(flow, bytes).await;
+        }
+        Ok(())
+    }
+
+    /// Gives bytes to the app, or to the tape for whoever follows it.
+    async fn give(&mut self, flow: &mut Flow, bytes: Bytes) {
+        let followed = self
+            .app
+            .live
+            .as_ref()
+            .is_some_and(|live| live.is_followed());
+        if !flow.on_tape && !flow.given && followed {
+            self.turn_to_tape(flow);
+        }
+        if !flow.on_tape {
+            if self.write(flow, bytes.clone()).await {
+                return;
+            }
+            self.app.lost("streaming");
+            if flow.given {
+                return;
+            }
+            self.turn_to_tape(flow);
+        }
+        if let Some(live) = self.app.live.clone() {
+            live.record_chunk(bytes).await;
+        }
+    }
+
+    fn turn_to_tape(&mut self, flow: &mut Flow) {
+        flow.on_tape = true;
+        if let Some(live) = &self.app.live {
+            live.record_head(Arc::clone(&flow.head), true);
+        }
+    }
+
+    async fn write(&mut self, flow: &mut Flow, bytes: Bytes) -> bool {
+        if self.app.downstream.presence() == Presence::Gone {
+            return false;
+        }
+        if !flow.head_written {
+            flow.head_written = true;
+            let head = ResponseHeader::clone(&flow.head);
+            if self.app.downstream.write_head(head).await.is_err() {
+                return false;
+            }
+        }
+        let ends_in_newline = bytes.last() == Some(&b'\n');
+        if self.app.downstream.write_chunk(bytes).await.is_err() {
+            return false;
+        }
+        flow.ends_in_newline = ends_in_newline;
+        if !flow.given {
+            // "In a stream the first body byte given out counts as delivered."
+            flow.given = true;
+            self.delivered = true;
+            if let Some(live) = &self.app.live {
+                live.handed_out();
+            }
+        }
+        true
+    }
+
+    /// The answer has ended, one way or another.
+    async fn ended(
+        &mut self,
+        flow: &mut Flow,
+        flowing: Flowing,
+        moved: Move,
+        answered: Answered,
+    ) -> (Answered, bool) {
+        let (end, cause, cut_by) = match &moved {
+            Move::Stop(reason) => (AttemptEnd::Broken, Some("stopped"), Some(*reason)),
+            Move::Broke(cause) => (AttemptEnd::Broken, Some(cause.as_str()), None),
+            Move::End | Move::Chunk(_) => (AttemptEnd::Answered, None, None),
+        };
+        if !flow.settled {
+            flow.settled = true;
+            self.dispatch.record_flow(&flowing, end, cause);
+            if self.settle(&flow.gathered, cut_by).await.is_err() {
+                flowing.answering.abandon().await;
+                return self.break_off(flow, Code::LedgerUnavailable).await;
+            }
+            if matches!(moved, Move::Broke(_) | Move::Stop(_)) {
+                flowing.answering.abandon().await;
+                let code = match cut_by {
+                    Some(InDoubt::Shutdown) => Code::ShuttingDown,
+                    _ => Code::UpstreamBroken,
+                };
+                self.count_drain(flow, false);
+                return self.break_off(flow, code).await;
+            }
+        }
+        // The receipt is in and the end mark went out: a break after it changes nothing.
+        match moved {
+            Move::End => flowing.answering.release(&self.settings.connector).await,
+            _ => flowing.answering.abandon().await,
+        }
+        self.count_drain(flow, true);
+        if flow.on_tape {
+            if let Some(live) = &self.app.live {
+                live.record_end(TapeEnd::Complete);
+            }
+            return (answered, false);
+        }
+        let finished = self.app.downstream.finish().await.is_ok();
+        (answered, finished)
+    }
+
+    fn count_drain(&self, flow: &Flow, complete: bool) {
+        if flow.drain.since.is_none() {
+            return;
+        }
+        if complete {
+            self.gateway.metrics.drain("completed");
+        }
+        if let Some(billed) = self.state.and_then(billed_of) {
+            self.gateway.metrics.drained(billed);
+        }
+    }
+
+    /// The app learns that the answer is not complete: an error event where it reads events, and a
+    /// connection that does not end cleanly.
+    async fn break_off(&mut self, flow: &mut Flow, code: Code) -> (Answered, bool) {
+        let refusal = Refusal::new(code);
+        let answered = |status: u16| Answered {
+            status,
+            code: Some(code),
+            stream: flow.scanner.is_some(),
+        };
+        if flow.on_tape {
+            if let Some(live) = &self.app.live {
+                live.record_end(TapeEnd::Broken(refusal));
+            }
+            return (answered(flow.head.status.as_u16()), false);
+        }
+        if !flow.head_written {
+            // Nothing went out yet, so the app can be told in full.
+            let keep = self.give_refusal(&refusal).await;
+            return (answered(refusal.status().as_u16()), keep);
+        }
+        if flow.chat {
+            let mut event = Vec::new();
+            if !flow.ends_in_newline {
+                event.extend_from_slice(b"\n\n");
+            }
+            event.extend_from_slice(&refusal.event());
+            // The connection breaks either way.
+            self.app.downstream.write_chunk(Bytes::from(event)).await.ok();
+        }
+        self.app.downstream.mark_broken();
+        (answered(flow.head.status.as_u16()), false)
+    }
+}

@@ -1,0 +1,95 @@
+//! A connection that takes over the answer of an equal request whose own connection has left: no
+//! second upstream request, no second bill, and the real receipt.
+
+use crate::proxy::claim::live::{Follower, TapeEnd, TapeItem};
+use crate::proxy::downstream::Downstream;
+use crate::proxy::refuse::{Code, Refusal};
+
+use super::own;
+
+/// How following ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Followed {
+    pub status: u16,
+    pub code: Option<Code>,
+    pub stream: bool,
+    pub delivered: bool,
+    pub keep: bool,
+}
+
+/// Writes what the leader records, as it records it.
+pub async fn follow(downstream: &mut Downstream, follower: &mut Follower) -> Followed {
+    let mut followed = Followed {
+        status: 0,
+        code: None,
+        stream: false,
+        delivered: false,
+        keep: false,
+    };
+    loop {
+        let item = tokio::select! {
+            item = follower.next() => item,
+            // This app has left too. What was not handed out stays for its next attempt.
+            () = downstream.left() => return followed,
+        };
+        match item {
+            TapeItem::Head { head, flowing } => {
+                followed.status = head.status.as_u16();
+                followed.stream = flowing;
+                if downstream
+                    .write_head(pingora::http::ResponseHeader::clone(&head))
+                    .await
+                    .is_err()
+                {
+                    return followed;
+                }
+            }
+            TapeItem::Chunk(chunk) => {
+                if downstream.write_chunk(chunk).await.is_err() {
+                    return followed;
+                }
+                if followed.stream && !followed.delivered {
+                    followed.delivered = true;
+                    follower.handed_out();
+                }
+            }
+            TapeItem::End(TapeEnd::Complete) => {
+                if downstream.finish().await.is_ok() {
+                    followed.keep = true;
+                    if !followed.delivered {
+                        followed.delivered = true;
+                        follower.handed_out();
+                    }
+                }
+                return followed;
+            }
+            TapeItem::End(TapeEnd::Broken(refusal)) => {
+                return broken(downstream, followed, refusal).await;
+            }
+        }
+    }
+}
+
+async fn broken(
+    downstream: &mut Downstream,
+    mut followed: Followed,
+    refusal: Refusal,
+) -> Followed {
+    followed.code = Some(refusal.code);
+    if followed.status != 0 {
+        if followed.stream {
+            // The connection breaks either way.
+            downstream.write_chunk(refusal.event()).await.ok();
+        }
+        downstream.mark_broken();
+        return followed;
+    }
+    followed.status = refusal.status().as_u16();
+    if let Ok((head, body)) = own::refusal_answer(&refusal)
+        && downstream.write_head(head).await.is_ok()
+        && downstream.write_chunk(body).await.is_ok()
+    {
+        followed.keep = downstream.finish().await.is_ok();
+    }
+    followed
+}

@@ -1,0 +1,162 @@
+//! An answer that was read whole: its receipt is committed, then head and body are written at once.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::HeaderValue;
+use http::header::CONTENT_LENGTH;
+use pingora::http::ResponseHeader;
+
+use super::{Answered, Relay};
+use crate::protocol::body::{add_error_object, add_error_object_with_hint};
+use crate::protocol::routes::ReceiptFrom;
+use crate::proxy::claim::live::TapeEnd;
+use crate::proxy::downstream::Presence;
+use crate::proxy::exchange::heads;
+use crate::proxy::refuse::{Code, Refusal};
+use crate::proxy::settle::Gathered;
+
+impl Relay<'_> {
+    pub(super) async fn whole(
+        &mut self,
+        head: ResponseHeader,
+        body: Bytes,
+    ) -> (Answered, bool) {
+        let mut gathered = Gathered::from_head(&self.settings.names, &head.headers);
+        let peek = gathered.absorb_body(&self.admitted.route, &body);
+        let committed = match self.settle(&gathered, None).await {
+            Ok(()) => self.reconcile_run(&peek).await,
+            Err(error) => Err(error),
+        };
+        if committed.is_err() && head.status.is_success() {
+            let refusal = Refusal::new(Code::LedgerUnavailable);
+            let keep = self.give_refusal(&refusal).await;
+            return (
+                Answered {
+                    status: refusal.status().as_u16(),
+                    code: Some(refusal.code),
+                    stream: false,
+                },
+                keep,
+            );
+        }
+        let status = head.status;
+        let bodyless = self.app.downstream.is_bodyless(&head);
+        let body = if bodyless { body } else { self.edited(&head, body) };
+        let Ok(mut answer) = heads::answer_head(&head, bodyless, &self.settings.key) else {
+            return (
+                Answered {
+                    status: Code::Internal.status().as_u16(),
+                    code: Some(Code::Internal),
+                    stream: false,
+                },
+                false,
+            );
+        };
+        if !bodyless {
+            let length = HeaderValue::from(body.len());
+            if answer.insert_header(CONTENT_LENGTH, length).is_err() {
+                tracing::error!("a length could not be written");
+            }
+        }
+        self.say_whether_to_retry(&mut answer, None);
+        let keep = self.give_whole(answer, body).await;
+        self.delivered = keep && status.is_success();
+        (
+            Answered {
+                status: status.as_u16(),
+                code: None,
+                stream: false,
+            },
+            keep,
+        )
+    }
+
+    /// The terminal state of an eval run brings the amount of the request that started it.
+    async fn reconcile_run(
+        &self,
+        peek: &crate::protocol::body::AnswerPeek,
+    ) -> Result<(), crate::ledger::LedgerError> {
+        if self.admitted.route.receipt != ReceiptFrom::TerminalRun {
+            return Ok(());
+        }
+        let Some(run) = peek.run.as_ref().filter(|run| run.is_terminal()) else {
+            return Ok(());
+        };
+        if let Some(billed) = run.cost_micro_usd.value() {
+            self.gateway.ledger.reconcile_run(&run.id, billed).await?;
+        }
+        Ok(())
+    }
+
+    /// The two changes to a body: `error` beside a lone `detail`, and the key struck out where a
+    /// service echoes it (rule I9).
+    fn edited(&self, head: &ResponseHeader, body: Bytes) -> Bytes {
+        let status = head.status;
+        let mut body = body;
+        let adds_error = self.settings.config.errors.add_error_object
+            && (status.is_client_error() || status.is_server_error());
+        if adds_error {
+            let added = match self.alias_hint(status.as_u16()) {
+                Some(hint) => add_error_object_with_hint(&body, status.as_u16(), Some(&hint)),
+                None => add_error_object(&body, status.as_u16()),
+            };
+            if let Some(added) = added {
+                body = Bytes::from(added);
+            }
+        }
+        match self.settings.key.struck_out(&body) {
+            Some(clean) => Bytes::from(clean),
+            None => body,
+        }
+    }
+
+    /// "the literal `auto`; any other value returns 404", and 400 on the agent lane.
+    fn alias_hint(&self, status: u16) -> Option<String> {
+        let model = self.foreign_model.as_deref()?;
+        matches!(status, 400 | 404).then(|| {
+            format!(
+                "To send requests for {model:?} as \"auto\", set [models] aliases = \
+                 {{ {model:?} = \"auto\" }} in bursar's config."
+            )
+        })
+    }
+
+    /// Writes a complete answer to whoever is there to read it: the app, or the one that followed
+    /// it. True when it went out whole on the app's own connection.
+    pub(super) async fn give_whole(&mut self, mut head: ResponseHeader, body: Bytes) -> bool {
+        if self.mark(&mut head).is_err() {
+            return false;
+        }
+        let presence = self.app.look();
+        let followed = self
+            .app
+            .live
+            .as_ref()
+            .is_some_and(|live| live.is_followed());
+        if presence != Presence::Gone && !followed {
+            let bodyless = self.app.downstream.is_bodyless(&head);
+            let written = async {
+                self.app.downstream.write_head(head.clone()).await?;
+                if !bodyless {
+                    self.app.downstream.write_chunk(body.clone()).await?;
+                }
+                self.app.downstream.finish().await
+            };
+            if written.await.is_ok() {
+                if let Some(live) = &self.app.live {
+                    live.handed_out();
+                }
+                return true;
+            }
+            self.app.lost("answering");
+        }
+        if let Some(live) = self.app.live.clone() {
+            self.gateway.metrics.drain("completed");
+            live.record_head(Arc::new(head), false);
+            live.record_chunk(body).await;
+            live.record_end(TapeEnd::Complete);
+        }
+        false
+    }
+}

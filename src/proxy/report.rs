@@ -1,0 +1,75 @@
+//! The last act of a request: one access line and the request's own metrics.
+//!
+//! Promise: one line a request, with the words that metrics and ledger use; never a key, a header
+//! value of the app, or a byte of a body.
+
+use std::time::Duration;
+
+use super::Gateway;
+use super::dispatch::millis;
+use super::settle::{Measured, billed_of, state_word};
+use crate::ledger::entry::{EntryId, State};
+use crate::protocol::routes::Route;
+
+/// What is known of a request when it ends.
+#[derive(Clone, Debug)]
+pub struct Report<'a> {
+    pub app: &'a str,
+    /// `None` where the door refused before a route was found.
+    pub route: Option<&'a Route>,
+    pub entry: Option<EntryId>,
+    pub adopted: Option<EntryId>,
+    pub stream: bool,
+    pub status: u16,
+    /// The code, where bursar answered by itself.
+    pub code: Option<&'static str>,
+    pub attempts: usize,
+    pub state: Option<State>,
+    pub measured: Measured,
+}
+
+/// Logs and counts one request.
+pub fn report(gateway: &Gateway, report: &Report<'_>) {
+    let metrics = &gateway.metrics;
+    if let Some(code) = report.code {
+        metrics.refusal(code);
+    }
+    if let Some(route) = report.route {
+        metrics.request(
+            report.app,
+            route.lane,
+            route.operation,
+            report.stream,
+            report.status,
+        );
+        metrics.timings(
+            route.lane,
+            report.stream,
+            report.measured.total,
+            report.measured.first_byte,
+            report.measured.own,
+        );
+    }
+    tracing::info!(
+        target: "bursar::access",
+        entry = report.entry.map(|id| tracing::field::display(id.0)),
+        adopted = report.adopted.map(|id| tracing::field::display(id.0)),
+        app = report.app,
+        lane = report.route.map(|route| route.lane.as_str()),
+        operation = report.route.map(|route| route.operation.as_str()),
+        stream = report.stream,
+        status = report.status,
+        code = report.code,
+        attempts = report.attempts,
+        state = report.state.map(state_word),
+        billed_micro_usd = report.state.and_then(billed_of).map(|billed| billed.get()),
+        total_ms = millis(report.measured.total),
+        first_byte_ms = report.measured.first_byte.map(millis),
+        own_us = micros(report.measured.own),
+        "request"
+    );
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,267 @@
+//! The end of an entry: what was seen goes to the ledger once, and what the ledger makes of it goes
+//! to the metrics. Whatever way a request ends, it comes by here.
+//!
+//! Promise: an entry whose intent was written is settled exactly once, also when its task panics.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::HeaderMap;
+
+use super::Gateway;
+use super::claim::live::Live;
+use super::claim::Fate;
+use super::dispatch::millis;
+use crate::ledger::LedgerError;
+use crate::ledger::entry::{
+    Attempt, AttemptEnd, InDoubt, Outcome, Settlement, State, Timings,
+};
+use crate::money::MicroUsd;
+use crate::protocol::body::AnswerPeek;
+use crate::protocol::names::{ServiceNames, X_REQUEST_ID};
+use crate::protocol::receipt::{Receipt, ReceiptSource};
+use crate::protocol::routes::{ReceiptFrom, Route};
+use crate::protocol::{Told, Usage};
+
+/// An entry between its intent and its outcome.
+pub struct OpenEntry {
+    gateway: Arc<Gateway>,
+    pub live: Arc<Live>,
+    pub route: Route,
+    settled: bool,
+    closed: bool,
+}
+
+/// What an answer told, gathered while it passed.
+#[derive(Clone, Debug, Default)]
+pub struct Gathered {
+    pub receipt: Receipt,
+    /// The amount that an earlier attempt's head told before its body broke.
+    pub broken_billed: Option<MicroUsd>,
+    pub usage: Usage,
+    pub audio_ms: Option<u64>,
+    pub request_id: Option<String>,
+    pub run_id: Option<String>,
+    pub response_bytes: u64,
+}
+
+/// Where the time went, measured by the proxy.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Measured {
+    pub total: Duration,
+    pub first_byte: Option<Duration>,
+    /// Own time: total less waits and the service's time.
+    pub own: Duration,
+}
+
+/// Longest kept request id.
+const REQUEST_ID_CHARS_MAX: usize = 128;
+
+// === impl OpenEntry ===
+
+impl OpenEntry {
+    pub fn new(gateway: &Arc<Gateway>, live: Arc<Live>, route: &Route) -> Self {
+        Self {
+            gateway: Arc::clone(gateway),
+            live,
+            route: route.clone(),
+            settled: false,
+            closed: false,
+        }
+    }
+
+    /// Writes the outcome; returns when it is durable.
+    pub async fn settle(
+        &mut self,
+        gathered: &Gathered,
+        attempts: &[Attempt],
+        cut_by: Option<InDoubt>,
+        measured: Measured,
+    ) -> Result<Settlement, LedgerError> {
+        self.settled = true;
+        let outcome = Outcome {
+            id: self.live.entry,
+            at_ms: self.gateway.clock.wall_ms(),
+            attempts: attempts.to_vec(),
+            receipt: gathered.receipt.clone(),
+            broken_billed: gathered.broken_billed,
+            usage: gathered.usage,
+            audio_ms: gathered.audio_ms,
+            request_id: gathered.request_id.clone(),
+            run_id: gathered.run_id.clone(),
+            cut_by,
+            response_bytes: gathered.response_bytes,
+            timings: Timings {
+                queue_ms: 0,
+                first_byte_ms: measured.first_byte.map(millis),
+                total_ms: millis(measured.total),
+                own_us: u64::try_from(measured.own.as_micros()).unwrap_or(u64::MAX),
+            },
+        };
+        let settled = self.gateway.ledger.settle(outcome).await;
+        match &settled {
+            Ok(settlement) => {
+                let answered = attempts
+                    .last()
+                    .is_some_and(|last| last.end == AttemptEnd::Answered);
+                self.count(gathered, settlement, answered);
+            }
+            Err(error) => {
+                tracing::error!(entry = %self.live.entry.0, %error, "an outcome could not be written");
+            }
+        }
+        settled
+    }
+
+    /// The intent could not be written, so there is nothing to settle.
+    pub fn never_sent(&mut self) {
+        self.settled = true;
+        self.close(Fate::Closed);
+    }
+
+    /// The intent was written and no attempt was made: nothing was billed.
+    pub async fn nothing_sent(&mut self) {
+        let settled = self
+            .settle(&Gathered::default(), &[], None, Measured::default())
+            .await;
+        if let Err(error) = settled {
+            tracing::error!(%error, "an outcome could not be written");
+        }
+        self.close(Fate::Closed);
+    }
+
+    /// Tells the table of undelivered requests how this one ended.
+    pub fn close(&mut self, fate: Fate) {
+        self.closed = true;
+        self.gateway.claims.finish(&self.live, fate);
+    }
+
+    fn count(&self, gathered: &Gathered, settlement: &Settlement, answered: bool) {
+        let metrics = &self.gateway.metrics;
+        for anomaly in &settlement.anomalies {
+            metrics.anomaly(*anomaly);
+        }
+        if !answered {
+            return;
+        }
+        let receipt = &gathered.receipt;
+        let app = &self.live.mark.app;
+        metrics.receipt(receipt_word(receipt));
+        metrics.answer(app, self.route.lane, receipt.served_by, receipt.escalated);
+        metrics.tokens(self.route.lane, &gathered.usage);
+        if receipt.replayed {
+            metrics.replay();
+        }
+        if receipt.input_required.is_some() {
+            metrics.clarification();
+        }
+        if let Some(category) = &receipt.specialist {
+            metrics.specialist(category);
+        }
+        if let Some(version) = &receipt.route_version {
+            metrics.route_version(version);
+        }
+    }
+}
+
+impl Drop for OpenEntry {
+    fn drop(&mut self) {
+        if !self.closed {
+            self.gateway.claims.finish(&self.live, Fate::Closed);
+        }
+        if self.settled {
+            return;
+        }
+        // Only a panic comes here. The request may have run, so its amount is in doubt.
+        let outcome = Outcome {
+            id: self.live.entry,
+            at_ms: self.gateway.clock.wall_ms(),
+            attempts: Vec::new(),
+            receipt: Receipt::default(),
+            broken_billed: None,
+            usage: Usage::default(),
+            audio_ms: None,
+            request_id: None,
+            run_id: None,
+            cut_by: Some(InDoubt::Crash),
+            response_bytes: 0,
+            timings: Timings::default(),
+        };
+        let gateway = Arc::clone(&self.gateway);
+        gateway.clone().spawn(async move {
+            if let Err(error) = gateway.ledger.settle(outcome).await {
+                tracing::error!(%error, "the outcome of a failed task could not be written");
+            }
+        });
+    }
+}
+
+// === impl Gathered ===
+
+impl Gathered {
+    /// What an answer's head tells.
+    pub fn from_head(names: &ServiceNames, headers: &HeaderMap) -> Self {
+        Self {
+            receipt: Receipt::from_headers(names, headers),
+            request_id: headers
+                .get(X_REQUEST_ID)
+                .and_then(|id| id.to_str().ok())
+                .map(|id| id.chars().take(REQUEST_ID_CHARS_MAX).collect()),
+            ..Self::default()
+        }
+    }
+
+    /// Adds what a whole JSON body tells, by the route's column of the table.
+    pub fn absorb_body(&mut self, route: &Route, body: &Bytes) -> AnswerPeek {
+        let peek = AnswerPeek::read(body);
+        self.response_bytes = u64::try_from(body.len()).unwrap_or(u64::MAX);
+        self.usage = peek.usage;
+        match route.receipt {
+            ReceiptFrom::BodyCost => self.receipt.absorb_body_cost(peek.cost_micro_usd),
+            ReceiptFrom::BodyDuration => self.audio_ms = peek.audio_ms,
+            ReceiptFrom::RunLater => self.run_id.clone_from(&peek.run_id),
+            ReceiptFrom::HeadersAndComments | ReceiptFrom::TerminalRun | ReceiptFrom::Nothing => {}
+        }
+        peek
+    }
+
+    /// The service told an amount, of any size.
+    pub fn is_priced(&self) -> bool {
+        matches!(self.receipt.billed, Told::Value(_))
+    }
+}
+
+/// The word for `receipts_total{source}`.
+fn receipt_word(receipt: &Receipt) -> &'static str {
+    match (&receipt.billed, receipt.source) {
+        _ if receipt.replayed => "replay",
+        (Told::Malformed, _) => "malformed",
+        (Told::Absent, _) => "missing",
+        (Told::Value(_), Some(ReceiptSource::Sse)) => "sse",
+        (Told::Value(_), Some(ReceiptSource::Body)) => "body",
+        (Told::Value(_), Some(ReceiptSource::Header) | None) => "header",
+    }
+}
+
+/// What a settled entry adds, where it is known.
+pub fn billed_of(state: State) -> Option<MicroUsd> {
+    match state {
+        State::Settled { billed } | State::Reconciled { billed } => Some(billed),
+        State::Failed | State::Replayed => Some(MicroUsd::ZERO),
+        State::Open | State::Unreported | State::InDoubt { .. } => None,
+    }
+}
+
+/// The word for a state, in the log.
+pub fn state_word(state: State) -> &'static str {
+    match state {
+        State::Open => "open",
+        State::Settled { .. } => "settled",
+        State::Failed => "failed",
+        State::Replayed => "replayed",
+        State::Unreported => "unreported",
+        State::InDoubt { .. } => "in_doubt",
+        State::Reconciled { .. } => "reconciled",
+    }
+}

@@ -1,0 +1,336 @@
+//! The composition root: opens the ledger, binds the sockets, starts proxy and admin, and ends them
+//! in the right order. Everything that lives as long as the process is owned here.
+//!
+//! Start: key and configuration are there already; ledger (locked, replayed), sockets (all or
+//! none), then the first connection is accepted. Stop: not ready, no new connections, what is in
+//! flight ends, the ledger closes last.
+//!
+//! Promise: a start that fails leaves nothing half started, and says why in one line; a stop never
+//! loses an outcome that can still be written.
+
+pub mod listen;
+mod notify;
+mod reload;
+mod signals;
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+use tokio::sync::watch;
+use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::timeout;
+
+use self::listen::{BindError, Bound, SocketFile, bind_all};
+use self::reload::{ReloadError, keys_needing_restart};
+use self::signals::{Asked, Signals};
+use crate::admin::{self, Admin, AdminListener, AdminParts};
+use crate::clock::{SharedClock, SystemClock};
+use crate::config::{self, Config, Env, ListenAddr, Overrides};
+use crate::ledger::{self, Ledger, LedgerError, LedgerOptions};
+use crate::proxy::{AppListener, Gateway, GatewayParts};
+use crate::telemetry::metrics::{Metrics, MetricsError};
+use crate::telemetry::{self, Logging, LoggingError};
+
+/// After what is left was cut: time for its outcomes to be written.
+const CUT_GRACE: Duration = Duration::from_secs(10);
+
+/// The runtime's leftover threads are not waited for longer than this.
+const RUNTIME_GRACE: Duration = Duration::from_secs(1);
+
+/// Longest time a reload may read files: a key file can be a pipe that nobody writes to.
+const RELOAD_MAX: Duration = Duration::from_secs(10);
+
+/// Why the daemon did not start, or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    #[error("the runtime could not be started: {0}")]
+    Runtime(io::Error),
+    #[error("signals cannot be received: {0}")]
+    Signals(io::Error),
+    #[error(transparent)]
+    Logging(#[from] LoggingError),
+    #[error(transparent)]
+    Metrics(#[from] MetricsError),
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    #[error("opening the ledger failed; the log has the place")]
+    LedgerPanicked,
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    #[error("a listener ended by itself; the log has the place")]
+    ListenerLost,
+    #[error("a second signal ended the process before its requests were through")]
+    SecondSignal,
+}
+
+/// Where a server can be reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listening {
+    pub proxy: Vec<ListenAddr>,
+    pub admin: Vec<ListenAddr>,
+}
+
+/// A running proxy with its admin listener and its ledger.
+pub struct Server {
+    config: Arc<Config>,
+    ledger: Ledger,
+    metrics: Arc<Metrics>,
+    gateway: Arc<Gateway>,
+    admin: Arc<Admin>,
+    listening: Listening,
+    stop_proxy: watch::Sender<bool>,
+    stop_admin: watch::Sender<bool>,
+    /// The accept loops.
+    doors: JoinSet<()>,
+    _socket_files: Vec<SocketFile>,
+}
+
+/// Runs the daemon until a signal ends it. `announce` is called once, when everything is served.
+pub fn run(
+    config: Config,
+    overrides: Overrides,
+    env: Env,
+    announce: impl FnOnce(&Listening),
+) -> Result<(), ServerError> {
+    keep_memory_private();
+    let logging = Logging::start(config.log)?;
+    telemetry::log_panics();
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(ServerError::Runtime)?;
+    let ended = runtime.block_on(async {
+        let mut server = Server::start(config, SystemClock::shared()).await?;
+        let mut signals = Signals::install().map_err(ServerError::Signals)?;
+        announce(server.listening());
+        notify::ready();
+        let watchdog = tokio::spawn(notify::feed_watchdog(server.ledger.clone()));
+        let lost = server
+            .serve(&mut signals, &logging, &overrides, &env)
+            .await
+            .err();
+        notify::stopping();
+        let ended = tokio::select! {
+            () = server.stop() => lost.map_or(Ok(()), Err),
+            () = signals.stop() => Err(ServerError::SecondSignal),
+        };
+        watchdog.abort();
+        ended
+    });
+    match ended {
+        Err(ServerError::SecondSignal) => runtime.shutdown_background(),
+        _ => runtime.shutdown_timeout(RUNTIME_GRACE),
+    }
+    ended
+}
+
+/// No core dump and no `/proc/…/mem` for other processes of this user: they would show the key.
+fn keep_memory_private() {
+    // Without the right to do it the rest of the defences stand.
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+}
+
+// === impl Server ===
+
+impl Server {
+    /// Opens the ledger, binds all sockets, and starts serving.
+    pub async fn start(config: Config, clock: SharedClock) -> Result<Self, ServerError> {
+        let config = Arc::new(config);
+        let metrics = Arc::new(Metrics::new()?);
+        let ledger = open_ledger(&config, &metrics, &clock).await?;
+
+        let proxy = bind_all(&config.listen.proxy, config.listen.proxy_is_default)?;
+        let admin_bound = bind_all(&config.listen.admin, false)?;
+        let addresses = |bound: &[Bound]| bound.iter().map(Bound::address).collect();
+        let listening = Listening {
+            proxy: addresses(&proxy),
+            admin: addresses(&admin_bound),
+        };
+
+        let gateway = Gateway::new(GatewayParts {
+            config: Arc::clone(&config),
+            ledger: ledger.clone(),
+            metrics: Arc::clone(&metrics),
+            clock: Arc::clone(&clock),
+        });
+        let counted = Arc::clone(&gateway);
+        let admin = Arc::new(Admin::new(AdminParts {
+            config: Arc::clone(&config),
+            ledger: ledger.clone(),
+            metrics: Arc::clone(&metrics),
+            clock,
+            proxy: listening.proxy.clone(),
+            in_flight: Box::new(move || counted.in_flight()),
+        }));
+
+        let mut server = Self {
+            config,
+            ledger,
+            metrics,
+            gateway,
+            admin,
+            listening,
+            stop_proxy: watch::Sender::new(false),
+            stop_admin: watch::Sender::new(false),
+            doors: JoinSet::new(),
+            _socket_files: Vec::new(),
+        };
+        server.open_doors(proxy, admin_bound);
+        tracing::info!(
+            version = env!("CARGO_PKG_VERSION"),
+            upstream = %server.config.upstream.base_url,
+            state_dir = %server.config.ledger.state_dir.display(),
+            "started"
+        );
+        Ok(server)
+    }
+
+    fn open_doors(&mut self, proxy: Vec<Bound>, admin: Vec<Bound>) {
+        for bound in proxy {
+            let listener = match bound {
+                Bound::Tcp(listener, _) => AppListener::Tcp(listener),
+                Bound::Unix(listener, file) => {
+                    self._socket_files.push(file);
+                    AppListener::Unix(listener)
+                }
+            };
+            let gateway = Arc::clone(&self.gateway);
+            self.doors
+                .spawn(gateway.serve(listener, self.stop_proxy.subscribe()));
+        }
+        for bound in admin {
+            let listener = match bound {
+                Bound::Tcp(listener, _) => AdminListener::Tcp(listener),
+                Bound::Unix(listener, file) => {
+                    self._socket_files.push(file);
+                    AdminListener::Unix(listener)
+                }
+            };
+            let admin = Arc::clone(&self.admin);
+            self.doors
+                .spawn(admin::serve(admin, listener, self.stop_admin.subscribe()));
+        }
+    }
+
+    pub fn listening(&self) -> &Listening {
+        &self.listening
+    }
+
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Serves, and reloads when asked, until a signal asks to stop.
+    async fn serve(
+        &mut self,
+        signals: &mut Signals,
+        logging: &Logging,
+        overrides: &Overrides,
+        env: &Env,
+    ) -> Result<(), ServerError> {
+        loop {
+            tokio::select! {
+                asked = signals.next() => match asked {
+                    Asked::Stop => return Ok(()),
+                    Asked::Reload => {
+                        notify::reloading();
+                        self.reload(logging, overrides, env).await;
+                        notify::ready();
+                    }
+                },
+                Some(ended) = self.doors.join_next() => {
+                    tracing::error!(panicked = ended.is_err(), "a listener ended by itself");
+                    return Err(ServerError::ListenerLost);
+                }
+            }
+        }
+    }
+
+    /// Swaps the configuration, or says why not.
+    async fn reload(&mut self, logging: &Logging, overrides: &Overrides, env: &Env) {
+        match self.read_new_config(overrides, env).await {
+            Ok(config) => {
+                for warning in &config.warnings {
+                    tracing::warn!("{warning}");
+                }
+                logging.set_level(config.log.level);
+                self.config = Arc::new(config);
+                self.gateway.reload(Arc::clone(&self.config));
+                self.admin.reload(Arc::clone(&self.config));
+                self.metrics.reload(true);
+                tracing::info!("the configuration was reloaded");
+            }
+            Err(error) => {
+                self.metrics.reload(false);
+                tracing::error!(%error, "the reload was refused; nothing changed");
+            }
+        }
+    }
+
+    async fn read_new_config(
+        &self,
+        overrides: &Overrides,
+        env: &Env,
+    ) -> Result<Config, ReloadError> {
+        let (overrides, env) = (overrides.clone(), env.clone());
+        let reading = spawn_blocking(move || Config::load(&overrides, &env));
+        let config = match timeout(RELOAD_MAX, reading).await {
+            Ok(Ok(config)) => config?,
+            Ok(Err(_)) => return Err(ReloadError::Panicked),
+            Err(_) => {
+                let seconds = RELOAD_MAX.as_secs();
+                return Err(ReloadError::TooSlow { seconds });
+            }
+        };
+        let keys = keys_needing_restart(&self.config, &config);
+        if keys.is_empty() {
+            Ok(config)
+        } else {
+            Err(ReloadError::NeedsRestart { keys })
+        }
+    }
+
+    /// Ends everything in order. What is still in flight when the time is up is cut and ends in
+    /// doubt; the ledger closes after the last outcome.
+    pub async fn stop(&mut self) {
+        tracing::info!(in_flight = self.gateway.in_flight(), "stopping");
+        self.admin.drain();
+        self.stop_proxy.send_replace(true);
+        let patience = self.config.listen.shutdown_timeout;
+        if timeout(patience, self.gateway.idle()).await.is_err() {
+            let left = self.gateway.in_flight();
+            tracing::warn!(left, "shutdown_timeout_s is over; what is left is cut");
+            self.gateway.cut();
+            if timeout(CUT_GRACE, self.gateway.idle()).await.is_err() {
+                tracing::error!("requests did not end when they were cut");
+            }
+        }
+        self.stop_admin.send_replace(true);
+        self.ledger.close().await;
+        tracing::info!("stopped");
+    }
+}
+
+async fn open_ledger(
+    config: &Config,
+    metrics: &Arc<Metrics>,
+    clock: &SharedClock,
+) -> Result<Ledger, ServerError> {
+    let mut options = LedgerOptions::new(&config.ledger.state_dir, Arc::clone(clock));
+    options.durability = match config.ledger.durability {
+        config::Durability::Power => ledger::Durability::Power,
+        config::Durability::Process => ledger::Durability::Process,
+    };
+    let metrics = Arc::clone(metrics);
+    options.on_commit = Some(Arc::new(move |took| metrics.journal_commit(took)));
+    // Replaying a long journal takes its time.
+    match spawn_blocking(move || Ledger::open(options)).await {
+        Ok(opened) => Ok(opened?),
+        Err(_) => Err(ServerError::LedgerPanicked),
+    }
+}

@@ -1,0 +1,43 @@
+//! Reload: the whole configuration is read and checked again; what can be changed at run time is
+//! swapped at once, and what cannot is refused by name.
+//!
+//! Promise: a bad file, or one that needs a restart, changes nothing.
+
+use crate::config::{Config, ConfigErrors};
+
+/// Why a reload changed nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum ReloadError {
+    #[error("{}", .0.lines().join("; "))]
+    Config(#[from] ConfigErrors),
+    #[error("a change of {} takes effect with a restart only; the running configuration stays", keys.join(", "))]
+    NeedsRestart { keys: Vec<&'static str> },
+    #[error("reading the configuration took longer than {seconds} s; the running one stays")]
+    TooSlow { seconds: u64 },
+    #[error("reading the configuration failed; the running one stays")]
+    Panicked,
+}
+
+/// The keys that differ and that a running process cannot change.
+pub fn keys_needing_restart(running: &Config, new: &Config) -> Vec<&'static str> {
+    let fixed = [
+        (running.listen.proxy != new.listen.proxy, "[listen] proxy"),
+        (running.listen.admin != new.listen.admin, "[listen] admin"),
+        (
+            running.ledger.state_dir != new.ledger.state_dir,
+            "[ledger] state_dir",
+        ),
+        (
+            running.ledger.durability != new.ledger.durability,
+            "[ledger] durability",
+        ),
+        (running.log.format != new.log.format, "[log] format"),
+    ];
+    fixed
+        .into_iter()
+        .filter_map(|(differs, key)| differs.then_some(key))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

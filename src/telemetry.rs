@@ -1,0 +1,108 @@
+//! What the process tells about itself: log lines and metrics.
+//!
+//! Log lines go to standard error, as text or as one JSON object a line. Records of the `log` crate
+//! (pingora, sled, rustls) are bridged into the same stream.
+//!
+//! Promise: only bursar's own lines follow `[log] level`; what other crates say is capped at `warn`
+//! whatever the level, because at `debug` they print whole request heads (measured). A panic is
+//! logged with its place and never with its message, which may hold bytes of a request.
+
+pub mod exposition;
+pub mod labels;
+pub mod metrics;
+
+use std::io;
+use std::panic::{self, PanicHookInfo};
+
+use tracing::level_filters::LevelFilter;
+use tracing_log::LogTracer;
+use tracing_log::log::LevelFilter as BridgedLevel;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::{Layer, Registry, fmt, reload};
+
+use crate::config::{Log, LogFormat, LogLevel};
+
+/// Lines of this program: `bursar`, `bursar::…` and the sandbox.
+const OWN_TARGETS: &str = "bursar";
+
+/// The most that other crates may say.
+const FOREIGN_LEVEL: LevelFilter = LevelFilter::WARN;
+
+/// The running log, whose level can be changed.
+#[derive(Debug)]
+pub struct Logging {
+    filter: reload::Handle<Targets, Registry>,
+}
+
+/// Logging could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum LoggingError {
+    #[error("logging was started twice in one process")]
+    Twice,
+}
+
+// === impl Logging ===
+
+impl Logging {
+    /// Starts logging for the whole process; once.
+    pub fn start(log: Log) -> Result<Self, LoggingError> {
+        let (filter, handle) = reload::Layer::new(targets(log.level));
+        let lines: Box<dyn Layer<_> + Send + Sync> = match log.format {
+            // With internal errors on, a closed standard error would panic the task that logs.
+            LogFormat::Json => fmt::layer()
+                .json()
+                .flatten_event(true)
+                .with_current_span(false)
+                .with_span_list(false)
+                .log_internal_errors(false)
+                .with_writer(io::stderr)
+                .boxed(),
+            LogFormat::Text => fmt::layer()
+                .with_ansi(false)
+                .log_internal_errors(false)
+                .with_writer(io::stderr)
+                .boxed(),
+        };
+        let subscriber = tracing_subscriber::registry().with(filter).with(lines);
+        tracing::subscriber::set_global_default(subscriber).map_err(|_| LoggingError::Twice)?;
+        LogTracer::builder()
+            .with_max_level(BridgedLevel::Warn)
+            .init()
+            .map_err(|_| LoggingError::Twice)?;
+        Ok(Self { filter: handle })
+    }
+
+    /// Changes the level; the format stays until a restart.
+    pub fn set_level(&self, level: LogLevel) {
+        if self.filter.reload(targets(level)).is_err() {
+            tracing::warn!("the log level could not be changed; it stays as it was");
+        }
+    }
+}
+
+/// What is let through at a level.
+fn targets(level: LogLevel) -> Targets {
+    let own = match level {
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
+    };
+    Targets::new()
+        .with_default(own.min(FOREIGN_LEVEL))
+        .with_target(OWN_TARGETS, own)
+}
+
+/// From here on a panic is one log line with the place, and nothing else.
+pub fn log_panics() {
+    panic::set_hook(Box::new(|info: &PanicHookInfo<'_>| {
+        let place = info.location().map(ToString::to_string);
+        let place = place.as_deref().unwrap_or("unknown");
+        tracing::error!(place, "a task panicked; what it said is not shown");
+    }));
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,589 @@
+//! Every metric of this process: name, unit and label set, in this one file. What the proxy counts
+//! is held by the prometheus crate in a registry of our own; what the ledger knows is asked at each
+//! scrape and written from integers (see [`super::exposition`]), so that `/metrics` equals the
+//! ledger to the micro-dollar and spend counters never go back (rule I10).
+//!
+//! Promise: label sets are closed or bounded (rule I11); no path, model, key, session or request id
+//! is ever a label. Names, units and suffixes pass `promtool check metrics`.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use prometheus::core::Collector;
+use prometheus::{
+    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
+    Registry, TextEncoder,
+};
+
+use super::exposition::{Exposition, Kind, MsAsSeconds};
+use super::labels::FirstSeen;
+use crate::ledger::entry::Anomaly;
+use crate::ledger::{LedgerHealth, MicroUsdSum, Totals};
+use crate::money::MicroUsd;
+use crate::protocol::{Escalated, Lane, Operation, ServedBy, Usage};
+
+/// App names come from the config; this many get a series of their own.
+const APPS_MAX: usize = 64;
+/// Specialist categories come from the service; this many get a series of their own.
+const CATEGORIES_MAX: usize = 32;
+/// What `receipts_total{source}` can be, shown as 0 from the start.
+const RECEIPT_SOURCES: [&str; 6] = ["header", "sse", "body", "missing", "malformed", "replay"];
+
+/// The counters of one process.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    apps: FirstSeen,
+    categories: FirstSeen,
+    requests: IntCounterVec,
+    attempts: IntCounterVec,
+    retries: IntCounterVec,
+    refusals: IntCounterVec,
+    receipts: IntCounterVec,
+    anomalies: IntCounterVec,
+    adopted: IntCounter,
+    joined: IntCounter,
+    replays: IntCounter,
+    clarifications: IntCounter,
+    drained_micro_usd: AtomicU64,
+    drains: IntCounterVec,
+    disconnects: IntCounterVec,
+    answers: IntCounterVec,
+    specialists: IntCounterVec,
+    tokens: IntCounterVec,
+    route_version: IntGaugeVec,
+    current_route_version: Mutex<String>,
+    in_flight: IntGauge,
+    duration: HistogramVec,
+    first_byte: HistogramVec,
+    overhead: HistogramVec,
+    journal_commit: Histogram,
+    reloads: IntCounterVec,
+}
+
+/// One request in flight, for as long as this lives.
+#[derive(Debug)]
+pub struct InFlightGuard(IntGauge);
+
+/// A metric could not be made: two have one name, or a name is not valid. A bug of ours.
+#[derive(Debug, thiserror::Error)]
+#[error("the metrics cannot be set up: {0}")]
+pub struct MetricsError(#[from] prometheus::Error);
+
+// === impl Metrics ===
+
+impl Metrics {
+    #[expect(
+        clippy::too_many_lines,
+        reason = "a list: every family once, with the text that explains it"
+    )]
+    pub fn new() -> Result<Self, MetricsError> {
+        let families = Families(Registry::new());
+        let metrics = Self {
+            apps: FirstSeen::new(APPS_MAX),
+            categories: FirstSeen::new(CATEGORIES_MAX),
+            requests: families.counters(
+                "bursar_requests_total",
+                "Requests that apps made, by the status they were answered with. A request that \
+                 took several attempts counts once.",
+                &["app", "lane", "operation", "stream", "code"],
+            )?,
+            attempts: families.counters(
+                "bursar_upstream_attempts_total",
+                "Requests sent, or tried to be sent, to the service.",
+                &["operation", "result"],
+            )?,
+            retries: families.counters(
+                "bursar_retries_total",
+                "Attempts after the first, by what ended the one before.",
+                &["reason"],
+            )?,
+            refusals: families.counters(
+                "bursar_refusals_total",
+                "Answers that bursar made itself, by their X-Bursar-Error code.",
+                &["code"],
+            )?,
+            receipts: families.counters(
+                "bursar_receipts_total",
+                "Complete answers on metered routes, by where their price was told. missing: the \
+                 service told none; malformed: what it told is no amount.",
+                &["source"],
+            )?,
+            anomalies: families.counters(
+                "bursar_receipt_anomalies_total",
+                "Receipts that contradict something. They are listed, never added to a sum.",
+                &["kind"],
+            )?,
+            adopted: families.counter(
+                "bursar_adopted_retries_total",
+                "Retries of an app that were sent under the key of their first try, so that they \
+                 are billed once.",
+            )?,
+            joined: families.counter(
+                "bursar_joined_retries_total",
+                "Retries of an app that got the answer of their first try, without a second \
+                 request.",
+            )?,
+            replays: families.counter(
+                "bursar_idempotent_replays_total",
+                "Answers that the service marked as a replay: they add 0.",
+            )?,
+            clarifications: families.counter(
+                "bursar_clarifications_total",
+                "Answers that ask the app for missing input, billed 0.",
+            )?,
+            drained_micro_usd: AtomicU64::new(0),
+            drains: families.counters(
+                "bursar_drains_total",
+                "Answers that were read to their end after the app had left, by how that ended.",
+                &["result"],
+            )?,
+            disconnects: families.counters(
+                "bursar_client_disconnects_total",
+                "Apps that left before their answer was complete, by how far it had come.",
+                &["phase"],
+            )?,
+            answers: families.counters(
+                "bursar_answers_total",
+                "Answers with a 2xx status, by who served them and whether a specialist's answer \
+                 was escalated. Streams do not tell: unknown.",
+                &["app", "lane", "served_by", "escalated"],
+            )?,
+            specialists: families.counters(
+                "bursar_specialist_answers_total",
+                "Answers by the specialist's category; the first 32 categories, then other.",
+                &["category"],
+            )?,
+            tokens: families.counters(
+                "bursar_tokens_total",
+                "Tokens that answers reported.",
+                &["lane", "type"],
+            )?,
+            route_version: families.infos(
+                "bursar_route_version_info",
+                "The route version that the last answer told.",
+                &["version"],
+            )?,
+            current_route_version: Mutex::default(),
+            in_flight: families.gauge(
+                "bursar_inflight_requests",
+                "Requests being served now, those whose app has left included.",
+            )?,
+            duration: families.histograms(
+                "bursar_request_duration_seconds",
+                "From a request's arrival to the last byte of its answer.",
+                &["lane", "stream"],
+                long_buckets(),
+            )?,
+            first_byte: families.histograms(
+                "bursar_time_to_first_byte_seconds",
+                "From a request's arrival to the first byte of the service's answer.",
+                &["lane", "stream"],
+                long_buckets(),
+            )?,
+            overhead: families.histograms(
+                "bursar_overhead_seconds",
+                "bursar's own share of a request: the total less waits and the service's time.",
+                &["lane"],
+                short_buckets(),
+            )?,
+            journal_commit: families.histogram(
+                "bursar_journal_commit_seconds",
+                "One group commit of the journal: write and fdatasync.",
+                short_buckets(),
+            )?,
+            reloads: families.counters(
+                "bursar_config_reloads_total",
+                "Reloads of the configuration; a refused one changed nothing.",
+                &["result"],
+            )?,
+            registry: families.0.clone(),
+        };
+        let build = families.infos(
+            "bursar_build_info",
+            "The running program's version.",
+            &["version"],
+        )?;
+        set(&build, &[env!("CARGO_PKG_VERSION")], 1);
+        metrics.show_zeros();
+        Ok(metrics)
+    }
+
+    /// A series that only appears with its first event hides that event from `increase()`.
+    fn show_zeros(&self) {
+        for source in RECEIPT_SOURCES {
+            add(&self.receipts, &[source], 0);
+        }
+        for kind in Anomaly::ALL {
+            add(&self.anomalies, &[kind.as_str()], 0);
+        }
+        for result in ["ok", "refused"] {
+            add(&self.reloads, &[result], 0);
+        }
+    }
+
+    /// All of `/metrics`: what this process counted, then what the ledger knows at this moment.
+    pub fn render(&self, totals: &Totals, health: &LedgerHealth) -> Result<String, MetricsError> {
+        let own = TextEncoder::new().encode_to_string(&self.registry.gather())?;
+        let mut text = Exposition::after(own);
+        self.write_money(totals, &mut text);
+        write_unknowns(totals, &mut text);
+        write_health(health, &mut text);
+        Ok(text.into_text())
+    }
+
+    /// Money, summed by the ledger in integers.
+    fn write_money(&self, totals: &Totals, text: &mut Exposition) {
+        let mut billed: BTreeMap<_, MicroUsdSum> = BTreeMap::new();
+        let mut estimates: BTreeMap<_, MicroUsdSum> = BTreeMap::new();
+        for (line, row) in &totals.lines {
+            let app = self.apps.hold(&line.app);
+            let labels = (app, line.lane, line.operation, line.served_by_word());
+            billed.entry(labels).or_default().merge(row.billed);
+            let labels = (app, line.lane);
+            estimates.entry(labels).or_default().merge(row.would_have_cost);
+        }
+        let mut family = text.family(
+            Kind::Counter,
+            "bursar_billed_usd_total",
+            "What the service said it billed, in USD, over the whole life of the ledger. What is \
+             not known is in bursar_in_doubt_requests and bursar_unreported_requests.",
+        );
+        for ((app, lane, operation, served_by), sum) in &billed {
+            let labels = [
+                ("app", *app),
+                ("lane", lane.as_str()),
+                ("operation", operation.as_str()),
+                ("served_by", served_by),
+            ];
+            family.sample(&labels, sum.to_usd());
+        }
+        let mut family = text.family(
+            Kind::Counter,
+            "bursar_frontier_would_have_cost_usd_total",
+            "The service's estimate of what a frontier model would have cost for the same \
+             answers, in USD.",
+        );
+        for ((app, lane), sum) in &estimates {
+            family.sample(&[("app", *app), ("lane", lane.as_str())], sum.to_usd());
+        }
+        let drained = MicroUsd::new(self.drained_micro_usd.load(Ordering::Relaxed));
+        text.family(
+            Kind::Counter,
+            "bursar_drained_usd_total",
+            "What answers cost whose app had left, in USD, since this process started.",
+        )
+        .sample(&[], drained.to_usd());
+    }
+
+    pub fn request(&self, app: &str, lane: Lane, op: Operation, stream: bool, status: u16) {
+        let labels = [
+            self.apps.hold(app),
+            lane.as_str(),
+            op.as_str(),
+            bool_label(stream),
+            &status.to_string(),
+        ];
+        add(&self.requests, &labels, 1);
+    }
+
+    pub fn attempt(&self, op: Operation, result: &'static str) {
+        add(&self.attempts, &[op.as_str(), result], 1);
+    }
+
+    pub fn retry(&self, reason: &'static str) {
+        add(&self.retries, &[reason], 1);
+    }
+
+    pub fn refusal(&self, code: &'static str) {
+        add(&self.refusals, &[code], 1);
+    }
+
+    pub fn receipt(&self, source: &'static str) {
+        add(&self.receipts, &[source], 1);
+    }
+
+    pub fn anomaly(&self, kind: Anomaly) {
+        add(&self.anomalies, &[kind.as_str()], 1);
+    }
+
+    pub fn adopted(&self) {
+        self.adopted.inc();
+    }
+
+    pub fn joined(&self) {
+        self.joined.inc();
+    }
+
+    pub fn replay(&self) {
+        self.replays.inc();
+    }
+
+    pub fn clarification(&self) {
+        self.clarifications.inc();
+    }
+
+    /// An answer whose app had left cost this much.
+    pub fn drained(&self, amount: MicroUsd) {
+        // A sum that cannot be held stays where it is; it is 18 million million USD.
+        let _ = self.drained_micro_usd.fetch_update(
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+            |sum| sum.checked_add(amount.get()),
+        );
+    }
+
+    pub fn drain(&self, result: &'static str) {
+        add(&self.drains, &[result], 1);
+    }
+
+    pub fn disconnect(&self, phase: &'static str) {
+        add(&self.disconnects, &[phase], 1);
+    }
+
+    pub fn answer(
+        &self,
+        app: &str,
+        lane: Lane,
+        served_by: Option<ServedBy>,
+        escalated: Escalated,
+    ) {
+        let labels = [
+            self.apps.hold(app),
+            lane.as_str(),
+            served_by.map_or("unknown", ServedBy::as_str),
+            escalated.as_str(),
+        ];
+        add(&self.answers, &labels, 1);
+    }
+
+    pub fn specialist(&self, category: &str) {
+        add(&self.specialists, &[self.categories.hold(category)], 1);
+    }
+
+    pub fn tokens(&self, lane: Lane, usage: &Usage) {
+        let told = [
+            ("input", usage.prompt_tokens),
+            ("output", usage.completion_tokens),
+        ];
+        for (kind, count) in told {
+            if let Some(count) = count {
+                add(&self.tokens, &[lane.as_str(), kind], count);
+            }
+        }
+    }
+
+    /// Only the last version is shown: the service names each of its deploys anew.
+    pub fn route_version(&self, version: &str) {
+        let mut current = self.current_route_version.lock();
+        if *current != version {
+            self.route_version.reset();
+            set(&self.route_version, &[version], 1);
+            version.clone_into(&mut current);
+        }
+    }
+
+    pub fn timings(
+        &self,
+        lane: Lane,
+        stream: bool,
+        total: Duration,
+        first_byte: Option<Duration>,
+        own: Duration,
+    ) {
+        let labels = [lane.as_str(), bool_label(stream)];
+        observe(&self.duration, &labels, total);
+        if let Some(first_byte) = first_byte {
+            observe(&self.first_byte, &labels, first_byte);
+        }
+        observe(&self.overhead, &[lane.as_str()], own);
+    }
+
+    pub fn in_flight(&self) -> InFlightGuard {
+        self.in_flight.inc();
+        InFlightGuard(self.in_flight.clone())
+    }
+
+    pub fn journal_commit(&self, took: Duration) {
+        self.journal_commit.observe(took.as_secs_f64());
+    }
+
+    pub fn reload(&self, ok: bool) {
+        add(&self.reloads, &[if ok { "ok" } else { "refused" }], 1);
+    }
+}
+
+// === impl InFlightGuard ===
+
+impl Drop for InFlightGuard {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+/// Makes families and registers them.
+struct Families(Registry);
+
+// === impl Families ===
+
+impl Families {
+    fn counter(&self, name: &str, help: &str) -> prometheus::Result<IntCounter> {
+        self.register(IntCounter::new(name, help)?)
+    }
+
+    fn counters(
+        &self,
+        name: &str,
+        help: &str,
+        labels: &[&str],
+    ) -> prometheus::Result<IntCounterVec> {
+        self.register(IntCounterVec::new(Opts::new(name, help), labels)?)
+    }
+
+    fn gauge(&self, name: &str, help: &str) -> prometheus::Result<IntGauge> {
+        self.register(IntGauge::new(name, help)?)
+    }
+
+    fn infos(&self, name: &str, help: &str, labels: &[&str]) -> prometheus::Result<IntGaugeVec> {
+        self.register(IntGaugeVec::new(Opts::new(name, help), labels)?)
+    }
+
+    fn histogram(
+        &self,
+        name: &str,
+        help: &str,
+        buckets: Vec<f64>,
+    ) -> prometheus::Result<Histogram> {
+        self.register(Histogram::with_opts(
+            HistogramOpts::new(name, help).buckets(buckets),
+        )?)
+    }
+
+    fn histograms(
+        &self,
+        name: &str,
+        help: &str,
+        labels: &[&str],
+        buckets: Vec<f64>,
+    ) -> prometheus::Result<HistogramVec> {
+        self.register(HistogramVec::new(
+            HistogramOpts::new(name, help).buckets(buckets),
+            labels,
+        )?)
+    }
+
+    fn register<C: Collector + Clone + 'static>(&self, family: C) -> prometheus::Result<C> {
+        self.0.register(Box::new(family.clone()))?;
+        Ok(family)
+    }
+}
+
+/// 0.01 · 2ⁿ seconds, 10 ms to 655.36 s: the service may hold a duplicate for 9 minutes.
+fn long_buckets() -> Vec<f64> {
+    (0..=16).map(|n| 0.01 * f64::from(n).exp2()).collect()
+}
+
+/// 0.01 · 2ⁿ seconds, 39 µs to 655.36 s.
+fn short_buckets() -> Vec<f64> {
+    (-8..=16).map(|n| 0.01 * f64::from(n).exp2()).collect()
+}
+
+fn add(family: &IntCounterVec, labels: &[&str], by: u64) {
+    let counter = family.get_metric_with_label_values(labels);
+    debug_assert!(counter.is_ok(), "a label is missing: {labels:?}");
+    if let Ok(counter) = counter {
+        counter.inc_by(by);
+    }
+}
+
+fn set(family: &IntGaugeVec, labels: &[&str], to: i64) {
+    let gauge = family.get_metric_with_label_values(labels);
+    debug_assert!(gauge.is_ok(), "a label is missing: {labels:?}");
+    if let Ok(gauge) = gauge {
+        gauge.set(to);
+    }
+}
+
+fn observe(family: &HistogramVec, labels: &[&str], took: Duration) {
+    let histogram = family.get_metric_with_label_values(labels);
+    debug_assert!(histogram.is_ok(), "a label is missing: {labels:?}");
+    if let Ok(histogram) = histogram {
+        histogram.observe(took.as_secs_f64());
+    }
+}
+
+fn bool_label(value: bool) -> &'static str {
+    if value { "true" } else { "false" }
+}
+
+/// What the ledger does not know the price of (rule I12): counted, beside the sum that is known.
+fn write_unknowns(totals: &Totals, text: &mut Exposition) {
+    let mut family = text.family(
+        Kind::Gauge,
+        "bursar_in_doubt_requests",
+        "Entries that may have been billed and whose amount is not known, by the reason.",
+    );
+    for (reason, count) in totals.in_doubt() {
+        family.sample(&[("reason", reason.as_str())], count);
+    }
+    let mut family = text.family(
+        Kind::Gauge,
+        "bursar_unreported_requests",
+        "Complete answers for which the service tells no amount.",
+    );
+    for (operation, count) in totals.unreported() {
+        family.sample(&[("operation", operation.as_str())], count);
+    }
+}
+
+fn write_health(health: &LedgerHealth, text: &mut Exposition) {
+    text.family(
+        Kind::Gauge,
+        "bursar_ledger_writable",
+        "1 while the ledger takes entries; 0: metered requests are refused.",
+    )
+    .sample(&[], u8::from(health.is_writable()));
+    text.family(
+        Kind::Gauge,
+        "bursar_journal_bytes",
+        "Size of all segments of the journal.",
+    )
+    .sample(&[], health.journal_bytes);
+    let mut family = text.family(
+        Kind::Gauge,
+        "bursar_journal_last_commit_timestamp_seconds",
+        "When the last group commit was durable.",
+    );
+    if let Some(at_ms) = health.last_commit_ms {
+        family.sample(&[], MsAsSeconds(at_ms));
+    }
+    text.family(
+        Kind::Gauge,
+        "bursar_journal_quarantined_ranges",
+        "Damaged ranges of the journal that were set aside; `bursar ledger verify` lists them.",
+    )
+    .sample(&[], health.quarantined);
+    text.family(
+        Kind::Gauge,
+        "bursar_index_lag_records",
+        "Records of the journal that the index has not been told of.",
+    )
+    .sample(&[], health.index_lag_records);
+    text.family(
+        Kind::Counter,
+        "bursar_index_rebuilds_total",
+        "Indexes rebuilt from the journal because the one found was not believed.",
+    )
+    .sample(&[], health.index_rebuilds);
+    text.family(
+        Kind::Counter,
+        "bursar_keys_dropped_total",
+        "Idempotency-Keys forgotten before their 24 hours were over, because too many came.",
+    )
+    .sample(&[], health.keys_dropped);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::ledger::entry::InDoubt;
+use crate::ledger::{LineKey, Row, Standing};
+
+fn line(app: &str, served_by: Option<ServedBy>) -> LineKey {
+    LineKey {
+        app: Arc::from(app),
+        lane: Lane::Inference,
+        operation: Operation::Chat,
+        served_by,
+    }
+}
+
+fn billed(micro_usd: u64) -> Row {
+    Row {
+        billed: MicroUsd::new(micro_usd).into(),
+        ..Row::default()
+    }
+}
+
+fn healthy() -> LedgerHealth {
+    LedgerHealth {
+        unavailable: None,
+        last_commit_ms: Some(1_700_000_000_050),
+        commits: 3,
+        journal_bytes: 4096,
+        index_lag_records: 0,
+        heartbeat_age: Duration::ZERO,
+        index_rebuilds: 0,
+        quarantined: 0,
+        keys_dropped: 0,
+    }
+}
+
+fn has_line(text: &str, line: &str) -> bool {
+    text.lines().any(|have| have == line)
+}
+
+#[test]
+fn money_on_metrics_is_the_ledgers_to_the_last_digit() {
+    let metrics = Metrics::new().unwrap();
+    let mut totals = Totals::default();
+    // 2^53 + 1 micro-USD cannot be held by an f64.
+    totals.add_row(&line("agent", Some(ServedBy::Frontier)), &billed(9_007_199_254_740_993));
+    totals.add_row(&line("ci", None), &billed(1));
+
+    let text = metrics.render(&totals, &healthy()).unwrap();
+
+    for line in [
+        "bursar_billed_usd_total{app=\"agent\",lane=\"inference\",operation=\"chat\",\
+         served_by=\"frontier\"} 9007199254.740993",
+        "bursar_billed_usd_total{app=\"ci\",lane=\"inference\",operation=\"chat\",\
+         served_by=\"unknown\"} 0.000001",
+    ] {
+        assert!(has_line(&text, line), "{line}\n{text}");
+    }
+}
+
+#[test]
+fn apps_past_the_limit_are_one_series_and_no_money_is_lost() {
+    let metrics = Metrics::new().unwrap();
+    let mut totals = Totals::default();
+    for app in 0..APPS_MAX + 3 {
+        totals.add_row(&line(&format!("app-{app:03}"), None), &billed(5));
+    }
+
+    let text = metrics.render(&totals, &healthy()).unwrap();
+
+    let other = "bursar_billed_usd_total{app=\"other\",lane=\"inference\",operation=\"chat\",\
+                 served_by=\"unknown\"} 0.000015";
+    assert!(has_line(&text, other), "{text}");
+    let series = text
+        .lines()
+        .filter(|line| line.starts_with("bursar_billed_usd_total{"));
+    assert_eq!(series.count(), APPS_MAX + 1);
+}
+
+#[test]
+fn what_is_not_known_is_counted_and_never_summed() {
+    let metrics = Metrics::new().unwrap();
+    let mut row = Row::default();
+    row.in_doubt.insert(InDoubt::Crash, Standing { came: 3, left: 1 });
+    row.unreported = Standing { came: 2, left: 0 };
+    let mut totals = Totals::default();
+    totals.add_row(&line("agent", None), &row);
+
+    let text = metrics.render(&totals, &healthy()).unwrap();
+
+    for line in [
+        "bursar_in_doubt_requests{reason=\"crash\"} 2",
+        "bursar_in_doubt_requests{reason=\"client_gone\"} 0",
+        "bursar_unreported_requests{operation=\"chat\"} 2",
+        "bursar_journal_last_commit_timestamp_seconds 1700000000.050",
+    ] {
+        assert!(has_line(&text, line), "{line}\n{text}");
+    }
+}
+
+#[test]
+fn every_event_has_its_counter() {
+    let metrics = Metrics::new().unwrap();
+
+    metrics.request("agent", Lane::Agent, Operation::AgentTurn, true, 200);
+    metrics.attempt(Operation::Chat, "ok");
+    metrics.retry("busy");
+    metrics.refusal("host_refused");
+    metrics.receipt("sse");
+    metrics.anomaly(Anomaly::SecondAmountForKey);
+    metrics.adopted();
+    metrics.joined();
+    metrics.replay();
+    metrics.clarification();
+    metrics.drained(MicroUsd::new(1_500_000));
+    metrics.drain("complete");
+    metrics.disconnect("body");
+    metrics.answer("agent", Lane::Agent, None, Escalated::Unknown);
+    metrics.specialist("extract");
+    let usage = Usage {
+        prompt_tokens: Some(12),
+        completion_tokens: None,
+        total_tokens: Some(12),
+    };
+    metrics.tokens(Lane::Inference, &usage);
+    metrics.route_version("r-1");
+    metrics.route_version("r-2");
+    metrics.reload(false);
+    let _in_flight = metrics.in_flight();
+    drop(metrics.in_flight());
+    let text = metrics.render(&Totals::default(), &healthy()).unwrap();
+
+    for line in [
+        "bursar_requests_total{app=\"agent\",code=\"200\",lane=\"agent\",operation=\"agent_turn\",\
+         stream=\"true\"} 1",
+        "bursar_upstream_attempts_total{operation=\"chat\",result=\"ok\"} 1",
+        "bursar_retries_total{reason=\"busy\"} 1",
+        "bursar_refusals_total{code=\"host_refused\"} 1",
+        "bursar_receipts_total{source=\"sse\"} 1",
+        "bursar_receipts_total{source=\"missing\"} 0",
+        "bursar_receipt_anomalies_total{kind=\"second_amount_for_key\"} 1",
+        "bursar_adopted_retries_total 1",
+        "bursar_joined_retries_total 1",
+        "bursar_idempotent_replays_total 1",
+        "bursar_clarifications_total 1",
+        "bursar_drained_usd_total 1.500000",
+        "bursar_drains_total{result=\"complete\"} 1",
+        "bursar_client_disconnects_total{phase=\"body\"} 1",
+        "bursar_answers_total{app=\"agent\",escalated=\"unknown\",lane=\"agent\",\
+         served_by=\"unknown\"} 1",
+        "bursar_specialist_answers_total{category=\"extract\"} 1",
+        "bursar_tokens_total{lane=\"inference\",type=\"input\"} 12",
+        "bursar_route_version_info{version=\"r-2\"} 1",
+        "bursar_config_reloads_total{result=\"refused\"} 1",
+        "bursar_config_reloads_total{result=\"ok\"} 0",
+        "bursar_inflight_requests 1",
+        "bursar_ledger_writable 1",
+    ] {
+        assert!(has_line(&text, line), "{line}\n{text}");
+    }
+    assert!(!text.contains("r-1"), "only the last route version is shown");
+    assert!(!text.contains("type=\"output\""), "what was not told is not counted");
+}
+
+#[test]
+fn histograms_reach_eleven_minutes_and_measure_microseconds() {
+    let metrics = Metrics::new().unwrap();
+    let millis = Duration::from_millis;
+
+    metrics.timings(Lane::Inference, false, millis(5), Some(millis(4)), millis(1));
+    metrics.journal_commit(Duration::from_micros(300));
+    let text = metrics.render(&Totals::default(), &healthy()).unwrap();
+
+    for name in [
+        "bursar_request_duration_seconds_bucket{lane=\"inference\",stream=\"false\",le=\"655.36\"} 1",
+        "bursar_time_to_first_byte_seconds_bucket{lane=\"inference\",stream=\"false\",le=\"0.01\"} 1",
+        "bursar_overhead_seconds_bucket{lane=\"inference\",le=\"655.36\"} 1",
+        "bursar_journal_commit_seconds_bucket{le=\"0.0000390625\"} 0",
+    ] {
+        assert!(has_line(&text, name), "{name}\n{text}");
+    }
+}

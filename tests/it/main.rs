@@ -1,0 +1,6 @@
+//! The one integration binary. Its modules are named by the promise they hold.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support;
+
+mod door;

@@ -1,0 +1,54 @@
+//! What tests stand on: bursar in this process on port 0, the sandbox over HTTP, a scripted raw
+//! origin, and a client that speaks bytes.
+//!
+//! Promise: nothing here knows a rule of bursar's; tests state them.
+
+pub mod bursar;
+pub mod origin;
+pub mod sandbox;
+pub mod wire;
+
+pub use bursar::Bursar;
+pub use origin::{Origin, Step};
+pub use sandbox::Sandbox;
+pub use wire::{Answer, Wire};
+
+use std::future::Future;
+use std::time::Duration;
+
+/// The organization's key in tests: found nowhere but upstream.
+pub const KEY: &str = "sk-org-0123456789abcdef";
+
+/// Polls until `probe` gives a value; panics after ten seconds. Never a fixed sleep.
+pub async fn eventually<T, F: Future<Output = Option<T>>>(
+    what: &str,
+    mut probe: impl FnMut() -> F,
+) -> T {
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
+    loop {
+        if let Some(value) = probe().await {
+            return value;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "waited in vain: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// A chat request's body.
+pub fn chat(prompt: &str) -> String {
+    serde_json::json!({
+        "model": "auto",
+        "messages": [{"role": "user", "content": prompt}],
+    })
+    .to_string()
+}
+
+/// The same as a stream.
+pub fn chat_stream(prompt: &str) -> String {
+    serde_json::json!({
+        "model": "auto",
+        "stream": true,
+        "messages": [{"role": "user", "content": prompt}],
+    })
+    .to_string()
+}

@@ -1,0 +1,139 @@
+//! bursar in this process: a gateway and a ledger in a temporary state directory.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bursar::clock::SystemClock;
+use bursar::config::{Config, Env, Overrides};
+use bursar::ledger::query::{self, EntryView, Filter};
+use bursar::ledger::{Ledger, LedgerOptions};
+use bursar::proxy::{AppListener, Gateway, GatewayParts};
+use bursar::telemetry::metrics::Metrics;
+use tempfile::TempDir;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::watch;
+
+use super::wire::Wire;
+use super::{KEY, eventually};
+
+/// A running gateway. Dropping it removes its state.
+pub struct Bursar {
+    pub address: SocketAddr,
+    pub socket: PathBuf,
+    pub gateway: Arc<Gateway>,
+    pub ledger: Ledger,
+    pub metrics: Arc<Metrics>,
+    pub stop: watch::Sender<bool>,
+    directory: TempDir,
+}
+
+impl Bursar {
+    /// Starts in front of `upstream` with quick retries.
+    pub async fn before(upstream: &str) -> Self {
+        Self::with(upstream, "").await
+    }
+
+    /// The same with more lines of config. `[retry]` is quick unless the lines have their own.
+    pub async fn with(upstream: &str, lines: &str) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let retry = if lines.contains("[retry]") {
+            ""
+        } else {
+            "[retry]\nbase_ms = 1\ncap_ms = 2\n"
+        };
+        let state_dir = directory.path().join("state");
+        let upstream_table = if lines.contains("[upstream]") {
+            ""
+        } else {
+            "[upstream]\n"
+        };
+        let file = directory.path().join("config.toml");
+        let text = format!("{upstream_table}{retry}{lines}\n");
+        std::fs::write(&file, text).expect("the config is written");
+        let overrides = Overrides {
+            config: Some(file),
+            upstream: Some(upstream.to_owned()),
+            state_dir: Some(state_dir.clone()),
+            ..Overrides::default()
+        };
+        let env = Env::from_pairs([("BURSAR_API_KEY", KEY)]);
+        let config = Config::load(&overrides, &env).unwrap_or_else(|errors| panic!("{errors}"));
+        let clock = SystemClock::shared();
+        let ledger = Ledger::open(LedgerOptions::new(&state_dir, Arc::clone(&clock)))
+            .expect("the ledger opens");
+        let metrics = Arc::new(Metrics::new().expect("metrics register"));
+        let gateway = Gateway::new(GatewayParts {
+            config: Arc::new(config),
+            ledger: ledger.clone(),
+            metrics: Arc::clone(&metrics),
+            clock,
+        });
+        let (stop, stopped) = watch::channel(false);
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let socket = directory.path().join("app.sock");
+        let unix = UnixListener::bind(&socket).expect("a socket");
+        let tcp = AppListener::Tcp(listener);
+        tokio::spawn(Arc::clone(&gateway).serve(tcp, stopped.clone()));
+        tokio::spawn(Arc::clone(&gateway).serve(AppListener::Unix(unix), stopped));
+        Self {
+            address,
+            socket,
+            gateway,
+            ledger,
+            metrics,
+            stop,
+            directory,
+        }
+    }
+
+    pub fn state_dir(&self) -> PathBuf {
+        self.directory.path().join("state")
+    }
+
+    /// `http://127.0.0.1:PORT`.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub async fn connect(&self) -> Wire {
+        Wire::tcp(self.address).await
+    }
+
+    /// One request on a connection of its own.
+    pub async fn post(&self, path: &str, body: &str) -> super::Answer {
+        self.connect().await.post(path, body).await
+    }
+
+    /// All entries of the ledger, oldest first.
+    pub fn entries(&self) -> Vec<EntryView> {
+        entries(&self.state_dir())
+    }
+
+    /// The entries once there are `count` of them and none is open.
+    pub async fn settled(&self, count: usize) -> Vec<EntryView> {
+        eventually("entries to settle", || async {
+            let entries = self.entries();
+            let done = entries.iter().all(|entry| entry.state != bursar::ledger::entry::State::Open);
+            (entries.len() >= count && done).then_some(entries)
+        })
+        .await
+    }
+
+    /// The sum of what the ledger knows to be billed, in micro-USD.
+    pub fn billed(&self) -> u64 {
+        self.entries()
+            .iter()
+            .filter_map(|entry| entry.billed_micro_usd)
+            .map(|billed| billed.get())
+            .sum()
+    }
+}
+
+/// All entries of a state directory, oldest first.
+pub fn entries(state_dir: &Path) -> Vec<EntryView> {
+    let mut entries = query::entries(state_dir, &Filter::default()).expect("the journal reads");
+    entries.sort_by_key(|entry| entry.at_ms);
+    entries
+}
