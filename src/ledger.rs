@@ -256,8 +256,9 @@ fn known_ledger(directory: &Directory) -> Result<Option<uuid::Uuid>, LedgerError
 
 fn random(options: &LedgerOptions) -> Result<[u8; 32], LedgerError> {
     let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| LedgerError::io(&options.state_dir, std::io::Error::other(error.to_string())))?;
+    getrandom::fill(&mut bytes).map_err(|error| {
+        LedgerError::io(&options.state_dir, std::io::Error::other(error.to_string()))
+    })?;
     Ok(bytes)
 }
 

@@ -201,7 +201,8 @@ impl Books {
                     served_by: outcome.receipt.served_by,
                     labels: labels.clone(),
                 };
-                if counts && let Some(run_id) = &outcome.run_id
+                if counts
+                    && let Some(run_id) = &outcome.run_id
                     && verdict.state.is_unresolved()
                 {
                     let begun = (run_id.clone(), ended.clone());
@@ -212,7 +213,13 @@ impl Books {
                     state: verdict.state,
                     anomalies: verdict.anomalies.clone(),
                 };
-                self.finish(position, ended, settlement, outcome.request_id.clone(), counts);
+                self.finish(
+                    position,
+                    ended,
+                    settlement,
+                    outcome.request_id.clone(),
+                    counts,
+                );
             }
             Record::Crashed(ended, labels) | Record::Withdrawn(ended, labels) => {
                 let settlement = Settlement {
@@ -289,13 +296,7 @@ impl Books {
         }
     }
 
-    fn resolve(
-        &mut self,
-        position: Position,
-        evidence: &Evidence,
-        labels: &Labels,
-        counts: bool,
-    ) {
+    fn resolve(&mut self, position: Position, evidence: &Evidence, labels: &Labels, counts: bool) {
         let state = State::Reconciled {
             billed: evidence.adds_micro_usd,
         };

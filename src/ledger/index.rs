@@ -158,7 +158,11 @@ impl Index {
             .recursive(true)
             .mode(0o700)
             .create(&path);
-        match guarded(|| Ok(made.map_err(sled::Error::Io).and_then(|()| open_sled(&path))?)) {
+        match guarded(|| {
+            Ok(made
+                .map_err(sled::Error::Io)
+                .and_then(|()| open_sled(&path))?)
+        }) {
             Ok(db) => Opened {
                 index: Some(Self { db }),
                 kept: Kept::default(),

@@ -8,6 +8,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 
 use rustix::fs::OFlags;
 
+use crate::ledger::LedgerOptions;
 use crate::ledger::books::Books;
 use crate::ledger::entry::EntryId;
 use crate::ledger::error::LedgerError;
@@ -16,7 +17,6 @@ use crate::ledger::journal::Journal;
 use crate::ledger::keys::EPOCH_MS;
 use crate::ledger::scan::{BadRange, ScanReport, Segment, scan, segment_name, segments};
 use crate::ledger::state_dir::{Directory, Identity};
-use crate::ledger::LedgerOptions;
 
 /// A damaged range is copied up to this size. It stays in the journal in any case.
 const QUARANTINE_BYTES_MAX: u64 = 64 << 20;
@@ -69,13 +69,7 @@ pub fn load(
         .filter(|segment| Some(segment.number) != last)
         .map(|segment| segment.bytes)
         .sum();
-    let journal = Journal::open(
-        directory,
-        identity.ledger,
-        options,
-        &report,
-        earlier_bytes,
-    )?;
+    let journal = Journal::open(directory, identity.ledger, options, &report, earlier_bytes)?;
     let mut loaded = Loaded {
         journal,
         books: loaded.books,
@@ -140,7 +134,11 @@ fn first_needed(all: &[Segment], needed_seq: u64, now_ms: u64) -> usize {
     };
     let mut from = (0..all.len()).find(|index| is_needed(*index)).unwrap_or(0);
     // Numbering starts from a header, so reading does too.
-    while from > 0 && all.get(from).is_some_and(|segment| segment.header.is_none()) {
+    while from > 0
+        && all
+            .get(from)
+            .is_some_and(|segment| segment.header.is_none())
+    {
         from -= 1;
     }
     from
@@ -184,11 +182,7 @@ fn set_aside(
 
 /// Leaves a note of records that were answered as durable and are gone. `ledger verify` reports it
 /// until somebody has looked and removed it.
-fn note_lost(
-    state: &Directory,
-    report: &ScanReport,
-    index_seq: u64,
-) -> Result<(), LedgerError> {
+fn note_lost(state: &Directory, report: &ScanReport, index_seq: u64) -> Result<(), LedgerError> {
     let first = report.next_seq;
     let name = format!("{LOST}{first}-{index_seq}");
     let note = format!("Records {first} to {index_seq} were durable and the journal lost them.\n");

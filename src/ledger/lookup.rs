@@ -69,10 +69,7 @@ fn read_line(journal: &Directory, position: Position) -> Result<Option<Line>, Le
     let mut line = Vec::new();
     let cap = u64::try_from(LINE_BYTES_MAX).unwrap_or(u64::MAX);
     file.seek(SeekFrom::Start(position.offset))
-        .and_then(|_| {
-            file.take(position.bytes.min(cap))
-                .read_to_end(&mut line)
-        })
+        .and_then(|_| file.take(position.bytes.min(cap)).read_to_end(&mut line))
         .map_err(|error| LedgerError::io(&journal.path().join(&name), error))?;
     Ok(Line::decode(&line))
 }

@@ -117,7 +117,9 @@ pub fn entries(state_dir: &Path, filter: &Filter) -> Result<Vec<EntryView>, Ledg
     loop {
         let mut views = Views::default();
         let part = all.get(from..).unwrap_or_default();
-        scan(&journal, part, &mut |seq, _, record| views.apply(seq, record))?;
+        scan(&journal, part, &mut |seq, _, record| {
+            views.apply(seq, record)
+        })?;
         let mut found = views.finish(|view| filter.matches(view));
         let limit = filter.limit.unwrap_or(usize::MAX);
         let newest = found.split_off(found.len().saturating_sub(limit));
@@ -149,9 +151,7 @@ pub fn spend(
         open: HashMap::new(),
         unresolved: HashMap::new(),
     };
-    let part = all
-        .get(first_since(&all, since_ms)..)
-        .unwrap_or_default();
+    let part = all.get(first_since(&all, since_ms)..).unwrap_or_default();
     let report = scan(&journal, part, &mut |_, _, record| sums.apply(&record))?;
     Ok(sums.finish(&report))
 }
@@ -177,7 +177,9 @@ impl Filter {
             && self.after_seq.is_none_or(|seq| view.seq > seq)
             && self.id.is_none_or(|id| view.id == id)
             && self.app.as_ref().is_none_or(|app| **app == *view.app)
-            && self.state.is_none_or(|word| view.state.word() == word.as_str())
+            && self
+                .state
+                .is_none_or(|word| view.state.word() == word.as_str())
     }
 }
 

@@ -10,9 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::ledger::entry::{
-    Anomaly, EntryId, EntryKey, Intent, Outcome, State, shared_text,
-};
+use crate::ledger::entry::{Anomaly, EntryId, EntryKey, Intent, Outcome, State, shared_text};
 use crate::money::MicroUsd;
 use crate::protocol::{Lane, Operation, ServedBy};
 

@@ -105,7 +105,9 @@ pub fn segments(journal: &Directory, ledger: Option<&str>) -> Result<Vec<Segment
             .map_err(|error| LedgerError::io(&path, error))?
             .len();
         let mut lines = Lines::new(file);
-        let first = lines.next().map_err(|error| LedgerError::io(&path, error))?;
+        let first = lines
+            .next()
+            .map_err(|error| LedgerError::io(&path, error))?;
         let header = match first.and_then(|raw| Line::decode(lines.text(&raw))) {
             Some(Line::Header(header)) => Some(header),
             _ => None,
@@ -182,7 +184,10 @@ impl Scan<'_> {
             self.expected = Some(header.first_seq);
             self.report.next_seq = header.first_seq;
         }
-        while let Some(raw) = lines.next().map_err(|error| LedgerError::io(&path, error))? {
+        while let Some(raw) = lines
+            .next()
+            .map_err(|error| LedgerError::io(&path, error))?
+        {
             let position = Position {
                 segment: segment.number,
                 offset,
@@ -345,7 +350,6 @@ impl Lines {
         if raw.oversized { b"" } else { &self.text }
     }
 }
-
 
 #[cfg(test)]
 mod tests;

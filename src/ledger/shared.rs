@@ -103,7 +103,8 @@ impl Shared {
     }
 
     pub fn loaded(&self, loaded: &Loaded) {
-        self.quarantined.store(loaded.quarantined, Ordering::Relaxed);
+        self.quarantined
+            .store(loaded.quarantined, Ordering::Relaxed);
         let rebuilds = u64::from(loaded.rebuilt);
         self.index_rebuilds.fetch_add(rebuilds, Ordering::Relaxed);
         self.index_lag_records.store(0, Ordering::Relaxed);

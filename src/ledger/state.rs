@@ -5,9 +5,7 @@
 //! Promise: pure. An amount is taken only when it was told; what is not known stays in doubt and is
 //! never settled at zero.
 
-use crate::ledger::entry::{
-    Anomaly, Attempt, AttemptEnd, InDoubt, Outcome, Settlement, State,
-};
+use crate::ledger::entry::{Anomaly, Attempt, AttemptEnd, InDoubt, Outcome, Settlement, State};
 use crate::money::MicroUsd;
 use crate::protocol::{ServedBy, Told};
 
@@ -75,7 +73,9 @@ fn speaker(attempts: &[Attempt]) -> Option<(usize, AttemptEnd)> {
     let ends = || attempts.iter().map(|attempt| attempt.end).enumerate().rev();
     ends()
         .find(|(_, end)| *end == AttemptEnd::Answered)
-        .or_else(|| ends().find(|(_, end)| !matches!(end, AttemptEnd::NotSent | AttemptEnd::NoHead)))
+        .or_else(|| {
+            ends().find(|(_, end)| !matches!(end, AttemptEnd::NotSent | AttemptEnd::NoHead))
+        })
 }
 
 /// Whether nothing but the attempt at `index` can have run under this key. A 409 says that another
@@ -153,7 +153,9 @@ fn unanswered(outcome: &Outcome, keyed: bool) -> State {
     let attempts = &outcome.attempts;
     let Some(ambiguous) = attempts.iter().rposition(|attempt| !ran_nothing(attempt)) else {
         // Interface, Idempotency-Key: a 409 means that the first request of the key still runs.
-        let last_sent = attempts.iter().rfind(|attempt| attempt.end != AttemptEnd::NotSent);
+        let last_sent = attempts
+            .iter()
+            .rfind(|attempt| attempt.end != AttemptEnd::NotSent);
         return match last_sent {
             Some(attempt) if keyed && attempt.status == Some(409) => State::InDoubt {
                 reason: InDoubt::NoResponse,

@@ -297,7 +297,9 @@ impl IdentityFile {
     fn parse(text: &str) -> Option<Identity> {
         let file: Self = serde_json::from_str(text).ok()?;
         Some(Identity {
-            ledger: Uuid::try_parse(&file.ledger).ok().filter(|_| file.format == 1)?,
+            ledger: Uuid::try_parse(&file.ledger)
+                .ok()
+                .filter(|_| file.format == 1)?,
             fingerprint_secret: unhex(&file.fingerprint_secret)?,
         })
     }

@@ -62,7 +62,10 @@ async fn a_clean_request_writes_two_lines() {
         .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
         .map(|line| format!("{} {}", line["kind"], line["seq"]))
         .collect();
-    assert_eq!(kinds, [r#""segment" null"#, r#""intent" 1"#, r#""outcome" 2"#]);
+    assert_eq!(
+        kinds,
+        [r#""segment" null"#, r#""intent" 1"#, r#""outcome" 2"#]
+    );
 }
 
 #[tokio::test]
@@ -74,12 +77,21 @@ async fn i3_the_first_positive_amount_resolves_the_others_in_any_order() {
     let late = begin(&ledger, Some("k")).await;
     let paid = begin(&ledger, Some("k")).await;
 
-    let first = ledger.settle(ended(lost, AttemptEnd::NoHead, Receipt::default())).await.unwrap();
+    let first = ledger
+        .settle(ended(lost, AttemptEnd::NoHead, Receipt::default()))
+        .await
+        .unwrap();
     let told_nothing = ended(agent, AttemptEnd::Answered, Receipt::default());
     let second = ledger.settle(told_nothing).await.unwrap();
     let before = ledger.totals();
-    let third = ledger.settle(ended(paid, AttemptEnd::Answered, billed(900))).await.unwrap();
-    let fourth = ledger.settle(ended(late, AttemptEnd::Answered, billed(0))).await.unwrap();
+    let third = ledger
+        .settle(ended(paid, AttemptEnd::Answered, billed(900)))
+        .await
+        .unwrap();
+    let fourth = ledger
+        .settle(ended(late, AttemptEnd::Answered, billed(0)))
+        .await
+        .unwrap();
     let after = ledger.totals();
     ledger.close().await;
 
@@ -140,7 +152,9 @@ async fn an_outcome_without_an_intent_and_a_second_intent_are_refused() {
     let unknown = ledger.new_entry_id();
     let known = begin(&ledger, None).await;
 
-    let settle = ledger.settle(ended(unknown, AttemptEnd::Answered, billed(7))).await;
+    let settle = ledger
+        .settle(ended(unknown, AttemptEnd::Answered, billed(7)))
+        .await;
     let intend = ledger.intend(intent(known, 0, None)).await;
 
     assert!(matches!(settle, Err(LedgerError::UnknownEntry { id }) if id == unknown));
@@ -159,9 +173,18 @@ async fn an_eval_run_is_billed_once_when_its_poll_ends() {
     bench.clock.advance(Duration::from_secs(72 * 3600));
     let ledger = bench.open();
 
-    let first = ledger.reconcile_run("run_1", MicroUsd::new(5_000)).await.unwrap();
-    let second = ledger.reconcile_run("run_1", MicroUsd::new(5_000)).await.unwrap();
-    let other = ledger.reconcile_run("run_2", MicroUsd::new(1)).await.unwrap();
+    let first = ledger
+        .reconcile_run("run_1", MicroUsd::new(5_000))
+        .await
+        .unwrap();
+    let second = ledger
+        .reconcile_run("run_1", MicroUsd::new(5_000))
+        .await
+        .unwrap();
+    let other = ledger
+        .reconcile_run("run_2", MicroUsd::new(1))
+        .await
+        .unwrap();
     let totals = ledger.totals();
     ledger.close().await;
 
@@ -190,7 +213,12 @@ async fn what_a_dead_process_left_open_is_in_doubt_once() {
     // Its key's amount may still come: then the doubt is over.
     buy(&second, Some("k"), billed(30)).await;
     assert_eq!(in_doubt_now(&second.totals(), InDoubt::Crash), 1);
-    assert!(second.settle(ended(id, AttemptEnd::NoHead, Receipt::default())).await.is_ok());
+    assert!(
+        second
+            .settle(ended(id, AttemptEnd::NoHead, Receipt::default()))
+            .await
+            .is_ok()
+    );
 }
 
 /// The intent is written, and then the process is gone.
@@ -208,9 +236,14 @@ async fn after_close_every_call_answers_closed() {
     ledger.close().await;
     ledger.close().await;
 
-    let settle = ledger.settle(ended(id, AttemptEnd::Answered, billed(7))).await;
+    let settle = ledger
+        .settle(ended(id, AttemptEnd::Answered, billed(7)))
+        .await;
     assert!(matches!(settle, Err(LedgerError::Closed)));
-    assert!(matches!(ledger.reconcile_run("r", MicroUsd::ZERO).await, Err(LedgerError::Closed)));
+    assert!(matches!(
+        ledger.reconcile_run("r", MicroUsd::ZERO).await,
+        Err(LedgerError::Closed)
+    ));
     assert!(!ledger.health().is_writable());
 }
 
@@ -266,9 +299,16 @@ async fn concurrent_requests_share_a_sync() {
         tokio::task::yield_now().await;
     }
     for settle in &mut asked {
-        assert!(std::future::poll_fn(|cx| std::task::Poll::Ready(settle.as_mut().poll(cx).is_pending())).await);
+        assert!(
+            std::future::poll_fn(|cx| std::task::Poll::Ready(
+                settle.as_mut().poll(cx).is_pending()
+            ))
+            .await
+        );
     }
-    tokio::task::spawn_blocking(move || slow.wait()).await.unwrap();
+    tokio::task::spawn_blocking(move || slow.wait())
+        .await
+        .unwrap();
     first.await.unwrap().unwrap();
     for settle in asked {
         settle.await.unwrap();
@@ -311,14 +351,19 @@ async fn a_full_disk_refuses_intents_and_still_writes_outcomes_of_requests_in_fl
     let refused = ledger.new_entry_id();
 
     bench.fail_next_write(10, ENOSPC);
-    let settled_then = ledger.settle(ended(in_flight, AttemptEnd::Answered, billed(40))).await;
+    let settled_then = ledger
+        .settle(ended(in_flight, AttemptEnd::Answered, billed(40)))
+        .await;
     let intend = ledger.intend(intent(refused, 0, None)).await;
     let health = ledger.health();
     bench.clock.advance(Duration::from_secs(1));
     let intend_later = ledger.intend(intent(refused, 0, None)).await;
 
     assert_eq!(settled_then.unwrap().state, settled(40));
-    assert!(matches!(intend, Err(LedgerError::Unavailable { .. })), "{intend:?}");
+    assert!(
+        matches!(intend, Err(LedgerError::Unavailable { .. })),
+        "{intend:?}"
+    );
     assert_eq!(health.unavailable.as_deref(), Some("the disk is full"));
     assert!(intend_later.is_ok());
     assert_eq!(ledger.totals().billed().get(), 40);
@@ -392,10 +437,21 @@ fn the_writer_shows_that_it_lives() {
 /// What a test does to a ledger, one step at a time.
 #[derive(Clone, Debug)]
 enum Step {
-    Begin { key: Option<u8> },
-    End { which: prop::sample::Index, end: u8, amount: Option<u64>, replayed: bool },
-    Advance { hours: u8 },
-    Reopen { how: u8 },
+    Begin {
+        key: Option<u8>,
+    },
+    End {
+        which: prop::sample::Index,
+        end: u8,
+        amount: Option<u64>,
+        replayed: bool,
+    },
+    Advance {
+        hours: u8,
+    },
+    Reopen {
+        how: u8,
+    },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -434,7 +490,12 @@ async fn play(steps: Vec<Step>) {
                 let name = key.map(|key| format!("k{key}"));
                 open.push((begin(&ledger, name.as_deref()).await, key));
             }
-            Step::End { which, end, amount, replayed } => {
+            Step::End {
+                which,
+                end,
+                amount,
+                replayed,
+            } => {
                 if open.is_empty() {
                     continue;
                 }
@@ -447,11 +508,15 @@ async fn play(steps: Vec<Step>) {
                 let settlement = ledger.settle(told).await.unwrap();
                 let adds = settlement.state.adds();
                 if let Some(key) = key.filter(|_| !adds.is_zero()) {
-                    *added.entry((key, bench.clock.wall_ms() / 1_000_000_000)).or_default() += 1;
+                    *added
+                        .entry((key, bench.clock.wall_ms() / 1_000_000_000))
+                        .or_default() += 1;
                 }
             }
             Step::Advance { hours } => {
-                bench.clock.advance(Duration::from_secs(u64::from(hours) * 3600));
+                bench
+                    .clock
+                    .advance(Duration::from_secs(u64::from(hours) * 3600));
             }
             Step::Reopen { how } => {
                 let before = ledger.totals();
@@ -459,7 +524,10 @@ async fn play(steps: Vec<Step>) {
                     0 => ledger.close().await,
                     1 => {
                         kill_after_next(&ledger);
-                        ledger.reconcile_run("no such run", MicroUsd::ZERO).await.unwrap();
+                        ledger
+                            .reconcile_run("no such run", MicroUsd::ZERO)
+                            .await
+                            .unwrap();
                     }
                     _ => {
                         ledger.close().await;
@@ -488,12 +556,18 @@ async fn play(steps: Vec<Step>) {
         &bench.state(),
         None,
         None,
-        &[crate::ledger::query::GroupBy::Day, crate::ledger::query::GroupBy::State],
+        &[
+            crate::ledger::query::GroupBy::Day,
+            crate::ledger::query::GroupBy::State,
+        ],
         &jiff::tz::TimeZone::UTC,
     )
     .unwrap();
     assert_eq!(by_day.total.billed_micro_usd, totals.billed());
-    assert_eq!(by_day.total.in_doubt, totals.in_doubt().values().sum::<u64>());
+    assert_eq!(
+        by_day.total.in_doubt,
+        totals.in_doubt().values().sum::<u64>()
+    );
     assert_eq!(by_day.total.requests, totals.requests() + totals.open);
 }
 

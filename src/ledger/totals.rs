@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ledger::entry::{Anomaly, AttemptEnd, InDoubt, KeyOrigin, Outcome, State};
 use crate::ledger::entry::shared_text;
+use crate::ledger::entry::{Anomaly, AttemptEnd, InDoubt, KeyOrigin, Outcome, State};
 use crate::ledger::record::{Labels, Record, Verdict};
 use crate::money::MicroUsd;
 use crate::protocol::receipt::ReceiptSource;

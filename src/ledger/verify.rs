@@ -86,9 +86,7 @@ pub fn verify(state_dir: &Path) -> Result<VerifyReport, LedgerError> {
     let lost = lost_notes(state_dir)?;
     let is_sound = report.bad_count == 0 && report.gap_count == 0 && lost.is_empty();
     Ok(VerifyReport {
-        ok: is_sound
-            && check.contradictions_count == 0
-            && !matches!(index, IndexCheck::Differs(_)),
+        ok: is_sound && check.contradictions_count == 0 && !matches!(index, IndexCheck::Differs(_)),
         ledger,
         index,
         lost,
@@ -127,7 +125,9 @@ impl Check {
                 let before = self.ended.insert(evidence.id, State::Reconciled { billed });
                 if before != Some(evidence.was) {
                     let id = evidence.id;
-                    self.contradict(format!("seq {seq}: entry {id} was not as its evidence says"));
+                    self.contradict(format!(
+                        "seq {seq}: entry {id} was not as its evidence says"
+                    ));
                 }
             }
             Record::Unknown => {}

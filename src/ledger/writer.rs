@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::ledger::LedgerOptions;
 use crate::ledger::entry::{EntryId, Settlement};
 use crate::ledger::error::LedgerError;
 use crate::ledger::journal::Draft;
@@ -18,7 +19,6 @@ use crate::ledger::queue::{Answer, Command, Reply, Request};
 use crate::ledger::record::Record;
 use crate::ledger::shared::Shared;
 use crate::ledger::state_dir::{Directory, Identity, Lock};
-use crate::ledger::LedgerOptions;
 
 /// How long the writer waits for work before it shows that it lives.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -103,7 +103,10 @@ impl Writer {
                 self.write_index();
             }
         }
-        if let Some(index) = self.loaded.as_ref().and_then(|loaded| loaded.index.as_ref())
+        if let Some(index) = self
+            .loaded
+            .as_ref()
+            .and_then(|loaded| loaded.index.as_ref())
             && let Err(error) = index.flush()
         {
             tracing::warn!(%error, "the index could not be flushed; the journal will tell it");

@@ -15,14 +15,40 @@ const PARTS: FingerprintParts<'_> = FingerprintParts {
 fn every_part_counts_and_no_byte_can_move_between_parts() {
     let all = [
         PARTS,
-        FingerprintParts { method: "PUT", ..PARTS },
-        FingerprintParts { path_and_query: "/v1/chat/completions?a", ..PARTS },
-        FingerprintParts { body: b"{} ", ..PARTS },
-        FingerprintParts { session: Some(b""), ..PARTS },
-        FingerprintParts { session: Some(b"s"), ..PARTS },
-        FingerprintParts { rte_query: Some(b"s"), ..PARTS },
-        FingerprintParts { session: Some(b"sx"), rte_query: Some(b"y"), ..PARTS },
-        FingerprintParts { session: Some(b"s"), rte_query: Some(b"xy"), ..PARTS },
+        FingerprintParts {
+            method: "PUT",
+            ..PARTS
+        },
+        FingerprintParts {
+            path_and_query: "/v1/chat/completions?a",
+            ..PARTS
+        },
+        FingerprintParts {
+            body: b"{} ",
+            ..PARTS
+        },
+        FingerprintParts {
+            session: Some(b""),
+            ..PARTS
+        },
+        FingerprintParts {
+            session: Some(b"s"),
+            ..PARTS
+        },
+        FingerprintParts {
+            rte_query: Some(b"s"),
+            ..PARTS
+        },
+        FingerprintParts {
+            session: Some(b"sx"),
+            rte_query: Some(b"y"),
+            ..PARTS
+        },
+        FingerprintParts {
+            session: Some(b"s"),
+            rte_query: Some(b"xy"),
+            ..PARTS
+        },
     ];
 
     let distinct: HashSet<_> = all.iter().map(|parts| parts.hash(&[1; 32])).collect();

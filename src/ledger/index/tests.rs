@@ -81,12 +81,18 @@ async fn a_garbled_index_never_changes_a_sum() {
     for round in 0..24 {
         for path in index_files(&bench) {
             let mut bytes = fs::read(&path).unwrap();
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
             let at = usize::try_from(state >> 33).unwrap() % bytes.len().max(1);
             match round % 4 {
                 0 if !bytes.is_empty() => bytes[at] ^= 1 << (state % 8),
                 1 => bytes.truncate(at),
-                2 => bytes.iter_mut().skip(at).take(4096).for_each(|byte| *byte = 0),
+                2 => bytes
+                    .iter_mut()
+                    .skip(at)
+                    .take(4096)
+                    .for_each(|byte| *byte = 0),
                 _ => bytes.clear(),
             }
             fs::write(&path, bytes).unwrap();
@@ -99,7 +105,10 @@ async fn a_garbled_index_never_changes_a_sum() {
         assert_eq!(*after, before, "round {round}");
         assert!(verify(&bench.state()).unwrap().ok, "round {round}");
     }
-    assert!((1..=2).contains(&damaged_indexes(&bench)), "at most two are kept");
+    assert!(
+        (1..=2).contains(&damaged_indexes(&bench)),
+        "at most two are kept"
+    );
 }
 
 #[tokio::test]
@@ -122,7 +131,11 @@ async fn an_index_that_knows_more_than_the_journal_is_not_believed() {
     let bench = Bench::new();
     filled(&bench).await;
     let bytes = fs::read(bench.segment(1)).unwrap();
-    let half = bytes.iter().take(bytes.len() / 2).rposition(|byte| *byte == b'\n').unwrap();
+    let half = bytes
+        .iter()
+        .take(bytes.len() / 2)
+        .rposition(|byte| *byte == b'\n')
+        .unwrap();
     fs::write(bench.segment(1), &bytes[..=half]).unwrap();
 
     let said = verify(&bench.state()).unwrap();

@@ -58,7 +58,11 @@ fn a_doubt_an_answer_and_an_amount_are_remembered() {
 
         let view = keys.view("k", id(2), START_MS + 1);
 
-        assert_eq!((view.amount, view.others_may_have_run), (amount, true), "{state:?}");
+        assert_eq!(
+            (view.amount, view.others_may_have_run),
+            (amount, true),
+            "{state:?}"
+        );
     }
 }
 
@@ -72,8 +76,17 @@ fn the_first_amount_stands_and_names_what_it_resolves() {
     let resolved = keys.resolved_by("k", id(2), START_MS);
     keys.resolve("k", id(1));
 
-    assert_eq!(resolved.iter().map(|waiting| waiting.id).collect::<Vec<_>>(), [id(1)]);
-    assert_eq!(keys.view("k", id(9), START_MS).amount, Some(MicroUsd::new(5)));
+    assert_eq!(
+        resolved
+            .iter()
+            .map(|waiting| waiting.id)
+            .collect::<Vec<_>>(),
+        [id(1)]
+    );
+    assert_eq!(
+        keys.view("k", id(9), START_MS).amount,
+        Some(MicroUsd::new(5))
+    );
     assert!(keys.resolved_by("k", id(2), START_MS).is_empty());
 }
 
@@ -87,7 +100,10 @@ fn after_24_hours_a_key_begins_anew_and_a_late_end_counts_for_its_own_epoch() {
     keys.end(&key("k"), ended(1, settled(5), START_MS));
 
     assert_eq!(keys.view("k", id(2), next_day), KeyView::default());
-    assert_eq!(keys.view("k", id(3), next_day - 1).amount, Some(MicroUsd::new(5)));
+    assert_eq!(
+        keys.view("k", id(3), next_day - 1).amount,
+        Some(MicroUsd::new(5))
+    );
 }
 
 #[test]
@@ -123,6 +139,9 @@ fn i11_the_oldest_key_goes_first_and_is_counted() {
         keys.prune(START_MS);
     }
 
-    assert_eq!((keys.epochs.len(), keys.order.len(), keys.dropped()), (10, 10, 15));
+    assert_eq!(
+        (keys.epochs.len(), keys.order.len(), keys.dropped()),
+        (10, 10, 15)
+    );
     assert!(keys.epochs.contains_key("k24") && !keys.epochs.contains_key("k14"));
 }

@@ -52,8 +52,14 @@ async fn the_newest_few_are_whole_wherever_their_intents_lie() {
         let found = entries(&bench.state(), &filter).unwrap();
 
         assert_eq!(found.len(), limit.min(30));
-        assert!(found.iter().all(|view| view.model.is_some()), "limit {limit}");
-        assert_eq!(found.last().unwrap().billed_micro_usd, Some(MicroUsd::new(30)));
+        assert!(
+            found.iter().all(|view| view.model.is_some()),
+            "limit {limit}"
+        );
+        assert_eq!(
+            found.last().unwrap().billed_micro_usd,
+            Some(MicroUsd::new(30))
+        );
     }
 }
 
@@ -64,12 +70,31 @@ async fn filters_narrow_by_time_app_state_and_what_is_new() {
     let count = |filter: Filter| entries(&bench.state(), &filter).unwrap().len();
     let hour = |hours: u64| Some(START_MS + hours * 3_600_000);
 
-    let window = Filter { since_ms: hour(10), until_ms: hour(12), ..Filter::default() };
-    let late = Filter { since_ms: hour(28), ..Filter::default() };
-    let app = Filter { app: Some("other".to_owned()), ..Filter::default() };
-    let state = Filter { state: Some(StateWord::Open), ..Filter::default() };
-    let new = Filter { after_seq: Some(58), ..Filter::default() };
-    let one = Filter { id: Some(open), ..Filter::default() };
+    let window = Filter {
+        since_ms: hour(10),
+        until_ms: hour(12),
+        ..Filter::default()
+    };
+    let late = Filter {
+        since_ms: hour(28),
+        ..Filter::default()
+    };
+    let app = Filter {
+        app: Some("other".to_owned()),
+        ..Filter::default()
+    };
+    let state = Filter {
+        state: Some(StateWord::Open),
+        ..Filter::default()
+    };
+    let new = Filter {
+        after_seq: Some(58),
+        ..Filter::default()
+    };
+    let one = Filter {
+        id: Some(open),
+        ..Filter::default()
+    };
 
     let counts = [window, late, app, state, new, one].map(count);
     assert_eq!(counts, [2, 3, 0, 1, 2, 1]);
@@ -87,8 +112,18 @@ async fn sums_by_day_are_those_of_the_named_time_zone() {
         let row = |row: &super::SpendRow| (row.labels[&GroupBy::Day].clone(), row.requests);
         spend.rows.iter().map(row).collect()
     };
-    assert_eq!(days(&utc), [("2026-05-09".to_owned(), 24), ("2026-05-10".to_owned(), 6)]);
-    assert_eq!(days(&local), [("2026-05-08".to_owned(), 4), ("2026-05-09".to_owned(), 24), ("2026-05-10".to_owned(), 2)]);
+    assert_eq!(
+        days(&utc),
+        [("2026-05-09".to_owned(), 24), ("2026-05-10".to_owned(), 6)]
+    );
+    assert_eq!(
+        days(&local),
+        [
+            ("2026-05-08".to_owned(), 4),
+            ("2026-05-09".to_owned(), 24),
+            ("2026-05-10".to_owned(), 2)
+        ]
+    );
     assert_eq!(utc.total.billed_micro_usd.get(), 465);
     assert_eq!(utc.total, local.total);
 }
@@ -98,7 +133,10 @@ async fn an_entry_is_counted_in_the_state_it_came_to() {
     let bench = Bench::new();
     let ledger = bench.open();
     let lost = begin(&ledger, Some("k")).await;
-    ledger.settle(ended(lost, AttemptEnd::NoHead, Receipt::default())).await.unwrap();
+    ledger
+        .settle(ended(lost, AttemptEnd::NoHead, Receipt::default()))
+        .await
+        .unwrap();
     begin(&ledger, None).await;
     let by = [GroupBy::State, GroupBy::App];
     let ask = || spend(&bench.state(), None, None, &by, &TimeZone::UTC).unwrap();
@@ -112,13 +150,21 @@ async fn an_entry_is_counted_in_the_state_it_came_to() {
         spend.rows.iter().map(row).collect()
     };
     let words = |all: &[(&str, u64)]| -> Vec<(String, u64)> {
-        all.iter().map(|(word, count)| ((*word).to_owned(), *count)).collect()
+        all.iter()
+            .map(|(word, count)| ((*word).to_owned(), *count))
+            .collect()
     };
     assert_eq!(states(&before), words(&[("in_doubt", 1), ("open", 1)]));
-    assert_eq!(states(&after), words(&[("open", 1), ("reconciled", 1), ("settled", 1)]));
+    assert_eq!(
+        states(&after),
+        words(&[("open", 1), ("reconciled", 1), ("settled", 1)])
+    );
     assert_eq!((before.total.in_doubt, after.total.in_doubt), (1, 0));
     let json = serde_json::to_value(&after.rows[2]).unwrap();
-    assert_eq!((json["app"].as_str(), json["billed_micro_usd"].as_u64()), (Some("notes"), Some(90)));
+    assert_eq!(
+        (json["app"].as_str(), json["billed_micro_usd"].as_u64()),
+        (Some("notes"), Some(90))
+    );
 }
 
 #[test]

@@ -50,7 +50,11 @@ async fn a_tail_torn_at_any_byte_of_the_last_three_records_is_dropped_and_nothin
         let whole = starts.iter().filter(|start| **start <= cut).count() - 1;
         let expected: Vec<u64> = (1..u64::try_from(whole).unwrap()).collect();
         assert_eq!(seen, expected, "cut at {cut}");
-        assert_eq!(report.torn_tail.is_some(), !starts.contains(&cut), "cut at {cut}");
+        assert_eq!(
+            report.torn_tail.is_some(),
+            !starts.contains(&cut),
+            "cut at {cut}"
+        );
         assert_eq!((report.bad_count, report.gap_count), (0, 0), "cut at {cut}");
         assert_eq!(report.next_seq, u64::try_from(whole).unwrap());
     }
@@ -115,7 +119,10 @@ async fn a_bad_record_is_quarantined_and_the_sums_say_that_they_lack_it() {
 
     let quarantine = bench.state().join("quarantine");
     let kept = fs::read_dir(quarantine).unwrap().next().unwrap().unwrap();
-    assert_eq!(fs::read(kept.path()).unwrap(), damaged[starts[4]..starts[5]]);
+    assert_eq!(
+        fs::read(kept.path()).unwrap(),
+        damaged[starts[4]..starts[5]]
+    );
     assert_eq!(health.quarantined, 1);
     // The second outcome is lost, so its entry was found open.
     assert_eq!(billed_now, 1 + 3);
@@ -149,7 +156,12 @@ async fn lost_and_swapped_records_are_gaps() {
     let (bench, bytes) = six_records().await;
     let starts = starts(&bytes);
     let line = |index: usize| &bytes[starts[index]..starts[index + 1]];
-    let file = |order: &[usize]| order.iter().flat_map(|index| line(*index).to_vec()).collect();
+    let file = |order: &[usize]| {
+        order
+            .iter()
+            .flat_map(|index| line(*index).to_vec())
+            .collect()
+    };
     let cases: [(&str, Vec<u8>); 3] = [
         ("lost", file(&[0, 1, 2, 4, 5, 6])),
         ("swapped", file(&[0, 1, 2, 4, 3, 5, 6])),
@@ -164,7 +176,13 @@ async fn lost_and_swapped_records_are_gaps() {
         assert!(report.gap_count > 0, "{what}");
         assert!(!verify(&bench.state()).unwrap().ok, "{what}");
         if what == "lost" {
-            assert_eq!(report.gaps, [Gap { after_seq: 2, before_seq: 4 }]);
+            assert_eq!(
+                report.gaps,
+                [Gap {
+                    after_seq: 2,
+                    before_seq: 4
+                }]
+            );
         }
     }
 }
@@ -178,7 +196,10 @@ async fn a_damaged_header_costs_no_record() {
     let (report, seen) = read(&bench.state());
 
     assert_eq!(seen, [1, 2, 3, 4, 5, 6]);
-    assert_eq!((report.bad_count, report.gap_count, report.next_seq), (1, 0, 7));
+    assert_eq!(
+        (report.bad_count, report.gap_count, report.next_seq),
+        (1, 0, 7)
+    );
 }
 
 #[tokio::test]
@@ -189,7 +210,9 @@ async fn random_bytes_never_panic_and_never_pass_for_a_ledger() {
         let mut damaged = bytes.clone();
         for _ in 0..=round % 5 {
             // A plain generator: the same damage in each run.
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
             let at = usize::try_from(state >> 33).unwrap() % damaged.len();
             match state % 3 {
                 0 => damaged[at] ^= 1 << (state % 8),
@@ -218,11 +241,17 @@ async fn a_ledger_beside_this_one_is_refused() {
     let other = Bench::new();
     let ledger = other.open();
     let id = begin(&ledger, None).await;
-    ledger.settle(ended(id, AttemptEnd::Answered, billed(1))).await.unwrap();
+    ledger
+        .settle(ended(id, AttemptEnd::Answered, billed(1)))
+        .await
+        .unwrap();
     ledger.close().await;
     fs::copy(other.segment(1), bench.segment(2)).unwrap();
 
     let error = bench.try_open().err().unwrap();
 
-    assert!(error.to_string().contains("was not written by this ledger"), "{error}");
+    assert!(
+        error.to_string().contains("was not written by this ledger"),
+        "{error}"
+    );
 }

@@ -138,15 +138,53 @@ fn clarification() -> Receipt {
 fn i3_a_key_is_billed_once() {
     let s = State::Replayed;
     check(vec![
-        row("the first positive amount settles", &[Answered], billed(1234), FRESH, settled(1234)),
-        row("also while others may have run", &[NoHead, Answered], billed(9), SHARED, settled(9)),
-        row("an equal amount later adds nothing", &[Answered], billed(1234), KNOWN, s),
-        row("a different amount later adds nothing", &[Answered], billed(99), KNOWN, s)
-            .anomaly(SecondAmountForKey),
-        row("without a key every amount settles", &[Answered], billed(5), None, settled(5)),
-        row("conflicting amounts: the first stands", &[Answered],
-            Receipt { conflicting_amounts: 1, ..billed(7) }, FRESH, settled(7))
-            .anomaly(ConflictingAmounts),
+        row(
+            "the first positive amount settles",
+            &[Answered],
+            billed(1234),
+            FRESH,
+            settled(1234),
+        ),
+        row(
+            "also while others may have run",
+            &[NoHead, Answered],
+            billed(9),
+            SHARED,
+            settled(9),
+        ),
+        row(
+            "an equal amount later adds nothing",
+            &[Answered],
+            billed(1234),
+            KNOWN,
+            s,
+        ),
+        row(
+            "a different amount later adds nothing",
+            &[Answered],
+            billed(99),
+            KNOWN,
+            s,
+        )
+        .anomaly(SecondAmountForKey),
+        row(
+            "without a key every amount settles",
+            &[Answered],
+            billed(5),
+            None,
+            settled(5),
+        ),
+        row(
+            "conflicting amounts: the first stands",
+            &[Answered],
+            Receipt {
+                conflicting_amounts: 1,
+                ..billed(7)
+            },
+            FRESH,
+            settled(7),
+        )
+        .anomaly(ConflictingAmounts),
     ]);
 }
 
@@ -156,17 +194,63 @@ fn i3_a_zero_settles_only_when_nothing_else_may_have_run() {
     check(vec![
         row("alone", &[Answered], billed(0), FRESH, settled(0)),
         row("without a key", &[Answered], billed(0), None, settled(0)),
-        row("after attempts that ran nothing", &[NotSent, Refused, Answered], billed(0), FRESH,
-            settled(0)),
-        row("not after one without an answer", &[NoHead, Answered], billed(0), FRESH, lost),
-        row("not after one that broke", &[Broken, Answered], billed(0), FRESH, lost),
-        row("not after a gateway's error", &[Gateway, Answered], billed(0), FRESH, lost),
-        row("not while another entry may have run", &[Answered], billed(0), SHARED, lost),
-        row("it is the known amount's repeat", &[Answered], billed(0), KNOWN, State::Replayed),
-        row("not after a 409: the first was running then", &[], billed(0), FRESH, lost)
-            .attempts(vec![refused(409), attempt(Answered)]),
-        row("a clarification is free in any case", &[NoHead, Answered], clarification(), SHARED,
-            settled(0)),
+        row(
+            "after attempts that ran nothing",
+            &[NotSent, Refused, Answered],
+            billed(0),
+            FRESH,
+            settled(0),
+        ),
+        row(
+            "not after one without an answer",
+            &[NoHead, Answered],
+            billed(0),
+            FRESH,
+            lost,
+        ),
+        row(
+            "not after one that broke",
+            &[Broken, Answered],
+            billed(0),
+            FRESH,
+            lost,
+        ),
+        row(
+            "not after a gateway's error",
+            &[Gateway, Answered],
+            billed(0),
+            FRESH,
+            lost,
+        ),
+        row(
+            "not while another entry may have run",
+            &[Answered],
+            billed(0),
+            SHARED,
+            lost,
+        ),
+        row(
+            "it is the known amount's repeat",
+            &[Answered],
+            billed(0),
+            KNOWN,
+            State::Replayed,
+        ),
+        row(
+            "not after a 409: the first was running then",
+            &[],
+            billed(0),
+            FRESH,
+            lost,
+        )
+        .attempts(vec![refused(409), attempt(Answered)]),
+        row(
+            "a clarification is free in any case",
+            &[NoHead, Answered],
+            clarification(),
+            SHARED,
+            settled(0),
+        ),
     ]);
 }
 
@@ -174,100 +258,332 @@ fn i3_a_zero_settles_only_when_nothing_else_may_have_run() {
 fn i4_a_replay_adds_nothing_whatever_it_says() {
     let lost = in_doubt(ReplayLostAmount);
     check(vec![
-        row("with the amount known", &[Answered], replayed(0), KNOWN, State::Replayed),
-        row("with the amount never seen", &[Answered], replayed(0), FRESH, lost),
-        row("after the attempt that was lost", &[NoHead, Answered], replayed(0), FRESH, lost),
-        row("an amount on a replay is not believed", &[Answered], replayed(50), FRESH, lost)
-            .anomaly(AmountOnReplay),
-        row("not even the right one", &[Answered], replayed(1234), KNOWN, State::Replayed)
-            .anomaly(AmountOnReplay),
-        row("a replay of a clarification is a clarification", &[Answered],
-            Receipt { replayed: true, ..clarification() }, SHARED, settled(0)),
-        row("the head told the amount before the body broke", &[Broken, Answered], replayed(0),
-            FRESH, settled(77))
-            .told_before_a_break(77),
-        row("the same, and the key's amount is known", &[Broken, Answered], replayed(0), KNOWN,
-            State::Replayed)
-            .told_before_a_break(1234),
-        row("the same, with another amount", &[Broken, Answered], replayed(0), KNOWN,
-            State::Replayed)
-            .told_before_a_break(77)
-            .anomaly(SecondAmountForKey),
-        row("a broken head's amount and a later different one", &[Broken, Answered], billed(78),
-            FRESH, settled(77))
-            .told_before_a_break(77)
-            .anomaly(SecondAmountForKey),
-        row("a broken head's amount and no answer after it", &[Broken, NoHead], nothing_told(),
-            FRESH, settled(77))
-            .told_before_a_break(77),
+        row(
+            "with the amount known",
+            &[Answered],
+            replayed(0),
+            KNOWN,
+            State::Replayed,
+        ),
+        row(
+            "with the amount never seen",
+            &[Answered],
+            replayed(0),
+            FRESH,
+            lost,
+        ),
+        row(
+            "after the attempt that was lost",
+            &[NoHead, Answered],
+            replayed(0),
+            FRESH,
+            lost,
+        ),
+        row(
+            "an amount on a replay is not believed",
+            &[Answered],
+            replayed(50),
+            FRESH,
+            lost,
+        )
+        .anomaly(AmountOnReplay),
+        row(
+            "not even the right one",
+            &[Answered],
+            replayed(1234),
+            KNOWN,
+            State::Replayed,
+        )
+        .anomaly(AmountOnReplay),
+        row(
+            "a replay of a clarification is a clarification",
+            &[Answered],
+            Receipt {
+                replayed: true,
+                ..clarification()
+            },
+            SHARED,
+            settled(0),
+        ),
+        row(
+            "the head told the amount before the body broke",
+            &[Broken, Answered],
+            replayed(0),
+            FRESH,
+            settled(77),
+        )
+        .told_before_a_break(77),
+        row(
+            "the same, and the key's amount is known",
+            &[Broken, Answered],
+            replayed(0),
+            KNOWN,
+            State::Replayed,
+        )
+        .told_before_a_break(1234),
+        row(
+            "the same, with another amount",
+            &[Broken, Answered],
+            replayed(0),
+            KNOWN,
+            State::Replayed,
+        )
+        .told_before_a_break(77)
+        .anomaly(SecondAmountForKey),
+        row(
+            "a broken head's amount and a later different one",
+            &[Broken, Answered],
+            billed(78),
+            FRESH,
+            settled(77),
+        )
+        .told_before_a_break(77)
+        .anomaly(SecondAmountForKey),
+        row(
+            "a broken head's amount and no answer after it",
+            &[Broken, NoHead],
+            nothing_told(),
+            FRESH,
+            settled(77),
+        )
+        .told_before_a_break(77),
     ]);
 }
 
 #[test]
 fn i4_a_failure_is_free_and_one_ambiguous_attempt_is_a_doubt() {
     check(vec![
-        row("nothing was tried", &[], nothing_told(), FRESH, State::Failed),
-        row("nothing was tried and the app left", &[], nothing_told(), FRESH, State::Failed)
-            .cut_by(ClientGone),
-        row("nothing was sent", &[NotSent, NotSent], nothing_told(), FRESH, State::Failed),
-        row("all were refused", &[Refused, Refused], nothing_told(), FRESH, State::Failed),
-        row("refused, and the app left in the pause", &[Refused], nothing_told(), None,
-            State::Failed)
-            .cut_by(ClientGone),
-        row("an amount on a failure adds nothing", &[Refused], billed(10), FRESH, State::Failed)
-            .anomaly(AmountOnFailure),
-        row("a zero on a failure is as expected", &[Refused], billed(0), FRESH, State::Failed),
-        row("no answer", &[NoHead], nothing_told(), FRESH, in_doubt(NoResponse)),
-        row("no answer, then a refusal", &[NoHead, Refused], nothing_told(), FRESH,
-            in_doubt(NoResponse)),
-        row("no answer before the app left", &[NoHead], nothing_told(), FRESH,
-            in_doubt(ClientGone))
-            .cut_by(ClientGone),
-        row("no answer before the shutdown", &[NoHead], nothing_told(), None, in_doubt(Shutdown))
-            .cut_by(Shutdown),
-        row("the cut is the last attempt's, not the first's", &[NoHead, Refused], nothing_told(),
-            FRESH, in_doubt(NoResponse))
-            .cut_by(ClientGone),
-        row("a gateway may come after the work", &[Gateway], nothing_told(), None,
-            in_doubt(InDoubt::Gateway)),
-        row("and its amount is not believed", &[Gateway], billed(3), None,
-            in_doubt(InDoubt::Gateway))
-            .anomaly(AmountOnFailure),
-        row("a 409 says that the first still runs", &[], nothing_told(), FRESH,
-            in_doubt(NoResponse))
-            .attempts(vec![refused(409)]),
-        row("also when the next try was not sent", &[], nothing_told(), FRESH,
-            in_doubt(NoResponse))
-            .attempts(vec![refused(409), attempt(NotSent)]),
-        row("without a key a 409 is a conflict", &[], nothing_told(), None, State::Failed)
-            .attempts(vec![refused(409)]),
-        row("in doubt and the amount stands elsewhere", &[NoHead], nothing_told(), KNOWN,
-            State::Replayed),
+        row(
+            "nothing was tried",
+            &[],
+            nothing_told(),
+            FRESH,
+            State::Failed,
+        ),
+        row(
+            "nothing was tried and the app left",
+            &[],
+            nothing_told(),
+            FRESH,
+            State::Failed,
+        )
+        .cut_by(ClientGone),
+        row(
+            "nothing was sent",
+            &[NotSent, NotSent],
+            nothing_told(),
+            FRESH,
+            State::Failed,
+        ),
+        row(
+            "all were refused",
+            &[Refused, Refused],
+            nothing_told(),
+            FRESH,
+            State::Failed,
+        ),
+        row(
+            "refused, and the app left in the pause",
+            &[Refused],
+            nothing_told(),
+            None,
+            State::Failed,
+        )
+        .cut_by(ClientGone),
+        row(
+            "an amount on a failure adds nothing",
+            &[Refused],
+            billed(10),
+            FRESH,
+            State::Failed,
+        )
+        .anomaly(AmountOnFailure),
+        row(
+            "a zero on a failure is as expected",
+            &[Refused],
+            billed(0),
+            FRESH,
+            State::Failed,
+        ),
+        row(
+            "no answer",
+            &[NoHead],
+            nothing_told(),
+            FRESH,
+            in_doubt(NoResponse),
+        ),
+        row(
+            "no answer, then a refusal",
+            &[NoHead, Refused],
+            nothing_told(),
+            FRESH,
+            in_doubt(NoResponse),
+        ),
+        row(
+            "no answer before the app left",
+            &[NoHead],
+            nothing_told(),
+            FRESH,
+            in_doubt(ClientGone),
+        )
+        .cut_by(ClientGone),
+        row(
+            "no answer before the shutdown",
+            &[NoHead],
+            nothing_told(),
+            None,
+            in_doubt(Shutdown),
+        )
+        .cut_by(Shutdown),
+        row(
+            "the cut is the last attempt's, not the first's",
+            &[NoHead, Refused],
+            nothing_told(),
+            FRESH,
+            in_doubt(NoResponse),
+        )
+        .cut_by(ClientGone),
+        row(
+            "a gateway may come after the work",
+            &[Gateway],
+            nothing_told(),
+            None,
+            in_doubt(InDoubt::Gateway),
+        ),
+        row(
+            "and its amount is not believed",
+            &[Gateway],
+            billed(3),
+            None,
+            in_doubt(InDoubt::Gateway),
+        )
+        .anomaly(AmountOnFailure),
+        row(
+            "a 409 says that the first still runs",
+            &[],
+            nothing_told(),
+            FRESH,
+            in_doubt(NoResponse),
+        )
+        .attempts(vec![refused(409)]),
+        row(
+            "also when the next try was not sent",
+            &[],
+            nothing_told(),
+            FRESH,
+            in_doubt(NoResponse),
+        )
+        .attempts(vec![refused(409), attempt(NotSent)]),
+        row(
+            "without a key a 409 is a conflict",
+            &[],
+            nothing_told(),
+            None,
+            State::Failed,
+        )
+        .attempts(vec![refused(409)]),
+        row(
+            "in doubt and the amount stands elsewhere",
+            &[NoHead],
+            nothing_told(),
+            KNOWN,
+            State::Replayed,
+        ),
     ]);
 }
 
 #[test]
 fn i5_absent_malformed_and_zero_are_three_things() {
     check(vec![
-        row("absent", &[Answered], nothing_told(), FRESH, State::Unreported),
-        row("malformed", &[Answered], malformed(), FRESH, State::Unreported).anomaly(Malformed),
+        row(
+            "absent",
+            &[Answered],
+            nothing_told(),
+            FRESH,
+            State::Unreported,
+        ),
+        row(
+            "malformed",
+            &[Answered],
+            malformed(),
+            FRESH,
+            State::Unreported,
+        )
+        .anomaly(Malformed),
         row("zero", &[Answered], billed(0), FRESH, settled(0)),
-        row("absent, the amount is known", &[Answered], nothing_told(), KNOWN, State::Replayed),
-        row("absent, and we cut it", &[Answered], nothing_told(), FRESH, in_doubt(ClientGone))
-            .cut_by(ClientGone),
-        row("absent, and it broke", &[Broken], nothing_told(), FRESH, in_doubt(StreamDrop)),
-        row("absent, and we broke it", &[Broken], nothing_told(), None, in_doubt(Shutdown))
-            .cut_by(Shutdown),
-        row("malformed, and it broke", &[Broken], malformed(), FRESH, in_doubt(StreamDrop))
-            .anomaly(Malformed),
-        row("told before it broke", &[Broken], billed(40), FRESH, settled(40)),
-        row("told before it broke, no answer after", &[Broken, NoHead], billed(40), FRESH,
-            settled(40)),
-        row("zero before it broke", &[Broken], billed(0), FRESH, settled(0)),
-        row("zero before it broke, others may have run", &[NoHead, Broken], billed(0), FRESH,
-            in_doubt(ReplayLostAmount)),
-        row("broken, then refused: the refusal's amount is not believed", &[Broken, Refused],
-            billed(40), FRESH, in_doubt(StreamDrop))
-            .anomaly(AmountOnFailure),
+        row(
+            "absent, the amount is known",
+            &[Answered],
+            nothing_told(),
+            KNOWN,
+            State::Replayed,
+        ),
+        row(
+            "absent, and we cut it",
+            &[Answered],
+            nothing_told(),
+            FRESH,
+            in_doubt(ClientGone),
+        )
+        .cut_by(ClientGone),
+        row(
+            "absent, and it broke",
+            &[Broken],
+            nothing_told(),
+            FRESH,
+            in_doubt(StreamDrop),
+        ),
+        row(
+            "absent, and we broke it",
+            &[Broken],
+            nothing_told(),
+            None,
+            in_doubt(Shutdown),
+        )
+        .cut_by(Shutdown),
+        row(
+            "malformed, and it broke",
+            &[Broken],
+            malformed(),
+            FRESH,
+            in_doubt(StreamDrop),
+        )
+        .anomaly(Malformed),
+        row(
+            "told before it broke",
+            &[Broken],
+            billed(40),
+            FRESH,
+            settled(40),
+        ),
+        row(
+            "told before it broke, no answer after",
+            &[Broken, NoHead],
+            billed(40),
+            FRESH,
+            settled(40),
+        ),
+        row(
+            "zero before it broke",
+            &[Broken],
+            billed(0),
+            FRESH,
+            settled(0),
+        ),
+        row(
+            "zero before it broke, others may have run",
+            &[NoHead, Broken],
+            billed(0),
+            FRESH,
+            in_doubt(ReplayLostAmount),
+        ),
+        row(
+            "broken, then refused: the refusal's amount is not believed",
+            &[Broken, Refused],
+            billed(40),
+            FRESH,
+            in_doubt(StreamDrop),
+        )
+        .anomaly(AmountOnFailure),
     ]);
 }

@@ -64,7 +64,10 @@ fn a_link_is_refused_as_directory_and_as_file() {
     symlink(&secret, bench.segment(1)).unwrap();
     let as_file = bench.try_open().err().unwrap();
 
-    assert!(matches!(as_directory, LedgerError::UnsafeDir { .. }), "{as_directory}");
+    assert!(
+        matches!(as_directory, LedgerError::UnsafeDir { .. }),
+        "{as_directory}"
+    );
     assert!(matches!(as_file, LedgerError::Io { .. }), "{as_file}");
 }
 
@@ -81,9 +84,13 @@ fn a_lost_identity_is_told_by_the_journal_and_a_damaged_one_is_not_overwritten()
     fs::write(&identity, "{").unwrap();
     let damaged = bench.try_open().err().unwrap();
 
-    let ledger = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap()["ledger"].clone();
+    let ledger =
+        |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap()["ledger"].clone();
     assert_eq!(ledger(&before), ledger(&after));
-    assert!(matches!(damaged, LedgerError::ForeignFormat { .. }), "{damaged}");
+    assert!(
+        matches!(damaged, LedgerError::ForeignFormat { .. }),
+        "{damaged}"
+    );
     assert_eq!(fs::read_to_string(&identity).unwrap(), "{");
 }
 
@@ -95,5 +102,8 @@ fn an_error_is_one_line() {
     let error = bench.try_open().err().unwrap().to_string();
     drop(first);
 
-    assert!(!error.contains('\n') && error.contains("stop that daemon"), "{error}");
+    assert!(
+        !error.contains('\n') && error.contains("stop that daemon"),
+        "{error}"
+    );
 }

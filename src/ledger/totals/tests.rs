@@ -35,7 +35,10 @@ fn a_sum_of_largest_amounts_does_not_overflow_and_survives_json() {
     assert_eq!(sum.get(), 3 * u128::from(u64::MAX));
     assert_eq!(serde_json::from_str::<MicroUsdSum>(&text).unwrap(), sum);
     assert_eq!(sum.as_amount(), None);
-    assert_eq!(MicroUsdSum::from(MicroUsd::new(1_234_567)).to_string(), "$1.234567");
+    assert_eq!(
+        MicroUsdSum::from(MicroUsd::new(1_234_567)).to_string(),
+        "$1.234567"
+    );
 }
 
 #[test]
@@ -51,13 +54,19 @@ fn i5_estimates_and_replays_never_enter_the_billed_sum() {
         ..told.clone()
     };
 
-    for record in [answered(told, settled(100)), answered(again, State::Replayed)] {
+    for record in [
+        answered(told, settled(100)),
+        answered(again, State::Replayed),
+    ] {
         totals.add(&Effect::of(&record).unwrap());
     }
 
     let row = totals.lines.values().next().unwrap();
     assert_eq!((row.billed.get(), row.would_have_cost.get()), (100, 900));
-    assert_eq!((row.requests, row.settled, row.replayed, row.replays), (2, 1, 1, 1));
+    assert_eq!(
+        (row.requests, row.settled, row.replayed, row.replays),
+        (2, 1, 1, 1)
+    );
     assert_eq!(row.answers[&Escalated::True], 2);
 }
 

@@ -24,7 +24,10 @@ async fn a_sound_ledger_is_ok_and_not_a_byte_of_it_changes() {
     let ledger = bench.open();
     buy(&ledger, None, billed(11)).await;
     let lost = begin(&ledger, None).await;
-    ledger.settle(ended(lost, AttemptEnd::NoHead, Receipt::default())).await.unwrap();
+    ledger
+        .settle(ended(lost, AttemptEnd::NoHead, Receipt::default()))
+        .await
+        .unwrap();
     begin(&ledger, None).await;
     ledger.close().await;
     let mut before = BTreeMap::new();
