@@ -54,7 +54,9 @@ apt_install() {
     say "installing Debian's $*"
     export DEBIAN_FRONTEND=noninteractive
     quiet apt apt-get install -y --no-install-recommends "$@" 2>/dev/null && return
-    quiet apt apt-get update && quiet apt apt-get install -y --no-install-recommends "$@"
+    # One unreachable source among several must not stop us: the install tells.
+    quiet apt apt-get update || true
+    quiet apt apt-get install -y --no-install-recommends "$@"
 }
 
 # apt_unpack PACKAGE DIR: download a Debian package and unpack it into DIR; no root is needed.
@@ -65,7 +67,7 @@ apt_unpack() {
     (
         cd "$tmp"
         apt-get download "$1" >apt.log 2>&1 || {
-            is_root && apt-get update >>apt.log 2>&1 && apt-get download "$1" >>apt.log 2>&1
+            is_root && { apt-get update >>apt.log 2>&1 || true; } && apt-get download "$1" >>apt.log 2>&1
         } || { cat apt.log >&2; exit 1; }
         mkdir -p "$2" && dpkg-deb -x ./*.deb "$2"
     ) || { rm -rf "$tmp"; return 1; }

@@ -6,16 +6,18 @@
 
 . "$(dirname "$0")/lib.sh"
 
-# Python.
-venv=$CACHE/sdk-python
-requirements=tests/sdk/python/requirements.txt
-key="$(python3 --version) $(sha256sum <"$requirements")"
-fresh "$venv" "$key" || {
-    say "setting up the Python SDK below .cache"
+# python_sdk ENVIRONMENT REQUIREMENTS
+python_sdk() {
+    local venv=$CACHE/$1 requirements=tests/sdk/python/$2 key
+    key="$(python3 --version) $(sha256sum <"$requirements")"
+    fresh "$venv" "$key" && return
+    say "setting up the Python SDK below .cache ($2)"
     make_venv "$venv" || die "no Python venv: install it (Debian: apt-get install python3-venv)"
-    quiet sdk-python "$venv/bin/pip" install --disable-pip-version-check --no-input --no-deps -r "$requirements"
+    quiet "$1" "$venv/bin/pip" install --disable-pip-version-check --no-input --no-deps -r "$requirements"
     made "$venv" "$key"
 }
+python_sdk sdk-python requirements.txt
+[ -z "${IGNORED:-}" ] || python_sdk sdk-python-openai2 requirements-openai2.txt
 
 # Node itself.
 node_fits() {

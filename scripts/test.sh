@@ -6,7 +6,7 @@
 #      fails ends it at once). The last line is the sum over all runners: N passed, N failed.
 #
 # RUNNER=cargo takes cargo's own test runner even where nextest is installed.
-# IGNORED=1 runs the slow tests too (`make test-all`).
+# IGNORED=1 runs the slow tests too, and the previous major of the Python SDK (`make test-all`).
 
 . "$(dirname "$0")/lib.sh"
 
@@ -57,6 +57,7 @@ step promtool-setup scripts/setup-promtool.sh || true
 export BURSAR_BIN=${BURSAR_BIN:-$TARGET/debug/bursar}
 [ -x "$BURSAR_BIN" ] || step binary cargo build --workspace --locked || finish
 step sdk-python "$CACHE/sdk-python/bin/python" -m pytest tests/sdk/python || true
+[ -z "${IGNORED:-}" ] || step sdk-python-openai2 "$CACHE/sdk-python-openai2/bin/python" -m pytest tests/sdk/python || true
 if [ -d tests/sdk/node/node_modules ]; then
     step sdk-node node --test --test-reporter=spec tests/sdk/node/*.test.mjs || true
 fi

@@ -30,6 +30,8 @@ use crate::config::{Config, ListenAddr};
 use crate::ledger::Ledger;
 use crate::telemetry::metrics::Metrics;
 
+pub use query::{RECEIPTS_MAX, encoded};
+
 /// Connections at once, all listeners together; who comes later waits to be accepted.
 const CONNECTIONS_MAX: usize = 64;
 
@@ -48,9 +50,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Questions that read the journal at once.
 const QUERIES_MAX: usize = 2;
 
-/// Longest silence of the ledger's writer thread, which shows itself twice a second, before
-/// `/healthz` says that the process is not well.
-const WRITER_SILENCE_MAX: Duration = Duration::from_secs(10);
+/// Longest silence of the ledger's writer thread, which shows itself twice a second, before the
+/// process counts as not well. A slow disk may hold it for some seconds.
+pub const WRITER_SILENCE_MAX: Duration = Duration::from_secs(10);
 
 /// A bound socket of the admin listener.
 #[derive(Debug)]
@@ -141,13 +143,14 @@ pub async fn serve(admin: Arc<Admin>, listener: AdminListener, mut stop: watch::
     loop {
         let place = tokio::select! {
             place = Arc::clone(&admin.connections).acquire_owned() => place,
-            _ = stop.wait_for(|stopped| *stopped) => return,
+            () = stopped(&mut stop) => return,
         };
         // The semaphore is never closed.
         let Ok(place) = place else { return };
+        let for_connection = stop.clone();
         let accepted = tokio::select! {
-            accepted = accept(&admin, &listener, place, &stop) => accepted,
-            _ = stop.wait_for(|stopped| *stopped) => return,
+            accepted = accept(&admin, &listener, place, for_connection) => accepted,
+            () = stopped(&mut stop) => return,
         };
         if let Err(error) = accepted {
             tracing::warn!(%error, "an admin connection could not be accepted");
@@ -156,21 +159,26 @@ pub async fn serve(admin: Arc<Admin>, listener: AdminListener, mut stop: watch::
     }
 }
 
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // A sender that is gone has stopped, too.
+    let _ = stop.wait_for(|stopped| *stopped).await;
+}
+
 async fn accept(
     admin: &Arc<Admin>,
     listener: &AdminListener,
     place: OwnedSemaphorePermit,
-    stop: &watch::Receiver<bool>,
+    stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
     match listener {
         AdminListener::Tcp(listener) => {
             let (stream, _) = listener.accept().await?;
             stream.set_nodelay(true)?;
-            spawn_connection(Arc::clone(admin), stream, place, stop.clone());
+            spawn_connection(Arc::clone(admin), stream, place, stop);
         }
         AdminListener::Unix(listener) => {
             let (stream, _) = listener.accept().await?;
-            spawn_connection(Arc::clone(admin), stream, place, stop.clone());
+            spawn_connection(Arc::clone(admin), stream, place, stop);
         }
     }
     Ok(())
@@ -212,7 +220,7 @@ where
     tokio::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        _ = stop.wait_for(|stopped| *stopped) => {
+        () = stopped(&mut stop) => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }

@@ -1,7 +1,65 @@
-pub mod money;
+//! bursar: a local reverse proxy for one OpenAI-compatible inference service. Every app on this
+//! machine spends through one door, nothing is billed twice, and the ledger agrees with the
+//! service's books to the micro-dollar, or says how much it does not know.
+//!
+//! The life of a request, and where each step is written:
+//!
+//! ```text
+//! app ──▶ proxy::accept     a connection, a head under one deadline
+//!         proxy::admit      the door: host, origin, path, method, length
+//!         proxy::claim      a retry of an undelivered request? join it, or adopt its key
+//!         ledger::intend    the intent is durable before anything leaves (I1)
+//!         proxy::exchange ──▶ the service, with the key, again and again if that is safe
+//!         protocol::receipt  what it said it billed
+//!         ledger::settle    the receipt is durable before the app sees success (I2)
+//!     ◀── proxy::relay      the service's bytes, unchanged
+//! ```
+//!
+//! Who may name whom: each module only those above it.
+//!
+//! | rank | module | is |
+//! |---|---|---|
+//! | 0 | [`money`], [`clock`], [`calendar`] | integers of micro-USD, time as a value, dates as people write them |
+//! | 1 | [`protocol`] | the service's vocabulary: routes, headers, receipts |
+//! | 2 | [`config`] | the checked configuration, and the one secret |
+//! | 3 | [`ledger`] | what was intended, what was billed, what is not known |
+//! | 4 | [`telemetry`] | log lines and every metric |
+//! | 5 | [`proxy`] | the way of a request |
+//! | 5 | [`admin`] | metrics, health, the reading API; knows nothing of the proxy |
+//! | 6 | [`server`] | builds all of it, starts it, ends it in the right order |
+//! | 7 | [`cli`] | what can be typed |
+//!
+//! The sandbox, the service itself for demos and tests, is a package of its own; only
+//! `cli::sandbox` and `cli::demo` may name it, and it shares no code with anything here.
+
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::print_stdout,
+        clippy::print_stderr
+    )
+)]
+
+pub mod calendar;
 pub mod clock;
+pub mod money;
+
 pub mod protocol;
+
 pub mod config;
+
 pub mod ledger;
+
 pub mod telemetry;
+
+pub mod admin;
 pub mod proxy;
+
+pub mod server;
+
+pub mod cli;

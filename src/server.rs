@@ -334,3 +334,6 @@ async fn open_ledger(
         Err(_) => Err(ServerError::LedgerPanicked),
     }
 }
+
+#[cfg(test)]
+mod tests;

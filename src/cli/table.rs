@@ -16,6 +16,8 @@ pub enum Align {
 #[derive(Clone, Debug)]
 pub struct Table {
     aligns: Vec<Align>,
+    /// Narrowest each column may be.
+    widths_min: Vec<usize>,
     rows: Vec<Row>,
 }
 
@@ -34,9 +36,20 @@ impl Table {
     pub fn new(columns: &[(&str, Align)]) -> Self {
         Self {
             aligns: columns.iter().map(|(_, align)| *align).collect(),
+            widths_min: vec![0; columns.len()],
             rows: vec![Row::Cells(
                 columns.iter().map(|(title, _)| shown(title)).collect(),
             )],
+        }
+    }
+
+    /// Without titles, for lines that come one by one: columns of a given width line up over
+    /// several tables as long as the cells fit.
+    pub fn headless(columns: &[(usize, Align)]) -> Self {
+        Self {
+            aligns: columns.iter().map(|(_, align)| *align).collect(),
+            widths_min: columns.iter().map(|(width, _)| *width).collect(),
+            rows: Vec::new(),
         }
     }
 
@@ -57,7 +70,7 @@ impl Table {
     }
 
     fn widths(&self) -> Vec<usize> {
-        let mut widths = vec![0; self.aligns.len()];
+        let mut widths = self.widths_min.clone();
         for row in &self.rows {
             if let Row::Cells(cells) = row {
                 for (width, cell) in widths.iter_mut().zip(cells) {

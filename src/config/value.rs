@@ -219,6 +219,15 @@ impl Aliases {
         self.exact.is_empty() && self.rest.is_none()
     }
 
+    /// Asked-for and sent models; `"*"` last.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        let rest = self.rest.as_deref().map(|sent| ("*", sent));
+        self.exact
+            .iter()
+            .map(|(asked, sent)| (asked.as_str(), sent.as_str()))
+            .chain(rest)
+    }
+
     /// The model to send for the one asked for; `None` when the body stays as it is. An alias's
     /// target is never looked up again.
     pub fn target(&self, asked: &str) -> Option<&str> {

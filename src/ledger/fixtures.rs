@@ -28,8 +28,11 @@ pub(crate) struct Bench {
     pub root: TempDir,
 }
 
-/// Fails the next writes of one state directory: after so many bytes, with this error.
-static FAULTS: LazyLock<Mutex<HashMap<PathBuf, Vec<(usize, i32)>>>> = LazyLock::new(Mutex::default);
+/// After so many bytes, this error.
+type Fault = (usize, i32);
+
+/// Fails the next writes of a state directory.
+static FAULTS: LazyLock<Mutex<HashMap<PathBuf, Vec<Fault>>>> = LazyLock::new(Mutex::default);
 
 // === impl Bench ===
 

@@ -121,11 +121,26 @@ impl Index {
                 index: Some(index),
                 kept,
             },
+            Err(error) if error.is_of_the_system() => {
+                tracing::error!(%error, "the index cannot be opened; going on without it");
+                Opened::without()
+            }
             Err(error) => {
                 tracing::warn!(%error, "the index is damaged; rebuilding it from the journal");
                 Self::reopen_empty(state, now_ms)
             }
         }
+    }
+
+    /// Goes on with an index that is open: the journal was opened anew, and sled cannot be while
+    /// the disk is full. `None`: it is not believed any more.
+    pub fn go_on(self, ledger: &str) -> Option<Opened> {
+        let kept = guarded(|| self.check(ledger)).ok()?;
+        Some(Opened {
+            is_new: kept.last_seq == 0,
+            index: Some(self),
+            kept,
+        })
     }
 
     /// Moves the index aside and begins a new one.
@@ -226,14 +241,14 @@ impl Index {
     pub fn write(
         &self,
         ledger: &str,
-        pending: Pending,
+        pending: &Pending,
         last_seq: u64,
         oldest_open_seq: Option<u64>,
         totals: &Totals,
     ) -> Result<(), IndexError> {
         guarded(|| {
             let mut batch = sled::Batch::default();
-            self.add_entries(&pending, &mut batch)?;
+            self.add_entries(pending, &mut batch)?;
             for (key, delta) in &pending.rollups {
                 let mut at = vec![ROLLUP];
                 at.extend(serde_json::to_vec(key)?);
@@ -336,6 +351,24 @@ impl Index {
     /// Hands everything to the operating system. No fsync: the journal is the truth.
     pub fn flush(&self) -> Result<(), IndexError> {
         guarded(|| Ok(self.db.flush().map(drop)?))
+    }
+}
+
+// === impl IndexError ===
+
+impl IndexError {
+    /// A full disk or a missing right says nothing about what is in the index.
+    fn is_of_the_system(&self) -> bool {
+        use std::io::ErrorKind::{
+            PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull,
+        };
+        matches!(
+            self,
+            Self::Sled(sled::Error::Io(error)) if matches!(
+                error.kind(),
+                PermissionDenied | QuotaExceeded | ReadOnlyFilesystem | StorageFull
+            )
+        )
     }
 }
 

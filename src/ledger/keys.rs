@@ -79,8 +79,9 @@ impl Keys {
 
     /// An entry of the key begins.
     pub fn begin(&mut self, key: &Arc<str>, id: EntryId, at_ms: u64) {
-        let epoch = self.epoch_for(key, id, at_ms);
-        if !epoch.open.contains(&id) {
+        if let Some(epoch) = self.epoch_for(key, id, at_ms)
+            && !epoch.open.contains(&id)
+        {
             epoch.open.push(id);
         }
     }
@@ -115,7 +116,9 @@ impl Keys {
     pub fn end(&mut self, key: &Arc<str>, ended: Unresolved) {
         let id = ended.id;
         let state = ended.was;
-        let epoch = self.epoch_for(key, id, ended.labels.started_ms);
+        let Some(epoch) = self.epoch_for(key, id, ended.labels.started_ms) else {
+            return;
+        };
         epoch.open.retain(|open| *open != id);
         match state {
             State::Settled { billed } | State::Reconciled { billed } => {
@@ -182,8 +185,8 @@ impl Keys {
         epochs.get(find(epochs, id, at_ms)?)
     }
 
-    /// The entry's epoch, or a new one.
-    fn epoch_for(&mut self, key: &Arc<str>, id: EntryId, at_ms: u64) -> &mut Epoch {
+    /// The entry's epoch, or a new one. Never `None`.
+    fn epoch_for(&mut self, key: &Arc<str>, id: EntryId, at_ms: u64) -> Option<&mut Epoch> {
         let epochs = self.epochs.entry(Arc::clone(key)).or_default();
         let index = find(epochs, id, at_ms).unwrap_or_else(|| {
             epochs.push(Epoch {
@@ -193,7 +196,7 @@ impl Keys {
             self.order.push_back((at_ms, Arc::clone(key)));
             epochs.len() - 1
         });
-        &mut epochs[index]
+        epochs.get_mut(index)
     }
 }
 

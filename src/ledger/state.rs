@@ -151,6 +151,12 @@ fn answered(
 /// The state of an entry that got no 2xx head, or one that broke before a later refusal.
 fn unanswered(outcome: &Outcome, keyed: bool) -> State {
     let attempts = &outcome.attempts;
+    // No attempts *known*: the task that made them died with what it knew.
+    if let Some(reason @ (InDoubt::Crash | InDoubt::Damaged)) = outcome.cut_by
+        && attempts.is_empty()
+    {
+        return State::InDoubt { reason };
+    }
     let Some(ambiguous) = attempts.iter().rposition(|attempt| !ran_nothing(attempt)) else {
         // Interface, Idempotency-Key: a 409 means that the first request of the key still runs.
         let last_sent = attempts

@@ -13,6 +13,7 @@ use std::time::Duration;
 use crate::ledger::LedgerOptions;
 use crate::ledger::entry::{EntryId, Settlement};
 use crate::ledger::error::LedgerError;
+use crate::ledger::index::Index;
 use crate::ledger::journal::Draft;
 use crate::ledger::load::{Loaded, load};
 use crate::ledger::queue::{Answer, Command, Reply, Request};
@@ -35,6 +36,8 @@ pub struct Writer {
     ledger: String,
     /// `None` after a failure, until the journal has been read again.
     loaded: Option<Loaded>,
+    /// The index, while the journal is not open.
+    held_index: Option<Index>,
     /// Why nothing can be written now.
     failure: Option<LedgerError>,
     /// The disk is full and the reserve is used: no new intents.
@@ -64,6 +67,7 @@ impl Writer {
             directory,
             identity,
             loaded: None,
+            held_index: None,
             failure: None,
             is_full: false,
             tried_at: Duration::ZERO,
@@ -287,14 +291,16 @@ impl Writer {
         }
     }
 
-    /// Lets go of all files, so that they can be opened anew.
+    /// Lets go of the journal, so that it can be opened anew.
     fn unload(&mut self) {
-        self.shared.set_index(None);
-        self.loaded = None;
+        if let Some(loaded) = self.loaded.take() {
+            self.held_index = loaded.index;
+        }
     }
 
     fn load(&mut self) -> Result<(), LedgerError> {
-        let loaded = load(&self.directory, &self.identity, &self.options)?;
+        let held = self.held_index.take();
+        let loaded = load(&self.directory, &self.identity, &self.options, held)?;
         self.shared.loaded(&loaded);
         self.loaded = Some(loaded);
         Ok(())
@@ -360,7 +366,7 @@ impl Writer {
         let records = pending.records;
         let books = &loaded.books;
         let (last_seq, oldest) = (books.last_seq(), books.oldest_open_seq());
-        if let Err(error) = index.write(&self.ledger, pending, last_seq, oldest, books.totals()) {
+        if let Err(error) = index.write(&self.ledger, &pending, last_seq, oldest, books.totals()) {
             tracing::error!(%error, "the index failed; going on without it until the next start");
             loaded.index = None;
             self.shared.lagging(records);

@@ -136,23 +136,25 @@ impl Bound {
 
 impl SocketFile {
     fn of(path: &Path) -> io::Result<Self> {
-        let metadata = fs::symlink_metadata(path)?;
         Ok(Self {
             path: path.to_owned(),
-            identity: (metadata.dev(), metadata.ino()),
+            identity: identity(path)?,
         })
     }
 }
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        let is_ours =
-            Self::of(&self.path).is_ok_and(|file| file.identity == self.identity);
-        if is_ours {
+        if identity(&self.path).is_ok_and(|there| there == self.identity) {
             // What stays behind is removed at the next start.
             let _ = fs::remove_file(&self.path);
         }
     }
+}
+
+/// Device and inode.
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    fs::symlink_metadata(path).map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 // === impl BindError ===

@@ -8,11 +8,8 @@ use std::time::Duration;
 
 use sd_notify::NotifyState;
 
+use crate::admin::WRITER_SILENCE_MAX;
 use crate::ledger::Ledger;
-
-/// Longest silence of the writer thread, which shows itself twice a second. A slow disk may hold it
-/// for some seconds.
-pub const WRITER_SILENCE_MAX: Duration = Duration::from_secs(10);
 
 pub fn ready() {
     tell(&[NotifyState::Ready]);

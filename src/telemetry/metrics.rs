@@ -20,7 +20,8 @@ use prometheus::{
 use super::exposition::{Exposition, Kind, MsAsSeconds};
 use super::labels::FirstSeen;
 use crate::ledger::entry::Anomaly;
-use crate::ledger::{LedgerHealth, MicroUsdSum, Totals};
+use crate::ledger::totals::MicroUsdSum;
+use crate::ledger::{LedgerHealth, Totals};
 use crate::money::MicroUsd;
 use crate::protocol::{Escalated, Lane, Operation, ServedBy, Usage};
 

@@ -4,3 +4,6 @@
 mod support;
 
 mod door;
+mod golden;
+mod literals;
+mod tidy;

@@ -6,6 +6,7 @@
 pub mod bursar;
 pub mod origin;
 pub mod sandbox;
+pub mod source;
 pub mod wire;
 
 pub use bursar::Bursar;

@@ -33,3 +33,14 @@ fn a_short_row_is_filled_and_leaves_no_space_at_the_line_end() {
 
     assert_eq!(table.to_string(), "a  b\nx\n");
 }
+
+#[test]
+fn lines_that_come_one_by_one_line_up() {
+    let line = |cells: [&str; 2]| {
+        let mut table = Table::headless(&[(5, Align::Left), (6, Align::Right)]);
+        table.row(cells);
+        table.to_string()
+    };
+
+    assert_eq!(line(["a", "1"]) + &line(["bcd", "22"]), "a           1\nbcd        22\n");
+}

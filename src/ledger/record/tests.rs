@@ -86,7 +86,10 @@ fn a_line_is_flat_json_with_the_checksum_last() {
     assert_eq!(value["adds_micro_usd"], 1234);
     assert_eq!(value["app"], "notes");
     assert_eq!(value["receipt"]["billed"]["value"], 1234);
-    assert_eq!(value.as_object().unwrap().keys().last().unwrap(), "crc");
+    assert_eq!(
+        value.as_object().unwrap().keys().next_back().unwrap(),
+        "crc"
+    );
 }
 
 #[test]

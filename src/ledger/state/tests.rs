@@ -369,6 +369,14 @@ fn i4_a_failure_is_free_and_one_ambiguous_attempt_is_a_doubt() {
         )
         .cut_by(ClientGone),
         row(
+            "what was tried is not known",
+            &[],
+            nothing_told(),
+            FRESH,
+            in_doubt(InDoubt::Crash),
+        )
+        .cut_by(InDoubt::Crash),
+        row(
             "nothing was sent",
             &[NotSent, NotSent],
             nothing_told(),

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::ledger::entry::InDoubt;
-use crate::ledger::{LineKey, Row, Standing};
+use crate::ledger::totals::{LineKey, Row, Standing};
 
 fn line(app: &str, served_by: Option<ServedBy>) -> LineKey {
     LineKey {

@@ -121,6 +121,31 @@ impl Bursar {
         .await
     }
 
+    /// All of `/metrics`.
+    pub fn metrics_text(&self) -> String {
+        self.metrics
+            .render(&self.ledger.totals(), &self.ledger.health())
+            .expect("metrics render")
+    }
+
+    /// The sum of all samples of a family whose labels contain `labels`, such as `reason="busy"`.
+    pub fn metric(&self, family: &str, labels: &str) -> f64 {
+        self.metrics_text()
+            .lines()
+            .filter(|line| line.split(['{', ' ']).next() == Some(family) && line.contains(labels))
+            .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+            .sum()
+    }
+
+    /// The entry that an answer names.
+    pub fn entry_of(&self, answer: &super::Answer) -> EntryView {
+        let id = answer.header("x-bursar-entry").expect("an entry id").to_owned();
+        self.entries()
+            .into_iter()
+            .find(|entry| entry.id.0.to_string() == id)
+            .unwrap_or_else(|| panic!("no entry {id}"))
+    }
+
     /// The sum of what the ledger knows to be billed, in micro-USD.
     pub fn billed(&self) -> u64 {
         self.entries()

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -38,11 +39,15 @@ pub struct Received {
     pub connection: usize,
     pub head: String,
     pub body: Vec<u8>,
+    /// When it had been read.
+    pub at: Instant,
 }
 
 #[derive(Default)]
 struct Shared {
     steps: Mutex<VecDeque<Step>>,
+    otherwise: Mutex<Option<Step>>,
+    resets_before_body: Mutex<usize>,
     received: Mutex<Vec<Received>>,
     connections: Mutex<usize>,
     go: Notify,
@@ -82,6 +87,18 @@ impl Origin {
         self.shared.steps.lock().push_back(step);
     }
 
+    /// What is done where no step is left, instead of the 500.
+    pub async fn always(step: Step) -> Self {
+        let origin = Self::start([]).await;
+        *origin.shared.otherwise.lock() = Some(step);
+        origin
+    }
+
+    /// The next `count` requests are reset when their head was read and their body was not.
+    pub fn reset_before_body(&self, count: usize) {
+        *self.shared.resets_before_body.lock() += count;
+    }
+
     /// Lets the next piece go.
     pub fn go(&self) {
         self.shared.go.notify_one();
@@ -111,9 +128,10 @@ impl Received {
 
 async fn serve(mut stream: TcpStream, connection: usize, shared: Arc<Shared>) {
     let mut unread = Vec::new();
-    while let Some(received) = read_request(&mut stream, &mut unread, connection).await {
+    while let Some(received) = read_request(&mut stream, &mut unread, connection, &shared).await {
         shared.received.lock().push(received);
         let step = shared.steps.lock().pop_front();
+        let step = step.or_else(|| shared.otherwise.lock().clone());
         let step = step.unwrap_or_else(|| Step::Answer(json(500, &[], r#"{"detail":"no step"}"#)));
         match step {
             Step::Answer(bytes) => {
@@ -167,6 +185,7 @@ async fn read_request(
     stream: &mut TcpStream,
     unread: &mut Vec<u8>,
     connection: usize,
+    shared: &Shared,
 ) -> Option<Received> {
     let mut buffer = vec![0; 64 * 1024];
     let head_end = loop {
@@ -181,7 +200,19 @@ async fn read_request(
         connection,
         head,
         body: Vec::new(),
+        at: Instant::now(),
     };
+    let resets = {
+        let mut left = shared.resets_before_body.lock();
+        let resets = *left > 0;
+        *left = left.saturating_sub(1);
+        resets
+    };
+    if resets {
+        shared.received.lock().push(received);
+        stream.set_zero_linger().ok();
+        return None;
+    }
     let length: usize = received
         .header("content-length")
         .map_or(0, |length| length.parse().expect("a length"));
@@ -190,6 +221,7 @@ async fn read_request(
         unread.extend_from_slice(&buffer[..read]);
     }
     received.body = unread.drain(..length).collect();
+    received.at = Instant::now();
     Some(received)
 }
 

@@ -49,7 +49,7 @@ def ledger_agrees(door):
             assert known == amount, f"ledger {entries[key]}, books {amount}"
     spend = door.spend()
     assert spend["billed_micro_usd"] + unreported == booked.total(), f"ledger {spend}, books {booked}"
-    assert spend["in_doubt"] == 0, spend
+    assert (spend["in_doubt"], spend["open"], spend["damaged"]) == (0, 0, 0), spend
     return True
 
 

@@ -20,6 +20,8 @@ BURSAR = os.environ.get("BURSAR_BIN", str(Path(__file__).parents[3] / "target/de
 API_KEY = "sandbox-key"
 READY_S = 30
 SETTLED_S = 20
+# Nothing that is set on this machine may reach the programs.
+ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith(("BURSAR_", "OPENAI_"))}
 
 
 def eventually(what, check, deadline_s=SETTLED_S):
@@ -55,14 +57,13 @@ class Program:
     def __init__(self, name, folder, *arguments):
         self.name = name
         self.errors = folder / f"{name}.stderr"
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(("BURSAR_", "OPENAI_"))}
         self.process = subprocess.Popen(
             [BURSAR, *map(str, arguments)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=self.errors.open("w"),
             text=True,
-            env=environment,
+            env=ENVIRONMENT,
         )
         self.lines = []
         self.reader = threading.Thread(target=self._read, daemon=True)
@@ -163,6 +164,7 @@ class Door:
             capture_output=True,
             text=True,
             timeout=30,
+            env=ENVIRONMENT,
         )
         assert done.returncode == 0, f"bursar {arguments}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done.stdout
@@ -171,7 +173,7 @@ class Door:
         return [json.loads(line) for line in self.ask("receipts").splitlines()]
 
     def spend(self):
-        return json.loads(self.ask("spend"))
+        return json.loads(self.ask("spend", "--since", "24h", "--tz", "UTC"))
 
     def metrics(self):
         return http("GET", f"{self.admin}/metrics")

@@ -1,0 +1,204 @@
+use std::path::Path;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::*;
+use crate::clock::ManualClock;
+use crate::config::{Env, Overrides};
+use crate::ledger::LedgerOptions;
+use crate::ledger::entry::{EntryKey, Intent, KeyOrigin};
+use crate::ledger::fingerprint::FingerprintParts;
+use crate::protocol::{Lane, Operation};
+
+struct Served {
+    admin: Arc<Admin>,
+    ledger: Ledger,
+    address: std::net::SocketAddr,
+    stop: watch::Sender<bool>,
+    _folder: tempfile::TempDir,
+}
+
+fn config(state_dir: &Path) -> Arc<Config> {
+    let overrides = Overrides {
+        upstream: Some("http://127.0.0.1:8329".to_owned()),
+        state_dir: Some(state_dir.to_owned()),
+        ..Overrides::default()
+    };
+    let env = Env::from_pairs([("BURSAR_API_KEY", "key-of-the-test")]);
+    Arc::new(Config::load(&overrides, &env).unwrap())
+}
+
+async fn served() -> Served {
+    let folder = tempfile::tempdir().unwrap();
+    let state_dir = folder.path().join("state");
+    let clock: SharedClock = Arc::new(ManualClock::at(1_774_778_400_000));
+    let ledger = Ledger::open(LedgerOptions::new(&state_dir, Arc::clone(&clock))).unwrap();
+    let admin = Arc::new(Admin::new(AdminParts {
+        config: config(&state_dir),
+        ledger: ledger.clone(),
+        metrics: Arc::new(Metrics::new().unwrap()),
+        clock,
+        proxy: vec![ListenAddr::Tcp("127.0.0.1:8327".parse().unwrap())],
+        in_flight: Box::new(|| 3),
+    }));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let stop = watch::Sender::new(false);
+    tokio::spawn(serve(
+        Arc::clone(&admin),
+        AdminListener::Tcp(listener),
+        stop.subscribe(),
+    ));
+    Served {
+        admin,
+        ledger,
+        address,
+        stop,
+        _folder: folder,
+    }
+}
+
+/// Sends a head as it is, and reads until the server closes.
+async fn exchange(served: &Served, head: &str) -> String {
+    let mut stream = TcpStream::connect(served.address).await.unwrap();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+async fn get(served: &Served, path: &str) -> String {
+    let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    exchange(served, &head).await
+}
+
+async fn intend(ledger: &Ledger) -> Intent {
+    let intent = Intent {
+        id: ledger.new_entry_id(),
+        at_ms: 1_774_778_400_000,
+        app: Arc::from("default"),
+        lane: Lane::Inference,
+        operation: Operation::Chat,
+        model: Some("<script>".to_owned()),
+        stream: false,
+        key: Some(EntryKey {
+            value: Arc::from("k-1"),
+            origin: KeyOrigin::Minted,
+        }),
+        fingerprint: ledger.fingerprint(&FingerprintParts {
+            method: "POST",
+            path_and_query: "/v1/chat/completions",
+            body: b"{}",
+            session: None,
+            rte_query: None,
+        }),
+        request_bytes: 2,
+    };
+    ledger.intend(intent.clone()).await.unwrap();
+    intent
+}
+
+#[tokio::test]
+async fn every_path_answers_what_it_is_for() {
+    let served = served().await;
+    let intent = intend(&served.ledger).await;
+    let cases = [
+        ("/metrics", "bursar_ledger_writable 1\n"),
+        ("/healthz", "ok\n"),
+        ("/readyz", "ok\n"),
+        ("/", "<h1>bursar</h1>"),
+        ("/api/status", "\"in_flight\":3"),
+        ("/api/spend?by=app", "\"rows\":[{\"app\":\"default\",\"requests\":1"),
+        ("/api/receipts?limit=1", &format!("\"id\":\"{}\"", intent.id)),
+    ];
+
+    for (path, part) in cases {
+        let answer = get(&served, path).await;
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{path}: {answer}");
+        assert!(answer.contains(part), "{path}: {answer}");
+        assert!(answer.contains("cache-control: no-store\r\n"), "{path}");
+        assert!(!answer.contains("key-of-the-test"), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_understood_is_told_by_status() {
+    let served = served().await;
+    let cases = [
+        ("GET /nothing HTTP/1.1\r\nHost: localhost\r\n", "404"),
+        ("GET /api/spend?since=1 HTTP/1.1\r\nHost: localhost\r\n", "400"),
+        ("GET /api/status?x=1 HTTP/1.1\r\nHost: localhost\r\n", "400"),
+        ("POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n", "405"),
+        ("GET /metrics HTTP/1.1\r\nHost: evil.example\r\n", "403"),
+        ("GET /metrics HTTP/1.1\r\nHost: localhost\r\nOrigin: null\r\n", "403"),
+        ("GET / HTTP/1.1\r\n", "403"),
+    ];
+
+    for (head, status) in cases {
+        let answer = exchange(&served, &format!("{head}Connection: close\r\n\r\n")).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{head}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn head_has_no_body() {
+    let served = served().await;
+    let head = "HEAD /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+
+    let answer = exchange(&served, head).await;
+
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"));
+    assert!(answer.ends_with("\r\n\r\n"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_draining_process_is_alive_and_not_ready() {
+    let served = served().await;
+
+    served.admin.drain();
+
+    let ready = get(&served, "/readyz").await;
+    assert!(ready.starts_with("HTTP/1.1 503 "), "{ready}");
+    assert!(ready.contains("draining"));
+    assert!(get(&served, "/healthz").await.starts_with("HTTP/1.1 200 "));
+}
+
+#[tokio::test]
+async fn a_closed_ledger_is_not_ready() {
+    let served = served().await;
+
+    served.ledger.close().await;
+
+    let ready = get(&served, "/readyz").await;
+    assert!(ready.starts_with("HTTP/1.1 503 "), "{ready}");
+    assert!(ready.contains("the ledger cannot be written"), "{ready}");
+}
+
+#[tokio::test]
+async fn receipts_are_told_forward_so_that_none_is_passed_over() {
+    let served = served().await;
+    let first = intend(&served.ledger).await;
+    let second = intend(&served.ledger).await;
+
+    let newest = get(&served, "/api/receipts?limit=1").await;
+    let oldest = get(&served, "/api/receipts?limit=1&after_seq=0").await;
+
+    assert!(newest.contains(&second.id.to_string()), "{newest}");
+    assert!(oldest.contains(&first.id.to_string()), "{oldest}");
+}
+
+#[tokio::test]
+async fn stopping_closes_idle_connections() {
+    let served = served().await;
+    let mut idle = TcpStream::connect(served.address).await.unwrap();
+    idle.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .await
+        .unwrap();
+
+    served.stop.send_replace(true);
+
+    let mut rest = Vec::new();
+    idle.read_to_end(&mut rest).await.unwrap();
+    assert!(TcpStream::connect(served.address).await.is_err());
+}

@@ -1,0 +1,146 @@
+//! `bursar check`: reads configuration and key as `run` would, and prints what they come to.
+//!
+//! Promise: starts nothing and changes nothing; every mistake at once, exit code 78; what it prints
+//! is a configuration file with every value in it, and no secret.
+
+use std::time::Duration;
+
+use super::{CliError, ConfigArgs, remark, say};
+use crate::config::{Aliases, Config, Env};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    config: ConfigArgs,
+}
+
+pub fn check(args: &Args) -> Result<(), CliError> {
+    let config = Config::load(&args.config.overrides(), &Env::from_process())?;
+    say(effective(&config))?;
+    for warning in &config.warnings {
+        remark(format_args!("bursar: warning: {warning}"));
+    }
+    Ok(())
+}
+
+/// The configuration in force, as TOML.
+fn effective(config: &Config) -> String {
+    let mut text = Text::default();
+    match &config.path {
+        Some(path) => text.line(format!("# from {}", path.display())),
+        None => text.line("# no configuration file".to_owned()),
+    }
+    text.line("# the key is there and is not shown".to_owned());
+    text.string("service_name", &service_name(config));
+
+    let upstream = &config.upstream;
+    text.table("upstream");
+    text.string("base_url", &upstream.base_url.to_string());
+    if let Some(path) = &upstream.ca_file {
+        text.string("ca_file", &path.to_string_lossy());
+    }
+    text.seconds("connect_timeout_s", upstream.connect_timeout);
+    text.seconds("read_timeout_s", upstream.read_timeout);
+    let routes = upstream.extra_routes.iter();
+    text.strings(
+        "extra_routes",
+        routes.map(|route| format!("{} {}", route.method, route.path)),
+    );
+
+    let listen = &config.listen;
+    text.table("listen");
+    text.strings("proxy", listen.proxy.iter().map(ToString::to_string));
+    text.strings("admin", listen.admin.iter().map(ToString::to_string));
+    text.strings("allowed_hosts", listen.allowed_hosts.iter().cloned());
+    text.strings("allowed_origins", listen.allowed_origins.iter().cloned());
+    text.seconds("shutdown_timeout_s", listen.shutdown_timeout);
+
+    text.table("retry");
+    text.plain("attempts", config.retry.attempts);
+    text.plain("base_ms", config.retry.base.as_millis());
+    text.plain("cap_ms", config.retry.cap.as_millis());
+    text.string("adopt", config.retry.adopt.as_str());
+    text.seconds("adopt_window_s", config.retry.adopt_window);
+
+    text.table("ledger");
+    text.string("state_dir", &config.ledger.state_dir.to_string_lossy());
+    text.string("durability", config.ledger.durability.as_str());
+
+    text.table("streams");
+    text.string("on_disconnect", config.streams.on_disconnect.as_str());
+    text.seconds("drain_timeout_s", config.streams.drain_timeout);
+
+    text.table("models");
+    text.aliases(&config.models.aliases);
+
+    text.table("errors");
+    text.plain("add_error_object", config.errors.add_error_object);
+
+    text.table("log");
+    text.string("format", config.log.format.as_str());
+    text.string("level", config.log.level.as_str());
+    text.0
+}
+
+/// Header names are made from it, and it is read back from one of them.
+fn service_name(config: &Config) -> String {
+    let header = config.names.billed.as_str();
+    header
+        .strip_prefix("x-")
+        .and_then(|rest| rest.strip_suffix("-billed"))
+        .unwrap_or(header)
+        .to_owned()
+}
+
+/// TOML as it grows.
+#[derive(Default)]
+struct Text(String);
+
+// === impl Text ===
+
+impl Text {
+    fn line(&mut self, line: String) {
+        self.0.push_str(&line);
+        self.0.push('\n');
+    }
+
+    fn table(&mut self, name: &str) {
+        self.line(format!("\n[{name}]"));
+    }
+
+    fn plain(&mut self, key: &str, value: impl std::fmt::Display) {
+        self.line(format!("{key} = {value}"));
+    }
+
+    fn string(&mut self, key: &str, value: &str) {
+        self.plain(key, quoted(value));
+    }
+
+    fn strings(&mut self, key: &str, values: impl Iterator<Item = String>) {
+        let values: Vec<String> = values.map(|value| quoted(&value)).collect();
+        self.plain(key, format_args!("[{}]", values.join(", ")));
+    }
+
+    fn seconds(&mut self, key: &str, value: Duration) {
+        self.plain(key, value.as_secs());
+    }
+
+    fn aliases(&mut self, aliases: &Aliases) {
+        let pairs: Vec<String> = aliases
+            .iter()
+            .map(|(asked, sent)| format!("{} = {}", quoted(asked), quoted(sent)))
+            .collect();
+        match pairs.is_empty() {
+            true => self.plain("aliases", "{}"),
+            false => self.plain("aliases", format_args!("{{ {} }}", pairs.join(", "))),
+        }
+    }
+}
+
+/// A string as TOML writes it.
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+#[cfg(test)]
+mod tests;

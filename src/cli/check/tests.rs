@@ -1,0 +1,45 @@
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use super::*;
+use crate::config::Overrides;
+
+const KEY: &str = "org-key-that-must-not-show";
+
+#[test]
+fn what_is_printed_is_the_configuration_in_force_without_its_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = folder.path().join("key");
+    fs::write(&key, KEY).unwrap();
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+    let file = folder.path().join("config.toml");
+    fs::write(
+        &file,
+        "service_name = \"acme\"\n[retry]\nattempts = 5\n\
+         [models]\naliases = { \"gpt-4o\" = \"auto\", \"*\" = \"auto\" }\n",
+    )
+    .unwrap();
+    let load = |file: &std::path::Path| {
+        let overrides = Overrides {
+            config: Some(file.to_owned()),
+            upstream: Some("https://inference.example".to_owned()),
+            api_key_file: Some(key.clone()),
+            ..Overrides::default()
+        };
+        let home = folder.path().to_str().unwrap();
+        Config::load(&overrides, &Env::from_pairs([("HOME", home)])).unwrap()
+    };
+    let config = load(&file);
+
+    let printed = effective(&config);
+
+    assert!(!printed.contains(KEY));
+    assert!(printed.contains("service_name = \"acme\""), "{printed}");
+    let again = folder.path().join("again.toml");
+    fs::write(&again, &printed).unwrap();
+    let mut reloaded = load(&again);
+    // Written down, the default addresses are no defaults any more.
+    reloaded.listen.proxy_is_default = config.listen.proxy_is_default;
+    reloaded.path.clone_from(&config.path);
+    assert_eq!(reloaded, config);
+}

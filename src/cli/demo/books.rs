@@ -1,0 +1,88 @@
+//! The sandbox's control route: its books, its request log, its faults. This is the other side's
+//! truth; bursar never sees it.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::cli::CliError;
+use crate::cli::client::{Answer, Client};
+use crate::config::ListenAddr;
+use crate::money::MicroUsd;
+
+/// Largest answer that is read, in bytes.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// The way to the service's operator.
+#[derive(Clone, Debug)]
+pub struct Service {
+    client: Client,
+}
+
+/// `GET /sandbox/books`, as far as it is read.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Books {
+    pub debits: Vec<Debit>,
+}
+
+/// Money that left the balance.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Debit {
+    pub key: Option<String>,
+    pub route: String,
+    #[serde(rename = "amount_micro_usd")]
+    pub amount: MicroUsd,
+}
+
+#[derive(Debug, Deserialize)]
+struct Log {
+    requests: Vec<Received>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Received {
+    idempotency_key: Option<String>,
+}
+
+// === impl Service ===
+
+impl Service {
+    pub fn new(address: SocketAddr) -> Self {
+        Self {
+            client: Client::new(ListenAddr::Tcp(address)),
+        }
+    }
+
+    pub async fn books(&self) -> Result<Books, CliError> {
+        read(self.client.get("/sandbox/books").await?).await
+    }
+
+    /// How many requests with this Idempotency-Key came in.
+    pub async fn requests_with(&self, key: &str) -> Result<usize, CliError> {
+        let log: Log = read(self.client.get("/sandbox/requests").await?).await?;
+        let with_key = log
+            .requests
+            .iter()
+            .filter(|received| received.idempotency_key.as_deref() == Some(key));
+        Ok(with_key.count())
+    }
+
+    /// Sets fault rules; a rule that is used up goes by itself.
+    pub async fn set_faults(&self, rules: &Value) -> Result<(), CliError> {
+        let body = Bytes::from(rules.to_string());
+        let _: Value = read(self.client.post_json("/sandbox/faults", body).await?).await?;
+        Ok(())
+    }
+}
+
+async fn read<T: DeserializeOwned>(answer: Answer) -> Result<T, CliError> {
+    let status = answer.status;
+    if !status.is_success() {
+        let text = answer.text(ANSWER_BYTES_MAX).await?;
+        return Err(CliError::Failed(format!("the sandbox said {status}: {text}")));
+    }
+    Ok(answer.json(ANSWER_BYTES_MAX).await?)
+}

@@ -1,0 +1,169 @@
+//! What the reader sees: labelled lines, prose as it arrives, colours on a terminal only.
+//!
+//! Promise: in a pipe, or with `NO_COLOR` set, plain lines; no control character of an answer
+//! reaches the terminal.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+
+use crate::cli::{CliError, at_terminal, say};
+
+/// Width of a label with its gap, in characters.
+const LABEL: usize = 11;
+
+/// Prose is broken at the first space behind this column.
+const PROSE_COLUMN: usize = 84;
+
+/// Standard output.
+#[derive(Clone, Copy, Debug)]
+pub struct Stage {
+    colours: bool,
+}
+
+/// Text that is written piece by piece under a label.
+#[derive(Debug)]
+pub struct Prose {
+    layout: Layout,
+}
+
+/// Breaks lines between words.
+#[derive(Debug, Default)]
+struct Layout {
+    column: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Ink {
+    Bold,
+    Faint,
+    Green,
+    Red,
+}
+
+// === impl Stage ===
+
+impl Stage {
+    pub fn of_standard_output() -> Self {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a convention of terminals (no-color.org), no setting of bursar"
+        )]
+        let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self {
+            colours: at_terminal() && !refused,
+        }
+    }
+
+    pub fn heading(&self, text: impl Display) -> Result<(), CliError> {
+        say(self.inked(Ink::Bold, text))
+    }
+
+    /// One line: a label and what belongs to it.
+    pub fn fact(&self, label: &str, text: impl Display) -> Result<(), CliError> {
+        let line = format!("{}{text}", self.label(label));
+        say(line.trim_end())
+    }
+
+    pub fn good(&self, label: &str, text: impl Display) -> Result<(), CliError> {
+        self.fact(label, self.inked(Ink::Green, text))
+    }
+
+    pub fn bad(&self, label: &str, text: impl Display) -> Result<(), CliError> {
+        self.fact(label, self.inked(Ink::Red, text))
+    }
+
+    /// A whole text at once.
+    pub fn prose(&self, label: &str, text: &str) -> Result<(), CliError> {
+        let mut prose = self.begin(label)?;
+        for (at, word) in text.split(' ').enumerate() {
+            prose.piece(&if at == 0 { word.to_owned() } else { format!(" {word}") })?;
+        }
+        prose.end()
+    }
+
+    /// Begins a text whose pieces are still to come.
+    pub fn begin(&self, label: &str) -> Result<Prose, CliError> {
+        write(&self.label(label))?;
+        Ok(Prose {
+            layout: Layout::default(),
+        })
+    }
+
+    fn label(&self, label: &str) -> String {
+        let padded = format!("{label:<LABEL$}");
+        format!("  {}", self.inked(Ink::Faint, padded))
+    }
+
+    fn inked(&self, ink: Ink, text: impl Display) -> String {
+        let code = match ink {
+            Ink::Bold => "1",
+            Ink::Faint => "2",
+            Ink::Green => "32",
+            Ink::Red => "31",
+        };
+        if self.colours {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_string()
+        }
+    }
+}
+
+// === impl Prose ===
+
+impl Prose {
+    /// Writes a piece now.
+    pub fn piece(&mut self, piece: &str) -> Result<(), CliError> {
+        write(&self.layout.lay(piece))
+    }
+
+    pub fn end(self) -> Result<(), CliError> {
+        say("")
+    }
+}
+
+// === impl Layout ===
+
+impl Layout {
+    fn lay(&mut self, piece: &str) -> String {
+        let mut laid = String::new();
+        let mut rest = piece;
+        if self.column > PROSE_COLUMN && piece.starts_with(' ') {
+            rest = piece.trim_start_matches(' ');
+            self.break_line(&mut laid);
+        }
+        for character in rest.chars() {
+            match character {
+                '\n' => self.break_line(&mut laid),
+                control if control.is_control() => {
+                    laid.extend(control.escape_default());
+                    self.column += 1;
+                }
+                shown => {
+                    laid.push(shown);
+                    self.column += 1;
+                }
+            }
+        }
+        laid
+    }
+
+    fn break_line(&mut self, laid: &mut String) {
+        laid.push('\n');
+        laid.extend(std::iter::repeat_n(' ', LABEL + 2));
+        self.column = 0;
+    }
+}
+
+/// Writes without ending the line; it goes out at once.
+fn write(text: &str) -> Result<(), CliError> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(CliError::ReaderGone),
+        Err(error) => Err(CliError::Output(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

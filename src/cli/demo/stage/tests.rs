@@ -1,0 +1,27 @@
+use super::*;
+
+#[test]
+fn prose_is_broken_between_words_only() {
+    let mut layout = Layout::default();
+    let word = "x".repeat(PROSE_COLUMN + 1);
+
+    assert_eq!(layout.lay(&word), word);
+    assert_eq!(layout.lay("yz"), "yz", "the word goes on");
+    assert_eq!(layout.lay(" next"), format!("\n{}next", " ".repeat(LABEL + 2)));
+    assert_eq!(layout.lay(" one"), " one");
+}
+
+#[test]
+fn control_characters_of_an_answer_are_shown_and_not_sent() {
+    let mut layout = Layout::default();
+
+    assert_eq!(layout.lay("a\x1b[31mb"), "a\\u{1b}[31mb");
+}
+
+#[test]
+fn without_colours_a_line_is_its_text() {
+    let stage = Stage { colours: false };
+
+    assert_eq!(stage.inked(Ink::Red, "text"), "text");
+    assert_eq!(stage.label("base URL"), "  base URL   ");
+}

@@ -1,0 +1,235 @@
+//! `bursar receipts`: the ledger's entries, one line each, newest last; with `--follow` as they land.
+//!
+//! Promise: `--json` prints one object a line, every field the ledger keeps; an amount that is not
+//! known is `null` there and `unknown` here, never 0.
+
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use serde_json::Value;
+
+use super::source::{Source, SourceArgs, seq};
+use super::table::{Align, Table};
+use super::{CliError, block_on, say};
+use crate::calendar;
+use crate::clock::SystemClock;
+use crate::ledger::query::{Filter, StateWord};
+use crate::money::MicroUsd;
+
+/// How many are shown when nobody says how many; `--json` then prints all.
+const SHOWN: usize = 50;
+
+/// How many are shown before following begins.
+const SHOWN_BEFORE_FOLLOWING: usize = 10;
+
+/// How often is looked for new ones.
+const FOLLOW_PAUSE: Duration = Duration::from_millis(300);
+
+/// An entry begun longer ago is not followed any more, so that only the journal's end is read.
+const FOLLOW_BACK_MS: u64 = 26 * 60 * 60 * 1000;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Go on and print receipts as they land
+    #[arg(long, short)]
+    follow: bool,
+    /// Only this state: open, settled, failed, replayed, unreported, in_doubt, reconciled
+    #[arg(long, value_name = "STATE", value_parser = state_word)]
+    state: Option<StateWord>,
+    /// Only this app
+    #[arg(long, value_name = "NAME")]
+    app: Option<String>,
+    /// Begun since: today, yesterday, 2026-01-31, 2026-01-31T08:00:00Z, or how long ago: 24h, 7d
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// The newest so many [default: 50; with --json all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: Option<u32>,
+    /// Time zone of the times shown [default: this machine's]
+    #[arg(long, value_name = "ZONE")]
+    tz: Option<String>,
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    source: SourceArgs,
+}
+
+/// How entries are printed.
+struct Printer {
+    json: bool,
+    zone: TimeZone,
+}
+
+pub fn receipts(args: &Args) -> Result<(), CliError> {
+    let zone = calendar::zone(args.tz.as_deref())?;
+    let now_ms = SystemClock::shared().wall_ms();
+    let since_ms = match &args.since {
+        Some(text) => Some(calendar::instant(text, now_ms, &zone)?),
+        None => None,
+    };
+    let limit = match (args.limit, args.follow, args.json) {
+        (Some(limit), ..) => Some(usize::try_from(limit).unwrap_or(usize::MAX)),
+        (None, true, _) => Some(SHOWN_BEFORE_FOLLOWING),
+        (None, false, true) => None,
+        (None, false, false) => Some(SHOWN),
+    };
+    let filter = Filter {
+        since_ms,
+        app: args.app.clone(),
+        state: args.state,
+        limit,
+        ..Filter::default()
+    };
+    let printer = Printer {
+        json: args.json,
+        zone,
+    };
+    block_on(async {
+        if args.follow {
+            let source = args.source.find_files()?;
+            follow(&source, filter, &printer, now_ms).await
+        } else {
+            let source = match limit {
+                Some(_) => args.source.find().await?,
+                None => args.source.find_files()?,
+            };
+            printer.print_all(&source.receipts(&filter).await?)
+        }
+    })
+}
+
+/// Prints the newest, then whatever lands, until somebody ends it.
+async fn follow(
+    source: &Source,
+    mut filter: Filter,
+    printer: &Printer,
+    now_ms: u64,
+) -> Result<(), CliError> {
+    let mut pulse = source.pulse().await?;
+    let mut landed = source.receipts(&filter).await?;
+    filter.limit = None;
+    filter.since_ms = filter.since_ms.max(now_ms.checked_sub(FOLLOW_BACK_MS));
+    loop {
+        for receipt in &landed {
+            filter.after_seq = filter.after_seq.max(seq(receipt));
+            // A request that has just begun shows when it has ended, unless begun ones are asked
+            // for.
+            if filter.state.is_some() || receipt.get("state").and_then(Value::as_str) != Some("open")
+            {
+                printer.print_one(receipt)?;
+            }
+        }
+        loop {
+            tokio::time::sleep(FOLLOW_PAUSE).await;
+            let now = source.pulse().await?;
+            if now != pulse {
+                pulse = now;
+                break;
+            }
+        }
+        filter.after_seq = filter.after_seq.or(Some(0));
+        landed = source.receipts(&filter).await?;
+    }
+}
+
+fn state_word(word: &str) -> Result<StateWord, String> {
+    StateWord::from_word(&word.replace('-', "_")).ok_or_else(|| {
+        "one of open, settled, failed, replayed, unreported, in_doubt, reconciled is wanted"
+            .to_owned()
+    })
+}
+
+// === impl Printer ===
+
+impl Printer {
+    fn print_all(&self, receipts: &[Value]) -> Result<(), CliError> {
+        if self.json {
+            return receipts.iter().try_for_each(say);
+        }
+        let mut table = Table::new(&[
+            ("time", Align::Left),
+            ("app", Align::Left),
+            ("operation", Align::Left),
+            ("model", Align::Left),
+            ("served by", Align::Left),
+            ("tokens", Align::Right),
+            ("billed", Align::Right),
+            ("state", Align::Left),
+            ("entry", Align::Left),
+        ]);
+        for receipt in receipts {
+            table.row(self.cells(receipt));
+        }
+        if table.is_empty() {
+            return say("No receipts yet.");
+        }
+        say(table)
+    }
+
+    fn print_one(&self, receipt: &Value) -> Result<(), CliError> {
+        if self.json {
+            return say(receipt);
+        }
+        let mut table = Table::headless(&[
+            (19, Align::Left),
+            (8, Align::Left),
+            (10, Align::Left),
+            (8, Align::Left),
+            (10, Align::Left),
+            (9, Align::Right),
+            (10, Align::Right),
+            (11, Align::Left),
+            (36, Align::Left),
+        ]);
+        table.row(self.cells(receipt));
+        say(table)
+    }
+
+    fn cells(&self, receipt: &Value) -> [String; 9] {
+        let text = |name: &str| receipt.get(name).and_then(Value::as_str);
+        let or_dash = |name: &str| text(name).unwrap_or("-").to_owned();
+        let at_ms = receipt.get("at_ms").and_then(Value::as_u64);
+        let state = match (text("state"), text("reason")) {
+            (Some(state), Some(reason)) => format!("{state}({reason})"),
+            (state, _) => state.unwrap_or("?").to_owned(),
+        };
+        [
+            at_ms.map_or_else(|| "?".to_owned(), |at_ms| calendar::shown(at_ms, &self.zone)),
+            or_dash("app"),
+            or_dash("operation"),
+            or_dash("model"),
+            or_dash("served_by"),
+            tokens(receipt),
+            billed(receipt),
+            state,
+            or_dash("id"),
+        ]
+    }
+}
+
+/// `12+34`: input and output.
+fn tokens(receipt: &Value) -> String {
+    let told = |name: &str| {
+        let count = receipt.get("usage").and_then(|usage| usage.get(name));
+        count.and_then(Value::as_u64)
+    };
+    match (told("prompt_tokens"), told("completion_tokens")) {
+        (None, None) => "-".to_owned(),
+        (input, output) => {
+            let shown = |count: Option<u64>| count.map_or("?".to_owned(), |count| count.to_string());
+            format!("{}+{}", shown(input), shown(output))
+        }
+    }
+}
+
+fn billed(receipt: &Value) -> String {
+    let amount = receipt.get("billed_micro_usd").and_then(Value::as_u64);
+    amount.map_or_else(
+        || "unknown".to_owned(),
+        |amount| MicroUsd::new(amount).to_string(),
+    )
+}
+
+#[cfg(test)]
+mod tests;

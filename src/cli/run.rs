@@ -1,0 +1,39 @@
+//! `bursar run`: the daemon. Prints where it listens once everything is served, then only logs.
+//!
+//! Promise: the addresses stand on standard output one a line, `proxy listening on http://…` and
+//! `admin listening on http://…`; scripts and tests wait for them.
+
+use super::{CliError, ConfigArgs, say};
+use crate::config::{Config, Env, ListenAddr};
+use crate::server::{self, Listening};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    config: ConfigArgs,
+}
+
+pub fn run(args: &Args) -> Result<(), CliError> {
+    let overrides = args.config.overrides();
+    let env = Env::from_process();
+    let config = Config::load(&overrides, &env)?;
+    Ok(server::run(config, overrides, env, announce)?)
+}
+
+/// A daemon whose standard output is closed serves all the same.
+pub fn announce(listening: &Listening) {
+    for address in &listening.proxy {
+        let _ = say(format_args!("proxy listening on {}", url(address)));
+    }
+    for address in &listening.admin {
+        let _ = say(format_args!("admin listening on {}", url(address)));
+    }
+}
+
+/// `http://127.0.0.1:8327`, `unix:/path`.
+pub fn url(address: &ListenAddr) -> String {
+    match address {
+        ListenAddr::Tcp(address) => format!("http://{address}"),
+        ListenAddr::Unix(_) => address.to_string(),
+    }
+}

@@ -1,0 +1,96 @@
+//! `bursar sandbox`: the whole inference service on this machine, with no account and no network.
+//!
+//! Promise: prints `sandbox listening on http://…` once it answers; Ctrl-C or SIGTERM ends it with
+//! exit code 0. With the same seed and the same requests it gives the same answers.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use bursar_sandbox::{Options, Scenario, assumptions, serve};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{CliError, say};
+use crate::config::{Log, LogFormat, LogLevel};
+use crate::telemetry::Logging;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Where to listen; a loopback address
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8329")]
+    listen: SocketAddr,
+    /// Seed of the built-in models [default: 1]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// The organization's key [default: sandbox-key]
+    #[arg(long, value_name = "K")]
+    api_key: Option<String>,
+    /// How it starts and which faults it has, as TOML
+    #[arg(long, value_name = "FILE")]
+    scenario: Option<PathBuf>,
+    /// Print what the interface leaves open and the sandbox chose, then exit
+    #[arg(long)]
+    assumptions: bool,
+}
+
+pub fn sandbox(args: Args) -> Result<(), CliError> {
+    if args.assumptions {
+        return print_assumptions();
+    }
+    let listen = args.listen;
+    if !listen.ip().to_canonical().is_loopback() {
+        return Err(CliError::usage(format_args!(
+            "{listen} is not a loopback address; the sandbox has a control route and no secrets"
+        )));
+    }
+    let options = options(args)?;
+    let log = Log {
+        format: LogFormat::Text,
+        level: LogLevel::Warn,
+    };
+    // Without logging it serves all the same.
+    let _ = Logging::start(log);
+    super::block_on_all_cores(async move {
+        let listener = TcpListener::bind(listen)
+            .await
+            .map_err(|error| CliError::Failed(format!("cannot listen on {listen}: {error}")))?;
+        let address = listener
+            .local_addr()
+            .map_err(|error| CliError::Failed(format!("cannot listen on {listen}: {error}")))?;
+        let failed = |error| CliError::Failed(format!("the sandbox failed: {error}"));
+        let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+        say(format_args!("sandbox listening on http://{address}"))?;
+        let stop = async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        };
+        serve(listener, options, stop).await.map_err(failed)
+    })
+}
+
+/// Flags over the scenario over the defaults.
+fn options(args: Args) -> Result<Options, CliError> {
+    let mut options = Options::default();
+    if let Some(path) = args.scenario {
+        let wrong = |why: String| CliError::usage(format_args!("{}: {why}", path.display()));
+        let text = std::fs::read_to_string(&path).map_err(|error| wrong(error.to_string()))?;
+        let scenario = Scenario::from_toml_str(&text).map_err(|error| wrong(error.to_string()))?;
+        options = scenario.apply(options);
+    }
+    options.seed = args.seed.unwrap_or(options.seed);
+    options.api_key = args.api_key.unwrap_or(options.api_key);
+    Ok(options)
+}
+
+fn print_assumptions() -> Result<(), CliError> {
+    for assumption in assumptions() {
+        say(format_args!(
+            "{}\n  clause: {}\n  {}",
+            assumption.id, assumption.clause, assumption.text
+        ))?;
+    }
+    Ok(())
+}

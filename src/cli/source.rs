@@ -1,0 +1,283 @@
+//! Where a reading command gets its figures: from the running daemon, or from the journal's files.
+//! Both give the same documents ([`crate::admin::documents`]) with the same sums.
+//!
+//! A long listing reads the files even beside a daemon: the daemon's memory is for requests.
+//!
+//! Promise: nothing is written, nothing is locked; with `--admin` that daemon is asked and no other
+//! place is looked at.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::CliError;
+use super::client::{Client, ClientError};
+use crate::admin::documents::{self, SpendQuestion};
+use crate::admin::{RECEIPTS_MAX, encoded};
+use crate::config::{Env, ListenAddr, Overrides, Whereabouts};
+use crate::ledger::query::{Filter, entries, spend};
+
+/// Largest answer of a daemon that is read.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// Flags of every reading command.
+#[derive(Clone, Debug, clap::Args)]
+pub struct SourceArgs {
+    /// Configuration file [env: BURSAR_CONFIG]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Where the ledger is [env: BURSAR_STATE_DIR]
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+    /// Ask the daemon there, IP:PORT or unix:/PATH
+    #[arg(long, value_name = "ADDR")]
+    pub admin: Option<String>,
+}
+
+/// A place that answers.
+#[derive(Clone, Debug)]
+pub enum Source {
+    Daemon(Client),
+    Journal(PathBuf),
+}
+
+/// Changes when something may have been added to the ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pulse(String);
+
+// === impl SourceArgs ===
+
+impl SourceArgs {
+    pub fn whereabouts(&self) -> Result<Whereabouts, CliError> {
+        let overrides = Overrides {
+            config: self.config.clone(),
+            state_dir: self.state_dir.clone(),
+            ..Overrides::default()
+        };
+        Ok(Whereabouts::find(&overrides, &Env::from_process())?)
+    }
+
+    /// The daemon named by `--admin`, else the one whose socket answers, else the files.
+    pub async fn find(&self) -> Result<Source, CliError> {
+        if let Some(daemon) = self.named_daemon()? {
+            return Ok(daemon);
+        }
+        let whereabouts = self.whereabouts()?;
+        for address in &whereabouts.admin {
+            if matches!(address, ListenAddr::Unix(_)) {
+                let client = Client::new(address.clone());
+                // Whatever keeps it from answering, the files are there.
+                if client.get("/api/status").await.is_ok_and(|answer| answer.status.is_success()) {
+                    return Ok(Source::Daemon(client));
+                }
+            }
+        }
+        self.must_have_ledger(&whereabouts.state_dir)?;
+        Ok(Source::Journal(whereabouts.state_dir))
+    }
+
+    /// For long listings and for following: the files, unless a daemon was named.
+    pub fn find_files(&self) -> Result<Source, CliError> {
+        if let Some(daemon) = self.named_daemon()? {
+            return Ok(daemon);
+        }
+        let state_dir = self.whereabouts()?.state_dir;
+        self.must_have_ledger(&state_dir)?;
+        Ok(Source::Journal(state_dir))
+    }
+
+    fn named_daemon(&self) -> Result<Option<Source>, CliError> {
+        let Some(address) = &self.admin else {
+            return Ok(None);
+        };
+        let bare = address.strip_prefix("http://").unwrap_or(address);
+        let address = ListenAddr::parse(bare.trim_end_matches('/'))
+            .map_err(|why| CliError::usage(format_args!("--admin: {why}")))?;
+        Ok(Some(Source::Daemon(Client::new(address))))
+    }
+
+    pub fn must_have_ledger(&self, state_dir: &Path) -> Result<(), CliError> {
+        match std::fs::metadata(state_dir.join("journal")) {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                Err(CliError::Failed(format!(
+                    "there is no ledger in {}: start `bursar run` first, or name its --state-dir",
+                    state_dir.display()
+                )))
+            }
+            Err(error) => Err(CliError::Failed(format!(
+                "the ledger in {} cannot be read: {error}",
+                state_dir.display()
+            ))),
+        }
+    }
+}
+
+// === impl Source ===
+
+impl Source {
+    /// The document that [`documents::spend`] describes.
+    pub async fn spend(&self, asked: &SpendQuestion) -> Result<Value, CliError> {
+        match self {
+            Self::Journal(state_dir) => {
+                let sums = spend(
+                    state_dir,
+                    asked.since_ms,
+                    asked.until_ms,
+                    &asked.by,
+                    &asked.zone,
+                )?;
+                Ok(documents::spend(asked, &sums)?)
+            }
+            Self::Daemon(client) => {
+                let zone = asked.zone.iana_name().ok_or_else(|| {
+                    CliError::usage("this machine's time zone has no name; give one with --tz")
+                })?;
+                let by: Vec<&str> = asked.by.iter().map(|by| by.as_str()).collect();
+                let mut question = Question::new("/api/spend");
+                question.add_number("since_ms", asked.since_ms);
+                question.add_number("until_ms", asked.until_ms);
+                question.add("by", &by.join(","));
+                question.add("tz", zone);
+                ask(client, &question.0).await
+            }
+        }
+    }
+
+    /// Entries as [`documents::receipt`] describes them, oldest change first. With `after_seq` all
+    /// that changed since, else the newest.
+    pub async fn receipts(&self, filter: &Filter) -> Result<Vec<Value>, CliError> {
+        match self {
+            Self::Journal(state_dir) => {
+                let views = entries(state_dir, filter)?;
+                Ok(views
+                    .iter()
+                    .map(documents::receipt)
+                    .collect::<Result<_, _>>()?)
+            }
+            Self::Daemon(client) => match filter.limit {
+                Some(limit) if limit <= RECEIPTS_MAX && filter.after_seq.is_none() => {
+                    page(client, filter).await
+                }
+                _ => all_pages(client, filter).await,
+            },
+        }
+    }
+
+    /// Cheap; for following.
+    pub async fn pulse(&self) -> Result<Pulse, CliError> {
+        match self {
+            Self::Journal(state_dir) => {
+                let journal = state_dir.join("journal");
+                let unreadable = |error: std::io::Error| {
+                    CliError::Failed(format!("{} cannot be read: {error}", journal.display()))
+                };
+                let mut sizes = Vec::new();
+                for entry in std::fs::read_dir(&journal).map_err(unreadable)? {
+                    let entry = entry.map_err(unreadable)?;
+                    let bytes = entry.metadata().map_err(unreadable)?.len();
+                    sizes.push((entry.file_name(), bytes));
+                }
+                sizes.sort();
+                Ok(Pulse(format!("{sizes:?}")))
+            }
+            Self::Daemon(client) => {
+                let status = ask(client, "/api/status").await?;
+                let commits = status.pointer("/ledger/commits");
+                Ok(Pulse(format!("{:?} {commits:?}", status.get("pid"))))
+            }
+        }
+    }
+}
+
+/// Forward from `after_seq`, page by page.
+async fn all_pages(client: &Client, filter: &Filter) -> Result<Vec<Value>, CliError> {
+    let mut all = Vec::new();
+    let mut after_seq = filter.after_seq.unwrap_or(0);
+    loop {
+        let asked = Filter {
+            after_seq: Some(after_seq),
+            limit: Some(RECEIPTS_MAX),
+            ..filter.clone()
+        };
+        let receipts = page(client, &asked).await?;
+        let is_last = receipts.len() < RECEIPTS_MAX;
+        match receipts.iter().filter_map(seq).max() {
+            Some(last) if last > after_seq => after_seq = last,
+            _ => return Ok(all),
+        }
+        all.extend(receipts);
+        if is_last {
+            let limit = filter.limit.unwrap_or(usize::MAX);
+            return Ok(all.split_off(all.len().saturating_sub(limit)));
+        }
+    }
+}
+
+async fn page(client: &Client, filter: &Filter) -> Result<Vec<Value>, CliError> {
+    let mut question = Question::new("/api/receipts");
+    question.add_number("since_ms", filter.since_ms);
+    question.add_number("until_ms", filter.until_ms);
+    question.add_number("after_seq", filter.after_seq);
+    question.add_number("limit", filter.limit.and_then(|limit| u64::try_from(limit).ok()));
+    if let Some(app) = &filter.app {
+        question.add("app", app);
+    }
+    if let Some(state) = filter.state {
+        question.add("state", state.as_str());
+    }
+    if let Some(id) = filter.id {
+        question.add("id", &id.to_string());
+    }
+    match ask(client, &question.0).await?.get_mut("receipts").map(Value::take) {
+        Some(Value::Array(receipts)) => Ok(receipts),
+        _ => Err(CliError::Failed("the daemon's answer holds no receipts".to_owned())),
+    }
+}
+
+/// Sequence number of an entry's last change.
+pub fn seq(receipt: &Value) -> Option<u64> {
+    receipt.get("seq").and_then(Value::as_u64)
+}
+
+async fn ask(client: &Client, question: &str) -> Result<Value, CliError> {
+    let answer = client.get(question).await?;
+    let status = answer.status;
+    let body = answer.bytes(ANSWER_BYTES_MAX).await?;
+    if status.is_success() {
+        return Ok(serde_json::from_slice(&body).map_err(ClientError::from)?);
+    }
+    let said = serde_json::from_slice::<Value>(&body)
+        .ok()
+        .and_then(|body| body.get("detail")?.as_str().map(str::to_owned))
+        .unwrap_or_else(|| String::from_utf8_lossy(&body).trim().to_owned());
+    Err(CliError::Failed(format!(
+        "the daemon at {} answered {status}: {said}",
+        client.address()
+    )))
+}
+
+/// A path with its parameters.
+struct Question(String);
+
+// === impl Question ===
+
+impl Question {
+    fn new(path: &str) -> Self {
+        Self(path.to_owned())
+    }
+
+    fn add(&mut self, name: &str, value: &str) {
+        let mark = if self.0.contains('?') { '&' } else { '?' };
+        self.0.push(mark);
+        self.0.push_str(name);
+        self.0.push('=');
+        self.0.push_str(&encoded(value));
+    }
+
+    fn add_number(&mut self, name: &str, value: Option<u64>) {
+        if let Some(value) = value {
+            self.add(name, &value.to_string());
+        }
+    }
+}

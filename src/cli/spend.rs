@@ -1,0 +1,168 @@
+//! `bursar spend`: what was spent, as far as it is known, and beside it how much is not known.
+//!
+//! Promise: the sums are the ledger's, in integers; entries in doubt and unreported ones are counted
+//! and never estimated.
+
+use serde_json::Value;
+
+use super::source::SourceArgs;
+use super::table::{Align, Table};
+use super::{CliError, block_on, remark, say};
+use crate::admin::documents::SpendQuestion;
+use crate::calendar;
+use crate::clock::SystemClock;
+use crate::ledger::query::GroupBy;
+use crate::money::MicroUsd;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// First moment: today, yesterday, 2026-01-31, 2026-01-31T08:00:00Z, or how long ago: 24h, 7d
+    #[arg(long, value_name = "TIME", default_value = "today")]
+    since: String,
+    /// First moment that is not counted any more
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+    /// Group by app, lane, operation, served-by, day, state; several with commas
+    #[arg(long, value_name = "WORDS", default_value = "app", value_delimiter = ',', value_parser = group_by)]
+    by: Vec<GroupBy>,
+    /// Time zone whose midnights days begin at [default: this machine's]
+    #[arg(long, value_name = "ZONE")]
+    tz: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    source: SourceArgs,
+}
+
+pub fn spend(args: &Args) -> Result<(), CliError> {
+    let zone = calendar::zone(args.tz.as_deref())?;
+    let now_ms = SystemClock::shared().wall_ms();
+    let range = calendar::range(Some(&args.since), args.until.as_deref(), now_ms, &zone)?;
+    let asked = SpendQuestion {
+        since_ms: Some(range.since_ms),
+        until_ms: args.until.as_ref().map(|_| range.until_ms),
+        by: args.by.clone(),
+        zone,
+    };
+    let document = block_on(async { args.source.find().await?.spend(&asked).await })?;
+    if args.json {
+        say(&document)?;
+    } else {
+        say(heading(&asked))?;
+        say(table(&args.by, &document))?;
+        if let Some(unknown) = unknown(&document) {
+            say(unknown)?;
+        }
+    }
+    if document.get("damaged").and_then(Value::as_u64) != Some(0) {
+        remark(
+            "bursar: parts of the journal are damaged and missing in these sums; \
+             see `bursar ledger verify`",
+        );
+    }
+    Ok(())
+}
+
+fn group_by(word: &str) -> Result<GroupBy, String> {
+    GroupBy::from_word(&word.replace('-', "_"))
+        .ok_or_else(|| "one of app, lane, operation, served-by, day, state is wanted".to_owned())
+}
+
+fn heading(asked: &SpendQuestion) -> String {
+    let at = |ms| calendar::shown(ms, &asked.zone);
+    let zone = asked.zone.iana_name().unwrap_or("local time");
+    let since = asked.since_ms.map_or_else(|| "the beginning".to_owned(), at);
+    match asked.until_ms {
+        None => format!("Spend since {since} ({zone})\n"),
+        Some(until) => format!("Spend from {since} until {} ({zone})\n", at(until)),
+    }
+}
+
+fn table(by: &[GroupBy], document: &Value) -> Table {
+    let titles: Vec<String> = by
+        .iter()
+        .map(|by| by.as_str().replace('_', " "))
+        .collect();
+    let figures = [
+        "requests",
+        "billed",
+        "in doubt",
+        "unreported",
+        "input tokens",
+        "output tokens",
+        "frontier estimate",
+    ];
+    let columns: Vec<(&str, Align)> = titles
+        .iter()
+        .map(|title| (title.as_str(), Align::Left))
+        .chain(figures.iter().map(|title| (*title, Align::Right)))
+        .collect();
+    let mut table = Table::new(&columns);
+    let rows = document.get("rows").and_then(Value::as_array);
+    for row in rows.into_iter().flatten() {
+        let words = by.iter().map(|by| text(row, by.as_str()));
+        table.row(words.chain(sums(row)));
+    }
+    table.rule();
+    let mut words: Vec<String> = by.iter().map(|_| String::new()).collect();
+    if let Some(first) = words.first_mut() {
+        "all".clone_into(first);
+    }
+    table.row(words.into_iter().chain(sums(document)));
+    table
+}
+
+fn sums(row: &Value) -> [String; 7] {
+    [
+        count(row, "requests"),
+        money(row, "billed_micro_usd"),
+        count(row, "in_doubt"),
+        count(row, "unreported"),
+        count(row, "prompt_tokens"),
+        count(row, "completion_tokens"),
+        money(row, "would_have_cost_micro_usd"),
+    ]
+}
+
+/// What the sum does not hold, in a sentence.
+fn unknown(document: &Value) -> Option<String> {
+    let number = |name: &str| document.get(name).and_then(Value::as_u64);
+    let parts: Vec<String> = [
+        ("in_doubt", "in doubt"),
+        ("unreported", "unreported"),
+        ("open", "open"),
+    ]
+    .into_iter()
+    .filter_map(|(name, word)| {
+        let count = number(name).filter(|count| *count > 0)?;
+        Some(format!("{count} {word}"))
+    })
+    .collect();
+    (!parts.is_empty()).then(|| {
+        format!(
+            "\nNot in the sum, because the price is not known: {}. See `bursar receipts --state \
+             in_doubt`.",
+            parts.join(", ")
+        )
+    })
+}
+
+fn text(row: &Value, name: &str) -> String {
+    let word = row.get(name).and_then(Value::as_str);
+    word.unwrap_or("?").to_owned()
+}
+
+/// A figure that is missing shows as `?`, never as 0.
+fn count(row: &Value, name: &str) -> String {
+    let number = row.get(name).and_then(Value::as_u64);
+    number.map_or_else(|| "?".to_owned(), |number| number.to_string())
+}
+
+fn money(row: &Value, name: &str) -> String {
+    let amount = row.get(name).and_then(Value::as_u64).map(MicroUsd::new);
+    amount.map_or_else(|| "?".to_owned(), |amount| amount.to_string())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,43 @@
+use serde_json::json;
+
+use super::*;
+
+#[test]
+fn the_table_shows_the_known_sum_and_what_is_not_known() {
+    let sums = |app: &str, billed: u64, in_doubt: u64| {
+        json!({
+            "app": app, "requests": 2, "billed_micro_usd": billed, "in_doubt": in_doubt,
+            "unreported": 0, "prompt_tokens": 10, "completion_tokens": 20,
+            "would_have_cost_micro_usd": 5_000_000u64,
+        })
+    };
+    let mut document = sums("", 1_235, 1);
+    document["rows"] = json!([sums("agent", 1_234, 0), sums("ci", 1, 1)]);
+
+    let table = table(&[GroupBy::App], &document).to_string();
+
+    assert_eq!(
+        table,
+        "app    requests     billed  in doubt  unreported  input tokens  output tokens  frontier estimate\n\
+         agent         2  $0.001234         0           0            10             20          $5.000000\n\
+         ci            2  $0.000001         1           0            10             20          $5.000000\n\
+         -----  --------  ---------  --------  ----------  ------------  -------------  -----------------\n\
+         all           2  $0.001235         1           0            10             20          $5.000000\n"
+    );
+    assert!(unknown(&document).unwrap().contains("1 in doubt."));
+}
+
+#[test]
+fn a_figure_that_is_missing_is_not_zero() {
+    let row = json!({ "requests": null });
+
+    assert_eq!(count(&row, "requests"), "?");
+    assert_eq!(money(&row, "billed_micro_usd"), "?");
+}
+
+#[test]
+fn words_are_taken_as_they_are_typed() {
+    assert_eq!(group_by("served-by"), Ok(GroupBy::ServedBy));
+    assert_eq!(group_by("served_by"), Ok(GroupBy::ServedBy));
+    assert!(group_by("weather").is_err());
+}

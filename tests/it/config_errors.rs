@@ -1,0 +1,184 @@
+//! A wrong start says in one clear line what is wrong and what to do, leaves with the code that
+//! scripts rely on (78 configuration, 1 anything else), and starts nothing half.
+
+use std::path::Path;
+use std::process::Output;
+
+use tempfile::TempDir;
+
+use crate::support::Sandbox;
+use crate::support::daemon::{Daemon, command, run_arguments};
+
+/// Runs `bursar` to its end with more environment.
+async fn run(arguments: &[&str], environment: &[(&str, &str)], without_key: bool) -> Output {
+    let mut command = command(arguments);
+    if without_key {
+        command.env_remove("BURSAR_API_KEY");
+    }
+    command.envs(environment.iter().copied());
+    let output = tokio::time::timeout(std::time::Duration::from_secs(20), command.output());
+    output.await.expect("bursar ends by itself").expect("an output")
+}
+
+fn stderr_lines(output: &Output) -> Vec<String> {
+    let text = String::from_utf8_lossy(&output.stderr);
+    text.lines().map(str::to_owned).collect()
+}
+
+struct Place {
+    directory: TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self {
+            directory: tempfile::tempdir().expect("a directory"),
+        }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.directory.path().join(name).display().to_string()
+    }
+
+    fn write(&self, name: &str, text: &str) -> String {
+        std::fs::write(self.directory.path().join(name), text).expect("a file");
+        self.path(name)
+    }
+}
+
+#[tokio::test]
+async fn each_configuration_mistake_is_one_clear_line_and_exit_code_78() {
+    let cases: &[(&str, &str, &[&str])] = &[
+        (
+            "unknown key",
+            "[upstream]\nbase_url = \"http://127.0.0.1:1\"\nbase_ulr = \"x\"\n",
+            &["base_ulr", "base_url"],
+        ),
+        (
+            "unknown table",
+            "[upsteam]\nbase_url = \"http://127.0.0.1:1\"\n",
+            &["upsteam", "upstream"],
+        ),
+        (
+            "wrong type",
+            "[upstream]\nbase_url = \"http://127.0.0.1:1\"\nread_timeout_s = \"long\"\n",
+            &["read_timeout_s"],
+        ),
+        (
+            "missing key file",
+            "[upstream]\nbase_url = \"http://127.0.0.1:1\"\napi_key_file = \"/nowhere/key\"\n",
+            &["/nowhere/key"],
+        ),
+        (
+            "https without a host",
+            "[upstream]\nbase_url = \"https://\"\n",
+            &["https://", "host"],
+        ),
+        (
+            "plain http beyond this machine",
+            "[upstream]\nbase_url = \"http://service.example\"\n",
+            &["https"],
+        ),
+        ("no upstream", "", &["base_url"]),
+        (
+            "an address that others can reach",
+            "[upstream]\nbase_url = \"http://127.0.0.1:1\"\n[listen]\nproxy = [\"0.0.0.0:8327\"]\n",
+            &["0.0.0.0:8327", "loopback"],
+        ),
+        ("not TOML", "[upstream\n", &["config.toml"]),
+    ];
+    for (name, text, words) in cases {
+        let place = Place::new();
+        let config = place.write("config.toml", text);
+        let state = place.path("state");
+        let needs_no_key = *name != "missing key file";
+        let arguments = ["run", "--config", &config, "--state-dir", &state];
+        let output = run(&arguments, &[], !needs_no_key).await;
+        let lines = stderr_lines(&output);
+        assert_eq!(output.status.code(), Some(78), "{name}: {lines:?}");
+        assert_eq!(lines.len(), 1, "{name}: {lines:?}");
+        for word in *words {
+            assert!(lines[0].contains(word), "{name}: {word:?} not in {lines:?}");
+        }
+        assert!(output.stdout.is_empty(), "{name}: something was announced");
+        assert!(!Path::new(&state).exists(), "{name}: a ledger was begun");
+    }
+}
+
+#[tokio::test]
+async fn a_missing_key_is_exit_code_78_and_says_where_to_put_it() {
+    let place = Place::new();
+    let state = place.path("state");
+    let arguments = run_arguments("http://127.0.0.1:1", &state);
+    let output = run(&arguments, &[], true).await;
+    let lines = stderr_lines(&output);
+    assert_eq!(output.status.code(), Some(78), "{lines:?}");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].contains("api_key_file"), "{lines:?}");
+}
+
+#[tokio::test]
+async fn all_mistakes_are_told_at_once() {
+    let place = Place::new();
+    let text = "[upstream]\nbase_url = \"https://\"\nread_timeout_s = \"x\"\n[retry]\nbase = 1\n";
+    let config = place.write("config.toml", text);
+    let output = run(&["check", "--config", &config], &[], false).await;
+    assert_eq!(output.status.code(), Some(78));
+    assert_eq!(stderr_lines(&output).len(), 3, "{:?}", stderr_lines(&output));
+}
+
+#[tokio::test]
+async fn a_port_in_use_is_named_and_exit_code_1() {
+    let place = Place::new();
+    let state = place.path("state");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("an address").to_string();
+    let arguments = [
+        "run", "--upstream", "http://127.0.0.1:1", "--listen", &address, "--admin", "127.0.0.1:0",
+        "--state-dir", &state,
+    ];
+    let output = run(&arguments, &[], false).await;
+    let lines = stderr_lines(&output);
+    assert_eq!(output.status.code(), Some(1), "{lines:?}");
+    assert!(lines.iter().any(|line| line.contains(&address)), "{lines:?}");
+    assert!(output.stdout.is_empty(), "something was announced");
+}
+
+#[tokio::test]
+async fn a_second_daemon_on_the_same_ledger_names_the_first_and_leaves_with_1() {
+    let sandbox = Sandbox::start().await;
+    let place = Place::new();
+    let state = place.path("state");
+    let first = Daemon::start(&sandbox.url(), Path::new(&state), &[]).await;
+    let pid = first.child.id().expect("a pid").to_string();
+    let url = sandbox.url();
+    let output = run(&run_arguments(&url, &state), &[], false).await;
+    let lines = stderr_lines(&output);
+    assert_eq!(output.status.code(), Some(1), "{lines:?}");
+    assert!(lines.iter().any(|line| line.contains(&pid)), "{lines:?}");
+    first.kill().await;
+    // A killed daemon's lock is gone with it.
+    Daemon::start(&url, Path::new(&state), &[]).await.terminate().await;
+}
+
+#[tokio::test]
+async fn a_state_directory_that_others_may_enter_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let state = place.path("state");
+    std::fs::create_dir(&state).expect("a directory");
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&state, open).expect("permissions");
+    let output = run(&run_arguments("http://127.0.0.1:1", &state), &[], false).await;
+    let lines = stderr_lines(&output);
+    assert!(matches!(output.status.code(), Some(1 | 78)), "{lines:?}");
+    assert!(lines.iter().any(|line| line.contains(&state)), "{lines:?}");
+}
+
+#[tokio::test]
+async fn usage_mistakes_are_exit_code_2() {
+    for arguments in [&["run", "--no-such-flag"][..], &["no-such-command"]] {
+        let output = run(arguments, &[], false).await;
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    }
+}

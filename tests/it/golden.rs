@@ -1,0 +1,256 @@
+//! The hand-written transcripts of `tests/golden` against the sandbox, and against bursar in front
+//! of it. They arbitrate between two programs that share no protocol code.
+//!
+//! Promise: the language is the one of `tests/golden/README.md`, a mismatch is told with file,
+//! exchange, line and what came, and no transcript is ever rewritten by a test.
+
+mod compare;
+mod stream;
+mod transcript;
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use bursar_sandbox::Options;
+
+use self::transcript::{Body, Exchange, Through, Transcript, Wanted};
+use crate::support::{Answer, Bursar, KEY, Sandbox, Wire};
+
+/// What a run of one file fills into its requests.
+struct Fillings {
+    host: String,
+    idem: String,
+}
+
+#[tokio::test]
+async fn the_sandbox_alone_answers_as_the_transcripts_say() {
+    let sandbox = roomy_sandbox().await;
+    let run = run_all(Through::Sandbox, sandbox.address).await;
+    assert!(run >= 30, "only {run} transcripts are for the sandbox");
+}
+
+#[tokio::test]
+async fn bursar_before_the_sandbox_answers_as_the_transcripts_say() {
+    let sandbox = roomy_sandbox().await;
+    let bursar = Bursar::before(&sandbox.url()).await;
+    let run = run_all(Through::Bursar, bursar.address).await;
+    assert!(run >= 28, "only {run} transcripts are for bursar");
+}
+
+#[test]
+fn every_transcript_names_clauses_of_the_interface_and_no_open_question() {
+    let page = std::fs::read_to_string(root().join("docs/interface.md")).expect("the interface");
+    let known: BTreeSet<&str> = page.lines().filter_map(clause_id).collect();
+    assert!(known.len() > 200, "only {} clauses were found", known.len());
+    let mut wrong = Vec::new();
+    for transcript in transcripts() {
+        for clause in &transcript.clauses {
+            if clause.starts_with("OPEN-") || !known.contains(clause.as_str()) {
+                wrong.push(format!("{}: {clause}", transcript.file));
+            }
+        }
+        if transcript.clauses.is_empty() || transcript.through.is_empty() {
+            wrong.push(format!("{}: no clauses, or no `through`", transcript.file));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The id that a line of the interface opens with: `^(#+ |\| )([A-Z]+(-[A-Z0-9]+)*-\d+)\b`.
+fn clause_id(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("| ").or_else(|| {
+        let rest = line.trim_start_matches('#');
+        (rest.len() < line.len()).then(|| rest.strip_prefix(' '))?
+    })?;
+    let is_id = |letter: char| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '-';
+    let id = rest.split(|letter| !is_id(letter)).next()?;
+    let number = id.rsplit('-').next()?;
+    let numbered = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    (id.contains('-') && numbered).then_some(id)
+}
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn transcripts() -> Vec<Transcript> {
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(root().join("tests/golden"))
+        .expect("the directory of transcripts")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "http"))
+        .collect();
+    paths.sort();
+    assert!(!paths.is_empty(), "no transcripts");
+    paths.iter().map(|path| Transcript::read(path)).collect()
+}
+
+/// All files of a pass share a sandbox, and the rate is not what they are about.
+async fn roomy_sandbox() -> Sandbox {
+    Sandbox::with(Options {
+        per_minute_max: 10_000,
+        ..Options::default()
+    })
+    .await
+}
+
+/// Runs every transcript that is meant for this way; tells how many there were.
+async fn run_all(through: Through, address: SocketAddr) -> usize {
+    let mut complaints = Vec::new();
+    let mut run = 0;
+    for transcript in transcripts() {
+        if transcript.through.contains(&through) {
+            run += 1;
+            complaints.extend(run_file(&transcript, address).await);
+        }
+    }
+    assert!(
+        complaints.is_empty(),
+        "{} mismatches:\n\n{}",
+        complaints.len(),
+        complaints.join("\n\n")
+    );
+    run
+}
+
+async fn run_file(transcript: &Transcript, address: SocketAddr) -> Vec<String> {
+    let mut random = [0; 12];
+    getrandom::fill(&mut random).expect("random bytes");
+    let fillings = Fillings {
+        host: address.to_string(),
+        idem: random.iter().map(|byte| format!("{byte:02x}")).collect(),
+    };
+    let mut complaints = Vec::new();
+    let mut before: Option<Answer> = None;
+    for (number, exchange) in transcript.exchanges.iter().enumerate() {
+        let mut wire = Wire::tcp(address).await;
+        wire.send(request(exchange, &fillings)).await;
+        let answer = wire.answer().await;
+        for (line, what) in judge(&exchange.wanted, &answer, before.as_ref()) {
+            complaints.push(format!(
+                "tests/golden/{}:{line}: exchange {}: {what}\n  came: {} {:?}\n  body: {}",
+                transcript.file,
+                number + 1,
+                answer.status,
+                answer.headers,
+                answer.text(),
+            ));
+        }
+        before = Some(answer);
+    }
+    complaints
+}
+
+fn request(exchange: &Exchange, fillings: &Fillings) -> String {
+    let fill = |text: &str| {
+        text.replace("{host}", &fillings.host)
+            .replace("{key}", KEY)
+            .replace("{idem}", &fillings.idem)
+    };
+    let body = fill(&exchange.body);
+    let mut text = format!("{}\r\n", exchange.request_line);
+    for header in &exchange.headers {
+        text.push_str(&fill(header));
+        text.push_str("\r\n");
+    }
+    if !body.is_empty() {
+        text.push_str(&format!("Content-Length: {}\r\n", body.len()));
+    }
+    format!("{text}\r\n{body}")
+}
+
+/// Everything in which an answer differs from what was wanted, each with the line that says so.
+fn judge(wanted: &Wanted, came: &Answer, before: Option<&Answer>) -> Vec<(usize, String)> {
+    let mut complaints = Vec::new();
+    if !came.complete {
+        complaints.push((wanted.line, "the answer broke off".to_owned()));
+    }
+    if !wanted.statuses.contains(&came.status) {
+        let what = format!("status {:?} wanted, {} came", wanted.statuses, came.status);
+        complaints.push((wanted.line, what));
+    }
+    for header in &wanted.headers {
+        if let Err(what) = header.check(came, before) {
+            complaints.push((header.line, what));
+        }
+    }
+    match &wanted.body {
+        Body::Any => {}
+        Body::Same(line) => {
+            let same = before.is_some_and(|before| before.body == came.body);
+            if !same {
+                let text = before.map(Answer::text);
+                complaints.push((*line, format!("not the body of before, which was {text:?}")));
+            }
+        }
+        Body::Json(line, pattern) => match serde_json::from_slice(&came.body) {
+            Ok(value) => {
+                let found = compare::differences(pattern, &value);
+                complaints.extend(found.into_iter().map(|what| (*line, what)));
+            }
+            Err(_) => complaints.push((*line, "the body is no JSON".to_owned())),
+        },
+        Body::Stream(lines) => complaints.extend(stream::check(lines, &came.text()).err()),
+    }
+    complaints
+}
+
+/// The runner itself: what it must not let pass.
+#[test]
+fn the_runner_sees_a_wrong_status_header_member_comment_and_end() {
+    let text = "# clauses: SSE-2\n# through: sandbox\n\nGET / HTTP/1.1\nHost: {host}\n\n<<<\n\
+        HTTP/1.1 200\nContent-Type: text/event-stream\nX-Amount: #+\n!X-Gone:\n\n\
+        data: {\"a\": \"#+\", \"b\": \"~\"}\n...\ndata: {\"z\": \"*end*\"}\n\
+        : service-billed-micro-usd #+\n: service-served-by specialist|frontier\ndata: [DONE]\n";
+    let transcript = Transcript::parse("planted.http", text);
+    let wanted = &transcript.exchanges[0].wanted;
+    let good = "data: {\"a\":1}\n\ndata: {\"z\": \"no\"}\n\ndata: {\"z\": \"the end!\"}\n\n\
+        : service-served-by frontier\n: other x\n: service-billed-micro-usd 7\n\ndata: [DONE]\n\n";
+    let answer = |status: u16, body: &str, headers: &[(&str, &str)]| Answer {
+        status,
+        headers: headers
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect(),
+        body: body.as_bytes().to_vec(),
+        complete: true,
+        reset: false,
+    };
+    let headers = [("content-type", "text/event-stream; charset=utf-8"), ("x-amount", "12")];
+    let judged = judge(wanted, &answer(200, good, &headers), None);
+    assert!(judged.is_empty(), "{judged:?}");
+
+    let bad_bodies = [
+        ("a is 0", good.replace("\"a\":1", "\"a\":0")),
+        ("b is there", good.replace("\"a\":1", "\"a\":1,\"b\":2")),
+        ("no end member", good.replace("the end!", "that is all")),
+        ("the amount is 0", good.replace("usd 7", "usd 0")),
+        ("the amount is signed", good.replace("usd 7", "usd +7")),
+        ("another word", good.replace("by frontier", "by none")),
+        ("no comment", good.replace(": service-billed-micro-usd 7\n", "")),
+        ("comment after the end", format!("{good}: service-billed-micro-usd 7\n")),
+        ("two amounts", good.replace(": other x", ": service-billed-micro-usd 8")),
+        ("no end mark", good.replace("data: [DONE]\n", "")),
+        ("two end marks", format!("{good}data: [DONE]\n")),
+        ("an event name", format!("event: x\n{good}")),
+        ("comment too early", {
+            let comment = ": service-billed-micro-usd 7\n";
+            format!("{comment}\n{}", good.replace(comment, ""))
+        }),
+    ];
+    for (what, body) in bad_bodies {
+        assert_ne!(body, good, "{what}");
+        assert!(!judge(wanted, &answer(200, &body, &headers), None).is_empty(), "passed: {what}");
+    }
+    let bad_heads: [(u16, &[(&str, &str)]); 5] = [
+        (201, &headers),
+        (200, &[("content-type", "text/event-streams"), ("x-amount", "12")]),
+        (200, &[("content-type", "text/event-stream"), ("x-amount", "0")]),
+        (200, &[("content-type", "text/event-stream")]),
+        (200, &[("content-type", "text/event-stream"), ("x-amount", "1"), ("x-gone", "")]),
+    ];
+    for (status, headers) in bad_heads {
+        let judged = judge(wanted, &answer(status, good, headers), None);
+        assert_eq!(judged.len(), 1, "{status} {headers:?}: {judged:?}");
+    }
+}
