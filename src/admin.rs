@@ -4,8 +4,8 @@
 //! Promise: reads only (GET and HEAD), refuses web pages as the proxy's door does, and is bounded:
 //! connections, heads, connection life, queries at once, rows in an answer.
 
-mod door;
 pub mod documents;
+mod door;
 mod page;
 mod query;
 mod routes;

@@ -195,9 +195,7 @@ fn complain(error: &CliError) {
 }
 
 /// Runs the future of a command that only asks and prints.
-pub fn block_on<T>(
-    command: impl Future<Output = Result<T, CliError>>,
-) -> Result<T, CliError> {
+pub fn block_on<T>(command: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -55,11 +55,12 @@ impl MicroUsd {
         if text.is_empty() || text.len() > 15 {
             return None;
         }
-        text.iter().try_fold(0u64, |sum, byte| {
-            byte.is_ascii_digit()
-                .then(|| sum * 10 + u64::from(byte - b'0'))
-        })
-        .map(Self)
+        text.iter()
+            .try_fold(0u64, |sum, byte| {
+                byte.is_ascii_digit()
+                    .then(|| sum * 10 + u64::from(byte - b'0'))
+            })
+            .map(Self)
     }
 
     /// The exact decimal in USD, six digits after the point: `0.001234`.

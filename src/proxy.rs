@@ -533,11 +533,7 @@ impl Request<'_> {
                 attempts: 0,
                 state: None,
                 measured: Measured {
-                    total: self
-                        .gateway
-                        .clock
-                        .monotonic()
-                        .saturating_sub(self.arrived),
+                    total: self.gateway.clock.monotonic().saturating_sub(self.arrived),
                     ..Measured::default()
                 },
             },
@@ -621,8 +617,7 @@ async fn turn_down(
         refusal.code,
         Code::LengthRefused | Code::HeadMalformed | Code::BodyBroken | Code::BodyTooSlow
     );
-    let (mut downstream, written) =
-        relay::send_refusal(downstream, &refusal, Some(entry_id)).await;
+    let (mut downstream, written) = relay::send_refusal(downstream, &refusal, Some(entry_id)).await;
     if written && framing_is_clear {
         buffer::drain(&mut downstream).await;
     } else if written {

@@ -79,7 +79,11 @@ fn spent(page: &mut String, status: &Status<'_>) {
     }
     row(page, "in all, as far as known", totals.billed());
     row(page, "in doubt", totals.in_doubt().values().sum::<u64>());
-    row(page, "unreported", totals.unreported().values().sum::<u64>());
+    row(
+        page,
+        "unreported",
+        totals.unreported().values().sum::<u64>(),
+    );
     let estimate = totals
         .lines
         .values()
@@ -87,7 +91,11 @@ fn spent(page: &mut String, status: &Status<'_>) {
             sum.merge(row.would_have_cost);
             sum
         });
-    row(page, "a frontier model would have cost (estimate)", estimate);
+    row(
+        page,
+        "a frontier model would have cost (estimate)",
+        estimate,
+    );
     row(page, "requests", totals.requests());
     line(page, "</table>");
 }

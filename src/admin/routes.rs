@@ -147,7 +147,9 @@ async fn status_page(admin: &Arc<Admin>) -> Answer {
         upstream: config.upstream.base_url.to_string(),
         in_flight: (admin.in_flight)(),
         ready: admin.ready(),
-        today: read_spend(admin, today).await.map_err(|why| why.to_string()),
+        today: read_spend(admin, today)
+            .await
+            .map_err(|why| why.to_string()),
         totals: &admin.ledger.totals(),
         health: &admin.ledger.health(),
     });

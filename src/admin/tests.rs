@@ -109,13 +109,22 @@ async fn every_path_answers_what_it_is_for() {
         ("/readyz", "ok\n"),
         ("/", "<h1>bursar</h1>"),
         ("/api/status", "\"in_flight\":3"),
-        ("/api/spend?by=app", "\"rows\":[{\"app\":\"default\",\"requests\":1"),
-        ("/api/receipts?limit=1", &format!("\"id\":\"{}\"", intent.id)),
+        (
+            "/api/spend?by=app",
+            "\"rows\":[{\"app\":\"default\",\"requests\":1",
+        ),
+        (
+            "/api/receipts?limit=1",
+            &format!("\"id\":\"{}\"", intent.id),
+        ),
     ];
 
     for (path, part) in cases {
         let answer = get(&served, path).await;
-        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{path}: {answer}");
+        assert!(
+            answer.starts_with("HTTP/1.1 200 OK\r\n"),
+            "{path}: {answer}"
+        );
         assert!(answer.contains(part), "{path}: {answer}");
         assert!(answer.contains("cache-control: no-store\r\n"), "{path}");
         assert!(!answer.contains("key-of-the-test"), "{path}");
@@ -127,17 +136,29 @@ async fn what_is_not_understood_is_told_by_status() {
     let served = served().await;
     let cases = [
         ("GET /nothing HTTP/1.1\r\nHost: localhost\r\n", "404"),
-        ("GET /api/spend?since=1 HTTP/1.1\r\nHost: localhost\r\n", "400"),
+        (
+            "GET /api/spend?since=1 HTTP/1.1\r\nHost: localhost\r\n",
+            "400",
+        ),
         ("GET /api/status?x=1 HTTP/1.1\r\nHost: localhost\r\n", "400"),
-        ("POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n", "405"),
+        (
+            "POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n",
+            "405",
+        ),
         ("GET /metrics HTTP/1.1\r\nHost: evil.example\r\n", "403"),
-        ("GET /metrics HTTP/1.1\r\nHost: localhost\r\nOrigin: null\r\n", "403"),
+        (
+            "GET /metrics HTTP/1.1\r\nHost: localhost\r\nOrigin: null\r\n",
+            "403",
+        ),
         ("GET / HTTP/1.1\r\n", "403"),
     ];
 
     for (head, status) in cases {
         let answer = exchange(&served, &format!("{head}Connection: close\r\n\r\n")).await;
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{head}: {answer}");
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{head}: {answer}"
+        );
     }
 }
 
@@ -195,6 +216,9 @@ async fn stopping_closes_idle_connections() {
     idle.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         .await
         .unwrap();
+    let mut answer = [0; 15];
+    idle.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 200 OK");
 
     served.stop.send_replace(true);
 

@@ -36,7 +36,16 @@ fn a_text_is_the_instant_it_means_in_its_zone() {
 
 #[test]
 fn what_is_no_time_is_refused() {
-    for text in ["", "h", "5", "5y", "-1d", "soon", "2026-13-01", "99999999999999999d"] {
+    for text in [
+        "",
+        "h",
+        "5",
+        "5y",
+        "-1d",
+        "soon",
+        "2026-13-01",
+        "99999999999999999d",
+    ] {
         assert!(instant(text, NOW_MS, &TimeZone::UTC).is_err(), "{text:?}");
     }
 }
@@ -62,5 +71,8 @@ fn a_range_is_today_by_default_and_never_backwards() {
 fn times_are_printed_in_their_zone() {
     assert_eq!(shown(NOW_MS, &berlin()), "2026-03-29 12:00:00");
     assert_eq!(midnight_ms(NOW_MS, &berlin()), Some(NOW_MS - 11 * HOUR_MS));
-    assert_eq!(rfc3339(NOW_MS + 7).as_deref(), Some("2026-03-29T10:00:00.007Z"));
+    assert_eq!(
+        rfc3339(NOW_MS + 7).as_deref(),
+        Some("2026-03-29T10:00:00.007Z")
+    );
 }

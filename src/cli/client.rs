@@ -47,13 +47,19 @@ pub struct Answer {
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     #[error("cannot connect to {address}: {cause}")]
-    Connect { address: ListenAddr, cause: io::Error },
+    Connect {
+        address: ListenAddr,
+        cause: io::Error,
+    },
     #[error("{address} did not take a connection within {} s", CONNECT_DEADLINE.as_secs())]
     ConnectTimeout { address: ListenAddr },
     #[error("the request cannot be written: {0}")]
     Request(#[from] http::Error),
     #[error("the connection to {address} broke: {cause}")]
-    Broken { address: ListenAddr, cause: hyper::Error },
+    Broken {
+        address: ListenAddr,
+        cause: hyper::Error,
+    },
     #[error("the answer broke off: {0}")]
     Body(#[from] hyper::Error),
     #[error("the answer is larger than {bytes_max} bytes")]

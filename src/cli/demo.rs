@@ -128,11 +128,15 @@ async fn run(args: Args) -> Result<(), CliError> {
 
 /// The story and the table.
 async fn show(stage: &Stage, world: &World, folder: &Folder) -> Result<(), CliError> {
-    stage.heading("bursar demo: the service's sandbox, and bursar in front of it, in one process")?;
+    stage
+        .heading("bursar demo: the service's sandbox, and bursar in front of it, in one process")?;
     say("")?;
     stage.fact("base URL", world.places.base_url())?;
     stage.fact("try it", world.places.curl())?;
-    stage.fact("files", format_args!("{} (removed at the end)", folder.path().display()))?;
+    stage.fact(
+        "files",
+        format_args!("{} (removed at the end)", folder.path().display()),
+    )?;
 
     let mut story = Story::new(
         stage,
@@ -178,7 +182,10 @@ async fn stay(stage: &Stage, world: &World, interrupt: &mut Interrupt) -> Result
         stage.fact("status", format_args!("http://{admin}/"))?;
         stage.fact("metrics", format_args!("http://{admin}/metrics"))?;
     }
-    stage.fact("books", format_args!("http://{}/sandbox/books", places.service))?;
+    stage.fact(
+        "books",
+        format_args!("http://{}/sandbox/books", places.service),
+    )?;
     stage.fact("curl", places.curl())?;
     stage.fact("Python", "")?;
     say(places.python())?;
@@ -195,7 +202,8 @@ async fn stay(stage: &Stage, world: &World, interrupt: &mut Interrupt) -> Result
             seen = seen.max(entry.seq);
             if entry.state != State::Open {
                 came = true;
-                stage.fact("receipt", answer::entry_line(&entry))?;
+                let line = answer::entry_line(&entry);
+                stage.fact("receipt", format_args!("{} {line}", entry.operation))?;
             }
         }
     }

@@ -50,13 +50,20 @@ pub fn ledger(args: &Args) -> Result<(), CliError> {
     } else {
         print(&report)?;
     }
-    if report.ok { Ok(()) } else { Err(CliError::Said) }
+    if report.ok {
+        Ok(())
+    } else {
+        Err(CliError::Said)
+    }
 }
 
 fn print(report: &VerifyReport) -> Result<(), CliError> {
     say(format_args!(
         "ledger   {}",
-        report.ledger.as_deref().unwrap_or("unknown: its identity file is lost")
+        report
+            .ledger
+            .as_deref()
+            .unwrap_or("unknown: its identity file is lost")
     ))?;
     say(format_args!(
         "entries  {}, {} of them open",

@@ -115,7 +115,8 @@ async fn follow(
             filter.after_seq = filter.after_seq.max(seq(receipt));
             // A request that has just begun shows when it has ended, unless begun ones are asked
             // for.
-            if filter.state.is_some() || receipt.get("state").and_then(Value::as_str) != Some("open")
+            if filter.state.is_some()
+                || receipt.get("state").and_then(Value::as_str) != Some("open")
             {
                 printer.print_one(receipt)?;
             }
@@ -195,7 +196,10 @@ impl Printer {
             (state, _) => state.unwrap_or("?").to_owned(),
         };
         [
-            at_ms.map_or_else(|| "?".to_owned(), |at_ms| calendar::shown(at_ms, &self.zone)),
+            at_ms.map_or_else(
+                || "?".to_owned(),
+                |at_ms| calendar::shown(at_ms, &self.zone),
+            ),
             or_dash("app"),
             or_dash("operation"),
             or_dash("model"),
@@ -217,7 +221,8 @@ fn tokens(receipt: &Value) -> String {
     match (told("prompt_tokens"), told("completion_tokens")) {
         (None, None) => "-".to_owned(),
         (input, output) => {
-            let shown = |count: Option<u64>| count.map_or("?".to_owned(), |count| count.to_string());
+            let shown =
+                |count: Option<u64>| count.map_or("?".to_owned(), |count| count.to_string());
             format!("{}+{}", shown(input), shown(output))
         }
     }

@@ -67,7 +67,11 @@ impl SourceArgs {
             if matches!(address, ListenAddr::Unix(_)) {
                 let client = Client::new(address.clone());
                 // Whatever keeps it from answering, the files are there.
-                if client.get("/api/status").await.is_ok_and(|answer| answer.status.is_success()) {
+                if client
+                    .get("/api/status")
+                    .await
+                    .is_ok_and(|answer| answer.status.is_success())
+                {
                     return Ok(Source::Daemon(client));
                 }
             }
@@ -219,7 +223,10 @@ async fn page(client: &Client, filter: &Filter) -> Result<Vec<Value>, CliError> 
     question.add_number("since_ms", filter.since_ms);
     question.add_number("until_ms", filter.until_ms);
     question.add_number("after_seq", filter.after_seq);
-    question.add_number("limit", filter.limit.and_then(|limit| u64::try_from(limit).ok()));
+    question.add_number(
+        "limit",
+        filter.limit.and_then(|limit| u64::try_from(limit).ok()),
+    );
     if let Some(app) = &filter.app {
         question.add("app", app);
     }
@@ -229,9 +236,15 @@ async fn page(client: &Client, filter: &Filter) -> Result<Vec<Value>, CliError> 
     if let Some(id) = filter.id {
         question.add("id", &id.to_string());
     }
-    match ask(client, &question.0).await?.get_mut("receipts").map(Value::take) {
+    match ask(client, &question.0)
+        .await?
+        .get_mut("receipts")
+        .map(Value::take)
+    {
         Some(Value::Array(receipts)) => Ok(receipts),
-        _ => Err(CliError::Failed("the daemon's answer holds no receipts".to_owned())),
+        _ => Err(CliError::Failed(
+            "the daemon's answer holds no receipts".to_owned(),
+        )),
     }
 }
 

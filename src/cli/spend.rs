@@ -72,7 +72,9 @@ fn group_by(word: &str) -> Result<GroupBy, String> {
 fn heading(asked: &SpendQuestion) -> String {
     let at = |ms| calendar::shown(ms, &asked.zone);
     let zone = asked.zone.iana_name().unwrap_or("local time");
-    let since = asked.since_ms.map_or_else(|| "the beginning".to_owned(), at);
+    let since = asked
+        .since_ms
+        .map_or_else(|| "the beginning".to_owned(), at);
     match asked.until_ms {
         None => format!("Spend since {since} ({zone})\n"),
         Some(until) => format!("Spend from {since} until {} ({zone})\n", at(until)),
@@ -80,10 +82,7 @@ fn heading(asked: &SpendQuestion) -> String {
 }
 
 fn table(by: &[GroupBy], document: &Value) -> Table {
-    let titles: Vec<String> = by
-        .iter()
-        .map(|by| by.as_str().replace('_', " "))
-        .collect();
+    let titles: Vec<String> = by.iter().map(|by| by.as_str().replace('_', " ")).collect();
     let figures = [
         "requests",
         "billed",

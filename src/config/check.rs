@@ -248,7 +248,10 @@ impl<'a> Check<'a> {
             .or_else(|| in_file.map(|given| self.path(given)));
         let from_systemd = || {
             let list = self.env.get(env::STATE_DIRECTORY)?.to_string_lossy();
-            list.split(':').next().map(PathBuf::from)
+            let path = list.split(':').next().map(PathBuf::from)?;
+            // With DynamicUser= this path is systemd's own link to the directory, and the ledger
+            // follows no links.
+            Some(std::fs::canonicalize(&path).unwrap_or(path))
         };
         let from_xdg = || {
             let base = self.env.path(env::XDG_STATE_HOME)?;

@@ -227,9 +227,7 @@ fn interface_rows() -> Vec<Route> {
     use AnswerKind::{Json, JsonOrStream, NamedEvents};
     use Lane::{Agent, Control, Inference};
     use Operation as Op;
-    use ReceiptFrom::{
-        BodyCost, BodyDuration, HeadersAndComments, Nothing, RunLater, TerminalRun,
-    };
+    use ReceiptFrom::{BodyCost, BodyDuration, HeadersAndComments, Nothing, RunLater, TerminalRun};
 
     let keyed = |pattern, lane, operation, answer, body| Route {
         method: Method::POST,
@@ -272,42 +270,120 @@ fn interface_rows() -> Vec<Route> {
         body,
     };
     let get = |pattern, lane, operation| {
-        free(Method::GET, pattern, lane, operation, ALWAYS, BodyForm::None)
+        free(
+            Method::GET,
+            pattern,
+            lane,
+            operation,
+            ALWAYS,
+            BodyForm::None,
+        )
     };
     let endpoint = |method, pattern| {
-        free(method, pattern, Control, Op::Endpoints, ALWAYS, BodyForm::None)
+        free(
+            method,
+            pattern,
+            Control,
+            Op::Endpoints,
+            ALWAYS,
+            BodyForm::None,
+        )
     };
     let post = |pattern, operation, retry, body| {
         free(Method::POST, pattern, Control, operation, retry, body)
     };
 
     vec![
-        keyed("/v1/chat/completions", Inference, Op::Chat, JsonOrStream, BodyForm::Json),
+        keyed(
+            "/v1/chat/completions",
+            Inference,
+            Op::Chat,
+            JsonOrStream,
+            BodyForm::Json,
+        ),
         get("/v1/models", Inference, Op::Models),
         get("/agent/v1/models", Agent, Op::Models),
-        keyed("/agent/v1/chat/completions", Agent, Op::AgentTurn, JsonOrStream, BodyForm::Json),
-        keyed("/v1/embeddings", Inference, Op::Embeddings, Json, BodyForm::Json),
+        keyed(
+            "/agent/v1/chat/completions",
+            Agent,
+            Op::AgentTurn,
+            JsonOrStream,
+            BodyForm::Json,
+        ),
+        keyed(
+            "/v1/embeddings",
+            Inference,
+            Op::Embeddings,
+            Json,
+            BodyForm::Json,
+        ),
         keyed("/v1/rerank", Inference, Op::Rerank, Json, BodyForm::Json),
-        keyed("/v1/images/generations", Inference, Op::ImageGeneration, Json, BodyForm::Json),
-        keyed("/v1/images/edits", Inference, Op::ImageEdit, Json, BodyForm::Any),
+        keyed(
+            "/v1/images/generations",
+            Inference,
+            Op::ImageGeneration,
+            Json,
+            BodyForm::Json,
+        ),
+        keyed(
+            "/v1/images/edits",
+            Inference,
+            Op::ImageEdit,
+            Json,
+            BodyForm::Any,
+        ),
         get("/v1/tasks", Control, Op::Tasks),
         get("/v1/tasks/{}", Control, Op::Tasks),
         // "Task catalog reads (list, retrieve, match) are free."
         post("/v1/tasks/match", Op::Tasks, ALWAYS, BodyForm::Json),
         get("/v1/auto/metrics", Control, Op::AutoMetrics),
-        unkeyed("/v1/playground/frontier", Op::FrontierComparison, BodyCost, ONCE, Json),
+        unkeyed(
+            "/v1/playground/frontier",
+            Op::FrontierComparison,
+            BodyCost,
+            ONCE,
+            Json,
+        ),
         // "The audio routes ignore it: a retry runs and bills again."
-        unkeyed("/v1/audio/transcriptions", Op::Transcription, BodyDuration, ONCE, Json),
+        unkeyed(
+            "/v1/audio/transcriptions",
+            Op::Transcription,
+            BodyDuration,
+            ONCE,
+            Json,
+        ),
         unkeyed("/v1/audio/speech", Op::Speech, BodyDuration, ONCE, Json),
         get("/v1/eval/frontier-models", Control, Op::FrontierRoster),
         post("/v1/eval-sets", Op::EvalSets, ONCE, BodyForm::Multipart),
         get("/v1/eval-sets", Control, Op::EvalSets),
         get("/v1/eval-sets/{}", Control, Op::EvalSets),
-        free(Method::DELETE, "/v1/eval-sets/{}", Control, Op::EvalSets, ALWAYS, BodyForm::None),
-        post("/v1/eval-sets/{}/attach-blob", Op::EvalSets, ONCE, BodyForm::Multipart),
+        free(
+            Method::DELETE,
+            "/v1/eval-sets/{}",
+            Control,
+            Op::EvalSets,
+            ALWAYS,
+            BodyForm::None,
+        ),
+        post(
+            "/v1/eval-sets/{}/attach-blob",
+            Op::EvalSets,
+            ONCE,
+            BodyForm::Multipart,
+        ),
         // "an unused URL costs nothing": harmless to repeat. Bodies: not shown by the interface.
-        post("/v1/eval-sets/{}/blob-upload-url", Op::EvalSets, ALWAYS, BodyForm::Any),
-        post("/v1/eval-sets/{}/blob-upload-complete", Op::EvalSets, ONCE, BodyForm::Any),
+        post(
+            "/v1/eval-sets/{}/blob-upload-url",
+            Op::EvalSets,
+            ALWAYS,
+            BodyForm::Any,
+        ),
+        post(
+            "/v1/eval-sets/{}/blob-upload-complete",
+            Op::EvalSets,
+            ONCE,
+            BodyForm::Any,
+        ),
         unkeyed("/v1/eval-runs", Op::EvalRun, RunLater, START_RUN, Json),
         Route {
             receipt: TerminalRun,

@@ -152,9 +152,12 @@ async fn turn_away(socket: Socket) {
     let stream: Stream = Box::new(AppConnection::new(socket, reset.clone()));
     let downstream = Downstream::without_request(HttpSession::new(stream), reset);
     let refusal = Refusal::new(Code::ConnectionsFull);
-    if timeout(HEAD_DEADLINE, super::relay::send_refusal(downstream, &refusal, None))
-        .await
-        .is_err()
+    if timeout(
+        HEAD_DEADLINE,
+        super::relay::send_refusal(downstream, &refusal, None),
+    )
+    .await
+    .is_err()
     {
         tracing::debug!("a connection above the limit did not take its answer");
     }

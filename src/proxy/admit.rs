@@ -140,11 +140,7 @@ fn unknown_route(settings: &Settings, method: &Method, path: &str) -> Refusal {
 
 /// A page can send forms, plain text and typeless bodies without a preflight, so JSON routes take
 /// JSON and nothing else.
-fn check_content_type(
-    headers: &HeaderMap,
-    form: BodyForm,
-    has_body: bool,
-) -> Result<(), Refusal> {
+fn check_content_type(headers: &HeaderMap, form: BodyForm, has_body: bool) -> Result<(), Refusal> {
     let mut values = headers.get_all(CONTENT_TYPE).iter();
     let media_type = values
         .next()

@@ -85,7 +85,11 @@ pub async fn read_body(
         _ => None,
     };
     if admitted.expects_continue
-        && downstream.session().write_continue_response().await.is_err()
+        && downstream
+            .session()
+            .write_continue_response()
+            .await
+            .is_err()
     {
         return Err(Code::BodyBroken.into());
     }
@@ -143,9 +147,7 @@ pub async fn drain(downstream: &mut Downstream) {
 /// The same for a request whose framing is not clear: raw bytes, for a moment, so that the answer
 /// is not lost to a reset.
 pub async fn drain_raw(downstream: &mut Downstream) {
-    let discard = async {
-        while downstream.session().idle().await.is_ok_and(|read| read > 0) {}
-    };
+    let discard = async { while downstream.session().idle().await.is_ok_and(|read| read > 0) {} };
     if timeout(DRAIN_RAW_TIME_MAX, discard).await.is_err() {
         tracing::debug!("an app went on sending after its request was refused");
     }

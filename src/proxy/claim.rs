@@ -290,9 +290,7 @@ impl Slots {
 
     fn remove_undelivered(&mut self, mark: &Mark, entry: EntryId) {
         if let Some(queue) = self.by_mark.get_mut(mark) {
-            queue.retain(
-                |slot| !matches!(slot, Slot::Undelivered(ended) if ended.entry == entry),
-            );
+            queue.retain(|slot| !matches!(slot, Slot::Undelivered(ended) if ended.entry == entry));
             if queue.is_empty() {
                 self.by_mark.remove(mark);
             }

@@ -285,7 +285,10 @@ impl Dispatch<'_> {
             answering.abandon().await;
         }
         let otherwise = match body {
-            Some(body) => Reached::Whole { head: head.clone(), body },
+            Some(body) => Reached::Whole {
+                head: head.clone(),
+                body,
+            },
             None => Reached::Nothing {
                 code: Code::UpstreamBroken,
             },
@@ -325,11 +328,7 @@ impl Dispatch<'_> {
         status: Option<StatusCode>,
         cause: Option<&'static str>,
     ) {
-        let took = self
-            .gateway
-            .clock
-            .monotonic()
-            .saturating_sub(clock.began);
+        let took = self.gateway.clock.monotonic().saturating_sub(clock.began);
         self.service_time = self.service_time.saturating_add(took);
         self.gateway
             .metrics
@@ -344,12 +343,7 @@ impl Dispatch<'_> {
     }
 
     /// A flowing answer has ended; its attempt is complete only now.
-    pub fn record_flow(
-        &mut self,
-        flowing: &Flowing,
-        end: AttemptEnd,
-        cause: Option<&'static str>,
-    ) {
+    pub fn record_flow(&mut self, flowing: &Flowing, end: AttemptEnd, cause: Option<&'static str>) {
         let status = flowing.answering.head.status;
         self.record(flowing.attempt, end, Some(status), cause);
     }

@@ -170,7 +170,9 @@ impl Code {
                 "The ledger cannot be written, so nothing that costs money is sent. See \
                  `bursar check` and the daemon's log; free routes go on."
             }
-            Self::UpstreamUnreachable => "The service cannot be reached. Nothing was sent or billed.",
+            Self::UpstreamUnreachable => {
+                "The service cannot be reached. Nothing was sent or billed."
+            }
             Self::UpstreamName => {
                 "The service's name does not resolve. Nothing was sent or billed."
             }

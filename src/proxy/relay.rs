@@ -115,11 +115,7 @@ impl Relay<'_> {
     }
 
     pub(super) fn measured(&self) -> Measured {
-        let total = self
-            .gateway
-            .clock
-            .monotonic()
-            .saturating_sub(self.arrived);
+        let total = self.gateway.clock.monotonic().saturating_sub(self.arrived);
         let elsewhere = self
             .dispatch
             .service_time

@@ -10,13 +10,11 @@ use bytes::Bytes;
 use http::HeaderMap;
 
 use super::Gateway;
-use super::claim::live::Live;
 use super::claim::Fate;
+use super::claim::live::Live;
 use super::dispatch::millis;
 use crate::ledger::LedgerError;
-use crate::ledger::entry::{
-    Attempt, AttemptEnd, InDoubt, Outcome, Settlement, State, Timings,
-};
+use crate::ledger::entry::{Attempt, AttemptEnd, InDoubt, Outcome, Settlement, State, Timings};
 use crate::money::MicroUsd;
 use crate::protocol::body::AnswerPeek;
 use crate::protocol::names::{ServiceNames, X_REQUEST_ID};
@@ -57,6 +55,10 @@ pub struct Measured {
 
 /// Longest kept request id.
 const REQUEST_ID_CHARS_MAX: usize = 128;
+
+/// How often, and after what pause, an outcome is offered again to a ledger that is unavailable.
+const SETTLE_RETRIES: u32 = 3;
+const SETTLE_PAUSE: Duration = Duration::from_millis(1100);
 
 // === impl OpenEntry ===
 
@@ -99,7 +101,7 @@ impl OpenEntry {
                 own_us: u64::try_from(measured.own.as_micros()).unwrap_or(u64::MAX),
             },
         };
-        let settled = self.gateway.ledger.settle(outcome).await;
+        let settled = self.write(outcome).await;
         match &settled {
             Ok(settlement) => {
                 let answered = attempts
@@ -112,6 +114,18 @@ impl OpenEntry {
             }
         }
         settled
+    }
+
+    /// A ledger that cannot be written re-opens itself about once a second; an outcome is worth
+    /// waiting for, because its request was paid. Telling it twice is safe.
+    async fn write(&self, outcome: Outcome) -> Result<Settlement, LedgerError> {
+        for _ in 0..SETTLE_RETRIES {
+            match self.gateway.ledger.settle(outcome.clone()).await {
+                Err(LedgerError::Unavailable { .. }) => tokio::time::sleep(SETTLE_PAUSE).await,
+                written => return written,
+            }
+        }
+        self.gateway.ledger.settle(outcome).await
     }
 
     /// The intent could not be written, so there is nothing to settle.

@@ -46,13 +46,18 @@ async fn a_server_is_reachable_on_every_address_it_tells_until_it_stops() {
 
     assert!(TcpStream::connect(proxy).await.is_err());
     assert!(!socket.exists());
-    assert!(start(&state_dir, "127.0.0.1:0").await.is_ok(), "the lock is free again");
+    assert!(
+        start(&state_dir, "127.0.0.1:0").await.is_ok(),
+        "the lock is free again"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_daemon_on_the_same_ledger_is_refused_by_name_and_disturbs_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let mut first = start(folder.path().join("state").as_path(), "127.0.0.1:0").await.unwrap();
+    let mut first = start(folder.path().join("state").as_path(), "127.0.0.1:0")
+        .await
+        .unwrap();
 
     let second = start(folder.path().join("state").as_path(), "127.0.0.1:0").await;
 
@@ -72,7 +77,13 @@ async fn a_port_in_use_starts_nothing() {
 
     let error = start(&state_dir, &address).await.err().unwrap();
 
-    assert_eq!(error.to_string(), format!("cannot listen on {address}: address in use"));
+    assert_eq!(
+        error.to_string(),
+        format!("cannot listen on {address}: address in use")
+    );
     assert!(!state_dir.join("admin.sock").exists());
-    assert!(start(&state_dir, "127.0.0.1:0").await.is_ok(), "the lock is free again");
+    assert!(
+        start(&state_dir, "127.0.0.1:0").await.is_ok(),
+        "the lock is free again"
+    );
 }

@@ -6,17 +6,19 @@
 //! Promise: label sets are closed or bounded (rule I11); no path, model, key, session or request id
 //! is ever a label. Names, units and suffixes pass `promtool check metrics`.
 
+mod families;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use prometheus::core::Collector;
 use prometheus::{
-    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
-    Registry, TextEncoder,
+    Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry,
+    TextEncoder,
 };
 
+use self::families::{Families, add, bool_label, long_buckets, observe, set, short_buckets};
 use super::exposition::{Exposition, Kind, MsAsSeconds};
 use super::labels::FirstSeen;
 use crate::ledger::entry::Anomaly;
@@ -244,7 +246,10 @@ impl Metrics {
             let labels = (app, line.lane, line.operation, line.served_by_word());
             billed.entry(labels).or_default().merge(row.billed);
             let labels = (app, line.lane);
-            estimates.entry(labels).or_default().merge(row.would_have_cost);
+            estimates
+                .entry(labels)
+                .or_default()
+                .merge(row.would_have_cost);
         }
         let mut family = text.family(
             Kind::Counter,
@@ -329,11 +334,11 @@ impl Metrics {
     /// An answer whose app had left cost this much.
     pub fn drained(&self, amount: MicroUsd) {
         // A sum that cannot be held stays where it is; it is 18 million million USD.
-        let _ = self.drained_micro_usd.fetch_update(
-            Ordering::Relaxed,
-            Ordering::Relaxed,
-            |sum| sum.checked_add(amount.get()),
-        );
+        let _ = self
+            .drained_micro_usd
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |sum| {
+                sum.checked_add(amount.get())
+            });
     }
 
     pub fn drain(&self, result: &'static str) {
@@ -344,13 +349,7 @@ impl Metrics {
         add(&self.disconnects, &[phase], 1);
     }
 
-    pub fn answer(
-        &self,
-        app: &str,
-        lane: Lane,
-        served_by: Option<ServedBy>,
-        escalated: Escalated,
-    ) {
+    pub fn answer(&self, app: &str, lane: Lane, served_by: Option<ServedBy>, escalated: Escalated) {
         let labels = [
             self.apps.hold(app),
             lane.as_str(),
@@ -422,101 +421,6 @@ impl Drop for InFlightGuard {
     fn drop(&mut self) {
         self.0.dec();
     }
-}
-
-/// Makes families and registers them.
-struct Families(Registry);
-
-// === impl Families ===
-
-impl Families {
-    fn counter(&self, name: &str, help: &str) -> prometheus::Result<IntCounter> {
-        self.register(IntCounter::new(name, help)?)
-    }
-
-    fn counters(
-        &self,
-        name: &str,
-        help: &str,
-        labels: &[&str],
-    ) -> prometheus::Result<IntCounterVec> {
-        self.register(IntCounterVec::new(Opts::new(name, help), labels)?)
-    }
-
-    fn gauge(&self, name: &str, help: &str) -> prometheus::Result<IntGauge> {
-        self.register(IntGauge::new(name, help)?)
-    }
-
-    fn infos(&self, name: &str, help: &str, labels: &[&str]) -> prometheus::Result<IntGaugeVec> {
-        self.register(IntGaugeVec::new(Opts::new(name, help), labels)?)
-    }
-
-    fn histogram(
-        &self,
-        name: &str,
-        help: &str,
-        buckets: Vec<f64>,
-    ) -> prometheus::Result<Histogram> {
-        self.register(Histogram::with_opts(
-            HistogramOpts::new(name, help).buckets(buckets),
-        )?)
-    }
-
-    fn histograms(
-        &self,
-        name: &str,
-        help: &str,
-        labels: &[&str],
-        buckets: Vec<f64>,
-    ) -> prometheus::Result<HistogramVec> {
-        self.register(HistogramVec::new(
-            HistogramOpts::new(name, help).buckets(buckets),
-            labels,
-        )?)
-    }
-
-    fn register<C: Collector + Clone + 'static>(&self, family: C) -> prometheus::Result<C> {
-        self.0.register(Box::new(family.clone()))?;
-        Ok(family)
-    }
-}
-
-/// 0.01 · 2ⁿ seconds, 10 ms to 655.36 s: the service may hold a duplicate for 9 minutes.
-fn long_buckets() -> Vec<f64> {
-    (0..=16).map(|n| 0.01 * f64::from(n).exp2()).collect()
-}
-
-/// 0.01 · 2ⁿ seconds, 39 µs to 655.36 s.
-fn short_buckets() -> Vec<f64> {
-    (-8..=16).map(|n| 0.01 * f64::from(n).exp2()).collect()
-}
-
-fn add(family: &IntCounterVec, labels: &[&str], by: u64) {
-    let counter = family.get_metric_with_label_values(labels);
-    debug_assert!(counter.is_ok(), "a label is missing: {labels:?}");
-    if let Ok(counter) = counter {
-        counter.inc_by(by);
-    }
-}
-
-fn set(family: &IntGaugeVec, labels: &[&str], to: i64) {
-    let gauge = family.get_metric_with_label_values(labels);
-    debug_assert!(gauge.is_ok(), "a label is missing: {labels:?}");
-    if let Ok(gauge) = gauge {
-        gauge.set(to);
-    }
-}
-
-fn observe(family: &HistogramVec, labels: &[&str], took: Duration) {
-    let histogram = family.get_metric_with_label_values(labels);
-    debug_assert!(histogram.is_ok(), "a label is missing: {labels:?}");
-    if let Ok(histogram) = histogram {
-        histogram.observe(took.as_secs_f64());
-    }
-}
-
-fn bool_label(value: bool) -> &'static str {
-    if value { "true" } else { "false" }
 }
 
 /// What the ledger does not know the price of (rule I12): counted, beside the sum that is known.

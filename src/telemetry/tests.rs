@@ -15,7 +15,10 @@ fn other_crates_never_say_more_than_warnings() {
     for level in LogLevel::ALL {
         let targets = targets(*level);
         for target in foreign {
-            assert!(!targets.would_enable(target, &Level::INFO), "{target} at {level}");
+            assert!(
+                !targets.would_enable(target, &Level::INFO),
+                "{target} at {level}"
+            );
         }
         assert!(targets.would_enable("bursar::proxy", &Level::ERROR));
     }

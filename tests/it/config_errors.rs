@@ -17,7 +17,10 @@ async fn run(arguments: &[&str], environment: &[(&str, &str)], without_key: bool
     }
     command.envs(environment.iter().copied());
     let output = tokio::time::timeout(std::time::Duration::from_secs(20), command.output());
-    output.await.expect("bursar ends by itself").expect("an output")
+    output
+        .await
+        .expect("bursar ends by itself")
+        .expect("an output")
 }
 
 fn stderr_lines(output: &Output) -> Vec<String> {
@@ -56,8 +59,8 @@ async fn each_configuration_mistake_is_one_clear_line_and_exit_code_78() {
         ),
         (
             "unknown table",
-            "[upsteam]\nbase_url = \"http://127.0.0.1:1\"\n",
-            &["upsteam", "upstream"],
+            "[upstream]\nbase_url = \"http://127.0.0.1:1\"\n[strems]\nx = 1\n",
+            &["strems", "streams"],
         ),
         (
             "wrong type",
@@ -122,9 +125,16 @@ async fn all_mistakes_are_told_at_once() {
     let place = Place::new();
     let text = "[upstream]\nbase_url = \"https://\"\nread_timeout_s = \"x\"\n[retry]\nbase = 1\n";
     let config = place.write("config.toml", text);
-    let output = run(&["check", "--config", &config], &[], false).await;
+    let state = place.path("state");
+    let environment = [("BURSAR_STATE_DIR", state.as_str())];
+    let output = run(&["check", "--config", &config], &environment, false).await;
     assert_eq!(output.status.code(), Some(78));
-    assert_eq!(stderr_lines(&output).len(), 3, "{:?}", stderr_lines(&output));
+    assert_eq!(
+        stderr_lines(&output).len(),
+        3,
+        "{:?}",
+        stderr_lines(&output)
+    );
 }
 
 #[tokio::test]
@@ -134,13 +144,23 @@ async fn a_port_in_use_is_named_and_exit_code_1() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("an address").to_string();
     let arguments = [
-        "run", "--upstream", "http://127.0.0.1:1", "--listen", &address, "--admin", "127.0.0.1:0",
-        "--state-dir", &state,
+        "run",
+        "--upstream",
+        "http://127.0.0.1:1",
+        "--listen",
+        &address,
+        "--admin",
+        "127.0.0.1:0",
+        "--state-dir",
+        &state,
     ];
     let output = run(&arguments, &[], false).await;
     let lines = stderr_lines(&output);
     assert_eq!(output.status.code(), Some(1), "{lines:?}");
-    assert!(lines.iter().any(|line| line.contains(&address)), "{lines:?}");
+    assert!(
+        lines.iter().any(|line| line.contains(&address)),
+        "{lines:?}"
+    );
     assert!(output.stdout.is_empty(), "something was announced");
 }
 
@@ -158,7 +178,10 @@ async fn a_second_daemon_on_the_same_ledger_names_the_first_and_leaves_with_1() 
     assert!(lines.iter().any(|line| line.contains(&pid)), "{lines:?}");
     first.kill().await;
     // A killed daemon's lock is gone with it.
-    Daemon::start(&url, Path::new(&state), &[]).await.terminate().await;
+    Daemon::start(&url, Path::new(&state), &[])
+        .await
+        .terminate()
+        .await;
 }
 
 #[tokio::test]

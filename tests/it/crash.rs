@@ -27,7 +27,8 @@ type Received = Arc<Mutex<HashMap<String, u64>>>;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_instant_the_daemon_is_killed_at_the_ledger_agrees_with_the_books() {
-    let kills = std::env::var("BURSAR_KILLS").map_or(KILLS, |kills| kills.parse().expect("a count"));
+    let kills =
+        std::env::var("BURSAR_KILLS").map_or(KILLS, |kills| kills.parse().expect("a count"));
     let mut random = Random(0x5eed_0bad_cafe_0001);
     let sandbox = Sandbox::with(Options {
         in_flight_max: 1000,
@@ -48,7 +49,8 @@ async fn whatever_instant_the_daemon_is_killed_at_the_ledger_agrees_with_the_boo
             let address = daemon.proxy;
             clients.spawn(async move {
                 for n in 0u64.. {
-                    let prompt = format!("round {round} client {client} number {n}: what is {n} + 1?");
+                    let prompt =
+                        format!("round {round} client {client} number {n}: what is {n} + 1?");
                     let Some(stream) = TcpStream::connect(address).await.ok() else {
                         return;
                     };
@@ -69,10 +71,16 @@ async fn whatever_instant_the_daemon_is_killed_at_the_ledger_agrees_with_the_boo
     })
     .await;
     // The last start marks what the last kill left open.
-    Daemon::start(&sandbox.url(), &state_dir, &[]).await.terminate().await;
+    Daemon::start(&sandbox.url(), &state_dir, &[])
+        .await
+        .terminate()
+        .await;
 
     let entries = entries(&state_dir);
-    let by_id: HashMap<String, _> = entries.iter().map(|entry| (entry.id.0.to_string(), entry)).collect();
+    let by_id: HashMap<String, _> = entries
+        .iter()
+        .map(|entry| (entry.id.0.to_string(), entry))
+        .collect();
     for (id, amount) in received.lock().iter() {
         let entry = by_id.get(id).unwrap_or_else(|| panic!("no entry {id}"));
         let billed = entry.billed_micro_usd.map(|billed| billed.get());
@@ -92,7 +100,9 @@ async fn whatever_instant_the_daemon_is_killed_at_the_ledger_agrees_with_the_boo
     for debit in sandbox.debits().await {
         let key = debit["key"].as_str().expect("every debit has a key");
         let amount = debit["amount_micro_usd"].as_u64().expect("an amount");
-        let entry = by_key.get(key).unwrap_or_else(|| panic!("no entry for key {key}"));
+        let entry = by_key
+            .get(key)
+            .unwrap_or_else(|| panic!("no entry for key {key}"));
         books += amount;
         if matches!(entry.state, State::InDoubt { .. }) {
             books_in_doubt += amount;
@@ -108,7 +118,10 @@ async fn whatever_instant_the_daemon_is_killed_at_the_ledger_agrees_with_the_boo
         books <= settled + books_in_doubt,
         "books {books} > settled {settled} + in doubt {books_in_doubt}"
     );
-    assert!(received.lock().len() > kills, "too few requests flowed to prove anything");
+    assert!(
+        received.lock().len() > kills,
+        "too few requests flowed to prove anything"
+    );
     assert!(entries.iter().all(|entry| entry.state != State::Open));
 }
 

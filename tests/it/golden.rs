@@ -63,7 +63,8 @@ fn clause_id(line: &str) -> Option<&str> {
         let rest = line.trim_start_matches('#');
         (rest.len() < line.len()).then(|| rest.strip_prefix(' '))?
     })?;
-    let is_id = |letter: char| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '-';
+    let is_id =
+        |letter: char| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '-';
     let id = rest.split(|letter| !is_id(letter)).next()?;
     let number = id.rsplit('-').next()?;
     let numbered = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
@@ -216,7 +217,10 @@ fn the_runner_sees_a_wrong_status_header_member_comment_and_end() {
         complete: true,
         reset: false,
     };
-    let headers = [("content-type", "text/event-stream; charset=utf-8"), ("x-amount", "12")];
+    let headers = [
+        ("content-type", "text/event-stream; charset=utf-8"),
+        ("x-amount", "12"),
+    ];
     let judged = judge(wanted, &answer(200, good, &headers), None);
     assert!(judged.is_empty(), "{judged:?}");
 
@@ -227,9 +231,18 @@ fn the_runner_sees_a_wrong_status_header_member_comment_and_end() {
         ("the amount is 0", good.replace("usd 7", "usd 0")),
         ("the amount is signed", good.replace("usd 7", "usd +7")),
         ("another word", good.replace("by frontier", "by none")),
-        ("no comment", good.replace(": service-billed-micro-usd 7\n", "")),
-        ("comment after the end", format!("{good}: service-billed-micro-usd 7\n")),
-        ("two amounts", good.replace(": other x", ": service-billed-micro-usd 8")),
+        (
+            "no comment",
+            good.replace(": service-billed-micro-usd 7\n", ""),
+        ),
+        (
+            "comment after the end",
+            format!("{good}: service-billed-micro-usd 7\n"),
+        ),
+        (
+            "two amounts",
+            good.replace(": other x", ": service-billed-micro-usd 8"),
+        ),
         ("no end mark", good.replace("data: [DONE]\n", "")),
         ("two end marks", format!("{good}data: [DONE]\n")),
         ("an event name", format!("event: x\n{good}")),
@@ -240,14 +253,30 @@ fn the_runner_sees_a_wrong_status_header_member_comment_and_end() {
     ];
     for (what, body) in bad_bodies {
         assert_ne!(body, good, "{what}");
-        assert!(!judge(wanted, &answer(200, &body, &headers), None).is_empty(), "passed: {what}");
+        assert!(
+            !judge(wanted, &answer(200, &body, &headers), None).is_empty(),
+            "passed: {what}"
+        );
     }
     let bad_heads: [(u16, &[(&str, &str)]); 5] = [
         (201, &headers),
-        (200, &[("content-type", "text/event-streams"), ("x-amount", "12")]),
-        (200, &[("content-type", "text/event-stream"), ("x-amount", "0")]),
+        (
+            200,
+            &[("content-type", "text/event-streams"), ("x-amount", "12")],
+        ),
+        (
+            200,
+            &[("content-type", "text/event-stream"), ("x-amount", "0")],
+        ),
         (200, &[("content-type", "text/event-stream")]),
-        (200, &[("content-type", "text/event-stream"), ("x-amount", "1"), ("x-gone", "")]),
+        (
+            200,
+            &[
+                ("content-type", "text/event-stream"),
+                ("x-amount", "1"),
+                ("x-gone", ""),
+            ],
+        ),
     ];
     for (status, headers) in bad_heads {
         let judged = judge(wanted, &answer(status, good, headers), None);

@@ -3,7 +3,11 @@
 
 mod support;
 
+mod config_errors;
+mod crash;
+mod demo;
 mod door;
 mod golden;
 mod literals;
+mod process;
 mod tidy;

@@ -29,7 +29,8 @@ async fn sigterm_lets_a_running_stream_complete_and_then_exits_0() {
     let mut daemon = Daemon::start(&origin.url(), &state, &[]).await;
     let mut app = daemon.connect().await;
     let body = chat_stream("a long one");
-    app.send(request("POST", "/v1/chat/completions", &[], &body)).await;
+    app.send(request("POST", "/v1/chat/completions", &[], &body))
+        .await;
     origin.go();
     let mut head = app.head().await;
     let first = app.chunk(&mut head).await.expect("the first chunk");
@@ -49,10 +50,17 @@ async fn sigterm_lets_a_running_stream_complete_and_then_exits_0() {
     while let Some(chunk) = app.chunk(&mut head).await.filter(|chunk| !chunk.is_empty()) {
         rest.extend_from_slice(&chunk);
     }
-    assert!(rest.ends_with(b"data: [DONE]\n\n"), "{}", rest.escape_ascii());
+    assert!(
+        rest.ends_with(b"data: [DONE]\n\n"),
+        "{}",
+        rest.escape_ascii()
+    );
     assert_eq!(daemon.ended().await.code(), Some(0));
     let entries = entries(&state);
-    assert_eq!(entries[0].billed_micro_usd.map(|billed| billed.get()), Some(42));
+    assert_eq!(
+        entries[0].billed_micro_usd.map(|billed| billed.get()),
+        Some(42)
+    );
 }
 
 #[tokio::test]
@@ -65,7 +73,8 @@ async fn what_outlives_the_shutdown_timeout_is_in_doubt_and_the_app_sees_a_break
     let config = config.to_str().expect("a path").to_owned();
     let mut daemon = Daemon::start(&origin.url(), &state, &["--config", &config]).await;
     let mut app = daemon.connect().await;
-    app.send(request("POST", "/v1/chat/completions", &[], &chat("x"))).await;
+    app.send(request("POST", "/v1/chat/completions", &[], &chat("x")))
+        .await;
     eventually("the request to arrive", || async {
         (!origin.received().is_empty()).then_some(())
     })
@@ -84,7 +93,8 @@ async fn a_second_sigterm_exits_now() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut daemon = Daemon::start(&origin.url(), &directory.path().join("state"), &[]).await;
     let mut app = daemon.connect().await;
-    app.send(request("POST", "/v1/chat/completions", &[], &chat("x"))).await;
+    app.send(request("POST", "/v1/chat/completions", &[], &chat("x")))
+        .await;
     eventually("the request to arrive", || async {
         (!origin.received().is_empty()).then_some(())
     })
@@ -106,7 +116,9 @@ async fn spend_counters_are_restored_and_equal_the_books_to_the_micro_dollar() {
     let daemon = Daemon::start(&sandbox.url(), &state, &[]).await;
     for n in 0..5 {
         let app = daemon.connect().await;
-        let answer = app.post("/v1/chat/completions", &chat(&format!("number {n}"))).await;
+        let answer = app
+            .post("/v1/chat/completions", &chat(&format!("number {n}")))
+            .await;
         assert_eq!(answer.status, 200);
     }
     let before = billed_total(&daemon).await;
@@ -142,9 +154,14 @@ async fn health_and_readiness_are_told_on_the_admin_port_alone() {
     assert_eq!(daemon.admin_page("/healthz").await.status, 200);
     assert_eq!(daemon.admin_page("/readyz").await.status, 200);
     assert_eq!(daemon.admin_page("/").await.status, 200);
-    assert_eq!(daemon.connect().await.get("/metrics").await.code(), Some("route_unknown"));
+    assert_eq!(
+        daemon.connect().await.get("/metrics").await.code(),
+        Some("route_unknown")
+    );
     let mut rebinding = Wire::tcp(daemon.admin).await;
-    rebinding.send("GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n").await;
+    rebinding
+        .send("GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n")
+        .await;
     assert_eq!(rebinding.answer().await.status, 403);
     daemon.terminate().await;
 }
@@ -165,7 +182,11 @@ async fn a_reload_takes_a_good_file_and_refuses_a_bad_one() {
     let body = chat("x").replace("auto", "gpt-4o");
     let ask = || async {
         origin.push(Step::Answer(origin::billed(1)));
-        let answer = daemon.connect().await.post("/v1/chat/completions", &body).await;
+        let answer = daemon
+            .connect()
+            .await
+            .post("/v1/chat/completions", &body)
+            .await;
         assert_eq!(answer.status, 200, "{}", answer.text());
         let sent = origin.received().pop().expect("a request");
         String::from_utf8(sent.body).expect("a text")
@@ -180,7 +201,10 @@ async fn a_reload_takes_a_good_file_and_refuses_a_bad_one() {
     write("[models]\naliasses = 1\n");
     daemon.signal("HUP");
     reloads(&daemon, "bursar_config_reloads_total{result=\"refused\"} 1").await;
-    assert!(!ask().await.contains("gpt-4o"), "the old settings stay in force");
+    assert!(
+        !ask().await.contains("gpt-4o"),
+        "the old settings stay in force"
+    );
     daemon.terminate().await;
 }
 
@@ -239,7 +263,9 @@ async fn the_key_and_the_prompt_are_in_no_output_at_the_most_verbose_level() {
     let mut arguments = run_arguments(&url, state.to_str().expect("a path"));
     arguments.extend(["--config", config.to_str().expect("a path")]);
     let mut command = command(&arguments);
-    command.env("RUST_LOG", "trace").env("RUST_BACKTRACE", "full");
+    command
+        .env("RUST_LOG", "trace")
+        .env("RUST_BACKTRACE", "full");
     let mut child = command.spawn().expect("the daemon starts");
     let mut stderr = child.stderr.take().expect("a pipe");
     let log = tokio::spawn(async move {
@@ -254,21 +280,33 @@ async fn the_key_and_the_prompt_are_in_no_output_at_the_most_verbose_level() {
         assert!(read > 0, "the daemon went on");
         out.extend_from_slice(&buffer[..read]);
         let text = String::from_utf8_lossy(&out);
-        let line = text.lines().find_map(|line| line.strip_prefix("proxy listening on http://"));
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("proxy listening on http://"));
         if let (Some(address), true) = (line, text.contains("admin listening on http://")) {
             break address.parse::<std::net::SocketAddr>().expect("an address");
         }
     };
     for body in [chat(prompt), chat_stream(prompt), "{broken".to_owned()] {
-        Wire::tcp(address).await.post("/v1/chat/completions", &body).await;
+        Wire::tcp(address)
+            .await
+            .post("/v1/chat/completions", &body)
+            .await;
     }
     // A head that cannot be parsed is what parsers like to print.
     let mut broken = Wire::tcp(address).await;
-    broken.send(format!("GET / HTTP/9.9\r\nAuthorization: Bearer {prompt}\r\n\r\n")).await;
+    broken
+        .send(format!(
+            "GET / HTTP/9.9\r\nAuthorization: Bearer {prompt}\r\n\r\n"
+        ))
+        .await;
     broken.answer().await;
     let pid = child.id().expect("a pid");
     let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).expect("arguments");
-    std::process::Command::new("kill").arg(pid.to_string()).status().expect("kill");
+    std::process::Command::new("kill")
+        .arg(pid.to_string())
+        .status()
+        .expect("kill");
     let ended = tokio::time::timeout(Duration::from_secs(30), child.wait()).await;
     ended.expect("an end").expect("a status");
     let log = log.await.expect("the log");
@@ -279,7 +317,9 @@ async fn the_key_and_the_prompt_are_in_no_output_at_the_most_verbose_level() {
     }
     for (place, bytes) in places {
         for secret in [KEY, prompt] {
-            let found = bytes.windows(secret.len()).any(|window| window == secret.as_bytes());
+            let found = bytes
+                .windows(secret.len())
+                .any(|window| window == secret.as_bytes());
             assert!(!found, "{secret} stands in the {place}");
         }
     }

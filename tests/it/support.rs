@@ -4,6 +4,7 @@
 //! Promise: nothing here knows a rule of bursar's; tests state them.
 
 pub mod bursar;
+pub mod daemon;
 pub mod origin;
 pub mod sandbox;
 pub mod source;
@@ -30,7 +31,10 @@ pub async fn eventually<T, F: Future<Output = Option<T>>>(
         if let Some(value) = probe().await {
             return value;
         }
-        assert!(tokio::time::Instant::now() < deadline, "waited in vain: {what}");
+        assert!(
+            tokio::time::Instant::now() < deadline,
+            "waited in vain: {what}"
+        );
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

@@ -25,7 +25,14 @@ const NAMED_BY: [(&str, &[&str]); 3] = [
     ("pingora", &["src/proxy.rs", "src/proxy/"]),
     (
         "bursar_sandbox",
-        &["src/cli/sandbox.rs", "src/cli/sandbox/", "src/cli/demo.rs", "src/cli/demo/", "tests/it/", "sandbox/"],
+        &[
+            "src/cli/sandbox.rs",
+            "src/cli/sandbox/",
+            "src/cli/demo.rs",
+            "src/cli/demo/",
+            "tests/it/",
+            "sandbox/",
+        ],
     ),
 ];
 
@@ -101,7 +108,9 @@ fn crates(file: &File) -> Vec<String> {
         if homes.iter().any(|home| file.path.starts_with(home)) {
             continue;
         }
-        let named = source.lines().filter(|(_, code)| words(code).any(|word| word == name));
+        let named = source
+            .lines()
+            .filter(|(_, code)| words(code).any(|word| word == name));
         complaints.extend(named.map(|(line, _)| format!("{}:{line}: names {name}", file.path)));
     }
     complaints
@@ -109,7 +118,8 @@ fn crates(file: &File) -> Vec<String> {
 
 /// A file opens with what it is. A module's own unit tests are told by their module.
 fn opening(file: &File) -> Vec<String> {
-    let unit_tests = file.path.ends_with("/tests.rs") || file.path.contains("/src/") && is_test(&file.path);
+    let unit_tests =
+        file.path.ends_with("/tests.rs") || file.path.contains("/src/") && is_test(&file.path);
     let told = file.text.starts_with("//!") || unit_tests || file.path.contains("/tests/");
     if told {
         return Vec::new();
@@ -119,7 +129,11 @@ fn opening(file: &File) -> Vec<String> {
 
 fn length(file: &File) -> Vec<String> {
     let lines = file.text.lines().count();
-    let usual = if is_test(&file.path) { TEST_LINES_MAX } else { LINES_MAX };
+    let usual = if is_test(&file.path) {
+        TEST_LINES_MAX
+    } else {
+        LINES_MAX
+    };
     let known = LONG.iter().find(|(path, _)| *path == file.path);
     let most = known.map_or(usual, |(_, most)| *most);
     if lines <= most {
@@ -139,7 +153,9 @@ fn debts(file: &File) -> Vec<String> {
             !classes.iter().any(|class| rest.starts_with(class))
         })
     });
-    unclassed.map(|comment| format!("{}:{}: a debt without a class", file.path, comment.line)).collect()
+    unclassed
+        .map(|comment| format!("{}:{}: a debt without a class", file.path, comment.line))
+        .collect()
 }
 
 /// `expect` with a reason, not `allow`; tests may.
@@ -149,10 +165,15 @@ fn allowances(file: &File) -> Vec<String> {
     }
     let source = Source::read(&file.text);
     let found = source.lines().filter(|(_, code)| {
-        let dense: String = code.chars().filter(|letter| !letter.is_whitespace()).collect();
+        let dense: String = code
+            .chars()
+            .filter(|letter| !letter.is_whitespace())
+            .collect();
         dense.contains("#[allow(") || dense.contains("#![allow(")
     });
-    found.map(|(line, _)| format!("{}:{line}: `allow`; use `expect` with a reason", file.path)).collect()
+    found
+        .map(|(line, _)| format!("{}:{line}: `allow`; use `expect` with a reason", file.path))
+        .collect()
 }
 
 /// A missing amount is not 0.
@@ -167,20 +188,31 @@ fn invented_zeros(file: &File) -> Vec<String> {
         let lower = code.to_ascii_lowercase();
         zero && money.iter().any(|word| lower.contains(word))
     });
-    found.map(|(line, _)| format!("{}:{line}: makes 0 of a missing amount", file.path)).collect()
+    found
+        .map(|(line, _)| format!("{}:{line}: makes 0 of a missing amount", file.path))
+        .collect()
 }
 
 /// Tests poll with a deadline; they never just sleep on a thread.
 fn sleeps(file: &File) -> Vec<String> {
     let source = Source::read(&file.text);
-    let found = source.lines().filter(|(_, code)| code.contains("thread::sleep"));
-    found.map(|(line, _)| format!("{}:{line}: sleeps on a thread", file.path)).collect()
+    let found = source
+        .lines()
+        .filter(|(_, code)| code.contains("thread::sleep"));
+    found
+        .map(|(line, _)| format!("{}:{line}: sleeps on a thread", file.path))
+        .collect()
 }
 
 /// No trace of the machine or the registries that the work was done with.
 fn traces(file: &File) -> Vec<String> {
     let root = env!("CARGO_MANIFEST_DIR");
-    let machine = [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/tmp/se", "tup"), concat!("/tmp/", "t-")];
+    let machine = [
+        concat!("/wo", "rk/"),
+        concat!("/ro", "ot/"),
+        concat!("/tmp/se", "tup"),
+        concat!("/tmp/", "t-"),
+    ];
     let registries = [
         concat!("crates", ".io"),
         concat!("static.", "crates"),
@@ -217,21 +249,38 @@ fn check(rule: impl Fn(&File) -> Vec<String>, concerns: impl Fn(&File) -> bool) 
 
 #[test]
 fn modules_import_lower_ranks_only() {
-    check(imports, |file| is_rust(file) && file.path.starts_with("src/"));
+    check(imports, |file| {
+        is_rust(file) && file.path.starts_with("src/")
+    });
 }
 
 #[test]
 fn the_ranks_are_those_that_are_written_down() {
     let page = read("ARCHITECTURE.md");
-    let part = page.split("## Who may import whom").nth(1).expect("the part on imports");
+    let part = page
+        .split("## Who may import whom")
+        .nth(1)
+        .expect("the part on imports");
     let sentence = part.split(". ").next().expect("the order");
     let written: Vec<Vec<&str>> = sentence
         .split('<')
-        .map(|rank| rank.split('`').skip(1).step_by(2).flat_map(str::split_whitespace).collect())
+        .map(|rank| {
+            rank.split('`')
+                .skip(1)
+                .step_by(2)
+                .flat_map(str::split_whitespace)
+                .collect()
+        })
         .collect();
     let ranks: Vec<Vec<&str>> = RANKS
         .iter()
-        .map(|names| names.iter().copied().filter(|name| *name != "lib").collect())
+        .map(|names| {
+            names
+                .iter()
+                .copied()
+                .filter(|name| *name != "lib")
+                .collect()
+        })
         .collect();
     assert_eq!(written, ranks, "ARCHITECTURE.md");
 
@@ -239,10 +288,18 @@ fn the_ranks_are_those_that_are_written_down() {
     let rows = rows.lines().filter_map(|line| line.strip_prefix("//! | "));
     for row in rows {
         let mut cells = row.split(" | ");
-        let Some(number) = cells.next().and_then(|cell| cell.trim().parse::<usize>().ok()) else {
+        let Some(number) = cells
+            .next()
+            .and_then(|cell| cell.trim().parse::<usize>().ok())
+        else {
             continue;
         };
-        let names = cells.next().unwrap_or_default().split('`').skip(1).step_by(2);
+        let names = cells
+            .next()
+            .unwrap_or_default()
+            .split('`')
+            .skip(1)
+            .step_by(2);
         for name in names {
             assert_eq!(rank(name), Some(number), "src/lib.rs: {name}");
         }
@@ -292,7 +349,16 @@ fn no_file_tells_of_the_machine_it_was_made_on() {
 #[tokio::test]
 async fn every_metric_has_the_prefix() {
     let source = Source::read(&read("src/telemetry/metrics.rs"));
-    let suffixes = ["_total", "_seconds", "_bytes", "_info", "_usd", "_requests", "_records", "_ranges"];
+    let suffixes = [
+        "_total",
+        "_seconds",
+        "_bytes",
+        "_info",
+        "_usd",
+        "_requests",
+        "_records",
+        "_ranges",
+    ];
     let named: Vec<&str> = source
         .strings
         .iter()
@@ -300,7 +366,10 @@ async fn every_metric_has_the_prefix() {
         .filter(|text| suffixes.iter().any(|suffix| text.ends_with(suffix)))
         .collect();
     assert!(named.len() > 25, "only {} names were found", named.len());
-    let bare: Vec<&&str> = named.iter().filter(|name| !name.starts_with("bursar_")).collect();
+    let bare: Vec<&&str> = named
+        .iter()
+        .filter(|name| !name.starts_with("bursar_"))
+        .collect();
     assert!(bare.is_empty(), "{bare:?}");
 
     // And what a scrape shows, whatever its name ends in.
@@ -310,7 +379,9 @@ async fn every_metric_has_the_prefix() {
         .render(&bursar.ledger.totals(), &bursar.ledger.health())
         .expect("a scrape");
     let lines = text.lines().map(|line| {
-        let help = line.strip_prefix("# HELP ").or_else(|| line.strip_prefix("# TYPE "));
+        let help = line
+            .strip_prefix("# HELP ")
+            .or_else(|| line.strip_prefix("# TYPE "));
         help.unwrap_or(line)
     });
     let bare: Vec<&str> = lines.filter(|line| !line.starts_with("bursar_")).collect();
@@ -328,39 +399,110 @@ fn every_rule_sees_a_planted_offence() {
     type Rule = fn(&File) -> Vec<String>;
     let debt = concat!("// TO", "DO: later");
     let offences: [(Rule, &str, String); 20] = [
-        (imports, "src/ledger/x.rs", "use crate::proxy::Gateway;".into()),
-        (imports, "src/admin/x.rs", "use crate::proxy::Gateway;".into()),
-        (imports, "src/money.rs", "fn f() -> crate::clock::X {}".into()),
-        (imports, "src/config.rs", "use crate::{ledger, protocol};".into()),
+        (
+            imports,
+            "src/ledger/x.rs",
+            "use crate::proxy::Gateway;".into(),
+        ),
+        (
+            imports,
+            "src/admin/x.rs",
+            "use crate::proxy::Gateway;".into(),
+        ),
+        (
+            imports,
+            "src/money.rs",
+            "fn f() -> crate::clock::X {}".into(),
+        ),
+        (
+            imports,
+            "src/config.rs",
+            "use crate::{ledger, protocol};".into(),
+        ),
         (imports, "src/news.rs", "use crate::money::X;".into()),
         (crates, "src/ledger/load.rs", "use sled::Db;".into()),
         (crates, "src/admin.rs", "fn f(x: pingora::Y) {}".into()),
-        (crates, "src/cli/run.rs", "use bursar_sandbox::serve;".into()),
+        (
+            crates,
+            "src/cli/run.rs",
+            "use bursar_sandbox::serve;".into(),
+        ),
         (opening, "src/x.rs", "use std::fs;".into()),
         (length, "src/x.rs", "x\n".repeat(451)),
         (length, "tests/it/x.rs", "x\n".repeat(601)),
         (debts, "src/x.rs", debt.into()),
         (allowances, "src/x.rs", "#[allow(dead_code)]".into()),
         (allowances, "src/x.rs", "#![allow(dead_code)]".into()),
-        (invented_zeros, "src/x.rs", "let billed = told.unwrap_or(0);".into()),
-        (invented_zeros, "src/x.rs", "let x = cost.unwrap_or_default();".into()),
+        (
+            invented_zeros,
+            "src/x.rs",
+            "let billed = told.unwrap_or(0);".into(),
+        ),
+        (
+            invented_zeros,
+            "src/x.rs",
+            "let x = cost.unwrap_or_default();".into(),
+        ),
         (sleeps, "tests/it/x.rs", "std::thread::sleep(x);".into()),
-        (traces, "README.md", format!("see {}target", concat!("/wo", "rk/"))),
-        (traces, "src/x.rs", concat!("// static.", "crates", ".io").into()),
-        (traces, "Cargo.lock", concat!("name = \"", "pypi", ".org\"").into()),
+        (
+            traces,
+            "README.md",
+            format!("see {}target", concat!("/wo", "rk/")),
+        ),
+        (
+            traces,
+            "src/x.rs",
+            concat!("// static.", "crates", ".io").into(),
+        ),
+        (
+            traces,
+            "Cargo.lock",
+            concat!("name = \"", "pypi", ".org\"").into(),
+        ),
     ];
     for (rule, path, text) in offences {
-        assert!(!rule(&file(path, &text)).is_empty(), "{path}: {text} passed");
+        assert!(
+            !rule(&file(path, &text)).is_empty(),
+            "{path}: {text} passed"
+        );
     }
     let innocent: [(Rule, &str, &str); 8] = [
-        (imports, "src/proxy/x.rs", "use crate::proxy::y; // crate::server"),
-        (imports, "src/cli/x.rs", "let _ = \"crate::nothing\"; use crate::server::X;"),
-        (crates, "src/ledger/load.rs", "// sled writes on opening\nlet x = \"sled\"; let sledge = 1;"),
+        (
+            imports,
+            "src/proxy/x.rs",
+            "use crate::proxy::y; // crate::server",
+        ),
+        (
+            imports,
+            "src/cli/x.rs",
+            "let _ = \"crate::nothing\"; use crate::server::X;",
+        ),
+        (
+            crates,
+            "src/ledger/load.rs",
+            "// sled writes on opening\nlet x = \"sled\"; let sledge = 1;",
+        ),
         (opening, "src/x/tests.rs", "use super::*;"),
         (debts, "src/x.rs", concat!("// TO", "DO-cleanup: split")),
-        (allowances, "src/x.rs", "#[expect(dead_code, reason = \"#[allow(x)]\")]"),
-        (invented_zeros, "src/x.rs", "let count = told.unwrap_or(0); // billed"),
-        (traces, "Cargo.lock", concat!("source = \"registry+https://github.com/rust-lang/", "crates", ".io-index\"")),
+        (
+            allowances,
+            "src/x.rs",
+            "#[expect(dead_code, reason = \"#[allow(x)]\")]",
+        ),
+        (
+            invented_zeros,
+            "src/x.rs",
+            "let count = told.unwrap_or(0); // billed",
+        ),
+        (
+            traces,
+            "Cargo.lock",
+            concat!(
+                "source = \"registry+https://github.com/rust-lang/",
+                "crates",
+                ".io-index\""
+            ),
+        ),
     ];
     for (rule, path, text) in innocent {
         let complaints = rule(&file(path, text));

@@ -18,15 +18,18 @@ async fn a_stream_arrives_chunk_by_chunk() {
             .unwrap();
         // The second chunk leaves only when the first was read.
         let mut go = [0];
-        let gone = stream.read(&mut go).await.unwrap();
-        gone
+        stream.read(&mut go).await.unwrap()
     });
 
     let mut answer = client.post_json("/v1/x", "{}").await.unwrap();
     assert_eq!(answer.chunk().await.unwrap().unwrap(), "one");
     drop(answer);
 
-    assert_eq!(server.await.unwrap(), 0, "dropping the answer closes the connection");
+    assert_eq!(
+        server.await.unwrap(),
+        0,
+        "dropping the answer closes the connection"
+    );
 }
 
 #[tokio::test]
@@ -50,7 +53,10 @@ async fn a_unix_socket_answers_and_a_long_body_is_refused() {
     let refused = client.get("/").await.unwrap().text(4).await;
 
     assert_eq!(text, "hello");
-    assert!(matches!(refused, Err(ClientError::TooLarge { bytes_max: 4 })));
+    assert!(matches!(
+        refused,
+        Err(ClientError::TooLarge { bytes_max: 4 })
+    ));
 }
 
 #[tokio::test]
@@ -59,5 +65,9 @@ async fn nobody_listening_is_a_connect_error_that_names_the_address() {
 
     let error = client.get("/").await.unwrap_err();
 
-    assert!(error.to_string().starts_with("cannot connect to unix:/nonexistent/admin.sock"));
+    assert!(
+        error
+            .to_string()
+            .starts_with("cannot connect to unix:/nonexistent/admin.sock")
+    );
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::stage::Prose;
 use crate::cli::CliError;
 use crate::cli::client;
-use crate::ledger::entry::EntryId;
+use crate::ledger::entry::{EntryId, State};
 use crate::ledger::query::EntryView;
 use crate::money::MicroUsd;
 use crate::protocol::names::{ServiceNames, X_BURSAR_ADOPTED, X_BURSAR_ENTRY};
@@ -71,7 +71,7 @@ impl Heard {
             .unwrap_or_default()
     }
 
-    /// `200, billed $0.000012, would have cost $0.000195, served by specialist (general-chat)`.
+    /// `200, billed $0.000012, frontier would have cost $0.000195, served by specialist (coding)`.
     pub fn line(&self) -> String {
         let receipt = &self.receipt;
         let mut parts = vec![self.status.as_u16().to_string()];
@@ -83,9 +83,15 @@ impl Heard {
         if let Some(estimate) = receipt.would_have_cost.value() {
             parts.push(format!("frontier would have cost {estimate}"));
         }
-        parts.extend(served(receipt.served_by, receipt.specialist.as_deref()));
+        let specialist = receipt.specialist.as_deref();
         if receipt.escalated == Escalated::True {
-            parts.push("escalated".to_owned());
+            parts.extend(served(receipt.served_by, None));
+            parts.push(format!(
+                "escalated from {}",
+                specialist.unwrap_or("a specialist")
+            ));
+        } else {
+            parts.extend(served(receipt.served_by, specialist));
         }
         if let Some(input) = &receipt.input_required {
             parts.push(format!("input required: {input}"));
@@ -94,15 +100,19 @@ impl Heard {
     }
 }
 
-/// `0199…: settled $0.000012, served by specialist, 3 attempts (503, 503, 200) with waits of …`.
+/// `0199…: settled $0.000012, served by specialist, 3 attempts (503, 503, 200) after waits of …`.
 pub fn entry_line(entry: &EntryView) -> String {
+    let state = match entry.state {
+        State::InDoubt { reason } => format!("in doubt ({reason})"),
+        state => state.word().to_owned(),
+    };
     let mut parts = vec![match entry.billed_micro_usd {
-        Some(billed) => format!("{} {billed}", entry.state.word()),
-        None => format!("{}, amount not known", entry.state.word()),
+        Some(billed) => format!("{state} {billed}"),
+        None => format!("{state}, amount not known"),
     }];
     parts.extend(served(entry.served_by, None));
     parts.push(attempts(entry));
-    format!("{} {}: {}", entry.id, entry.operation, parts.join(", "))
+    format!("{}: {}", entry.id, parts.join(", "))
 }
 
 fn served(by: Option<ServedBy>, specialist: Option<&str>) -> Option<String> {
@@ -114,8 +124,10 @@ fn served(by: Option<ServedBy>, specialist: Option<&str>) -> Option<String> {
 }
 
 fn attempts(entry: &EntryView) -> String {
-    if let [_] = entry.attempts.as_slice() {
-        return "1 attempt".to_owned();
+    match entry.attempts.as_slice() {
+        [] => return "no attempt".to_owned(),
+        [_] => return "1 attempt".to_owned(),
+        _ => {}
     }
     let statuses: Vec<String> = entry
         .attempts
@@ -177,7 +189,9 @@ impl EventLines {
             if let Some(comment) = line.strip_prefix(b": ") {
                 let space = memchr::memchr(b' ', comment).unwrap_or(comment.len());
                 let (name, value) = comment.split_at(space);
-                heard.receipt.absorb_comment(names, name, value.trim_ascii_start());
+                heard
+                    .receipt
+                    .absorb_comment(names, name, value.trim_ascii_start());
             } else if line == b"data: [DONE]" {
                 done = true;
             } else if let Some(data) = line.strip_prefix(b"data: ") {

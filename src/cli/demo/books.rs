@@ -82,7 +82,9 @@ async fn read<T: DeserializeOwned>(answer: Answer) -> Result<T, CliError> {
     let status = answer.status;
     if !status.is_success() {
         let text = answer.text(ANSWER_BYTES_MAX).await?;
-        return Err(CliError::Failed(format!("the sandbox said {status}: {text}")));
+        return Err(CliError::Failed(format!(
+            "the sandbox said {status}: {text}"
+        )));
     }
     Ok(answer.json(ANSWER_BYTES_MAX).await?)
 }

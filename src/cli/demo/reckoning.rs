@@ -66,7 +66,10 @@ impl Reckoning {
         let mut lines: BTreeMap<String, Line> = BTreeMap::new();
         for row in &spend.rows {
             let operation = row.labels.get(&GroupBy::Operation).cloned();
-            lines.entry(operation.unwrap_or_default()).or_default().add_row(row);
+            lines
+                .entry(operation.unwrap_or_default())
+                .or_default()
+                .add_row(row);
         }
         let mut total = Line::default();
         total.add_row(&spend.total);
@@ -113,7 +116,10 @@ impl Reckoning {
         let mut text = difference(self.total.known, self.total.debited);
         let beside = [
             (self.total.in_doubt, "in doubt"),
-            (self.total.unreported, "unreported (the service does not tell their price)"),
+            (
+                self.total.unreported,
+                "unreported (the service does not tell their price)",
+            ),
             (self.total.open, "in flight"),
         ];
         for (count, what) in beside.into_iter().filter(|(count, _)| *count > 0) {
@@ -176,7 +182,11 @@ fn difference(known: MicroUsdSum, debited: MicroUsdSum) -> String {
         std::cmp::Ordering::Equal => "",
         std::cmp::Ordering::Greater => "+",
     };
-    format!("{sign}${}.{:06}", micro_usd / 1_000_000, micro_usd % 1_000_000)
+    format!(
+        "{sign}${}.{:06}",
+        micro_usd / 1_000_000,
+        micro_usd % 1_000_000
+    )
 }
 
 // === impl Line ===

@@ -30,6 +30,8 @@ pub struct Prose {
 #[derive(Debug, Default)]
 struct Layout {
     column: usize,
+    /// A new line was begun and nothing stands on it.
+    fresh: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +78,11 @@ impl Stage {
     pub fn prose(&self, label: &str, text: &str) -> Result<(), CliError> {
         let mut prose = self.begin(label)?;
         for (at, word) in text.split(' ').enumerate() {
-            prose.piece(&if at == 0 { word.to_owned() } else { format!(" {word}") })?;
+            prose.piece(&if at == 0 {
+                word.to_owned()
+            } else {
+                format!(" {word}")
+            })?;
         }
         prose.end()
     }
@@ -133,24 +139,27 @@ impl Layout {
             self.break_line(&mut laid);
         }
         for character in rest.chars() {
-            match character {
-                '\n' => self.break_line(&mut laid),
-                control if control.is_control() => {
-                    laid.extend(control.escape_default());
-                    self.column += 1;
-                }
-                shown => {
-                    laid.push(shown);
-                    self.column += 1;
-                }
+            if character == '\n' {
+                self.break_line(&mut laid);
+                continue;
             }
+            // Not before there is something to indent: an empty line stays empty.
+            if std::mem::take(&mut self.fresh) {
+                laid.extend(std::iter::repeat_n(' ', LABEL + 2));
+            }
+            if character.is_control() {
+                laid.extend(character.escape_default());
+            } else {
+                laid.push(character);
+            }
+            self.column += 1;
         }
         laid
     }
 
     fn break_line(&mut self, laid: &mut String) {
         laid.push('\n');
-        laid.extend(std::iter::repeat_n(' ', LABEL + 2));
+        self.fresh = true;
         self.column = 0;
     }
 }

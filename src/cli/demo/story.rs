@@ -208,7 +208,10 @@ impl<'a> Story<'a> {
         )?;
         // An answer that was held back comes in one moment.
         let written = Duration::from_millis(PIECE_PAUSE_MS) * u32::saturating_sub(pieces, 1);
-        self.expect(pieces > 10 && flowed > written / 2, "the stream did not flow");
+        self.expect(
+            pieces > 10 && flowed > written / 2,
+            "the stream did not flow",
+        );
         self.expect(done, "the stream did not end with [DONE]");
         self.receipt(&heard).await?;
         Ok(())
@@ -236,8 +239,10 @@ impl<'a> Story<'a> {
         let heard = Heard::whole(self.post(AGENT, &body).await?, &self.names).await?;
         let call = ToolCall::of(&heard.message)
             .ok_or_else(|| CliError::Failed("the agent called no tool".to_owned()))?;
-        self.stage
-            .fact("tool call", format_args!("{}({})", call.name, call.arguments))?;
+        self.stage.fact(
+            "tool call",
+            format_args!("{}({})", call.name, call.arguments),
+        )?;
         self.receipt(&heard).await?;
 
         let result = self.run_tool(&call).await?;
@@ -257,7 +262,8 @@ impl<'a> Story<'a> {
 
     /// Reads the ledger, as the agent asked.
     async fn run_tool(&self, call: &ToolCall) -> Result<String, CliError> {
-        let unknown = || CliError::Failed(format!("no such tool: {}({})", call.name, call.arguments));
+        let unknown =
+            || CliError::Failed(format!("no such tool: {}({})", call.name, call.arguments));
         if call.name != TOOL {
             return Err(unknown());
         }
@@ -273,7 +279,11 @@ impl<'a> Story<'a> {
             .iter()
             .map(|row| {
                 let label = row.labels.get(&by).map_or("all", String::as_str);
-                format!("{label} {} in {}", row.billed_micro_usd, row.requests)
+                let calls = if row.requests == 1 { "call" } else { "calls" };
+                format!(
+                    "{label} {} in {} {calls}",
+                    row.billed_micro_usd, row.requests
+                )
             })
             .collect();
         Ok(rows.join(", "))
@@ -294,8 +304,11 @@ impl<'a> Story<'a> {
         )?;
         let heard = self.ask(prompt).await?;
         let entry = self.receipt(&heard).await?;
-        let statuses: Vec<Option<u16>> =
-            entry.attempts.iter().map(|attempt| attempt.status).collect();
+        let statuses: Vec<Option<u16>> = entry
+            .attempts
+            .iter()
+            .map(|attempt| attempt.status)
+            .collect();
         self.expect(
             statuses == [Some(503), Some(503), Some(200)],
             "the attempts are not 503, 503, 200",
@@ -325,7 +338,10 @@ impl<'a> Story<'a> {
         self.stage.fact("asked", prompt)?;
         let body = chat(prompt);
         let lost = timeout(PATIENCE, self.post_as_sdk(CHAT, &body, 0)).await;
-        self.expect(lost.is_err(), "the first answer came before the client gave up");
+        self.expect(
+            lost.is_err(),
+            "the first answer came before the client gave up",
+        );
         // Dropping the request has closed its connection.
         drop(lost);
         self.stage.fact(
@@ -353,7 +369,10 @@ impl<'a> Story<'a> {
             None => self.expect(false, "the answer does not say X-Bursar-Adopted"),
         }
         let with_key = self.journal.all().await?;
-        let with_key = with_key.iter().filter(|other| other.key == entry.key).count();
+        let with_key = with_key
+            .iter()
+            .filter(|other| other.key == entry.key)
+            .count();
         self.expect(with_key == 1, "the ledger has more than one entry for it");
         self.expect(entry.state.adds().get() > 0, "nothing was billed");
         self.expect_requests(&entry, 1).await
@@ -447,7 +466,10 @@ impl<'a> Story<'a> {
             "ledger and answer differ in the amount",
         );
         let debited: Vec<MicroUsd> = told.filter(|told| !told.is_zero()).into_iter().collect();
-        self.expect(debits == debited, "the service's books differ from the answer");
+        self.expect(
+            debits == debited,
+            "the service's books differ from the answer",
+        );
         self.expect(
             entry.served_by == heard.receipt.served_by,
             "ledger and answer differ in who served",
@@ -464,7 +486,10 @@ impl<'a> Story<'a> {
             "service",
             format_args!("got {count} {requests} under this call's Idempotency-Key"),
         )?;
-        self.expect(count == wanted, "that is not the number of requests expected");
+        self.expect(
+            count == wanted,
+            "that is not the number of requests expected",
+        );
         Ok(())
     }
 

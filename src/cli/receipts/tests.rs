@@ -24,7 +24,17 @@ fn an_amount_that_is_not_known_is_unknown_and_a_zero_is_a_zero() {
 
     assert_eq!(
         settled,
-        ["2023-11-14 22:13:20", "default", "chat", "-", "-", "12+?", "$0.000000", "settled", "0190"]
+        [
+            "2023-11-14 22:13:20",
+            "default",
+            "chat",
+            "-",
+            "-",
+            "12+?",
+            "$0.000000",
+            "settled",
+            "0190"
+        ]
     );
     assert_eq!(unreported[6], "unknown");
 }

@@ -42,5 +42,8 @@ fn lines_that_come_one_by_one_line_up() {
         table.to_string()
     };
 
-    assert_eq!(line(["a", "1"]) + &line(["bcd", "22"]), "a           1\nbcd        22\n");
+    assert_eq!(
+        line(["a", "1"]) + &line(["bcd", "22"]),
+        "a           1\nbcd        22\n"
+    );
 }

@@ -36,7 +36,10 @@ fn exactly_the_six_routes_that_honor_a_key_are_keyed() {
 fn no_unkeyed_metered_route_is_repeated_once_it_may_have_run() {
     for row in RouteTable::new(&[]).rows() {
         if row.metered && !row.keyed {
-            assert!(!row.retry.no_head && !row.retry.broken && !row.retry.transient, "{row:?}");
+            assert!(
+                !row.retry.no_head && !row.retry.broken && !row.retry.transient,
+                "{row:?}"
+            );
         }
     }
 }
@@ -66,7 +69,10 @@ fn a_path_is_matched_byte_by_byte() {
     for path in refused {
         assert_eq!(found(Method::GET, path), None, "{path}");
     }
-    assert_eq!(found(Method::GET, "/v1/eval-sets/es_1.2~x-Y"), Some(Operation::EvalSets));
+    assert_eq!(
+        found(Method::GET, "/v1/eval-sets/es_1.2~x-Y"),
+        Some(Operation::EvalSets)
+    );
     let long = format!("/v1/eval-sets/{}", "a".repeat(129));
     assert_eq!(found(Method::GET, &long), None);
 }
@@ -82,7 +88,10 @@ fn a_known_path_names_its_methods() {
 
 #[test]
 fn a_configured_route_is_metered_unkeyed_and_tried_again_only_when_not_sent() {
-    let extra = ExtraRoute { method: Method::POST, path: "/v1/x".into() };
+    let extra = ExtraRoute {
+        method: Method::POST,
+        path: "/v1/x".into(),
+    };
     let table = RouteTable::new(&[extra]);
     match table.look_up(&Method::POST, "/v1/x") {
         Lookup::Found(row) => {

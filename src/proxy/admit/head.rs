@@ -192,7 +192,10 @@ fn check_target(target: &[u8]) -> Result<(), Refusal> {
     if target.len() > TARGET_BYTES_MAX || !visible || target.contains(&b'#') {
         return Err(Code::PathRefused.into());
     }
-    let path = target.split(|byte| *byte == b'?').next().unwrap_or_default();
+    let path = target
+        .split(|byte| *byte == b'?')
+        .next()
+        .unwrap_or_default();
     let has_trick = path.contains(&b'\\')
         || path.windows(2).any(|pair| pair == b"//")
         || path

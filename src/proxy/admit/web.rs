@@ -52,8 +52,7 @@ fn without_port(host: &str) -> &str {
         _ => return host,
     };
     let digits = port.get(1..).unwrap_or_default();
-    if !digits.is_empty() && digits.len() <= 5 && digits.bytes().all(|byte| byte.is_ascii_digit())
-    {
+    if !digits.is_empty() && digits.len() <= 5 && digits.bytes().all(|byte| byte.is_ascii_digit()) {
         name
     } else {
         host
@@ -71,11 +70,11 @@ pub fn check_origin(
         return Err(Code::OriginRefused.into());
     }
     if let Some(origin) = origin {
-        let listed = origin
-            .to_str()
-            .is_ok_and(|given| allowed_origins
+        let listed = origin.to_str().is_ok_and(|given| {
+            allowed_origins
                 .iter()
-                .any(|allowed| allowed.eq_ignore_ascii_case(given)));
+                .any(|allowed| allowed.eq_ignore_ascii_case(given))
+        });
         return if listed {
             Ok(Some(AllowedOrigin(origin.clone())))
         } else {

@@ -246,9 +246,7 @@ impl Follower {
                 return item;
             }
             if self.changed.changed().await.is_err() {
-                return TapeItem::End(TapeEnd::Broken(
-                    crate::proxy::refuse::Code::Internal.into(),
-                ));
+                return TapeItem::End(TapeEnd::Broken(crate::proxy::refuse::Code::Internal.into()));
             }
         }
     }

@@ -75,7 +75,11 @@ fn follow(claim: Claim) -> Follower {
 }
 
 fn key_of(live: &Live) -> String {
-    live.key.as_ref().expect("a keyed request").value.to_string()
+    live.key
+        .as_ref()
+        .expect("a keyed request")
+        .value
+        .to_string()
 }
 
 async fn record_whole(live: &Live) {
@@ -114,9 +118,15 @@ async fn the_retry_of_a_running_request_joins_it_once() {
     let third = bench.lead(1);
     assert_ne!(key_of(&first), key_of(&third));
     record_whole(&first).await;
-    assert!(matches!(follower.next().await, TapeItem::Head { flowing: false, .. }));
+    assert!(matches!(
+        follower.next().await,
+        TapeItem::Head { flowing: false, .. }
+    ));
     assert!(matches!(follower.next().await, TapeItem::Chunk(bytes) if bytes == "answer"));
-    assert!(matches!(follower.next().await, TapeItem::End(TapeEnd::Complete)));
+    assert!(matches!(
+        follower.next().await,
+        TapeItem::End(TapeEnd::Complete)
+    ));
 }
 
 #[tokio::test]
@@ -214,7 +224,11 @@ fn who_may_adopt_is_config() {
         };
         let policy = AdoptPolicy { adopt, ..POLICY };
         let second = lead(bench.table.claim(&claimant, policy, false));
-        assert_eq!(key_of(&second) == key_of(&first), adopts, "{adopt} {marked}");
+        assert_eq!(
+            key_of(&second) == key_of(&first),
+            adopts,
+            "{adopt} {marked}"
+        );
     }
 }
 
@@ -287,7 +301,9 @@ async fn what_is_kept_for_nobody_is_bounded_and_the_key_remains() {
     let head = ResponseHeader::build(StatusCode::OK, None).expect("a plain head");
     first.record_head(Arc::new(head), true);
     for _ in 0..3 {
-        first.record_chunk(Bytes::from(vec![b'x'; 400 * 1024])).await;
+        first
+            .record_chunk(Bytes::from(vec![b'x'; 400 * 1024]))
+            .await;
     }
     first.record_end(TapeEnd::Complete);
     bench.table.finish(&first, Fate::Undelivered);
@@ -311,5 +327,8 @@ fn a_marked_retry_looks_again_while_its_twin_is_connected() {
     assert!(left.has_changed().expect("the table lives"));
     drop(follow(bench.table.claim(&retry, POLICY, true)));
     let unmarked = bench.claimant(1);
-    assert!(matches!(bench.table.claim(&unmarked, POLICY, true), Claim::Follow(_)));
+    assert!(matches!(
+        bench.table.claim(&unmarked, POLICY, true),
+        Claim::Follow(_)
+    ));
 }

@@ -88,7 +88,10 @@ pub fn request_head(
     key: Option<&str>,
     body_bytes: usize,
 ) -> Result<RequestHeader, HeadError> {
-    let target = format!("{}{}", settings.config.upstream.base_url.path_prefix, admitted.target);
+    let target = format!(
+        "{}{}",
+        settings.config.upstream.base_url.path_prefix, admitted.target
+    );
     let mut head = RequestHeader::build(admitted.method.clone(), target.as_bytes(), None)
         .map_err(|_| HeadError)?;
     let dropped = nominated(app_headers);

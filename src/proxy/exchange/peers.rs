@@ -129,7 +129,10 @@ impl Peers {
         {
             return Ok(resolved.addresses.clone());
         }
-        let looked_up = timeout(RESOLVE_TIMEOUT, lookup_host((self.host.as_str(), self.port)));
+        let looked_up = timeout(
+            RESOLVE_TIMEOUT,
+            lookup_host((self.host.as_str(), self.port)),
+        );
         let addresses: Vec<SocketAddr> = match looked_up.await {
             // Without TLS the key stays on this machine, whatever a resolver says of `localhost`.
             Ok(Ok(found)) => found

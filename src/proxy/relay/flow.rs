@@ -108,9 +108,7 @@ impl Relay<'_> {
                     }
                 }
                 Move::End => {
-                    let complete = !flow.chat
-                        || flow.settled
-                        || flow.gathered.is_priced();
+                    let complete = !flow.chat || flow.settled || flow.gathered.is_priced();
                     if !complete {
                         // "all three SDK parsers take a clean end for success"
                         let broke = Move::Broke(Cause::Closed);
@@ -119,7 +117,9 @@ impl Relay<'_> {
                     if let Err(code) = self.end(&mut flow, &flowing).await {
                         return self.break_off(&mut flow, code).await;
                     }
-                    return self.ended(&mut flow, *flowing, Move::End, answered(None)).await;
+                    return self
+                        .ended(&mut flow, *flowing, Move::End, answered(None))
+                        .await;
                 }
                 broke => return self.ended(&mut flow, *flowing, broke, answered(None)).await,
             }
@@ -200,12 +200,7 @@ impl Relay<'_> {
     }
 
     /// Scans a chunk and gives out what may flow.
-    async fn pass(
-        &mut self,
-        flow: &mut Flow,
-        flowing: &Flowing,
-        chunk: Bytes,
-    ) -> Result<(), Code> {
+    async fn pass(&mut self, flow: &mut Flow, flowing: &Flowing, chunk: Bytes) -> Result<(), Code> {
         let bytes = u64::try_from(chunk.len()).unwrap_or(u64::MAX);
         flow.gathered.response_bytes = flow.gathered.response_bytes.saturating_add(bytes);
         flow.drain.bytes = flow.drain.bytes.saturating_add(chunk.len());
@@ -403,7 +398,11 @@ impl Relay<'_> {
             }
             event.extend_from_slice(&refusal.event());
             // The connection breaks either way.
-            self.app.downstream.write_chunk(Bytes::from(event)).await.ok();
+            self.app
+                .downstream
+                .write_chunk(Bytes::from(event))
+                .await
+                .ok();
         }
         self.app.downstream.mark_broken();
         (answered(flow.head.status.as_u16()), false)

@@ -70,11 +70,7 @@ pub async fn follow(downstream: &mut Downstream, follower: &mut Follower) -> Fol
     }
 }
 
-async fn broken(
-    downstream: &mut Downstream,
-    mut followed: Followed,
-    refusal: Refusal,
-) -> Followed {
+async fn broken(downstream: &mut Downstream, mut followed: Followed, refusal: Refusal) -> Followed {
     followed.code = Some(refusal.code);
     if followed.status != 0 {
         if followed.stream {

@@ -17,7 +17,8 @@ use crate::proxy::exchange::heads::HeadError;
 use crate::proxy::refuse::Refusal;
 
 /// What `GET /` says.
-const GREETING: &str = "bursar: point your OpenAI base URL at this address plus /v1 or /agent/v1.\n";
+const GREETING: &str =
+    "bursar: point your OpenAI base URL at this address plus /v1 or /agent/v1.\n";
 
 /// How long a browser may remember a preflight's answer.
 const PREFLIGHT_AGE_S: &str = "600";
@@ -57,11 +58,7 @@ pub async fn send_refusal(
 }
 
 /// Writes a refusal to a request whose body was read; true when the connection can be kept.
-pub async fn give_refusal(
-    downstream: &mut Downstream,
-    refusal: &Refusal,
-    entry: EntryId,
-) -> bool {
+pub async fn give_refusal(downstream: &mut Downstream, refusal: &Refusal, entry: EntryId) -> bool {
     write_refusal(downstream, refusal, Some(entry)).await
 }
 
@@ -96,7 +93,9 @@ pub async fn send_local(
     let built = match answer {
         LocalAnswer::Greeting => own_head(StatusCode::OK, "text/plain", GREETING.len())
             .map(|head| (head, Bytes::from_static(GREETING.as_bytes()))),
-        LocalAnswer::NoContent => bare_head(StatusCode::NO_CONTENT).map(|head| (head, Bytes::new())),
+        LocalAnswer::NoContent => {
+            bare_head(StatusCode::NO_CONTENT).map(|head| (head, Bytes::new()))
+        }
         LocalAnswer::Preflight(origin) => {
             preflight_head(origin, asked).map(|head| (head, Bytes::new()))
         }

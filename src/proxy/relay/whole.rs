@@ -17,11 +17,7 @@ use crate::proxy::refuse::{Code, Refusal};
 use crate::proxy::settle::Gathered;
 
 impl Relay<'_> {
-    pub(super) async fn whole(
-        &mut self,
-        head: ResponseHeader,
-        body: Bytes,
-    ) -> (Answered, bool) {
+    pub(super) async fn whole(&mut self, head: ResponseHeader, body: Bytes) -> (Answered, bool) {
         let mut gathered = Gathered::from_head(&self.settings.names, &head.headers);
         let peek = gathered.absorb_body(&self.admitted.route, &body);
         let committed = match self.settle(&gathered, None).await {
@@ -42,7 +38,11 @@ impl Relay<'_> {
         }
         let status = head.status;
         let bodyless = self.app.downstream.is_bodyless(&head);
-        let body = if bodyless { body } else { self.edited(&head, body) };
+        let body = if bodyless {
+            body
+        } else {
+            self.edited(&head, body)
+        };
         let Ok(mut answer) = heads::answer_head(&head, bodyless, &self.settings.key) else {
             return (
                 Answered {

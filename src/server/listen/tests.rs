@@ -20,7 +20,10 @@ async fn a_taken_port_is_one_clear_line() {
 
     let error = bind_all(std::slice::from_ref(&taken), false).unwrap_err();
 
-    assert_eq!(error.to_string(), format!("cannot listen on {taken}: address in use"));
+    assert_eq!(
+        error.to_string(),
+        format!("cannot listen on {taken}: address in use")
+    );
 }
 
 #[tokio::test]

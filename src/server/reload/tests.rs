@@ -33,7 +33,10 @@ fn what_a_running_process_cannot_change_is_named() {
     let keys = keys_needing_restart(&running, &new);
 
     // The admin socket lies below the state directory, so it moves with it.
-    assert_eq!(keys, ["[listen] proxy", "[listen] admin", "[ledger] state_dir"]);
+    assert_eq!(
+        keys,
+        ["[listen] proxy", "[listen] admin", "[ledger] state_dir"]
+    );
 }
 
 #[test]

@@ -17,7 +17,14 @@ fn a_malformed_value_takes_no_place() {
     let labels = FirstSeen::new(1);
     let long = "x".repeat(VALUE_BYTES_MAX + 1);
 
-    for value in ["", "two words", "quo\"te", "back\\slash", "ünï", long.as_str()] {
+    for value in [
+        "",
+        "two words",
+        "quo\"te",
+        "back\\slash",
+        "ünï",
+        long.as_str(),
+    ] {
         assert_eq!(labels.hold(value), OTHER);
     }
     assert_eq!(labels.hold("fine"), "fine");

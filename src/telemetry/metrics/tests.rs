@@ -43,7 +43,10 @@ fn money_on_metrics_is_the_ledgers_to_the_last_digit() {
     let metrics = Metrics::new().unwrap();
     let mut totals = Totals::default();
     // 2^53 + 1 micro-USD cannot be held by an f64.
-    totals.add_row(&line("agent", Some(ServedBy::Frontier)), &billed(9_007_199_254_740_993));
+    totals.add_row(
+        &line("agent", Some(ServedBy::Frontier)),
+        &billed(9_007_199_254_740_993),
+    );
     totals.add_row(&line("ci", None), &billed(1));
 
     let text = metrics.render(&totals, &healthy()).unwrap();
@@ -81,7 +84,8 @@ fn apps_past_the_limit_are_one_series_and_no_money_is_lost() {
 fn what_is_not_known_is_counted_and_never_summed() {
     let metrics = Metrics::new().unwrap();
     let mut row = Row::default();
-    row.in_doubt.insert(InDoubt::Crash, Standing { came: 3, left: 1 });
+    row.in_doubt
+        .insert(InDoubt::Crash, Standing { came: 3, left: 1 });
     row.unreported = Standing { came: 2, left: 0 };
     let mut totals = Totals::default();
     totals.add_row(&line("agent", None), &row);
@@ -158,8 +162,14 @@ fn every_event_has_its_counter() {
     ] {
         assert!(has_line(&text, line), "{line}\n{text}");
     }
-    assert!(!text.contains("r-1"), "only the last route version is shown");
-    assert!(!text.contains("type=\"output\""), "what was not told is not counted");
+    assert!(
+        !text.contains("r-1"),
+        "only the last route version is shown"
+    );
+    assert!(
+        !text.contains("type=\"output\""),
+        "what was not told is not counted"
+    );
 }
 
 #[test]
@@ -167,7 +177,13 @@ fn histograms_reach_eleven_minutes_and_measure_microseconds() {
     let metrics = Metrics::new().unwrap();
     let millis = Duration::from_millis;
 
-    metrics.timings(Lane::Inference, false, millis(5), Some(millis(4)), millis(1));
+    metrics.timings(
+        Lane::Inference,
+        false,
+        millis(5),
+        Some(millis(4)),
+        millis(1),
+    );
     metrics.journal_commit(Duration::from_micros(300));
     let text = metrics.render(&Totals::default(), &healthy()).unwrap();
 

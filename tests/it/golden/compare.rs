@@ -4,7 +4,8 @@ use serde_json::Value;
 
 /// A header's or comment's value against its pattern.
 pub fn text_matches(pattern: &str, value: &str) -> bool {
-    let is_amount = (1..=15).contains(&value.len()) && value.bytes().all(|byte| byte.is_ascii_digit());
+    let is_amount =
+        (1..=15).contains(&value.len()) && value.bytes().all(|byte| byte.is_ascii_digit());
     match pattern {
         "*" => !value.is_empty(),
         "#" => is_amount,
@@ -35,7 +36,10 @@ fn compare(place: &str, pattern: &Value, value: Option<&Value>, found: &mut Vec<
                 compare(&format!("{place}.{name}"), pattern, given.get(name), found);
             }
             let more = given.keys().filter(|name| !wanted.contains_key(*name));
-            found.extend(more.filter(|_| exact).map(|name| format!("{place}.{name}: one too many")));
+            found.extend(
+                more.filter(|_| exact)
+                    .map(|name| format!("{place}.{name}: one too many")),
+            );
             true
         }
         (Value::Array(wanted), Some(Value::Array(given))) if wanted.len() == given.len() => {

@@ -26,8 +26,10 @@ const RECEIPT: &str = "service-";
 pub fn check(lines: &[(usize, String)], body: &str) -> Result<(), (usize, String)> {
     let first = lines.first().map_or(0, |(line, _)| *line);
     let came = Came::read(body).map_err(|what| (first, what))?;
-    let tokens: Vec<(usize, Token<'_>)> =
-        lines.iter().map(|(line, text)| (*line, token(*line, text))).collect();
+    let tokens: Vec<(usize, Token<'_>)> = lines
+        .iter()
+        .map(|(line, text)| (*line, token(*line, text)))
+        .collect();
     let mut deepest = (first, 0, String::new());
     if matches(&tokens, &came, 0, &mut deepest) {
         return Ok(());
@@ -46,7 +48,9 @@ fn token(line: usize, text: &str) -> Token<'_> {
         let pattern = serde_json::from_str(json);
         return Token::Data(pattern.unwrap_or_else(|why| panic!("line {line}: {why}")));
     }
-    let comment = text.strip_prefix(": ").and_then(|comment| comment.split_once(' '));
+    let comment = text
+        .strip_prefix(": ")
+        .and_then(|comment| comment.split_once(' '));
     let (name, pattern) = comment.unwrap_or_else(|| panic!("line {line}: no line of a stream"));
     Token::Comment(name, pattern)
 }
@@ -77,7 +81,9 @@ impl<'a> Came<'a> {
         let all: Vec<(&str, &str)> = came.comments.iter().flatten().copied().collect();
         let twice = all.iter().find(|(name, value)| {
             name.starts_with(RECEIPT)
-                && all.iter().any(|(other, another)| name == other && value != another)
+                && all
+                    .iter()
+                    .any(|(other, another)| name == other && value != another)
         });
         match twice {
             Some((name, _)) => Err(format!("{name} came twice, with different values")),
@@ -121,7 +127,9 @@ fn matches(
         }
         Token::Comment(name, pattern) => {
             let here = &came.comments[at];
-            let fits = here.iter().any(|(given, value)| given == name && text_matches(pattern, value));
+            let fits = here
+                .iter()
+                .any(|(given, value)| given == name && text_matches(pattern, value));
             if !fits {
                 return fail(format!("`: {name} {pattern}` wanted, {here:?} came"));
             }
@@ -132,7 +140,8 @@ fn matches(
                 return fail(format!("the end wanted, {data:?} came"));
             }
             let after = &came.comments[at + 1];
-            if at + 1 != came.data.len() || after.iter().any(|(name, _)| name.starts_with(RECEIPT)) {
+            if at + 1 != came.data.len() || after.iter().any(|(name, _)| name.starts_with(RECEIPT))
+            {
                 return fail("something stands after the end".to_owned());
             }
             matches(&tokens[1..], came, at + 1, deepest)

@@ -73,7 +73,11 @@ impl Transcript {
     }
 
     pub fn parse(file: &str, text: &str) -> Self {
-        let lines: Vec<(usize, &str)> = text.lines().enumerate().map(|(at, line)| (at + 1, line)).collect();
+        let lines: Vec<(usize, &str)> = text
+            .lines()
+            .enumerate()
+            .map(|(at, line)| (at + 1, line))
+            .collect();
         let mut transcript = Self {
             file: file.to_owned(),
             ..Self::default()
@@ -121,7 +125,10 @@ fn read_exchange(file: &str, lines: &[(usize, &str)]) -> Exchange {
     let body: Vec<&str> = body.iter().map(|(_, line)| *line).collect();
     Exchange {
         request_line: head[0].1.to_owned(),
-        headers: head[1..].iter().map(|(_, line)| (*line).to_owned()).collect(),
+        headers: head[1..]
+            .iter()
+            .map(|(_, line)| (*line).to_owned())
+            .collect(),
         body: body.join("\n"),
         wanted: read_wanted(file, answer),
     }
@@ -138,7 +145,11 @@ fn read_wanted(file: &str, lines: &[(usize, &str)]) -> Wanted {
         .unwrap_or_else(|| panic!("{file}:{line}: no status line"));
     let statuses = statuses
         .split('|')
-        .map(|status| status.parse().unwrap_or_else(|_| panic!("{file}:{line}: no status")))
+        .map(|status| {
+            status
+                .parse()
+                .unwrap_or_else(|_| panic!("{file}:{line}: no status"))
+        })
         .collect();
     let headers: Vec<WantedHeader> = head[1..]
         .iter()
@@ -159,7 +170,10 @@ fn read_wanted(file: &str, lines: &[(usize, &str)]) -> Wanted {
         [(line, _), ..] => {
             let text: Vec<&str> = filled.iter().map(|(_, text)| text.as_str()).collect();
             let value = serde_json::from_str(&text.join("\n"));
-            Body::Json(*line, value.unwrap_or_else(|why| panic!("{file}:{line}: {why}")))
+            Body::Json(
+                *line,
+                value.unwrap_or_else(|why| panic!("{file}:{line}: {why}")),
+            )
         }
     };
     Wanted {
@@ -217,9 +231,10 @@ impl WantedHeader {
                 let before = before.and_then(|before| before.header(&self.name));
                 given.len() <= 1 && given.first().copied() == before
             }
-            (Some(pattern), [value]) if self.name == "content-type" => {
-                value.split(';').next().is_some_and(|kind| text_matches(pattern, kind.trim()))
-            }
+            (Some(pattern), [value]) if self.name == "content-type" => value
+                .split(';')
+                .next()
+                .is_some_and(|kind| text_matches(pattern, kind.trim())),
             (Some(pattern), [value]) => text_matches(pattern, value),
             (Some(_), _) => false,
         };

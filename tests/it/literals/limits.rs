@@ -53,7 +53,9 @@ fn numbers(text: &str) -> Vec<(String, usize, u64)> {
             continue;
         };
         let name = head.split(':').next().unwrap_or_default().trim();
-        let product = value.split('*').map(|factor| factor.trim().replace('_', "").parse::<u64>());
+        let product = value
+            .split('*')
+            .map(|factor| factor.trim().replace('_', "").parse::<u64>());
         if let Ok(factors) = product.collect::<Result<Vec<_>, _>>() {
             found.push((name.to_owned(), line, factors.iter().product()));
         }
@@ -85,9 +87,13 @@ fn claims(
     complete: bool,
 ) -> Result<Vec<Claim>, String> {
     let numbers = numbers(text);
-    let unnamed = numbers.iter().find(|(name, ..)| !table.iter().any(|(known, ..)| known == name));
+    let unnamed = numbers
+        .iter()
+        .find(|(name, ..)| !table.iter().any(|(known, ..)| known == name));
     if let Some((name, line, _)) = unnamed.filter(|_| complete) {
-        return Err(format!("{file}:{line}: where does the interface have {name}?"));
+        return Err(format!(
+            "{file}:{line}: where does the interface have {name}?"
+        ));
     }
     table
         .iter()
@@ -114,10 +120,16 @@ fn every_limit_of_the_sandbox_stands_in_its_clause() {
 
 /// Limits of the interface that bursar keeps, file by file.
 const BURSAR: [(&str, &[(&str, Spelling, &str)]); 2] = [
-    ("src/proxy/admit.rs", &[("BODY_BYTES_MAX", Megabytes, "LIM-4")]),
+    (
+        "src/proxy/admit.rs",
+        &[("BODY_BYTES_MAX", Megabytes, "LIM-4")],
+    ),
     (
         "src/ledger/keys.rs",
-        &[("EPOCH_MS", MsAsHours, "LIM-8"), ("EPOCH_MS", MsAsHours, "IDEM-8")],
+        &[
+            ("EPOCH_MS", MsAsHours, "LIM-8"),
+            ("EPOCH_MS", MsAsHours, "IDEM-8"),
+        ],
     ),
 ];
 
@@ -131,26 +143,49 @@ fn every_limit_of_bursar_stands_in_its_clause() {
 }
 
 #[test]
-fn no_key_is_repeated_after_its_23rd_hour_and_a_read_waits_longer_than_the_service_holds_a_repeat() {
+fn no_key_is_repeated_after_its_23rd_hour_and_a_read_waits_longer_than_the_service_holds_a_repeat()
+{
     let claim = Source::read(&read("src/proxy/claim.rs"));
-    let key_age = claim.lines().find(|(_, line)| line.contains("const KEY_AGE_MAX"));
-    assert!(key_age.expect("the limit").1.contains("from_secs(23 * 3600)"), "{key_age:?}");
+    let key_age = claim
+        .lines()
+        .find(|(_, line)| line.contains("const KEY_AGE_MAX"));
+    assert!(
+        key_age
+            .expect("the limit")
+            .1
+            .contains("from_secs(23 * 3600)"),
+        "{key_age:?}"
+    );
 
     // RETRY-7: "a client has to read for more than `9 minutes`; `10 minutes` is a usual read timeout".
     let spec = numbers(&read("sandbox/src/spec.rs"));
-    let wait = spec.iter().find(|(name, ..)| name == "DUPLICATE_WAIT_S").expect("the wait").2;
-    assert!(read("config.toml").contains("read_timeout_s = 600"), "the shipped read timeout");
+    let wait = spec
+        .iter()
+        .find(|(name, ..)| name == "DUPLICATE_WAIT_S")
+        .expect("the wait")
+        .2;
+    assert!(
+        read("config.toml").contains("read_timeout_s = 600"),
+        "the shipped read timeout"
+    );
     assert!(wait < 600);
 }
 
 #[test]
 fn the_statuses_that_are_retried_are_those_of_the_interface() {
     let page = read("docs/interface.md");
-    let row = page.lines().find(|line| line.starts_with("| RETRY-1 ")).expect("the clause");
+    let row = page
+        .lines()
+        .find(|line| line.starts_with("| RETRY-1 "))
+        .expect("the clause");
     let mut wanted: Vec<&str> = row.split('`').skip(1).step_by(2).collect();
     let source = Source::read(&read("src/proxy/dispatch.rs"));
-    let body = source.code.split("fn retry_reason").nth(1).expect("the function");
-    let body = body.split("\nfn ").next().expect("its end");
+    let body = source
+        .code
+        .split("fn retry_reason")
+        .nth(1)
+        .expect("the function");
+    let body = body.split("\n}").next().expect("its end");
     let mut given: Vec<&str> = body
         .split(|letter: char| !letter.is_ascii_digit())
         .filter(|number| number.len() == 3)

@@ -21,7 +21,9 @@ fn bursars_names(text: &str) -> Result<Vec<Claim>, String> {
             (format!("service-{}", found.text), false)
         } else if before.ends_with("error(") {
             continue;
-        } else if ["x-{service_name}-{rest}", "{service_name}-{rest}"].contains(&found.text.as_str()) {
+        } else if ["x-{service_name}-{rest}", "{service_name}-{rest}"]
+            .contains(&found.text.as_str())
+        {
             continue;
         } else {
             return Err(format!("{place}: what is {:?}?", found.text));
@@ -52,9 +54,10 @@ fn sandboxs_names(text: &str) -> Result<Vec<Claim>, String> {
             return Err(format!("{place}: what is {:?}?", found.text));
         }
         // Paths, values and comments are spelt exactly; header names in any case.
-        let any_case = found.text.contains('-') && found.text.starts_with(|first: char| {
-            first.is_ascii_uppercase() || found.text.starts_with("x-")
-        });
+        let any_case = found.text.contains('-')
+            && found.text.starts_with(|first: char| {
+                first.is_ascii_uppercase() || found.text.starts_with("x-")
+            });
         claims.push(Claim {
             place,
             literal: found.text.clone(),
@@ -84,29 +87,49 @@ fn every_name_that_the_sandbox_spells_stands_in_the_interface() {
 #[test]
 fn a_misspelt_literal_in_either_file_is_seen() {
     let page = super::Page::load();
-    let planted = read("src/protocol/names.rs").replace("\"frontier-would-have-cost\"", "\"frontier-would-have-costed\"");
+    let planted = read("src/protocol/names.rs").replace(
+        "\"frontier-would-have-cost\"",
+        "\"frontier-would-have-costed\"",
+    );
     let missing = page.missing(&bursars_names(&planted).expect("known literals"));
     assert_eq!(missing.len(), 1, "{missing:?}");
     assert_eq!(missing[0].literal, "x-service-frontier-would-have-costed");
 
-    let planted = read("sandbox/src/spec.rs").replace("\"Idempotent-Replayed\"", "\"Idempotency-Replayed\"");
+    let planted =
+        read("sandbox/src/spec.rs").replace("\"Idempotent-Replayed\"", "\"Idempotency-Replayed\"");
     let missing = page.missing(&sandboxs_names(&planted).expect("known literals"));
     assert_eq!(missing.len(), 1, "{missing:?}");
     assert_eq!(missing[0].literal, "Idempotency-Replayed");
 
     let stray = read("src/protocol/names.rs") + "\nconst STRAY: &str = \"x-stray\";\n";
-    assert!(bursars_names(&stray).is_err(), "a literal of no kind passed");
+    assert!(
+        bursars_names(&stray).is_err(),
+        "a literal of no kind passed"
+    );
 }
 
 /// Words of the interface in the rest of bursar's protocol code, and what else stands there.
 const OTHER_FILES: [(&str, &[&str]); 5] = [
     ("src/protocol/body/answer.rs", &[]),
-    ("src/protocol/body/field.rs", &["a JSON object", "a key", ""]),
+    (
+        "src/protocol/body/field.rs",
+        &["a JSON object", "a key", ""],
+    ),
     ("src/protocol/body/request.rs", &[]),
     ("src/protocol/receipt.rs", &["header", "sse", "body"]),
     (
         "src/protocol/sse.rs",
-        &["data:[DONE]", ": ", "event:", "\"usage\"", "\r", " ", ":", "{", ""],
+        &[
+            "data:[DONE]",
+            ": ",
+            "event:",
+            "\"usage\"",
+            "\r",
+            " ",
+            ":",
+            "{",
+            "",
+        ],
     ),
 ];
 
@@ -137,10 +160,12 @@ fn interface_routes() -> Vec<(String, String)> {
         let mut code = row.split('`').skip(1).step_by(2);
         let method = code.next().expect("a method").to_owned();
         let path = code.next().expect("a path");
-        let segments = path.split('/').map(|segment| match segment.starts_with('{') {
-            true => "{}",
-            false => segment,
-        });
+        let segments = path
+            .split('/')
+            .map(|segment| match segment.starts_with('{') {
+                true => "{}",
+                false => segment,
+            });
         (method, segments.collect::<Vec<_>>().join("/"))
     })
     .collect()
@@ -151,8 +176,11 @@ fn the_route_table_is_the_interfaces_row_by_row() {
     let mut wanted = interface_routes();
     assert_eq!(wanted.len(), 36);
     let table = RouteTable::new(&[]);
-    let mut given: Vec<(String, String)> =
-        table.rows().iter().map(|row| (row.method.to_string(), row.pattern.to_owned())).collect();
+    let mut given: Vec<(String, String)> = table
+        .rows()
+        .iter()
+        .map(|row| (row.method.to_string(), row.pattern.to_owned()))
+        .collect();
     wanted.sort();
     given.sort();
     assert_eq!(given, wanted);
@@ -161,11 +189,18 @@ fn the_route_table_is_the_interfaces_row_by_row() {
 #[test]
 fn the_keyed_routes_are_those_of_the_interface() {
     let page = read("docs/interface.md");
-    let row = page.lines().find(|line| line.starts_with("| IDEM-4 ")).expect("the clause");
+    let row = page
+        .lines()
+        .find(|line| line.starts_with("| IDEM-4 "))
+        .expect("the clause");
     let mut wanted: Vec<&str> = row.split('`').skip(1).step_by(2).collect();
     let table = RouteTable::new(&[]);
-    let mut given: Vec<&str> =
-        table.rows().iter().filter(|row| row.keyed).map(|row| row.pattern).collect();
+    let mut given: Vec<&str> = table
+        .rows()
+        .iter()
+        .filter(|row| row.keyed)
+        .map(|row| row.pattern)
+        .collect();
     wanted.sort_unstable();
     given.sort_unstable();
     assert_eq!(given, wanted);

@@ -115,7 +115,9 @@ impl Bursar {
     pub async fn settled(&self, count: usize) -> Vec<EntryView> {
         eventually("entries to settle", || async {
             let entries = self.entries();
-            let done = entries.iter().all(|entry| entry.state != bursar::ledger::entry::State::Open);
+            let done = entries
+                .iter()
+                .all(|entry| entry.state != bursar::ledger::entry::State::Open);
             (entries.len() >= count && done).then_some(entries)
         })
         .await
@@ -139,7 +141,10 @@ impl Bursar {
 
     /// The entry that an answer names.
     pub fn entry_of(&self, answer: &super::Answer) -> EntryView {
-        let id = answer.header("x-bursar-entry").expect("an entry id").to_owned();
+        let id = answer
+            .header("x-bursar-entry")
+            .expect("an entry id")
+            .to_owned();
         self.entries()
             .into_iter()
             .find(|entry| entry.id.0.to_string() == id)

@@ -192,7 +192,11 @@ async fn read_request(
         if let Some(end) = unread.windows(4).position(|window| window == b"\r\n\r\n") {
             break end + 4;
         }
-        let read = stream.read(&mut buffer).await.ok().filter(|read| *read > 0)?;
+        let read = stream
+            .read(&mut buffer)
+            .await
+            .ok()
+            .filter(|read| *read > 0)?;
         unread.extend_from_slice(&buffer[..read]);
     };
     let head = String::from_utf8(unread.drain(..head_end).collect()).expect("an ASCII head");
@@ -217,7 +221,11 @@ async fn read_request(
         .header("content-length")
         .map_or(0, |length| length.parse().expect("a length"));
     while unread.len() < length {
-        let read = stream.read(&mut buffer).await.ok().filter(|read| *read > 0)?;
+        let read = stream
+            .read(&mut buffer)
+            .await
+            .ok()
+            .filter(|read| *read > 0)?;
         unread.extend_from_slice(&buffer[..read]);
     }
     received.body = unread.drain(..length).collect();

@@ -48,11 +48,18 @@ impl Sandbox {
 
     /// What was debited in all, in micro-USD.
     pub async fn debited(&self) -> u64 {
-        self.debits().await.iter().map(|debit| debit["amount_micro_usd"].as_u64().expect("an amount")).sum()
+        self.debits()
+            .await
+            .iter()
+            .map(|debit| debit["amount_micro_usd"].as_u64().expect("an amount"))
+            .sum()
     }
 
     pub async fn debits(&self) -> Vec<Value> {
-        self.books().await["debits"].as_array().expect("debits").clone()
+        self.books().await["debits"]
+            .as_array()
+            .expect("debits")
+            .clone()
     }
 
     pub async fn get(&self, path: &str) -> Value {
@@ -65,7 +72,13 @@ impl Sandbox {
     /// A control call that has to succeed.
     pub async fn control(&self, path: &str, body: Value) -> Value {
         let url = format!("{}{path}", self.url());
-        let answer = self.client.post(url).json(&body).send().await.expect("an answer");
+        let answer = self
+            .client
+            .post(url)
+            .json(&body)
+            .send()
+            .await
+            .expect("an answer");
         let status = answer.status();
         let text = answer.text().await.expect("a text");
         assert!(status.is_success(), "{path}: {status} {text}");

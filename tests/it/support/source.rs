@@ -130,13 +130,18 @@ impl Source {
     }
 
     fn blank(&mut self, token: &str) {
-        let blanks = token.chars().map(|letter| if letter == '\n' { '\n' } else { ' ' });
+        let blanks = token
+            .chars()
+            .map(|letter| if letter == '\n' { '\n' } else { ' ' });
         self.code.extend(blanks);
     }
 
     /// Lines of code, counted from 1.
     pub fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
-        self.code.lines().enumerate().map(|(at, line)| (at + 1, line))
+        self.code
+            .lines()
+            .enumerate()
+            .map(|(at, line)| (at + 1, line))
     }
 
     /// The code before a literal, without blanks at its end: `… from_static(`.
@@ -188,18 +193,22 @@ fn char_literal(rest: &str, start: usize) -> Option<&str> {
     } else {
         inner.chars().next()?.len_utf8()
     };
-    inner[length..].starts_with('\'').then(|| &rest[..start + length + 1])
+    inner[length..]
+        .starts_with('\'')
+        .then(|| &rest[..start + length + 1])
 }
 
 /// `"…"`, `b"…"`, `r#"…"#` and their kin: the token and what it says.
 fn string_literal(rest: &str) -> Option<(&str, String)> {
-    let (prefix, hashes) = ["br", "cr", "b", "c", "r", ""].into_iter().find_map(|prefix| {
-        let after = rest.strip_prefix(prefix)?;
-        let quoted = after.trim_start_matches('#');
-        let hashes = after.len() - quoted.len();
-        let opens = quoted.starts_with('"') && (hashes == 0 || prefix.contains('r'));
-        opens.then_some((prefix, hashes))
-    })?;
+    let (prefix, hashes) = ["br", "cr", "b", "c", "r", ""]
+        .into_iter()
+        .find_map(|prefix| {
+            let after = rest.strip_prefix(prefix)?;
+            let quoted = after.trim_start_matches('#');
+            let hashes = after.len() - quoted.len();
+            let opens = quoted.starts_with('"') && (hashes == 0 || prefix.contains('r'));
+            opens.then_some((prefix, hashes))
+        })?;
     let start = prefix.len() + hashes + 1;
     if prefix.contains('r') {
         let close = format!("\"{}", "#".repeat(hashes));
@@ -217,9 +226,15 @@ fn string_literal(rest: &str) -> Option<(&str, String)> {
                 't' => text.push('\t'),
                 '0' => text.push('\0'),
                 // A continued line: the blanks at its start do not count.
-                '\n' => while letters.clone().next().is_some_and(|(_, next)| next.is_whitespace()) {
-                    letters.next();
-                },
+                '\n' => {
+                    while letters
+                        .clone()
+                        .next()
+                        .is_some_and(|(_, next)| next.is_whitespace())
+                    {
+                        letters.next();
+                    }
+                }
                 other => text.push(other),
             },
             _ => text.push(letter),
@@ -233,10 +248,25 @@ fn code_comments_and_literals_are_told_apart() {
     let text = "/// a \"doc\"\nfn f<'a>(x: &'a str) -> char {\n    let _ = (\"one // no comment\", \
         b\"two\", r#\"th\"ree\"#, '\"', '\\'', b'\"'); // tail\n    for_each(\"fo\\\"ur\")\n}\n";
     let source = Source::read(text);
-    let strings: Vec<(usize, &str)> =
-        source.strings.iter().map(|found| (found.line, found.text.as_str())).collect();
-    assert_eq!(strings, [(3, "one // no comment"), (3, "two"), (3, "th\"ree"), (4, "fo\"ur")]);
-    let comments: Vec<&str> = source.comments.iter().map(|found| found.text.as_str()).collect();
+    let strings: Vec<(usize, &str)> = source
+        .strings
+        .iter()
+        .map(|found| (found.line, found.text.as_str()))
+        .collect();
+    assert_eq!(
+        strings,
+        [
+            (3, "one // no comment"),
+            (3, "two"),
+            (3, "th\"ree"),
+            (4, "fo\"ur")
+        ]
+    );
+    let comments: Vec<&str> = source
+        .comments
+        .iter()
+        .map(|found| found.text.as_str())
+        .collect();
     assert_eq!(comments, ["/// a \"doc\"", "// tail"]);
     assert!(source.before(&source.strings[3]).ends_with("for_each("));
     assert_eq!(source.code.lines().count(), text.lines().count());

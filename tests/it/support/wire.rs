@@ -47,7 +47,10 @@ impl Wire {
     }
 
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
-        self.io.write_all(bytes.as_ref()).await.expect("bytes are sent");
+        self.io
+            .write_all(bytes.as_ref())
+            .await
+            .expect("bytes are sent");
         self.io.flush().await.expect("bytes are flushed");
     }
 
@@ -216,7 +219,7 @@ impl Wire {
     }
 
     async fn more(&mut self) -> Result<bool, ()> {
-        let mut buffer = [0; 64 * 1024];
+        let mut buffer = vec![0; 64 * 1024];
         let read = tokio::time::timeout(
             std::time::Duration::from_secs(20),
             self.io.read(&mut buffer),
@@ -259,7 +262,11 @@ impl Answer {
 /// A request with a JSON body, and headers of the test's own.
 pub fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> String {
     let mut head = format!("{method} {path} HTTP/1.1\r\n");
-    let has = |name: &str| headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
+    let has = |name: &str| {
+        headers
+            .iter()
+            .any(|(known, _)| known.eq_ignore_ascii_case(name))
+    };
     if !has("host") {
         head.push_str("Host: localhost\r\n");
     }

@@ -7,8 +7,20 @@ fn prose_is_broken_between_words_only() {
 
     assert_eq!(layout.lay(&word), word);
     assert_eq!(layout.lay("yz"), "yz", "the word goes on");
-    assert_eq!(layout.lay(" next"), format!("\n{}next", " ".repeat(LABEL + 2)));
+    assert_eq!(
+        layout.lay(" next"),
+        format!("\n{}next", " ".repeat(LABEL + 2))
+    );
     assert_eq!(layout.lay(" one"), " one");
+}
+
+#[test]
+fn an_empty_line_of_an_answer_stays_empty() {
+    let mut layout = Layout::default();
+    let indent = " ".repeat(LABEL + 2);
+
+    assert_eq!(layout.lay("a.\n\n"), "a.\n\n");
+    assert_eq!(layout.lay("b"), format!("{indent}b"));
 }
 
 #[test]

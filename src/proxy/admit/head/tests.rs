@@ -21,18 +21,42 @@ fn only_a_clear_length_passes() {
         ("Transfer-Encoding: chunked\r\n", Ok((0, true))),
         ("Transfer-Encoding: CHUNKED\r\n", Ok((0, true))),
         ("Content-Length: 5, 5\r\n", Err(Code::LengthRefused)),
-        ("Content-Length: 5\r\nContent-Length: 5\r\n", Err(Code::LengthRefused)),
-        ("Content-Length: 5\r\nContent-Length: 6\r\n", Err(Code::LengthRefused)),
+        (
+            "Content-Length: 5\r\nContent-Length: 5\r\n",
+            Err(Code::LengthRefused),
+        ),
+        (
+            "Content-Length: 5\r\nContent-Length: 6\r\n",
+            Err(Code::LengthRefused),
+        ),
         ("Content-Length: +5\r\n", Err(Code::LengthRefused)),
         ("Content-Length: -1\r\n", Err(Code::LengthRefused)),
         ("Content-Length: 0x5\r\n", Err(Code::LengthRefused)),
         ("Content-Length: \r\n", Err(Code::LengthRefused)),
-        ("Content-Length: 9223372036854775808\r\n", Err(Code::LengthRefused)),
-        ("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", Err(Code::LengthRefused)),
-        ("Transfer-Encoding: gzip, chunked\r\n", Err(Code::LengthRefused)),
-        ("Transfer-Encoding: chunked, identity\r\n", Err(Code::LengthRefused)),
-        ("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", Err(Code::LengthRefused)),
-        ("Transfer-Encoding: \x0bchunked\r\n", Err(Code::LengthRefused)),
+        (
+            "Content-Length: 9223372036854775808\r\n",
+            Err(Code::LengthRefused),
+        ),
+        (
+            "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+            Err(Code::LengthRefused),
+        ),
+        (
+            "Transfer-Encoding: gzip, chunked\r\n",
+            Err(Code::LengthRefused),
+        ),
+        (
+            "Transfer-Encoding: chunked, identity\r\n",
+            Err(Code::LengthRefused),
+        ),
+        (
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+            Err(Code::LengthRefused),
+        ),
+        (
+            "Transfer-Encoding: \x0bchunked\r\n",
+            Err(Code::LengthRefused),
+        ),
         ("Transfer-Encoding : chunked\r\n", Ok((0, false))),
     ];
     for (fields, expected) in cases {
@@ -96,7 +120,10 @@ fn targets_that_another_reader_may_normalise_are_refused() {
             .map_err(|refusal| refusal.code)
     };
     assert_eq!(read("/v1/models"), Ok("/v1/models".into()));
-    assert_eq!(read("/v1/tasks/x?examples_n=2&y=%2e//"), Ok("/v1/tasks/x".into()));
+    assert_eq!(
+        read("/v1/tasks/x?examples_n=2&y=%2e//"),
+        Ok("/v1/tasks/x".into())
+    );
     let refused = [
         "http://localhost/v1/models",
         "*",
@@ -119,7 +146,11 @@ fn targets_that_another_reader_may_normalise_are_refused() {
     for target in refused {
         assert_eq!(read(target), Err(Code::PathRefused), "{target}");
     }
-    for line in ["GET  /v1/models HTTP/1.1", "GET /v1/a b HTTP/1.1", "GET /v1/models"] {
+    for line in [
+        "GET  /v1/models HTTP/1.1",
+        "GET /v1/a b HTTP/1.1",
+        "GET /v1/models",
+    ] {
         let head = format!("{line}\r\n\r\n");
         let read = RequestLine::read(head.as_bytes()).map_err(|refusal| refusal.code);
         assert_eq!(read, Err(Code::HeadMalformed), "{line}");

@@ -43,7 +43,10 @@ fn retry_after_is_read_as_milliseconds_seconds_or_a_date() {
         (&[("retry-after", "5")], Some(Duration::from_secs(5))),
         (&[("retry-after", "0.25")], Some(Duration::from_millis(250))),
         (&[("retry-after", "0")], Some(Duration::ZERO)),
-        (&[("retry-after-ms", "1500")], Some(Duration::from_millis(1500))),
+        (
+            &[("retry-after-ms", "1500")],
+            Some(Duration::from_millis(1500)),
+        ),
         (
             &[("retry-after-ms", "20"), ("retry-after", "5")],
             Some(Duration::from_millis(20)),
@@ -64,7 +67,10 @@ fn retry_after_is_read_as_milliseconds_seconds_or_a_date() {
     for (headers, expected) in cases {
         let mut map = HeaderMap::new();
         for (name, value) in *headers {
-            map.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+            map.insert(
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            );
         }
         assert_eq!(asked_wait(&map, now_ms), *expected, "{headers:?}");
     }
