@@ -60,6 +60,10 @@ impl Clock for SystemClock {
             .unwrap_or(0)
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the one place that reads the machine's clock"
+    )]
     fn monotonic(&self) -> Duration {
         self.started.elapsed()
     }

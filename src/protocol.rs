@@ -89,18 +89,12 @@ closed_set! {
 
 closed_set! {
     /// Whether a specialist's answer was followed by a frontier one. Streams do not tell.
+    #[derive(Default)]
     Escalated {
         True => "true",
         False => "false",
+        #[default]
         Unknown => "unknown",
-    }
-}
-
-// === impl Escalated ===
-
-impl Default for Escalated {
-    fn default() -> Self {
-        Self::Unknown
     }
 }
 

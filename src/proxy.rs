@@ -471,7 +471,9 @@ impl Request<'_> {
         let outgoing = Outgoing {
             header,
             body: prepared.body,
-            fresh_connection: route.metered && !route.keyed,
+            // Where an answer that is missing may not be asked for again, a stale pooled connection
+            // must not be what it is missing for.
+            fresh_connection: !route.retry.no_head,
             read_timeout: self.settings.config.upstream.read_timeout,
         };
         let retry = &self.settings.config.retry;

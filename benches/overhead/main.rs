@@ -20,6 +20,7 @@ mod disk;
 mod echo;
 mod load;
 mod meter;
+mod notes;
 mod numbers;
 mod procfs;
 mod report;
@@ -96,7 +97,7 @@ async fn measure(args: &Args) -> io::Result<()> {
             removed?;
         }
     }
-    println!("{}{}", report::tables(&turns), report::notes(&turns));
+    println!("{}{}", report::tables(&turns), notes::notes(&turns));
     if let Some(path) = &args.json {
         fs::write(path, serde_json::to_string_pretty(&turns)?)?;
     }

@@ -8,7 +8,7 @@ use crate::run::{MANY, Turn};
 
 /// One column: a heading, and a number of a turn.
 struct Column<'a> {
-    name: &'a str,
+    name: String,
     value: Box<dyn Fn(&Turn) -> Option<f64> + 'a>,
     compare: Compare,
 }
@@ -27,98 +27,104 @@ const ADDED: Compare = Compare::Added("direct");
 
 /// Everything that is shown on standard output.
 pub fn tables(turns: &[Turn]) -> String {
+    let all = ["W1a", "W1b", "W2b", "W3r"];
+    let requests = ["W1a", "W1b"];
+    let streams = ["W2b", "W3r"];
     let mut out = String::new();
-    let workloads = ["W1a", "W1b", "W2b", "W3r"];
-    let cpu: Vec<Column<'_>> = workloads
-        .iter()
-        .flat_map(|name| both(name, "x nginx", NGINX, |measured| measured.proxy_us))
-        .collect();
+    let proxy = each(&all, |name| with(name, "", &[NGINX], |of| of.proxy_us));
     table(
         &mut out,
         turns,
-        "CPU of the proxy, us a request (a stream)",
-        cpu,
+        "CPU of the proxy, us a request (W2b, W3r: a stream)",
+        &proxy,
     );
-    let path: Vec<Column<'_>> = workloads
-        .iter()
-        .flat_map(|name| both(name, "x direct", DIRECT, |measured| measured.path_us))
-        .collect();
+    let path = each(&all, |name| with(name, "", &[DIRECT], |of| of.path_us));
     table(
         &mut out,
         turns,
-        "CPU of load, proxy and echo together, us a request (a stream)",
-        path,
+        "CPU of load, proxy and echo together, us",
+        &path,
     );
-    let latency: Vec<Column<'_>> = ["W1a", "W1b"]
-        .iter()
-        .flat_map(|name| {
-            let p50 = both(name, "p50 added", ADDED, |measured| measured.latency.p50);
-            let p99 = both(name, "p99 added", ADDED, |measured| measured.latency.p99);
-            p50.into_iter().chain(p99)
-        })
-        .collect();
-    table(&mut out, turns, "Latency p50 and p99, us", latency);
-    let rate: Vec<Column<'_>> = ["W1a", "W1b", "W2b"]
-        .iter()
-        .flat_map(|name| {
-            let direct = both(name, "x direct", DIRECT, |measured| measured.per_second);
-            let nginx = column(name, "x nginx", NGINX, |measured| measured.per_second);
-            direct.into_iter().chain([nginx])
-        })
-        .collect();
+    let mut latency = each(&requests, |name| {
+        with(name, " p50", &[ADDED], |of| of.latency.p50)
+    });
+    latency.extend(each(&requests, |name| {
+        with(name, " p99", &[ADDED], |of| of.latency.p99)
+    }));
+    table(&mut out, turns, "Latency, us", &latency);
+    let closed = ["W1a", "W1b", "W2b"];
+    let rate = each(&closed, |name| {
+        with(name, "", &[DIRECT, NGINX], |of| of.per_second)
+    });
     table(
         &mut out,
         turns,
-        "Throughput, requests (streams) a second",
-        rate,
+        "Throughput, requests (W2b: streams) a second",
+        &rate,
     );
-    let chunks: Vec<Column<'_>> = ["W2b", "W3r"]
-        .iter()
-        .flat_map(|name| {
-            let p50 = both(name, "p50 added", ADDED, |measured| measured.chunk.p50);
-            let p99 = both(name, "p99 added", ADDED, |measured| measured.chunk.p99);
-            let first = both(name, "first added", ADDED, |measured| {
-                measured.first_chunk.p50
-            });
-            p50.into_iter().chain(p99).chain(first)
-        })
-        .collect();
+    let first = each(&streams, |name| {
+        with(name, " p50", &[ADDED], |of| of.first_chunk.p50)
+    });
     table(
         &mut out,
         turns,
-        "One-way delay of a stream's chunk p50, p99, and of its first p50, us",
-        chunks,
+        "Delay of a stream's first chunk, one way, us",
+        &first,
     );
-    table(&mut out, turns, "Resident memory, MiB", memory());
+    let mut chunk = each(&streams, |name| {
+        with(name, " p50", &[ADDED], |of| of.chunk.p50)
+    });
+    chunk.extend(each(&streams, |name| {
+        with(name, " p99", &[ADDED], |of| of.chunk.p99)
+    }));
+    table(
+        &mut out,
+        turns,
+        "Delay of a stream's chunks, one way, us",
+        &chunk,
+    );
+    table(
+        &mut out,
+        turns,
+        "Resident memory of the proxy, MiB",
+        &memory(),
+    );
     out
 }
 
+fn each<'a>(names: &[&'a str], columns: impl Fn(&'a str) -> Vec<Column<'a>>) -> Vec<Column<'a>> {
+    names.iter().flat_map(|name| columns(name)).collect()
+}
+
 /// A workload's number, and beside it what it is compared with.
-fn both<'a>(
+fn with<'a>(
     workload: &'a str,
-    versus: &'a str,
-    compare: Compare,
+    what: &str,
+    compare: &[Compare],
     value: fn(&Measured) -> f64,
-) -> [Column<'a>; 2] {
-    [
-        column(workload, workload, Compare::Nothing, value),
-        column(workload, versus, compare, value),
-    ]
+) -> Vec<Column<'a>> {
+    let compared = compare
+        .iter()
+        .map(|compare| column(workload, compare.name(), *compare, value));
+    let name = format!("{workload}{what}");
+    let absolute = column(workload, name, Compare::Nothing, value);
+    [absolute].into_iter().chain(compared).collect()
 }
 
 fn column<'a>(
     workload: &'a str,
-    name: &'a str,
+    name: impl Into<String>,
     compare: Compare,
     value: fn(&Measured) -> f64,
 ) -> Column<'a> {
     let of = move |turn: &Turn| {
         let workloads = turn.workloads();
         let found = workloads.iter().find(|(name, _)| *name == workload)?.1?;
-        (found.answers > 0).then(|| value(found))
+        // 0 is what was not measured: direct has no proxy.
+        Some(value(found)).filter(|value| *value > 0.0)
     };
     Column {
-        name,
+        name: name.into(),
         value: Box::new(of),
         compare,
     }
@@ -128,20 +134,20 @@ fn memory() -> Vec<Column<'static>> {
     fn mib(kib: u64) -> f64 {
         kib as f64 / 1024.0
     }
-    fn column(name: &'static str, value: fn(&Turn) -> Option<f64>) -> [Column<'static>; 2] {
-        [("", Compare::Nothing), ("x nginx", NGINX)].map(|(versus, compare)| Column {
-            name: if versus.is_empty() { name } else { versus },
+    fn column(name: &str, value: fn(&Turn) -> Option<f64>) -> [Column<'static>; 2] {
+        [(name, Compare::Nothing), (NGINX.name(), NGINX)].map(|(name, compare)| Column {
+            name: name.to_owned(),
             value: Box::new(value),
             compare,
         })
     }
     let started = column("at start", |turn| turn.start_kib.map(mib));
-    let idle = column("500 idle connections", |turn| turn.idle_kib.map(mib));
-    let each = column("KiB each", |turn| {
+    let idle = column("500 idle", |turn| turn.idle_kib.map(mib));
+    let each = column("KiB an idle one", |turn| {
         let grown = turn.idle_kib?.saturating_sub(turn.start_kib?);
         Some(grown as f64 / MANY as f64)
     });
-    let streams = column("500 streams (peak)", |turn| {
+    let streams = column("500 streams, peak", |turn| {
         turn.start_kib?;
         turn.w3r.as_ref().map(|measured| mib(measured.peak_kib))
     });
@@ -151,7 +157,7 @@ fn memory() -> Vec<Column<'static>> {
         .collect()
 }
 
-fn table(out: &mut String, turns: &[Turn], title: &str, columns: Vec<Column<'_>>) {
+fn table(out: &mut String, turns: &[Turn], title: &str, columns: &[Column<'_>]) {
     let mut targets: Vec<&str> = Vec::new();
     for turn in turns {
         if !targets.contains(&turn.target.as_str()) {
@@ -164,16 +170,27 @@ fn table(out: &mut String, turns: &[Turn], title: &str, columns: Vec<Column<'_>>
         _ => 2,
     });
     let _ = write!(out, "\n### {title}\n\n| target |");
-    for column in &columns {
+    for column in columns {
         let _ = write!(out, " {} |", column.name);
     }
     let _ = writeln!(out, "\n|---|{}", "---|".repeat(columns.len()));
     for target in targets {
         let _ = write!(out, "| {target} |");
-        for column in &columns {
+        for column in columns {
             let _ = write!(out, " {} |", show(column.median(turns, target)));
         }
         out.push('\n');
+    }
+}
+
+impl Compare {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "",
+            Self::Ratio("nginx") => "x nginx",
+            Self::Ratio(_) => "x direct",
+            Self::Added(_) => "added",
+        }
     }
 }
 
@@ -199,52 +216,4 @@ impl Column<'_> {
             _ => None,
         }
     }
-}
-
-/// What one must know to believe the tables.
-pub fn notes(turns: &[Turn]) -> String {
-    let mut out = String::new();
-    let all = || {
-        turns
-            .iter()
-            .flat_map(|turn| turn.workloads())
-            .filter_map(|(_, found)| found)
-    };
-    let others = median(all().map(|measured| measured.others).collect());
-    let worst = all().map(|measured| measured.others).fold(0.0, f64::max);
-    let p50 = median(turns.iter().map(|turn| turn.fdatasync.p50).collect());
-    let p99 = median(turns.iter().map(|turn| turn.fdatasync.p99).collect());
-    let errors: u64 = all().map(|measured| measured.errors).sum();
-    let bare: u64 = all().map(|measured| measured.bare).sum();
-    let _ = writeln!(out, "\n### Notes\n");
-    let _ = writeln!(
-        out,
-        "- noise: CPU of other processes while measuring, median {} and at most {} cores.",
-        show(others),
-        show(Some(worst))
-    );
-    let _ = writeln!(
-        out,
-        "- one 4 KiB append with fdatasync in the same directory: p50 {} us, p99 {} us; bursar's \
-         requests wait for two of them under durability = \"power\".",
-        show(p50),
-        show(p99)
-    );
-    let _ = writeln!(
-        out,
-        "- failed requests: {errors}; good answers without a receipt: {bare}."
-    );
-    for turn in turns {
-        let Some(billed) = turn.billed.filter(|billed| *billed != turn.answers) else {
-            continue;
-        };
-        let _ = writeln!(
-            out,
-            "- THE LEDGER DIFFERS: {} in repetition {} saw {} answers and billed {billed}.",
-            turn.target, turn.repetition, turn.answers
-        );
-    }
-    let ledgers: u64 = turns.iter().filter_map(|turn| turn.billed).sum();
-    let _ = writeln!(out, "- answers that the ledgers billed: {ledgers}.");
-    out
 }

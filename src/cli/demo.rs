@@ -111,7 +111,9 @@ async fn run(args: Args) -> Result<(), CliError> {
     let shown = tokio::select! {
         shown = show(&stage, &world, &folder) => shown,
         () = interrupt.wait() => {
-            Err(CliError::Failed("interrupted before the story ended".to_owned()))
+            // A sentence may have been cut short.
+            let interrupted = CliError::Failed("interrupted before the story ended".to_owned());
+            say("").and(Err(interrupted))
         }
     };
     let ended = match shown {

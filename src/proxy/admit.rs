@@ -16,6 +16,7 @@ use http::header::{CONTENT_TYPE, EXPECT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use pingora::http::RequestHeader;
 
+pub use self::head::HEAD_BYTES_MAX;
 use self::head::{Framing, RequestLine};
 pub use self::web::AllowedOrigin;
 use super::Settings;

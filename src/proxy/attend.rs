@@ -25,6 +25,8 @@ pub struct Attendance<'a> {
     /// What the head of an answer told whose body broke: an amount may have been in it.
     pub broken_receipt: Option<Receipt>,
     noticed: bool,
+    /// The app has all that it waits for; that it leaves now is no loss.
+    satisfied: bool,
 }
 
 /// bursar is shutting down and its time is up.
@@ -47,6 +49,7 @@ impl<'a> Attendance<'a> {
             live,
             broken_receipt: None,
             noticed: false,
+            satisfied: false,
         }
     }
 
@@ -99,8 +102,13 @@ impl<'a> Attendance<'a> {
         self.notice(phase);
     }
 
+    /// The app has its answer's end mark: openai-python leaves as soon as it has read it.
+    pub fn satisfied(&mut self) {
+        self.satisfied = true;
+    }
+
     fn notice(&mut self, phase: &'static str) {
-        if !self.noticed {
+        if !self.noticed && !self.satisfied {
             self.noticed = true;
             self.gateway.metrics.disconnect(phase);
         }
@@ -109,8 +117,17 @@ impl<'a> Attendance<'a> {
         }
     }
 
-    /// Keeps what the head of a broken answer told of its price.
+    /// Keeps what the head of a broken answer told of its price. The first positive amount is the
+    /// key's: what repeats show is 0.
     pub fn saw_broken_head(&mut self, headers: &HeaderMap) {
-        self.broken_receipt = Some(Receipt::from_headers(&self.settings.names, headers));
+        let told = |receipt: &Receipt| {
+            receipt
+                .billed
+                .value()
+                .is_some_and(|billed| !billed.is_zero())
+        };
+        if !self.broken_receipt.as_ref().is_some_and(told) {
+            self.broken_receipt = Some(Receipt::from_headers(&self.settings.names, headers));
+        }
     }
 }

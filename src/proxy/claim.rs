@@ -200,6 +200,7 @@ impl ClaimTable {
         else {
             return;
         };
+        live.finish();
         let kept = live.keeps_answer().then(|| Arc::clone(live));
         let remember = fate == Fate::Undelivered
             && (kept.is_some() || live.key.as_ref().is_some_and(|key| !key.is_apps_own()));
@@ -324,7 +325,10 @@ impl Slot {
             Adopt::Never => false,
         };
         let age = now.saturating_sub(ended.first_at);
+        // Somebody takes the kept answer just now; the key goes on only if that fails.
+        let being_taken = ended.kept.as_ref().is_some_and(|kept| kept.is_followed());
         allowed
+            && !being_taken
             && claimant.keyed
             && claimant.own_key.is_none()
             && ended.key.as_ref().is_some_and(|key| !key.is_apps_own())
@@ -342,6 +346,10 @@ impl EntryKey {
 
 /// 128 random bits (rule I6), never derived from the body: equal prompts sent on purpose must not
 /// be answered with the stored copy of the first.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "only where the random source fails; ledger ids have a source of their own"
+)]
 fn mint_key() -> String {
     let mut bits = [0u8; 16];
     match getrandom::fill(&mut bits) {

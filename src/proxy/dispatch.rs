@@ -21,7 +21,7 @@ use super::exchange::{self, Answering, BodyBroke, Cause, Lost, Outgoing, heads};
 use super::refuse::Code;
 use crate::ledger::entry::{Attempt, AttemptEnd};
 use crate::protocol::names::X_SHOULD_RETRY;
-use crate::protocol::routes::{RetryRule, Route};
+use crate::protocol::routes::{AnswerKind, RetryRule, Route};
 
 /// The attempts of one logical request.
 pub struct Dispatch<'a> {
@@ -41,6 +41,10 @@ pub struct Dispatch<'a> {
 }
 
 /// Where the attempts ended.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one lives per request; boxing it would cost each an allocation"
+)]
 pub enum Reached {
     /// The service's answer, complete.
     Whole { head: ResponseHeader, body: Bytes },
@@ -133,6 +137,7 @@ impl Dispatch<'_> {
             waited,
             began: gateway.clock.monotonic(),
         };
+        self.first_byte_at = None;
         let settings = app.settings();
         let answering = app
             .attend(exchange::attempt(
@@ -192,6 +197,9 @@ impl Dispatch<'_> {
         if app.is_head_request() || answering.head.status == StatusCode::NO_CONTENT {
             return self.whole(app, clock, answering, Bytes::new()).await;
         }
+        // A stream that ends with `data: [DONE]` has not ended before its first byte.
+        let wants_bytes =
+            event_stream && self.route.metered && self.route.answer == AnswerKind::JsonOrStream;
         let mut body = BytesMut::new();
         loop {
             let chunk = match app.attend(answering.next_chunk()).await {
@@ -201,6 +209,10 @@ impl Dispatch<'_> {
                     self.record(clock, AttemptEnd::Broken, status, Some("shutdown"));
                     return Attempted::Final(Reached::Cut);
                 }
+            };
+            let chunk = match chunk {
+                Ok(None) if wants_bytes => Err(BodyBroke(Cause::Closed)),
+                chunk => chunk,
             };
             match chunk {
                 Ok(Some(chunk)) => {
@@ -263,10 +275,16 @@ impl Dispatch<'_> {
         let head = answering.head.clone();
         let status = head.status;
         let bodyless = app.is_head_request() || status == StatusCode::NOT_MODIFIED;
+        let reason =
+            retry_reason(status, self.route.retry).filter(|_| !declines_retry(&head.headers));
+        // The attempts before this one are the retries done when it is counted too.
+        let is_repeated = reason.is_some() && self.attempts.len() < self.backoff.retries_max;
         let body = if bodyless {
             Ok(Some(Bytes::new()))
-        } else {
+        } else if is_repeated {
             app.attend(answering.read_small_body()).await
+        } else {
+            app.attend(answering.read_body(WHOLE_BYTES_MAX)).await
         };
         let body = match body {
             Ok(body) => body,
@@ -293,14 +311,14 @@ impl Dispatch<'_> {
                 code: Code::UpstreamBroken,
             },
         };
-        match retry_reason(status, self.route.retry) {
-            Some(reason) if !declines_retry(&head.headers) => Attempted::Retry {
+        match reason {
+            Some(reason) => Attempted::Retry {
                 asked: backoff::asked_wait(&head.headers, self.gateway.clock.wall_ms()),
                 reason,
                 otherwise,
                 at_once: false,
             },
-            _ => Attempted::Final(otherwise),
+            None => Attempted::Final(otherwise),
         }
     }
 

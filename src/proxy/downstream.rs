@@ -40,6 +40,8 @@ pub struct Downstream {
     /// False where the head could not be read: the session has no method or version to ask for.
     has_head: bool,
     close_delimited: bool,
+    /// A suspect took bytes and did not refuse them.
+    proven: bool,
     /// Close-delimited only: the chunk that is given when it is known that another one or a clean
     /// end follows.
     held: Option<Bytes>,
@@ -47,6 +49,10 @@ pub struct Downstream {
 
 /// An app that reads nothing for this long is gone; what is left of its stream is drained.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How often, and how far apart, a suspect's refusal is looked for.
+const REFUSAL_LOOKS: usize = 5;
+const REFUSAL_PAUSE: Duration = Duration::from_millis(1);
 
 // === impl Downstream ===
 
@@ -59,6 +65,7 @@ impl Downstream {
             reset,
             has_head: true,
             close_delimited: false,
+            proven: false,
             held: None,
         }
     }
@@ -138,7 +145,8 @@ impl Downstream {
         )
         .await;
         match written {
-            Ok(Ok(())) => self.confirm().await,
+            // Nothing is confirmed yet: a head goes out with the body's first bytes.
+            Ok(Ok(())) => Ok(()),
             _ => Err(self.lost()),
         }
     }
@@ -212,16 +220,24 @@ impl Downstream {
         self.has_head.then(|| &self.session.req_header().method)
     }
 
-    /// After a write to a suspect: a peer that closed its socket whole answers with a reset, which
-    /// shows on the next read; one that only closed its sending half shows the same end again.
+    /// After a write to a suspect: a peer that closed its socket whole refuses the bytes, which
+    /// shows on the next read; one that only closed its sending half shows the same end again. The
+    /// first time the refusal is given a moment to arrive.
     async fn confirm(&mut self) -> Result<(), AppGone> {
         if self.presence != Presence::Suspect {
             return Ok(());
         }
-        match self.session.idle().now_or_never() {
-            Some(Err(_)) => Err(self.lost()),
-            _ => Ok(()),
+        let looks = if self.proven { 1 } else { REFUSAL_LOOKS };
+        for look in 0..looks {
+            if look > 0 {
+                tokio::time::sleep(REFUSAL_PAUSE).await;
+            }
+            if let Some(Err(_)) = self.session.idle().now_or_never() {
+                return Err(self.lost());
+            }
         }
+        self.proven = true;
+        Ok(())
     }
 
     fn lost(&mut self) -> AppGone {

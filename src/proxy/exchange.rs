@@ -261,22 +261,27 @@ impl Answering {
         self.session.shutdown().await;
     }
 
-    /// Reads the small body of a refused attempt, so that the retry reuses the connection. `None`
-    /// when it is too large, too slow or broken.
+    /// Reads the small body of an attempt that is repeated, so that the retry reuses the
+    /// connection. `None` when it is too large, too slow or broken.
     pub async fn read_small_body(&mut self) -> Option<Bytes> {
-        let read = async {
-            let mut body = Vec::new();
-            loop {
-                match self.next_chunk().await {
-                    Ok(Some(chunk)) if body.len() + chunk.len() <= REFUSED_BODY_MAX => {
-                        body.extend_from_slice(&chunk);
-                    }
-                    Ok(None) => return Some(Bytes::from(body)),
-                    Ok(Some(_)) | Err(_) => return None,
+        timeout(REFUSED_BODY_WAIT, self.read_body(REFUSED_BODY_MAX))
+            .await
+            .ok()
+            .flatten()
+    }
+
+    /// Reads a body of at most `bytes_max`. `None` when it is larger or broken.
+    pub async fn read_body(&mut self, bytes_max: usize) -> Option<Bytes> {
+        let mut body = Vec::new();
+        loop {
+            match self.next_chunk().await {
+                Ok(Some(chunk)) if body.len() + chunk.len() <= bytes_max => {
+                    body.extend_from_slice(&chunk);
                 }
+                Ok(None) => return Some(Bytes::from(body)),
+                Ok(Some(_)) | Err(_) => return None,
             }
-        };
-        timeout(REFUSED_BODY_WAIT, read).await.ok().flatten()
+        }
     }
 }
 

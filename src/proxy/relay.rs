@@ -101,17 +101,25 @@ impl Relay<'_> {
     }
 
     /// A request that cost nothing, or whose answer the app has, is closed. Anything else may have
-    /// run and was not received: the app's next equal request belongs to it.
+    /// run and was not received: the app's next equal request belongs to it. Where an adopted key
+    /// failed, the request that it was adopted from may still have run.
     fn fate(&self) -> Fate {
-        let handed_out = self
+        let live = self.entry.as_ref().map(|entry| &entry.live);
+        let handed_out = live.is_some_and(|live| live.is_handed_out());
+        if self.is_known_zero() || self.delivered || handed_out {
+            Fate::Closed
+        } else {
+            Fate::Undelivered
+        }
+    }
+
+    /// Nothing was billed for this purchase, by this request or by those whose key it adopted.
+    fn is_known_zero(&self) -> bool {
+        let adopted = self
             .entry
             .as_ref()
-            .is_some_and(|entry| entry.live.is_handed_out());
-        match self.state {
-            Some(State::Failed) => Fate::Closed,
-            _ if self.delivered || handed_out => Fate::Closed,
-            _ => Fate::Undelivered,
-        }
+            .is_some_and(|entry| entry.live.adoptions > 0);
+        self.state == Some(State::Failed) && !adopted
     }
 
     pub(super) fn measured(&self) -> Measured {
@@ -197,16 +205,10 @@ impl Relay<'_> {
         }
         let keyed = self.admitted.route.keyed;
         let adoptions = self.entry.as_ref().map_or(0, |entry| entry.live.adoptions);
-        let known_zero = match &self.entry {
-            Some(_) => self.state == Some(State::Failed),
-            None => true,
-        };
-        let stop = if keyed {
-            (self.exhausted && known_zero) || adoptions >= ADOPTIONS_MAX
-        } else {
-            self.entry.is_some() || self.exhausted
-        };
-        let stop = stop || (own == Some(false) && known_zero);
+        let known_zero = self.entry.is_none() || self.is_known_zero();
+        let stop = !keyed
+            || (known_zero && (self.exhausted || own == Some(false)))
+            || adoptions >= ADOPTIONS_MAX;
         if stop {
             let inserted = head.insert_header(X_SHOULD_RETRY, HeaderValue::from_static("false"));
             debug_assert!(inserted.is_ok(), "a static header is valid");

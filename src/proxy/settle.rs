@@ -131,7 +131,7 @@ impl OpenEntry {
     /// The intent could not be written, so there is nothing to settle.
     pub fn never_sent(&mut self) {
         self.settled = true;
-        self.close(Fate::Closed);
+        self.close(self.fate_unsent());
     }
 
     /// The intent was written and no attempt was made: nothing was billed.
@@ -142,7 +142,16 @@ impl OpenEntry {
         if let Err(error) = settled {
             tracing::error!(%error, "an outcome could not be written");
         }
-        self.close(Fate::Closed);
+        self.close(self.fate_unsent());
+    }
+
+    /// An adopted key stands for a request that may have run: it is passed on.
+    fn fate_unsent(&self) -> Fate {
+        if self.live.adoptions > 0 {
+            Fate::Undelivered
+        } else {
+            Fate::Closed
+        }
     }
 
     /// Tells the table of undelivered requests how this one ended.
@@ -182,7 +191,8 @@ impl OpenEntry {
 impl Drop for OpenEntry {
     fn drop(&mut self) {
         if !self.closed {
-            self.gateway.claims.finish(&self.live, Fate::Closed);
+            // Only a panic comes here, and what it interrupted may have run.
+            self.gateway.claims.finish(&self.live, Fate::Undelivered);
         }
         if self.settled {
             return;

@@ -3,6 +3,7 @@
 
 mod kinds;
 mod routes;
+mod tls;
 mod waits;
 
 use bursar::ledger::entry::{InDoubt, State};
@@ -174,12 +175,14 @@ async fn a_reset_before_the_request_was_read_whole_is_not_sent() {
 
 #[tokio::test]
 async fn a_certificate_that_is_refused_is_not_offered_the_key_again() {
-    // A plain origin in place of a TLS one: the handshake fails before a byte of the request.
-    let origin = Origin::always(Step::Close).await;
-    let bursar = Bursar::before(&format!("https://localhost:{}", origin.address.port())).await;
+    let origin = tls::Impostor::start().await;
+    let bursar = Bursar::before(&origin.url()).await;
     let answer = bursar.post("/v1/chat/completions", &crate::support::chat("hi")).await;
     assert_eq!(answer.status, 502, "{}", answer.text());
-    assert!(origin.received().is_empty(), "no request byte left");
+    assert_eq!(answer.code(), Some("upstream_tls"));
+    assert_eq!(answer.header("x-should-retry"), Some("false"));
+    assert_eq!(origin.handshakes(), 1, "handshakes");
+    assert_eq!(origin.bytes_read(), 0, "no byte of a request left");
     assert_eq!(bursar.entry_of(&answer).state, State::Failed);
 }
 

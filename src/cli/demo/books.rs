@@ -43,6 +43,11 @@ struct Log {
 }
 
 #[derive(Debug, Deserialize)]
+struct Faults {
+    rules: Vec<Value>,
+}
+
+#[derive(Debug, Deserialize)]
 struct Received {
     idempotency_key: Option<String>,
 }
@@ -68,6 +73,12 @@ impl Service {
             .iter()
             .filter(|received| received.idempotency_key.as_deref() == Some(key));
         Ok(with_key.count())
+    }
+
+    /// Whether a fault rule has not met its requests yet.
+    pub async fn has_faults(&self) -> Result<bool, CliError> {
+        let left: Faults = read(self.client.get("/sandbox/faults").await?).await?;
+        Ok(!left.rules.is_empty())
     }
 
     /// Sets fault rules; a rule that is used up goes by itself.

@@ -47,7 +47,7 @@ struct Line {
 // === impl Reckoning ===
 
 impl Reckoning {
-    /// Reads both sides until nothing is open and they agree, or the time is up.
+    /// Reads both sides until they are at rest, or the time is up.
     pub async fn when_settled(journal: &Journal, service: &Service) -> Result<Self, CliError> {
         let until = Instant::now() + SETTLE_MAX;
         loop {
@@ -55,11 +55,18 @@ impl Reckoning {
             let entries = journal.all().await?;
             let books = service.books().await?;
             let reckoning = Self::of(&spend, &entries, &books);
-            if reckoning.wrong().is_empty() || Instant::now() >= until {
+            if reckoning.is_at_rest() || Instant::now() >= until {
                 return Ok(reckoning);
             }
             sleep(LOOK_PAUSE).await;
         }
+    }
+
+    /// Nothing runs, and a difference has a reason that waiting does not take away.
+    fn is_at_rest(&self) -> bool {
+        let total = &self.total;
+        let has_unknown = total.in_doubt + total.unreported > 0;
+        total.open == 0 && (has_unknown || total.known == total.debited)
     }
 
     fn of(spend: &Spend, entries: &[EntryView], books: &Books) -> Self {

@@ -3,12 +3,13 @@
 //!
 //! Promise: a step that does not do what it says is told; it never passes for one that did.
 
+mod agent;
+mod lost;
+
 use std::time::Duration;
 
-use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderValue, Method};
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 
 use super::answer::{EventLines, Heard, debits_line, entry_line, seconds};
 use super::books::Service;
@@ -17,13 +18,12 @@ use super::stage::Stage;
 use crate::cli::client::{Answer, Client, ClientError};
 use crate::cli::{CliError, say};
 use crate::ledger::entry::State;
-use crate::ledger::query::{EntryView, GroupBy};
+use crate::ledger::query::EntryView;
 use crate::money::MicroUsd;
-use crate::protocol::names::{ServiceNames, X_STAINLESS_RETRY_COUNT};
+use crate::protocol::names::ServiceNames;
 use crate::protocol::{Escalated, ServedBy};
 
 const CHAT: &str = "/v1/chat/completions";
-const AGENT: &str = "/agent/v1/chat/completions";
 
 /// The longest a step may take.
 const STEP_MAX: Duration = Duration::from_secs(30);
@@ -31,20 +31,8 @@ const STEP_MAX: Duration = Duration::from_secs(30);
 /// The sandbox's pause between two pieces of the stream.
 const PIECE_PAUSE_MS: u64 = 30;
 
-/// How long the service takes for the call whose client gives up.
-const SLOW_WORK_MS: u64 = 1500;
-
-/// How long that client waits for an answer.
-const PATIENCE: Duration = Duration::from_millis(500);
-
-/// How long it rests before it tries again.
-const SDK_PAUSE: Duration = Duration::from_millis(200);
-
 /// What the service asks for before the second retry.
 const RETRY_AFTER_S: u64 = 1;
-
-/// The tool that the agent may call: it reads this very ledger.
-const TOOL: &str = "read_spend";
 
 /// The steps, in order.
 #[derive(Clone, Copy, Debug)]
@@ -217,78 +205,6 @@ impl<'a> Story<'a> {
         Ok(())
     }
 
-    async fn agent_turn(&mut self) -> Result<(), CliError> {
-        // An agent stream would carry no amount in the interface; a whole answer does.
-        self.stage.fact(
-            "note",
-            "sent without \"stream\": only then does the service tell what an agent turn costs",
-        )?;
-        let prompt = "How much have we spent so far, by operation?";
-        let tools = json!([{"type": "function", "function": {
-            "name": TOOL,
-            "description": "The sums of the ledger so far",
-            "parameters": {
-                "type": "object",
-                "properties": {"by": {"type": "string", "enum": ["operation", "served_by"]}},
-                "required": ["by"],
-            },
-        }}]);
-        let mut messages = vec![json!({"role": "user", "content": prompt})];
-        self.stage.fact("asked", prompt)?;
-        let body = json!({"model": "auto", "messages": messages, "tools": tools});
-        let heard = Heard::whole(self.post(AGENT, &body).await?, &self.names).await?;
-        let call = ToolCall::of(&heard.message)
-            .ok_or_else(|| CliError::Failed("the agent called no tool".to_owned()))?;
-        self.stage.fact(
-            "tool call",
-            format_args!("{}({})", call.name, call.arguments),
-        )?;
-        self.receipt(&heard).await?;
-
-        let result = self.run_tool(&call).await?;
-        self.stage.fact("tool says", &result)?;
-        messages.push(heard.message.clone());
-        messages.push(json!({"role": "tool", "tool_call_id": call.id, "content": result}));
-        let body = json!({"model": "auto", "messages": messages, "tools": tools});
-        let heard = Heard::whole(self.post(AGENT, &body).await?, &self.names).await?;
-        self.stage.prose("answer", heard.text())?;
-        self.receipt(&heard).await?;
-        self.expect(
-            heard.text().contains(&result),
-            "the agent's answer does not hold what the tool said",
-        );
-        Ok(())
-    }
-
-    /// Reads the ledger, as the agent asked.
-    async fn run_tool(&self, call: &ToolCall) -> Result<String, CliError> {
-        let unknown =
-            || CliError::Failed(format!("no such tool: {}({})", call.name, call.arguments));
-        if call.name != TOOL {
-            return Err(unknown());
-        }
-        let arguments: Value = serde_json::from_str(&call.arguments)?;
-        let by = arguments
-            .get("by")
-            .and_then(Value::as_str)
-            .and_then(GroupBy::from_word)
-            .ok_or_else(unknown)?;
-        let spend = self.journal.spend(by).await?;
-        let rows: Vec<String> = spend
-            .rows
-            .iter()
-            .map(|row| {
-                let label = row.labels.get(&by).map_or("all", String::as_str);
-                let calls = if row.requests == 1 { "call" } else { "calls" };
-                format!(
-                    "{label} {} in {} {calls}",
-                    row.billed_micro_usd, row.requests
-                )
-            })
-            .collect();
-        Ok(rows.join(", "))
-    }
-
     async fn retries(&mut self) -> Result<(), CliError> {
         let prompt = "Summarize: Rivers run. Bridges stay. Ledgers remember what bridges cost.";
         let matches = json!({"path": CHAT, "body_contains": prompt});
@@ -321,61 +237,6 @@ impl<'a> Story<'a> {
             "Retry-After was not honored",
         );
         self.expect_requests(&entry, 3).await
-    }
-
-    async fn lost_answer(&mut self) -> Result<(), CliError> {
-        let prompt = "What is 1000 - 58?";
-        self.service
-            .set_faults(&json!({
-                "match": {"path": CHAT, "body_contains": prompt},
-                "fault": {"delay_ms": SLOW_WORK_MS},
-            }))
-            .await?;
-        self.stage.fact(
-            "service",
-            format_args!("will take {} for this one", seconds(SLOW_WORK_MS)),
-        )?;
-        self.stage.fact("asked", prompt)?;
-        let body = chat(prompt);
-        let lost = timeout(PATIENCE, self.post_as_sdk(CHAT, &body, 0)).await;
-        self.expect(
-            lost.is_err(),
-            "the first answer came before the client gave up",
-        );
-        // Dropping the request has closed its connection.
-        drop(lost);
-        self.stage.fact(
-            "client",
-            format_args!(
-                "gave up after {} and hung up, without a byte of an answer",
-                shown(PATIENCE)
-            ),
-        )?;
-        sleep(SDK_PAUSE).await;
-        self.stage.fact(
-            "client",
-            format_args!(
-                "{} later it sends the same request again, as an SDK does",
-                shown(SDK_PAUSE)
-            ),
-        )?;
-        let heard = Heard::whole(self.post_as_sdk(CHAT, &body, 1).await?, &self.names).await?;
-        self.stage.prose("answer", heard.text())?;
-        let entry = self.receipt(&heard).await?;
-        match heard.adopted {
-            Some(adopted) => self
-                .stage
-                .fact("bursar", format_args!("X-Bursar-Adopted: {adopted}"))?,
-            None => self.expect(false, "the answer does not say X-Bursar-Adopted"),
-        }
-        let with_key = self.journal.all().await?;
-        let with_key = with_key
-            .iter()
-            .filter(|other| other.key == entry.key)
-            .count();
-        self.expect(with_key == 1, "the ledger has more than one entry for it");
-        self.expect(entry.state.adds().get() > 0, "nothing was billed");
-        self.expect_requests(&entry, 1).await
     }
 
     async fn escalation(&mut self) -> Result<(), CliError> {
@@ -425,21 +286,6 @@ impl<'a> Story<'a> {
 
     async fn post(&self, path: &str, body: &Value) -> Result<Answer, ClientError> {
         self.door.post_json(path, body.to_string()).await
-    }
-
-    /// With the mark that OpenAI SDKs put on their retries.
-    async fn post_as_sdk(
-        &self,
-        path: &str,
-        body: &Value,
-        retry: u32,
-    ) -> Result<Answer, ClientError> {
-        let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(X_STAINLESS_RETRY_COUNT, HeaderValue::from(retry));
-        self.door
-            .send(Method::POST, path, headers, body.to_string().into())
-            .await
     }
 
     /// Shows what the answer told, what the ledger has, and what the books have, and compares.
@@ -497,28 +343,6 @@ impl<'a> Story<'a> {
         if !holds {
             self.wrong.push(otherwise.to_owned());
         }
-    }
-}
-
-/// A tool call of the agent's.
-struct ToolCall {
-    id: String,
-    name: String,
-    /// JSON text.
-    arguments: String,
-}
-
-// === impl ToolCall ===
-
-impl ToolCall {
-    fn of(message: &Value) -> Option<Self> {
-        let call = message.pointer("/tool_calls/0")?;
-        let text = |at: &str| call.pointer(at).and_then(Value::as_str).map(str::to_owned);
-        Some(Self {
-            id: text("/id")?,
-            name: text("/function/name")?,
-            arguments: text("/function/arguments")?,
-        })
     }
 }
 

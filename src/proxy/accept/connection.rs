@@ -1,12 +1,13 @@
 //! An app's socket as pingora's HTTP session wants it.
 //!
 //! Promise: head and body of a small answer leave in one packet (writes are gathered until the
-//! session flushes); a connection marked for reset ends with a TCP RST, never with a clean end.
+//! session flushes); a connection marked for reset ends with a TCP RST, never with a clean end; a
+//! head cannot make the parser gather more than it may have.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use async_trait::async_trait;
@@ -30,6 +31,10 @@ pub enum Socket {
 pub struct Reset(Arc<AtomicBool>);
 
 /// The stream under an HTTP session.
+///
+/// Linux answers every read behind a FIN with an end of input, also after the peer has refused what
+/// was written since. Only the socket's pending error tells a peer that closed from one that closed
+/// its sending half, so an end of input is checked against it.
 #[derive(Debug)]
 pub struct AppConnection {
     socket: BufWriter<Socket>,
@@ -51,6 +56,39 @@ impl Reset {
     }
 }
 
+// === impl HeadAllowance ===
+
+impl HeadAllowance {
+    const UNLIMITED: usize = usize::MAX;
+
+    /// From here on a head is read.
+    pub fn limit(&self, bytes: usize) {
+        self.0.store(bytes, Ordering::Relaxed);
+    }
+
+    /// The head is whole, or given up.
+    pub fn lift(&self) {
+        self.0.store(Self::UNLIMITED, Ordering::Relaxed);
+    }
+
+    fn is_used_up(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == 0
+    }
+
+    fn take(&self, bytes: usize) {
+        let left = self.0.load(Ordering::Relaxed);
+        if left != Self::UNLIMITED {
+            self.0.store(left.saturating_sub(bytes), Ordering::Relaxed);
+        }
+    }
+}
+
+impl Default for HeadAllowance {
+    fn default() -> Self {
+        Self(Arc::new(AtomicUsize::new(Self::UNLIMITED)))
+    }
+}
+
 // === impl Socket ===
 
 impl AsyncRead for Socket {
@@ -63,6 +101,16 @@ impl AsyncRead for Socket {
             Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
             Self::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
         }
+    }
+}
+
+impl Socket {
+    fn pending_error(&self) -> Option<io::Error> {
+        let error = match self {
+            Self::Tcp(stream) => stream.take_error(),
+            Self::Unix(stream) => stream.take_error(),
+        };
+        error.ok().flatten()
     }
 }
 
@@ -111,10 +159,11 @@ impl AsyncWrite for Socket {
 // === impl AppConnection ===
 
 impl AppConnection {
-    pub fn new(socket: Socket, reset: Reset) -> Self {
+    pub fn new(socket: Socket, reset: Reset, allowance: HeadAllowance) -> Self {
         Self {
             socket: BufWriter::with_capacity(WRITE_BUFFER_BYTES, socket),
             reset,
+            allowance,
         }
     }
 }
@@ -139,7 +188,13 @@ impl AsyncRead for AppConnection {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_read(cx, buf)
+        let before = buf.filled().len();
+        let read = Pin::new(&mut self.socket).poll_read(cx, buf);
+        let ended = matches!(read, Poll::Ready(Ok(()))) && buf.filled().len() == before;
+        if ended && let Some(error) = self.socket.get_ref().pending_error() {
+            return Poll::Ready(Err(error));
+        }
+        read
     }
 }
 

@@ -8,7 +8,7 @@ use http::Version;
 use crate::proxy::refuse::{Code, Refusal};
 
 /// Largest head, and most fields in it.
-const HEAD_BYTES_MAX: usize = 64 * 1024;
+pub const HEAD_BYTES_MAX: usize = 64 * 1024;
 const FIELDS_MAX: usize = 100;
 
 /// Longest request target.

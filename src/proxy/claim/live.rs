@@ -39,6 +39,8 @@ pub struct Live {
 struct Tape {
     /// The leading app has left before it was given anything that counts as delivered.
     open: bool,
+    /// The leading app is being given the answer, or was given an error: nobody may follow.
+    taken: bool,
     /// A body byte of a flowing answer went out, or the whole answer did.
     handed_out: bool,
     followed: bool,
@@ -114,15 +116,26 @@ impl Live {
         self.left.send_replace(());
     }
 
+    /// The leader is about to write to its own app. `false`: somebody follows, write to the tape.
+    /// After `true` nobody can follow, until the write has failed.
+    pub fn take(&self) -> bool {
+        let mut tape = self.tape.lock();
+        tape.taken = !tape.followed;
+        tape.taken
+    }
+
+    /// The leader's own app did not take what was written.
+    pub fn not_taken(&self) {
+        self.tape.lock().taken = false;
+    }
+
     /// The app was given what counts as delivered: nobody may join any more.
     pub fn handed_out(&self) {
-        let mut tape = self.tape.lock();
-        if !tape.followed {
-            *tape = Tape {
-                handed_out: true,
-                ..Tape::default()
-            };
-        }
+        *self.tape.lock() = Tape {
+            taken: true,
+            handed_out: true,
+            ..Tape::default()
+        };
     }
 
     pub fn is_handed_out(&self) -> bool {
@@ -190,11 +203,21 @@ impl Live {
         self.changed.send_replace(());
     }
 
+    /// The leader is done. Whoever still waits for an end that it did not write is told so.
+    pub(super) fn finish(&self) {
+        let mut tape = self.tape.lock();
+        if tape.end.is_none() {
+            tape.end = Some(TapeEnd::Broken(crate::proxy::refuse::Code::Internal.into()));
+        }
+        drop(tape);
+        self.changed.send_replace(());
+    }
+
     /// Attaches a follower, if the leading app has left, nothing was handed out, and nobody else
     /// follows.
     pub(super) fn follow(self: &Arc<Self>) -> Option<Follower> {
         let mut tape = self.tape.lock();
-        if !tape.open || tape.handed_out || tape.followed || tape.given_up {
+        if !tape.open || tape.taken || tape.handed_out || tape.followed || tape.given_up {
             return None;
         }
         tape.followed = true;
@@ -224,13 +247,17 @@ impl Live {
         self.tape.lock().chunk_bytes
     }
 
-    /// A complete answer that nobody took lies here.
+    /// A complete answer that nobody took lies here. An error is no answer.
     pub(super) fn keeps_answer(&self) -> bool {
         let tape = self.tape.lock();
+        let is_answer = tape
+            .head
+            .as_ref()
+            .is_some_and(|head| head.status.is_success());
         tape.open
             && !tape.handed_out
             && !tape.consumed
-            && tape.head.is_some()
+            && is_answer
             && matches!(tape.end, Some(TapeEnd::Complete))
     }
 }

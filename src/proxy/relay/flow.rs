@@ -29,6 +29,9 @@ use crate::proxy::settle::{Gathered, billed_of};
 /// Most bytes that are read for nobody.
 const DRAIN_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// Wait for the clean end behind an end mark, so that the upstream connection can be reused.
+const AFTER_END_WAIT: Duration = Duration::from_secs(1);
+
 /// How the flow of one answer stands.
 struct Flow {
     head: Arc<ResponseHeader>,
@@ -139,11 +142,19 @@ impl Relay<'_> {
                     .saturating_add(self.settings.config.streams.drain_timeout)
                     .saturating_sub(before)
             });
+            // With its end mark the app may leave; the service's end is then only worth a moment.
+            let only_the_end = flow.settled && !flow.on_tape;
+            let left = match self.app.downstream.presence() {
+                Presence::Suspect if only_the_end => Some(AFTER_END_WAIT),
+                Presence::Gone if only_the_end => return read_the_end(answering).await,
+                Presence::Here | Presence::Suspect | Presence::Gone => left,
+            };
             let read = self.app.attend(answering.next_chunk());
             let read = match left {
                 Some(left) => match timeout(left, read).await {
                     Ok(read) => read,
                     // Time is up; the loop's head decides, because somebody may follow by now.
+                    Err(_) if only_the_end => return Move::Stop(InDoubt::ClientGone),
                     Err(_) => continue,
                 },
                 None => read.await,
@@ -166,6 +177,9 @@ impl Relay<'_> {
             .live
             .as_ref()
             .is_some_and(|live| live.is_followed());
+        if flow.settled {
+            return None;
+        }
         if followed || self.app.downstream.presence() != Presence::Gone {
             flow.drain = Drain::default();
             return None;
@@ -228,6 +242,7 @@ impl Relay<'_> {
             if let Some(tail) = flow.hold.take() {
                 self.give(flow, tail).await;
             }
+            self.app.satisfied();
         }
         Ok(())
     }
@@ -256,12 +271,7 @@ impl Relay<'_> {
 
     /// Gives bytes to the app, or to the tape for whoever follows it.
     async fn give(&mut self, flow: &mut Flow, bytes: Bytes) {
-        let followed = self
-            .app
-            .live
-            .as_ref()
-            .is_some_and(|live| live.is_followed());
-        if !flow.on_tape && !flow.given && followed {
+        if !flow.on_tape && !flow.given && self.app.live.as_ref().is_some_and(|live| !live.take()) {
             self.turn_to_tape(flow);
         }
         if !flow.on_tape {
@@ -271,6 +281,9 @@ impl Relay<'_> {
             self.app.lost("streaming");
             if flow.given {
                 return;
+            }
+            if let Some(live) = &self.app.live {
+                live.not_taken();
             }
             self.turn_to_tape(flow);
         }
@@ -406,5 +419,22 @@ impl Relay<'_> {
         }
         self.app.downstream.mark_broken();
         (answered(flow.head.status.as_u16()), false)
+    }
+}
+
+/// The end of an answer whose receipt is in and whose app has gone.
+async fn read_the_end(answering: &mut Answering) -> Move {
+    let read = async {
+        loop {
+            match answering.next_chunk().await {
+                Ok(Some(_)) => {}
+                Ok(None) => return Move::End,
+                Err(BodyBroke(cause)) => return Move::Broke(cause),
+            }
+        }
+    };
+    match timeout(AFTER_END_WAIT, read).await {
+        Ok(moved) => moved,
+        Err(_) => Move::Stop(InDoubt::ClientGone),
     }
 }

@@ -1,8 +1,12 @@
 //! A connection that takes over the answer of an equal request whose own connection has left: no
 //! second upstream request, no second bill, and the real receipt.
 
+use pingora::http::ResponseHeader;
+
+use crate::ledger::entry::EntryId;
 use crate::proxy::claim::live::{Follower, TapeEnd, TapeItem};
 use crate::proxy::downstream::Downstream;
+use crate::proxy::exchange::heads;
 use crate::proxy::refuse::{Code, Refusal};
 
 use super::own;
@@ -26,6 +30,8 @@ pub async fn follow(downstream: &mut Downstream, follower: &mut Follower) -> Fol
         delivered: false,
         keep: false,
     };
+    let entry = follower.live.entry;
+    let mut is_answer = false;
     loop {
         let item = tokio::select! {
             item = follower.next() => item,
@@ -36,11 +42,9 @@ pub async fn follow(downstream: &mut Downstream, follower: &mut Follower) -> Fol
             TapeItem::Head { head, flowing } => {
                 followed.status = head.status.as_u16();
                 followed.stream = flowing;
-                if downstream
-                    .write_head(pingora::http::ResponseHeader::clone(&head))
-                    .await
-                    .is_err()
-                {
+                is_answer = head.status.is_success();
+                let mut head = ResponseHeader::clone(&head);
+                if mark(&mut head, entry).is_err() || downstream.write_head(head).await.is_err() {
                     return followed;
                 }
             }
@@ -56,7 +60,8 @@ pub async fn follow(downstream: &mut Downstream, follower: &mut Follower) -> Fol
             TapeItem::End(TapeEnd::Complete) => {
                 if downstream.finish().await.is_ok() {
                     followed.keep = true;
-                    if !followed.delivered {
+                    // An error is not the answer that the app wanted, even when it was received.
+                    if is_answer && !followed.delivered {
                         followed.delivered = true;
                         follower.handed_out();
                     }
@@ -64,13 +69,18 @@ pub async fn follow(downstream: &mut Downstream, follower: &mut Follower) -> Fol
                 return followed;
             }
             TapeItem::End(TapeEnd::Broken(refusal)) => {
-                return broken(downstream, followed, refusal).await;
+                return broken(downstream, followed, refusal, entry).await;
             }
         }
     }
 }
 
-async fn broken(downstream: &mut Downstream, mut followed: Followed, refusal: Refusal) -> Followed {
+async fn broken(
+    downstream: &mut Downstream,
+    mut followed: Followed,
+    refusal: Refusal,
+    entry: EntryId,
+) -> Followed {
     followed.code = Some(refusal.code);
     if followed.status != 0 {
         if followed.stream {
@@ -81,11 +91,17 @@ async fn broken(downstream: &mut Downstream, mut followed: Followed, refusal: Re
         return followed;
     }
     followed.status = refusal.status().as_u16();
-    if let Ok((head, body)) = own::refusal_answer(&refusal)
+    if let Ok((mut head, body)) = own::refusal_answer(&refusal)
+        && mark(&mut head, entry).is_ok()
         && downstream.write_head(head).await.is_ok()
         && downstream.write_chunk(body).await.is_ok()
     {
         followed.keep = downstream.finish().await.is_ok();
     }
     followed
+}
+
+/// The answer belongs to the entry of the request that was joined.
+fn mark(head: &mut ResponseHeader, entry: EntryId) -> Result<(), heads::HeadError> {
+    heads::mark(head, entry, Some(entry), None)
 }

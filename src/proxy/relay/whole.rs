@@ -128,13 +128,10 @@ impl Relay<'_> {
         if self.mark(&mut head).is_err() {
             return false;
         }
-        let presence = self.app.look();
-        let followed = self
-            .app
-            .live
-            .as_ref()
-            .is_some_and(|live| live.is_followed());
-        if presence != Presence::Gone && !followed {
+        let is_answer = head.status.is_success();
+        let gone = self.app.look() == Presence::Gone;
+        let taken = self.app.live.as_ref().is_none_or(|live| live.take());
+        if !gone && taken {
             let bodyless = self.app.downstream.is_bodyless(&head);
             let written = async {
                 self.app.downstream.write_head(head.clone()).await?;
@@ -144,7 +141,8 @@ impl Relay<'_> {
                 self.app.downstream.finish().await
             };
             if written.await.is_ok() {
-                if let Some(live) = &self.app.live {
+                // An error that was received leaves the purchase undelivered.
+                if is_answer && let Some(live) = &self.app.live {
                     live.handed_out();
                 }
                 return true;
@@ -152,7 +150,10 @@ impl Relay<'_> {
             self.app.lost("answering");
         }
         if let Some(live) = self.app.live.clone() {
-            self.gateway.metrics.drain("completed");
+            if taken {
+                live.not_taken();
+                self.gateway.metrics.drain("completed");
+            }
             live.record_head(Arc::new(head), false);
             live.record_chunk(body).await;
             live.record_end(TapeEnd::Complete);

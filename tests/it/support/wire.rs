@@ -128,6 +128,11 @@ impl Wire {
         answer
     }
 
+    /// The body of an answer whose head was read.
+    pub async fn rest(&mut self, answer: &mut Answer) {
+        self.body(answer).await;
+    }
+
     async fn body(&mut self, answer: &mut Answer) {
         if matches!(answer.status, 204 | 304 | 0) {
             answer.complete = answer.status != 0;

@@ -31,6 +31,29 @@ def test_five_impatient_apps_are_billed_five_times_for_five_answers(door, async_
     assert door.metric("bursar_joined_retries_total") >= 5
 
 
+def test_an_answer_that_came_between_two_attempts_waits_for_the_second(door):
+    door.sandbox.fault(CHAT, hold="nobody is there")
+    sent = []
+
+    def on_request(request):
+        sent.append(request)
+        if len(sent) == 2:
+            # The first attempt has been given up: its answer comes now, to nobody.
+            door.sandbox.release("nobody is there")
+            eventually("settled", lambda: door.entries()[0]["state"] == "settled")
+
+    hooks = {"request": [on_request]}
+    with OpenAI(
+        base_url=door.v1, api_key=NO_KEY, http_client=DefaultHttpxClient(event_hooks=hooks)
+    ) as client:
+        raw = client.chat.completions.with_raw_response.create(model="auto", messages=PROMPT, timeout=1.0)
+
+    assert len(sent) == 2
+    [debit] = door.sandbox.books()["debits"]
+    assert int(raw.headers["X-Service-Billed"]) == debit["amount_micro_usd"]
+    assert door.sandbox.requests(CHAT) == 1
+
+
 def test_two_503_then_an_answer_is_one_debit_and_no_work_for_the_app(door):
     door.sandbox.fault(CHAT, times=2, status=503, retry_after="0")
 

@@ -5,7 +5,10 @@ use http::Version;
 use super::{Framing, RequestLine};
 use crate::proxy::refuse::Code;
 
-fn framing(fields: &str) -> Result<(u64, bool), Code> {
+/// Content length and whether the body is chunked, or why the head was refused.
+type Framed = Result<(u64, bool), Code>;
+
+fn framing(fields: &str) -> Framed {
     let head = format!("POST /v1/x HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n");
     Framing::read(head.as_bytes(), Version::HTTP_11)
         .map(|framing| (framing.content_length, framing.chunked))
@@ -14,7 +17,7 @@ fn framing(fields: &str) -> Result<(u64, bool), Code> {
 
 #[test]
 fn only_a_clear_length_passes() {
-    let cases: &[(&str, Result<(u64, bool), Code>)] = &[
+    let cases: &[(&str, Framed)] = &[
         ("", Ok((0, false))),
         ("Content-Length: 5\r\n", Ok((5, false))),
         ("content-length:5\r\n", Ok((5, false))),

@@ -13,7 +13,9 @@ fn host(value: &str) -> Result<(), Code> {
     check_host(&header, &["gateway.lan".to_owned()]).map_err(|refusal| refusal.code)
 }
 
-fn origin(pairs: &[(&'static str, &'static str)]) -> Result<bool, Code> {
+type Headers = &'static [(&'static str, &'static str)];
+
+fn origin(pairs: Headers) -> Result<bool, Code> {
     let mut headers = HeaderMap::new();
     for (name, value) in pairs {
         headers.append(*name, HeaderValue::from_static(value));
@@ -56,7 +58,7 @@ fn hosts_are_an_exact_list_with_any_port() {
 
 #[test]
 fn pages_are_refused_unless_their_origin_is_listed() {
-    let cases: &[(&[(&'static str, &'static str)], Result<bool, Code>)] = &[
+    let cases: &[(Headers, Result<bool, Code>)] = &[
         (&[], Ok(false)),
         (&[("sec-fetch-site", "none")], Ok(false)),
         (&[("sec-fetch-mode", "cors")], Ok(false)),

@@ -34,11 +34,13 @@ fn a_wait_that_the_service_asks_for_is_kept_exactly() {
     assert_eq!(BACKOFF.wait(0, Some(Duration::ZERO)), Duration::ZERO);
 }
 
+type Headers = &'static [(&'static str, &'static str)];
+
 #[test]
 fn retry_after_is_read_as_milliseconds_seconds_or_a_date() {
     // 2026-11-21 10:00:00 UTC.
     let now_ms = 1_795_255_200_000;
-    let cases: &[(&[(&str, &str)], Option<Duration>)] = &[
+    let cases: &[(Headers, Option<Duration>)] = &[
         (&[], None),
         (&[("retry-after", "5")], Some(Duration::from_secs(5))),
         (&[("retry-after", "0.25")], Some(Duration::from_millis(250))),

@@ -1,0 +1,113 @@
+//! The agent's step: a turn that calls a tool, the tool, and the turn with its result.
+//!
+//! Promise: the tool does what the agent asked, and what it says is what the ledger holds then.
+
+use serde_json::{Value, json};
+
+use super::Story;
+use crate::cli::CliError;
+use crate::cli::demo::answer::Heard;
+use crate::ledger::query::GroupBy;
+
+const AGENT: &str = "/agent/v1/chat/completions";
+
+/// The tool that the agent may call: it reads this very ledger.
+const TOOL: &str = "read_spend";
+
+/// A tool call of the agent's.
+struct ToolCall {
+    id: String,
+    name: String,
+    /// JSON text.
+    arguments: String,
+}
+
+// === impl Story ===
+
+impl Story<'_> {
+    pub(super) async fn agent_turn(&mut self) -> Result<(), CliError> {
+        // An agent stream would carry no amount in the interface; a whole answer does.
+        self.stage.fact(
+            "note",
+            "sent without \"stream\": only then does the service tell what an agent turn costs",
+        )?;
+        let prompt = "How much have we spent so far, by operation?";
+        let tools = json!([{"type": "function", "function": {
+            "name": TOOL,
+            "description": "The sums of the ledger so far",
+            "parameters": {
+                "type": "object",
+                "properties": {"by": {"type": "string", "enum": ["operation", "served_by"]}},
+                "required": ["by"],
+            },
+        }}]);
+        let mut messages = vec![json!({"role": "user", "content": prompt})];
+        self.stage.fact("asked", prompt)?;
+        let body = json!({"model": "auto", "messages": messages, "tools": tools});
+        let heard = Heard::whole(self.post(AGENT, &body).await?, &self.names).await?;
+        let call = ToolCall::of(&heard.message)
+            .ok_or_else(|| CliError::Failed("the agent called no tool".to_owned()))?;
+        self.stage.fact(
+            "tool call",
+            format_args!("{}({})", call.name, call.arguments),
+        )?;
+        self.receipt(&heard).await?;
+
+        let result = self.run_tool(&call).await?;
+        self.stage.fact("tool says", &result)?;
+        messages.push(heard.message.clone());
+        messages.push(json!({"role": "tool", "tool_call_id": call.id, "content": result}));
+        let body = json!({"model": "auto", "messages": messages, "tools": tools});
+        let heard = Heard::whole(self.post(AGENT, &body).await?, &self.names).await?;
+        self.stage.prose("answer", heard.text())?;
+        self.receipt(&heard).await?;
+        self.expect(
+            heard.text().contains(&result),
+            "the agent's answer does not hold what the tool said",
+        );
+        Ok(())
+    }
+
+    /// Reads the ledger, as the agent asked.
+    async fn run_tool(&self, call: &ToolCall) -> Result<String, CliError> {
+        let unknown =
+            || CliError::Failed(format!("no such tool: {}({})", call.name, call.arguments));
+        if call.name != TOOL {
+            return Err(unknown());
+        }
+        let arguments: Value = serde_json::from_str(&call.arguments)?;
+        let by = arguments
+            .get("by")
+            .and_then(Value::as_str)
+            .and_then(GroupBy::from_word)
+            .ok_or_else(unknown)?;
+        let spend = self.journal.spend(by).await?;
+        let rows: Vec<String> = spend
+            .rows
+            .iter()
+            .map(|row| {
+                let label = row.labels.get(&by).map_or("all", String::as_str);
+                let calls = if row.requests == 1 { "call" } else { "calls" };
+                format!(
+                    "{label} {} in {} {calls}",
+                    row.billed_micro_usd, row.requests
+                )
+            })
+            .collect();
+        Ok(rows.join(", "))
+    }
+}
+
+// === impl ToolCall ===
+
+impl ToolCall {
+    fn of(message: &Value) -> Option<Self> {
+        let call = message.pointer("/tool_calls/0")?;
+        let text = |at: &str| call.pointer(at).and_then(Value::as_str).map(str::to_owned);
+        Some(Self {
+            id: text("/id")?,
+            name: text("/function/name")?,
+            arguments: text("/function/arguments")?,
+        })
+    }
+}
