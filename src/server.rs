@@ -17,7 +17,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+use rustix::fs::Mode;
+use rustix::process::{DumpableBehavior, set_dumpable_behavior, umask};
 use tokio::sync::watch;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
@@ -95,6 +96,7 @@ pub fn run(
     announce: impl FnOnce(&Listening),
 ) -> Result<(), ServerError> {
     keep_memory_private();
+    keep_files_private();
     let logging = Logging::start(config.log)?;
     telemetry::log_panics();
     for warning in &config.warnings {
@@ -133,6 +135,11 @@ pub fn run(
 fn keep_memory_private() {
     // Without the right to do it the rest of the defences stand.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+}
+
+/// Whatever creates a file (the index does, with a mode of its own choice): 0600 and 0700.
+fn keep_files_private() {
+    umask(Mode::RWXG | Mode::RWXO);
 }
 
 // === impl Server ===
@@ -328,8 +335,13 @@ async fn open_ledger(
     };
     let metrics = Arc::clone(metrics);
     options.on_commit = Some(Arc::new(move |took| metrics.journal_commit(took)));
-    // Replaying a long journal takes its time.
-    match spawn_blocking(move || Ledger::open(options)).await {
+    // Replaying a long journal takes its time, and building the index anew still more.
+    let opening = spawn_blocking(move || Ledger::open(options));
+    let opened = tokio::select! {
+        opened = opening => opened,
+        never = notify::still_starting() => match never {},
+    };
+    match opened {
         Ok(opened) => Ok(opened?),
         Err(_) => Err(ServerError::LedgerPanicked),
     }

@@ -101,7 +101,10 @@ async fn measure(args: &Args) -> io::Result<()> {
     if let Some(path) = &args.json {
         fs::write(path, serde_json::to_string_pretty(&turns)?)?;
     }
-    Ok(())
+    match notes::ledger_differences(&turns).as_slice() {
+        [] => Ok(()),
+        differences => Err(io::Error::other(differences.join("; "))),
+    }
 }
 
 /// Targets in their first order.

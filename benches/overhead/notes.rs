@@ -46,19 +46,33 @@ pub fn notes(turns: &[Turn]) -> String {
         out,
         "- failed requests: {errors}; good answers without a receipt: {bare}."
     );
-    for turn in turns {
-        let Some(billed) = turn.billed.filter(|billed| *billed != turn.answers) else {
-            continue;
-        };
-        let _ = writeln!(
-            out,
-            "- THE LEDGER DIFFERS: {} in repetition {} saw {} answers and billed {billed}.",
-            turn.target, turn.repetition, turn.answers
-        );
-    }
     let ledgers: u64 = turns.iter().filter_map(|turn| turn.billed).sum();
     let _ = writeln!(out, "- answers that the ledgers billed: {ledgers}.");
     out
+}
+
+/// Ledgers that did not bill what the load saw. A request that failed at this end may have been
+/// billed all the same; an answer that was received must have been.
+pub fn ledger_differences(turns: &[Turn]) -> Vec<String> {
+    turns.iter().filter_map(difference).collect()
+}
+
+fn difference(turn: &Turn) -> Option<String> {
+    let billed = turn.billed?;
+    let failed: u64 = turn
+        .workloads()
+        .iter()
+        .filter_map(|(_, found)| Some(found.as_ref()?.errors))
+        .sum();
+    let may_be = turn.answers..=turn.answers + failed;
+    (!may_be.contains(&billed)).then(|| {
+        format!(
+            "the ledger of {} in repetition {} billed {billed} answers, the load saw {}",
+            turn.target,
+            turn.repetition + 1,
+            turn.answers
+        )
+    })
 }
 
 /// Where this was measured, in a few words.

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::calendar;
 use crate::ledger::LedgerHealth;
 use crate::ledger::entry::State;
-use crate::ledger::query::{EntryView, GroupBy, Spend};
+use crate::ledger::query::{EntryView, GroupBy, Listing, Spend};
 use crate::ledger::totals::Totals;
 
 /// What `/api/spend` and `bursar spend` ask.
@@ -66,10 +66,13 @@ pub fn receipt(view: &EntryView) -> serde_json::Result<Value> {
 }
 
 /// A list of entries, and the sequence number to go on from.
-pub fn receipts(views: &[EntryView]) -> serde_json::Result<Value> {
-    let last_seq = views.iter().map(|view| view.seq).max();
-    let receipts: Vec<Value> = views.iter().map(receipt).collect::<Result<_, _>>()?;
-    Ok(json!({ "receipts": receipts, "last_seq": last_seq }))
+pub fn receipts(listing: &Listing) -> serde_json::Result<Value> {
+    let receipts: Vec<Value> = listing
+        .entries
+        .iter()
+        .map(receipt)
+        .collect::<Result<_, _>>()?;
+    Ok(json!({ "receipts": receipts, "last_seq": listing.last_seq }))
 }
 
 /// The daemon at this moment.

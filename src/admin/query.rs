@@ -21,7 +21,7 @@ pub enum QueryError {
     Value { name: String, wanted: &'static str },
 }
 
-/// `since_ms`, `until_ms`, `by` (words with commas between), `tz`.
+/// `since_ms`, `until_ms`, `by` (words with commas between; one that is repeated counts once), `tz`.
 pub fn spend(query: &str) -> Result<SpendQuestion, QueryError> {
     let mut asked = SpendQuestion {
         since_ms: None,
@@ -38,7 +38,9 @@ pub fn spend(query: &str) -> Result<SpendQuestion, QueryError> {
                     let by = GroupBy::from_word(word).ok_or_else(|| {
                         wrong(&name, "app, lane, operation, served_by, day, state")
                     })?;
-                    asked.by.push(by);
+                    if !asked.by.contains(&by) {
+                        asked.by.push(by);
+                    }
                 }
             }
             "tz" => {
@@ -51,7 +53,7 @@ pub fn spend(query: &str) -> Result<SpendQuestion, QueryError> {
     Ok(asked)
 }
 
-/// `since_ms`, `until_ms`, `app`, `state`, `id`, `after_seq`, `limit`.
+/// `since_ms`, `until_ms`, `app`, `state`, `id`, `after_seq`, `limit`. The filter always has a limit.
 pub fn receipts(query: &str) -> Result<Filter, QueryError> {
     let mut filter = Filter {
         limit: Some(RECEIPTS_MAX),

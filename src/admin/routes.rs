@@ -24,7 +24,7 @@ use super::query::QueryError;
 use super::{Admin, door, query};
 use crate::calendar;
 use crate::ledger::LedgerError;
-use crate::ledger::query::{EntryView, Filter, Spend, entries, spend};
+use crate::ledger::query::{Spend, list, spend};
 use crate::telemetry::exposition;
 
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -112,8 +112,8 @@ async fn api_spend(admin: &Arc<Admin>, asked: &str) -> Result<Value, Failure> {
 
 async fn api_receipts(admin: &Arc<Admin>, asked: &str) -> Result<Value, Failure> {
     let filter = query::receipts(asked)?;
-    let views = read_entries(admin, filter).await?;
-    Ok(documents::receipts(&views)?)
+    let listing = read(admin, move |state_dir| list(state_dir, &filter)).await?;
+    Ok(documents::receipts(&listing)?)
 }
 
 fn api_status(admin: &Admin) -> Result<Value, Failure> {
@@ -177,19 +177,6 @@ async fn read_spend(admin: &Arc<Admin>, asked: SpendQuestion) -> Result<Spend, F
     .await
 }
 
-/// Following goes forward: with `after_seq` the *oldest* so many are told, so that none is passed
-/// over; without it the newest.
-async fn read_entries(admin: &Arc<Admin>, filter: Filter) -> Result<Vec<EntryView>, Failure> {
-    let first = filter.after_seq.and(filter.limit);
-    let asked = Filter {
-        limit: if first.is_some() { None } else { filter.limit },
-        ..filter
-    };
-    let mut views = read(admin, move |state_dir| entries(state_dir, &asked)).await?;
-    views.truncate(first.unwrap_or(usize::MAX));
-    Ok(views)
-}
-
 /// Reads the journal's files, on a thread that may block; a few at a time.
 async fn read<T: Send + 'static>(
     admin: &Arc<Admin>,
@@ -215,6 +202,7 @@ async fn read<T: Send + 'static>(
 fn failed(failure: &Failure) -> Answer {
     let status = match failure {
         Failure::Query(_) => StatusCode::BAD_REQUEST,
+        Failure::Ledger(LedgerError::TooManyRows { .. }) => StatusCode::BAD_REQUEST,
         Failure::Busy => StatusCode::SERVICE_UNAVAILABLE,
         Failure::Ledger(_) | Failure::Json(_) | Failure::Panicked => {
             tracing::error!(error = %failure, "a question to the ledger failed");

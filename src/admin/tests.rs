@@ -207,6 +207,22 @@ async fn receipts_are_told_forward_so_that_none_is_passed_over() {
 
     assert!(newest.contains(&second.id.to_string()), "{newest}");
     assert!(oldest.contains(&first.id.to_string()), "{oldest}");
+    assert!(oldest.contains("\"last_seq\":1}"), "{oldest}");
+}
+
+#[tokio::test]
+async fn a_follower_goes_on_behind_what_did_not_match_too() {
+    let served = served().await;
+    for _ in 0..3 {
+        intend(&served.ledger).await;
+    }
+
+    let other = get(&served, "/api/receipts?after_seq=1&app=other").await;
+
+    assert!(
+        other.ends_with("{\"receipts\":[],\"last_seq\":3}\n"),
+        "{other}"
+    );
 }
 
 #[tokio::test]

@@ -8,9 +8,10 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
-use super::source::{Source, SourceArgs, seq};
+use super::source::{Pulse, Source, SourceArgs};
 use super::table::{Align, Table};
 use super::{CliError, block_on, say};
+use crate::admin::RECEIPTS_MAX;
 use crate::calendar;
 use crate::clock::SystemClock;
 use crate::ledger::query::{Filter, StateWord};
@@ -78,7 +79,6 @@ pub fn receipts(args: &Args) -> Result<(), CliError> {
         since_ms,
         app: args.app.clone(),
         state: args.state,
-        limit,
         ..Filter::default()
     };
     let printer = Printer {
@@ -86,33 +86,43 @@ pub fn receipts(args: &Args) -> Result<(), CliError> {
         zone,
     };
     block_on(async {
-        if args.follow {
-            let source = args.source.find_files()?;
-            follow(&source, filter, &printer, now_ms).await
-        } else {
-            let source = match limit {
-                Some(_) => args.source.find().await?,
-                None => args.source.find_files()?,
-            };
-            printer.print_all(&source.receipts(&filter).await?)
+        match limit {
+            Some(shown) if args.follow => {
+                let source = args.source.find_files()?;
+                follow(&source, filter, shown, &printer, now_ms).await
+            }
+            Some(limit) => {
+                // A longer listing than the daemon gives at once is read from the files.
+                let source = if limit <= RECEIPTS_MAX {
+                    args.source.find().await?
+                } else {
+                    args.source.find_files()?
+                };
+                printer.print_all(&source.receipts(&filter, limit).await?.listed)
+            }
+            None => {
+                let source = args.source.find_files()?;
+                source.for_each_receipt(&filter, &mut say).await
+            }
         }
     })
 }
 
-/// Prints the newest, then whatever lands, until somebody ends it.
+/// Prints the newest, then whatever lands, until somebody ends it. An entry whose amount comes later
+/// is printed again then.
 async fn follow(
     source: &Source,
     mut filter: Filter,
+    shown: usize,
     printer: &Printer,
     now_ms: u64,
 ) -> Result<(), CliError> {
     let mut pulse = source.pulse().await?;
-    let mut landed = source.receipts(&filter).await?;
-    filter.limit = None;
+    let mut landed = source.receipts(&filter, shown).await?;
     filter.since_ms = filter.since_ms.max(now_ms.checked_sub(FOLLOW_BACK_MS));
+    let mut are_all = true;
     loop {
-        for receipt in &landed {
-            filter.after_seq = filter.after_seq.max(seq(receipt));
+        for receipt in &landed.listed {
             // A request that has just begun shows when it has ended, unless begun ones are asked
             // for.
             if filter.state.is_some()
@@ -121,16 +131,23 @@ async fn follow(
                 printer.print_one(receipt)?;
             }
         }
-        loop {
-            tokio::time::sleep(FOLLOW_PAUSE).await;
-            let now = source.pulse().await?;
-            if now != pulse {
-                pulse = now;
-                break;
-            }
+        filter.after_seq = filter.after_seq.max(landed.last_seq).or(Some(0));
+        if are_all {
+            pulse = next_pulse(source, &pulse).await?;
         }
-        filter.after_seq = filter.after_seq.or(Some(0));
-        landed = source.receipts(&filter).await?;
+        landed = source.receipts(&filter, RECEIPTS_MAX).await?;
+        are_all = landed.listed.len() < RECEIPTS_MAX;
+    }
+}
+
+/// Waits until something may have been added.
+async fn next_pulse(source: &Source, before: &Pulse) -> Result<Pulse, CliError> {
+    loop {
+        tokio::time::sleep(FOLLOW_PAUSE).await;
+        let now = source.pulse().await?;
+        if now != *before {
+            return Ok(now);
+        }
     }
 }
 

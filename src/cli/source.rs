@@ -6,6 +6,7 @@
 //! Promise: nothing is written, nothing is locked; with `--admin` that daemon is asked and no other
 //! place is looked at.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -15,7 +16,7 @@ use super::client::{Client, ClientError};
 use crate::admin::documents::{self, SpendQuestion};
 use crate::admin::{RECEIPTS_MAX, encoded};
 use crate::config::{Env, ListenAddr, Overrides, Whereabouts};
-use crate::ledger::query::{Filter, entries, spend};
+use crate::ledger::query::{Filter, for_each_entry, list, spend};
 
 /// Largest answer of a daemon that is read.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
@@ -39,6 +40,14 @@ pub struct SourceArgs {
 pub enum Source {
     Daemon(Client),
     Journal(PathBuf),
+}
+
+/// Some entries, and the number to go on from.
+#[derive(Clone, Debug, Default)]
+pub struct Receipts {
+    /// As [`documents::receipt`] describes them, oldest change first.
+    pub listed: Vec<Value>,
+    pub last_seq: Option<u64>,
 }
 
 /// Changes when something may have been added to the ledger.
@@ -148,23 +157,53 @@ impl Source {
         }
     }
 
-    /// Entries as [`documents::receipt`] describes them, oldest change first. With `after_seq` all
-    /// that changed since, else the newest.
-    pub async fn receipts(&self, filter: &Filter) -> Result<Vec<Value>, CliError> {
+    /// The newest `limit` entries; with `after_seq` the oldest `limit` that changed since. Holds
+    /// them, and no others.
+    pub async fn receipts(&self, filter: &Filter, limit: usize) -> Result<Receipts, CliError> {
+        let asked = Filter {
+            limit: Some(limit),
+            ..filter.clone()
+        };
         match self {
             Self::Journal(state_dir) => {
-                let views = entries(state_dir, filter)?;
-                Ok(views
-                    .iter()
-                    .map(documents::receipt)
-                    .collect::<Result<_, _>>()?)
+                let listing = list(state_dir, &asked)?;
+                let listed = listing.entries.iter().map(documents::receipt);
+                Ok(Receipts {
+                    listed: listed.collect::<Result<_, _>>()?,
+                    last_seq: listing.last_seq,
+                })
             }
-            Self::Daemon(client) => match filter.limit {
-                Some(limit) if limit <= RECEIPTS_MAX && filter.after_seq.is_none() => {
-                    page(client, filter).await
-                }
-                _ => all_pages(client, filter).await,
-            },
+            Self::Daemon(client) if limit <= RECEIPTS_MAX => page(client, &asked).await,
+            Self::Daemon(client) => {
+                let mut newest = VecDeque::new();
+                let last_seq = all_pages(client, filter, &mut |receipt| {
+                    newest.push_back(receipt);
+                    if newest.len() > limit {
+                        newest.pop_front();
+                    }
+                    Ok(())
+                })
+                .await?;
+                Ok(Receipts {
+                    listed: newest.into(),
+                    last_seq,
+                })
+            }
+        }
+    }
+
+    /// Every entry, oldest change first, a thousand held at once. One that changes while a daemon is
+    /// asked page by page is told again.
+    pub async fn for_each_receipt(
+        &self,
+        filter: &Filter,
+        visit: &mut dyn FnMut(Value) -> Result<(), CliError>,
+    ) -> Result<(), CliError> {
+        match self {
+            Self::Journal(state_dir) => {
+                for_each_entry(state_dir, filter, |view| visit(documents::receipt(&view)?))
+            }
+            Self::Daemon(client) => all_pages(client, filter, visit).await.map(|_| ()),
         }
     }
 
@@ -194,9 +233,12 @@ impl Source {
     }
 }
 
-/// Forward from `after_seq`, page by page.
-async fn all_pages(client: &Client, filter: &Filter) -> Result<Vec<Value>, CliError> {
-    let mut all = Vec::new();
+/// Forward from `after_seq`, page by page. Answers the number to go on from.
+async fn all_pages(
+    client: &Client,
+    filter: &Filter,
+    visit: &mut dyn FnMut(Value) -> Result<(), CliError>,
+) -> Result<Option<u64>, CliError> {
     let mut after_seq = filter.after_seq.unwrap_or(0);
     loop {
         let asked = Filter {
@@ -205,20 +247,16 @@ async fn all_pages(client: &Client, filter: &Filter) -> Result<Vec<Value>, CliEr
             ..filter.clone()
         };
         let receipts = page(client, &asked).await?;
-        let is_last = receipts.len() < RECEIPTS_MAX;
-        match receipts.iter().filter_map(seq).max() {
-            Some(last) if last > after_seq => after_seq = last,
-            _ => return Ok(all),
-        }
-        all.extend(receipts);
-        if is_last {
-            let limit = filter.limit.unwrap_or(usize::MAX);
-            return Ok(all.split_off(all.len().saturating_sub(limit)));
+        let is_last = receipts.listed.len() < RECEIPTS_MAX;
+        receipts.listed.into_iter().try_for_each(&mut *visit)?;
+        match receipts.last_seq {
+            Some(last) if last > after_seq && !is_last => after_seq = last,
+            last => return Ok(last),
         }
     }
 }
 
-async fn page(client: &Client, filter: &Filter) -> Result<Vec<Value>, CliError> {
+async fn page(client: &Client, filter: &Filter) -> Result<Receipts, CliError> {
     let mut question = Question::new("/api/receipts");
     question.add_number("since_ms", filter.since_ms);
     question.add_number("until_ms", filter.until_ms);
@@ -236,21 +274,14 @@ async fn page(client: &Client, filter: &Filter) -> Result<Vec<Value>, CliError> 
     if let Some(id) = filter.id {
         question.add("id", &id.to_string());
     }
-    match ask(client, &question.0)
-        .await?
-        .get_mut("receipts")
-        .map(Value::take)
-    {
-        Some(Value::Array(receipts)) => Ok(receipts),
+    let mut document = ask(client, &question.0).await?;
+    let last_seq = document.get("last_seq").and_then(Value::as_u64);
+    match document.get_mut("receipts").map(Value::take) {
+        Some(Value::Array(listed)) => Ok(Receipts { listed, last_seq }),
         _ => Err(CliError::Failed(
             "the daemon's answer holds no receipts".to_owned(),
         )),
     }
-}
-
-/// Sequence number of an entry's last change.
-pub fn seq(receipt: &Value) -> Option<u64> {
-    receipt.get("seq").and_then(Value::as_u64)
 }
 
 async fn ask(client: &Client, question: &str) -> Result<Value, CliError> {

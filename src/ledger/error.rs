@@ -28,6 +28,9 @@ pub enum LedgerError {
     #[error("{} was not written by this ledger: {why}", path.display())]
     ForeignFormat { path: PathBuf, why: String },
 
+    #[error("the groups are more than {max}: ask for a shorter time, or group by fewer words")]
+    TooManyRows { max: usize },
+
     #[error("the ledger is closed: the daemon is shutting down")]
     Closed,
 

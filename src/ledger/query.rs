@@ -2,30 +2,35 @@
 //! one, with no lock and no index.
 //!
 //! Promise: reads only. A line being written now is not there yet; everything else is as the daemon
-//! sees it, and the sums are the same to the micro-dollar (rule I10).
+//! sees it, and the sums are the same to the micro-dollar (rule I10). What is held does not grow
+//! with the journal (rule I11): see [`list`], [`for_each_entry`] and [`spend`].
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use crate::ledger::entry::{EntryId, State};
 pub use crate::ledger::entry_view::EntryView;
-use crate::ledger::entry_view::Views;
 use crate::ledger::error::LedgerError;
 pub use crate::ledger::record::How;
-use crate::ledger::record::{Labels, Record};
+use crate::ledger::record::Record;
 pub use crate::ledger::scan::{BadRange, Gap, ScanReport, TornTail};
-use crate::ledger::scan::{Segment, scan, segments};
-use crate::ledger::state_dir::Directory;
-use crate::ledger::totals::{Effect, MicroUsdSum, RollupKey, Row};
+use crate::ledger::totals::{MicroUsdSum, Row};
 pub use crate::ledger::verify::{IndexCheck, VerifyReport, verify};
 use crate::protocol::closed_set;
 
-/// How far a clock may have been set back within a segment before a query by time misses a line.
-const CLOCK_SLACK_MS: u64 = 25 * 60 * 60 * 1000;
+mod listing;
+mod sums;
+mod tape;
+
+use listing::{Pages, Work, newest};
+use sums::{ROWS_MAX, Sums};
+use tape::Tape;
+
+/// Entries held at once where all are asked for.
+const PAGE: usize = 1000;
 
 closed_set! {
     /// Entry states without their details.
@@ -65,8 +70,26 @@ pub struct Filter {
     pub id: Option<EntryId>,
     /// Only entries that something happened to after this sequence number: for following.
     pub after_seq: Option<u64>,
-    /// The newest so many.
+    /// The newest so many; with `after_seq` the oldest so many, so that none is passed over.
     pub limit: Option<usize>,
+}
+
+/// The answer of [`list`].
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    /// Oldest change first.
+    pub entries: Vec<EntryView>,
+    /// Where to go on: up to here every line was looked at, and what matches was told. `None` for an
+    /// empty journal.
+    pub last_seq: Option<u64>,
+}
+
+/// What a line says of its entry. The last line decides whether the entry is listed.
+struct Said<'a> {
+    id: EntryId,
+    started_ms: u64,
+    app: &'a str,
+    state: State,
 }
 
 /// The sums of one group.
@@ -102,37 +125,92 @@ pub struct Spend {
     pub damaged: u64,
 }
 
-/// Lists entries, oldest change first.
+/// Lists entries as [`list`] does. Without a limit all that match are held: for tests and tools with
+/// small ledgers.
 pub fn entries(state_dir: &Path, filter: &Filter) -> Result<Vec<EntryView>, LedgerError> {
-    let journal = open_journal(state_dir)?;
-    let all = segments(&journal, None)?;
-    let first = first_since(&all, filter.since_ms);
+    if filter.limit.is_some() {
+        return Ok(list(state_dir, filter)?.entries);
+    }
+    let mut all = Vec::new();
+    for_each_entry(state_dir, filter, |view| {
+        all.push(view);
+        Ok::<_, LedgerError>(())
+    })?;
+    Ok(all)
+}
 
-    // The newest few lie at the end: reading goes back only as far as it must.
-    let mut from = match filter.limit {
-        Some(_) => all.len().saturating_sub(1).max(first),
-        None => first,
-    };
-    let mut step = 1;
+/// Lists the newest `limit` entries, read backward from the journal's end; with `after_seq` the
+/// oldest `limit` that changed since, read forward from there. Without a limit, 1000.
+///
+/// An entry is listed once, by its last line, as it is now: evidence that comes for an old entry
+/// makes it appear again behind a mark that it lay before.
+///
+/// Memory: `limit` entries of a few kilobytes. With `after_seq` also those that were in flight at
+/// one moment, and the ids of those that evidence came for after the mark. Time: the lines back to
+/// the oldest entry listed; with `after_seq` those of the page, and what `grep` would take for the
+/// rest.
+pub fn list(state_dir: &Path, filter: &Filter) -> Result<Listing, LedgerError> {
+    let tape = Tape::open(state_dir)?;
+    let (listing, work) = list_on(&tape, filter)?;
+    tracing::debug!(
+        lines = work.lines,
+        held_max = work.held_max,
+        "entries were listed"
+    );
+    Ok(listing)
+}
+
+/// Hands out every entry that matches, oldest change first, on the journal as it is at the call. With
+/// a limit only those that [`list`] gives.
+///
+/// Memory: as [`list`] with a limit of 1000, however long the journal is.
+pub fn for_each_entry<E: From<LedgerError>>(
+    state_dir: &Path,
+    filter: &Filter,
+    mut visit: impl FnMut(EntryView) -> Result<(), E>,
+) -> Result<(), E> {
+    let tape = Tape::open(state_dir)?;
+    if filter.limit.is_some() || (filter.id.is_some() && filter.after_seq.is_none()) {
+        let (listing, _) = list_on(&tape, filter)?;
+        return listing.entries.into_iter().try_for_each(visit);
+    }
+    let mut pages = Pages::new(&tape, filter);
+    let mut mark = filter.after_seq.unwrap_or(0);
     loop {
-        let mut views = Views::default();
-        let part = all.get(from..).unwrap_or_default();
-        scan(&journal, part, &mut |seq, _, record| {
-            views.apply(seq, record)
-        })?;
-        let mut found = views.finish(|view| filter.matches(view));
-        let limit = filter.limit.unwrap_or(usize::MAX);
-        let newest = found.split_off(found.len().saturating_sub(limit));
-        let is_whole = newest.len() >= limit && newest.iter().all(|view| view.stream.is_some());
-        if from <= first || is_whole {
-            return Ok(newest);
+        let page = pages.page(mark, PAGE)?;
+        let is_last = page.entries.len() < PAGE;
+        page.entries.into_iter().try_for_each(&mut visit)?;
+        match page.last_seq {
+            Some(last_seq) if !is_last && last_seq > mark => mark = last_seq,
+            _ => return Ok(()),
         }
-        from = from.saturating_sub(step).max(first);
-        step *= 2;
+    }
+}
+
+fn list_on(tape: &Tape, filter: &Filter) -> Result<(Listing, Work), LedgerError> {
+    let limit = filter.limit.unwrap_or(PAGE);
+    match filter.after_seq {
+        None => newest(
+            tape,
+            filter,
+            if filter.id.is_some() {
+                limit.min(1)
+            } else {
+                limit
+            },
+        ),
+        Some(mark) => {
+            let mut pages = Pages::new(tape, filter);
+            let listing = pages.page(mark, limit)?;
+            Ok((listing, pages.work()))
+        }
     }
 }
 
 /// Sums by group, over entries begun in `[since_ms, until_ms)`. Days are those of `time_zone`.
+///
+/// Memory: the rows of the answer, at most 100,000 (more is an error), and a few hundred bytes for
+/// each entry in flight. Asked by state, also the ids of entries whose amount came later.
 pub fn spend(
     state_dir: &Path,
     since_ms: Option<u64>,
@@ -140,46 +218,67 @@ pub fn spend(
     group: &[GroupBy],
     time_zone: &TimeZone,
 ) -> Result<Spend, LedgerError> {
-    let journal = open_journal(state_dir)?;
-    let all = segments(&journal, None)?;
-    let mut sums = Sums {
+    let sums = Sums {
         since_ms,
         until_ms,
         group,
         time_zone,
-        rows: BTreeMap::new(),
-        open: HashMap::new(),
-        unresolved: HashMap::new(),
+        rows_max: ROWS_MAX,
     };
-    let part = all.get(first_since(&all, since_ms)..).unwrap_or_default();
-    let report = scan(&journal, part, &mut |_, _, record| sums.apply(&record))?;
-    Ok(sums.finish(&report))
-}
-
-struct Sums<'a> {
-    since_ms: Option<u64>,
-    until_ms: Option<u64>,
-    group: &'a [GroupBy],
-    time_zone: &'a TimeZone,
-    /// By the words of the group; with the count of open entries.
-    rows: BTreeMap<Vec<String>, (Row, u64)>,
-    open: HashMap<EntryId, Labels>,
-    /// Entries whose state may still change, with what they were filed under.
-    unresolved: HashMap<EntryId, (Labels, Effect, &'static str)>,
+    sums.of(&Tape::open(state_dir)?)
 }
 
 // === impl Filter ===
 
 impl Filter {
-    fn matches(&self, view: &EntryView) -> bool {
-        self.since_ms.is_none_or(|since| view.at_ms >= since)
-            && self.until_ms.is_none_or(|until| view.at_ms < until)
-            && self.after_seq.is_none_or(|seq| view.seq > seq)
-            && self.id.is_none_or(|id| view.id == id)
-            && self.app.as_ref().is_none_or(|app| **app == *view.app)
+    /// Whether an entry whose last line is this is asked for.
+    fn admits(&self, seq: u64, said: &Said<'_>) -> bool {
+        self.admits_labels(said)
+            && self.after_seq.is_none_or(|mark| seq > mark)
             && self
                 .state
-                .is_none_or(|word| view.state.word() == word.as_str())
+                .is_none_or(|word| said.state.word() == word.as_str())
+    }
+
+    /// The same for what every line of an entry tells alike.
+    fn admits_labels(&self, said: &Said<'_>) -> bool {
+        self.since_ms.is_none_or(|since| said.started_ms >= since)
+            && self.until_ms.is_none_or(|until| said.started_ms < until)
+            && self.id.is_none_or(|id| said.id == id)
+            && self.app.as_ref().is_none_or(|app| app == said.app)
+    }
+}
+
+// === impl Said ===
+
+impl<'a> Said<'a> {
+    /// `None` for a line of a newer bursar.
+    fn of(record: &'a Record) -> Option<Self> {
+        let (id, labels, state) = match record {
+            Record::Intent(intent) => {
+                return Some(Self {
+                    id: intent.id,
+                    started_ms: intent.at_ms,
+                    app: &intent.app,
+                    state: State::Open,
+                });
+            }
+            Record::Outcome(outcome, labels, verdict) => (outcome.id, labels, verdict.state),
+            Record::Crashed(ended, labels) | Record::Withdrawn(ended, labels) => {
+                (ended.id, labels, ended.state)
+            }
+            Record::Reconciled(evidence, labels) => {
+                let billed = evidence.adds_micro_usd;
+                (evidence.id, labels, State::Reconciled { billed })
+            }
+            Record::Unknown => return None,
+        };
+        Some(Self {
+            id,
+            started_ms: labels.started_ms,
+            app: &labels.app,
+            state,
+        })
     }
 }
 
@@ -204,118 +303,6 @@ impl SpendRow {
             total_tokens: row.total_tokens,
         }
     }
-}
-
-// === impl Sums ===
-
-impl Sums<'_> {
-    fn apply(&mut self, record: &Record) {
-        let (id, labels, state) = match record {
-            Record::Intent(intent) => {
-                self.open.insert(intent.id, Labels::of_intent(intent));
-                return;
-            }
-            Record::Outcome(outcome, labels, verdict) => (outcome.id, labels, verdict.state),
-            Record::Crashed(ended, labels) | Record::Withdrawn(ended, labels) => {
-                (ended.id, labels, ended.state)
-            }
-            Record::Reconciled(evidence, labels) => {
-                let state = State::Reconciled {
-                    billed: evidence.adds_micro_usd,
-                };
-                (evidence.id, labels, state)
-            }
-            Record::Unknown => return,
-        };
-        self.open.remove(&id);
-        let Some(mut effect) = Effect::of(record).filter(|_| self.covers(labels)) else {
-            return;
-        };
-        if let Some((_, before, _)) = self.unresolved.remove(&id) {
-            effect.row.merge(&before.row);
-        }
-        if state.is_unresolved() {
-            let held = (labels.clone(), effect, state.word());
-            self.unresolved.insert(id, held);
-        } else {
-            self.file(labels, &effect, state.word());
-        }
-    }
-
-    fn covers(&self, labels: &Labels) -> bool {
-        self.since_ms.is_none_or(|since| labels.started_ms >= since)
-            && self.until_ms.is_none_or(|until| labels.started_ms < until)
-    }
-
-    fn file(&mut self, labels: &Labels, effect: &Effect, state: &'static str) {
-        let words = self.words(labels, &effect.key, state);
-        self.rows.entry(words).or_default().0.merge(&effect.row);
-    }
-
-    fn words(&self, labels: &Labels, key: &RollupKey, state: &'static str) -> Vec<String> {
-        let word = |by: &GroupBy| match by {
-            GroupBy::App => labels.app.to_string(),
-            GroupBy::Lane => labels.lane.to_string(),
-            GroupBy::Operation => labels.operation.to_string(),
-            GroupBy::ServedBy => key.line.served_by_word().to_owned(),
-            GroupBy::Day => day(labels.started_ms, self.time_zone),
-            GroupBy::State => state.to_owned(),
-        };
-        self.group.iter().map(word).collect()
-    }
-
-    fn finish(mut self, report: &ScanReport) -> Spend {
-        for (labels, effect, state) in std::mem::take(&mut self.unresolved).into_values() {
-            self.file(&labels, &effect, state);
-        }
-        for labels in std::mem::take(&mut self.open).into_values() {
-            if self.covers(&labels) {
-                let words = self.words(&labels, &RollupKey::new(&labels, None), "open");
-                self.rows.entry(words).or_default().1 += 1;
-            }
-        }
-        let mut total = (Row::default(), 0);
-        let mut rows = Vec::with_capacity(self.rows.len());
-        for (words, (row, open)) in &self.rows {
-            total.0.merge(row);
-            total.1 += open;
-            let labels = self.group.iter().copied().zip(words.iter().cloned());
-            rows.push(SpendRow::new(labels.collect(), row, *open));
-        }
-        Spend {
-            rows,
-            total: SpendRow::new(BTreeMap::new(), &total.0, total.1),
-            damaged: report.bad_count.saturating_add(report.gap_count),
-        }
-    }
-}
-
-fn open_journal(state_dir: &Path) -> Result<Directory, LedgerError> {
-    Directory::open_to_read(&state_dir.join("journal"))
-}
-
-/// The first segment with a line of an entry begun at or after `since_ms`: a segment ends where
-/// the next one begins.
-fn first_since(all: &[Segment], since_ms: Option<u64>) -> usize {
-    let Some(since_ms) = since_ms else {
-        return 0;
-    };
-    let is_needed = |index: usize| {
-        let next = all.get(index + 1).and_then(|next| next.header.as_ref());
-        next.is_none_or(|next| next.at_ms.saturating_add(CLOCK_SLACK_MS) >= since_ms)
-    };
-    (0..all.len()).find(|index| is_needed(*index)).unwrap_or(0)
-}
-
-/// The calendar day of an instant, `2026-05-09`.
-fn day(at_ms: u64, time_zone: &TimeZone) -> String {
-    i64::try_from(at_ms)
-        .ok()
-        .and_then(|at_ms| Timestamp::from_millisecond(at_ms).ok())
-        .map_or_else(
-            || "unknown".to_owned(),
-            |at| at.to_zoned(time_zone.clone()).date().to_string(),
-        )
 }
 
 #[cfg(test)]

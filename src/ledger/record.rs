@@ -217,12 +217,8 @@ impl Line {
         if line.starts_with(HEADER_START) {
             return part(line).map(Self::Header);
         }
-        let rest = line.strip_prefix(SEQ_START)?;
-        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let (seq, rest) = rest.split_at_checked(digits)?;
+        let (seq, kind) = start(line)?;
         let seq = std::str::from_utf8(seq).ok()?.parse().ok()?;
-        let rest = rest.strip_prefix(KIND_START)?;
-        let kind = rest.split(|byte| *byte == b'"').next()?;
         let record = match kind {
             b"intent" => Record::Intent(part(line)?),
             b"outcome" => Record::Outcome(part(line)?, part(line)?, part(line)?),
@@ -233,6 +229,21 @@ impl Line {
         };
         Some(Self::Record { seq, record })
     }
+
+    /// Whether a line says that it is evidence: a look that costs little before [`Self::decode`].
+    pub fn looks_reconciled(line: &[u8]) -> bool {
+        start(line).is_some_and(|(_, kind)| kind == b"reconciled")
+    }
+}
+
+/// The sequence number and the kind that a record's line begins with, as text.
+fn start(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let rest = line.strip_prefix(SEQ_START)?;
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (seq, rest) = rest.split_at_checked(digits)?;
+    let rest = rest.strip_prefix(KIND_START)?;
+    let kind = rest.split(|byte| *byte == b'"').next()?;
+    Some((seq, kind))
 }
 
 /// Reads the members of `T` and skips the others: a line is several structures side by side.

@@ -4,8 +4,7 @@
 //! Promise: reads only. Whatever the bytes are, nothing panics, memory is bounded by one line, and
 //! every byte that is not a record is reported with the sequence numbers on both sides of it.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 
 use rustix::fs::OFlags;
 use serde::Serialize;
@@ -139,7 +138,8 @@ pub fn segments(journal: &Directory, ledger: Option<&str>) -> Result<Vec<Segment
     Ok(found)
 }
 
-/// Reads `segments` in order and hands each record to `visit` with its sequence number.
+/// Reads `segments` in order and hands each record to `visit` with its sequence number. What was
+/// appended after they were listed is not read.
 pub fn scan(
     journal: &Directory,
     segments: &[Segment],
@@ -172,7 +172,8 @@ impl Scan<'_> {
     ) -> Result<(), LedgerError> {
         let name = segment_name(segment.number);
         let path = journal.path().join(&name);
-        let mut lines = Lines::new(journal.open_file(&name, OFlags::RDONLY)?);
+        let file = journal.open_file(&name, OFlags::RDONLY)?;
+        let mut lines = Lines::new(file.take(segment.bytes));
         let mut offset = 0;
         // Up to here the segment counts; behind it lies at most a torn tail.
         let mut sound_bytes = 0;
@@ -292,32 +293,32 @@ impl Scan<'_> {
 }
 
 /// Lines of a file, none of them held longer than it is looked at, none longer than the cap.
-struct Lines {
-    reader: BufReader<File>,
+pub struct Lines<R> {
+    reader: BufReader<R>,
     text: Vec<u8>,
 }
 
 /// One line as it lies in the file.
-struct RawLine {
+pub struct RawLine {
     /// Without the newline.
-    bytes: u64,
+    pub bytes: u64,
     /// It ends with a newline.
-    ended: bool,
+    pub ended: bool,
     /// It is longer than any record: its text was not kept.
     oversized: bool,
 }
 
 // === impl Lines ===
 
-impl Lines {
-    fn new(file: File) -> Self {
+impl<R: Read> Lines<R> {
+    pub fn new(from: R) -> Self {
         Self {
-            reader: BufReader::with_capacity(READ_BUFFER_BYTES, file),
+            reader: BufReader::with_capacity(READ_BUFFER_BYTES, from),
             text: Vec::new(),
         }
     }
 
-    fn next(&mut self) -> std::io::Result<Option<RawLine>> {
+    pub fn next(&mut self) -> std::io::Result<Option<RawLine>> {
         self.text.clear();
         let mut raw = RawLine {
             bytes: 0,
@@ -346,7 +347,7 @@ impl Lines {
         }
     }
 
-    fn text(&self, raw: &RawLine) -> &[u8] {
+    pub fn text(&self, raw: &RawLine) -> &[u8] {
         if raw.oversized { b"" } else { &self.text }
     }
 }

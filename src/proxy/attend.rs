@@ -79,6 +79,22 @@ impl<'a> Attendance<'a> {
         }
     }
 
+    /// The same where it is only worth waiting as long as the app is there: `None` when it left.
+    /// What was awaited must bear to be dropped.
+    pub async fn attend_while_here<F: Future>(
+        &mut self,
+        future: F,
+    ) -> Result<Option<F::Output>, Cut> {
+        let mut cut = self.gateway.cut_signal();
+        tokio::select! {
+            output = future => return Ok(Some(output)),
+            () = self.downstream.left() => {}
+            () = cut.wait() => return Err(Cut),
+        }
+        self.notice("waiting");
+        Ok(None)
+    }
+
     /// Waits between attempts. `false` when by the end of it nobody waits for the answer.
     pub async fn rest(&mut self, wait: Duration) -> Result<bool, Cut> {
         self.attend(tokio::time::sleep(wait)).await?;

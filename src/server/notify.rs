@@ -1,15 +1,32 @@
-//! What systemd is told: ready, reloading, stopping, alive.
+//! What systemd is told: still starting, ready, reloading, stopping, alive.
 //!
 //! Promise: without systemd (no `NOTIFY_SOCKET`) every call does nothing. The watchdog is fed only
 //! while the ledger's writer thread shows that it lives: a daemon that cannot write receipts is
 //! better restarted than left running.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use sd_notify::NotifyState;
 
 use crate::admin::WRITER_SILENCE_MAX;
 use crate::ledger::Ledger;
+
+/// How often more time is asked for while starting.
+const STARTING_PAUSE: Duration = Duration::from_secs(10);
+
+/// How much: from each asking on, a start that says nothing for so long has failed.
+const STARTING_TIME: Duration = Duration::from_secs(60);
+
+/// Asks for more time to start, again and again until it is dropped.
+pub async fn still_starting() -> Infallible {
+    let mut ticks = tokio::time::interval(STARTING_PAUSE);
+    loop {
+        ticks.tick().await;
+        let micros = u32::try_from(STARTING_TIME.as_micros()).unwrap_or(u32::MAX);
+        tell(&[NotifyState::ExtendTimeoutUsec(micros)]);
+    }
+}
 
 pub fn ready() {
     tell(&[NotifyState::Ready]);

@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use crate::support::daemon::command;
+use crate::support::daemon::{Signal, command, send};
 use crate::support::wire::Wire;
 
 /// Longest time for the whole story.
@@ -143,11 +143,7 @@ async fn the_demo_stays_up_for_the_reader_until_ctrl_c() {
         "{landed}"
     );
 
-    let pid = child.id().expect("a running child").to_string();
-    let sent = std::process::Command::new("kill")
-        .args(["-INT", &pid])
-        .status();
-    assert!(sent.is_ok_and(|status| status.success()));
+    send(&child, Signal::INT);
     let mut rest = String::new();
     timeout(STORY_MAX, lines.into_inner().read_to_string(&mut rest))
         .await

@@ -55,7 +55,9 @@ impl Door {
     async fn passes(&self, bytes: impl AsRef<[u8]>) -> Answer {
         let before = self.origin.received().len();
         self.origin.push(Step::Answer(billed(1)));
-        let what = bytes.as_ref()[..bytes.as_ref().len().min(300)].escape_ascii().to_string();
+        let what = bytes.as_ref()[..bytes.as_ref().len().min(300)]
+            .escape_ascii()
+            .to_string();
         let answer = self.ask(bytes).await;
         assert_eq!(answer.status, 200, "{what}: {}", answer.text());
         assert!(answer.complete, "{what}");
@@ -66,9 +68,19 @@ impl Door {
     /// Nothing reached the service, not even as a connection, and the ledger is empty.
     fn assert_untouched(&self, what: &str) {
         let received = self.origin.received();
-        assert!(received.is_empty(), "{what}: reached the origin: {received:?}");
-        assert_eq!(self.origin.connections(), 0, "{what}: a connection to the origin");
-        assert!(self.bursar.entries().is_empty(), "{what}: an entry in the ledger");
+        assert!(
+            received.is_empty(),
+            "{what}: reached the origin: {received:?}"
+        );
+        assert_eq!(
+            self.origin.connections(),
+            0,
+            "{what}: a connection to the origin"
+        );
+        assert!(
+            self.bursar.entries().is_empty(),
+            "{what}: an entry in the ledger"
+        );
     }
 }
 
@@ -76,8 +88,14 @@ impl Door {
 /// id, no Access-Control header, and a word on retrying.
 fn assert_refusal(answer: &Answer, codes: &[&str], what: &str) {
     assert!(answer.complete, "{what}: {answer:?}");
-    let code = answer.code().unwrap_or_else(|| panic!("{what}: no refusal: {answer:?}"));
-    assert!(codes.contains(&code), "{what}: {code} instead of {codes:?}: {}", answer.text());
+    let code = answer
+        .code()
+        .unwrap_or_else(|| panic!("{what}: no refusal: {answer:?}"));
+    assert!(
+        codes.contains(&code),
+        "{what}: {code} instead of {codes:?}: {}",
+        answer.text()
+    );
     let wanted = status_of(code);
     assert_eq!(answer.status, wanted, "{what}: {code}");
     let body = answer.json();
@@ -87,22 +105,44 @@ fn assert_refusal(answer: &Answer, codes: &[&str], what: &str) {
     let detail = body["detail"].as_str().expect("a text");
     assert!(detail.len() > 20, "{what}: {detail}");
     assert!(!answer.text().contains(KEY), "{what}: the key");
-    assert_eq!(answer.header("content-type"), Some("application/json"), "{what}");
-    assert!(answer.header("x-bursar-entry").is_some_and(|id| id.len() == 36), "{what}");
-    let retry = if code == "connections_full" { None } else { Some("false") };
+    assert_eq!(
+        answer.header("content-type"),
+        Some("application/json"),
+        "{what}"
+    );
+    assert!(
+        answer
+            .header("x-bursar-entry")
+            .is_some_and(|id| id.len() == 36),
+        "{what}"
+    );
+    let retry = if code == "connections_full" {
+        None
+    } else {
+        Some("false")
+    };
     assert_eq!(answer.header("x-should-retry"), retry, "{what}");
-    assert_eq!(answer.header("retry-after").is_some(), retry.is_none(), "{what}");
+    assert_eq!(
+        answer.header("retry-after").is_some(),
+        retry.is_none(),
+        "{what}"
+    );
     assert_no_cors(answer, what);
 }
 
 fn assert_no_cors(answer: &Answer, what: &str) {
-    let cors = answer.headers.iter().find(|(name, _)| name.starts_with("access-control-"));
+    let cors = answer
+        .headers
+        .iter()
+        .find(|(name, _)| name.starts_with("access-control-"));
     assert!(cors.is_none(), "{what}: {cors:?}");
 }
 
 fn status_of(code: &str) -> u16 {
     match code {
-        "head_malformed" | "path_refused" | "header_refused" | "length_refused" | "body_broken" => 400,
+        "head_malformed" | "path_refused" | "header_refused" | "length_refused" | "body_broken" => {
+            400
+        }
         "host_refused" | "origin_refused" | "site_refused" | "preflight_refused" => 403,
         "route_unknown" | "responses_unsupported" | "base_path_missing" => 404,
         "method_refused" => 405,
@@ -128,27 +168,45 @@ fn post(headers: &[(&str, &str)]) -> String {
 async fn a_json_call_is_relayed_and_its_receipt_is_in_the_ledger() {
     let sandbox = Sandbox::start().await;
     let bursar = Bursar::before(&sandbox.url()).await;
-    let answer = bursar.post("/v1/chat/completions", &chat("What is 2 + 3?")).await;
+    let answer = bursar
+        .post("/v1/chat/completions", &chat("What is 2 + 3?"))
+        .await;
     assert_eq!(answer.status, 200, "{}", answer.text());
-    let billed: u64 = answer.header("x-service-billed").expect("a receipt").parse().expect("an amount");
+    let billed: u64 = answer
+        .header("x-service-billed")
+        .expect("a receipt")
+        .parse()
+        .expect("an amount");
     let entries = bursar.settled(1).await;
     assert_eq!(entries.len(), 1);
-    assert_eq!(entries[0].billed_micro_usd.map(|billed| billed.get()), Some(billed));
-    assert_eq!(answer.header("x-bursar-entry"), Some(entries[0].id.0.to_string().as_str()));
+    assert_eq!(
+        entries[0].billed_micro_usd.map(|billed| billed.get()),
+        Some(billed)
+    );
+    assert_eq!(
+        answer.header("x-bursar-entry"),
+        Some(entries[0].id.0.to_string().as_str())
+    );
     assert_eq!(sandbox.debited().await, billed);
 }
 
 #[tokio::test]
 async fn a_unix_socket_is_the_same_door() {
     let door = Door::open().await;
-    let answer = Wire::unix(&door.bursar.socket).await.get("/v1/nothing").await;
+    let answer = Wire::unix(&door.bursar.socket)
+        .await
+        .get("/v1/nothing")
+        .await;
     assert_refusal(&answer, &["route_unknown"], "a socket");
     let mut wire = Wire::unix(&door.bursar.socket).await;
     wire.send(post(&[("Origin", "https://evil.example")])).await;
     assert_refusal(&wire.answer().await, &["origin_refused"], "a socket");
     door.assert_untouched("a socket");
     door.origin.push(Step::Answer(billed(5)));
-    let answer = Wire::unix(&door.bursar.socket).await.post("/v1/chat/completions", &chat("x")).await;
+    let answer = Wire::unix(&door.bursar.socket)
+        .await
+        .post("/v1/chat/completions", &chat("x"))
+        .await;
     assert_eq!(answer.status, 200);
 }
 
@@ -165,13 +223,33 @@ fn only_loopback_addresses_are_listened_on() {
         let env = Env::from_pairs([("BURSAR_API_KEY", KEY)]);
         Config::load(&overrides, &env).map_err(|errors| errors.to_string())
     };
-    for address in ["127.0.0.1:8327", "[::1]:8327", "127.0.0.9:1", "[::ffff:127.0.0.1]:8327"] {
-        assert!(load(address).is_ok(), "{address}: {:?}", load(address).err());
+    for address in [
+        "127.0.0.1:8327",
+        "[::1]:8327",
+        "127.0.0.9:1",
+        "[::ffff:127.0.0.1]:8327",
+    ] {
+        assert!(
+            load(address).is_ok(),
+            "{address}: {:?}",
+            load(address).err()
+        );
     }
-    for address in ["0.0.0.0:8327", "[::]:8327", "192.168.1.5:8327", "10.0.0.1:80", "[fe80::1]:8327", ":8327", "localhost", "*:8327"] {
+    for address in [
+        "0.0.0.0:8327",
+        "[::]:8327",
+        "192.168.1.5:8327",
+        "10.0.0.1:80",
+        "[fe80::1]:8327",
+        ":8327",
+        "localhost",
+        "*:8327",
+    ] {
         let error = load(address).map(|_| ()).expect_err(address);
         assert!(error.contains("--listen"), "{address}: {error}");
     }
-    let error = load("0.0.0.0:8327").map(|_| ()).expect_err("an address of all");
+    let error = load("0.0.0.0:8327")
+        .map(|_| ())
+        .expect_err("an address of all");
     assert!(error.contains("not a loopback address"), "{error}");
 }

@@ -10,4 +10,6 @@ mod door;
 mod golden;
 mod literals;
 mod process;
+mod reading;
 mod tidy;
+mod tls;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 
 use crate::support::bursar::entries;
-use crate::support::daemon::{Daemon, command, run_arguments};
+use crate::support::daemon::{Daemon, Signal, command, run_arguments, send};
 use crate::support::origin::{self, Origin, Step};
 use crate::support::wire::{Wire, request};
 use crate::support::{KEY, Sandbox, chat, chat_stream, eventually};
@@ -36,7 +36,7 @@ async fn sigterm_lets_a_running_stream_complete_and_then_exits_0() {
     let first = app.chunk(&mut head).await.expect("the first chunk");
     assert_eq!(first, b"data: {\"a\":1}\n\n");
 
-    daemon.signal("TERM");
+    daemon.signal(Signal::TERM);
     eventually("readiness to fall", || async {
         (daemon.admin_page("/readyz").await.status == 503).then_some(())
     })
@@ -79,7 +79,7 @@ async fn what_outlives_the_shutdown_timeout_is_in_doubt_and_the_app_sees_a_break
         (!origin.received().is_empty()).then_some(())
     })
     .await;
-    daemon.signal("TERM");
+    daemon.signal(Signal::TERM);
     let answer = app.answer().await;
     assert_eq!(answer.code(), Some("shutting_down"), "{}", answer.text());
     assert_eq!(daemon.ended().await.code(), Some(0));
@@ -99,12 +99,12 @@ async fn a_second_sigterm_exits_now() {
         (!origin.received().is_empty()).then_some(())
     })
     .await;
-    daemon.signal("TERM");
+    daemon.signal(Signal::TERM);
     eventually("the drain to begin", || async {
         (daemon.admin_page("/readyz").await.status == 503).then_some(())
     })
     .await;
-    daemon.signal("TERM");
+    daemon.signal(Signal::TERM);
     assert_ne!(daemon.ended().await.code(), Some(0));
 }
 
@@ -194,12 +194,12 @@ async fn a_reload_takes_a_good_file_and_refuses_a_bad_one() {
     assert!(ask().await.contains("gpt-4o"));
 
     write("[models]\naliases = { \"gpt-4o\" = \"auto\" }\n");
-    daemon.signal("HUP");
+    daemon.signal(Signal::HUP);
     reloads(&daemon, "bursar_config_reloads_total{result=\"ok\"} 1").await;
     assert!(!ask().await.contains("gpt-4o"));
 
     write("[models]\naliasses = 1\n");
-    daemon.signal("HUP");
+    daemon.signal(Signal::HUP);
     reloads(&daemon, "bursar_config_reloads_total{result=\"refused\"} 1").await;
     assert!(
         !ask().await.contains("gpt-4o"),
@@ -232,10 +232,10 @@ async fn systemd_is_told_when_it_is_ready_reloads_and_stops() {
     let daemon = Daemon::ready(command).await;
     told(&notify, "READY=1").await;
     told(&notify, "WATCHDOG=1").await;
-    daemon.signal("HUP");
+    daemon.signal(Signal::HUP);
     told(&notify, "RELOADING=1").await;
     told(&notify, "READY=1").await;
-    daemon.signal("TERM");
+    daemon.signal(Signal::TERM);
     told(&notify, "STOPPING=1").await;
     let mut daemon = daemon;
     assert_eq!(daemon.ended().await.code(), Some(0));
@@ -303,10 +303,7 @@ async fn the_key_and_the_prompt_are_in_no_output_at_the_most_verbose_level() {
     broken.answer().await;
     let pid = child.id().expect("a pid");
     let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).expect("arguments");
-    std::process::Command::new("kill")
-        .arg(pid.to_string())
-        .status()
-        .expect("kill");
+    send(&child, Signal::TERM);
     let ended = tokio::time::timeout(Duration::from_secs(30), child.wait()).await;
     ended.expect("an end").expect("a status");
     let log = log.await.expect("the log");

@@ -9,6 +9,24 @@ fn a_question_about_spend_is_read() {
 }
 
 #[test]
+fn a_word_that_is_repeated_makes_no_longer_rows() {
+    let asked = spend(&format!("by=app{}", ",day,app".repeat(1_000))).unwrap();
+
+    assert_eq!(asked.by, [GroupBy::App, GroupBy::Day]);
+}
+
+#[test]
+fn a_listing_is_never_without_a_limit() {
+    for query in ["", "after_seq=0", "state=open&since_ms=1"] {
+        assert_eq!(
+            receipts(query).unwrap().limit,
+            Some(RECEIPTS_MAX),
+            "{query}"
+        );
+    }
+}
+
+#[test]
 fn a_filter_is_read_and_limited() {
     let filter = receipts("app=a%20b&state=in_doubt&after_seq=9").unwrap();
 

@@ -9,6 +9,10 @@ use crate::ledger::{Ledger, LedgerOptions};
 use crate::money::MicroUsd;
 use crate::protocol::receipt::Receipt;
 
+mod bounds;
+mod model;
+pub(super) mod paper;
+
 /// Thirty entries over several segments, one an hour, beside a daemon that still runs.
 async fn thirty() -> (Bench, Ledger) {
     let bench = Bench::new();

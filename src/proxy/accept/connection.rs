@@ -30,6 +30,11 @@ pub enum Socket {
 #[derive(Clone, Debug, Default)]
 pub struct Reset(Arc<AtomicBool>);
 
+/// How many more bytes may be read before the head has to be whole. pingora's parser alone would
+/// gather a megabyte a connection.
+#[derive(Clone, Debug)]
+pub struct HeadAllowance(Arc<AtomicUsize>);
+
 /// The stream under an HTTP session.
 ///
 /// Linux answers every read behind a FIN with an end of input, also after the peer has refused what
@@ -39,6 +44,7 @@ pub struct Reset(Arc<AtomicBool>);
 pub struct AppConnection {
     socket: BufWriter<Socket>,
     reset: Reset,
+    allowance: HeadAllowance,
 }
 
 /// Gathers a head and a small body; larger writes pass it by.
@@ -188,9 +194,15 @@ impl AsyncRead for AppConnection {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.allowance.is_used_up() {
+            let too_large = "the request head is larger than a head may be";
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, too_large)));
+        }
         let before = buf.filled().len();
         let read = Pin::new(&mut self.socket).poll_read(cx, buf);
-        let ended = matches!(read, Poll::Ready(Ok(()))) && buf.filled().len() == before;
+        let came = buf.filled().len().saturating_sub(before);
+        self.allowance.take(came);
+        let ended = matches!(read, Poll::Ready(Ok(()))) && came == 0;
         if ended && let Some(error) = self.socket.get_ref().pending_error() {
             return Poll::Ready(Err(error));
         }

@@ -137,24 +137,33 @@ impl Relay<'_> {
                 return Move::Stop(reason);
             }
             let before = self.gateway.clock.monotonic();
-            let left = flow.drain.since.map(|since| {
-                since
-                    .saturating_add(self.settings.config.streams.drain_timeout)
-                    .saturating_sub(before)
-            });
             // With its end mark the app may leave; the service's end is then only worth a moment.
             let only_the_end = flow.settled && !flow.on_tape;
             let left = match self.app.downstream.presence() {
+                Presence::Here if only_the_end => {
+                    let read = self.app.attend_while_here(answering.next_chunk());
+                    match read.await {
+                        Ok(Some(read)) => return moved(read),
+                        Ok(None) => continue,
+                        Err(Cut) => return Move::Stop(InDoubt::Shutdown),
+                    }
+                }
                 Presence::Suspect if only_the_end => Some(AFTER_END_WAIT),
                 Presence::Gone if only_the_end => return read_the_end(answering).await,
-                Presence::Here | Presence::Suspect | Presence::Gone => left,
+                Presence::Here | Presence::Suspect | Presence::Gone => {
+                    flow.drain.since.map(|since| {
+                        since
+                            .saturating_add(self.settings.config.streams.drain_timeout)
+                            .saturating_sub(before)
+                    })
+                }
             };
             let read = self.app.attend(answering.next_chunk());
             let read = match left {
                 Some(left) => match timeout(left, read).await {
                     Ok(read) => read,
-                    // Time is up; the loop's head decides, because somebody may follow by now.
                     Err(_) if only_the_end => return Move::Stop(InDoubt::ClientGone),
+                    // Time is up; the loop's head decides, because somebody may follow by now.
                     Err(_) => continue,
                 },
                 None => read.await,
@@ -162,9 +171,7 @@ impl Relay<'_> {
             let waited = self.gateway.clock.monotonic().saturating_sub(before);
             self.dispatch.service_time = self.dispatch.service_time.saturating_add(waited);
             return match read {
-                Ok(Ok(Some(chunk))) => Move::Chunk(chunk),
-                Ok(Ok(None)) => Move::End,
-                Ok(Err(BodyBroke(cause))) => Move::Broke(cause),
+                Ok(read) => moved(read),
                 Err(Cut) => Move::Stop(InDoubt::Shutdown),
             };
         }
@@ -422,14 +429,21 @@ impl Relay<'_> {
     }
 }
 
+fn moved(read: Result<Option<Bytes>, BodyBroke>) -> Move {
+    match read {
+        Ok(Some(chunk)) => Move::Chunk(chunk),
+        Ok(None) => Move::End,
+        Err(BodyBroke(cause)) => Move::Broke(cause),
+    }
+}
+
 /// The end of an answer whose receipt is in and whose app has gone.
 async fn read_the_end(answering: &mut Answering) -> Move {
     let read = async {
         loop {
-            match answering.next_chunk().await {
-                Ok(Some(_)) => {}
-                Ok(None) => return Move::End,
-                Err(BodyBroke(cause)) => return Move::Broke(cause),
+            match moved(answering.next_chunk().await) {
+                Move::Chunk(_) => {}
+                ended => return ended,
             }
         }
     };

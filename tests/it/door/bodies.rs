@@ -6,7 +6,9 @@ use crate::support::{Step, chat};
 
 /// A chat request with a chunked body as it is written here.
 fn chunked(body: &str) -> String {
-    format!("POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n{body}")
+    format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n{body}"
+    )
 }
 
 #[tokio::test]
@@ -24,15 +26,27 @@ async fn a_chunked_body_is_relayed_as_its_bytes_or_not_at_all() {
         let received = door.origin.received();
         let last = received.last().expect("a request");
         assert_eq!(last.body, json.as_bytes(), "{body:?}");
-        assert_eq!(last.header("content-length"), Some(json.len().to_string().as_str()));
+        assert_eq!(
+            last.header("content-length"),
+            Some(json.len().to_string().as_str())
+        );
         assert_eq!(last.header("transfer-encoding"), None);
     }
     let endless_extension = format!("5;x={}\r\n{one}\r\n", "y".repeat(70_000));
     // Either refused, or read as the one body that every parser reads.
     let odd: &[(String, Option<&str>)] = &[
-        (format!("5;a=b\r\n{one}\r\n{n:x};c=\"d;e\"\r\n{rest}\r\n0\r\n\r\n"), Some(&json)),
-        (format!("5 \r\n{one}\r\n{n:x}\r\n{rest}\r\n0\r\n\r\n"), Some(&json)),
-        (format!("5\r\n{one}\r\n{n:x}\r\n{rest}\r\n0\r\nX-Trailer: y\r\n\r\n"), Some(&json)),
+        (
+            format!("5;a=b\r\n{one}\r\n{n:x};c=\"d;e\"\r\n{rest}\r\n0\r\n\r\n"),
+            Some(&json),
+        ),
+        (
+            format!("5 \r\n{one}\r\n{n:x}\r\n{rest}\r\n0\r\n\r\n"),
+            Some(&json),
+        ),
+        (
+            format!("5\r\n{one}\r\n{n:x}\r\n{rest}\r\n0\r\nX-Trailer: y\r\n\r\n"),
+            Some(&json),
+        ),
         (format!("zz\r\n{json}\r\n0\r\n\r\n"), None),
         // httparse takes a missing size for 0, and what follows for trailers.
         (format!("\r\n{json}\r\n0\r\n\r\n"), Some("")),
@@ -63,9 +77,17 @@ async fn a_chunked_body_is_relayed_as_its_bytes_or_not_at_all() {
         let what = &body[..body.len().min(60)];
         if answer.status == 200 {
             let wanted = read_as.unwrap_or_else(|| panic!("came through: {what:?}"));
-            assert_eq!(received.last().expect("a request").body, wanted.as_bytes(), "{what:?}");
+            assert_eq!(
+                received.last().expect("a request").body,
+                wanted.as_bytes(),
+                "{what:?}"
+            );
         } else {
-            assert_refusal(&answer, &["body_broken", "length_refused", "body_too_large"], what);
+            assert_refusal(
+                &answer,
+                &["body_broken", "length_refused", "body_too_large"],
+                what,
+            );
             assert_eq!(received.len(), before, "{what:?}: reached the origin");
         }
     }
@@ -78,7 +100,8 @@ async fn a_chunked_body_is_the_last_of_its_connection() {
     let door = Door::open().await;
     let json = chat("x");
     let n = json.len();
-    let hidden = crate::support::wire::request("POST", "/v1/chat/completions", &[], &chat("hidden"));
+    let hidden =
+        crate::support::wire::request("POST", "/v1/chat/completions", &[], &chat("hidden"));
     for body in [
         format!("{n:x}\r\n{json}\r\n0\r\n\r\n"),
         format!("{n:x};a\nb\r\n{json}\r\n0\r\n\r\n"),
@@ -98,7 +121,9 @@ async fn a_chunked_body_is_the_last_of_its_connection() {
         }
         assert!(wire.ends().await, "{body:?}: a second answer came");
         let received = door.origin.received();
-        let hidden_came = received[before..].iter().any(|request| request.body == chat("hidden").as_bytes());
+        let hidden_came = received[before..]
+            .iter()
+            .any(|request| request.body == chat("hidden").as_bytes());
         assert!(!hidden_came, "{body:?}");
     }
 }
@@ -113,16 +138,28 @@ async fn a_client_that_closed_its_sending_half_gets_its_answer() {
         wire.send(super::post(&[("Idempotency-Key", &own)])).await;
         wire.half_close().await;
         let answer = wire.answer().await;
-        assert_eq!((answer.status, answer.complete), (200, true), "{at}: {answer:?}");
+        assert_eq!(
+            (answer.status, answer.complete),
+            (200, true),
+            "{at}: {answer:?}"
+        );
         // Without a key of its own: the same request, bought anew each time.
         door.origin.push(Step::Answer(billed(1)));
         let mut wire = door.bursar.connect().await;
         wire.send(super::post(&[])).await;
         wire.half_close().await;
         let answer = wire.answer().await;
-        assert_eq!((answer.status, answer.complete), (200, true), "{at}: {answer:?}");
+        assert_eq!(
+            (answer.status, answer.complete),
+            (200, true),
+            "{at}: {answer:?}"
+        );
         let received = door.origin.received().len();
-        assert_eq!(received, 2 * (at + 1), "an answer that was delivered was given again");
+        assert_eq!(
+            received,
+            2 * (at + 1),
+            "an answer that was delivered was given again"
+        );
     }
 }
 
@@ -131,7 +168,10 @@ async fn a_body_that_ends_early_is_not_sent() {
     let door = Door::open().await;
     let json = chat("x");
     for bytes in [
-        format!("POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{json}", json.len() + 1),
+        format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{json}",
+            json.len() + 1
+        ),
         chunked(&format!("{:x}\r\n{json}", json.len())),
         chunked(&format!("{:x}\r\n{json}\r\n", json.len())),
         chunked(&format!("{:x}\r\n{json}\r\n0\r\n", json.len())),
@@ -150,7 +190,9 @@ async fn more_than_30_mb_is_refused_at_once_and_the_rest_is_taken_in() {
     let door = Door::open().await;
     let most = 30 * 1024 * 1024_usize;
     let head = |length: usize| {
-        format!("POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n")
+        format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+        )
     };
     // Nothing of the body was sent, and the answer is there.
     for length in [most + 1, 999_999_999_999_999] {
@@ -162,7 +204,10 @@ async fn more_than_30_mb_is_refused_at_once_and_the_rest_is_taken_in() {
     let mut wire = door.bursar.connect().await;
     wire.send(head(most + 1)).await;
     for _ in 0..=30 {
-        assert!(wire.try_send(vec![b' '; 1024 * 1024]).await, "the body was not drained");
+        assert!(
+            wire.try_send(vec![b' '; 1024 * 1024]).await,
+            "the body was not drained"
+        );
     }
     assert_refusal(&wire.answer().await, &["body_too_large"], "a large body");
     // A chunked one shows its size only on the way.
@@ -173,7 +218,11 @@ async fn more_than_30_mb_is_refused_at_once_and_the_rest_is_taken_in() {
         wire.try_send(&chunk).await;
     }
     wire.try_send("0\r\n\r\n").await;
-    assert_refusal(&wire.answer().await, &["body_too_large"], "a large chunked body");
+    assert_refusal(
+        &wire.answer().await,
+        &["body_too_large"],
+        "a large chunked body",
+    );
     door.assert_untouched("large bodies");
 }
 
@@ -182,7 +231,9 @@ async fn a_continue_is_given_to_admitted_requests_only() {
     let door = Door::open().await;
     let json = chat("x");
     let head = |path: &str, length: usize| {
-        format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: {length}\r\n\r\n")
+        format!(
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: {length}\r\n\r\n"
+        )
     };
     for (path, length, code) in [
         ("/v1/nothing", json.len(), "route_unknown"),

@@ -18,11 +18,13 @@ async fn hosts_are_names_of_this_machine_with_any_port() {
         "[::1]:8327",
         "  localhost  ",
     ] {
-        door.passes(get("/v1/models", &format!("Host: {host}\r\n"))).await;
+        door.passes(get("/v1/models", &format!("Host: {host}\r\n")))
+            .await;
     }
     // HTTP/1.0 knows no Host, and no browser speaks it.
     door.passes("GET /v1/models HTTP/1.0\r\n\r\n").await;
-    door.passes("GET /v1/models HTTP/1.0\r\nHost: localhost\r\n\r\n").await;
+    door.passes("GET /v1/models HTTP/1.0\r\nHost: localhost\r\n\r\n")
+        .await;
 }
 
 #[tokio::test]
@@ -76,28 +78,46 @@ async fn any_other_host_is_refused() {
         (" Host: localhost\r\n", &malformed),
         ("X: y\r\n Host: localhost\r\n", &malformed),
         ("X-Forwarded-Host: localhost\r\n", &malformed),
-        ("Host: evil.example\r\nX-Forwarded-Host: localhost\r\n", &refused),
+        (
+            "Host: evil.example\r\nX-Forwarded-Host: localhost\r\n",
+            &refused,
+        ),
     ];
     for (headers, codes) in cases {
         door.refuses(get("/v1/models", headers), codes).await;
     }
     let old = "GET /v1/models HTTP/1.0\r\nHost: evil.example\r\n\r\n";
     let answer = door.refuses(old, &refused).await;
-    assert!(answer.text().contains("allowed_hosts"), "the config key is not named");
+    assert!(
+        answer.text().contains("allowed_hosts"),
+        "the config key is not named"
+    );
     // Local answers are behind the same door.
-    door.refuses(get("/", "Host: evil.example\r\n"), &refused).await;
-    door.refuses(get("/favicon.ico", "Host: evil.example\r\n"), &refused).await;
+    door.refuses(get("/", "Host: evil.example\r\n"), &refused)
+        .await;
+    door.refuses(get("/favicon.ico", "Host: evil.example\r\n"), &refused)
+        .await;
 }
 
 #[tokio::test]
 async fn configured_hosts_come_in_exactly() {
     let door = Door::with("[listen]\nallowed_hosts = [\"gateway.internal\"]\n").await;
     for host in ["gateway.internal", "Gateway.Internal:8443", "localhost"] {
-        door.passes(get("/v1/models", &format!("Host: {host}\r\n"))).await;
+        door.passes(get("/v1/models", &format!("Host: {host}\r\n")))
+            .await;
     }
     let door = Door::with("[listen]\nallowed_hosts = [\"gateway.internal\"]\n").await;
-    for host in ["internal", "x.gateway.internal", "gateway.internal.evil.example", "gateway-internal"] {
-        door.refuses(get("/v1/models", &format!("Host: {host}\r\n")), &["host_refused"]).await;
+    for host in [
+        "internal",
+        "x.gateway.internal",
+        "gateway.internal.evil.example",
+        "gateway-internal",
+    ] {
+        door.refuses(
+            get("/v1/models", &format!("Host: {host}\r\n")),
+            &["host_refused"],
+        )
+        .await;
     }
 }
 
@@ -116,18 +136,39 @@ async fn a_page_cannot_spend_or_read_whatever_it_sends() {
         let refused = ["origin_refused"];
         let headers = [("Origin", origin)];
         let answer = door.refuses(post(&headers), &refused).await;
-        assert!(answer.text().contains("allowed_origins"), "the config key is not named");
+        assert!(
+            answer.text().contains("allowed_origins"),
+            "the config key is not named"
+        );
         let read = format!("Host: localhost\r\nOrigin: {origin}\r\n");
         door.refuses(get("/v1/models", &read), &refused).await;
         door.refuses(get("/", &read), &refused).await;
         // A multipart route needs no preflight: the marks of the browser are all there is.
-        let form = [("Origin", origin), ("Content-Type", "multipart/form-data; boundary=x")];
-        door.refuses(request("POST", "/v1/eval-sets", &form, "--x--\r\n"), &refused).await;
+        let form = [
+            ("Origin", origin),
+            ("Content-Type", "multipart/form-data; boundary=x"),
+        ];
+        door.refuses(
+            request("POST", "/v1/eval-sets", &form, "--x--\r\n"),
+            &refused,
+        )
+        .await;
         // `fetch` with `mode: "no-cors"` and `keepalive`, or a beacon.
-        let beacon = [("Origin", origin), ("Content-Type", "text/plain;charset=UTF-8"), ("Sec-Fetch-Mode", "no-cors")];
-        door.refuses(request("POST", "/v1/chat/completions", &beacon, &chat("x")), &refused).await;
+        let beacon = [
+            ("Origin", origin),
+            ("Content-Type", "text/plain;charset=UTF-8"),
+            ("Sec-Fetch-Mode", "no-cors"),
+        ];
+        door.refuses(
+            request("POST", "/v1/chat/completions", &beacon, &chat("x")),
+            &refused,
+        )
+        .await;
     }
-    let twice = [("Origin", "https://a.example"), ("Origin", "https://b.example")];
+    let twice = [
+        ("Origin", "https://a.example"),
+        ("Origin", "https://b.example"),
+    ];
     door.refuses(post(&twice), &["origin_refused"]).await;
 }
 
@@ -135,24 +176,55 @@ async fn a_page_cannot_spend_or_read_whatever_it_sends() {
 async fn a_request_that_a_browser_marks_as_crossing_sites_is_refused() {
     let door = Door::open().await;
     let refused = ["site_refused"];
-    for site in ["cross-site", "same-site", "same-origin", "None", "none, cross-site", "x", ""] {
+    for site in [
+        "cross-site",
+        "same-site",
+        "same-origin",
+        "None",
+        "none, cross-site",
+        "x",
+        "",
+    ] {
         // An image, a script, a form, a navigation: no Origin on GET.
-        door.refuses(get("/v1/models", &format!("Host: localhost\r\nSec-Fetch-Site: {site}\r\n")), &refused).await;
-        door.refuses(post(&[("Sec-Fetch-Site", site)]), &refused).await;
+        door.refuses(
+            get(
+                "/v1/models",
+                &format!("Host: localhost\r\nSec-Fetch-Site: {site}\r\n"),
+            ),
+            &refused,
+        )
+        .await;
+        door.refuses(post(&[("Sec-Fetch-Site", site)]), &refused)
+            .await;
     }
     let two = "Host: localhost\r\nSec-Fetch-Site: none\r\nSec-Fetch-Site: cross-site\r\n";
     door.refuses(get("/v1/models", two), &refused).await;
 
     // Typed into the address bar; and what plain Node programs send.
-    door.passes(get("/v1/models", "Host: localhost\r\nSec-Fetch-Site: none\r\nSec-Fetch-Mode: navigate\r\n")).await;
-    door.passes(post(&[("Sec-Fetch-Mode", "cors"), ("Sec-Fetch-Dest", "empty")])).await;
+    door.passes(get(
+        "/v1/models",
+        "Host: localhost\r\nSec-Fetch-Site: none\r\nSec-Fetch-Mode: navigate\r\n",
+    ))
+    .await;
+    door.passes(post(&[
+        ("Sec-Fetch-Mode", "cors"),
+        ("Sec-Fetch-Dest", "empty"),
+    ]))
+    .await;
 }
 
 #[tokio::test]
 async fn json_routes_take_json_and_nothing_that_needs_no_preflight() {
     let door = Door::open().await;
     let refused = ["content_type_refused"];
-    for route in ["/v1/chat/completions", "/agent/v1/chat/completions", "/v1/embeddings", "/v1/audio/speech", "/v1/endpoints", "/v1/tasks/match"] {
+    for route in [
+        "/v1/chat/completions",
+        "/agent/v1/chat/completions",
+        "/v1/embeddings",
+        "/v1/audio/speech",
+        "/v1/endpoints",
+        "/v1/tasks/match",
+    ] {
         for kind in [
             "text/plain",
             "text/plain;charset=UTF-8",
@@ -169,41 +241,74 @@ async fn json_routes_take_json_and_nothing_that_needs_no_preflight() {
             "json",
             "",
         ] {
-            door.refuses(request("POST", route, &[("Content-Type", kind)], &chat("x")), &refused).await;
+            door.refuses(
+                request("POST", route, &[("Content-Type", kind)], &chat("x")),
+                &refused,
+            )
+            .await;
         }
         let body = chat("x");
-        let untyped = format!("POST {route} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        let untyped = format!(
+            "POST {route} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
         door.refuses(untyped, &refused).await;
-        let two = [("Content-Type", "application/json"), ("Content-Type", "text/plain")];
-        door.refuses(request("POST", route, &two, &body), &refused).await;
-        let bodyless = format!("POST {route} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n");
+        let two = [
+            ("Content-Type", "application/json"),
+            ("Content-Type", "text/plain"),
+        ];
+        door.refuses(request("POST", route, &two, &body), &refused)
+            .await;
+        let bodyless =
+            format!("POST {route} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n");
         door.refuses(bodyless, &refused).await;
     }
     let json = [("Content-Type", "application/json")];
-    door.refuses(request("POST", "/v1/eval-sets", &json, "{}"), &refused).await;
+    door.refuses(request("POST", "/v1/eval-sets", &json, "{}"), &refused)
+        .await;
     let text = [("Content-Type", "text/plain")];
-    door.refuses(request("POST", "/v1/endpoints/e-1/stop", &text, "x"), &refused).await;
-    door.refuses(request("DELETE", "/v1/endpoints/e-1", &text, "x"), &refused).await;
-    door.refuses(request("POST", "/v1/images/edits", &text, "x"), &refused).await;
+    door.refuses(
+        request("POST", "/v1/endpoints/e-1/stop", &text, "x"),
+        &refused,
+    )
+    .await;
+    door.refuses(request("DELETE", "/v1/endpoints/e-1", &text, "x"), &refused)
+        .await;
+    door.refuses(request("POST", "/v1/images/edits", &text, "x"), &refused)
+        .await;
 
-    for kind in ["application/json", "application/json; charset=utf-8", "Application/JSON", "application/json ;x=y"] {
+    for kind in [
+        "application/json",
+        "application/json; charset=utf-8",
+        "Application/JSON",
+        "application/json ;x=y",
+    ] {
         door.passes(post(&[("Content-Type", kind)])).await;
     }
     let form = [("Content-Type", "multipart/form-data; boundary=x")];
-    door.passes(request("POST", "/v1/eval-sets", &form, "--x--\r\n")).await;
-    door.passes(request("POST", "/v1/images/edits", &form, "--x--\r\n")).await;
-    door.passes("POST /v1/endpoints/e-1/stop HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n").await;
-    door.passes("DELETE /v1/eval-sets/s-1 HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    door.passes(request("POST", "/v1/eval-sets", &form, "--x--\r\n"))
+        .await;
+    door.passes(request("POST", "/v1/images/edits", &form, "--x--\r\n"))
+        .await;
+    door.passes(
+        "POST /v1/endpoints/e-1/stop HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n",
+    )
+    .await;
+    door.passes("DELETE /v1/eval-sets/s-1 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .await;
 }
 
 #[tokio::test]
 async fn preflights_are_refused_without_any_access_control_header() {
     let door = Door::open().await;
-    let asks = "Access-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: content-type\r\n";
+    let asks =
+        "Access-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: content-type\r\n";
     let private = "Access-Control-Request-Private-Network: true\r\n";
     for path in ["/v1/chat/completions", "/v1/models", "/", "/nothing"] {
         for origin in ["https://evil.example", "null", "http://localhost:3000"] {
-            let preflight = format!("OPTIONS {path} HTTP/1.1\r\nHost: localhost\r\nOrigin: {origin}\r\n{asks}{private}\r\n");
+            let preflight = format!(
+                "OPTIONS {path} HTTP/1.1\r\nHost: localhost\r\nOrigin: {origin}\r\n{asks}{private}\r\n"
+            );
             door.refuses(preflight, &["origin_refused"]).await;
         }
         let bare = format!("OPTIONS {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -218,26 +323,47 @@ async fn a_listed_origin_may_ask_and_spend_and_others_still_may_not() {
     let origin = "https://studio.example";
     let door = Door::with(&format!("[listen]\nallowed_origins = [\"{origin}\"]\n")).await;
     let preflight = |origin: &str, asks: &str| {
-        format!("OPTIONS /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nOrigin: {origin}\r\nSec-Fetch-Site: cross-site\r\n{asks}\r\n")
+        format!(
+            "OPTIONS /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nOrigin: {origin}\r\nSec-Fetch-Site: cross-site\r\n{asks}\r\n"
+        )
     };
     let asks = "Access-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: authorization, content-type\r\n";
-    for other in ["https://evil.example", "http://studio.example", "https://studio.example.evil.example", "https://studio.example:8443", "null"] {
-        door.refuses(preflight(other, asks), &["origin_refused"]).await;
-        door.refuses(post(&[("Origin", other)]), &["origin_refused"]).await;
+    for other in [
+        "https://evil.example",
+        "http://studio.example",
+        "https://studio.example.evil.example",
+        "https://studio.example:8443",
+        "null",
+    ] {
+        door.refuses(preflight(other, asks), &["origin_refused"])
+            .await;
+        door.refuses(post(&[("Origin", other)]), &["origin_refused"])
+            .await;
     }
-    door.refuses(preflight(origin, ""), &["preflight_refused"]).await;
+    door.refuses(preflight(origin, ""), &["preflight_refused"])
+        .await;
 
     let answer = door.ask(preflight(origin, asks)).await;
     assert_eq!(answer.status, 204, "{answer:?}");
     assert_eq!(answer.header("access-control-allow-origin"), Some(origin));
-    assert_eq!(answer.header("access-control-allow-headers"), Some("authorization, content-type"));
-    let methods = answer.header("access-control-allow-methods").expect("methods");
+    assert_eq!(
+        answer.header("access-control-allow-headers"),
+        Some("authorization, content-type")
+    );
+    let methods = answer
+        .header("access-control-allow-methods")
+        .expect("methods");
     assert!(methods.contains("POST"), "{methods}");
     assert_eq!(answer.header("access-control-allow-credentials"), None);
     assert_eq!(answer.header("vary"), Some("Origin"));
     door.assert_untouched("a preflight");
 
-    let answer = door.passes(post(&[("Origin", origin), ("Sec-Fetch-Site", "cross-site")])).await;
+    let answer = door
+        .passes(post(&[
+            ("Origin", origin),
+            ("Sec-Fetch-Site", "cross-site"),
+        ]))
+        .await;
     assert_eq!(answer.header("access-control-allow-origin"), Some(origin));
     let received = &door.origin.received()[0];
     assert_eq!(received.header("origin"), None);

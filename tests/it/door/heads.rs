@@ -15,11 +15,20 @@ async fn a_head_of_100_fields_and_64_kib_passes_and_one_more_of_either_does_not(
     };
     let sized = |bytes: usize| {
         let bare = get("/v1/models", "Host: localhost\r\nX: \r\n").len();
-        get("/v1/models", &format!("Host: localhost\r\nX: {}\r\n", "y".repeat(bytes - bare)))
+        get(
+            "/v1/models",
+            &format!("Host: localhost\r\nX: {}\r\n", "y".repeat(bytes - bare)),
+        )
     };
     assert_eq!(sized(65_536).len(), 65_536);
     let malformed = ["head_malformed"];
-    for head in [fields(101), fields(257), fields(2_000), sized(65_537), sized(200_000)] {
+    for head in [
+        fields(101),
+        fields(257),
+        fields(2_000),
+        sized(65_537),
+        sized(200_000),
+    ] {
         door.refuses(head, &malformed).await;
     }
     door.passes(fields(100)).await;
@@ -30,11 +39,18 @@ async fn a_head_of_100_fields_and_64_kib_passes_and_one_more_of_either_does_not(
 async fn a_head_without_end_is_cut_off_early() {
     let door = Door::open().await;
     // A field without an end, fields without an end, a request line without an end.
-    let value = format!("GET /v1/models HTTP/1.1\r\nHost: localhost\r\nX: {}", "y".repeat(1024));
+    let value = format!(
+        "GET /v1/models HTTP/1.1\r\nHost: localhost\r\nX: {}",
+        "y".repeat(1024)
+    );
     let piece = "y".repeat(16 * 1024);
     let fields = "GET /v1/models HTTP/1.1\r\nHost: localhost\r\n".to_owned();
     let field = "X-Flood: yyyyyyyyyyyyyyyyyyyyyyyyyy\r\n".repeat(400);
-    for (start, more) in [(value, piece.clone()), (fields, field), ("GET /".to_owned(), piece)] {
+    for (start, more) in [
+        (value, piece.clone()),
+        (fields, field),
+        ("GET /".to_owned(), piece),
+    ] {
         let mut wire = door.bursar.connect().await;
         wire.send(&start).await;
         let mut sent = start.len();
@@ -57,19 +73,41 @@ async fn a_head_that_is_too_large_already_is_not_waited_for() {
     let mut wire = door.bursar.connect().await;
     let began = tokio::time::Instant::now();
     // 66 KiB, and no end in sight: the parser would gather a megabyte, and then wait.
-    wire.send(format!("GET /v1/models HTTP/1.1\r\nHost: localhost\r\nX: {}", "y".repeat(66 * 1024))).await;
-    assert_refusal(&wire.answer().await, &["head_malformed"], "66 KiB of a head");
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    wire.send(format!(
+        "GET /v1/models HTTP/1.1\r\nHost: localhost\r\nX: {}",
+        "y".repeat(66 * 1024)
+    ))
+    .await;
+    assert_refusal(
+        &wire.answer().await,
+        &["head_malformed"],
+        "66 KiB of a head",
+    );
+    assert!(
+        began.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        began.elapsed()
+    );
     door.assert_untouched("66 KiB of a head");
     // The next head of a kept connection has its own allowance; a body has none.
     let mut wire = door.bursar.connect().await;
     for _ in 0..3 {
         door.origin.push(Step::Answer(json(200, &[], "{}")));
         let body = crate::support::chat(&"y".repeat(300_000));
-        wire.send(crate::support::wire::request("POST", "/v1/tasks/match", &[], &body)).await;
+        wire.send(crate::support::wire::request(
+            "POST",
+            "/v1/tasks/match",
+            &[],
+            &body,
+        ))
+        .await;
         assert_eq!(wire.answer().await.status, 200);
         door.origin.push(Step::Answer(json(200, &[], "{}")));
-        wire.send(get("/v1/models", &format!("Host: localhost\r\nX: {}\r\n", "y".repeat(60_000)))).await;
+        wire.send(get(
+            "/v1/models",
+            &format!("Host: localhost\r\nX: {}\r\n", "y".repeat(60_000)),
+        ))
+        .await;
         assert_eq!(wire.answer().await.status, 200);
     }
 }
@@ -79,11 +117,16 @@ async fn a_head_that_drips_is_answered_408_after_its_deadline_and_a_quick_one_is
     let door = Door::open().await;
     let mut wire = door.bursar.connect().await;
     let began = tokio::time::Instant::now();
-    let bytes = get("/v1/models", "Host: localhost\r\nX-Slow: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n");
+    let bytes = get(
+        "/v1/models",
+        "Host: localhost\r\nX-Slow: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n",
+    );
     // A byte every 200 ms never runs into a timeout between bytes.
     let mut drip = bytes.bytes();
     let answer = loop {
-        let byte = drip.next().expect("the deadline comes before the head's end");
+        let byte = drip
+            .next()
+            .expect("the deadline comes before the head's end");
         wire.try_send([byte]).await;
         match tokio::time::timeout(Duration::from_millis(200), wire.answer()).await {
             Ok(answer) => break answer,
@@ -122,7 +165,11 @@ async fn the_513th_connection_is_told_so_and_comes_in_when_another_leaves() {
         answer.ok()
     })
     .await;
-    assert_eq!((answer.status, answer.code()), (503, Some("connections_full")), "{answer:?}");
+    assert_eq!(
+        (answer.status, answer.code()),
+        (503, Some("connections_full")),
+        "{answer:?}"
+    );
     assert!(answer.header("retry-after").is_some());
     assert_eq!(answer.header("x-should-retry"), None);
     assert_eq!(answer.json()["error"]["code"], "connections_full");
@@ -164,7 +211,10 @@ async fn what_belongs_to_a_connection_or_to_a_browser_is_not_relayed() {
             ("Proxy-Authorization", "Basic eDp5"),
             ("Cookie", "a=b"),
             ("Referer", "https://evil.example/"),
-            ("Connection", "keep-alive, Idempotency-Key, authorization, x-service-session, x-hop"),
+            (
+                "Connection",
+                "keep-alive, Idempotency-Key, authorization, x-service-session, x-hop",
+            ),
             ("Idempotency-Key", "the-key"),
             ("X-Service-Session", "s-1"),
             ("X-Hop", "1"),
@@ -176,7 +226,10 @@ async fn what_belongs_to_a_connection_or_to_a_browser_is_not_relayed() {
     assert_eq!(answer.status, 200);
     let received = &door.origin.received()[0];
     let sent = |name: &str| received.header(name);
-    assert_eq!(sent("authorization"), Some(format!("Bearer {}", crate::support::KEY).as_str()));
+    assert_eq!(
+        sent("authorization"),
+        Some(format!("Bearer {}", crate::support::KEY).as_str())
+    );
     assert_eq!(sent("idempotency-key"), Some("the-key"));
     assert_eq!(sent("x-service-session"), Some("s-1"));
     assert_eq!(sent("accept-encoding"), Some("identity"));
@@ -187,7 +240,13 @@ async fn what_belongs_to_a_connection_or_to_a_browser_is_not_relayed() {
     }
     assert!(!received.head.contains("sk-of-the-app"));
     super::assert_no_cors(&answer, "from the service");
-    for name in ["set-cookie", "alt-svc", "clear-site-data", "location", "x-hop"] {
+    for name in [
+        "set-cookie",
+        "alt-svc",
+        "clear-site-data",
+        "location",
+        "x-hop",
+    ] {
         assert_eq!(answer.header(name), None, "{name}");
     }
     assert_eq!(answer.header("x-kept"), Some("2"));
@@ -199,7 +258,8 @@ async fn a_redirect_is_not_followed() {
     let target = crate::support::Origin::start([]).await;
     for status in [301, 302, 307, 308] {
         let location = format!("{}/v1/models", target.url());
-        door.origin.push(Step::Answer(json(status, &[("Location", &location)], "{}")));
+        door.origin
+            .push(Step::Answer(json(status, &[("Location", &location)], "{}")));
         let answer = door.ask(get("/v1/models", "Host: localhost\r\n")).await;
         assert_eq!((answer.status, answer.header("location")), (status, None));
     }

@@ -5,7 +5,12 @@ use super::{Door, get};
 #[tokio::test]
 async fn no_path_trick_comes_through() {
     let door = Door::open().await;
-    let tricks = ["path_refused", "route_unknown", "base_path_missing", "head_malformed"];
+    let tricks = [
+        "path_refused",
+        "route_unknown",
+        "base_path_missing",
+        "head_malformed",
+    ];
     let long_id = format!("/v1/tasks/{}", "a".repeat(129));
     let too_long = format!("/v1/models?{}", "a".repeat(8 * 1024));
     for target in [
@@ -73,8 +78,11 @@ async fn no_path_trick_comes_through() {
         long_id.as_str(),
         too_long.as_str(),
     ] {
-        door.refuses(get(target, "Host: localhost\r\n"), &tricks).await;
-        let spends = format!("POST {target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}");
+        door.refuses(get(target, "Host: localhost\r\n"), &tricks)
+            .await;
+        let spends = format!(
+            "POST {target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}"
+        );
         let codes: Vec<&str> = tricks.into_iter().chain(["method_refused"]).collect();
         door.refuses(spends, &codes).await;
     }
@@ -95,7 +103,11 @@ async fn ids_and_queries_pass_byte_for_byte() {
     ] {
         door.passes(get(target, "Host: localhost\r\n")).await;
         let received = door.origin.received();
-        let line = received.last().expect("a request").request_line().to_owned();
+        let line = received
+            .last()
+            .expect("a request")
+            .request_line()
+            .to_owned();
         assert_eq!(line, format!("GET {target} HTTP/1.1"));
     }
 }
@@ -128,7 +140,10 @@ async fn only_the_methods_of_a_route_come_through() {
             let mut wire = door.bursar.connect().await;
             wire.send(bytes).await;
             let answer = wire.head_answer().await;
-            assert_eq!((answer.status, answer.code()), (405, Some("method_refused")));
+            assert_eq!(
+                (answer.status, answer.code()),
+                (405, Some("method_refused"))
+            );
             assert!(wire.ends().await, "a HEAD was answered with a body");
             continue;
         }
@@ -155,8 +170,14 @@ async fn only_the_methods_of_a_route_come_through() {
         "/v1/models HTTP/1.1",
         "PRI * HTTP/2.0",
     ] {
-        let codes = ["head_malformed", "path_refused", "route_unknown", "method_refused"];
-        door.refuses(format!("{line}\r\nHost: localhost\r\n\r\n"), &codes).await;
+        let codes = [
+            "head_malformed",
+            "path_refused",
+            "route_unknown",
+            "method_refused",
+        ];
+        door.refuses(format!("{line}\r\nHost: localhost\r\n\r\n"), &codes)
+            .await;
     }
     // A TLS hello on a plain port.
     let hello = b"\x16\x03\x01\x00\xc8\x01\x00\x00\xc4\x03\x03\r\n\r\n";
@@ -166,28 +187,45 @@ async fn only_the_methods_of_a_route_come_through() {
     door.origin.push(crate::support::Step::Answer(
         b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 17\r\n\r\n".to_vec(),
     ));
-    wire.send("HEAD /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    wire.send("HEAD /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .await;
     let answer = wire.head_answer().await;
     assert_eq!(answer.status, 200, "{answer:?}");
-    assert_eq!(door.origin.received()[0].request_line(), "HEAD /v1/models HTTP/1.1");
+    assert_eq!(
+        door.origin.received()[0].request_line(),
+        "HEAD /v1/models HTTP/1.1"
+    );
 }
 
 #[tokio::test]
 async fn a_target_that_was_judged_is_the_target_that_is_sent() {
     let door = Door::open().await;
     // The parser below escapes bytes that no target may hold; what is judged is what is sent.
-    for target in ["/v1/models?q=a\"b", "/v1/models?q=<x>", "/v1/models?q=\u{e9}"] {
-        door.origin.push(crate::support::Step::Answer(crate::support::origin::billed(1)));
+    for target in [
+        "/v1/models?q=a\"b",
+        "/v1/models?q=<x>",
+        "/v1/models?q=\u{e9}",
+    ] {
+        door.origin.push(crate::support::Step::Answer(
+            crate::support::origin::billed(1),
+        ));
         let before = door.origin.received().len();
         let answer = door.ask(get(target, "Host: localhost\r\n")).await;
         let received = door.origin.received();
         if answer.status == 200 {
             let line = received.last().expect("a request").request_line();
             let sent = line.split(' ').nth(1).expect("a target");
-            assert!(sent.is_ascii() && sent.starts_with("/v1/models?q="), "{line}");
+            assert!(
+                sent.is_ascii() && sent.starts_with("/v1/models?q="),
+                "{line}"
+            );
             assert_eq!(line.split(' ').count(), 3, "{line}");
         } else {
-            assert_eq!((answer.status, received.len()), (400, before), "{target}: {answer:?}");
+            assert_eq!(
+                (answer.status, received.len()),
+                (400, before),
+                "{target}: {answer:?}"
+            );
         }
     }
 }

@@ -18,7 +18,10 @@ fn hidden() -> String {
 
 /// Sends a head with a body in which a second request hides.
 async fn refuses_with_hidden(door: &Door, head: &str, body: &str, codes: &[&str]) {
-    let bytes = format!("POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{head}\r\n{body}{}", hidden());
+    let bytes = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{head}\r\n{body}{}",
+        hidden()
+    );
     let mut wire = door.bursar.connect().await;
     wire.send(&bytes).await;
     let answer = wire.answer().await;
@@ -93,7 +96,11 @@ async fn an_unclear_length_is_refused_and_the_hidden_request_with_it() {
         "Upgrade: websocket\r\nConnection: Upgrade\r\nContent-Length: 0\r\n",
         "Upgrade: h2c, websocket\r\nContent-Length: 0\r\n",
     ] {
-        let codes: &[&str] = if head.contains("Upgrade") { &["header_refused"] } else { &unclear };
+        let codes: &[&str] = if head.contains("Upgrade") {
+            &["header_refused"]
+        } else {
+            &unclear
+        };
         for body in ["", "0\r\n\r\n", &chunk_of_it] {
             cases.push(refuses_with_hidden(&door, head, body, codes));
         }
@@ -102,15 +109,31 @@ async fn an_unclear_length_is_refused_and_the_hidden_request_with_it() {
     join_all(cases).await;
     // Bare line feeds end the head for one parser and not for another.
     for bytes in [
-        format!("POST /v1/chat/completions HTTP/1.1\nHost: localhost\nContent-Type: application/json\nContent-Length: 0\n\n{}", hidden()),
-        format!("GET /v1/models HTTP/1.1\r\nHost: localhost\r\nX: y\n\n{}", hidden()),
-        format!("GET /v1/models HTTP/1.1\r\nHost: localhost\r\nX: y\n\r\n{}", hidden()),
-        format!("GET /v1/mod\u{e9}ls HTTP/1.1\r\nHost: localhost\r\nX: y\n\n{}", hidden()),
+        format!(
+            "POST /v1/chat/completions HTTP/1.1\nHost: localhost\nContent-Type: application/json\nContent-Length: 0\n\n{}",
+            hidden()
+        ),
+        format!(
+            "GET /v1/models HTTP/1.1\r\nHost: localhost\r\nX: y\n\n{}",
+            hidden()
+        ),
+        format!(
+            "GET /v1/models HTTP/1.1\r\nHost: localhost\r\nX: y\n\r\n{}",
+            hidden()
+        ),
+        format!(
+            "GET /v1/mod\u{e9}ls HTTP/1.1\r\nHost: localhost\r\nX: y\n\n{}",
+            hidden()
+        ),
         format!("GET /v1/models HTTP/1.1\rHost: localhost\r\r{}", hidden()),
     ] {
         let mut wire = door.bursar.connect().await;
         wire.send(&bytes).await;
-        super::assert_refusal(&wire.answer().await, &["head_malformed", "path_refused", "route_unknown"], &bytes);
+        super::assert_refusal(
+            &wire.answer().await,
+            &["head_malformed", "path_refused", "route_unknown"],
+            &bytes,
+        );
         assert!(wire.ends().await, "a second answer came: {bytes:?}");
         door.assert_untouched(&bytes);
     }
@@ -121,13 +144,39 @@ async fn after_a_refusal_the_connection_ends_and_nothing_of_it_is_read_as_a_requ
     let door = Door::open().await;
     let typed = "Content-Type: application/json\r\n";
     for (first, codes) in [
-        ("GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n".to_owned(), ["route_unknown"]),
-        ("GET /v1/models HTTP/1.1\r\nHost: evil.example\r\n\r\n".to_owned(), ["host_refused"]),
-        ("POST /v1/models HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nbody".to_owned(), ["method_refused"]),
-        (format!("POST /v1/x HTTP/1.1\r\nHost: localhost\r\n{typed}Transfer-Encoding: chunked\r\n\r\n2\r\n{{}}\r\n0\r\n\r\n"), ["route_unknown"]),
-        (format!("POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n{typed}Transfer-Encoding: chunked\r\n\r\nzz\r\n"), ["body_broken"]),
+        (
+            "GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n".to_owned(),
+            ["route_unknown"],
+        ),
+        (
+            "GET /v1/models HTTP/1.1\r\nHost: evil.example\r\n\r\n".to_owned(),
+            ["host_refused"],
+        ),
+        (
+            "POST /v1/models HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nbody"
+                .to_owned(),
+            ["method_refused"],
+        ),
+        (
+            format!(
+                "POST /v1/x HTTP/1.1\r\nHost: localhost\r\n{typed}Transfer-Encoding: chunked\r\n\r\n2\r\n{{}}\r\n0\r\n\r\n"
+            ),
+            ["route_unknown"],
+        ),
+        (
+            format!(
+                "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n{typed}Transfer-Encoding: chunked\r\n\r\nzz\r\n"
+            ),
+            ["body_broken"],
+        ),
         // A body where the door takes none: it is neither relayed nor read as the next request.
-        (format!("GET /v1/models HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n", hidden().len()), ["content_type_refused"]),
+        (
+            format!(
+                "GET /v1/models HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n",
+                hidden().len()
+            ),
+            ["content_type_refused"],
+        ),
     ] {
         let mut wire = door.bursar.connect().await;
         wire.send(format!("{first}{}", hidden())).await;
@@ -143,10 +192,18 @@ async fn two_whole_requests_on_one_connection_are_two_requests() {
     door.origin.push(Step::Answer(billed(3)));
     door.origin.push(Step::Answer(billed(4)));
     let mut wire = door.bursar.connect().await;
-    wire.send(format!("{}{}", hidden(), hidden().replace("hidden", "second"))).await;
+    wire.send(format!(
+        "{}{}",
+        hidden(),
+        hidden().replace("hidden", "second")
+    ))
+    .await;
     for amount in ["3", "4"] {
         let answer = wire.answer().await;
-        assert_eq!((answer.status, answer.header("x-service-billed")), (200, Some(amount)));
+        assert_eq!(
+            (answer.status, answer.header("x-service-billed")),
+            (200, Some(amount))
+        );
     }
     let received = door.origin.received();
     assert_eq!(received.len(), 2);

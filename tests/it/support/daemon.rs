@@ -6,12 +6,15 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use rustix::process::{Pid, kill_process};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 
 use super::KEY;
 use super::wire::Wire;
+
+pub use rustix::process::Signal;
 
 /// A running daemon. Dropping it kills it.
 pub struct Daemon {
@@ -48,6 +51,13 @@ pub fn run_arguments<'a>(upstream: &'a str, state_dir: &'a str) -> Vec<&'a str> 
         "--state-dir",
         state_dir,
     ]
+}
+
+/// Sends a signal to a child. Not by the program `kill`, which a bare Debian lacks.
+pub fn send(child: &Child, signal: Signal) {
+    let pid = child.id().expect("a running child");
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    kill_process(pid.expect("a pid"), signal).expect("the signal is sent");
 }
 
 impl Daemon {
@@ -89,12 +99,8 @@ impl Daemon {
         }
     }
 
-    pub fn signal(&self, name: &str) {
-        let pid = self.child.id().expect("a running child");
-        let sent = std::process::Command::new("kill")
-            .args([format!("-{name}"), pid.to_string()])
-            .status();
-        assert!(sent.is_ok_and(|status| status.success()), "kill -{name}");
+    pub fn signal(&self, signal: Signal) {
+        send(&self.child, signal);
     }
 
     /// Waits for its end.
@@ -112,7 +118,7 @@ impl Daemon {
 
     /// SIGTERM, and a clean end.
     pub async fn terminate(mut self) {
-        self.signal("TERM");
+        self.signal(Signal::TERM);
         let status = self.ended().await;
         assert_eq!(status.code(), Some(0), "a drained daemon exits 0");
     }

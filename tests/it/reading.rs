@@ -1,0 +1,208 @@
+//! Reading the ledger from outside: `bursar receipts`, once and following, beside a daemon and
+//! without one; and that nobody else on the machine can read it.
+
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+use tokio::time::timeout;
+
+use crate::support::daemon::{Daemon, command, run_arguments};
+use crate::support::{Sandbox, chat, chat_stream, eventually};
+
+/// `bursar receipts`, still running.
+struct Follower {
+    _child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Follower {
+    fn start(arguments: &[&str]) -> Self {
+        let mut child = command(&[&["receipts", "--follow", "--json"], arguments].concat())
+            .spawn()
+            .expect("it starts");
+        let stdout = child.stdout.take().expect("a pipe");
+        Self {
+            _child: child,
+            lines: BufReader::new(stdout).lines(),
+        }
+    }
+
+    /// The entry that is printed next.
+    async fn next(&mut self) -> Value {
+        let line = timeout(Duration::from_secs(20), self.lines.next_line())
+            .await
+            .expect("a receipt within 20 s")
+            .expect("a line")
+            .expect("it goes on");
+        serde_json::from_str(&line).expect("JSON")
+    }
+}
+
+/// Buys a chat answer; gives its entry's id.
+async fn buy(daemon: &Daemon, prompt: &str) -> String {
+    let app = daemon.connect().await;
+    let answer = app.post("/v1/chat/completions", &chat(prompt)).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    answer
+        .header("x-bursar-entry")
+        .expect("an entry id")
+        .to_owned()
+}
+
+async fn printed(arguments: &[&str]) -> Vec<Value> {
+    let done = command(&[&["receipts", "--json"], arguments].concat())
+        .output()
+        .await
+        .expect("it runs");
+    let told = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(done.status.success(), "{told}");
+    let text = String::from_utf8(done.stdout).expect("UTF-8");
+    let parse = |line| serde_json::from_str(line).expect("JSON");
+    text.lines().map(parse).collect()
+}
+
+#[tokio::test]
+async fn following_prints_each_receipt_once_beside_a_daemon_and_across_its_restart() {
+    let sandbox = Sandbox::start().await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let state = directory.path().join("state");
+    let daemon = Daemon::start(&sandbox.url(), &state, &[]).await;
+    let first = buy(&daemon, "before").await;
+    let admin = daemon.admin.to_string();
+    let path = state.to_str().expect("a path");
+
+    let mut files = Follower::start(&["--state-dir", path]);
+    let mut asking = Follower::start(&["--admin", &admin]);
+    assert_eq!(files.next().await["id"], first);
+    assert_eq!(asking.next().await["id"], first);
+    for n in 0..3 {
+        let id = buy(&daemon, &format!("number {n}")).await;
+        assert_eq!(files.next().await["id"], id);
+        assert_eq!(asking.next().await["id"], id);
+    }
+    daemon.terminate().await;
+
+    // The files are there without a daemon, and go on with the next one.
+    let mut offline = Follower::start(&["--state-dir", path, "--limit", "2"]);
+    offline.next().await;
+    offline.next().await;
+    let daemon = Daemon::start(&sandbox.url(), &state, &[]).await;
+    let id = buy(&daemon, "after").await;
+    assert_eq!(files.next().await["id"], id);
+    assert_eq!(offline.next().await["id"], id);
+    daemon.terminate().await;
+}
+
+#[tokio::test]
+async fn all_receipts_are_printed_with_or_without_a_daemon_and_the_newest_on_demand() {
+    let sandbox = Sandbox::start().await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let state = directory.path().join("state");
+    let daemon = Daemon::start(&sandbox.url(), &state, &[]).await;
+    let mut ids = Vec::new();
+    for n in 0..5 {
+        ids.push(buy(&daemon, &format!("number {n}")).await);
+    }
+    let admin = daemon.admin.to_string();
+    let path = state.to_str().expect("a path");
+    let of = |receipts: &[Value]| -> Vec<String> {
+        let id = |receipt: &Value| receipt["id"].as_str().expect("an id").to_owned();
+        receipts.iter().map(id).collect()
+    };
+
+    let asked = printed(&["--admin", &admin]).await;
+    let newest = printed(&["--admin", &admin, "--limit", "2"]).await;
+    let many = printed(&["--admin", &admin, "--limit", "2000"]).await;
+    daemon.terminate().await;
+    let read = printed(&["--state-dir", path]).await;
+
+    assert_eq!(of(&read), ids);
+    assert_eq!(asked, read);
+    assert_eq!(many, read);
+    assert_eq!(newest, read[3..]);
+}
+
+#[tokio::test]
+async fn nobody_else_can_read_a_file_of_the_state_directory_whatever_the_mask_was() {
+    let sandbox = Sandbox::start().await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let state = directory.path().join("state");
+    let url = sandbox.url();
+    let path = state.to_str().expect("a path");
+    let daemon = command(&run_arguments(&url, path));
+    let mut masked = Command::new("/bin/sh");
+    masked
+        .args(["-c", "umask 000; exec \"$0\" \"$@\""])
+        .arg(daemon.as_std().get_program())
+        .args(daemon.as_std().get_args())
+        .env_clear()
+        .env("BURSAR_API_KEY", crate::support::KEY)
+        .stdout(std::process::Stdio::piped())
+        .kill_on_drop(true);
+
+    let daemon = Daemon::ready(masked).await;
+    buy(&daemon, "x").await;
+    let app = daemon.connect().await;
+    app.post("/v1/chat/completions", &chat_stream("y")).await;
+    assert_private(&state);
+    daemon.terminate().await;
+
+    let files = assert_private(&state);
+    for part in ["journal/00000001.jsonl", "index/db", "identity.json"] {
+        assert!(files.iter().any(|file| file.ends_with(part)), "{files:?}");
+    }
+}
+
+/// Checks a directory and all below it; gives the files' paths.
+fn assert_private(directory: &Path) -> Vec<String> {
+    let mode = |path: &Path| {
+        let metadata = std::fs::symlink_metadata(path).expect("metadata");
+        metadata.permissions().mode() & 0o7777
+    };
+    assert_eq!(mode(directory), 0o700, "{}", directory.display());
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(directory).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            files.extend(assert_private(&path));
+        } else {
+            assert_eq!(mode(&path), 0o600, "{}", path.display());
+            files.push(path.display().to_string());
+        }
+    }
+    files
+}
+
+#[tokio::test]
+async fn systemd_is_asked_for_time_before_it_is_told_that_all_is_ready() {
+    let sandbox = Sandbox::start().await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let socket = directory.path().join("notify.sock");
+    let notify = UnixDatagram::bind(&socket).expect("a socket");
+    notify.set_nonblocking(true).expect("nonblocking");
+    let state = directory.path().join("state");
+    let url = sandbox.url();
+    let mut command = command(&run_arguments(&url, state.to_str().expect("a path")));
+    command.env("NOTIFY_SOCKET", &socket);
+
+    let daemon = Daemon::ready(command).await;
+
+    let mut told = Vec::new();
+    eventually("READY=1", || {
+        let mut buffer = [0; 4096];
+        while let Ok(read) = notify.recv(&mut buffer) {
+            let text = String::from_utf8_lossy(&buffer[..read]).into_owned();
+            told.extend(text.lines().map(str::to_owned));
+        }
+        let is_ready = told.iter().any(|line| line == "READY=1");
+        async move { is_ready.then_some(()) }
+    })
+    .await;
+    assert_eq!(told[0], "EXTEND_TIMEOUT_USEC=60000000", "{told:?}");
+    daemon.terminate().await;
+}
