@@ -184,10 +184,11 @@ fn read_wanted(file: &str, lines: &[(usize, &str)]) -> Wanted {
     }
 }
 
+/// A line and its number, counted from 1.
+type Numbered<'a> = (usize, &'a str);
+
 /// What stands before the first blank line, and what after it.
-fn split_at_blank<'a, 'b>(
-    lines: &'a [(usize, &'b str)],
-) -> (&'a [(usize, &'b str)], &'a [(usize, &'b str)]) {
+fn split_at_blank<'a>(lines: &'a [Numbered<'a>]) -> (&'a [Numbered<'a>], &'a [Numbered<'a>]) {
     match lines.iter().position(|(_, line)| line.is_empty()) {
         Some(blank) => (&lines[..blank], &lines[blank + 1..]),
         None => (lines, &[]),

@@ -18,8 +18,11 @@ enum Spelling {
 
 use Spelling::{Characters, Megabytes, MsAsHours, OneTo, Plain, RetryAfter};
 
+/// A constant, and the clause whose row has it in this spelling.
+type Row = (&'static str, Spelling, &'static str);
+
 /// Every number of `sandbox/src/spec.rs`, and where the page has it.
-const SANDBOX: [(&str, Spelling, &str); 18] = [
+const SANDBOX: [Row; 18] = [
     ("CONTEXT_WINDOW_TOKENS", Plain, "LIM-1"),
     ("MAX_TOKENS_DEFAULT", Plain, "LIM-2"),
     ("BODY_BYTES_MAX", Megabytes, "LIM-4"),
@@ -80,12 +83,7 @@ fn spelt(number: u64, spelling: Spelling) -> String {
 
 /// The claims of a table on one file. A number of the file that no row names is an error where the
 /// table is `complete`.
-fn claims(
-    file: &str,
-    text: &str,
-    table: &[(&str, Spelling, &'static str)],
-    complete: bool,
-) -> Result<Vec<Claim>, String> {
+fn claims(file: &str, text: &str, table: &[Row], complete: bool) -> Result<Vec<Claim>, String> {
     let numbers = numbers(text);
     let unnamed = numbers
         .iter()
@@ -119,7 +117,7 @@ fn every_limit_of_the_sandbox_stands_in_its_clause() {
 }
 
 /// Limits of the interface that bursar keeps, file by file.
-const BURSAR: [(&str, &[(&str, Spelling, &str)]); 2] = [
+const BURSAR: [(&str, &[Row]); 2] = [
     (
         "src/proxy/admit.rs",
         &[("BODY_BYTES_MAX", Megabytes, "LIM-4")],

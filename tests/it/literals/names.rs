@@ -8,6 +8,8 @@ use crate::support::source::{Source, read};
 /// The literals of `src/protocol/names.rs`, by the function they are given to.
 fn bursars_names(text: &str) -> Result<Vec<Claim>, String> {
     const FILE: &str = "src/protocol/names.rs";
+    // What the other literals are put into.
+    const PATTERNS: [&str; 2] = ["x-{service_name}-{rest}", "{service_name}-{rest}"];
     let source = Source::read(text);
     let mut claims = Vec::new();
     for found in &source.strings {
@@ -19,11 +21,7 @@ fn bursars_names(text: &str) -> Result<Vec<Claim>, String> {
             (format!("x-service-{}", found.text), true)
         } else if before.ends_with("comment(") {
             (format!("service-{}", found.text), false)
-        } else if before.ends_with("error(") {
-            continue;
-        } else if ["x-{service_name}-{rest}", "{service_name}-{rest}"]
-            .contains(&found.text.as_str())
-        {
+        } else if before.ends_with("error(") || PATTERNS.contains(&found.text.as_str()) {
             continue;
         } else {
             return Err(format!("{place}: what is {:?}?", found.text));
