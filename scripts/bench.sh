@@ -17,7 +17,7 @@ NGINX_LIBRARIES=(libcrypt1 libpcre2-8-0 libssl3 zlib1g)
 
 runs() { "$1" -v >/dev/null 2>&1; }
 
-# find_nginx: set NGINX_BIN to a program that runs.
+# find_nginx: set NGINX_BIN to a program that runs; one that is set already goes first.
 find_nginx() {
     local program name libraries
     for program in "${NGINX_BIN:-}" nginx /usr/sbin/nginx "$TOOLS/bin/nginx"; do
@@ -40,10 +40,10 @@ find_nginx() {
 }
 
 scripts/setup-native.sh
+arguments=()
 if find_nginx; then
-    export NGINX_BIN
+    arguments=(--nginx "$NGINX_BIN")
 else
-    unset NGINX_BIN
     skip "the comparison with nginx" "Debian's package nginx could not be had"
 fi
-run cargo bench --locked --bench overhead -- "$@"
+run cargo bench --locked --bench overhead -- "${arguments[@]}" "$@"

@@ -13,7 +13,7 @@ cargo bench --bench overhead -- [OPTIONS]     (or: make bench ARGS='[OPTIONS]')
   --targets A,B          of direct, nginx, power, process; default all
   --binary NAME=PATH     another bursar to compare with, under both durabilities
   --directory DIR        where ledgers and the fdatasync test are written
-NGINX_BIN names nginx's program; without one the comparison is left out.";
+  --nginx PATH           nginx's program; without it the comparison is left out";
 
 #[derive(Clone, Debug)]
 pub struct Args {
@@ -28,6 +28,7 @@ pub struct Args {
     pub targets: Vec<String>,
     pub binaries: Vec<(String, PathBuf)>,
     pub directory: PathBuf,
+    pub nginx: Option<PathBuf>,
 }
 
 impl Args {
@@ -42,6 +43,7 @@ impl Args {
             targets: Vec::new(),
             binaries: Vec::new(),
             directory: PathBuf::from(env!("CARGO_TARGET_TMPDIR")),
+            nginx: None,
         };
         let mut arguments = arguments;
         while let Some(flag) = arguments.next() {
@@ -59,6 +61,7 @@ impl Args {
                 "--workloads" => args.workloads = list(&value()?),
                 "--targets" => args.targets = list(&value()?),
                 "--binary" => args.binaries.push(binary(&value()?)?),
+                "--nginx" => args.nginx = Some(value()?.into()),
                 "--directory" => args.directory = value()?.into(),
                 _ => return Err(format!("unknown argument {flag}\n{USAGE}")),
             }

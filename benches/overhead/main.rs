@@ -114,13 +114,9 @@ fn targets(args: &Args) -> Vec<Target> {
         targets.push(Target::Direct);
     }
     if args.has_target("nginx") {
-        match std::env::var_os("NGINX_BIN") {
-            Some(program) => targets.push(Target::Nginx {
-                program: program.into(),
-            }),
-            None => {
-                eprintln!("SKIPPED nginx: NGINX_BIN names no program (`make bench` provides one)")
-            }
+        match args.nginx.clone() {
+            Some(program) => targets.push(Target::Nginx { program }),
+            None => eprintln!("SKIPPED nginx: `make bench` provides one, --nginx names it"),
         }
     }
     let own = (

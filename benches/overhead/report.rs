@@ -6,10 +6,13 @@ use crate::load::Measured;
 use crate::numbers::{median, show};
 use crate::run::{MANY, Turn};
 
+/// A number of a turn; `None` where it was not measured.
+type Value<'a> = dyn Fn(&Turn) -> Option<f64> + 'a;
+
 /// One column: a heading, and a number of a turn.
 struct Column<'a> {
     name: String,
-    value: Box<dyn Fn(&Turn) -> Option<f64> + 'a>,
+    value: Box<Value<'a>>,
     compare: Compare,
 }
 

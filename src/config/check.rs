@@ -12,6 +12,9 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
+
 use super::env::{self, Env};
 use super::errors::{ConfigErrors, Place};
 use super::file::{At, ConfigFile, LogTable, RetryTable, StreamsTable};
@@ -42,7 +45,7 @@ pub(super) fn load(overrides: &Overrides, env: &Env) -> Result<Config, ConfigErr
     let names = check.names(file.service_name);
     let base_url = check.base_url(file.upstream.base_url);
     let api_key = check.api_key(file.upstream.api_key_file);
-    let ca_file = file.upstream.ca_file.map(|ca_file| check.path(ca_file));
+    let ca_file = file.upstream.ca_file.and_then(|given| check.ca_file(given));
     let connect_timeout = check.seconds(
         "upstream",
         "connect_timeout_s",
@@ -220,6 +223,24 @@ impl<'a> Check<'a> {
         };
         key.map_err(|error| self.refuse(&place, error.to_string()))
             .ok()
+    }
+
+    /// A file of certificates, all of them readable: the connector would take an empty one, and no
+    /// server would be trusted after that.
+    fn ca_file(&mut self, given: At<String>) -> Option<PathBuf> {
+        let place = given.place.clone();
+        let path = self.path(given);
+        if self.errors.has(&place) {
+            return None;
+        }
+        let read = CertificateDer::pem_file_iter(&path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        let why = match read {
+            Ok(certificates) if !certificates.is_empty() => return Some(path),
+            Ok(_) => "holds no certificate; it has to be a PEM file of certificate authorities".to_owned(),
+            Err(error) => format!("cannot be read as PEM: {error}"),
+        };
+        self.refuse(&place, format!("{} {why}", path.display()));
+        None
     }
 
     fn ledger(

@@ -87,6 +87,11 @@ impl ConfigErrors {
         self.push(&place, why);
     }
 
+    /// Whether something was said of this place already.
+    pub(super) fn has(&self, place: &Place) -> bool {
+        self.errors.iter().any(|error| error.place == *place)
+    }
+
     pub fn is_empty(&self) -> bool {
         self.errors.is_empty()
     }

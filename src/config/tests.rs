@@ -23,6 +23,11 @@ impl Fixture {
         let key = directory.path().join("key");
         fs::write(&key, format!("{SECRET}\n")).unwrap();
         fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+        let authority = rcgen::generate_simple_self_signed(["ca".to_owned()]).unwrap();
+        fs::create_dir(directory.path().join("tls")).unwrap();
+        for ca_file in ["ca.pem", "tls/ca.pem"] {
+            fs::write(directory.path().join(ca_file), authority.cert.pem()).unwrap();
+        }
         Self { directory }
     }
 
@@ -343,6 +348,19 @@ fn the_state_directory_comes_from_the_first_place_that_gives_one() {
         find(&[]).unwrap_err().to_string(),
         "no state directory: set state_dir in [ledger] of the configuration file, BURSAR_STATE_DIR, or --state-dir DIR"
     );
+}
+
+#[test]
+fn a_ca_file_without_a_readable_certificate_is_refused() {
+    let place = Fixture::new();
+    fs::write(place.path("empty.pem"), "").unwrap();
+    fs::write(place.path("broken.pem"), "-----BEGIN CERTIFICATE-----\nx\n").unwrap();
+    for name in ["nowhere.pem", "empty.pem", "broken.pem"] {
+        let errors = place.load(&format!("ca_file = \"{name}\"\n")).unwrap_err();
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        assert!(errors[0].contains("[upstream] ca_file"), "{errors:?}");
+        assert!(errors[0].contains(name), "{errors:?}");
+    }
 }
 
 #[test]

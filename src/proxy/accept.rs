@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
+use http::Version;
 use http::header::TRANSFER_ENCODING;
 use pingora::protocols::Stream;
 use pingora::protocols::http::v1::server::HttpSession;
@@ -26,7 +27,7 @@ use self::connection::{AppConnection, HeadAllowance, Reset, Socket};
 use super::Gateway;
 use super::admit::HEAD_BYTES_MAX;
 use super::downstream::Downstream;
-use super::refuse::{Code, Refusal};
+use super::refuse::Code;
 
 /// A bound socket that apps connect to.
 #[derive(Debug)]
@@ -138,7 +139,9 @@ async fn run_connection(gateway: Arc<Gateway>, socket: Socket, mut stop: watch::
             gateway.refuse_unread(downstream, code.into()).await;
             return;
         }
-        let keep = !*stop.borrow() && !is_chunked(&session);
+        // An HTTP/1.0 app may wait for the end of the connection.
+        let is_old = session.req_header().version == Version::HTTP_10;
+        let keep = !*stop.borrow() && !is_chunked(&session) && !is_old;
         session.set_server_keepalive(keep.then_some(KEEP_ALIVE.as_secs()));
         let downstream = Downstream::new(session, reset.clone());
         match super::serve_request(&gateway, downstream).await {
@@ -158,21 +161,15 @@ fn is_chunked(session: &HttpSession) -> bool {
     session.req_header().headers.contains_key(TRANSFER_ENCODING)
 }
 
-/// Too many connections: says so and closes.
+/// Too many connections: says so, takes in for a moment what is sent anyway (or the answer would be
+/// lost to a reset), and closes.
 async fn turn_away(gateway: &Gateway, socket: Socket) {
     let reset = Reset::default();
     let allowance = HeadAllowance::default();
     let stream: Stream = Box::new(AppConnection::new(socket, reset.clone(), allowance));
     let downstream = Downstream::without_request(HttpSession::new(stream), reset);
-    let refusal = Refusal::new(Code::ConnectionsFull);
-    let entry = Some(gateway.ledger.new_entry_id());
-    if timeout(
-        HEAD_DEADLINE,
-        super::relay::send_refusal(downstream, &refusal, entry),
-    )
-    .await
-    .is_err()
-    {
+    let told = gateway.refuse_unread(downstream, Code::ConnectionsFull.into());
+    if timeout(HEAD_DEADLINE, told).await.is_err() {
         tracing::debug!("a connection above the limit did not take its answer");
     }
 }

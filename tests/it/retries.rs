@@ -1,5 +1,7 @@
 //! The retry table: every route of the interface, every kind of failure, over raw sockets that
 //! refuse, reset, cut and stall (design, section 3).
+// Tables are spelled where they are read.
+#![allow(clippy::type_complexity)]
 
 mod kinds;
 mod routes;
@@ -21,7 +23,10 @@ fn request_of(row: &Row, headers: &str) -> String {
     let content = if body.is_empty() {
         String::new()
     } else {
-        format!("Content-Type: {media_type}\r\nContent-Length: {}\r\n", body.len())
+        format!(
+            "Content-Type: {media_type}\r\nContent-Length: {}\r\n",
+            body.len()
+        )
     };
     format!(
         "{} {} HTTP/1.1\r\nHost: localhost\r\nX-Service-Session: {SESSION}\r\n{headers}{content}\r\n{body}",
@@ -46,14 +51,29 @@ fn check_attempts(name: &str, row: &Row, origin: &Origin, wanted: usize) {
     assert_eq!(attempts.len(), wanted, "{name}: attempts");
     let (media_type, body) = row.body.content();
     let key = attempts[0].header("idempotency-key");
-    assert_eq!(key.is_some(), row.kind == Kind::Keyed, "{name}: a key on keyed routes only");
-    assert!(key.is_none_or(|key| key.len() >= 32), "{name}: 128 random bits");
+    assert_eq!(
+        key.is_some(),
+        row.kind == Kind::Keyed,
+        "{name}: a key on keyed routes only"
+    );
+    assert!(
+        key.is_none_or(|key| key.len() >= 32),
+        "{name}: 128 random bits"
+    );
     for attempt in &attempts {
         assert_eq!(attempt.body, body.as_bytes(), "{name}: the body's bytes");
         assert_eq!(attempt.header("idempotency-key"), key, "{name}: one key");
-        assert_eq!(attempt.header("x-service-session"), Some(SESSION), "{name}: the session");
+        assert_eq!(
+            attempt.header("x-service-session"),
+            Some(SESSION),
+            "{name}: the session"
+        );
         let sent_type = (!body.is_empty()).then_some(media_type);
-        assert_eq!(attempt.header("content-type"), sent_type, "{name}: the content type");
+        assert_eq!(
+            attempt.header("content-type"),
+            sent_type,
+            "{name}: the content type"
+        );
     }
 }
 
@@ -83,13 +103,23 @@ fn check_answer(name: &str, bursar: &Bursar, row: &Row, failure: &Failure, answe
         let entry = bursar.entry_of(answer);
         assert_eq!(state_word(entry.state), wanted, "{name}: the entry's state");
         let attempts = failure.attempts[row.kind as usize];
-        assert_eq!(entry.attempts.len(), attempts, "{name}: the entry's attempts");
+        assert_eq!(
+            entry.attempts.len(),
+            attempts,
+            "{name}: the entry's attempts"
+        );
         let free = matches!(entry.state, State::Failed);
         let billed = entry.billed_micro_usd.map(|billed| billed.get());
-        assert_eq!(billed, free.then_some(0), "{name}: only a failure is known to be 0");
+        assert_eq!(
+            billed,
+            free.then_some(0),
+            "{name}: only a failure is known to be 0"
+        );
     } else {
         let entries = bursar.entries();
-        let entry = entries.iter().find(|entry| Some(entry.id.0.to_string().as_str()) == id);
+        let entry = entries
+            .iter()
+            .find(|entry| Some(entry.id.0.to_string().as_str()) == id);
         assert!(entry.is_none(), "{name}: a free route makes no entry");
     }
 }
@@ -119,7 +149,10 @@ async fn a_stall_counts_as_sent_without_a_head() {
 
 #[tokio::test]
 async fn one_attempt_is_made_when_the_config_allows_one() {
-    for failure in FAILURES.iter().filter(|failure| matches!(failure.name, "503" | "close")) {
+    for failure in FAILURES
+        .iter()
+        .filter(|failure| matches!(failure.name, "503" | "close"))
+    {
         let origin = Origin::always(failure.step()).await;
         let config = "[retry]\nbase_ms = 1\ncap_ms = 2\nattempts = 1\n";
         let bursar = Bursar::with(&origin.url(), config).await;
@@ -159,7 +192,9 @@ async fn a_refused_connect_is_retried_on_every_route_and_costs_nothing() {
 async fn a_reset_before_the_request_was_read_whole_is_not_sent() {
     let padding = "x".repeat(16 * 1024 * 1024);
     let body = format!(r#"{{"model":"auto","padding":"{padding}"}}"#);
-    let json_routes = ROUTES.iter().filter(|row| row.kind.is_metered() && row.body.is_json());
+    let json_routes = ROUTES
+        .iter()
+        .filter(|row| row.kind.is_metered() && row.body.is_json());
     for row in json_routes {
         let name = format!("{} {}", row.method, row.pattern);
         let origin = Origin::always(Step::Close).await;
@@ -177,7 +212,9 @@ async fn a_reset_before_the_request_was_read_whole_is_not_sent() {
 async fn a_certificate_that_is_refused_is_not_offered_the_key_again() {
     let origin = tls::Impostor::start().await;
     let bursar = Bursar::before(&origin.url()).await;
-    let answer = bursar.post("/v1/chat/completions", &crate::support::chat("hi")).await;
+    let answer = bursar
+        .post("/v1/chat/completions", &crate::support::chat("hi"))
+        .await;
     assert_eq!(answer.status, 502, "{}", answer.text());
     assert_eq!(answer.code(), Some("upstream_tls"));
     assert_eq!(answer.header("x-should-retry"), Some("false"));
@@ -194,28 +231,69 @@ async fn an_entry_is_folded_over_all_its_attempts() {
     let conflict = || Step::Answer(json(409, &[], r#"{"detail":"first still running"}"#));
     let zero = || Step::Answer(billed(0));
     let paid = || Step::Answer(billed(7));
-    let cut = || Step::AnswerAndClose(
+    let cut = || {
+        Step::AnswerAndClose(
         b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Service-Billed: 7\r\nContent-Length: 90\r\n\r\n{".to_vec(),
-    );
-    let settled = |micro_usd| State::Settled { billed: bursar::money::MicroUsd::new(micro_usd) };
+    )
+    };
+    let settled = |micro_usd| State::Settled {
+        billed: bursar::money::MicroUsd::new(micro_usd),
+    };
     let doubt = |reason| State::InDoubt { reason };
     let rows: Vec<(&str, Vec<Step>, State)> = vec![
         ("busy, then paid", vec![busy(), paid()], settled(7)),
-        ("busy twice, then paid", vec![busy(), busy(), paid()], settled(7)),
-        ("busy, then 0: nothing else may have run", vec![busy(), zero()], settled(0)),
+        (
+            "busy twice, then paid",
+            vec![busy(), busy(), paid()],
+            settled(7),
+        ),
+        (
+            "busy, then 0: nothing else may have run",
+            vec![busy(), zero()],
+            settled(0),
+        ),
         ("lost, then paid", vec![Step::Close, paid()], settled(7)),
-        ("lost, then 0", vec![Step::Close, zero()], doubt(InDoubt::ReplayLostAmount)),
-        ("conflict, then 0", vec![conflict(), zero()], doubt(InDoubt::ReplayLostAmount)),
+        (
+            "lost, then 0",
+            vec![Step::Close, zero()],
+            doubt(InDoubt::ReplayLostAmount),
+        ),
+        (
+            "conflict, then 0",
+            vec![conflict(), zero()],
+            doubt(InDoubt::ReplayLostAmount),
+        ),
         ("conflict, then paid", vec![conflict(), paid()], settled(7)),
-        ("lost, then busy", vec![Step::Reset, busy(), busy()], doubt(InDoubt::NoResponse)),
-        ("cut behind its amount, then 0", vec![cut(), zero()], settled(7)),
-        ("cut behind its amount, then cut at 0", vec![cut(), Step::Close, Step::Close], settled(7)),
-        ("lost, then refused", vec![Step::Close, Step::Answer(json(402, &[], r#"{"detail":"empty"}"#))], doubt(InDoubt::NoResponse)),
+        (
+            "lost, then busy",
+            vec![Step::Reset, busy(), busy()],
+            doubt(InDoubt::NoResponse),
+        ),
+        (
+            "cut behind its amount, then 0",
+            vec![cut(), zero()],
+            settled(7),
+        ),
+        (
+            "cut behind its amount, then cut at 0",
+            vec![cut(), Step::Close, Step::Close],
+            settled(7),
+        ),
+        (
+            "lost, then refused",
+            vec![
+                Step::Close,
+                Step::Answer(json(402, &[], r#"{"detail":"empty"}"#)),
+            ],
+            doubt(InDoubt::NoResponse),
+        ),
     ];
     for (name, steps, wanted) in rows {
         let origin = Origin::start(steps).await;
         let bursar = Bursar::before(&origin.url()).await;
-        let answer = bursar.post("/v1/chat/completions", &crate::support::chat(name)).await;
+        let answer = bursar
+            .post("/v1/chat/completions", &crate::support::chat(name))
+            .await;
         assert_eq!(bursar.entry_of(&answer).state, wanted, "{name}");
     }
 }
@@ -233,8 +311,15 @@ async fn an_amount_told_before_a_break_outlives_further_breaks() {
     let steps = [cut(500, ""), cut(0, replay), cut(0, replay)];
     let origin = Origin::start(steps).await;
     let bursar = Bursar::before(&origin.url()).await;
-    let answer = bursar.post("/v1/chat/completions", &crate::support::chat("hi")).await;
+    let answer = bursar
+        .post("/v1/chat/completions", &crate::support::chat("hi"))
+        .await;
     assert_eq!(answer.status, 502);
     let entry = bursar.entry_of(&answer);
-    assert_eq!(entry.billed_micro_usd.map(|billed| billed.get()), Some(500), "{:?}", entry.state);
+    assert_eq!(
+        entry.billed_micro_usd.map(|billed| billed.get()),
+        Some(500),
+        "{:?}",
+        entry.state
+    );
 }

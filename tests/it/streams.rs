@@ -48,7 +48,8 @@ async fn ask(bursar: &Bursar) -> Answer {
 
 async fn begin(bursar: &Bursar) -> Wire {
     let mut wire = bursar.connect().await;
-    wire.send(request("POST", CHAT, &[], &chat_stream("hi"))).await;
+    wire.send(request("POST", CHAT, &[], &chat_stream("hi")))
+        .await;
     wire
 }
 

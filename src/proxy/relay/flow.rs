@@ -4,16 +4,16 @@
 //! body its last chunk, until the receipt is durable; an app that leaves does not end the reading
 //! (bounded), because the receipt comes last; a break reaches the app as a break.
 
+mod drain;
+
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use pingora::http::ResponseHeader;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
+use self::drain::{AFTER_END_WAIT, Drain, read_the_end};
 use super::{Answered, Relay};
-use crate::config::OnDisconnect;
 use crate::ledger::entry::{AttemptEnd, InDoubt};
 use crate::protocol::receipt::Receipt;
 use crate::protocol::routes::{AnswerKind, ReceiptFrom};
@@ -24,13 +24,7 @@ use crate::proxy::dispatch::Flowing;
 use crate::proxy::downstream::Presence;
 use crate::proxy::exchange::{Answering, BodyBroke, Cause, heads};
 use crate::proxy::refuse::{Code, Refusal};
-use crate::proxy::settle::{Gathered, billed_of};
-
-/// Most bytes that are read for nobody.
-const DRAIN_BYTES_MAX: usize = 16 * 1024 * 1024;
-
-/// Wait for the clean end behind an end mark, so that the upstream connection can be reused.
-const AFTER_END_WAIT: Duration = Duration::from_secs(1);
+use crate::proxy::settle::Gathered;
 
 /// How the flow of one answer stands.
 struct Flow {
@@ -50,14 +44,6 @@ struct Flow {
     ends_in_newline: bool,
     settled: bool,
     drain: Drain,
-}
-
-/// Reading on after the app left.
-#[derive(Default)]
-struct Drain {
-    slot: Option<OwnedSemaphorePermit>,
-    since: Option<Duration>,
-    bytes: usize,
 }
 
 /// What the service's next move was.
@@ -175,49 +161,6 @@ impl Relay<'_> {
                 Err(Cut) => Move::Stop(InDoubt::Shutdown),
             };
         }
-    }
-
-    /// Begins, bounds and lifts the drain. `Some` when the reading is to end.
-    fn drain_over(&self, flow: &mut Flow) -> Option<InDoubt> {
-        let followed = self
-            .app
-            .live
-            .as_ref()
-            .is_some_and(|live| live.is_followed());
-        if flow.settled {
-            return None;
-        }
-        if followed || self.app.downstream.presence() != Presence::Gone {
-            flow.drain = Drain::default();
-            return None;
-        }
-        if self.entry.is_none() {
-            // A free answer that nobody reads is worth nothing.
-            return Some(InDoubt::ClientGone);
-        }
-        let now = self.gateway.clock.monotonic();
-        let streams = &self.settings.config.streams;
-        let Some(since) = flow.drain.since else {
-            if streams.on_disconnect == OnDisconnect::Cancel {
-                self.gateway.metrics.drain("cancelled");
-                return Some(InDoubt::ClientGone);
-            }
-            match Arc::clone(&self.gateway.drains).try_acquire_owned() {
-                Ok(slot) => flow.drain.slot = Some(slot),
-                Err(_) => {
-                    self.gateway.metrics.drain("refused");
-                    return Some(InDoubt::ClientGone);
-                }
-            }
-            flow.drain.since = Some(now);
-            return None;
-        };
-        let over = now.saturating_sub(since) >= streams.drain_timeout
-            || flow.drain.bytes > DRAIN_BYTES_MAX;
-        if over {
-            self.gateway.metrics.drain("cut");
-        }
-        over.then_some(InDoubt::ClientGone)
     }
 
     /// Scans a chunk and gives out what may flow.
@@ -379,18 +322,6 @@ impl Relay<'_> {
         (answered, finished)
     }
 
-    fn count_drain(&self, flow: &Flow, complete: bool) {
-        if flow.drain.since.is_none() {
-            return;
-        }
-        if complete {
-            self.gateway.metrics.drain("completed");
-        }
-        if let Some(billed) = self.state.and_then(billed_of) {
-            self.gateway.metrics.drained(billed);
-        }
-    }
-
     /// The app learns that the answer is not complete: an error event where it reads events, and a
     /// connection that does not end cleanly.
     async fn break_off(&mut self, flow: &mut Flow, code: Code) -> (Answered, bool) {
@@ -434,21 +365,5 @@ fn moved(read: Result<Option<Bytes>, BodyBroke>) -> Move {
         Ok(Some(chunk)) => Move::Chunk(chunk),
         Ok(None) => Move::End,
         Err(BodyBroke(cause)) => Move::Broke(cause),
-    }
-}
-
-/// The end of an answer whose receipt is in and whose app has gone.
-async fn read_the_end(answering: &mut Answering) -> Move {
-    let read = async {
-        loop {
-            match moved(answering.next_chunk().await) {
-                Move::Chunk(_) => {}
-                ended => return ended,
-            }
-        }
-    };
-    match timeout(AFTER_END_WAIT, read).await {
-        Ok(moved) => moved,
-        Err(_) => Move::Stop(InDoubt::ClientGone),
     }
 }

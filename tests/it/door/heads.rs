@@ -173,6 +173,17 @@ async fn the_513th_connection_is_told_so_and_comes_in_when_another_leaves() {
     assert!(answer.header("retry-after").is_some());
     assert_eq!(answer.header("x-should-retry"), None);
     assert_eq!(answer.json()["error"]["code"], "connections_full");
+    // A client that reads only when it has sent everything reads the answer, not a reset.
+    for attempt in 0..10 {
+        let mut wire = door.bursar.connect().await;
+        let body = crate::support::chat(&"y".repeat(1_000_000));
+        let bytes = crate::support::wire::request("POST", "/v1/chat/completions", &[], &body);
+        assert!(
+            wire.try_send(bytes).await,
+            "{attempt}: the request was not taken in"
+        );
+        assert_refusal(&wire.answer().await, &["connections_full"], "no place");
+    }
 
     drop(open.pop());
     door.origin.push(Step::Answer(json(200, &[], "{}")));

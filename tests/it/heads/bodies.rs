@@ -10,7 +10,10 @@ const MIB: usize = 1024 * 1024;
 #[tokio::test]
 async fn request_bytes_are_not_touched() {
     let rows: [(&str, &[u8]); 5] = [
-        ("white space, order, doubles", b"{ \"b\":1 ,\n\"a\" : [1.0,1e3] , \"b\" : 2 }\r\n"),
+        (
+            "white space, order, doubles",
+            b"{ \"b\":1 ,\n\"a\" : [1.0,1e3] , \"b\" : 2 }\r\n",
+        ),
         ("not JSON", b"{not json"),
         ("bytes that are no text", b"{\"a\":\"\xff\xfe\x00\"}"),
         ("empty", b""),
@@ -27,7 +30,11 @@ async fn request_bytes_are_not_touched() {
         assert_eq!(wire.answer().await.status, 200, "{name}");
         let received = &origin.received()[index];
         assert_eq!(received.body, *body, "{name}");
-        assert_eq!(received.header("content-length"), Some(body.len().to_string().as_str()), "{name}");
+        assert_eq!(
+            received.header("content-length"),
+            Some(body.len().to_string().as_str()),
+            "{name}"
+        );
     }
 }
 
@@ -63,7 +70,11 @@ async fn answer_bytes_are_not_touched() {
         let answer = bursar.post(CHAT, "{}").await;
         assert_eq!(answer.text(), text, "{name}");
         assert!(answer.complete, "{name}");
-        assert_eq!(answer.header("content-length"), Some(text.len().to_string().as_str()), "{name}");
+        assert_eq!(
+            answer.header("content-length"),
+            Some(text.len().to_string().as_str()),
+            "{name}"
+        );
     }
 }
 
@@ -83,14 +94,16 @@ async fn head_204_and_304_have_no_body_and_keep_their_connections() {
         (
             "HEAD with a length",
             "HEAD /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n".into(),
-            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 25\r\n\r\n".to_vec(),
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 25\r\n\r\n"
+                .to_vec(),
             200,
             Some("25"),
         ),
         (
             "HEAD of an error",
             "HEAD /v1/tasks/none HTTP/1.1\r\nHost: localhost\r\n\r\n".into(),
-            b"HTTP/1.1 404 X\r\nContent-Type: application/json\r\nContent-Length: 19\r\n\r\n".to_vec(),
+            b"HTTP/1.1 404 X\r\nContent-Type: application/json\r\nContent-Length: 19\r\n\r\n"
+                .to_vec(),
             404,
             Some("19"),
         ),
@@ -128,16 +141,25 @@ async fn head_204_and_304_have_no_body_and_keep_their_connections() {
         let answer = wire.head_answer().await;
         assert_eq!(answer.status, status, "{name}");
         if length.is_some() {
-            assert_eq!(answer.header("content-length"), length, "{name}: the length is the service's");
+            assert_eq!(
+                answer.header("content-length"),
+                length,
+                "{name}: the length is the service's"
+            );
         }
         assert_eq!(answer.header("transfer-encoding"), None, "{name}");
         if bytes.is_empty() {
             continue;
         }
         // Nothing of a body is in the way of the next answer, on either side.
-        wire.send("GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+        wire.send("GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            .await;
         let next = wire.answer().await;
-        assert_eq!((next.status, next.text().as_str()), (200, r#"{"data":[]}"#), "{name}: the next");
+        assert_eq!(
+            (next.status, next.text().as_str()),
+            (200, r#"{"data":[]}"#),
+            "{name}: the next"
+        );
     }
 }
 
@@ -145,7 +167,8 @@ async fn head_204_and_304_have_no_body_and_keep_their_connections() {
 async fn a_delete_without_a_body_has_no_length() {
     let (origin, bursar) = before(json(200, &[], "{}")).await;
     let mut wire = bursar.connect().await;
-    wire.send("DELETE /v1/eval-sets/e1 HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    wire.send("DELETE /v1/eval-sets/e1 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .await;
     assert_eq!(wire.answer().await.status, 200);
     let received = &origin.received()[0];
     assert_eq!(received.request_line(), "DELETE /v1/eval-sets/e1 HTTP/1.1");
@@ -159,9 +182,14 @@ async fn multipart_is_untouched() {
     let (origin, bursar) = before(json(200, &[], "{}")).await;
     let media_type = "multipart/form-data; boundary=\"a b:c\"";
     let body = "--a b:c\r\nContent-Disposition: form-data; name=\"items\"; filename=\"r.jsonl\"\r\n\r\n{\"input\":{}}\n\r\n--a b:c--\r\n";
-    for path in ["/v1/eval-sets", "/v1/images/edits", "/v1/eval-sets/e1/attach-blob"] {
+    for path in [
+        "/v1/eval-sets",
+        "/v1/images/edits",
+        "/v1/eval-sets/e1/attach-blob",
+    ] {
         let mut wire = bursar.connect().await;
-        wire.send(request("POST", path, &[("Content-Type", media_type)], body)).await;
+        wire.send(request("POST", path, &[("Content-Type", media_type)], body))
+            .await;
         assert_eq!(wire.answer().await.status, 200, "{path}");
         let received = origin.received();
         let received = received.last().unwrap();
@@ -186,7 +214,11 @@ async fn a_chunked_upload_arrives_whole_with_its_length() {
         assert_eq!(wire.answer().await.status, 200, "pieces of {size}");
         let received = &origin.received()[0];
         assert!(received.body == body.as_bytes(), "pieces of {size}");
-        assert_eq!(received.header("transfer-encoding"), None, "pieces of {size}");
+        assert_eq!(
+            received.header("transfer-encoding"),
+            None,
+            "pieces of {size}"
+        );
     }
 }
 
@@ -246,7 +278,10 @@ async fn a_body_of_31_mb_is_refused_at_once_and_the_rest_is_drained() {
     assert_eq!(answer.header("x-should-retry"), Some("false"));
     let block = vec![b'x'; MIB];
     for sent in 0..31 {
-        assert!(wire.try_send(&block).await, "{sent} MiB were read, then no more");
+        assert!(
+            wire.try_send(&block).await,
+            "{sent} MiB were read, then no more"
+        );
     }
     assert!(origin.received().is_empty());
     assert!(bursar.entries().is_empty(), "nothing was spent");
@@ -257,9 +292,17 @@ async fn a_chunked_body_beyond_30_mb_is_refused_too() {
     let (origin, bursar) = before(billed(7)).await;
     let mut wire = bursar.connect().await;
     wire.send(format!("POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")).await;
-    let block = [format!("{MIB:x}\r\n").into_bytes(), vec![b'x'; MIB], b"\r\n".to_vec()].concat();
+    let block = [
+        format!("{MIB:x}\r\n").into_bytes(),
+        vec![b'x'; MIB],
+        b"\r\n".to_vec(),
+    ]
+    .concat();
     for sent in 0..32 {
-        assert!(wire.try_send(&block).await, "{sent} MiB were read, then no more");
+        assert!(
+            wire.try_send(&block).await,
+            "{sent} MiB were read, then no more"
+        );
     }
     assert!(wire.try_send("0\r\n\r\n").await);
     let answer = wire.answer().await;

@@ -10,7 +10,8 @@ async fn a_connection_is_kept_for_many_requests() {
     let (origin, bursar) = before(billed(7)).await;
     let mut wire = bursar.connect().await;
     for index in 0..20 {
-        wire.send(request("POST", CHAT, &[], &chat(&format!("{index}")))).await;
+        wire.send(request("POST", CHAT, &[], &chat(&format!("{index}"))))
+            .await;
         let answer = wire.answer().await;
         assert_eq!(answer.status, 200, "{index}");
         assert_ne!(answer.header("connection"), Some("close"), "{index}");
@@ -26,7 +27,13 @@ async fn a_connection_is_kept_after_errors_of_bursars_own() {
     // A body that was read leaves the connection in order.
     wire.send(request("GET", "/v1/models", &[], "")).await;
     assert_eq!(wire.answer().await.status, 200);
-    wire.send(request("POST", CHAT, &[("Idempotency-Key", "k")], &chat("hi"))).await;
+    wire.send(request(
+        "POST",
+        CHAT,
+        &[("Idempotency-Key", "k")],
+        &chat("hi"),
+    ))
+    .await;
     assert_eq!(wire.answer().await.status, 200);
 }
 
@@ -34,7 +41,13 @@ async fn a_connection_is_kept_after_errors_of_bursars_own() {
 async fn connection_close_is_obeyed() {
     let (_origin, bursar) = before(billed(7)).await;
     let mut wire = bursar.connect().await;
-    wire.send(request("POST", CHAT, &[("Connection", "close")], &chat("hi"))).await;
+    wire.send(request(
+        "POST",
+        CHAT,
+        &[("Connection", "close")],
+        &chat("hi"),
+    ))
+    .await;
     let answer = wire.answer().await;
     assert_eq!(answer.status, 200);
     assert!(answer.complete);
@@ -51,14 +64,25 @@ async fn pipelined_requests_are_answered_in_order() {
     .await;
     let bursar = Bursar::before(&origin.url()).await;
     let mut wire = bursar.connect().await;
-    let three: String = (1..=3).map(|n| request("POST", CHAT, &[], &chat(&format!("{n}")))).collect();
+    let three: String = (1..=3)
+        .map(|n| request("POST", CHAT, &[], &chat(&format!("{n}"))))
+        .collect();
     wire.send(three).await;
     for n in 1..=3 {
         let answer = wire.answer().await;
-        assert_eq!(answer.header("x-service-billed"), Some(n.to_string().as_str()));
+        assert_eq!(
+            answer.header("x-service-billed"),
+            Some(n.to_string().as_str())
+        );
     }
-    let sent: Vec<_> = origin.received().into_iter().map(|received| received.body).collect();
-    let wanted: Vec<_> = (1..=3).map(|n| chat(&format!("{n}")).into_bytes()).collect();
+    let sent: Vec<_> = origin
+        .received()
+        .into_iter()
+        .map(|received| received.body)
+        .collect();
+    let wanted: Vec<_> = (1..=3)
+        .map(|n| chat(&format!("{n}")).into_bytes())
+        .collect();
     assert_eq!(sent, wanted);
 }
 
@@ -79,7 +103,10 @@ async fn a_request_that_comes_early_waits_its_turn() {
     origin.go();
     assert_eq!(wire.answer().await.header("x-service-billed"), Some("1"));
     assert_eq!(wire.answer().await.header("x-service-billed"), Some("2"));
-    assert_eq!(bursar.metric("bursar_client_disconnects_total", "") as u32, 0);
+    assert_eq!(
+        bursar.metric("bursar_client_disconnects_total", "") as u32,
+        0
+    );
 }
 
 #[tokio::test]
@@ -113,7 +140,10 @@ async fn a_unix_socket_is_a_door_like_any_other() {
     let mut wire = Wire::unix(&bursar.socket).await;
     wire.send(request("POST", CHAT, &[], &chat("hi"))).await;
     let answer = wire.answer().await;
-    assert_eq!((answer.status, answer.header("x-service-billed")), (200, Some("7")));
+    assert_eq!(
+        (answer.status, answer.header("x-service-billed")),
+        (200, Some("7"))
+    );
     wire.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     assert_eq!(wire.answer().await.status, 200, "kept");
     assert_eq!(bursar.settled(1).await.len(), 1);
@@ -162,7 +192,12 @@ async fn bytes_behind_an_answer_never_answer_the_next_request() {
         let first = wire.answer().await;
         assert!(!first.text().contains("smuggled"), "{name}");
         let second = bursar.post(CHAT, &chat("2")).await;
-        assert_eq!(second.header("x-service-billed"), Some("7"), "{name}: {}", second.text());
+        assert_eq!(
+            second.header("x-service-billed"),
+            Some("7"),
+            "{name}: {}",
+            second.text()
+        );
     }
 }
 
@@ -173,8 +208,14 @@ async fn a_body_behind_a_head_answer_never_answers_the_next_request() {
     let origin = Origin::start([Step::Answer(wrong), Step::Answer(billed(7))]).await;
     let bursar = Bursar::before(&origin.url()).await;
     let mut wire = bursar.connect().await;
-    wire.send("HEAD /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    wire.send("HEAD /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .await;
     assert_eq!(wire.head_answer().await.status, 200);
     let second = bursar.post(CHAT, &chat("2")).await;
-    assert_eq!(second.header("x-service-billed"), Some("7"), "{}", second.text());
+    assert_eq!(
+        second.header("x-service-billed"),
+        Some("7"),
+        "{}",
+        second.text()
+    );
 }

@@ -23,8 +23,14 @@ async fn the_organizations_key_replaces_whatever_the_app_sent() {
         ("an SDK's", vec![("Authorization", "Bearer sk-anything")]),
         ("basic", vec![("Authorization", "Basic dXNlcjpwYXNz")]),
         ("empty", vec![("Authorization", "")]),
-        ("twice", vec![("Authorization", "Bearer a"), ("authorization", "Bearer b")]),
-        ("with an underscore", vec![("author_ization", "x"), ("Proxy-Authorization", "Bearer c")]),
+        (
+            "twice",
+            vec![("Authorization", "Bearer a"), ("authorization", "Bearer b")],
+        ),
+        (
+            "with an underscore",
+            vec![("author_ization", "x"), ("Proxy-Authorization", "Bearer c")],
+        ),
     ];
     let (origin, bursar) = before(billed(7)).await;
     for (index, (name, headers)) in rows.iter().enumerate() {
@@ -33,8 +39,18 @@ async fn the_organizations_key_replaces_whatever_the_app_sent() {
         let answer = wire.answer().await;
         assert_eq!(answer.status, 200, "{name}");
         let received = &origin.received()[index];
-        assert_eq!(all(received, "authorization"), [format!("Bearer {KEY}")], "{name}");
-        for other in ["sk-anything", "dXNlcjpwYXNz", "Bearer a", "Bearer c", "author_ization"] {
+        assert_eq!(
+            all(received, "authorization"),
+            [format!("Bearer {KEY}")],
+            "{name}"
+        );
+        for other in [
+            "sk-anything",
+            "dXNlcjpwYXNz",
+            "Bearer a",
+            "Bearer c",
+            "author_ization",
+        ] {
             assert!(!received.head.contains(other), "{name}: {other} is gone");
         }
         let told = format!("{answer:?}");
@@ -60,7 +76,10 @@ async fn connection_cannot_nominate_our_headers_away() {
     let rows: [(&str, Vec<(&str, &str)>); 3] = [
         (
             "in one",
-            vec![("Connection", "close, idempotency-key, authorization, x-service-session, X-Service-RTE-Query, content-length, host, x-private")],
+            vec![(
+                "Connection",
+                "close, idempotency-key, authorization, x-service-session, X-Service-RTE-Query, content-length, host, x-private",
+            )],
         ),
         (
             "in several",
@@ -70,7 +89,13 @@ async fn connection_cannot_nominate_our_headers_away() {
                 ("connection", "x-private,X-SERVICE-RTE-QUERY"),
             ],
         ),
-        ("with an own key", vec![("Connection", "idempotency-key, x-private"), ("Idempotency-Key", "mine")]),
+        (
+            "with an own key",
+            vec![
+                ("Connection", "idempotency-key, x-private"),
+                ("Idempotency-Key", "mine"),
+            ],
+        ),
     ];
     let (origin, bursar) = before(billed(7)).await;
     for (index, (name, headers)) in rows.iter().enumerate() {
@@ -82,17 +107,25 @@ async fn connection_cannot_nominate_our_headers_away() {
             ("X-Other", "o"),
         ]);
         let mut wire = bursar.connect().await;
-        wire.send(request("POST", CHAT, &headers, &chat("hi"))).await;
+        wire.send(request("POST", CHAT, &headers, &chat("hi")))
+            .await;
         assert_eq!(wire.answer().await.status, 200, "{name}");
         let received = &origin.received()[index];
-        assert_eq!(all(received, "authorization"), [format!("Bearer {KEY}")], "{name}");
+        assert_eq!(
+            all(received, "authorization"),
+            [format!("Bearer {KEY}")],
+            "{name}"
+        );
         assert_eq!(all(received, "x-service-session"), ["s1"], "{name}");
         assert_eq!(all(received, "x-service-rte-query"), ["q1"], "{name}");
         assert_eq!(all(received, "x-other"), ["o"], "{name}");
         assert_eq!(all(received, "x-private"), Vec::<String>::new(), "{name}");
         let keys = all(received, "idempotency-key");
         assert_eq!(keys.len(), 1, "{name}");
-        assert!(name != &"with an own key" || keys == ["mine"], "{name}: {keys:?}");
+        assert!(
+            name != &"with an own key" || keys == ["mine"],
+            "{name}: {keys:?}"
+        );
         assert_eq!(received.body, chat("hi").as_bytes(), "{name}");
     }
 }
@@ -118,12 +151,22 @@ async fn headers_of_one_connection_stay_on_it_and_the_rest_passes() {
         ("Accept", "application/json"),
     ];
     let mut wire = bursar.connect().await;
-    wire.send(request("POST", CHAT, &headers, &chat("hi"))).await;
+    wire.send(request("POST", CHAT, &headers, &chat("hi")))
+        .await;
     assert_eq!(wire.answer().await.status, 200);
     let received = &origin.received()[0];
     for gone in [
-        "keep-alive", "te", "trailer", "upgrade", "http2-settings", "proxy-connection", "cookie",
-        "referer", "x_service_session", "transfer-encoding", "expect",
+        "keep-alive",
+        "te",
+        "trailer",
+        "upgrade",
+        "http2-settings",
+        "proxy-connection",
+        "cookie",
+        "referer",
+        "x_service_session",
+        "transfer-encoding",
+        "expect",
     ] {
         assert!(all(received, gone).is_empty(), "{gone}: {}", received.head);
     }
@@ -139,7 +182,11 @@ async fn headers_of_one_connection_stay_on_it_and_the_rest_passes() {
 #[tokio::test]
 async fn path_and_query_pass_byte_for_byte() {
     let (origin, bursar) = before(json(200, &[], "{}")).await;
-    for target in ["/v1/tasks/t1?examples_n=2&a=%41%20b", "/v1/eval/frontier-models?task=x+y", "/v1/models?"] {
+    for target in [
+        "/v1/tasks/t1?examples_n=2&a=%41%20b",
+        "/v1/eval/frontier-models?task=x+y",
+        "/v1/models?",
+    ] {
         bursar.connect().await.get(target).await;
         let received = origin.received();
         let line = received.last().unwrap().request_line().to_owned();

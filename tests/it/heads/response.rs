@@ -30,8 +30,16 @@ async fn what_reaches_beyond_this_answer_is_stripped() {
     let (_origin, bursar) = before(json(200, &headers, "{}")).await;
     let answer = bursar.post(CHAT, &chat("hi")).await;
     for gone in [
-        "x-internal", "keep-alive", "proxy-authenticate", "set-cookie", "alt-svc", "clear-site-data",
-        "access-control-allow-origin", "access-control-allow-credentials", "location", "x-bursar-adopted",
+        "x-internal",
+        "keep-alive",
+        "proxy-authenticate",
+        "set-cookie",
+        "alt-svc",
+        "clear-site-data",
+        "access-control-allow-origin",
+        "access-control-allow-credentials",
+        "location",
+        "x-bursar-adopted",
     ] {
         // Our own `Connection` handling may say keep-alive; a `Keep-Alive` of the service's not.
         let value = answer.header(gone).filter(|value| *value != "timeout=90");
@@ -41,7 +49,10 @@ async fn what_reaches_beyond_this_answer_is_stripped() {
         let named = answer.headers.iter().filter(|(known, _)| known == name);
         named.map(|(_, value)| value.as_str()).collect()
     };
-    assert_eq!(all("x-bursar-entry"), [bursar.entries()[0].id.0.to_string()]);
+    assert_eq!(
+        all("x-bursar-entry"),
+        [bursar.entries()[0].id.0.to_string()]
+    );
     assert_eq!(all("x-request-id"), ["r1"]);
     assert_eq!(all("x-service-billed"), ["7"]);
     assert_eq!(all("x-many"), ["one", "two"]);
@@ -59,7 +70,14 @@ async fn redirects_are_passed_without_their_target_and_never_followed() {
         assert_eq!(answer.status, status);
         assert_eq!(answer.header("location"), None, "{status}");
         assert_eq!(origin.received().len(), 1, "{status}: not repeated");
-        assert_eq!(bursar.entry_of(&answer).billed_micro_usd.map(|billed| billed.get()), Some(0), "{status}");
+        assert_eq!(
+            bursar
+                .entry_of(&answer)
+                .billed_micro_usd
+                .map(|billed| billed.get()),
+            Some(0),
+            "{status}"
+        );
     }
     assert!(elsewhere.received().is_empty(), "the key goes to one place");
 }
@@ -71,10 +89,27 @@ async fn the_key_is_struck_out_where_the_service_echoes_it() {
         ("an error body", json(401, &[], &echo)),
         ("an error body that is no JSON", {
             let text = format!("key {KEY} refused");
-            format!("HTTP/1.1 403 X\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{text}", text.len()).into_bytes()
+            format!(
+                "HTTP/1.1 403 X\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{text}",
+                text.len()
+            )
+            .into_bytes()
         }),
-        ("a header", json(400, &[("X-Debug", &format!("Bearer {KEY}"))], "{}")),
-        ("a header of a success", json(200, &[("X-Debug", &format!("auth={KEY};")), ("X-Service-Billed", "7")], "{}")),
+        (
+            "a header",
+            json(400, &[("X-Debug", &format!("Bearer {KEY}"))], "{}"),
+        ),
+        (
+            "a header of a success",
+            json(
+                200,
+                &[
+                    ("X-Debug", &format!("auth={KEY};")),
+                    ("X-Service-Billed", "7"),
+                ],
+                "{}",
+            ),
+        ),
     ];
     for (name, bytes) in rows {
         let (_origin, bursar) = before(bytes).await;
@@ -119,14 +154,22 @@ async fn every_answer_names_its_entry() {
         wire.send(bytes).await;
         let answer = wire.answer().await;
         assert_eq!(answer.status, status, "{name}: {}", answer.text());
-        let id = answer.header("x-bursar-entry").unwrap_or_else(|| panic!("{name}: no entry"));
+        let id = answer
+            .header("x-bursar-entry")
+            .unwrap_or_else(|| panic!("{name}: no entry"));
         assert!(!seen.contains(&id.to_owned()), "{name}: an id of its own");
         seen.push(id.to_owned());
         if status >= 400 {
-            let code = answer.code().unwrap_or_else(|| panic!("{name}: no code")).to_owned();
+            let code = answer
+                .code()
+                .unwrap_or_else(|| panic!("{name}: no code"))
+                .to_owned();
             let body = answer.json();
             assert_eq!(body["error"]["code"], code.as_str(), "{name}");
-            assert_eq!(body["detail"], body["error"]["message"], "{name}: both shapes");
+            assert_eq!(
+                body["detail"], body["error"]["message"],
+                "{name}: both shapes"
+            );
         }
     }
 }
@@ -137,7 +180,10 @@ async fn errors_of_the_service_name_their_entry_too() {
         let (_origin, bursar) = before(json(status, &[], r#"{"detail":"no"}"#)).await;
         let answer = bursar.post(CHAT, &chat("hi")).await;
         assert_eq!(answer.status, status);
-        assert_eq!(answer.header("x-bursar-entry"), Some(bursar.entries()[0].id.0.to_string().as_str()));
+        assert_eq!(
+            answer.header("x-bursar-entry"),
+            Some(bursar.entries()[0].id.0.to_string().as_str())
+        );
         assert_eq!(answer.code(), None, "{status}: not an error of bursar's");
     }
 }

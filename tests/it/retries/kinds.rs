@@ -157,9 +157,13 @@ pub const STALL: Failure = Failure {
 pub const FAILURES: &[Failure] = &[
     lost("close", || Step::Close),
     lost("reset", || Step::Reset),
-    lost("close inside the head", || Step::AnswerAndClose(b"HTTP/1.1 200 OK\r\nContent-".to_vec())),
+    lost("close inside the head", || {
+        Step::AnswerAndClose(b"HTTP/1.1 200 OK\r\nContent-".to_vec())
+    }),
     broken("cut", || Step::AnswerAndClose(CUT.to_vec())),
-    broken("cut before its body", || Step::AnswerAndClose(CUT_BEFORE_BODY.to_vec())),
+    broken("cut before its body", || {
+        Step::AnswerAndClose(CUT_BEFORE_BODY.to_vec())
+    }),
     broken("cut chunked", || Step::AnswerAndClose(CUT_CHUNKED.to_vec())),
     broken("cut by a reset", || Step::AnswerAndReset(CUT.to_vec())),
     busy("429", 429, || answer(429)),

@@ -67,38 +67,134 @@ const TASK: Body = Body::Json(r#"{"task":"extract"}"#);
 const QUERY: Body = Body::Json(r#"{"query":"read invoices","top_k":5}"#);
 
 pub static ROUTES: &[Row] = &[
-    row("POST", "/v1/chat/completions", "/v1/chat/completions", CHAT, Keyed),
-    row("POST", "/agent/v1/chat/completions", "/agent/v1/chat/completions", CHAT, Keyed),
+    row(
+        "POST",
+        "/v1/chat/completions",
+        "/v1/chat/completions",
+        CHAT,
+        Keyed,
+    ),
+    row(
+        "POST",
+        "/agent/v1/chat/completions",
+        "/agent/v1/chat/completions",
+        CHAT,
+        Keyed,
+    ),
     row("POST", "/v1/embeddings", "/v1/embeddings", PROMPT, Keyed),
     row("POST", "/v1/rerank", "/v1/rerank", PROMPT, Keyed),
-    row("POST", "/v1/images/generations", "/v1/images/generations", PROMPT, Keyed),
-    row("POST", "/v1/images/edits", "/v1/images/edits", Body::Multipart, Keyed),
-    row("POST", "/v1/audio/transcriptions", "/v1/audio/transcriptions", AUDIO, Spends),
+    row(
+        "POST",
+        "/v1/images/generations",
+        "/v1/images/generations",
+        PROMPT,
+        Keyed,
+    ),
+    row(
+        "POST",
+        "/v1/images/edits",
+        "/v1/images/edits",
+        Body::Multipart,
+        Keyed,
+    ),
+    row(
+        "POST",
+        "/v1/audio/transcriptions",
+        "/v1/audio/transcriptions",
+        AUDIO,
+        Spends,
+    ),
     row("POST", "/v1/audio/speech", "/v1/audio/speech", TEXT, Spends),
-    row("POST", "/v1/playground/frontier", "/v1/playground/frontier", CHAT, Spends),
+    row(
+        "POST",
+        "/v1/playground/frontier",
+        "/v1/playground/frontier",
+        CHAT,
+        Spends,
+    ),
     row("POST", "/v1/endpoints", "/v1/endpoints", TASK, Spends),
     row("POST", "/v1/eval-runs", "/v1/eval-runs", RUN, StartsRun),
-    row("POST", "/v1/eval-sets", "/v1/eval-sets", Body::Multipart, Creates),
-    row("POST", "/v1/eval-sets/{}/attach-blob", "/v1/eval-sets/e1/attach-blob", Body::Multipart, Creates),
-    row("POST", "/v1/eval-sets/{}/blob-upload-complete", "/v1/eval-sets/e1/blob-upload-complete", TEXT, Creates),
-    row("POST", "/v1/eval-sets/{}/blob-upload-url", "/v1/eval-sets/e1/blob-upload-url", TEXT, Harmless),
-    row("POST", "/v1/tasks/match", "/v1/tasks/match", QUERY, Harmless),
-    row("POST", "/v1/endpoints/{}/start", "/v1/endpoints/x-1/start", Body::None, Harmless),
-    row("POST", "/v1/endpoints/{}/stop", "/v1/endpoints/x-1/stop", Body::None, Harmless),
-    row("DELETE", "/v1/endpoints/{}", "/v1/endpoints/x-1", Body::None, Harmless),
-    row("DELETE", "/v1/eval-sets/{}", "/v1/eval-sets/e1", Body::None, Harmless),
+    row(
+        "POST",
+        "/v1/eval-sets",
+        "/v1/eval-sets",
+        Body::Multipart,
+        Creates,
+    ),
+    row(
+        "POST",
+        "/v1/eval-sets/{}/attach-blob",
+        "/v1/eval-sets/e1/attach-blob",
+        Body::Multipart,
+        Creates,
+    ),
+    row(
+        "POST",
+        "/v1/eval-sets/{}/blob-upload-complete",
+        "/v1/eval-sets/e1/blob-upload-complete",
+        TEXT,
+        Creates,
+    ),
+    row(
+        "POST",
+        "/v1/eval-sets/{}/blob-upload-url",
+        "/v1/eval-sets/e1/blob-upload-url",
+        TEXT,
+        Harmless,
+    ),
+    row(
+        "POST",
+        "/v1/tasks/match",
+        "/v1/tasks/match",
+        QUERY,
+        Harmless,
+    ),
+    row(
+        "POST",
+        "/v1/endpoints/{}/start",
+        "/v1/endpoints/x-1/start",
+        Body::None,
+        Harmless,
+    ),
+    row(
+        "POST",
+        "/v1/endpoints/{}/stop",
+        "/v1/endpoints/x-1/stop",
+        Body::None,
+        Harmless,
+    ),
+    row(
+        "DELETE",
+        "/v1/endpoints/{}",
+        "/v1/endpoints/x-1",
+        Body::None,
+        Harmless,
+    ),
+    row(
+        "DELETE",
+        "/v1/eval-sets/{}",
+        "/v1/eval-sets/e1",
+        Body::None,
+        Harmless,
+    ),
     get("/v1/models", "/v1/models"),
     get("/agent/v1/models", "/agent/v1/models"),
     get("/v1/tasks", "/v1/tasks"),
     get("/v1/tasks/{}", "/v1/tasks/t1?examples_n=2"),
     get("/v1/auto/metrics", "/v1/auto/metrics"),
-    get("/v1/eval/frontier-models", "/v1/eval/frontier-models?task=t1"),
+    get(
+        "/v1/eval/frontier-models",
+        "/v1/eval/frontier-models?task=t1",
+    ),
     get("/v1/eval-sets", "/v1/eval-sets"),
     get("/v1/eval-sets/{}", "/v1/eval-sets/e1"),
     get("/v1/eval-runs/{}", "/v1/eval-runs/r1"),
     get("/v1/endpoints", "/v1/endpoints"),
     get("/v1/endpoints/{}", "/v1/endpoints/x-1"),
-    get("/v1/endpoints/{}/performance", "/v1/endpoints/x-1/performance"),
+    get(
+        "/v1/endpoints/{}/performance",
+        "/v1/endpoints/x-1/performance",
+    ),
     get("/v1/endpoints/{}/uptime", "/v1/endpoints/x-1/uptime"),
     get("/v1/endpoints/{}/cost", "/v1/endpoints/x-1/cost"),
     get("/v1/endpoints/{}/quality", "/v1/endpoints/x-1/quality"),
@@ -111,11 +207,25 @@ fn the_table_of_these_tests_and_the_route_table_name_the_same_routes() {
     let mut known: Vec<_> = table
         .rows()
         .iter()
-        .map(|row| (row.method.as_str().to_owned(), row.pattern, row.keyed, row.metered))
+        .map(|row| {
+            (
+                row.method.as_str().to_owned(),
+                row.pattern,
+                row.keyed,
+                row.metered,
+            )
+        })
         .collect();
     let mut tested: Vec<_> = ROUTES
         .iter()
-        .map(|row| (row.method.to_owned(), row.pattern, row.kind == Keyed, row.kind.is_metered()))
+        .map(|row| {
+            (
+                row.method.to_owned(),
+                row.pattern,
+                row.kind == Keyed,
+                row.kind.is_metered(),
+            )
+        })
         .collect();
     known.sort();
     tested.sort();

@@ -1,8 +1,10 @@
 //! Waits between attempts, the deadline, and the connections that attempts use.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
+use bursar::clock::SystemClock;
 use bursar::ledger::entry::State;
+use tokio::time::Instant;
 
 use super::{ROUTES, request_of, state_word};
 use crate::retries::kinds::Kind;
@@ -16,6 +18,10 @@ fn busy(headers: &[(&str, &str)]) -> Step {
     Step::Answer(json(503, headers, r#"{"detail":"busy"}"#))
 }
 
+fn now_on_the_wall() -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_millis(SystemClock::shared().wall_ms())
+}
+
 async fn ask(bursar: &Bursar, headers: &[(&str, &str)]) -> Answer {
     let mut wire = bursar.connect().await;
     wire.send(request("POST", CHAT, headers, &chat("hi"))).await;
@@ -24,13 +30,23 @@ async fn ask(bursar: &Bursar, headers: &[(&str, &str)]) -> Answer {
 
 #[tokio::test]
 async fn the_wait_that_the_service_asked_for_is_kept() {
-    let past = httpdate::fmt_http_date(SystemTime::now() - Duration::from_secs(30));
+    let past = httpdate::fmt_http_date(now_on_the_wall() - Duration::from_secs(30));
     let rows: [(&str, Vec<(&str, &str)>, u64, u64); 6] = [
         ("seconds", vec![("Retry-After", "1")], 1_000, 1_900),
         ("a fraction", vec![("Retry-After", "0.3")], 300, 1_000),
         ("milliseconds", vec![("retry-after-ms", "300")], 300, 1_000),
-        ("milliseconds win", vec![("Retry-After", "9"), ("retry-after-ms", "250")], 250, 1_000),
-        ("a date that has passed", vec![("Retry-After", past.as_str())], 0, 700),
+        (
+            "milliseconds win",
+            vec![("Retry-After", "9"), ("retry-after-ms", "250")],
+            250,
+            1_000,
+        ),
+        (
+            "a date that has passed",
+            vec![("Retry-After", past.as_str())],
+            0,
+            700,
+        ),
         ("nonsense is no wish", vec![("Retry-After", "soon")], 0, 700),
     ];
     let runs = rows.iter().map(|(name, headers, least, most)| async move {
@@ -40,20 +56,32 @@ async fn the_wait_that_the_service_asked_for_is_kept() {
         assert_eq!(answer.status, 200, "{name}");
         let received = origin.received();
         let waited = received[1].at.duration_since(received[0].at);
-        assert!(waited >= Duration::from_millis(*least), "{name}: waited only {waited:?}");
-        assert!(waited <= Duration::from_millis(*most), "{name}: waited {waited:?}");
+        assert!(
+            waited >= Duration::from_millis(*least),
+            "{name}: waited only {waited:?}"
+        );
+        assert!(
+            waited <= Duration::from_millis(*most),
+            "{name}: waited {waited:?}"
+        );
         let attempts = bursar.entry_of(&answer).attempts;
         let told = Duration::from_millis(attempts[1].wait_ms);
-        assert!(told + Duration::from_millis(2) >= Duration::from_millis(*least), "{name}: the ledger says {told:?}");
+        assert!(
+            told + Duration::from_millis(2) >= Duration::from_millis(*least),
+            "{name}: the ledger says {told:?}"
+        );
     });
     futures_util::future::join_all(runs).await;
 }
 
 #[tokio::test]
 async fn a_date_is_waited_for() {
-    let (wall, now) = (SystemTime::now(), Instant::now());
+    let (wall, now) = (now_on_the_wall(), Instant::now());
     let date = httpdate::fmt_http_date(wall + Duration::from_secs(4));
-    let after = httpdate::parse_http_date(&date).unwrap().duration_since(wall).unwrap();
+    let after = httpdate::parse_http_date(&date)
+        .unwrap()
+        .duration_since(wall)
+        .unwrap();
     let origin = Origin::start([busy(&[("Retry-After", &date)]), Step::Answer(billed(7))]).await;
     let bursar = Bursar::before(&origin.url()).await;
     assert_eq!(ask(&bursar, &[]).await.status, 200);
@@ -69,25 +97,44 @@ async fn a_wait_beyond_the_patience_returns_the_error_at_once() {
     let rows = [
         ("read timeout", "x-stainless-read-timeout", "5", "30", true),
         ("node's timeout", "x-stainless-timeout", "5.5", "30", true),
-        ("less the larger of 1 s and 10 %", "x-stainless-read-timeout", "2", "1", true),
+        (
+            "less the larger of 1 s and 10 %",
+            "x-stainless-read-timeout",
+            "2",
+            "1",
+            true,
+        ),
         ("default patience", "x-other", "5", "601", true),
-        ("a wait that fits", "x-stainless-read-timeout", "3", "1", false),
+        (
+            "a wait that fits",
+            "x-stainless-read-timeout",
+            "3",
+            "1",
+            false,
+        ),
     ];
     for (name, header, patience, wish, at_once) in rows {
-        let origin = Origin::start([
-            busy(&[("Retry-After", wish)]),
-            Step::Answer(billed(7)),
-        ])
-        .await;
+        let origin = Origin::start([busy(&[("Retry-After", wish)]), Step::Answer(billed(7))]).await;
         let bursar = Bursar::before(&origin.url()).await;
         let began = Instant::now();
         let answer = ask(&bursar, &[(header, patience)]).await;
         if at_once {
             assert_eq!(answer.status, 503, "{name}");
-            assert_eq!(answer.header("retry-after"), Some(wish), "{name}: Retry-After is kept");
-            assert_eq!(answer.header("x-should-retry"), None, "{name}: retries are left");
+            assert_eq!(
+                answer.header("retry-after"),
+                Some(wish),
+                "{name}: Retry-After is kept"
+            );
+            assert_eq!(
+                answer.header("x-should-retry"),
+                None,
+                "{name}: retries are left"
+            );
             assert_eq!(origin.received().len(), 1, "{name}: attempts");
-            assert!(began.elapsed() < Duration::from_millis(900), "{name}: at once");
+            assert!(
+                began.elapsed() < Duration::from_millis(900),
+                "{name}: at once"
+            );
             assert_eq!(bursar.entry_of(&answer).state, State::Failed, "{name}");
         } else {
             assert_eq!(answer.status, 200, "{name}");
@@ -104,7 +151,8 @@ async fn the_deadline_does_not_cut_a_running_attempt() {
     let mut wire = bursar.connect().await;
     // 1 s of patience leaves nothing for waits.
     let headers = [("x-stainless-read-timeout", "1")];
-    wire.send(request("POST", CHAT, &headers, &chat("hi"))).await;
+    wire.send(request("POST", CHAT, &headers, &chat("hi")))
+        .await;
     let began = Instant::now();
     crate::support::eventually("the deadline to pass", || async {
         (began.elapsed() > Duration::from_millis(1_200)).then_some(())
@@ -113,7 +161,13 @@ async fn the_deadline_does_not_cut_a_running_attempt() {
     origin.go();
     let answer = wire.answer().await;
     assert_eq!(answer.status, 200);
-    assert_eq!(bursar.entry_of(&answer).billed_micro_usd.map(|billed| billed.get()), Some(7));
+    assert_eq!(
+        bursar
+            .entry_of(&answer)
+            .billed_micro_usd
+            .map(|billed| billed.get()),
+        Some(7)
+    );
 }
 
 #[tokio::test]
@@ -177,7 +231,11 @@ async fn a_stale_pooled_connection_costs_no_error() {
             assert_eq!(used, [0, 1], "{name}: a connection of its own");
             assert_eq!(answer.code(), Some("outcome_unknown"), "{name}");
             if row.kind.is_metered() {
-                assert_eq!(state_word(bursar.entry_of(&answer).state), "no_response", "{name}");
+                assert_eq!(
+                    state_word(bursar.entry_of(&answer).state),
+                    "no_response",
+                    "{name}"
+                );
             }
         }
     }
@@ -203,12 +261,7 @@ async fn routes_that_are_sent_once_take_a_fresh_connection_each() {
 
 #[tokio::test]
 async fn the_reasons_of_retries_are_counted() {
-    let origin = Origin::start([
-        busy(&[]),
-        Step::Close,
-        Step::Answer(billed(7)),
-    ])
-    .await;
+    let origin = Origin::start([busy(&[]), Step::Close, Step::Answer(billed(7))]).await;
     let bursar = Bursar::before(&origin.url()).await;
     assert_eq!(ask(&bursar, &[]).await.status, 200);
     for reason in ["busy", "no_head"] {

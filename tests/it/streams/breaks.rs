@@ -7,7 +7,9 @@ use crate::support::origin::stream_head;
 use crate::support::wire::request;
 use crate::support::{Answer, Bursar, Origin, Step, chat_stream};
 
-const DROPPED: State = State::InDoubt { reason: InDoubt::StreamDrop };
+const DROPPED: State = State::InDoubt {
+    reason: InDoubt::StreamDrop,
+};
 
 /// The error event that ends a broken stream, as SDKs parse it.
 fn error_event(name: &str, answer: &Answer, given: &str) {
@@ -23,7 +25,10 @@ fn error_event(name: &str, answer: &Answer, given: &str) {
     let event: serde_json::Value = serde_json::from_str(event).expect(name);
     assert_eq!(event["error"]["code"], "upstream_broken", "{name}");
     assert!(event["error"]["message"].is_string(), "{name}");
-    assert!(event.get("detail").is_none(), "{name}: SDKs hand a detail event to the app");
+    assert!(
+        event.get("detail").is_none(),
+        "{name}: SDKs hand a detail event to the app"
+    );
     assert!(!text.contains("[DONE]"), "{name}: no invented [DONE]");
 }
 
@@ -33,12 +38,44 @@ async fn a_stream_that_drops_ends_with_an_error_event_and_no_end() {
     let two = format!("{EVENT}{half}");
     let held = format!("{EVENT}data: [DON");
     let rows: Vec<(&str, Step, &str, State)> = vec![
-        ("close", Step::AnswerAndClose(open(&[EVENT])), EVENT, DROPPED),
-        ("reset", Step::AnswerAndReset(open(&[EVENT])), EVENT, DROPPED),
-        ("inside an event", Step::AnswerAndClose(open(&[EVENT, half])), &two, DROPPED),
-        ("inside the end mark", Step::AnswerAndClose(open(&[&held])), EVENT, DROPPED),
-        ("inside a chunk", Step::AnswerAndClose([stream_head(), b"ff\r\n".to_vec(), EVENT.as_bytes().to_vec()].concat()), EVENT, DROPPED),
-        ("a clean end without [DONE]", Step::Answer(whole(&[EVENT])), EVENT, DROPPED),
+        (
+            "close",
+            Step::AnswerAndClose(open(&[EVENT])),
+            EVENT,
+            DROPPED,
+        ),
+        (
+            "reset",
+            Step::AnswerAndReset(open(&[EVENT])),
+            EVENT,
+            DROPPED,
+        ),
+        (
+            "inside an event",
+            Step::AnswerAndClose(open(&[EVENT, half])),
+            &two,
+            DROPPED,
+        ),
+        (
+            "inside the end mark",
+            Step::AnswerAndClose(open(&[&held])),
+            EVENT,
+            DROPPED,
+        ),
+        (
+            "inside a chunk",
+            Step::AnswerAndClose(
+                [stream_head(), b"ff\r\n".to_vec(), EVENT.as_bytes().to_vec()].concat(),
+            ),
+            EVENT,
+            DROPPED,
+        ),
+        (
+            "a clean end without [DONE]",
+            Step::Answer(whole(&[EVENT])),
+            EVENT,
+            DROPPED,
+        ),
     ];
     for (name, step, given, state) in rows {
         let origin = Origin::start([step]).await;
@@ -48,7 +85,11 @@ async fn a_stream_that_drops_ends_with_an_error_event_and_no_end() {
         assert!(!answer.complete, "{name}: the body has no end");
         error_event(name, &answer, given);
         assert_eq!(bursar.settled(1).await[0].state, state, "{name}");
-        assert_eq!(origin.received().len(), 1, "{name}: never repeated once a byte went out");
+        assert_eq!(
+            origin.received().len(),
+            1,
+            "{name}: never repeated once a byte went out"
+        );
     }
 }
 
@@ -122,7 +163,11 @@ async fn a_stream_that_breaks_before_its_first_byte_is_repeated() {
         let received = origin.received();
         assert_eq!(received.len(), 2, "{name}: attempts");
         let key = received[0].header("idempotency-key");
-        assert_eq!(received[1].header("idempotency-key"), key, "{name}: one key");
+        assert_eq!(
+            received[1].header("idempotency-key"),
+            key,
+            "{name}: one key"
+        );
         assert_eq!(bursar.entries()[0].state, settled(7), "{name}");
     }
 }
@@ -130,16 +175,18 @@ async fn a_stream_that_breaks_before_its_first_byte_is_repeated() {
 /// Towards a close-delimited app a clean close would look like success.
 #[tokio::test]
 async fn an_http_1_0_app_sees_a_reset_on_a_break_and_a_close_on_success() {
-    let old = |body: &str| {
-        request("POST", CHAT, &[], body).replacen("HTTP/1.1", "HTTP/1.0", 1)
-    };
+    let old = |body: &str| request("POST", CHAT, &[], body).replacen("HTTP/1.1", "HTTP/1.0", 1);
     let given = format!("{EVENT}{RECEIPT}{DONE}");
     let origin = Origin::start([Step::Answer(whole(&[EVENT, RECEIPT, DONE]))]).await;
     let bursar = Bursar::before(&origin.url()).await;
     let mut wire = bursar.connect().await;
     wire.send(old(&chat_stream("hi"))).await;
     let answer = wire.answer().await;
-    assert_eq!(answer.header("transfer-encoding"), None, "1.0 knows no chunks");
+    assert_eq!(
+        answer.header("transfer-encoding"),
+        None,
+        "1.0 knows no chunks"
+    );
     assert!(answer.complete && !answer.reset);
     assert_eq!(answer.text(), given);
     assert_eq!(bursar.entries()[0].state, settled(7));
@@ -168,7 +215,13 @@ async fn an_http_1_1_app_that_closes_still_gets_chunks() {
     let origin = Origin::start([Step::AnswerAndClose(open(&[EVENT]))]).await;
     let bursar = Bursar::before(&origin.url()).await;
     let mut wire = bursar.connect().await;
-    wire.send(request("POST", CHAT, &[("Connection", "close")], &chat_stream("hi"))).await;
+    wire.send(request(
+        "POST",
+        CHAT,
+        &[("Connection", "close")],
+        &chat_stream("hi"),
+    ))
+    .await;
     let answer = wire.answer().await;
     assert_eq!(answer.header("transfer-encoding"), Some("chunked"));
     assert!(!answer.complete);
@@ -181,7 +234,8 @@ async fn a_deploy_that_breaks_is_a_break() {
     let origin = Origin::start([Step::AnswerAndClose(open(&[event]))]).await;
     let bursar = Bursar::before(&origin.url()).await;
     let mut wire = bursar.connect().await;
-    wire.send(request("POST", "/v1/endpoints", &[], r#"{"task":"t"}"#)).await;
+    wire.send(request("POST", "/v1/endpoints", &[], r#"{"task":"t"}"#))
+        .await;
     let answer = wire.answer().await;
     assert!(!answer.complete);
     assert_eq!(answer.text(), event);
@@ -194,11 +248,20 @@ async fn a_deploy_that_breaks_is_a_break() {
 async fn a_large_answer_that_breaks_is_a_break() {
     let body = "x".repeat(2 * 1024 * 1024);
     let framings = [
-        ("length", format!("Content-Length: {}", body.len() + 10), body.clone()),
-        ("chunked", "Transfer-Encoding: chunked".to_owned(), format!("{:x}\r\n{body}\r\n", body.len())),
+        (
+            "length",
+            format!("Content-Length: {}", body.len() + 10),
+            body.clone(),
+        ),
+        (
+            "chunked",
+            "Transfer-Encoding: chunked".to_owned(),
+            format!("{:x}\r\n{body}\r\n", body.len()),
+        ),
     ];
     for (name, framing, sent) in framings {
-        let bytes = format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{framing}\r\n\r\n{sent}");
+        let bytes =
+            format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{framing}\r\n\r\n{sent}");
         let origin = Origin::start([Step::AnswerAndClose(bytes.into_bytes())]).await;
         let bursar = Bursar::before(&origin.url()).await;
         let answer = bursar.post(CHAT, &crate::support::chat("hi")).await;

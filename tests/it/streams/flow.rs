@@ -8,17 +8,29 @@ use crate::support::{Bursar, Origin, Step, chat, eventually};
 #[tokio::test]
 async fn each_chunk_arrives_before_the_next_is_sent() {
     for path in [CHAT, "/agent/v1/chat/completions"] {
-        let events: Vec<String> = (0..20).map(|n| format!("data: {{\"n\":{n}}}\n\n")).collect();
+        let events: Vec<String> = (0..20)
+            .map(|n| format!("data: {{\"n\":{n}}}\n\n"))
+            .collect();
         let mut parts: Vec<Vec<u8>> = events.iter().map(|event| chunk(event)).collect();
         parts[0] = [stream_head(), chunk(&events[0])].concat();
         parts.push([chunk(RECEIPT), chunk(DONE), last_chunk()].concat());
         let origin = Origin::start([pieces(&parts)]).await;
         let bursar = Bursar::before(&origin.url()).await;
         let mut wire = bursar.connect().await;
-        wire.send(request("POST", path, &[], &crate::support::chat_stream("hi"))).await;
+        wire.send(request(
+            "POST",
+            path,
+            &[],
+            &crate::support::chat_stream("hi"),
+        ))
+        .await;
         origin.go();
         let mut answer = wire.head().await;
-        assert_eq!(answer.header("content-type"), Some("text/event-stream"), "{path}");
+        assert_eq!(
+            answer.header("content-type"),
+            Some("text/event-stream"),
+            "{path}"
+        );
         let mut wanted = String::new();
         for event in &events {
             wanted.push_str(event);
@@ -46,7 +58,10 @@ async fn only_what_may_begin_the_end_mark_is_held() {
             let (begun, rest) = mark.split_at(at);
             let first = format!("{EVENT}{RECEIPT}{begun}");
             let rest = format!("{rest}\n\n");
-            origin.push(pieces(&[open(&[&first]), [chunk(&rest), last_chunk()].concat()]));
+            origin.push(pieces(&[
+                open(&[&first]),
+                [chunk(&rest), last_chunk()].concat(),
+            ]));
             let before = bursar.entries().len();
             let mut wire = begin(&bursar).await;
             origin.go();
@@ -57,7 +72,11 @@ async fn only_what_may_begin_the_end_mark_is_held() {
             assert!(open_entry.ended_ms.is_none(), "{name}: not settled yet");
             origin.go();
             read_exactly(&name, &mut wire, &mut answer, &format!("{flows}{mark}\n\n")).await;
-            assert_eq!(bursar.entries()[before].state, settled(7), "{name}: settled before [DONE]");
+            assert_eq!(
+                bursar.entries()[before].state,
+                settled(7),
+                "{name}: settled before [DONE]"
+            );
         }
     }
 }
@@ -90,7 +109,11 @@ async fn what_only_looks_like_the_end_mark_flows() {
             let piece = wire.chunk(&mut answer).await.expect(name);
             answer.body.extend_from_slice(&piece);
         }
-        assert!(answer.text().starts_with(EVENT), "{name}: {:?}", answer.text());
+        assert!(
+            answer.text().starts_with(EVENT),
+            "{name}: {:?}",
+            answer.text()
+        );
         origin.go();
         let wanted = format!("{EVENT}{begun}{rest}");
         while answer.body.len() < wanted.len() {
@@ -98,9 +121,18 @@ async fn what_only_looks_like_the_end_mark_flows() {
             answer.body.extend_from_slice(&piece);
         }
         assert_eq!(answer.text(), wanted, "{name}");
-        assert!(bursar.entries()[0].ended_ms.is_none(), "{name}: it did not end the stream");
+        assert!(
+            bursar.entries()[0].ended_ms.is_none(),
+            "{name}: it did not end the stream"
+        );
         origin.go();
-        read_exactly(name, &mut wire, &mut answer, &format!("{wanted}{RECEIPT}{DONE}")).await;
+        read_exactly(
+            name,
+            &mut wire,
+            &mut answer,
+            &format!("{wanted}{RECEIPT}{DONE}"),
+        )
+        .await;
         assert_eq!(bursar.entries()[0].state, settled(7), "{name}");
     }
 }
@@ -120,7 +152,13 @@ async fn deploy_events_are_relayed_one_by_one() {
     let origin = Origin::start([pieces(&parts)]).await;
     let bursar = Bursar::before(&origin.url()).await;
     let mut wire = bursar.connect().await;
-    wire.send(request("POST", "/v1/endpoints", &[], r#"{"task":"extract"}"#)).await;
+    wire.send(request(
+        "POST",
+        "/v1/endpoints",
+        &[],
+        r#"{"task":"extract"}"#,
+    ))
+    .await;
     origin.go();
     let mut answer = wire.head().await;
     let mut wanted = String::new();
@@ -129,7 +167,11 @@ async fn deploy_events_are_relayed_one_by_one() {
         read_exactly(event, &mut wire, &mut answer, &wanted).await;
         origin.go();
     }
-    assert_eq!(wire.chunk(&mut answer).await, Some(Vec::new()), "a clean end");
+    assert_eq!(
+        wire.chunk(&mut answer).await,
+        Some(Vec::new()),
+        "a clean end"
+    );
     let state = bursar.settled(1).await[0].state;
     assert_eq!(state, bursar::ledger::entry::State::Unreported);
 }
@@ -165,12 +207,19 @@ async fn a_large_json_answer_flows_and_is_settled_before_its_end() {
         // The head comes although the rest of the body was not sent yet.
         let mut answer = wire.head().await;
         assert_eq!(answer.status, 200, "{name}");
-        assert!(bursar.entries()[0].ended_ms.is_none(), "{name}: not settled yet");
+        assert!(
+            bursar.entries()[0].ended_ms.is_none(),
+            "{name}: not settled yet"
+        );
         origin.go();
         wire.rest(&mut answer).await;
         assert!(answer.complete, "{name}: whole");
         assert!(answer.body == body.as_bytes(), "{name}: byte for byte");
-        assert_eq!(bursar.entries()[0].state, settled(7), "{name}: settled before its end");
+        assert_eq!(
+            bursar.entries()[0].state,
+            settled(7),
+            "{name}: settled before its end"
+        );
     }
 }
 
@@ -189,12 +238,22 @@ async fn a_small_json_answer_is_settled_before_its_head() {
 #[tokio::test]
 async fn an_app_that_leaves_at_the_end_mark_has_its_answer() {
     let parts = [open(&[EVENT, RECEIPT, DONE]), last_chunk()];
-    let origin = Origin::start([pieces(&parts), Step::Answer(crate::support::origin::billed(8))]).await;
+    let origin = Origin::start([
+        pieces(&parts),
+        Step::Answer(crate::support::origin::billed(8)),
+    ])
+    .await;
     let bursar = Bursar::before(&origin.url()).await;
     let mut wire = begin(&bursar).await;
     origin.go();
     let mut answer = wire.head().await;
-    read_exactly("all", &mut wire, &mut answer, &format!("{EVENT}{RECEIPT}{DONE}")).await;
+    read_exactly(
+        "all",
+        &mut wire,
+        &mut answer,
+        &format!("{EVENT}{RECEIPT}{DONE}"),
+    )
+    .await;
     drop(wire);
     assert_eq!(bursar.entries()[0].state, settled(7));
     // The service ends a little later, when bursar has seen the app leave, or never.
@@ -204,7 +263,11 @@ async fn an_app_that_leaves_at_the_end_mark_has_its_answer() {
     let drains = bursar.metric("bursar_drains_total", "");
     assert!(drains < 0.5, "counted as {drains} drains");
     let again = super::ask(&bursar).await;
-    assert_eq!(again.header("x-bursar-adopted"), None, "a delivered answer is closed");
+    assert_eq!(
+        again.header("x-bursar-adopted"),
+        None,
+        "a delivered answer is closed"
+    );
 }
 
 #[tokio::test]
@@ -223,5 +286,8 @@ async fn a_slow_reader_gets_every_byte() {
     .await;
     let answer = wire.answer().await;
     assert!(answer.complete);
-    assert_eq!(answer.body.len(), event.len() * 100 + RECEIPT.len() + DONE.len());
+    assert_eq!(
+        answer.body.len(),
+        event.len() * 100 + RECEIPT.len() + DONE.len()
+    );
 }

@@ -49,7 +49,7 @@ impl Bursar {
             "[upstream]\n"
         };
         let file = directory.path().join("config.toml");
-        let text = format!("{upstream_table}{retry}{lines}\n");
+        let text = format!("{lines}\n{upstream_table}{retry}");
         std::fs::write(&file, text).expect("the config is written");
         let overrides = Overrides {
             config: Some(file),

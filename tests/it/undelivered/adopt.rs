@@ -20,9 +20,12 @@ fn entry_id(answer: &Answer) -> Option<&str> {
 #[tokio::test]
 async fn after_an_ambiguous_failure_the_same_key_goes_out_again() {
     let conflict = || Step::Answer(json(409, &[], r#"{"detail":"still running"}"#));
-    let cut = || Step::AnswerAndClose(
-        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{".to_vec(),
-    );
+    let cut = || {
+        Step::AnswerAndClose(
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
+                .to_vec(),
+        )
+    };
     let empty_stream = || Step::AnswerAndClose(crate::support::origin::stream_head());
     let rows: [(&str, fn() -> Step); 5] = [
         ("close", || Step::Close),
@@ -32,24 +35,59 @@ async fn after_an_ambiguous_failure_the_same_key_goes_out_again() {
         ("a stream without a byte", empty_stream),
     ];
     for (name, failure) in rows {
-        let origin = Origin::start([failure(), Step::Answer(billed(7)), Step::Answer(billed(8))]).await;
+        let origin =
+            Origin::start([failure(), Step::Answer(billed(7)), Step::Answer(billed(8))]).await;
         let bursar = Bursar::with(&origin.url(), ONCE).await;
         let first = ask(&bursar, &chat("hi"), &[]).await;
         assert!(first.status >= 409, "{name}: {}", first.status);
-        assert_eq!(first.header("x-should-retry"), None, "{name}: the app's retry is welcome");
+        assert_eq!(
+            first.header("x-should-retry"),
+            None,
+            "{name}: the app's retry is welcome"
+        );
         let second = ask(&bursar, &chat("hi"), &[]).await;
         assert_eq!(second.status, 200, "{name}: {}", second.text());
-        assert_eq!(second.header("x-bursar-adopted"), entry_id(&first), "{name}");
-        assert_ne!(entry_id(&second), entry_id(&first), "{name}: an entry of its own");
+        assert_eq!(
+            second.header("x-bursar-adopted"),
+            entry_id(&first),
+            "{name}"
+        );
+        assert_ne!(
+            entry_id(&second),
+            entry_id(&first),
+            "{name}: an entry of its own"
+        );
         assert_eq!(key(&origin, 0), key(&origin, 1), "{name}: one key");
         assert_eq!(bursar.billed(), 7, "{name}");
         let entries = bursar.settled(2).await;
         // The key's amount came: the first adds nothing and is in doubt no more.
-        assert_eq!(entries[0].state, State::Reconciled { billed: MicroUsd::ZERO }, "{name}");
-        assert_eq!(entries[1].state, State::Settled { billed: MicroUsd::new(7) }, "{name}");
-        assert_eq!(entries[1].key_origin, Some(KeyOrigin::Adopted { from: entries[0].id }), "{name}");
+        assert_eq!(
+            entries[0].state,
+            State::Reconciled {
+                billed: MicroUsd::ZERO
+            },
+            "{name}"
+        );
+        assert_eq!(
+            entries[1].state,
+            State::Settled {
+                billed: MicroUsd::new(7)
+            },
+            "{name}"
+        );
+        assert_eq!(
+            entries[1].key_origin,
+            Some(KeyOrigin::Adopted {
+                from: entries[0].id
+            }),
+            "{name}"
+        );
         let third = ask(&bursar, &chat("hi"), &[]).await;
-        assert_eq!(third.header("x-bursar-adopted"), None, "{name}: a third is a new purchase");
+        assert_eq!(
+            third.header("x-bursar-adopted"),
+            None,
+            "{name}: a third is a new purchase"
+        );
         assert_ne!(key(&origin, 1), key(&origin, 2), "{name}");
         let adopted = bursar.metric("bursar_adopted_retries_total", "");
         assert!((adopted - 1.0).abs() < 0.1, "{name}: {adopted}");
@@ -62,8 +100,20 @@ async fn a_key_is_passed_on_until_its_answer_is_delivered() {
     let rows: [(&str, Vec<Step>); 4] = [
         ("lost twice", vec![Step::Close, Step::Close]),
         ("refused in between", vec![Step::Close, busy()]),
-        ("out of money in between", vec![Step::Close, Step::Answer(json(402, &[], r#"{"detail":"empty"}"#))]),
-        ("cut in between", vec![Step::Close, Step::AnswerAndClose(crate::support::origin::stream_head())]),
+        (
+            "out of money in between",
+            vec![
+                Step::Close,
+                Step::Answer(json(402, &[], r#"{"detail":"empty"}"#)),
+            ],
+        ),
+        (
+            "cut in between",
+            vec![
+                Step::Close,
+                Step::AnswerAndClose(crate::support::origin::stream_head()),
+            ],
+        ),
     ];
     for (name, mut steps) in rows {
         steps.push(Step::Answer(billed(7)));
@@ -75,15 +125,26 @@ async fn a_key_is_passed_on_until_its_answer_is_delivered() {
             assert_ne!(answer.status, 200, "{name}");
             if answer.status != 402 {
                 let told = answer.header("x-should-retry");
-                assert_eq!(told, None, "{name}: the first may have run, so a retry is welcome");
+                assert_eq!(
+                    told, None,
+                    "{name}: the first may have run, so a retry is welcome"
+                );
             }
         }
         let answer = ask(&bursar, &chat("hi"), &[]).await;
         assert_eq!(answer.status, 200, "{name}");
         assert_eq!(key(&origin, 0), key(&origin, 1), "{name}");
-        assert_eq!(key(&origin, 0), key(&origin, 2), "{name}: the third is the same purchase");
+        assert_eq!(
+            key(&origin, 0),
+            key(&origin, 2),
+            "{name}: the third is the same purchase"
+        );
         ask(&bursar, &chat("hi"), &[]).await;
-        assert_ne!(key(&origin, 2), key(&origin, 3), "{name}: the fourth is not");
+        assert_ne!(
+            key(&origin, 2),
+            key(&origin, 3),
+            "{name}: the fourth is not"
+        );
     }
 }
 
@@ -123,8 +184,18 @@ async fn the_apps_own_key_wins_and_is_never_adopted() {
     let rows: [(&str, Vec<(&str, &str)>, Vec<(&str, &str)>, Option<&str>); 4] = [
         ("own, then none", own("mine").to_vec(), vec![], None),
         ("none, then own", vec![], own("mine").to_vec(), Some("mine")),
-        ("own, then another", own("mine").to_vec(), own("other").to_vec(), Some("other")),
-        ("long keys pass", own("mine").to_vec(), own(&long).to_vec(), Some(long.as_str())),
+        (
+            "own, then another",
+            own("mine").to_vec(),
+            own("other").to_vec(),
+            Some("other"),
+        ),
+        (
+            "long keys pass",
+            own("mine").to_vec(),
+            own(&long).to_vec(),
+            Some(long.as_str()),
+        ),
     ];
     for (name, first, second, wanted) in rows {
         let origin = Origin::start([Step::Close, Step::Answer(billed(7))]).await;
@@ -146,7 +217,12 @@ async fn adoption_can_be_limited_to_marked_retries_or_switched_off() {
         ("always, unmarked", "always", &[], true),
         ("always, marked", "always", &marked, true),
         ("marked, unmarked", "marked", &[], false),
-        ("marked, count 0", "marked", &[("x-stainless-retry-count", "0")], false),
+        (
+            "marked, count 0",
+            "marked",
+            &[("x-stainless-retry-count", "0")],
+            false,
+        ),
         ("marked, marked", "marked", &marked, true),
         ("never, marked", "never", &marked, false),
     ];
@@ -158,14 +234,21 @@ async fn adoption_can_be_limited_to_marked_retries_or_switched_off() {
         let answer = ask(&bursar, &chat("hi"), headers).await;
         assert_eq!(answer.status, 200, "{name}");
         assert_eq!(key(&origin, 0) == key(&origin, 1), adopts, "{name}");
-        assert_eq!(answer.header("x-bursar-adopted").is_some(), adopts, "{name}");
+        assert_eq!(
+            answer.header("x-bursar-adopted").is_some(),
+            adopts,
+            "{name}"
+        );
     }
 }
 
 /// Nobody waits for the answer: nothing more is spent on it, and its retry adopts the key.
 #[tokio::test]
 async fn no_attempt_begins_when_the_app_has_left() {
-    let origin = Origin::start([Step::Pieces(vec![b"HTTP/1.1 503 X\r\nContent-Length: 0\r\n\r\n".to_vec()])]).await;
+    let origin = Origin::start([Step::Pieces(vec![
+        b"HTTP/1.1 503 X\r\nContent-Length: 0\r\n\r\n".to_vec(),
+    ])])
+    .await;
     let bursar = Bursar::before(&origin.url()).await;
     drop(send(&bursar, &origin, &chat("hi"), &[]).await);
     left(&bursar, 1).await;
@@ -189,7 +272,12 @@ async fn an_error_is_never_kept_in_place_of_an_answer() {
     left(&bursar, 1).await;
     origin.go();
     let entries = bursar.settled(1).await;
-    assert_eq!(entries[0].state, State::InDoubt { reason: InDoubt::NoResponse });
+    assert_eq!(
+        entries[0].state,
+        State::InDoubt {
+            reason: InDoubt::NoResponse
+        }
+    );
     let second = ask(&bursar, &chat("hi"), &[]).await;
     assert_eq!(second.status, 200, "{}", second.text());
     assert_eq!(key(&origin, 0), key(&origin, 1), "the same purchase");

@@ -1,6 +1,7 @@
 //! A leaving app loses no receipt, and what is read for nobody is bounded.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 use bursar::ledger::entry::{InDoubt, State};
 use bursar::money::MicroUsd;
@@ -9,8 +10,12 @@ use super::{left, on_cue, send};
 use crate::support::origin::{billed, chunk, last_chunk, stream_head};
 use crate::support::{Bursar, Origin, Step, chat, chat_stream, eventually};
 
-const SETTLED: State = State::Settled { billed: MicroUsd::new(7) };
-const GONE: State = State::InDoubt { reason: InDoubt::ClientGone };
+const SETTLED: State = State::Settled {
+    billed: MicroUsd::new(7),
+};
+const GONE: State = State::InDoubt {
+    reason: InDoubt::ClientGone,
+};
 
 fn first_piece() -> Vec<u8> {
     [stream_head(), chunk("data: {\"n\":1}\n\n")].concat()
@@ -51,7 +56,12 @@ async fn a_json_answer_is_read_for_its_receipt_when_the_app_has_left() {
 
 #[tokio::test]
 async fn a_stream_is_read_on_for_its_receipt_when_the_app_has_left() {
-    let origin = Origin::start([Step::Pieces(vec![first_piece(), next_piece(), receipt_and_end()])]).await;
+    let origin = Origin::start([Step::Pieces(vec![
+        first_piece(),
+        next_piece(),
+        receipt_and_end(),
+    ])])
+    .await;
     let bursar = Bursar::before(&origin.url()).await;
     read_and_leave(&bursar, &origin).await;
     assert_eq!(bursar.gateway.in_flight(), 1, "a drain counts as in flight");
@@ -89,8 +99,16 @@ async fn a_drain_ends_after_its_time() {
     let began = Instant::now();
     let entries = bursar.settled(1).await;
     assert_eq!(entries[0].state, GONE);
-    assert!(began.elapsed() > Duration::from_millis(800), "{:?}", began.elapsed());
-    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() > Duration::from_millis(800),
+        "{:?}",
+        began.elapsed()
+    );
+    assert!(
+        began.elapsed() < Duration::from_secs(4),
+        "{:?}",
+        began.elapsed()
+    );
     bursar.gateway.idle().await;
     let cut = bursar.metric("bursar_drains_total", "result=\"cut\"");
     assert!((cut - 1.0).abs() < 0.1, "{cut}");
@@ -106,7 +124,11 @@ async fn a_silent_stream_of_an_app_that_has_left_is_bounded() {
     let bursar = Bursar::with(&origin.url(), config).await;
     read_and_leave(&bursar, &origin).await;
     let entries = bursar.settled(1).await;
-    assert!(matches!(entries[0].state, State::InDoubt { .. }), "{:?}", entries[0].state);
+    assert!(
+        matches!(entries[0].state, State::InDoubt { .. }),
+        "{:?}",
+        entries[0].state
+    );
 }
 
 #[tokio::test]
@@ -122,9 +144,16 @@ async fn a_drain_ends_after_its_bytes() {
         if bursar.entries()[0].ended_ms.is_none() {
             origin.go();
         }
-        bursar.entries().into_iter().find(|entry| entry.ended_ms.is_some())
+        bursar
+            .entries()
+            .into_iter()
+            .find(|entry| entry.ended_ms.is_some())
     })
     .await;
     // 18 MiB is beyond the bound of 16 MiB, unless the receipt came with the last of them.
-    assert!(entry.state == GONE || entry.state == SETTLED, "{:?}", entry.state);
+    assert!(
+        entry.state == GONE || entry.state == SETTLED,
+        "{:?}",
+        entry.state
+    );
 }

@@ -48,13 +48,15 @@ async fn a_retry_within_a_minute_takes_the_kept_answer_once() {
         (
             "stream",
             chat_stream("hi"),
-            vec![[
-                stream_head(),
-                chunk("data: {\"n\":1}\n\n"),
-                chunk(": service-billed-micro-usd 7\n\ndata: [DONE]\n\n"),
-                last_chunk(),
-            ]
-            .concat()],
+            vec![
+                [
+                    stream_head(),
+                    chunk("data: {\"n\":1}\n\n"),
+                    chunk(": service-billed-micro-usd 7\n\ndata: [DONE]\n\n"),
+                    last_chunk(),
+                ]
+                .concat(),
+            ],
         ),
     ];
     for (name, body, pieces) in rows {
@@ -69,15 +71,27 @@ async fn a_retry_within_a_minute_takes_the_kept_answer_once() {
         assert!(second.complete, "{name}: complete");
         let id = entries[0].id.0.to_string();
         assert_eq!(second.header("x-bursar-entry"), Some(id.as_str()), "{name}");
-        assert_eq!(second.header("x-bursar-adopted"), Some(id.as_str()), "{name}");
+        assert_eq!(
+            second.header("x-bursar-adopted"),
+            Some(id.as_str()),
+            "{name}"
+        );
         if name == "stream" {
-            assert!(second.text().ends_with("data: [DONE]\n\n"), "{name}: {}", second.text());
+            assert!(
+                second.text().ends_with("data: [DONE]\n\n"),
+                "{name}: {}",
+                second.text()
+            );
         } else {
             assert_eq!(billed_of(&second), Some("7"), "{name}: the real receipt");
         }
         assert_eq!(origin.received().len(), 1, "{name}: one upstream request");
         let third = ask(&bursar, &body, &[]).await;
-        assert_eq!(billed_of(&third), Some("8"), "{name}: a third is a new purchase");
+        assert_eq!(
+            billed_of(&third),
+            Some("8"),
+            "{name}: a third is a new purchase"
+        );
         assert_eq!(origin.received().len(), 2, "{name}");
     }
 }
@@ -90,7 +104,9 @@ async fn a_marked_retry_that_overtakes_the_end_of_its_connection_joins() {
     let first = send(&bursar, &origin, &chat("hi"), &[]).await;
     let mut second = bursar.connect().await;
     let marked = [("x-stainless-retry-count", "1")];
-    second.send(request("POST", CHAT, &marked, &chat("hi"))).await;
+    second
+        .send(request("POST", CHAT, &marked, &chat("hi")))
+        .await;
     drop(first);
     joined(&bursar, 1).await;
     origin.go();
@@ -112,7 +128,9 @@ async fn a_joined_request_that_is_left_is_joined_again() {
     // The third may come before the end of the second shows; only a marked one waits for that.
     let mut third = bursar.connect().await;
     let marked = [("x-stainless-retry-count", "2")];
-    third.send(request("POST", CHAT, &marked, &chat("hi"))).await;
+    third
+        .send(request("POST", CHAT, &marked, &chat("hi")))
+        .await;
     joined(&bursar, 2).await;
     origin.go();
     assert_eq!(billed_of(&third.answer().await), Some("7"));
@@ -128,7 +146,8 @@ async fn five_equal_requests_that_all_time_out_are_five_purchases_and_no_more() 
     let mut apps = Vec::new();
     for _ in 0..5 {
         let mut wire = bursar.connect().await;
-        wire.send(request("POST", CHAT, &[], &chat("the same"))).await;
+        wire.send(request("POST", CHAT, &[], &chat("the same")))
+            .await;
         apps.push(wire);
     }
     eventually("five requests upstream", || async {
@@ -142,11 +161,14 @@ async fn five_equal_requests_that_all_time_out_are_five_purchases_and_no_more() 
     for _ in 0..5 {
         let mut wire = bursar.connect().await;
         let marked = [("x-stainless-retry-count", "1")];
-        wire.send(request("POST", CHAT, &marked, &chat("the same"))).await;
+        wire.send(request("POST", CHAT, &marked, &chat("the same")))
+            .await;
         retries.push(wire);
     }
     joined(&bursar, 5).await;
-    sandbox.control("/sandbox/release", json!({"hold": "all"})).await;
+    sandbox
+        .control("/sandbox/release", json!({"hold": "all"}))
+        .await;
     let mut ids = Vec::new();
     for wire in &mut retries {
         let answer = wire.answer().await;
@@ -182,7 +204,11 @@ async fn a_half_closed_client_gets_its_answer_and_nobody_else_does() {
         assert_eq!(answer.status, 200, "stream {is_stream}: {}", answer.text());
         assert!(answer.complete, "stream {is_stream}");
         let second = ask(&bursar, &body, &[]).await;
-        assert_eq!(billed_of(&second), Some("8"), "stream {is_stream}: not given twice");
+        assert_eq!(
+            billed_of(&second),
+            Some("8"),
+            "stream {is_stream}: not given twice"
+        );
         assert_eq!(second.header("x-bursar-adopted"), None);
         assert_ne!(key(&origin, 0), key(&origin, 1));
     }
@@ -228,17 +254,32 @@ async fn a_stream_is_joined_before_its_first_byte_and_not_after() {
     joined(&bursar, 1).await;
     origin.go();
     let mut answer = second.head().await;
-    let piece = second.chunk(&mut answer).await.expect("a piece, before the next is there");
+    let piece = second
+        .chunk(&mut answer)
+        .await
+        .expect("a piece, before the next is there");
     assert_eq!(String::from_utf8_lossy(&piece), "data: {\"n\":1}\n\n");
-    assert_eq!(answer.header("x-bursar-adopted"), answer.header("x-bursar-entry"));
+    assert_eq!(
+        answer.header("x-bursar-adopted"),
+        answer.header("x-bursar-entry")
+    );
     origin.go();
     let mut rest = Vec::new();
-    while let Some(piece) = second.chunk(&mut answer).await.filter(|piece| !piece.is_empty()) {
+    while let Some(piece) = second
+        .chunk(&mut answer)
+        .await
+        .filter(|piece| !piece.is_empty())
+    {
         rest.extend_from_slice(&piece);
     }
     assert!(String::from_utf8_lossy(&rest).ends_with("[DONE]\n\n"));
     assert_eq!(origin.received().len(), 1);
-    assert_eq!(bursar.settled(1).await[0].state, State::Settled { billed: MicroUsd::new(7) });
+    assert_eq!(
+        bursar.settled(1).await[0].state,
+        State::Settled {
+            billed: MicroUsd::new(7)
+        }
+    );
 
     let origin = Origin::start([stream(), stream()]).await;
     let bursar = Bursar::before(&origin.url()).await;
@@ -259,10 +300,25 @@ async fn only_equal_requests_join() {
     let other_body = chat("hi ");
     let rows: [(&str, &str, String, Vec<(&str, &str)>); 5] = [
         ("another body", CHAT, other_body, vec![]),
-        ("another path", "/agent/v1/chat/completions", chat("hi"), vec![]),
+        (
+            "another path",
+            "/agent/v1/chat/completions",
+            chat("hi"),
+            vec![],
+        ),
         ("a query", "/v1/chat/completions?a=1", chat("hi"), vec![]),
-        ("another session", CHAT, chat("hi"), vec![("X-Service-Session", "s2")]),
-        ("another RTE query", CHAT, chat("hi"), vec![("X-Service-RTE-Query", "q")]),
+        (
+            "another session",
+            CHAT,
+            chat("hi"),
+            vec![("X-Service-Session", "s2")],
+        ),
+        (
+            "another RTE query",
+            CHAT,
+            chat("hi"),
+            vec![("X-Service-RTE-Query", "q")],
+        ),
     ];
     for (name, path, body, headers) in rows {
         let origin = Origin::start([on_cue(billed(7)), Step::Answer(billed(8))]).await;
@@ -304,7 +360,13 @@ async fn equal_requests_in_flight_with_their_apps_still_there_are_separate() {
     origin.go();
     eventually("both answers to be asked for", || async {
         origin.go();
-        (bursar.entries().iter().filter(|entry| entry.ended_ms.is_some()).count() == 2).then_some(())
+        (bursar
+            .entries()
+            .iter()
+            .filter(|entry| entry.ended_ms.is_some())
+            .count()
+            == 2)
+            .then_some(())
     })
     .await;
     let mut amounts = [
@@ -355,14 +417,14 @@ async fn an_unkeyed_spending_request_is_joined_too() {
 /// Every answer names its entry, an error that a joined request gets as well.
 #[tokio::test]
 async fn who_joins_a_failure_is_told_so_and_may_try_again_under_the_same_key() {
-    let origin = Origin::start([
-        Step::Pieces(vec![]),
-        Step::Answer(billed(7)),
-    ])
-    .await;
+    let origin = Origin::start([Step::Pieces(vec![]), Step::Answer(billed(7))]).await;
     origin.push(Step::Answer(billed(8)));
     // The first step writes nothing and waits for the next request on its connection: a stall.
-    let bursar = Bursar::with(&origin.url(), "[upstream]\nread_timeout_s = 1\n[retry]\nattempts = 1\n").await;
+    let bursar = Bursar::with(
+        &origin.url(),
+        "[upstream]\nread_timeout_s = 1\n[retry]\nattempts = 1\n",
+    )
+    .await;
     drop(send(&bursar, &origin, &chat("hi"), &[]).await);
     left(&bursar, 1).await;
     let mut second = bursar.connect().await;
@@ -374,7 +436,11 @@ async fn who_joins_a_failure_is_told_so_and_may_try_again_under_the_same_key() {
     let id = entries[0].id.0.to_string();
     assert_eq!(answer.header("x-bursar-entry"), Some(id.as_str()));
     assert_eq!(answer.header("x-bursar-adopted"), Some(id.as_str()));
-    assert_eq!(answer.header("x-should-retry"), None, "the app's retry is welcome");
+    assert_eq!(
+        answer.header("x-should-retry"),
+        None,
+        "the app's retry is welcome"
+    );
     let third = ask(&bursar, &chat("hi"), &[]).await;
     assert_eq!(billed_of(&third), Some("7"));
     assert_eq!(third.header("x-bursar-adopted"), Some(id.as_str()));
