@@ -1,5 +1,5 @@
 //! Connections of apps: accept, wait for a request, read its head under one total deadline, hand it
-//! to [`super::serve_request`], and keep the connection for the next one.
+//! to [`super::serve`], and keep the connection for the next one.
 //!
 //! Why our own accept loop and not pingora's listening service: that one panics when a bind fails,
 //! hides the bound port, and has no safe way to reset a connection, which a break towards a
@@ -144,7 +144,7 @@ async fn run_connection(gateway: Arc<Gateway>, socket: Socket, mut stop: watch::
         let keep = !*stop.borrow() && !is_chunked(&session) && !is_old;
         session.set_server_keepalive(keep.then_some(KEEP_ALIVE.as_secs()));
         let downstream = Downstream::new(session, reset.clone());
-        match super::serve_request(&gateway, downstream).await {
+        match super::serve::serve_request(&gateway, downstream).await {
             Some(reusable) => {
                 let (reused, pipelined) = reusable.into_parts();
                 stream = reused;

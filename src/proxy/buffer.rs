@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use pingora::ErrorType;
+use tokio::io::AsyncReadExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
@@ -146,8 +147,19 @@ pub async fn drain(downstream: &mut Downstream) {
 
 /// The same for a request whose framing is not clear: raw bytes, for a moment, so that the answer
 /// is not lost to a reset.
-pub async fn drain_raw(downstream: &mut Downstream) {
-    let discard = async { while downstream.session().idle().await.is_ok_and(|read| read > 0) {} };
+pub async fn drain_raw(downstream: Downstream) {
+    let mut stream = downstream.into_stream();
+    let mut piece = BytesMut::with_capacity(FREE_BYTES);
+    let discard = async {
+        let mut discarded = 0usize;
+        while let Ok(read) = stream.read_buf(&mut piece).await {
+            discarded = discarded.saturating_add(read);
+            if read == 0 || discarded > DRAIN_BYTES_MAX {
+                return;
+            }
+            piece.clear();
+        }
+    };
     if timeout(DRAIN_RAW_TIME_MAX, discard).await.is_err() {
         tracing::debug!("an app went on sending after its request was refused");
     }

@@ -13,6 +13,7 @@ use futures_util::FutureExt;
 use http::{Method, Version};
 use pingora::ErrorType;
 use pingora::http::{RequestHeader, ResponseHeader};
+use pingora::protocols::Stream;
 use pingora::protocols::http::ReusableHttpStream;
 use pingora::protocols::http::v1::server::HttpSession;
 use tokio::time::timeout;
@@ -204,6 +205,11 @@ impl Downstream {
             return None;
         }
         self.session.reuse().await.ok().flatten()
+    }
+
+    /// The bare connection, for what comes after an answer that ends it.
+    pub fn into_stream(self) -> Stream {
+        self.session.into_inner()
     }
 
     /// HEAD, 204 and 304 have no body whatever their headers say.

@@ -332,3 +332,62 @@ fn a_marked_retry_looks_again_while_its_twin_is_connected() {
         Claim::Follow(_)
     ));
 }
+
+/// Between the leader's look and its write nobody can attach: they would wait for nothing.
+#[test]
+fn an_answer_goes_to_the_leader_or_to_a_follower_and_never_to_both() {
+    let mut bench = Bench::new();
+    let first = bench.lead(1);
+    first.app_left();
+    assert!(first.take(), "nobody follows");
+    assert_ne!(key_of(&bench.lead(1)), key_of(&first), "nobody can follow");
+    first.not_taken();
+    let follower = follow(bench.claim(1));
+    assert!(!first.take(), "somebody follows");
+    drop(follower);
+    assert!(first.take());
+}
+
+#[tokio::test]
+async fn a_leader_that_ends_without_a_word_leaves_nobody_waiting() {
+    let mut bench = Bench::new();
+    let first = bench.lead(1);
+    first.app_left();
+    let mut follower = follow(bench.claim(1));
+    bench.table.finish(&first, Fate::Undelivered);
+    assert!(matches!(
+        follower.next().await,
+        TapeItem::End(TapeEnd::Broken(_))
+    ));
+}
+
+#[tokio::test]
+async fn the_key_of_an_answer_that_is_being_taken_is_not_adopted() {
+    let mut bench = Bench::new();
+    let first = bench.lead(1);
+    first.app_left();
+    record_whole(&first).await;
+    bench.table.finish(&first, Fate::Undelivered);
+    let follower = follow(bench.claim(1));
+    assert_ne!(
+        key_of(&bench.lead(1)),
+        key_of(&first),
+        "a purchase of its own"
+    );
+    drop(follower);
+    drop(follow(bench.claim(1)));
+}
+
+#[tokio::test]
+async fn an_error_that_nobody_read_is_not_kept_in_place_of_an_answer() {
+    let mut bench = Bench::new();
+    let first = bench.lead(1);
+    first.app_left();
+    let head = ResponseHeader::build(StatusCode::BAD_GATEWAY, None).expect("a plain head");
+    first.record_head(Arc::new(head), false);
+    first.record_chunk(Bytes::from_static(b"error")).await;
+    first.record_end(TapeEnd::Complete);
+    bench.table.finish(&first, Fate::Undelivered);
+    let second = bench.lead(1);
+    assert_eq!(key_of(&second), key_of(&first), "the key goes on");
+}

@@ -1,0 +1,429 @@
+//! One request, from its head to its last byte: the steps of the proxy in their order.
+//!
+//! Promise: a metered request leaves only after its intent is durable (rule I1); a request that ends
+//! before it was sent costs nothing and says so.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pingora::protocols::http::ReusableHttpStream;
+use tokio::time::Instant;
+
+use super::admit::{self, Admission, Admitted, LocalAnswer};
+use super::attend::Attendance;
+use super::buffer::{self, RequestBody};
+use super::claim::live::{Follower, Live};
+use super::claim::{AdoptPolicy, Claim, Claimant, Mark};
+use super::dispatch::Dispatch;
+use super::dispatch::backoff::Backoff;
+use super::downstream::Downstream;
+use super::exchange::{Outgoing, heads};
+use super::refuse::{Code, Refusal};
+use super::relay::{self, Relay};
+use super::report::{Report, report};
+use super::settle::{Measured, OpenEntry};
+use super::{DEFAULT_APP, Gateway, InFlight, Settings};
+use crate::ledger::FingerprintParts;
+use crate::ledger::entry::{EntryId, EntryKey, Intent, KeyOrigin};
+use crate::protocol::body::{RequestPeek, replace_model};
+use crate::protocol::routes::BodyForm;
+
+/// "it waits up to 20 ms for that connection's end to show".
+const TWIN_WAIT: Duration = Duration::from_millis(20);
+
+/// "else 10 minutes": the client default of the interface.
+const PATIENCE_DEFAULT: Duration = Duration::from_secs(600);
+
+/// One request, from its head to its last byte. Returns the connection when it can be kept.
+pub(super) async fn serve_request(
+    gateway: &Arc<Gateway>,
+    mut downstream: Downstream,
+) -> Option<ReusableHttpStream> {
+    let _in_flight = InFlight::enter(gateway);
+    let arrived = gateway.clock.monotonic();
+    let entry_id = gateway.ledger.new_entry_id();
+    let settings = gateway.settings.load_full();
+    let admission = admit::admit(&settings, &downstream);
+    let admitted = match admission {
+        Ok(Admission::Relay(admitted)) => admitted,
+        Ok(Admission::Local(answer)) => {
+            return serve_local(gateway, downstream, &answer, entry_id, arrived).await;
+        }
+        Err(refusal) => {
+            return turn_down(gateway, downstream, refusal, None, entry_id, arrived).await;
+        }
+    };
+    let body = match buffer::read_body(&gateway.budget, &mut downstream, &admitted).await {
+        Ok(body) => body,
+        Err(refusal) => {
+            let admitted = Some(&*admitted);
+            return turn_down(gateway, downstream, refusal, admitted, entry_id, arrived).await;
+        }
+    };
+    let request = Request {
+        gateway,
+        settings,
+        admitted: &admitted,
+        arrived,
+        entry_id,
+    };
+    let keep = if admitted.route.metered {
+        request.serve_metered(&mut downstream, body).await
+    } else {
+        request.serve_free(&mut downstream, body).await
+    };
+    if keep {
+        downstream.into_reusable().await
+    } else {
+        None
+    }
+}
+
+/// A request that came in, on its way to the service.
+struct Request<'a> {
+    gateway: &'a Arc<Gateway>,
+    settings: Arc<Settings>,
+    admitted: &'a Admitted,
+    arrived: Duration,
+    entry_id: EntryId,
+}
+
+/// The body as it is sent, and what was read of it.
+struct Prepared {
+    body: bytes::Bytes,
+    peek: RequestPeek,
+    /// The model that the app asked for, when it is not the interface's and no alias is set for it.
+    foreign_model: Option<String>,
+}
+
+// === impl Request ===
+
+impl Request<'_> {
+    /// A request that makes no entry.
+    async fn serve_free(self, downstream: &mut Downstream, body: RequestBody) -> bool {
+        let prepared = self.prepare(&body);
+        self.exchange(downstream, prepared, None, None).await
+    }
+
+    async fn serve_metered(self, downstream: &mut Downstream, body: RequestBody) -> bool {
+        let admitted = self.admitted;
+        let fingerprint = self.gateway.ledger.fingerprint(&FingerprintParts {
+            method: admitted.method.as_str(),
+            path_and_query: &admitted.target,
+            body: &body.bytes,
+            session: admitted.session.as_ref().map(http::HeaderValue::as_bytes),
+            rte_query: admitted.rte_query.as_ref().map(http::HeaderValue::as_bytes),
+        });
+        let claimant = Claimant {
+            mark: Mark {
+                app: Arc::from(DEFAULT_APP),
+                fingerprint,
+            },
+            entry: self.entry_id,
+            own_key: admitted.own_key.clone().filter(|_| admitted.route.keyed),
+            keyed: admitted.route.keyed,
+            marked_retry: admitted.marked_retry,
+        };
+        let live = match self.claim(&claimant).await {
+            Claim::Lead(live) => live,
+            Claim::Follow(follower) => return self.follow(downstream, follower).await,
+            // A second look always decides.
+            Claim::LookAgain(_) => {
+                let refusal = Refusal::new(Code::Internal);
+                return self.refuse(downstream, &refusal).await;
+            }
+        };
+        let mut entry = OpenEntry::new(self.gateway, Arc::clone(&live), &admitted.route);
+        let prepared = self.prepare(&body);
+        let intent = Intent {
+            id: self.entry_id,
+            at_ms: self.gateway.clock.wall_ms(),
+            app: Arc::clone(&claimant.mark.app),
+            lane: admitted.route.lane,
+            operation: admitted.route.operation,
+            model: prepared.peek.model.clone(),
+            stream: prepared.peek.stream,
+            key: live.key.clone(),
+            fingerprint,
+            request_bytes: u64::try_from(body.bytes.len()).unwrap_or(u64::MAX),
+        };
+        // Rule I1: nothing leaves before its intent is durable.
+        if let Err(error) = self.gateway.ledger.intend(intent).await {
+            tracing::error!(%error, "an intent could not be written; the request was not sent");
+            entry.never_sent();
+            let refusal = Refusal::new(Code::LedgerUnavailable);
+            return self.refuse(downstream, &refusal).await;
+        }
+        let adopted = adopted_from(live.key.as_ref());
+        if adopted.is_some() {
+            self.gateway.metrics.adopted();
+        }
+        self.exchange(downstream, prepared, Some(entry), adopted)
+            .await
+    }
+
+    /// Finds the request's predecessor. A marked retry whose equal is still connected waits for a
+    /// moment, because the end of the old connection may be on its way.
+    async fn claim(&self, claimant: &Claimant) -> Claim {
+        let retry = &self.settings.config.retry;
+        let policy = AdoptPolicy {
+            adopt: retry.adopt,
+            window: retry.adopt_window,
+        };
+        let until = Instant::now() + TWIN_WAIT;
+        loop {
+            match self.gateway.claims.claim(claimant, policy, true) {
+                Claim::LookAgain(mut left) => {
+                    let changed = tokio::time::timeout_at(until, left.changed()).await;
+                    if !matches!(changed, Ok(Ok(()))) {
+                        return self.gateway.claims.claim(claimant, policy, false);
+                    }
+                }
+                decided => return decided,
+            }
+        }
+    }
+
+    /// Reads what rules need from the body, and applies a model alias.
+    fn prepare(&self, body: &RequestBody) -> Prepared {
+        let reads = matches!(self.admitted.route.body, BodyForm::Json | BodyForm::Any)
+            && self.admitted.route.metered;
+        if !reads {
+            return Prepared {
+                body: body.bytes.clone(),
+                peek: RequestPeek::default(),
+                foreign_model: None,
+            };
+        }
+        let peek = RequestPeek::read(&body.bytes);
+        let alias = peek
+            .model
+            .as_deref()
+            .and_then(|model| self.settings.config.models.aliases.target(model));
+        match (alias, peek.model_span.clone()) {
+            (Some(alias), Some(span)) => Prepared {
+                body: bytes::Bytes::from(replace_model(&body.bytes, span, alias)),
+                peek,
+                foreign_model: None,
+            },
+            _ => Prepared {
+                body: body.bytes.clone(),
+                foreign_model: peek.model.clone().filter(|model| model != "auto"),
+                peek,
+            },
+        }
+    }
+
+    /// Attempts and answer.
+    async fn exchange(
+        self,
+        downstream: &mut Downstream,
+        prepared: Prepared,
+        entry: Option<OpenEntry>,
+        adopted: Option<EntryId>,
+    ) -> bool {
+        let route = &self.admitted.route;
+        let key = entry
+            .as_ref()
+            .and_then(|entry| entry.live.key.as_ref())
+            .map(|key| Arc::clone(&key.value));
+        let header = heads::request_head(
+            &self.settings,
+            self.admitted,
+            &downstream.head().headers,
+            key.as_deref(),
+            prepared.body.len(),
+        );
+        let Ok(header) = header else {
+            if let Some(mut entry) = entry {
+                entry.nothing_sent().await;
+            }
+            let refusal = Refusal::new(Code::HeaderRefused);
+            return self.refuse(downstream, &refusal).await;
+        };
+        let outgoing = Outgoing {
+            header,
+            body: prepared.body,
+            // Where an answer that is missing may not be asked for again, a stale pooled connection
+            // must not be what it is missing for.
+            fresh_connection: !route.retry.no_head,
+            read_timeout: self.settings.config.upstream.read_timeout,
+        };
+        let retry = &self.settings.config.retry;
+        let mut dispatch = Dispatch {
+            gateway: self.gateway,
+            route,
+            outgoing: &outgoing,
+            backoff: Backoff {
+                retries_max: usize::try_from(retry.attempts.saturating_sub(1)).unwrap_or(0),
+                base: retry.base,
+                cap: retry.cap,
+            },
+            deadline: self.arrived.saturating_add(patience(self.admitted)),
+            attempts: Vec::new(),
+            waited: Duration::ZERO,
+            service_time: Duration::ZERO,
+            first_byte_at: None,
+        };
+        let live = entry.as_ref().map(|entry| Arc::clone(&entry.live));
+        let mut app = Attendance::new(self.gateway, Arc::clone(&self.settings), downstream, live);
+        let (reached, exhausted) = dispatch.run(&mut app).await;
+        let relay = Relay {
+            gateway: self.gateway,
+            settings: self.settings,
+            admitted: self.admitted,
+            app,
+            dispatch,
+            entry,
+            entry_id: self.entry_id,
+            adopted,
+            foreign_model: prepared.foreign_model,
+            exhausted,
+            arrived: self.arrived,
+            state: None,
+            delivered: false,
+        };
+        relay.run(reached).await
+    }
+
+    /// Takes over the answer of an equal request whose connection has left.
+    async fn follow(self, downstream: &mut Downstream, mut follower: Follower) -> bool {
+        self.gateway.metrics.joined();
+        let leader: Arc<Live> = Arc::clone(&follower.live);
+        let followed = relay::follow::follow(downstream, &mut follower).await;
+        drop(follower);
+        if followed.delivered {
+            self.gateway.claims.delivered(&leader.mark, leader.entry);
+        }
+        report(
+            self.gateway,
+            &Report {
+                app: DEFAULT_APP,
+                route: Some(&self.admitted.route),
+                entry: Some(leader.entry),
+                adopted: Some(leader.entry),
+                stream: followed.stream,
+                status: followed.status,
+                code: followed.code.map(Code::as_str),
+                attempts: 0,
+                state: None,
+                measured: Measured {
+                    total: self.gateway.clock.monotonic().saturating_sub(self.arrived),
+                    ..Measured::default()
+                },
+            },
+        );
+        followed.keep
+    }
+
+    /// An answer of our own to a request whose body was read.
+    async fn refuse(&self, downstream: &mut Downstream, refusal: &Refusal) -> bool {
+        let keep = relay::give_refusal(downstream, refusal, self.entry_id).await;
+        report_refusal(
+            self.gateway,
+            refusal,
+            Some(self.admitted),
+            self.entry_id,
+            self.arrived,
+        );
+        keep
+    }
+}
+
+/// The app's announced patience "less the larger of 1 s and 10 %"; else 10 minutes.
+fn patience(admitted: &Admitted) -> Duration {
+    admitted.patience.map_or(PATIENCE_DEFAULT, |announced| {
+        let margin = (announced / 10).max(Duration::from_secs(1));
+        announced.saturating_sub(margin)
+    })
+}
+
+fn adopted_from(key: Option<&EntryKey>) -> Option<EntryId> {
+    match key?.origin {
+        KeyOrigin::Adopted { from } => Some(from),
+        KeyOrigin::Minted | KeyOrigin::App => None,
+    }
+}
+
+async fn serve_local(
+    gateway: &Arc<Gateway>,
+    mut downstream: Downstream,
+    answer: &LocalAnswer,
+    entry_id: EntryId,
+    arrived: Duration,
+) -> Option<ReusableHttpStream> {
+    let (status, written) = relay::send_local(&mut downstream, answer, entry_id).await;
+    report(
+        gateway,
+        &Report {
+            app: DEFAULT_APP,
+            route: None,
+            entry: Some(entry_id),
+            adopted: None,
+            stream: false,
+            status,
+            code: None,
+            attempts: 0,
+            state: None,
+            measured: Measured {
+                total: gateway.clock.monotonic().saturating_sub(arrived),
+                ..Measured::default()
+            },
+        },
+    );
+    if written {
+        downstream.into_reusable().await
+    } else {
+        None
+    }
+}
+
+/// Refuses a request whose body was not read whole: answer, then discard what is still sent.
+async fn turn_down(
+    gateway: &Arc<Gateway>,
+    downstream: Downstream,
+    refusal: Refusal,
+    admitted: Option<&Admitted>,
+    entry_id: EntryId,
+    arrived: Duration,
+) -> Option<ReusableHttpStream> {
+    report_refusal(gateway, &refusal, admitted, entry_id, arrived);
+    let framing_is_clear = !matches!(
+        refusal.code,
+        Code::LengthRefused | Code::HeadMalformed | Code::BodyBroken | Code::BodyTooSlow
+    );
+    let (mut downstream, written) = relay::send_refusal(downstream, &refusal, Some(entry_id)).await;
+    if written && framing_is_clear {
+        buffer::drain(&mut downstream).await;
+    } else if written {
+        buffer::drain_raw(downstream).await;
+    }
+    None
+}
+
+fn report_refusal(
+    gateway: &Gateway,
+    refusal: &Refusal,
+    admitted: Option<&Admitted>,
+    entry_id: EntryId,
+    arrived: Duration,
+) {
+    report(
+        gateway,
+        &Report {
+            app: DEFAULT_APP,
+            route: admitted.map(|admitted| &admitted.route),
+            entry: Some(entry_id),
+            adopted: None,
+            stream: false,
+            status: refusal.status().as_u16(),
+            code: Some(refusal.code.as_str()),
+            attempts: 0,
+            state: None,
+            measured: Measured {
+                total: gateway.clock.monotonic().saturating_sub(arrived),
+                ..Measured::default()
+            },
+        },
+    );
+}
