@@ -27,6 +27,9 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Least time between two tries to open a failed journal, or to get the reserve back.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
+/// Most records that the index is behind while the writer is busy.
+const INDEX_SLICE_RECORDS: u64 = 256;
+
 /// The writer's side of a ledger.
 pub struct Writer {
     shared: Arc<Shared>,
@@ -103,10 +106,14 @@ impl Writer {
             if is_killed && !is_idle {
                 return;
             }
-            if !is_idle {
+            // sled wakes all its threads for each batch, so the index hears of many commits at
+            // once: when nothing else is to do, or when a slice has come together. A slice is
+            // small, because the next commit waits for it.
+            if is_idle || self.pending_records() >= INDEX_SLICE_RECORDS {
                 self.write_index();
             }
         }
+        self.write_index();
         if let Some(index) = self
             .loaded
             .as_ref()
@@ -346,6 +353,12 @@ impl Writer {
             None => None,
         };
         self.shared.publish(self.loaded.as_ref(), why);
+    }
+
+    fn pending_records(&self) -> u64 {
+        self.loaded
+            .as_ref()
+            .map_or(0, |loaded| loaded.books.pending_records())
     }
 
     /// Tells the index what was committed. Nobody waits for it.
