@@ -233,10 +233,12 @@ impl<'a> Check<'a> {
         if self.errors.has(&place) {
             return None;
         }
-        let read = CertificateDer::pem_file_iter(&path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        let read =
+            CertificateDer::pem_file_iter(&path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
         let why = match read {
             Ok(certificates) if !certificates.is_empty() => return Some(path),
-            Ok(_) => "holds no certificate; it has to be a PEM file of certificate authorities".to_owned(),
+            Ok(_) => "holds no certificate; it has to be a PEM file of certificate authorities"
+                .to_owned(),
             Err(error) => format!("cannot be read as PEM: {error}"),
         };
         self.refuse(&place, format!("{} {why}", path.display()));

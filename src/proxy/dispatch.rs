@@ -221,6 +221,7 @@ impl Dispatch<'_> {
                     body.extend_from_slice(&chunk);
                     let flows = event_stream || body.len() > WHOLE_BYTES_MAX;
                     if flows && !body.is_empty() {
+                        self.service_time = self.service_time.saturating_add(self.since(clock));
                         return Attempted::Final(Reached::Flowing(Box::new(Flowing {
                             answering,
                             first: body.freeze(),
@@ -346,8 +347,23 @@ impl Dispatch<'_> {
         status: Option<StatusCode>,
         cause: Option<&'static str>,
     ) {
-        let took = self.gateway.clock.monotonic().saturating_sub(clock.began);
+        let took = self.since(clock);
         self.service_time = self.service_time.saturating_add(took);
+        self.note(clock, took, end, status, cause);
+    }
+
+    fn since(&self, clock: AttemptClock) -> Duration {
+        self.gateway.clock.monotonic().saturating_sub(clock.began)
+    }
+
+    fn note(
+        &mut self,
+        clock: AttemptClock,
+        took: Duration,
+        end: AttemptEnd,
+        status: Option<StatusCode>,
+        cause: Option<&'static str>,
+    ) {
         self.gateway
             .metrics
             .attempt(self.route.operation, attempt_result(end, status));
@@ -360,10 +376,12 @@ impl Dispatch<'_> {
         });
     }
 
-    /// A flowing answer has ended; its attempt is complete only now.
+    /// A flowing answer has ended; its attempt is complete only now. While it flowed, the service's
+    /// time was counted read by read, so that writing to the app counts as our own.
     pub fn record_flow(&mut self, flowing: &Flowing, end: AttemptEnd, cause: Option<&'static str>) {
         let status = flowing.answering.head.status;
-        self.record(flowing.attempt, end, Some(status), cause);
+        let took = self.since(flowing.attempt);
+        self.note(flowing.attempt, took, end, Some(status), cause);
     }
 }
 

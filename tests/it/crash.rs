@@ -26,6 +26,10 @@ const CLIENTS: usize = 4;
 type Received = Arc<Mutex<HashMap<String, u64>>>;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "`make torture` asks for more kills this way"
+)]
 async fn whatever_instant_the_daemon_is_killed_at_the_ledger_agrees_with_the_books() {
     let kills =
         std::env::var("BURSAR_KILLS").map_or(KILLS, |kills| kills.parse().expect("a count"));

@@ -24,7 +24,8 @@ pub struct Bursar {
     pub gateway: Arc<Gateway>,
     pub ledger: Ledger,
     pub metrics: Arc<Metrics>,
-    pub stop: watch::Sender<bool>,
+    /// Dropping it ends the accept loops.
+    _stop: watch::Sender<bool>,
     directory: TempDir,
 }
 
@@ -83,18 +84,13 @@ impl Bursar {
             gateway,
             ledger,
             metrics,
-            stop,
+            _stop: stop,
             directory,
         }
     }
 
     pub fn state_dir(&self) -> PathBuf {
         self.directory.path().join("state")
-    }
-
-    /// `http://127.0.0.1:PORT`.
-    pub fn url(&self) -> String {
-        format!("http://{}", self.address)
     }
 
     pub async fn connect(&self) -> Wire {
