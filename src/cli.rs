@@ -23,9 +23,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use jiff::tz::TimeZone;
 
 use self::client::ClientError;
-use crate::calendar::WhenError;
+use crate::calendar::{self, WhenError};
 use crate::config::{ConfigErrors, Overrides};
 use crate::ledger::LedgerError;
 use crate::server::ServerError;
@@ -110,6 +111,9 @@ pub enum CliError {
     When(#[from] WhenError),
     #[error("{0}")]
     Usage(String),
+    /// A file of settings that is not the configuration is wrong.
+    #[error("{0}")]
+    Settings(String),
     #[error("{0}")]
     Failed(String),
     /// Everything was said already; only the exit code is left.
@@ -182,6 +186,19 @@ pub fn at_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
+/// The zone that was named, or this machine's. One of the machine's that is not understood counts
+/// as UTC, with a remark.
+pub fn zone(name: Option<&str>) -> Result<TimeZone, CliError> {
+    let zone = calendar::zone(name)?;
+    if name.is_some() || !zone.is_unknown() {
+        return Ok(zone);
+    }
+    remark(
+        "bursar: this machine's time zone is not understood (TZ, /etc/localtime); this is in UTC",
+    );
+    Ok(TimeZone::UTC)
+}
+
 fn complain(error: &CliError) {
     match error {
         CliError::Said => {}
@@ -235,7 +252,7 @@ impl ConfigArgs {
 impl CliError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Config(_) => EXIT_CONFIG,
+            Self::Config(_) | Self::Settings(_) => EXIT_CONFIG,
             Self::Usage(_) | Self::When(_) => EXIT_USAGE,
             Self::ReaderGone => 0,
             _ => EXIT_FAILED,

@@ -4,6 +4,7 @@
 //! Promise: what `intend` and `settle` returned `Ok` for survives the process, and with
 //! [`Durability::Power`] the machine. Sums come from the journal alone and never go back.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -29,6 +30,7 @@ mod ids;
 mod index;
 mod journal;
 mod keys;
+mod later;
 mod load;
 mod lookup;
 mod queue;
@@ -43,6 +45,7 @@ use entry::{EntryId, Fingerprint, Intent, Outcome, Settlement};
 pub use error::LedgerError;
 pub use fingerprint::FingerprintParts;
 use ids::EntryIds;
+use keys::kept_form;
 pub use lookup::Lookup;
 use query::EntryView;
 use queue::{Answer, Command};
@@ -86,6 +89,15 @@ pub struct LedgerOptions {
 #[derive(Clone)]
 pub struct Ledger {
     inner: Arc<Inner>,
+}
+
+/// Outcomes given to [`Ledger::settle_later`] that are not written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unwritten {
+    /// Waiting for the journal.
+    pub waiting: usize,
+    /// There was no room for them: their entries are in doubt after the next start.
+    pub dropped: u64,
 }
 
 struct Inner {
@@ -169,7 +181,14 @@ impl Ledger {
     }
 
     /// Writes an intent; returns when it is durable (rule I1). After an error nothing may be sent.
-    pub async fn intend(&self, intent: Intent) -> Result<(), LedgerError> {
+    ///
+    /// A key of more than 256 characters is kept as `h:` and its BLAKE3 hash.
+    pub async fn intend(&self, mut intent: Intent) -> Result<(), LedgerError> {
+        if let Some(key) = &mut intent.key
+            && let Cow::Owned(short) = kept_form(&key.value)
+        {
+            key.value = short.into();
+        }
         let command = Command::Intend(Box::new(intent));
         self.inner.shared.queue.ask(command).await.map(|_| ())
     }
@@ -182,6 +201,22 @@ impl Ledger {
         match self.inner.shared.queue.ask(command).await? {
             Answer::Settled(settlement) => Ok(settlement),
             Answer::Intended | Answer::Reconciled(_) => Err(LedgerError::UnknownEntry { id }),
+        }
+    }
+
+    /// Hands over an outcome that could not be written while its request lasted. The writer writes
+    /// it as soon as the journal is open again; told twice, it counts once. An error means that it
+    /// will not be written, and that its entry is in doubt after the next start.
+    pub fn settle_later(&self, outcome: Outcome) -> Result<(), LedgerError> {
+        self.inner.shared.later.push(outcome)
+    }
+
+    /// What [`Self::settle_later`] was given and is not written.
+    pub fn unwritten(&self) -> Unwritten {
+        let later = &self.inner.shared.later;
+        Unwritten {
+            waiting: later.len(),
+            dropped: later.dropped(),
         }
     }
 

@@ -1,8 +1,10 @@
 //! The composition root: opens the ledger, binds the sockets, starts proxy and admin, and ends them
 //! in the right order. Everything that lives as long as the process is owned here.
 //!
-//! Start: key and configuration are there already; ledger (locked, replayed), sockets (all or
-//! none), then the first connection is accepted. Stop: not ready, no new connections, what is in
+//! Start: key and configuration are there already; the sockets are bound (all or none), then the
+//! ledger is locked and replayed, then the first connection is accepted: a start that finds its
+//! address taken leaves no state directory behind. The admin socket lies inside that directory, which
+//! the ledger makes, so it is bound last. Stop: not ready, no new connections, what is in
 //! flight ends, the ledger closes last.
 //!
 //! Promise: a start that fails leaves nothing half started, and says why in one line; a stop never
@@ -145,14 +147,29 @@ fn keep_files_private() {
 // === impl Server ===
 
 impl Server {
-    /// Opens the ledger, binds all sockets, and starts serving.
+    /// Binds all sockets, opens the ledger, and starts serving.
     pub async fn start(config: Config, clock: SharedClock) -> Result<Self, ServerError> {
         let config = Arc::new(config);
         let metrics = Arc::new(Metrics::new()?);
+        // Whoever connects before the ledger is open waits in the backlog.
+        let state_dir = &config.ledger.state_dir;
+        let (inside, admin_outside): (Vec<_>, Vec<_>) = config
+            .listen
+            .admin
+            .iter()
+            .cloned()
+            .partition(|address| address.is_below(state_dir));
+        let (proxy_inside, proxy_outside): (Vec<_>, Vec<_>) = config
+            .listen
+            .proxy
+            .iter()
+            .cloned()
+            .partition(|address| address.is_below(state_dir));
+        let mut proxy = bind_all(&proxy_outside, config.listen.proxy_is_default)?;
+        let mut admin_bound = bind_all(&admin_outside, false)?;
         let ledger = open_ledger(&config, &metrics, &clock).await?;
-
-        let proxy = bind_all(&config.listen.proxy, config.listen.proxy_is_default)?;
-        let admin_bound = bind_all(&config.listen.admin, false)?;
+        proxy.extend(bind_all(&proxy_inside, false)?);
+        admin_bound.extend(bind_all(&inside, false)?);
         let addresses = |bound: &[Bound]| bound.iter().map(Bound::address).collect();
         let listening = Listening {
             proxy: addresses(&proxy),

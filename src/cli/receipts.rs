@@ -63,7 +63,7 @@ struct Printer {
 }
 
 pub fn receipts(args: &Args) -> Result<(), CliError> {
-    let zone = calendar::zone(args.tz.as_deref())?;
+    let zone = super::zone(args.tz.as_deref())?;
     let now_ms = SystemClock::shared().wall_ms();
     let since_ms = match &args.since {
         Some(text) => Some(calendar::instant(text, now_ms, &zone)?),
@@ -98,7 +98,16 @@ pub fn receipts(args: &Args) -> Result<(), CliError> {
                 } else {
                     args.source.find_files()?
                 };
-                printer.print_all(&source.receipts(&filter, limit).await?.listed)
+                let listed = source.receipts(&filter, limit).await?.listed;
+                if listed.is_empty() && !args.json {
+                    let any = source.receipts(&Filter::default(), 1).await?;
+                    return say(if any.listed.is_empty() {
+                        "No receipts yet."
+                    } else {
+                        "No receipt matches."
+                    });
+                }
+                printer.print_all(&listed)
             }
             None => {
                 let source = args.source.find_files()?;
@@ -179,9 +188,6 @@ impl Printer {
         for receipt in receipts {
             table.row(self.cells(receipt));
         }
-        if table.is_empty() {
-            return say("No receipts yet.");
-        }
         say(table)
     }
 
@@ -210,6 +216,10 @@ impl Printer {
         let at_ms = receipt.get("at_ms").and_then(Value::as_u64);
         let state = match (text("state"), text("reason")) {
             (Some(state), Some(reason)) => format!("{state}({reason})"),
+            // The service told a price that is none; another matter than none told.
+            (Some(state @ "unreported"), None) if text("receipt") == Some("malformed") => {
+                format!("{state}(malformed)")
+            }
             (state, _) => state.unwrap_or("?").to_owned(),
         };
         [

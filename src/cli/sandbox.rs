@@ -25,7 +25,8 @@ pub struct Args {
     /// The organization's key [default: sandbox-key]
     #[arg(long, value_name = "K")]
     api_key: Option<String>,
-    /// How it starts and which faults it has, as TOML
+    /// TOML file of how it starts: seed, api_key, forbidden_keys, balance_micro_usd, [limits],
+    /// [settings], [[organization]] and [[fault]]; docs/sandbox.md has an example
     #[arg(long, value_name = "FILE")]
     scenario: Option<PathBuf>,
     /// Print what the interface leaves open and the sandbox chose, then exit
@@ -75,14 +76,26 @@ pub fn sandbox(args: Args) -> Result<(), CliError> {
 fn options(args: Args) -> Result<Options, CliError> {
     let mut options = Options::default();
     if let Some(path) = args.scenario {
-        let wrong = |why: String| CliError::usage(format_args!("{}: {why}", path.display()));
-        let text = std::fs::read_to_string(&path).map_err(|error| wrong(error.to_string()))?;
-        let scenario = Scenario::from_toml_str(&text).map_err(|error| wrong(error.to_string()))?;
+        let wrong = |why: String| CliError::Settings(format!("{}: {why}", path.display()));
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| wrong(format!("cannot be read: {error}")))?;
+        let scenario = Scenario::from_toml_str(&text)
+            .map_err(|error| wrong(on_one_line(&error.to_string())))?;
         options = scenario.apply(options);
     }
     options.seed = args.seed.unwrap_or(options.seed);
     options.api_key = args.api_key.unwrap_or(options.api_key);
     Ok(options)
+}
+
+/// A mistake in TOML is told over several lines, with the line of the file drawn in between.
+fn on_one_line(told: &str) -> String {
+    let is_drawing = |line: &&str| {
+        let rest = line.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == ' ');
+        !rest.starts_with('|')
+    };
+    let lines: Vec<&str> = told.lines().filter(is_drawing).collect();
+    lines.join(": ")
 }
 
 fn print_assumptions() -> Result<(), CliError> {

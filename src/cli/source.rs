@@ -114,7 +114,9 @@ impl SourceArgs {
             Ok(_) => Ok(()),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 Err(CliError::Failed(format!(
-                    "there is no ledger in {}: start `bursar run` first, or name its --state-dir",
+                    "there is no ledger in {}: start `bursar run` first; for the system \
+                     service's, use sudo and --state-dir /var/lib/bursar; `spend` and `receipts` can \
+                     also ask a running daemon with --admin 127.0.0.1:8328",
                     state_dir.display()
                 )))
             }

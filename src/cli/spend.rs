@@ -36,7 +36,7 @@ pub struct Args {
 }
 
 pub fn spend(args: &Args) -> Result<(), CliError> {
-    let zone = calendar::zone(args.tz.as_deref())?;
+    let zone = super::zone(args.tz.as_deref())?;
     let now_ms = SystemClock::shared().wall_ms();
     let range = calendar::range(Some(&args.since), args.until.as_deref(), now_ms, &zone)?;
     let asked = SpendQuestion {
@@ -45,7 +45,15 @@ pub fn spend(args: &Args) -> Result<(), CliError> {
         by: args.by.clone(),
         zone,
     };
-    let document = block_on(async { args.source.find().await?.spend(&asked).await })?;
+    let document = block_on(async {
+        let source = if asked.zone.iana_name().is_some() {
+            args.source.find().await?
+        } else {
+            // A zone without a name cannot be told to a daemon.
+            args.source.find_files()?
+        };
+        source.spend(&asked).await
+    })?;
     if args.json {
         say(&document)?;
     } else {
@@ -128,20 +136,21 @@ fn sums(row: &Value) -> [String; 7] {
 fn unknown(document: &Value) -> Option<String> {
     let number = |name: &str| document.get(name).and_then(Value::as_u64);
     let parts: Vec<String> = [
-        ("in_doubt", "in doubt"),
-        ("unreported", "unreported"),
-        ("open", "open"),
+        ("in_doubt", "in doubt", "in-doubt"),
+        ("unreported", "unreported", "unreported"),
+        ("open", "open", "open"),
     ]
     .into_iter()
-    .filter_map(|(name, word)| {
+    .filter_map(|(name, word, state)| {
         let count = number(name).filter(|count| *count > 0)?;
-        Some(format!("{count} {word}"))
+        Some(format!(
+            "{count} {word} (`bursar receipts --state {state}`)"
+        ))
     })
     .collect();
     (!parts.is_empty()).then(|| {
         format!(
-            "\nNot in the sum, because the price is not known: {}. See `bursar receipts --state \
-             in_doubt`.",
+            "\nNot in the sum, because the price is not known: {}.",
             parts.join(", ")
         )
     })

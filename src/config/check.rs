@@ -12,8 +12,9 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustls::RootCertStore;
 use rustls_pki_types::CertificateDer;
-use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::pem::{PemObject, SectionKind};
 
 use super::env::{self, Env};
 use super::errors::{ConfigErrors, Place};
@@ -169,6 +170,10 @@ impl<'a> Check<'a> {
             .map(|value| At::named("--upstream", value));
         let from_env = self.variable(env::BURSAR_UPSTREAM);
         let Some(given) = from_flag.or(from_env).or(in_file) else {
+            // One that was given and could not be taken was told already.
+            if self.errors.has_named(&Place::key("upstream", "base_url")) {
+                return None;
+            }
             self.refuse(
                 &Place::default(),
                 "no upstream: set base_url in [upstream] of the configuration file, BURSAR_UPSTREAM, or --upstream URL",
@@ -214,6 +219,11 @@ impl<'a> Check<'a> {
         {
             let place = Place::named("$CREDENTIALS_DIRECTORY/api-key");
             (place, from_file(&path))
+        } else if self
+            .errors
+            .has_named(&Place::key("upstream", "api_key_file"))
+        {
+            return None;
         } else {
             self.refuse(
                     &Place::default(),
@@ -225,21 +235,17 @@ impl<'a> Check<'a> {
             .ok()
     }
 
-    /// A file of certificates, all of them readable: the connector would take an empty one, and no
-    /// server would be trusted after that.
+    /// A file of certificates, each one that can be trusted: of an empty file the connector makes
+    /// that no server is trusted, and with one it cannot read it ends the whole process.
     fn ca_file(&mut self, given: At<String>) -> Option<PathBuf> {
         let place = given.place.clone();
         let path = self.path(given);
         if self.errors.has(&place) {
             return None;
         }
-        let read =
-            CertificateDer::pem_file_iter(&path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-        let why = match read {
-            Ok(certificates) if !certificates.is_empty() => return Some(path),
-            Ok(_) => "holds no certificate; it has to be a PEM file of certificate authorities"
-                .to_owned(),
-            Err(error) => format!("cannot be read as PEM: {error}"),
+        let why = match authorities(&path) {
+            Ok(()) => return Some(path),
+            Err(why) => why,
         };
         self.refuse(&place, format!("{} {why}", path.display()));
         None
@@ -361,6 +367,29 @@ impl<'a> Check<'a> {
             level: self.word(file.level, LogLevel::Info, LogLevel::ALL, LogLevel::as_str),
         }
     }
+}
+
+/// Reads a PEM file as the connector will, which ends the process at the first part it does not take.
+fn authorities(path: &Path) -> Result<(), String> {
+    let parts = <(SectionKind, Vec<u8>)>::pem_file_iter(path)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| format!("cannot be read as PEM: {error}"))?;
+    if parts.is_empty() {
+        let wanted = "it has to be a PEM file of certificate authorities";
+        return Err(format!("holds no certificate; {wanted}"));
+    }
+    let mut trusted = RootCertStore::empty();
+    for (number, (kind, bytes)) in (1..).zip(parts) {
+        if kind != SectionKind::Certificate {
+            return Err(format!(
+                "holds something else than certificates (part {number}); leave the certificates alone in it"
+            ));
+        }
+        trusted
+            .add(CertificateDer::from(bytes))
+            .map_err(|error| format!("cannot be used: part {number} is no certificate: {error}"))?;
+    }
+    Ok(())
 }
 
 fn read_file(path: &Path) -> Result<String, String> {

@@ -16,6 +16,8 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ConfigError {
     place: Place,
+    /// The key that was meant, where another word stands for it.
+    meant: Option<Place>,
     message: String,
 }
 
@@ -74,8 +76,19 @@ impl ConfigErrors {
     }
 
     pub(super) fn push(&mut self, place: &Place, message: impl Into<String>) {
+        self.push_misspelt(place, None, message);
+    }
+
+    /// A word that is no key; perhaps `meant` was.
+    pub(super) fn push_misspelt(
+        &mut self,
+        place: &Place,
+        meant: Option<Place>,
+        message: impl Into<String>,
+    ) {
         self.errors.push(ConfigError {
             place: place.clone(),
+            meant,
             message: message.into(),
         });
     }
@@ -92,6 +105,14 @@ impl ConfigErrors {
         self.errors.iter().any(|error| error.place == *place)
     }
 
+    /// Whether something was said of this key, on whatever line: a mistake in its value, or a word
+    /// that was meant to be it. Who looks for it further would tell the same mistake twice.
+    pub(super) fn has_named(&self, key: &Place) -> bool {
+        let names = |place: &Place| place.name == key.name;
+        let mut said = self.errors.iter();
+        said.any(|error| names(&error.place) || error.meant.as_ref().is_some_and(names))
+    }
+
     pub fn is_empty(&self) -> bool {
         self.errors.is_empty()
     }
@@ -105,7 +126,7 @@ impl ConfigErrors {
 
     fn line(&self, error: &ConfigError) -> String {
         let path = self.path.as_deref().map(Path::display);
-        let ConfigError { place, message } = error;
+        let ConfigError { place, message, .. } = error;
         match (path, place.line, place.name.as_str()) {
             (Some(path), Some(line), "") => format!("{path}:{line}: {message}"),
             (Some(path), Some(line), name) => format!("{path}:{line}: {name}: {message}"),

@@ -73,7 +73,7 @@ impl Fixture {
 const UPSTREAM: &str = "[upstream]\nbase_url = \"https://api.example\"\napi_key_file = \"key\"\n";
 
 fn env(pairs: &[(&str, &str)]) -> Env {
-    Env::from_pairs([("HOME", "/home/u")].iter().chain(pairs).copied())
+    Env::from_pairs([("HOME", "/srv/u")].iter().chain(pairs).copied())
 }
 
 fn tcp(text: &str) -> ListenAddr {
@@ -93,7 +93,7 @@ fn upstream_and_key_are_enough() {
         [tcp("127.0.0.1:8327"), tcp("[::1]:8327")]
     );
     assert!(config.listen.proxy_is_default);
-    let socket = ListenAddr::Unix("/home/u/.local/state/bursar/admin.sock".into());
+    let socket = ListenAddr::Unix("/srv/u/.local/state/bursar/admin.sock".into());
     assert_eq!(config.listen.admin, [tcp("127.0.0.1:8328"), socket]);
     assert_eq!(config.listen.shutdown_timeout, Duration::from_secs(120));
     assert_eq!(
@@ -108,7 +108,7 @@ fn upstream_and_key_are_enough() {
     );
     assert_eq!(
         config.ledger.state_dir,
-        Path::new("/home/u/.local/state/bursar")
+        Path::new("/srv/u/.local/state/bursar")
     );
     assert_eq!(config.ledger.durability, Durability::Power);
     assert_eq!(config.streams.on_disconnect, OnDisconnect::Drain);
@@ -321,7 +321,7 @@ fn the_state_directory_comes_from_the_first_place_that_gives_one() {
         Whereabouts::find(&place.flags(""), &env).map(|found| found.state_dir)
     };
     let all = [
-        ("HOME", "/home/u"),
+        ("HOME", "/srv/u"),
         ("XDG_STATE_HOME", "/xdg"),
         ("STATE_DIRECTORY", "/var/lib/bursar:/var/lib/other"),
         ("BURSAR_STATE_DIR", "/given"),
@@ -329,21 +329,18 @@ fn the_state_directory_comes_from_the_first_place_that_gives_one() {
 
     assert_eq!(
         find(&all[..1]).unwrap(),
-        Path::new("/home/u/.local/state/bursar")
+        Path::new("/srv/u/.local/state/bursar")
     );
     assert_eq!(find(&all[..2]).unwrap(), Path::new("/xdg/bursar"));
     assert_eq!(find(&all[..3]).unwrap(), Path::new("/var/lib/bursar"));
     assert_eq!(find(&all).unwrap(), Path::new("/given"));
     // Relative ones are no XDG directories; empty variables are not set.
     let odd = [
-        ("HOME", "/home/u"),
+        ("HOME", "/srv/u"),
         ("XDG_STATE_HOME", "xdg"),
         ("BURSAR_STATE_DIR", ""),
     ];
-    assert_eq!(
-        find(&odd).unwrap(),
-        Path::new("/home/u/.local/state/bursar")
-    );
+    assert_eq!(find(&odd).unwrap(), Path::new("/srv/u/.local/state/bursar"));
     assert_eq!(
         find(&[]).unwrap_err().to_string(),
         "no state directory: set state_dir in [ledger] of the configuration file, BURSAR_STATE_DIR, or --state-dir DIR"
@@ -355,7 +352,21 @@ fn a_ca_file_without_a_readable_certificate_is_refused() {
     let place = Fixture::new();
     fs::write(place.path("empty.pem"), "").unwrap();
     fs::write(place.path("broken.pem"), "-----BEGIN CERTIFICATE-----\nx\n").unwrap();
-    for name in ["nowhere.pem", "empty.pem", "broken.pem"] {
+    let garbage = "-----BEGIN CERTIFICATE-----\nAAECAwQFBgcICQ==\n-----END CERTIFICATE-----\n";
+    fs::write(place.path("garbage.pem"), garbage).unwrap();
+    // The connector takes nothing but certificates, a key beside them no more than garbage.
+    let good = fs::read_to_string(place.path("ca.pem")).unwrap();
+    let key = "-----BEGIN PRIVATE KEY-----\nAAECAwQFBgcICQ==\n-----END PRIVATE KEY-----\n";
+    fs::write(place.path("second.pem"), format!("{good}{garbage}")).unwrap();
+    fs::write(place.path("with-key.pem"), format!("{good}{key}")).unwrap();
+    for name in [
+        "nowhere.pem",
+        "empty.pem",
+        "broken.pem",
+        "garbage.pem",
+        "second.pem",
+        "with-key.pem",
+    ] {
         let errors = place.load(&format!("ca_file = \"{name}\"\n")).unwrap_err();
         assert_eq!(errors.len(), 1, "{errors:?}");
         assert!(errors[0].contains("[upstream] ca_file"), "{errors:?}");

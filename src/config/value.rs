@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use http::Method;
 
@@ -147,6 +147,11 @@ impl ListenAddr {
             ));
         }
         Ok(Self::Tcp(address))
+    }
+
+    /// Whether it is a socket in this directory, or deeper.
+    pub fn is_below(&self, directory: &Path) -> bool {
+        matches!(self, Self::Unix(path) if path.starts_with(directory))
     }
 
     /// Whether both cannot be listened on. Port 0 is another port each time.

@@ -13,7 +13,7 @@ use crate::ledger::entry::{
 use crate::ledger::record::{How, Labels, Record};
 use crate::money::MicroUsd;
 use crate::protocol::receipt::ReceiptSource;
-use crate::protocol::{Escalated, Lane, Operation, ServedBy, Usage};
+use crate::protocol::{Escalated, Lane, Operation, ServedBy, Told, Usage, closed_set};
 
 /// An entry with everything the ledger keeps of it.
 #[derive(Clone, Debug, Serialize)]
@@ -36,6 +36,8 @@ pub struct EntryView {
     pub state: State,
     /// `null`: not known.
     pub billed_micro_usd: Option<MicroUsd>,
+    /// What the service said of the amount, whatever became of it.
+    pub receipt: ReceiptWord,
     pub would_have_cost_micro_usd: Option<MicroUsd>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receipt_source: Option<ReceiptSource>,
@@ -69,6 +71,16 @@ pub struct EntryView {
     pub timings: Option<Timings>,
 }
 
+closed_set! {
+    /// The three kinds of nothing and something (rule I5): no amount, one that cannot be read, and
+    /// one that was told, which may be 0.
+    ReceiptWord {
+        Absent => "absent",
+        Malformed => "malformed",
+        Told => "told",
+    }
+}
+
 /// Puts lines together, in the journal's order.
 #[derive(Debug, Default)]
 pub struct Views {
@@ -91,6 +103,7 @@ impl EntryView {
             stream: None,
             state: State::Open,
             billed_micro_usd: None,
+            receipt: ReceiptWord::Absent,
             would_have_cost_micro_usd: None,
             receipt_source: None,
             served_by: None,
@@ -125,6 +138,13 @@ impl EntryView {
         self.ended_ms = Some(outcome.at_ms);
         self.become_state(state);
         self.anomalies = anomalies;
+        self.receipt = match receipt.billed {
+            Told::Malformed => ReceiptWord::Malformed,
+            Told::Value(_) => ReceiptWord::Told,
+            // An earlier attempt told it before its body broke.
+            Told::Absent if outcome.broken_billed.is_some() => ReceiptWord::Told,
+            Told::Absent => ReceiptWord::Absent,
+        };
         self.would_have_cost_micro_usd = receipt.would_have_cost.value();
         self.receipt_source = receipt.source;
         self.served_by = receipt.served_by;

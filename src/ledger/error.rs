@@ -54,6 +54,14 @@ impl LedgerError {
         }
     }
 
+    /// The ledger may take the same outcome at another time.
+    pub fn is_passing(&self) -> bool {
+        !matches!(
+            self,
+            Self::Closed | Self::UnknownEntry { .. } | Self::DuplicateEntry { .. }
+        )
+    }
+
     /// The disk or the quota is used up: the one failure that a reserve can bridge.
     pub(crate) fn is_full(&self) -> bool {
         matches!(

@@ -34,6 +34,9 @@ type Fault = (usize, i32);
 /// Fails the next writes of a state directory.
 static FAULTS: LazyLock<Mutex<HashMap<PathBuf, Vec<Fault>>>> = LazyLock::new(Mutex::default);
 
+/// Fails the next syncs of a state directory's journal.
+static SYNC_FAULTS: LazyLock<Mutex<HashMap<PathBuf, Vec<i32>>>> = LazyLock::new(Mutex::default);
+
 // === impl Bench ===
 
 impl Bench {
@@ -72,6 +75,12 @@ impl Bench {
         let mut faults = FAULTS.lock().unwrap();
         faults.entry(self.state()).or_default().push((keep, errno));
     }
+
+    /// The next sync of a journal here fails with `errno`.
+    pub fn fail_next_sync(&self, errno: i32) {
+        let mut faults = SYNC_FAULTS.lock().unwrap();
+        faults.entry(self.state()).or_default().push(errno);
+    }
 }
 
 /// Called by the journal before each write, in tests only.
@@ -89,6 +98,16 @@ pub(crate) fn fail_write(path: &Path, file: &mut File, bytes: &[u8]) -> io::Resu
     };
     file.write_all(&bytes[..keep.min(bytes.len())])?;
     Err(io::Error::from_raw_os_error(errno))
+}
+
+/// Called by the journal before each sync of a segment, in tests only.
+pub(crate) fn fail_sync(path: &Path) -> io::Result<()> {
+    let state = path.parent().and_then(Path::parent).unwrap();
+    let mut faults = SYNC_FAULTS.lock().unwrap();
+    match faults.get_mut(state).filter(|faults| !faults.is_empty()) {
+        Some(faults) => Err(io::Error::from_raw_os_error(faults.remove(0))),
+        None => Ok(()),
+    }
 }
 
 pub(crate) fn attempt(end: AttemptEnd) -> Attempt {

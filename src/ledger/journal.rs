@@ -61,7 +61,11 @@ impl Journal {
         let file = directory.open_file(&name, flags)?;
         let bytes = report.last_segment_bytes;
         file.set_len(bytes)
-            .and_then(|()| file.sync_all())
+            .map_err(|error| LedgerError::io(&path, error))?;
+        // What was read is not acknowledged before it is on the disk (see the writer's page).
+        #[cfg(test)]
+        crate::ledger::fixtures::fail_sync(&path).map_err(|error| LedgerError::io(&path, error))?;
+        file.sync_all()
             .map_err(|error| LedgerError::io(&path, error))?;
         directory.sync()?;
         let mut journal = Self {
@@ -76,6 +80,10 @@ impl Journal {
             earlier_bytes,
             next_seq: report.next_seq,
         };
+        // A whole record whose newline was lost gets it back, before another follows.
+        if report.lacks_newline {
+            journal.write(b"\n")?;
+        }
         // With no record at all, or with only a torn header, the segment begins anew.
         if bytes == 0 {
             journal.write_header(options.clock.wall_ms())?;
@@ -138,6 +146,9 @@ impl Journal {
             .write_all(bytes)
             .map_err(|error| LedgerError::io(&self.path, error))?;
         if self.durability == Durability::Power {
+            #[cfg(test)]
+            crate::ledger::fixtures::fail_sync(&self.path)
+                .map_err(|error| LedgerError::io(&self.path, error))?;
             self.file
                 .sync_data()
                 .map_err(|error| LedgerError::io(&self.path, error))?;

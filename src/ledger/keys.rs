@@ -4,6 +4,7 @@
 //! Promise: bounded; the oldest key goes first, and each one dropped early is counted. A dropped
 //! key can only leave an entry in doubt, or count a later amount as new, after a million others.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -20,6 +21,12 @@ pub const EPOCH_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// Most keys held. About 300 bytes each.
 pub const KEYS_MAX: usize = 1_000_000;
+
+/// Longest key that is kept as it is. An app may send tens of kilobytes.
+const KEY_CHARS_MAX: usize = 256;
+
+/// What a shortened key begins with; 64 hex digits follow.
+const SHORT_KEY_START: &str = "h:";
 
 /// Most entries of one key that wait for its amount.
 const UNRESOLVED_MAX: usize = 1_000;
@@ -52,6 +59,16 @@ struct Epoch {
     answered: bool,
     open: Vec<EntryId>,
     unresolved: Vec<Unresolved>,
+}
+
+/// A key as the ledger keeps it: itself, or its hash when it is long. What goes to the service is
+/// the app's own.
+pub fn kept_form(key: &str) -> Cow<'_, str> {
+    if key.chars().nth(KEY_CHARS_MAX).is_none() {
+        return Cow::Borrowed(key);
+    }
+    let hash = blake3::hash(key.as_bytes()).to_hex();
+    Cow::Owned(format!("{SHORT_KEY_START}{hash}"))
 }
 
 // === impl Keys ===
@@ -152,22 +169,20 @@ impl Keys {
 
     /// Forgets keys whose 24 h are over and that nothing open belongs to.
     pub fn prune(&mut self, now_ms: u64) {
+        // An open entry still needs its epoch; the keys behind it do not wait for that.
+        let mut busy = Vec::new();
         while let Some((started_ms, key)) = self.order.front() {
             let over = now_ms.saturating_sub(*started_ms) >= EPOCH_MS;
-            let full = self.order.len() > self.keys_max;
+            let full = self.order.len() + busy.len() > self.keys_max;
             if !over && !full {
-                return;
+                break;
             }
             let (started_ms, key) = (*started_ms, Arc::clone(key));
-            let busy = self.epochs.get(&key).is_some_and(|epochs| {
-                let mut of_this = epochs.iter().filter(|epoch| epoch.started_ms == started_ms);
-                of_this.any(|epoch| !epoch.open.is_empty())
-            });
-            // An open entry still needs its epoch. It is soon over: requests have deadlines.
-            if busy && !full {
-                return;
-            }
             self.order.pop_front();
+            if !full && self.is_busy(&key, started_ms) {
+                busy.push((started_ms, key));
+                continue;
+            }
             if let Some(epochs) = self.epochs.get_mut(&key) {
                 epochs.retain(|epoch| epoch.started_ms != started_ms);
                 if epochs.is_empty() {
@@ -178,6 +193,15 @@ impl Keys {
                 self.dropped = self.dropped.saturating_add(1);
             }
         }
+        for kept in busy.into_iter().rev() {
+            self.order.push_front(kept);
+        }
+    }
+
+    fn is_busy(&self, key: &str, started_ms: u64) -> bool {
+        let epochs = self.epochs.get(key).into_iter().flatten();
+        let mut of_this = epochs.filter(|epoch| epoch.started_ms == started_ms);
+        of_this.any(|epoch| !epoch.open.is_empty())
     }
 
     fn epoch_of(&self, key: &str, id: EntryId, at_ms: u64) -> Option<&Epoch> {

@@ -254,7 +254,9 @@ impl Replayed {
     }
 
     fn index_is_ahead(&self, report: &ScanReport) -> bool {
-        self.index_seq > report.last_seq.unwrap_or(0)
+        // Right after a rotation, the segments that are read may hold no record yet.
+        let last_seq = report.last_seq.or(report.before_first_seq);
+        self.index_seq > last_seq.unwrap_or(0)
     }
 }
 

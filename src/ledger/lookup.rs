@@ -13,6 +13,7 @@ use crate::ledger::entry::EntryId;
 use crate::ledger::entry_view::{EntryView, Views};
 use crate::ledger::error::LedgerError;
 use crate::ledger::index::{Index, IndexError};
+use crate::ledger::keys::kept_form;
 use crate::ledger::record::{LINE_BYTES_MAX, Line, Position};
 use crate::ledger::scan::segment_name;
 use crate::ledger::state_dir::Directory;
@@ -44,7 +45,7 @@ impl Lookup<'_> {
         let journal = Directory::open_to_read(&state_dir.join("journal"))?;
         let ids = match self {
             Self::Id(id) => vec![id],
-            Self::Key(key) => index.by_key(key, FOUND_MAX).map_err(failed)?,
+            Self::Key(key) => index.by_key(&kept_form(key), FOUND_MAX).map_err(failed)?,
             Self::Request(id) => index.by_request(id, FOUND_MAX).map_err(failed)?,
         };
         let mut views = Views::default();

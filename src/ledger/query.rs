@@ -12,7 +12,7 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use crate::ledger::entry::{EntryId, State};
-pub use crate::ledger::entry_view::EntryView;
+pub use crate::ledger::entry_view::{EntryView, ReceiptWord};
 use crate::ledger::error::LedgerError;
 pub use crate::ledger::record::How;
 use crate::ledger::record::Record;

@@ -60,11 +60,17 @@ pub struct ScanReport {
     pub gap_count: u64,
     pub torn_tail: Option<TornTail>,
     pub last_seq: Option<u64>,
+    /// The record before the first line that was read, as a segment's header tells it.
+    #[serde(skip)]
+    pub before_first_seq: Option<u64>,
     /// Where the next record goes: after the last sound one and after each damaged line behind it.
     pub next_seq: u64,
     /// Number of the last segment, and how much of it counts.
     pub last_segment: Option<u32>,
     pub last_segment_bytes: u64,
+    /// Its last record is whole and lacks its newline.
+    #[serde(skip)]
+    pub lacks_newline: bool,
 }
 
 /// A segment file as far as its name and first line tell.
@@ -161,6 +167,18 @@ pub fn scan(
     Ok(scan.report)
 }
 
+// === impl TornTail ===
+
+impl TornTail {
+    fn at(position: Position) -> Self {
+        Self {
+            segment: position.segment,
+            offset: position.offset,
+            bytes: position.bytes,
+        }
+    }
+}
+
 // === impl Scan ===
 
 impl Scan<'_> {
@@ -178,39 +196,67 @@ impl Scan<'_> {
         // Up to here the segment counts; behind it lies at most a torn tail.
         let mut sound_bytes = 0;
         let mut torn = None;
+        let mut lacks_newline = false;
 
         if let Some(header) = &segment.header
             && self.expected.is_none()
         {
             self.expected = Some(header.first_seq);
             self.report.next_seq = header.first_seq;
+            if self.report.last_seq.is_none() {
+                self.report.before_first_seq = header.first_seq.checked_sub(1);
+            }
         }
         while let Some(raw) = lines
             .next()
             .map_err(|error| LedgerError::io(&path, error))?
         {
-            let position = Position {
+            let mut position = Position {
                 segment: segment.number,
                 offset,
                 bytes: raw.bytes,
             };
             offset += raw.bytes + u64::from(raw.ended);
-            let line = Line::decode(lines.text(&raw)).filter(|_| raw.ended);
+            let text = lines.text(&raw);
+            // The checksum decides, not the newline: it may be missing, or be another byte.
+            let mut line = Line::decode(text);
+            if line.is_none()
+                && !raw.ended
+                && let Some((_, whole)) = text.split_last()
+            {
+                line = Line::decode(whole);
+                position.bytes -= u64::from(line.is_some());
+            }
             match line {
                 Some(Line::Record { seq, record }) => {
                     self.close_range(Some(seq));
                     self.record(seq, position, record);
+                    if !raw.ended {
+                        lacks_newline = true;
+                        sound_bytes = position.offset + position.bytes;
+                        let odd = Position {
+                            offset: sound_bytes,
+                            bytes: offset - sound_bytes,
+                            ..position
+                        };
+                        if odd.bytes > 0 && is_last {
+                            torn = Some(TornTail::at(odd));
+                        } else if odd.bytes > 0 {
+                            self.damaged(odd, false);
+                        }
+                        break;
+                    }
                 }
-                Some(Line::Header(_)) if position.offset == 0 => {}
+                Some(Line::Header(_)) if position.offset == 0 && raw.ended => {}
                 _ if is_last && !raw.ended => {
-                    torn = Some(TornTail {
-                        segment: segment.number,
-                        offset: position.offset,
-                        bytes: raw.bytes,
-                    });
+                    position.bytes = raw.bytes;
+                    torn = Some(TornTail::at(position));
                     break;
                 }
-                _ => self.damaged(position, raw.ended),
+                _ => {
+                    position.bytes = raw.bytes;
+                    self.damaged(position, raw.ended);
+                }
             }
             sound_bytes = offset;
         }
@@ -221,6 +267,7 @@ impl Scan<'_> {
         self.report.torn_tail = torn;
         self.report.last_segment = Some(segment.number);
         self.report.last_segment_bytes = sound_bytes;
+        self.report.lacks_newline = lacks_newline;
         Ok(())
     }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use parking_lot::RwLock;
 
 use crate::ledger::index::Index;
+use crate::ledger::later::Later;
 use crate::ledger::load::Loaded;
 use crate::ledger::queue::Queue;
 use crate::ledger::totals::Totals;
@@ -40,6 +41,7 @@ pub struct LedgerHealth {
 #[derive(Debug, Default)]
 pub struct Shared {
     pub queue: Queue,
+    pub later: Later,
     totals: RwLock<Arc<Totals>>,
     index: RwLock<Option<Index>>,
     unavailable: RwLock<Option<String>>,

@@ -18,6 +18,8 @@ use crate::money::MicroUsd;
 use crate::protocol::Operation;
 use crate::protocol::receipt::Receipt;
 
+mod outages;
+
 const ENOSPC: i32 = 28;
 const EIO: i32 = 5;
 

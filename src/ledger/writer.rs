@@ -5,6 +5,12 @@
 //! answered with the error, and the journal is opened and read again before anything else is
 //! served. When the disk is full, intents are refused before anything is sent, and outcomes of
 //! requests in flight still find room in the reserve.
+//!
+//! After a failed sync the kernel may hold lines that are not on the disk and call them clean. They
+//! are read back like all others, so the re-opened file is synced once more before anything that was
+//! read is acknowledged; while that sync fails, the ledger stays unavailable. A sync that succeeds
+//! says what the kernel knows: lines it lost in the first failure are there until a power cut, and
+//! missing behind it, where the next start finds and reports the gap. They are not appended again.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,6 +26,8 @@ use crate::ledger::queue::{Answer, Command, Reply, Request};
 use crate::ledger::record::Record;
 use crate::ledger::shared::Shared;
 use crate::ledger::state_dir::{Directory, Identity, Lock};
+
+mod outage;
 
 /// How long the writer waits for work before it shows that it lives.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -113,6 +121,13 @@ impl Writer {
                 self.write_index();
             }
         }
+        // A last try, whatever was tried a moment ago: after this the receipts are lost.
+        if self.failure.is_some() && self.shared.later.len() > 0 {
+            self.reload();
+        }
+        if self.settle_waiting() {
+            self.publish();
+        }
         self.write_index();
         if let Some(index) = self
             .loaded
@@ -125,7 +140,7 @@ impl Writer {
     }
 
     fn serve(&mut self, requests: Vec<Request>) {
-        let changed = self.recover() | self.make_room();
+        let changed = self.recover() | self.make_room() | self.settle_waiting();
         if requests.is_empty() {
             if changed {
                 self.publish();
@@ -133,12 +148,7 @@ impl Writer {
             return;
         }
         let commands: Vec<&Command> = requests.iter().map(|request| &request.command).collect();
-        let mut replies = self.commit(&commands);
-        if self.failure.as_ref().is_some_and(LedgerError::is_full) {
-            // The reserve makes room for what was already sent; intents are refused.
-            self.open_reserve();
-            replies = self.commit(&commands);
-        }
+        let replies = self.commit_or_open_reserve(&commands);
         self.publish();
         for (request, reply) in requests.into_iter().zip(replies) {
             request.answer(reply);
@@ -313,34 +323,6 @@ impl Writer {
         Ok(())
     }
 
-    /// Gives the reserve's room to the outcomes of requests in flight.
-    fn open_reserve(&mut self) {
-        tracing::error!("the disk is full: no new metered requests until there is room");
-        self.is_full = true;
-        if let Err(error) = self.directory.drop_reserve() {
-            tracing::error!(%error, "the reserve cannot be used");
-        }
-        self.reload();
-    }
-
-    /// While the disk is full: sets the reserve aside again when there is room for it.
-    fn make_room(&mut self) -> bool {
-        let is_due = self.is_full && self.may_try();
-        if is_due {
-            self.make_reserve();
-        }
-        is_due
-    }
-
-    fn make_reserve(&mut self) {
-        self.tried_at = self.options.clock.monotonic();
-        match self.directory.make_reserve() {
-            Ok(()) => self.is_full = false,
-            Err(error) if error.is_full() => self.is_full = true,
-            Err(error) => tracing::warn!(%error, "no room could be set aside for a full disk"),
-        }
-    }
-
     fn may_try(&self) -> bool {
         let now = self.options.clock.monotonic();
         now.saturating_sub(self.tried_at) >= RETRY_PAUSE
@@ -392,6 +374,13 @@ impl Drop for Writer {
     /// Also reached by a panic: whoever waits is answered, and readiness tells.
     fn drop(&mut self) {
         self.shared.queue.abandon();
+        let lost = self.shared.later.close();
+        if lost > 0 {
+            tracing::error!(
+                outcomes = lost,
+                "outcomes were not written; their entries are in doubt"
+            );
+        }
         self.shared.stopped();
     }
 }

@@ -81,6 +81,8 @@ pub struct Route {
     pub retry: RetryRule,
     pub answer: AnswerKind,
     pub body: BodyForm,
+    /// "the literal `auto`": its `model` names no model, so aliases and their hint apply.
+    pub auto_model: bool,
 }
 
 /// A route that the interface does not name and the config lists (`[upstream] extra_routes`).
@@ -157,6 +159,7 @@ impl RouteTable {
                     retry: ONLY_NOT_SENT,
                     answer: AnswerKind::JsonOrStream,
                     body: BodyForm::Any,
+                    auto_model: false,
                 };
                 (extra.path.clone(), row)
             })
@@ -240,6 +243,7 @@ fn interface_rows() -> Vec<Route> {
         retry: ALWAYS,
         answer,
         body,
+        auto_model: true,
     };
     let unkeyed = |pattern, operation, receipt, retry, answer| Route {
         method: Method::POST,
@@ -256,6 +260,7 @@ fn interface_rows() -> Vec<Route> {
         retry,
         answer,
         body: BodyForm::Json,
+        auto_model: false,
     };
     let free = |method, pattern, lane, operation, retry, body| Route {
         method,
@@ -268,6 +273,7 @@ fn interface_rows() -> Vec<Route> {
         retry,
         answer: Json,
         body,
+        auto_model: false,
     };
     let get = |pattern, lane, operation| {
         free(

@@ -6,7 +6,7 @@
 //! close-delimited app needs (design, section 7). HTTP/1.1 itself is pingora's server session.
 //!
 //! Promise: idle connections live at least 75 s and end at shutdown; a head that drips is answered
-//! 408, and one without end 400; connections are bounded.
+//! 408, and one without end 431; connections are bounded.
 
 pub mod connection;
 
@@ -23,7 +23,7 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use self::connection::{AppConnection, HeadAllowance, Reset, Socket};
+use self::connection::{AppConnection, HeadAllowance, Peer, Reset, Socket};
 use super::Gateway;
 use super::admit::HEAD_BYTES_MAX;
 use super::downstream::Downstream;
@@ -104,7 +104,8 @@ pub(super) async fn accept_until(
 async fn run_connection(gateway: Arc<Gateway>, socket: Socket, mut stop: watch::Receiver<bool>) {
     let reset = Reset::default();
     let allowance = HeadAllowance::default();
-    let connection = AppConnection::new(socket, reset.clone(), allowance.clone());
+    let peer = Peer::new(socket);
+    let connection = AppConnection::new(peer.clone(), reset.clone(), allowance.clone());
     let mut stream: Stream = Box::new(connection);
     let mut first_bytes = BytesMut::new();
     loop {
@@ -127,15 +128,19 @@ async fn run_connection(gateway: Arc<Gateway>, socket: Socket, mut stop: watch::
         session.set_pipelined_prefix(std::mem::take(&mut first_bytes));
         session.set_read_timeout(Some(BODY_IDLE));
         let head = timeout(HEAD_DEADLINE, session.read_request()).await;
-        allowance.lift();
         let refusal = match head {
             Ok(Ok(Some(_))) => None,
             Ok(Ok(None)) => return,
+            Ok(Err(error)) if allowance.is_used_up() || has_too_many_fields(&error) => {
+                Some(Code::HeadTooLarge)
+            }
             Ok(Err(_)) => Some(Code::HeadMalformed),
             Err(_) => Some(Code::HeadTooSlow),
         };
+        allowance.lift();
         if let Some(code) = refusal {
-            let downstream = Downstream::without_request(session, reset);
+            let cut = gateway.cut_signal();
+            let downstream = Downstream::without_request(session, peer, reset, cut);
             gateway.refuse_unread(downstream, code.into()).await;
             return;
         }
@@ -143,7 +148,8 @@ async fn run_connection(gateway: Arc<Gateway>, socket: Socket, mut stop: watch::
         let is_old = session.req_header().version == Version::HTTP_10;
         let keep = !*stop.borrow() && !is_chunked(&session) && !is_old;
         session.set_server_keepalive(keep.then_some(KEEP_ALIVE.as_secs()));
-        let downstream = Downstream::new(session, reset.clone());
+        let downstream =
+            Downstream::new(session, peer.clone(), reset.clone(), gateway.cut_signal());
         match super::serve::serve_request(&gateway, downstream).await {
             Some(reusable) => {
                 let (reused, pipelined) = reusable.into_parts();
@@ -153,6 +159,11 @@ async fn run_connection(gateway: Arc<Gateway>, socket: Socket, mut stop: watch::
             None => return,
         }
     }
+}
+
+/// The parser's own bound, which is above ours: it gives up before the fields can be counted.
+fn has_too_many_fields(error: &pingora::Error) -> bool {
+    error.to_string().contains("too many headers")
 }
 
 /// Parsers differ on odd chunks (httparse takes a missing size for 0 and a line feed in an extension
@@ -166,8 +177,10 @@ fn is_chunked(session: &HttpSession) -> bool {
 async fn turn_away(gateway: &Gateway, socket: Socket) {
     let reset = Reset::default();
     let allowance = HeadAllowance::default();
-    let stream: Stream = Box::new(AppConnection::new(socket, reset.clone(), allowance));
-    let downstream = Downstream::without_request(HttpSession::new(stream), reset);
+    let peer = Peer::new(socket);
+    let connection = AppConnection::new(peer.clone(), reset.clone(), allowance);
+    let session = HttpSession::new(Box::new(connection));
+    let downstream = Downstream::without_request(session, peer, reset, gateway.cut_signal());
     let told = gateway.refuse_unread(downstream, Code::ConnectionsFull.into());
     if timeout(HEAD_DEADLINE, told).await.is_err() {
         tracing::debug!("a connection above the limit did not take its answer");

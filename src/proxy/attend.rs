@@ -24,14 +24,39 @@ pub struct Attendance<'a> {
     pub live: Option<Arc<Live>>,
     /// What the head of an answer told whose body broke: an amount may have been in it.
     pub broken_receipt: Option<Receipt>,
+    /// What the app was waiting for, for the counter of those that left.
+    pub phase: Phase,
     noticed: bool,
     /// The app has all that it waits for; that it leaves now is no loss.
     satisfied: bool,
 }
 
+/// How far the answer was when its app left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// No head came yet.
+    Waiting,
+    /// The answer flows.
+    Streaming,
+    /// A whole answer is being written.
+    Answering,
+}
+
 /// bursar is shutting down and its time is up.
 #[derive(Debug)]
 pub struct Cut;
+
+// === impl Phase ===
+
+impl Phase {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Streaming => "streaming",
+            Self::Answering => "answering",
+        }
+    }
+}
 
 // === impl Attendance ===
 
@@ -48,6 +73,7 @@ impl<'a> Attendance<'a> {
             downstream,
             live,
             broken_receipt: None,
+            phase: Phase::Waiting,
             noticed: false,
             satisfied: false,
         }
@@ -71,7 +97,7 @@ impl<'a> Attendance<'a> {
                 () = self.downstream.left() => {}
                 () = cut.wait() => return Err(Cut),
             }
-            self.notice("waiting");
+            self.notice();
         }
         tokio::select! {
             output = &mut future => Ok(output),
@@ -91,7 +117,7 @@ impl<'a> Attendance<'a> {
             () = self.downstream.left() => {}
             () = cut.wait() => return Err(Cut),
         }
-        self.notice("waiting");
+        self.notice();
         Ok(None)
     }
 
@@ -108,14 +134,14 @@ impl<'a> Attendance<'a> {
     pub fn look(&mut self) -> Presence {
         let presence = self.downstream.look();
         if presence != Presence::Here {
-            self.notice("waiting");
+            self.notice();
         }
         presence
     }
 
     /// A write failed: the app is gone.
-    pub fn lost(&mut self, phase: &'static str) {
-        self.notice(phase);
+    pub fn lost(&mut self) {
+        self.notice();
     }
 
     /// The app has its answer's end mark: openai-python leaves as soon as it has read it.
@@ -123,10 +149,10 @@ impl<'a> Attendance<'a> {
         self.satisfied = true;
     }
 
-    fn notice(&mut self, phase: &'static str) {
+    fn notice(&mut self) {
         if !self.noticed && !self.satisfied {
             self.noticed = true;
-            self.gateway.metrics.disconnect(phase);
+            self.gateway.metrics.disconnect(self.phase.as_str());
         }
         if let Some(live) = &self.live {
             live.app_left();

@@ -1,8 +1,9 @@
 //! The request body: read whole once, kept as one copy, so that every attempt repeats the same
-//! bytes. Bodies above 64 KiB draw on one budget for the process.
+//! bytes. Bodies above 64 KiB draw on one budget for the process, as their bytes arrive.
 //!
 //! Promise: more than 30 MB is refused at once where Content-Length tells, and what the app still
-//! sends is drained for a while, so that it reads the answer instead of a reset.
+//! sends is drained for a while, so that it reads the answer instead of a reset; what is announced
+//! and not sent takes nothing of the budget, and a body that drips is refused.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use bytes::{Bytes, BytesMut};
 use pingora::ErrorType;
 use tokio::io::AsyncReadExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::admit::{Admitted, BODY_BYTES_MAX};
 use super::downstream::Downstream;
@@ -27,7 +28,14 @@ pub struct BodyBudget {
 #[derive(Debug)]
 pub struct RequestBody {
     pub bytes: Bytes,
-    _share: Option<OwnedSemaphorePermit>,
+    _share: Share,
+}
+
+/// What a body has of the budget.
+#[derive(Debug, Default)]
+struct Share {
+    bytes: usize,
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 /// 256 MiB.
@@ -35,6 +43,16 @@ const BUDGET_KIB: usize = 256 * 1024;
 
 /// Bodies up to this size are covered by the limit on connections instead.
 const FREE_BYTES: usize = 64 * 1024;
+
+/// A share grows by this.
+const SHARE_STEP_BYTES: usize = 1024 * 1024;
+
+/// From the first look for a body's bytes to its end.
+const BODY_TIME_MAX: Duration = Duration::from_secs(600);
+
+/// After this a body has to have come at its least rate, on average.
+const RATE_AFTER: Duration = Duration::from_secs(30);
+const RATE_MIN_BYTES_PER_S: usize = 1024;
 
 /// How long a request waits for its share.
 const SHARE_WAIT: Duration = Duration::from_secs(10);
@@ -53,13 +71,28 @@ impl BodyBudget {
         }
     }
 
-    async fn share(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Refusal> {
-        let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
-        let wanted = Arc::clone(&self.kib).acquire_many_owned(kib);
-        match timeout(SHARE_WAIT, wanted).await {
-            Ok(Ok(permit)) => Ok(permit),
-            Ok(Err(_)) | Err(_) => Err(Code::MemoryFull.into()),
+    /// Makes a share large enough for a body of `total` bytes so far, of at most `announced`.
+    async fn cover(
+        &self,
+        share: &mut Share,
+        total: usize,
+        announced: Option<usize>,
+    ) -> Result<(), Refusal> {
+        let more = share_step(share.bytes, total, announced);
+        if more == 0 {
+            return Ok(());
         }
+        let kib = u32::try_from(more.div_ceil(1024)).unwrap_or(u32::MAX);
+        let wanted = Arc::clone(&self.kib).acquire_many_owned(kib);
+        let Ok(Ok(permit)) = timeout(SHARE_WAIT, wanted).await else {
+            return Err(Code::MemoryFull.into());
+        };
+        share.bytes = share.bytes.saturating_add(more);
+        match share.permit.as_mut() {
+            Some(held) => held.merge(permit),
+            None => share.permit = Some(permit),
+        }
+        Ok(())
     }
 }
 
@@ -74,17 +107,14 @@ pub async fn read_body(
         Some(Ok(0)) => {
             return Ok(RequestBody {
                 bytes: Bytes::new(),
-                _share: None,
+                _share: Share::default(),
             });
         }
         Some(Ok(length)) => Some(length),
         Some(Err(_)) => return Err(Code::BodyTooLarge.into()),
         None => None,
     };
-    let mut share = match announced {
-        Some(length) if length > FREE_BYTES => Some(budget.share(length).await?),
-        _ => None,
-    };
+    let mut share = Share::default();
     if admitted.expects_continue
         && downstream
             .session()
@@ -94,10 +124,15 @@ pub async fn read_body(
     {
         return Err(Code::BodyBroken.into());
     }
-    let mut body = BytesMut::with_capacity(announced.unwrap_or(0));
+    let mut body = BytesMut::with_capacity(announced.unwrap_or(0).min(FREE_BYTES));
+    // Time in which the app had the word.
+    let mut took = Duration::ZERO;
     let bytes_max = usize::try_from(BODY_BYTES_MAX).unwrap_or(usize::MAX);
     loop {
-        let piece = match downstream.session().read_body_bytes().await {
+        let began = Instant::now();
+        let read = downstream.session().read_body_bytes().await;
+        took = took.saturating_add(began.elapsed());
+        let piece = match read {
             Ok(Some(piece)) => piece,
             Ok(None) => break,
             Err(error) if error.etype == ErrorType::ReadTimedout => {
@@ -109,14 +144,10 @@ pub async fn read_body(
         if total > bytes_max {
             return Err(Code::BodyTooLarge.into());
         }
-        if announced.is_none() && total > FREE_BYTES {
-            // A chunked body does not say how large it will be; its share grows with it.
-            let more = budget.share(piece.len()).await?;
-            match share.as_mut() {
-                Some(share) => share.merge(more),
-                None => share = Some(more),
-            }
+        if is_too_slow(took, total) {
+            return Err(Code::BodyTooSlow.into());
         }
+        budget.cover(&mut share, total, announced).await?;
         body.extend_from_slice(&piece);
     }
     if announced.is_some_and(|length| length != body.len()) {
@@ -126,6 +157,24 @@ pub async fn read_body(
         bytes: body.freeze(),
         _share: share,
     })
+}
+
+/// By how much a share grows that covers `covered` bytes, when `total` have come.
+fn share_step(covered: usize, total: usize, announced: Option<usize>) -> usize {
+    if total <= FREE_BYTES || total <= covered {
+        return 0;
+    }
+    // A chunked body does not say how large it will be.
+    let rest = announced.map_or(usize::MAX, |length| length.saturating_sub(covered));
+    let missing = total.saturating_sub(covered);
+    SHARE_STEP_BYTES.min(rest).max(missing)
+}
+
+/// Whether a body that has brought `bytes` in this time drips.
+fn is_too_slow(took: Duration, bytes: usize) -> bool {
+    let seconds = usize::try_from(took.as_secs()).unwrap_or(usize::MAX);
+    took > BODY_TIME_MAX
+        || took > RATE_AFTER && bytes < seconds.saturating_mul(RATE_MIN_BYTES_PER_S)
 }
 
 /// Reads and discards what the app still sends after its answer was written. With an immediate
@@ -164,3 +213,6 @@ pub async fn drain_raw(downstream: Downstream) {
         tracing::debug!("an app went on sending after its request was refused");
     }
 }
+
+#[cfg(test)]
+mod tests;

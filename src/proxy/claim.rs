@@ -8,16 +8,19 @@
 //! times gives five answers and five bills; a key is held by at most one live request; the table
 //! and what it keeps are bounded.
 
+pub mod age;
 pub mod live;
+mod slots;
 
-use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use self::age::FirstSent;
 use self::live::{Follower, Live};
+use self::slots::{Slot, Slots};
 use crate::clock::SharedClock;
 use crate::config::Adopt;
 use crate::ledger::entry::{EntryId, EntryKey, Fingerprint, KeyOrigin};
@@ -78,40 +81,8 @@ pub struct ClaimTable {
     left: watch::Sender<()>,
 }
 
-#[derive(Default)]
-struct Slots {
-    by_mark: HashMap<Mark, VecDeque<Slot>>,
-    /// Undelivered slots over all marks, oldest first, for expiry and for the bound.
-    undelivered: VecDeque<(Duration, Mark, EntryId)>,
-}
-
-enum Slot {
-    Live(Arc<Live>),
-    Undelivered(Box<Undelivered>),
-}
-
-struct Undelivered {
-    entry: EntryId,
-    key: Option<EntryKey>,
-    /// When the key was first sent; the adopt window counts from here.
-    first_at: Duration,
-    ended_at: Duration,
-    adoptions: u32,
-    /// The complete answer, for a while.
-    kept: Option<Arc<Live>>,
-}
-
 /// A complete undelivered answer is kept this long.
 const KEEP_ANSWER: Duration = Duration::from_secs(60);
-
-/// Undelivered requests remembered at once; the oldest is forgotten first.
-const UNDELIVERED_MAX: usize = 4096;
-
-/// Kept answers of all undelivered requests together; the oldest goes first.
-const KEPT_BYTES_MAX: usize = 64 * 1024 * 1024;
-
-/// "a key is 23 h old" (rule I6) is far beyond any adopt window, but the window is config.
-const KEY_AGE_MAX: Duration = Duration::from_secs(23 * 3600);
 
 // === impl ClaimTable ===
 
@@ -127,7 +98,8 @@ impl ClaimTable {
     /// Finds a claimant's predecessor, or registers it as a request of its own. `look_again` is
     /// true on the first look only.
     pub fn claim(&self, claimant: &Claimant, policy: AdoptPolicy, look_again: bool) -> Claim {
-        let now = self.clock.monotonic();
+        let clock = &*self.clock;
+        let now = clock.monotonic();
         // Before the look, so that no departure is missed between look and wait.
         let left = self.left.subscribe();
         let mut slots = self.slots.lock();
@@ -135,7 +107,7 @@ impl ClaimTable {
         let queue = slots.by_mark.entry(claimant.mark.clone()).or_default();
         let joined = queue
             .iter()
-            .filter(|slot| slot.has_key_of(claimant))
+            .filter(|slot| policy.allows(claimant) && slot.has_key_of(claimant))
             .find_map(|slot| match slot {
                 Slot::Live(live) => live.follow(),
                 Slot::Undelivered(ended) if now.saturating_sub(ended.ended_at) <= KEEP_ANSWER => {
@@ -148,7 +120,7 @@ impl ClaimTable {
         }
         let adoptable = queue
             .iter()
-            .position(|slot| slot.is_adoptable(claimant, policy, now));
+            .position(|slot| slot.is_adoptable(claimant, policy, clock));
         if let Some(at) = adoptable
             && let Some(Slot::Undelivered(ended)) = queue.remove(at)
         {
@@ -158,17 +130,19 @@ impl ClaimTable {
                     value: key.value,
                     origin: KeyOrigin::Adopted { from: ended.entry },
                 }),
-                ended.first_at,
+                ended.first,
                 ended.adoptions.saturating_add(1),
                 self.left.clone(),
             );
             queue.push_back(Slot::Live(Arc::clone(&live)));
+            slots.unlist(ended.number);
             return Claim::Lead(live);
         }
         let twin_in_flight = queue
             .iter()
             .any(|slot| matches!(slot, Slot::Live(_)) && slot.has_key_of(claimant));
-        if look_again && claimant.marked_retry && twin_in_flight {
+        let may_join = policy.allows(claimant) && claimant.marked_retry;
+        if look_again && may_join && twin_in_flight {
             return Claim::LookAgain(left);
         }
         let key = claimant.keyed.then(|| match &claimant.own_key {
@@ -181,7 +155,7 @@ impl ClaimTable {
                 origin: KeyOrigin::Minted,
             },
         });
-        let live = Live::new(claimant, key, now, 0, self.left.clone());
+        let live = Live::new(claimant, key, FirstSent::now(clock), 0, self.left.clone());
         queue.push_back(Slot::Live(Arc::clone(&live)));
         Claim::Lead(live)
     }
@@ -202,26 +176,12 @@ impl ClaimTable {
         };
         live.finish();
         let kept = live.keeps_answer().then(|| Arc::clone(live));
+        // A follower may have taken it since the leader looked.
         let remember = fate == Fate::Undelivered
+            && !live.is_handed_out()
             && (kept.is_some() || live.key.as_ref().is_some_and(|key| !key.is_apps_own()));
         if remember {
-            if let Some(slot) = queue.get_mut(at) {
-                *slot = Slot::Undelivered(Box::new(Undelivered {
-                    entry: live.entry,
-                    key: live.key.clone(),
-                    first_at: live.first_at,
-                    ended_at: now,
-                    adoptions: live.adoptions,
-                    kept,
-                }));
-            }
-            slots
-                .undelivered
-                .push_back((now, live.mark.clone(), live.entry));
-            slots.bound_kept();
-            if slots.undelivered.len() > UNDELIVERED_MAX {
-                slots.forget_first();
-            }
+            slots.remember(live, at, now, kept);
         } else {
             queue.remove(at);
             if queue.is_empty() {
@@ -232,107 +192,27 @@ impl ClaimTable {
 
     /// A kept answer was handed over: the purchase is delivered, and nothing may join it again.
     pub fn delivered(&self, mark: &Mark, entry: EntryId) {
-        self.slots.lock().remove_undelivered(mark, entry);
+        self.slots.lock().delivered(mark, entry);
+    }
+
+    #[cfg(test)]
+    fn sizes(&self) -> (usize, usize, usize) {
+        self.slots.lock().sizes()
     }
 }
 
-// === impl Slots ===
+// === impl AdoptPolicy ===
 
-impl Slots {
-    fn forget_old(&mut self, now: Duration, window: Duration) {
-        let age_max = window.max(KEEP_ANSWER);
-        while self
-            .undelivered
-            .front()
-            .is_some_and(|(ended_at, ..)| now.saturating_sub(*ended_at) > age_max)
-        {
-            self.forget_first();
-        }
-        // Answers are large; they go long before the keys do.
-        for (ended_at, mark, entry) in &self.undelivered {
-            if now.saturating_sub(*ended_at) <= KEEP_ANSWER {
-                break;
-            }
-            for slot in self.by_mark.get_mut(mark).into_iter().flatten() {
-                if let Slot::Undelivered(ended) = slot
-                    && ended.entry == *entry
-                {
-                    ended.kept = None;
-                }
-            }
-        }
-    }
-
-    /// Drops the oldest kept answers until the rest fits the bound.
-    fn bound_kept(&mut self) {
-        let mut total = 0usize;
-        for (_, mark, entry) in self.undelivered.iter().rev() {
-            for slot in self.by_mark.get_mut(mark).into_iter().flatten() {
-                let Slot::Undelivered(ended) = slot else {
-                    continue;
-                };
-                if ended.entry != *entry {
-                    continue;
-                }
-                let bytes = ended.kept.as_ref().map_or(0, |kept| kept.kept_bytes());
-                total = total.saturating_add(bytes);
-                if total > KEPT_BYTES_MAX {
-                    ended.kept = None;
-                }
-            }
-        }
-    }
-
-    fn forget_first(&mut self) {
-        if let Some((_, mark, entry)) = self.undelivered.pop_front() {
-            self.remove_undelivered(&mark, entry);
-        }
-    }
-
-    fn remove_undelivered(&mut self, mark: &Mark, entry: EntryId) {
-        if let Some(queue) = self.by_mark.get_mut(mark) {
-            queue.retain(|slot| !matches!(slot, Slot::Undelivered(ended) if ended.entry == entry));
-            if queue.is_empty() {
-                self.by_mark.remove(mark);
-            }
-        }
-    }
-}
-
-// === impl Slot ===
-
-impl Slot {
-    /// An app's own key is never mixed with another: it joins only its own.
-    fn has_key_of(&self, claimant: &Claimant) -> bool {
-        let key = match self {
-            Self::Live(live) => live.key.as_ref(),
-            Self::Undelivered(ended) => ended.key.as_ref(),
-        };
-        match (&claimant.own_key, key) {
-            (Some(own), Some(key)) => *own == *key.value,
-            (Some(_), None) | (None, None) => true,
-            (None, Some(key)) => !key.is_apps_own(),
-        }
-    }
-
-    fn is_adoptable(&self, claimant: &Claimant, policy: AdoptPolicy, now: Duration) -> bool {
-        let Self::Undelivered(ended) = self else {
-            return false;
-        };
-        let allowed = match policy.adopt {
+impl AdoptPolicy {
+    /// Whether this claimant's request may belong to an earlier one. The app's own key says by itself
+    /// which purchase is meant.
+    fn allows(self, claimant: &Claimant) -> bool {
+        let allowed = match self.adopt {
             Adopt::Always => true,
             Adopt::Marked => claimant.marked_retry,
             Adopt::Never => false,
         };
-        let age = now.saturating_sub(ended.first_at);
-        // Somebody takes the kept answer just now; the key goes on only if that fails.
-        let being_taken = ended.kept.as_ref().is_some_and(|kept| kept.is_followed());
-        allowed
-            && !being_taken
-            && claimant.keyed
-            && claimant.own_key.is_none()
-            && ended.key.as_ref().is_some_and(|key| !key.is_apps_own())
-            && age <= policy.window.min(KEY_AGE_MAX)
+        allowed || claimant.own_key.is_some()
     }
 }
 

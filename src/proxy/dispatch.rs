@@ -6,21 +6,22 @@
 //! and a running attempt is never cut, for that would burn a paid answer.
 
 pub mod backoff;
+mod words;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use pingora::http::ResponseHeader;
 
-use self::backoff::Backoff;
+use self::backoff::{Backoff, declines_retry};
+use self::words::{attempt_result, code_of};
 use super::Gateway;
 use super::attend::{Attendance, Cut};
-use super::exchange::{self, Answering, BodyBroke, Cause, Lost, Outgoing, heads};
+use super::exchange::{self, Answering, BodyBroke, Cause, Failed, Lost, Outgoing, heads};
 use super::refuse::Code;
 use crate::ledger::entry::{Attempt, AttemptEnd};
-use crate::protocol::names::X_SHOULD_RETRY;
 use crate::protocol::routes::{AnswerKind, RetryRule, Route};
 
 /// The attempts of one logical request.
@@ -38,6 +39,8 @@ pub struct Dispatch<'a> {
     pub service_time: Duration,
     /// When the first byte of the final answer came, on the monotonic clock.
     pub first_byte_at: Option<Duration>,
+    /// What the last failure to connect was, in words, for the log.
+    pub unreached: Option<String>,
 }
 
 /// Where the attempts ended.
@@ -94,9 +97,21 @@ impl Dispatch<'_> {
     /// Runs attempts until there is an answer. The second value tells that the table would have
     /// allowed another attempt, had there been any left.
     pub async fn run(&mut self, app: &mut Attendance<'_>) -> (Reached, bool) {
+        let (reached, exhausted) = self.run_attempts(app).await;
+        if let Reached::Nothing { code } = &reached
+            && let Some(cause) = &self.unreached
+        {
+            let attempts = self.attempts.len();
+            tracing::warn!(code = code.as_str(), attempts, %cause, "the service was not reached");
+        }
+        (reached, exhausted)
+    }
+
+    async fn run_attempts(&mut self, app: &mut Attendance<'_>) -> (Reached, bool) {
         let mut waited = Duration::ZERO;
+        let mut fresh_connection = self.outgoing.fresh_connection;
         loop {
-            let attempted = self.attempt(app, waited).await;
+            let attempted = self.attempt(app, waited, fresh_connection).await;
             let (asked, reason, otherwise, at_once) = match attempted {
                 Attempted::Final(reached) => return (reached, false),
                 Attempted::Retry {
@@ -116,7 +131,7 @@ impl Dispatch<'_> {
                 self.backoff.wait(retries, asked)
             };
             let now = self.gateway.clock.monotonic();
-            if now.saturating_add(wait) >= self.deadline {
+            if now.saturating_add(wait) >= self.deadline || !self.may_repeat(app) {
                 return (otherwise, false);
             }
             match app.rest(wait).await {
@@ -125,25 +140,47 @@ impl Dispatch<'_> {
                 Ok(true) => {}
                 Err(Cut) => return (Reached::Cut, false),
             }
+            // The machine may have slept through the wait.
+            if !self.may_repeat(app) {
+                return (otherwise, false);
+            }
+            // The pool may hold more connections that the service has closed.
+            fresh_connection = self.outgoing.fresh_connection || at_once;
             waited = wait;
             self.waited = self.waited.saturating_add(wait);
             self.gateway.metrics.retry(reason);
         }
     }
 
-    async fn attempt(&mut self, app: &mut Attendance<'_>, waited: Duration) -> Attempted {
+    /// Rule I6: a key is not sent again once its age is in doubt.
+    fn may_repeat(&self, app: &Attendance<'_>) -> bool {
+        let clock = &*self.gateway.clock;
+        app.live
+            .as_ref()
+            .filter(|live| live.key.is_some())
+            .is_none_or(|live| live.first.may_repeat(clock))
+    }
+
+    async fn attempt(
+        &mut self,
+        app: &mut Attendance<'_>,
+        waited: Duration,
+        fresh_connection: bool,
+    ) -> Attempted {
         let gateway = self.gateway;
         let clock = AttemptClock {
             waited,
             began: gateway.clock.monotonic(),
         };
         self.first_byte_at = None;
+        self.unreached = None;
         let settings = app.settings();
         let answering = app
             .attend(exchange::attempt(
                 &settings.connector,
                 &settings.peers,
                 self.outgoing,
+                fresh_connection,
             ))
             .await;
         match answering {
@@ -152,7 +189,7 @@ impl Dispatch<'_> {
                 self.record(clock, AttemptEnd::NoHead, None, Some("shutdown"));
                 Attempted::Final(Reached::Cut)
             }
-            Ok(Err(lost)) => self.lost(clock, lost),
+            Ok(Err(failed)) => self.lost(clock, failed),
             Ok(Ok(answering)) if answering.head.status.is_success() => {
                 self.success(app, clock, answering).await
             }
@@ -160,7 +197,9 @@ impl Dispatch<'_> {
         }
     }
 
-    fn lost(&mut self, clock: AttemptClock, lost: Lost) -> Attempted {
+    fn lost(&mut self, clock: AttemptClock, failed: Failed) -> Attempted {
+        let Failed { lost, words } = failed;
+        self.unreached = words;
         let rule = self.route.retry;
         let cause = lost.cause();
         let (end, allowed, reason) = match lost {
@@ -266,7 +305,8 @@ impl Dispatch<'_> {
         Attempted::Final(Reached::Whole { head, body })
     }
 
-    /// A complete answer that is not a 2xx, or the attempt to read one.
+    /// An answer that is not a 2xx. Its head decides what it means; whether its body could be read
+    /// decides only whether the connection is used again.
     async fn refused(
         &mut self,
         app: &mut Attendance<'_>,
@@ -290,13 +330,14 @@ impl Dispatch<'_> {
         let body = match body {
             Ok(body) => body,
             Err(Cut) => {
-                self.record(clock, AttemptEnd::Gateway, Some(status), Some("shutdown"));
+                let end = self.end_of_refusal(status, None);
+                self.record(clock, end, Some(status), Some("shutdown"));
                 return Attempted::Final(Reached::Cut);
             }
         };
         self.first_byte_at
             .get_or_insert(self.gateway.clock.monotonic());
-        let end = self.end_of_refusal(&head, body.as_ref());
+        let end = self.end_of_refusal(status, body.as_ref());
         self.record(clock, end, Some(status), None);
         if body.is_some() {
             answering.release(&app.settings().connector).await;
@@ -312,7 +353,8 @@ impl Dispatch<'_> {
                 code: Code::UpstreamBroken,
             },
         };
-        match reason {
+        let may_have_run = end == AttemptEnd::Gateway;
+        match reason.filter(|_| !may_have_run) {
             Some(reason) => Attempted::Retry {
                 asked: backoff::asked_wait(&head.headers, self.gateway.clock.wall_ms()),
                 reason,
@@ -324,15 +366,13 @@ impl Dispatch<'_> {
     }
 
     /// "A 502/504 without a JSON body on an unkeyed metered route … may come from a hop after the
-    /// work was done" (rule I4), and so may one whose body broke.
-    fn end_of_refusal(&self, head: &ResponseHeader, body: Option<&Bytes>) -> AttemptEnd {
-        let Some(body) = body else {
-            return AttemptEnd::Gateway;
-        };
-        let from_a_hop = matches!(head.status.as_u16(), 502 | 504)
+    /// work was done" (rule I4), and so may one whose body could not be read.
+    fn end_of_refusal(&self, status: StatusCode, body: Option<&Bytes>) -> AttemptEnd {
+        let is_json = |body: &Bytes| serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok();
+        let from_a_hop = matches!(status.as_u16(), 502 | 504)
             && self.route.metered
             && !self.route.keyed
-            && serde_json::from_slice::<serde::de::IgnoredAny>(body).is_err();
+            && !body.is_some_and(is_json);
         if from_a_hop {
             AttemptEnd::Gateway
         } else {
@@ -385,21 +425,6 @@ impl Dispatch<'_> {
     }
 }
 
-/// The code for an app whose last attempt got no answer. One attempt that may have run makes the
-/// whole outcome unknown, whatever the last one was.
-fn code_of(lost: Lost, attempts: &[Attempt]) -> Code {
-    let ambiguous = attempts
-        .iter()
-        .any(|attempt| matches!(attempt.end, AttemptEnd::NoHead | AttemptEnd::Broken));
-    match lost {
-        Lost::NoHead(Cause::Timeout) => Code::UpstreamTimeout,
-        _ if ambiguous => Code::OutcomeUnknown,
-        Lost::NotSent(Cause::Name) => Code::UpstreamName,
-        Lost::NotSent(Cause::Certificate | Cause::Tls) => Code::UpstreamTls,
-        Lost::NotSent(_) | Lost::NoHead(_) | Lost::StaleConnection => Code::UpstreamUnreachable,
-    }
-}
-
 /// "statuses 408, 409, 429, 500, 502, 503 and 504 are transient".
 fn retry_reason(status: StatusCode, rule: RetryRule) -> Option<&'static str> {
     match status.as_u16() {
@@ -413,31 +438,6 @@ fn retry_reason(status: StatusCode, rule: RetryRule) -> Option<&'static str> {
 /// Whether the status is one that SDKs retry by themselves.
 pub fn is_transient(status: StatusCode) -> bool {
     matches!(status.as_u16(), 408 | 409 | 429) || status.is_server_error()
-}
-
-/// The service says that a retry is of no use.
-fn declines_retry(headers: &HeaderMap) -> bool {
-    headers
-        .get(X_SHOULD_RETRY)
-        .is_some_and(|value| value.as_bytes() == b"false")
-}
-
-fn attempt_result(end: AttemptEnd, status: Option<StatusCode>) -> &'static str {
-    match end {
-        AttemptEnd::NotSent => "not_sent",
-        AttemptEnd::NoHead => "no_head",
-        AttemptEnd::Answered => "ok",
-        AttemptEnd::Broken => "broken",
-        AttemptEnd::Gateway => "gateway",
-        AttemptEnd::Refused => match status.map(|status| status.as_u16()) {
-            Some(429) => "429",
-            Some(503) => "503",
-            Some(409) => "409",
-            Some(500..=599) => "5xx",
-            Some(300..=399) => "3xx",
-            _ => "4xx",
-        },
-    }
 }
 
 /// Whole milliseconds, for records.

@@ -4,21 +4,23 @@
 //! is gone for good when a write fails. A suspect counts as undelivered until it took a byte.
 //!
 //! Promise: a break is never dressed up as a clean end: chunked bodies stay unterminated, and
-//! towards a close-delimited app the connection is reset with one chunk held back.
+//! towards a close-delimited app the connection is reset with one chunk held back. No write outlives
+//! bursar's shutdown by more than a moment.
 
+use std::future::Future;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
 use http::{Method, Version};
-use pingora::ErrorType;
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::protocols::Stream;
 use pingora::protocols::http::ReusableHttpStream;
 use pingora::protocols::http::v1::server::HttpSession;
 use tokio::time::timeout;
 
-use super::accept::connection::Reset;
+use super::CutSignal;
+use super::accept::connection::{Peer, Reset};
 
 /// Whether the app is still there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,11 +35,24 @@ pub enum Presence {
 #[derive(Debug)]
 pub struct AppGone;
 
+/// What became of body bytes that were written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// Body bytes were handed to the app's connection: these, or the ones held before them.
+    Out,
+    /// None was: they wait for their successor.
+    Held,
+}
+
 /// The app's side of one request.
 pub struct Downstream {
     session: HttpSession,
     presence: Presence,
+    peer: Peer,
     reset: Reset,
+    cut: CutSignal,
+    /// bursar's shutdown ended a write.
+    is_cut: bool,
     /// False where the head could not be read: the session has no method or version to ask for.
     has_head: bool,
     close_delimited: bool,
@@ -51,6 +66,9 @@ pub struct Downstream {
 /// An app that reads nothing for this long is gone; what is left of its stream is drained.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// What a write may still take once bursar's shutdown has run out of patience.
+const CUT_GRACE: Duration = Duration::from_millis(500);
+
 /// How often, and how far apart, a suspect's refusal is looked for.
 const REFUSAL_LOOKS: usize = 5;
 const REFUSAL_PAUSE: Duration = Duration::from_millis(1);
@@ -58,12 +76,15 @@ const REFUSAL_PAUSE: Duration = Duration::from_millis(1);
 // === impl Downstream ===
 
 impl Downstream {
-    pub fn new(mut session: HttpSession, reset: Reset) -> Self {
+    pub(super) fn new(mut session: HttpSession, peer: Peer, reset: Reset, cut: CutSignal) -> Self {
         session.set_write_timeout(Some(WRITE_TIMEOUT));
         Self {
             session,
             presence: Presence::Here,
+            peer,
             reset,
+            cut,
+            is_cut: false,
             has_head: true,
             close_delimited: false,
             proven: false,
@@ -72,11 +93,16 @@ impl Downstream {
     }
 
     /// A connection whose request head could not be read.
-    pub fn without_request(mut session: HttpSession, reset: Reset) -> Self {
+    pub(super) fn without_request(
+        mut session: HttpSession,
+        peer: Peer,
+        reset: Reset,
+        cut: CutSignal,
+    ) -> Self {
         session.set_server_keepalive(None);
         Self {
             has_head: false,
-            ..Self::new(session, reset)
+            ..Self::new(session, peer, reset, cut)
         }
     }
 
@@ -103,13 +129,10 @@ impl Downstream {
         if self.presence != Presence::Here {
             return std::future::pending().await;
         }
-        match self.session.read_body_or_idle(true).await {
-            Ok(_) => std::future::pending().await,
-            Err(error) if error.etype == ErrorType::ConnectionClosed => {
-                self.presence = Presence::Suspect;
-            }
-            Err(_) => self.presence = Presence::Gone,
-        }
+        self.presence = match self.peer.left().await {
+            Ok(()) => Presence::Suspect,
+            Err(_) => Presence::Gone,
+        };
     }
 
     /// Looks once whether the app has left, without waiting.
@@ -140,39 +163,47 @@ impl Downstream {
                 }
             }
         }
-        let written = timeout(
-            WRITE_TIMEOUT,
-            self.session.write_response_header(Box::new(head)),
-        )
-        .await;
-        match written {
+        let write = self.session.write_response_header(Box::new(head));
+        match bounded(&mut self.cut, timeout(WRITE_TIMEOUT, write)).await {
             // Nothing is confirmed yet: a head goes out with the body's first bytes.
-            Ok(Ok(())) => Ok(()),
-            _ => Err(self.lost()),
+            Some(Ok(Ok(()))) => Ok(()),
+            Some(_) => Err(self.lost()),
+            None => Err(self.cut_off()),
         }
     }
 
     /// Writes body bytes as they are.
-    pub async fn write_chunk(&mut self, chunk: Bytes) -> Result<(), AppGone> {
+    pub async fn write_chunk(&mut self, chunk: Bytes) -> Result<Written, AppGone> {
         if self.presence == Presence::Gone {
             return Err(AppGone);
         }
         if chunk.is_empty() {
             // An empty chunk would end a chunked body.
-            return Ok(());
+            return Ok(Written::Held);
         }
         let chunk = if self.close_delimited {
             match self.held.replace(chunk) {
                 Some(earlier) => earlier,
-                None => return Ok(()),
+                None => return Ok(Written::Held),
             }
         } else {
             chunk
         };
-        match self.session.write_body(&chunk).await {
-            Ok(_) => self.confirm().await,
-            Err(_) => Err(self.lost()),
+        match bounded(&mut self.cut, self.session.write_body(&chunk)).await {
+            Some(Ok(_)) => self.confirm().await.map(|()| Written::Out),
+            Some(Err(_)) => Err(self.lost()),
+            None => Err(self.cut_off()),
         }
+    }
+
+    /// The end of the connection is the end of the answer.
+    pub fn is_close_delimited(&self) -> bool {
+        self.close_delimited
+    }
+
+    /// What was taken for writing and waits for its successor.
+    pub fn held(&self) -> Option<Bytes> {
+        self.held.clone()
     }
 
     /// Ends the body cleanly. `Ok` means that the whole answer was handed to the app's connection.
@@ -180,15 +211,24 @@ impl Downstream {
         if self.presence == Presence::Gone {
             return Err(AppGone);
         }
-        if let Some(last) = self.held.take()
-            && self.session.write_body(&last).await.is_err()
-        {
-            return Err(self.lost());
+        let last = self.held.take();
+        let write = async {
+            if let Some(last) = last {
+                self.session.write_body(&last).await.ok()?;
+            }
+            let ended = timeout(WRITE_TIMEOUT, self.session.finish_body()).await;
+            ended.ok()?.ok()
+        };
+        match bounded(&mut self.cut, write).await {
+            Some(Some(_)) => self.confirm().await,
+            Some(None) => Err(self.lost()),
+            None => Err(self.cut_off()),
         }
-        match timeout(WRITE_TIMEOUT, self.session.finish_body()).await {
-            Ok(Ok(_)) => self.confirm().await,
-            _ => Err(self.lost()),
-        }
+    }
+
+    /// bursar's shutdown ended a write: what went out is not whole.
+    pub fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// Breaks the answer off so that no parser takes it for complete.
@@ -238,7 +278,7 @@ impl Downstream {
             if look > 0 {
                 tokio::time::sleep(REFUSAL_PAUSE).await;
             }
-            if let Some(Err(_)) = self.session.idle().now_or_never() {
+            if let Some(Err(_)) = self.peer.left().now_or_never() {
                 return Err(self.lost());
             }
         }
@@ -250,4 +290,21 @@ impl Downstream {
         self.presence = Presence::Gone;
         AppGone
     }
+
+    fn cut_off(&mut self) -> AppGone {
+        self.is_cut = true;
+        self.mark_broken();
+        AppGone
+    }
+}
+
+/// Awaits a write; `None` when bursar's shutdown was out of patience first.
+async fn bounded<F: Future>(cut: &mut CutSignal, write: F) -> Option<F::Output> {
+    tokio::pin!(write);
+    tokio::select! {
+        biased;
+        written = &mut write => return Some(written),
+        () = cut.wait() => {}
+    }
+    timeout(CUT_GRACE, write).await.ok()
 }

@@ -47,6 +47,14 @@ pub enum Lost {
     StaleConnection,
 }
 
+/// A lost attempt, and what happened in words where it did not even connect.
+#[derive(Debug)]
+pub struct Failed {
+    pub lost: Lost,
+    /// For the log: it names addresses, and nothing of a request.
+    pub words: Option<String>,
+}
+
 /// The word for a failure in the ledger and the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
@@ -90,8 +98,9 @@ pub async fn attempt(
     connector: &Connector,
     peers: &Peers,
     outgoing: &Outgoing,
-) -> Result<Answering, Lost> {
-    let (mut session, peer, reused) = connect(connector, peers, outgoing).await?;
+    fresh_connection: bool,
+) -> Result<Answering, Failed> {
+    let (mut session, peer, reused) = connect(connector, peers, fresh_connection).await?;
     session.set_read_timeout(Some(outgoing.read_timeout));
     session.set_write_timeout(Some(WRITE_TIMEOUT));
     let written = write_request(&mut session, peers, outgoing).await;
@@ -100,20 +109,20 @@ pub async fn attempt(
         Ok(()) => read_head(&mut session).await,
         Err(cause) => match timeout(EARLY_ANSWER_WAIT, read_head(&mut session)).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) | Err(_) => return Err(Lost::NotSent(cause)),
+            Ok(Err(_)) | Err(_) => return Err(Lost::NotSent(cause).into()),
         },
     };
     match read {
         Ok(()) => {}
-        Err(HeadLost::NotRun) => return Err(Lost::NotSent(Cause::Refused)),
-        Err(HeadLost::Closed) if reused => return Err(Lost::StaleConnection),
-        Err(HeadLost::Closed) => return Err(Lost::NoHead(Cause::Closed)),
-        Err(HeadLost::Other(cause)) => return Err(Lost::NoHead(cause)),
+        Err(HeadLost::NotRun) => return Err(Lost::NotSent(Cause::Refused).into()),
+        Err(HeadLost::Closed) if reused => return Err(Lost::StaleConnection.into()),
+        Err(HeadLost::Closed) => return Err(Lost::NoHead(Cause::Closed).into()),
+        Err(HeadLost::Other(cause)) => return Err(Lost::NoHead(cause).into()),
     }
     let Some(head) = session.response_header().cloned() else {
-        return Err(Lost::NoHead(Cause::Protocol));
+        return Err(Lost::NoHead(Cause::Protocol).into());
     };
-    if outgoing.fresh_connection {
+    if fresh_connection {
         reusable = false;
     }
     Ok(Answering {
@@ -128,13 +137,17 @@ pub async fn attempt(
 async fn connect(
     connector: &Connector,
     peers: &Peers,
-    outgoing: &Outgoing,
-) -> Result<(HttpSession, HttpPeer, bool), Lost> {
+    fresh_connection: bool,
+) -> Result<(HttpSession, HttpPeer, bool), Failed> {
     let candidates = peers
-        .candidates(outgoing.fresh_connection)
+        .candidates(fresh_connection)
         .await
-        .map_err(|ResolveError| Lost::NotSent(Cause::Name))?;
+        .map_err(|ResolveError| Failed {
+            lost: Lost::NotSent(Cause::Name),
+            words: Some(format!("{} does not resolve", peers.authority())),
+        })?;
     let mut last = Cause::Connect;
+    let mut words = None;
     for peer in candidates {
         match connector.get_http_session(&peer).await {
             Ok((session, reused)) => {
@@ -143,11 +156,14 @@ async fn connect(
             }
             Err(error) => {
                 last = connect_cause(&error);
-                tracing::debug!(cause = last.as_str(), "an upstream address did not connect");
+                words = Some(error.to_string());
             }
         }
     }
-    Err(Lost::NotSent(last))
+    Err(Failed {
+        lost: Lost::NotSent(last),
+        words,
+    })
 }
 
 fn connect_cause(error: &PingoraError) -> Cause {
@@ -282,6 +298,14 @@ impl Answering {
                 Ok(Some(_)) | Err(_) => return None,
             }
         }
+    }
+}
+
+// === impl Failed ===
+
+impl From<Lost> for Failed {
+    fn from(lost: Lost) -> Self {
+        Self { lost, words: None }
     }
 }
 

@@ -17,6 +17,7 @@ closed_set! {
     /// Why bursar answered by itself.
     Code {
         HeadMalformed => "head_malformed",
+        HeadTooLarge => "head_too_large",
         HeadTooSlow => "head_too_slow",
         HostRefused => "host_refused",
         OriginRefused => "origin_refused",
@@ -76,6 +77,7 @@ impl Code {
                 StatusCode::NOT_FOUND
             }
             Self::MethodRefused => StatusCode::METHOD_NOT_ALLOWED,
+            Self::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::HeadTooSlow | Self::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::ContentTypeRefused => StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -116,10 +118,16 @@ impl Code {
         }
     }
 
+    /// Whether the connection ends with this refusal, although the request was read whole.
+    pub const fn ends_connection(self) -> bool {
+        matches!(self, Self::ShuttingDown)
+    }
+
     /// What to say where the place that refuses has nothing more exact.
     const fn text(self) -> &'static str {
         match self {
             Self::HeadMalformed => "The request head is not valid HTTP/1.1.",
+            Self::HeadTooLarge => "The request head is too large: at most 64 KiB and 100 fields.",
             Self::HeadTooSlow => "The request head did not arrive in time.",
             Self::HostRefused => {
                 "This Host name is not allowed here. Use localhost or 127.0.0.1, or list the name \
@@ -251,6 +259,15 @@ impl Refusal {
             },
         });
         Bytes::from(format!("data: {event}\n\n"))
+    }
+
+    /// The event behind bytes that may end inside of another one.
+    pub fn event_behind(&self, ends_in_newline: bool) -> Bytes {
+        if ends_in_newline {
+            return self.event();
+        }
+        let end = Bytes::from_static(b"\n\n");
+        Bytes::from([end, self.event()].concat())
     }
 }
 

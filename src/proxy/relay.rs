@@ -191,6 +191,9 @@ impl Relay<'_> {
             return false;
         };
         self.say_whether_to_retry(&mut head, refusal.code.should_retry());
+        if refusal.code.ends_connection() {
+            self.app.downstream.session().set_server_keepalive(None);
+        }
         let delivered = self.give_whole(head, body).await;
         // An error is not the answer that the app wanted, even when it was received.
         self.delivered = false;

@@ -16,7 +16,7 @@ use super::claim::live::{Follower, Live};
 use super::claim::{AdoptPolicy, Claim, Claimant, Mark};
 use super::dispatch::Dispatch;
 use super::dispatch::backoff::Backoff;
-use super::downstream::Downstream;
+use super::downstream::{Downstream, Presence};
 use super::exchange::{Outgoing, heads};
 use super::refuse::{Code, Refusal};
 use super::relay::{self, Relay};
@@ -33,6 +33,9 @@ const TWIN_WAIT: Duration = Duration::from_millis(20);
 
 /// "else 10 minutes": the client default of the interface.
 const PATIENCE_DEFAULT: Duration = Duration::from_secs(600);
+
+/// An app that says more is not believed: attempts are not begun for longer than this.
+const PATIENCE_MAX: Duration = Duration::from_secs(3600);
 
 /// One request, from its head to its last byte. Returns the connection when it can be kept.
 pub(super) async fn serve_request(
@@ -107,10 +110,12 @@ impl Request<'_> {
 
     async fn serve_metered(self, downstream: &mut Downstream, body: RequestBody) -> bool {
         let admitted = self.admitted;
+        let prepared = self.prepare(&body);
         let fingerprint = self.gateway.ledger.fingerprint(&FingerprintParts {
             method: admitted.method.as_str(),
             path_and_query: &admitted.target,
-            body: &body.bytes,
+            // As it is sent: a key goes with the same bytes, also when an alias was changed.
+            body: &prepared.body,
             session: admitted.session.as_ref().map(http::HeaderValue::as_bytes),
             rte_query: admitted.rte_query.as_ref().map(http::HeaderValue::as_bytes),
         });
@@ -134,7 +139,6 @@ impl Request<'_> {
             }
         };
         let mut entry = OpenEntry::new(self.gateway, Arc::clone(&live), &admitted.route);
-        let prepared = self.prepare(&body);
         let intent = Intent {
             id: self.entry_id,
             at_ms: self.gateway.clock.wall_ms(),
@@ -154,12 +158,22 @@ impl Request<'_> {
             let refusal = Refusal::new(Code::LedgerUnavailable);
             return self.refuse(downstream, &refusal).await;
         }
+        if downstream.look() == Presence::Gone {
+            return self.left(&mut entry).await;
+        }
         let adopted = adopted_from(live.key.as_ref());
         if adopted.is_some() {
             self.gateway.metrics.adopted();
         }
         self.exchange(downstream, prepared, Some(entry), adopted)
             .await
+    }
+
+    /// The app's connection broke before anything was sent: nobody waits for the answer.
+    async fn left(&self, entry: &mut OpenEntry) -> bool {
+        self.gateway.metrics.disconnect("waiting");
+        entry.nothing_sent().await;
+        false
     }
 
     /// Finds the request's predecessor. A marked retry whose equal is still connected waits for a
@@ -186,16 +200,20 @@ impl Request<'_> {
 
     /// Reads what rules need from the body, and applies a model alias.
     fn prepare(&self, body: &RequestBody) -> Prepared {
-        let reads = matches!(self.admitted.route.body, BodyForm::Json | BodyForm::Any)
-            && self.admitted.route.metered;
-        if !reads {
+        let route = &self.admitted.route;
+        let reads = matches!(route.body, BodyForm::Json | BodyForm::Any) && route.metered;
+        let peek = if reads {
+            RequestPeek::read(&body.bytes)
+        } else {
+            RequestPeek::default()
+        };
+        if !route.auto_model {
             return Prepared {
                 body: body.bytes.clone(),
-                peek: RequestPeek::default(),
+                peek,
                 foreign_model: None,
             };
         }
-        let peek = RequestPeek::read(&body.bytes);
         let alias = peek
             .model
             .as_deref()
@@ -264,6 +282,7 @@ impl Request<'_> {
             waited: Duration::ZERO,
             service_time: Duration::ZERO,
             first_byte_at: None,
+            unreached: None,
         };
         let live = entry.as_ref().map(|entry| Arc::clone(&entry.live));
         let mut app = Attendance::new(self.gateway, Arc::clone(&self.settings), downstream, live);
@@ -330,9 +349,10 @@ impl Request<'_> {
     }
 }
 
-/// The app's announced patience "less the larger of 1 s and 10 %"; else 10 minutes.
+/// The app's announced patience, at most an hour, "less the larger of 1 s and 10 %"; else 10 minutes.
 fn patience(admitted: &Admitted) -> Duration {
     admitted.patience.map_or(PATIENCE_DEFAULT, |announced| {
+        let announced = announced.min(PATIENCE_MAX);
         let margin = (announced / 10).max(Duration::from_secs(1));
         announced.saturating_sub(margin)
     })

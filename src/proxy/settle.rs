@@ -56,7 +56,7 @@ pub struct Measured {
 /// Longest kept request id.
 const REQUEST_ID_CHARS_MAX: usize = 128;
 
-/// How often, and after what pause, an outcome is offered again to a ledger that is unavailable.
+/// How often, and after what pause, an outcome is offered again to a ledger that could not write it.
 const SETTLE_RETRIES: u32 = 3;
 const SETTLE_PAUSE: Duration = Duration::from_millis(1100);
 
@@ -101,7 +101,7 @@ impl OpenEntry {
                 own_us: u64::try_from(measured.own.as_micros()).unwrap_or(u64::MAX),
             },
         };
-        let settled = self.write(outcome).await;
+        let settled = write(&self.gateway, outcome).await;
         match &settled {
             Ok(settlement) => {
                 let answered = attempts
@@ -114,18 +114,6 @@ impl OpenEntry {
             }
         }
         settled
-    }
-
-    /// A ledger that cannot be written re-opens itself about once a second; an outcome is worth
-    /// waiting for, because its request was paid. Telling it twice is safe.
-    async fn write(&self, outcome: Outcome) -> Result<Settlement, LedgerError> {
-        for _ in 0..SETTLE_RETRIES {
-            match self.gateway.ledger.settle(outcome.clone()).await {
-                Err(LedgerError::Unavailable { .. }) => tokio::time::sleep(SETTLE_PAUSE).await,
-                written => return written,
-            }
-        }
-        self.gateway.ledger.settle(outcome).await
     }
 
     /// The intent could not be written, so there is nothing to settle.
@@ -214,11 +202,31 @@ impl Drop for OpenEntry {
         };
         let gateway = Arc::clone(&self.gateway);
         gateway.clone().spawn(async move {
-            if let Err(error) = gateway.ledger.settle(outcome).await {
+            if let Err(error) = write(&gateway, outcome).await {
                 tracing::error!(%error, "the outcome of a failed task could not be written");
             }
         });
     }
+}
+
+/// A ledger that cannot be written re-opens itself about once a second; an outcome is worth waiting
+/// for, because its request was paid. Telling it twice is safe. When the request cannot wait any
+/// longer, the ledger keeps the outcome until it can be written.
+async fn write(gateway: &Gateway, outcome: Outcome) -> Result<Settlement, LedgerError> {
+    for _ in 0..SETTLE_RETRIES {
+        match gateway.ledger.settle(outcome.clone()).await {
+            Err(error) if error.is_passing() => tokio::time::sleep(SETTLE_PAUSE).await,
+            written => return written,
+        }
+    }
+    let settled = gateway.ledger.settle(outcome.clone()).await;
+    if let Err(error) = &settled
+        && error.is_passing()
+        && let Err(error) = gateway.ledger.settle_later(outcome)
+    {
+        tracing::error!(%error, "an outcome has no place to wait");
+    }
+    settled
 }
 
 // === impl Gathered ===

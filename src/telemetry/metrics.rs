@@ -7,6 +7,7 @@
 //! is ever a label. Names, units and suffixes pass `promtool check metrics`.
 
 mod families;
+mod ledger;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +20,8 @@ use prometheus::{
 };
 
 use self::families::{Families, add, bool_label, long_buckets, observe, set, short_buckets};
-use super::exposition::{Exposition, Kind, MsAsSeconds};
+use self::ledger::{write_health, write_unknowns};
+use super::exposition::{Exposition, Kind};
 use super::labels::FirstSeen;
 use crate::ledger::entry::Anomaly;
 use crate::ledger::totals::MicroUsdSum;
@@ -33,6 +35,20 @@ const APPS_MAX: usize = 64;
 const CATEGORIES_MAX: usize = 32;
 /// What `receipts_total{source}` can be, shown as 0 from the start.
 const RECEIPT_SOURCES: [&str; 6] = ["header", "sse", "body", "missing", "malformed", "replay"];
+
+/// What `retries_total{reason}` can be.
+const RETRY_REASONS: [&str; 6] = [
+    "not_sent",
+    "no_head",
+    "broken",
+    "busy",
+    "conflict",
+    "transient",
+];
+/// What `drains_total{result}` can be.
+const DRAIN_RESULTS: [&str; 4] = ["completed", "cut", "cancelled", "refused"];
+/// What `client_disconnects_total{phase}` can be.
+const DISCONNECT_PHASES: [&str; 3] = ["waiting", "answering", "streaming"];
 
 /// The counters of one process.
 #[derive(Debug)]
@@ -89,8 +105,9 @@ impl Metrics {
             categories: FirstSeen::new(CATEGORIES_MAX),
             requests: families.counters(
                 "bursar_requests_total",
-                "Requests that apps made, by the status they were answered with. A request that \
-                 took several attempts counts once.",
+                "Requests that passed the door, by the status they were answered with. A request \
+                 that took several attempts counts once. What the door refuses is in \
+                 bursar_refusals_total.",
                 &["app", "lane", "operation", "stream", "code"],
             )?,
             attempts: families.counters(
@@ -216,14 +233,18 @@ impl Metrics {
 
     /// A series that only appears with its first event hides that event from `increase()`.
     fn show_zeros(&self) {
-        for source in RECEIPT_SOURCES {
-            add(&self.receipts, &[source], 0);
+        let known: [(&IntCounterVec, &[&str]); 5] = [
+            (&self.receipts, &RECEIPT_SOURCES),
+            (&self.retries, &RETRY_REASONS),
+            (&self.drains, &DRAIN_RESULTS),
+            (&self.disconnects, &DISCONNECT_PHASES),
+            (&self.reloads, &["ok", "refused"]),
+        ];
+        for (counters, words) in known {
+            words.iter().for_each(|word| add(counters, &[word], 0));
         }
         for kind in Anomaly::ALL {
             add(&self.anomalies, &[kind.as_str()], 0);
-        }
-        for result in ["ok", "refused"] {
-            add(&self.reloads, &[result], 0);
         }
     }
 
@@ -421,73 +442,6 @@ impl Drop for InFlightGuard {
     fn drop(&mut self) {
         self.0.dec();
     }
-}
-
-/// What the ledger does not know the price of (rule I12): counted, beside the sum that is known.
-fn write_unknowns(totals: &Totals, text: &mut Exposition) {
-    let mut family = text.family(
-        Kind::Gauge,
-        "bursar_in_doubt_requests",
-        "Entries that may have been billed and whose amount is not known, by the reason.",
-    );
-    for (reason, count) in totals.in_doubt() {
-        family.sample(&[("reason", reason.as_str())], count);
-    }
-    let mut family = text.family(
-        Kind::Gauge,
-        "bursar_unreported_requests",
-        "Complete answers for which the service tells no amount.",
-    );
-    for (operation, count) in totals.unreported() {
-        family.sample(&[("operation", operation.as_str())], count);
-    }
-}
-
-fn write_health(health: &LedgerHealth, text: &mut Exposition) {
-    text.family(
-        Kind::Gauge,
-        "bursar_ledger_writable",
-        "1 while the ledger takes entries; 0: metered requests are refused.",
-    )
-    .sample(&[], u8::from(health.is_writable()));
-    text.family(
-        Kind::Gauge,
-        "bursar_journal_bytes",
-        "Size of all segments of the journal.",
-    )
-    .sample(&[], health.journal_bytes);
-    let mut family = text.family(
-        Kind::Gauge,
-        "bursar_journal_last_commit_timestamp_seconds",
-        "When the last group commit was durable.",
-    );
-    if let Some(at_ms) = health.last_commit_ms {
-        family.sample(&[], MsAsSeconds(at_ms));
-    }
-    text.family(
-        Kind::Gauge,
-        "bursar_journal_quarantined_ranges",
-        "Damaged ranges of the journal that were set aside; `bursar ledger verify` lists them.",
-    )
-    .sample(&[], health.quarantined);
-    text.family(
-        Kind::Gauge,
-        "bursar_index_lag_records",
-        "Records of the journal that the index has not been told of.",
-    )
-    .sample(&[], health.index_lag_records);
-    text.family(
-        Kind::Counter,
-        "bursar_index_rebuilds_total",
-        "Indexes rebuilt from the journal because the one found was not believed.",
-    )
-    .sample(&[], health.index_rebuilds);
-    text.family(
-        Kind::Counter,
-        "bursar_keys_dropped_total",
-        "Idempotency-Keys forgotten before their 24 hours were over, because too many came.",
-    )
-    .sample(&[], health.keys_dropped);
 }
 
 #[cfg(test)]

@@ -108,6 +108,75 @@ async fn each_configuration_mistake_is_one_clear_line_and_exit_code_78() {
     }
 }
 
+/// What is no authority: with each of these the connector would end the whole process.
+fn bad_authorities() -> [(&'static str, Option<&'static str>); 5] {
+    let garbage = "-----BEGIN CERTIFICATE-----\nAAECAwQFBgcICQ==\n-----END CERTIFICATE-----\n";
+    [
+        ("missing", None),
+        ("empty", Some("")),
+        ("text", Some("no certificate\n")),
+        (
+            "broken PEM",
+            Some("-----BEGIN CERTIFICATE-----\n!!\n-----END CERTIFICATE-----\n"),
+        ),
+        ("garbage in good PEM", Some(garbage)),
+    ]
+}
+
+#[tokio::test]
+async fn a_ca_file_that_is_none_is_one_clear_line_and_exit_code_78() {
+    for (name, text) in bad_authorities() {
+        let place = Place::new();
+        let ca_file = place.path("ca.pem");
+        if let Some(text) = text {
+            place.write("ca.pem", text);
+        }
+        let config = place.write("config.toml", "[upstream]\nca_file = \"ca.pem\"\n");
+        let state = place.path("state");
+        for command in ["run", "check"] {
+            let mut arguments = run_arguments("https://127.0.0.1:1", &state);
+            arguments[0] = command;
+            arguments.extend(["--config", &config]);
+            let output = run(&arguments, &[], false).await;
+            let lines = stderr_lines(&output);
+            assert_eq!(output.status.code(), Some(78), "{name}: {lines:?}");
+            assert_eq!(lines.len(), 1, "{name}: {lines:?}");
+            let named = lines[0].contains(&ca_file) && lines[0].contains("[upstream] ca_file");
+            assert!(named, "{name}: {lines:?}");
+            assert!(!Path::new(&state).exists(), "{name}: a ledger was begun");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_scenario_that_is_none_is_one_clear_line_and_exit_code_78() {
+    let place = Place::new();
+    let cases = [
+        ("missing.toml", None, "cannot be read"),
+        ("word.toml", Some("seeed = 1\n"), "seeed"),
+        ("toml.toml", Some("[limits\n"), "line 1"),
+        (
+            "fault.toml",
+            Some("[[fault]]\nfault = { statsu = 1 }\n"),
+            "statsu",
+        ),
+    ];
+    for (name, text, word) in cases {
+        let path = place.path(name);
+        if let Some(text) = text {
+            place.write(name, text);
+        }
+        let arguments = ["sandbox", "--listen", "127.0.0.1:0", "--scenario", &path];
+        let output = run(&arguments, &[], false).await;
+        let lines = stderr_lines(&output);
+        assert_eq!(output.status.code(), Some(78), "{name}: {lines:?}");
+        assert_eq!(lines.len(), 1, "{name}: {lines:?}");
+        let named = lines[0].contains(&path) && lines[0].contains(word);
+        assert!(named, "{name}: {lines:?}");
+        assert!(output.stdout.is_empty(), "{name}: something was announced");
+    }
+}
+
 #[tokio::test]
 async fn a_missing_key_is_exit_code_78_and_says_where_to_put_it() {
     let place = Place::new();
@@ -162,6 +231,7 @@ async fn a_port_in_use_is_named_and_exit_code_1() {
         "{lines:?}"
     );
     assert!(output.stdout.is_empty(), "something was announced");
+    assert!(!Path::new(&state).exists(), "a ledger was begun");
 }
 
 #[tokio::test]

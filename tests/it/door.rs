@@ -149,6 +149,7 @@ fn status_of(code: &str) -> u16 {
         "head_too_slow" | "body_too_slow" => 408,
         "body_too_large" => 413,
         "content_type_refused" => 415,
+        "head_too_large" => 431,
         "connections_full" => 503,
         _ => panic!("{code} is no code of the door"),
     }

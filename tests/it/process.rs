@@ -205,6 +205,18 @@ async fn a_reload_takes_a_good_file_and_refuses_a_bad_one() {
         !ask().await.contains("gpt-4o"),
         "the old settings stay in force"
     );
+
+    // Well-formed PEM around what is no certificate: the connector would end the process.
+    let authority = directory.path().join("ca.pem");
+    let garbage = "-----BEGIN CERTIFICATE-----\nAAECAwQFBgcICQ==\n-----END CERTIFICATE-----\n";
+    std::fs::write(&authority, garbage).expect("a file");
+    write("ca_file = \"ca.pem\"\n");
+    daemon.signal(Signal::HUP);
+    reloads(&daemon, "bursar_config_reloads_total{result=\"refused\"} 2").await;
+    assert!(
+        !ask().await.contains("gpt-4o"),
+        "the old settings stay in force"
+    );
     daemon.terminate().await;
 }
 

@@ -128,6 +128,71 @@ async fn all_receipts_are_printed_with_or_without_a_daemon_and_the_newest_on_dem
 }
 
 #[tokio::test]
+async fn an_empty_listing_says_whether_there_is_anything_at_all() {
+    let sandbox = Sandbox::start().await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let state = directory.path().join("state");
+    let path = state.to_str().expect("a path");
+    let told = |more: &'static [&'static str]| async move {
+        let arguments = [&["receipts", "--state-dir", path], more].concat();
+        let done = command(&arguments).output().await.expect("it runs");
+        String::from_utf8(done.stdout).expect("UTF-8")
+    };
+    let daemon = Daemon::start(&sandbox.url(), &state, &[]).await;
+
+    assert_eq!(told(&["--state", "in-doubt"]).await, "No receipts yet.\n");
+    buy(&daemon, "x").await;
+    assert_eq!(
+        told(&["--state", "in-doubt"]).await,
+        "No receipt matches.\n"
+    );
+    assert!(told(&[]).await.contains("settled"));
+    daemon.terminate().await;
+}
+
+#[tokio::test]
+async fn a_time_zone_that_is_not_understood_counts_as_utc_and_is_told() {
+    let sandbox = Sandbox::start().await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let state = directory.path().join("state");
+    let path = state.to_str().expect("a path");
+    let daemon = Daemon::start(&sandbox.url(), &state, &[]).await;
+    buy(&daemon, "x").await;
+
+    let mut spend = command(&["spend", "--state-dir", path]);
+    let done = spend.env("TZ", ":foo").output().await.expect("it runs");
+    daemon.terminate().await;
+
+    let sums = String::from_utf8(done.stdout).expect("UTF-8");
+    let remark = String::from_utf8(done.stderr).expect("UTF-8");
+    assert_eq!(done.status.code(), Some(0), "{remark}");
+    assert!(sums.contains("(UTC)") && sums.contains('$'), "{sums}");
+    assert_eq!(remark.lines().count(), 1, "{remark}");
+    assert!(remark.contains("time zone"), "{remark}");
+}
+
+#[tokio::test]
+async fn a_reader_without_a_ledger_is_told_of_both_ways_to_one() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let state = directory.path().join("none");
+    let path = state.to_str().expect("a path");
+
+    let mut spend = command(&["spend", "--state-dir", path]);
+    let done = spend.output().await.expect("it runs");
+
+    let told = String::from_utf8(done.stderr).expect("UTF-8");
+    assert_eq!(done.status.code(), Some(1), "{told}");
+    assert_eq!(told.lines().count(), 1, "{told}");
+    for word in [
+        path,
+        "--state-dir /var/lib/bursar",
+        "--admin 127.0.0.1:8328",
+    ] {
+        assert!(told.contains(word), "{word}: {told}");
+    }
+}
+
+#[tokio::test]
 async fn nobody_else_can_read_a_file_of_the_state_directory_whatever_the_mask_was() {
     let sandbox = Sandbox::start().await;
     let directory = tempfile::tempdir().expect("a directory");

@@ -3,7 +3,10 @@
 // Tables are spelled where they are read.
 #![allow(clippy::type_complexity)]
 
+mod ages;
 mod kinds;
+mod refusals;
+mod requests;
 mod routes;
 mod tls;
 mod waits;

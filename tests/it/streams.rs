@@ -3,6 +3,7 @@
 
 mod breaks;
 mod flow;
+mod leaving;
 mod receipts;
 
 use bursar::ledger::entry::State;

@@ -16,7 +16,7 @@ use self::front::Front;
 use self::http2::Reply;
 use crate::support::origin::{billed, chunk, json, last_chunk, stream_head};
 use crate::support::wire::request;
-use crate::support::{Answer, Bursar, KEY, Origin, Step, chat, chat_stream};
+use crate::support::{Answer, Bursar, KEY, Origin, Step, chat, chat_stream, eventually};
 
 /// bursar that trusts this authority, before `url`.
 async fn bursar_trusting(authority: &Authority, url: &str) -> (Bursar, tempfile::TempDir) {
@@ -437,4 +437,22 @@ async fn a_name_that_does_not_resolve_is_told_and_nothing_is_in_doubt() {
     );
     let entry = &bursar.settled(1).await[0];
     assert!(matches!(entry.state, State::Failed), "{:?}", entry.state);
+}
+
+/// Each has a connection of its own (rule I7), which nobody uses again.
+#[tokio::test]
+async fn connections_of_unkeyed_requests_over_http2_are_closed() {
+    let set = Set::speaking(&["h2"]).await;
+    for n in 0..20 {
+        let reply = Reply::Json(200, &[], "{\"duration_s\":1.0}");
+        set.front.http2.push(reply);
+        let body = format!("{{\"text\":\"{n}\"}}");
+        let answer = set.bursar.post("/v1/audio/speech", &body).await;
+        assert_eq!(answer.status, 200);
+    }
+    assert_eq!(set.front.accepted(), 20);
+    eventually("connections to close", || async {
+        (set.front.http2_open() <= 2).then_some(())
+    })
+    .await;
 }

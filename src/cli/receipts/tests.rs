@@ -47,6 +47,17 @@ fn a_doubt_shows_its_reason() {
 }
 
 #[test]
+fn a_price_that_is_none_is_told_from_a_price_that_is_not_told() {
+    let state = |receipt: &str| {
+        let entry = json!({ "state": "unreported", "receipt": receipt });
+        printer().cells(&entry)[7].clone()
+    };
+
+    assert_eq!(state("malformed"), "unreported(malformed)");
+    assert_eq!(state("missing"), "unreported");
+}
+
+#[test]
 fn a_state_is_taken_as_it_is_typed() {
     assert_eq!(state_word("in-doubt"), Ok(StateWord::InDoubt));
     assert_eq!(state_word("in_doubt"), Ok(StateWord::InDoubt));

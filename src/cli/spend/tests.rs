@@ -24,7 +24,23 @@ fn the_table_shows_the_known_sum_and_what_is_not_known() {
          -----  --------  ---------  --------  ----------  ------------  -------------  -----------------\n\
          all           2  $0.001235         1           0            10             20          $5.000000\n"
     );
-    assert!(unknown(&document).unwrap().contains("1 in doubt."));
+}
+
+#[test]
+fn what_is_not_in_the_sum_is_named_with_the_command_that_lists_it() {
+    let told = |document: Value| unknown(&document);
+
+    let doubts = told(json!({ "in_doubt": 1, "unreported": 0, "open": 0 })).unwrap();
+    assert!(doubts.ends_with(": 1 in doubt (`bursar receipts --state in-doubt`)."));
+    let others = told(json!({ "in_doubt": 0, "unreported": 2, "open": 3 })).unwrap();
+    assert!(others.ends_with(
+        ": 2 unreported (`bursar receipts --state unreported`), 3 open (`bursar receipts --state \
+         open`)."
+    ));
+    assert_eq!(
+        told(json!({ "in_doubt": 0, "unreported": 0, "open": 0 })),
+        None
+    );
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use toml::de::DeValue;
 
+use crate::config::errors::Place;
+
 /// Every accepted key, by table; `""` is the top level. A test holds the reader, the shipped
 /// `config.toml` and this list together.
 pub(crate) const ACCEPTED: &[(&str, &[&str])] = &[
@@ -77,6 +79,20 @@ pub(super) fn refusal(table: &str, key: &str, value: &DeValue<'_>) -> String {
     match nearest(table, key, is_table) {
         Some(near) => format!("{full} is unknown; did you mean {near}?"),
         None => format!("{full} is unknown; known here: {}", known(table).join(", ")),
+    }
+}
+
+/// The key that an unknown one was perhaps meant to be: in its table, or the same in another.
+pub(super) fn meant(table: &str, key: &str) -> Option<Place> {
+    if table == "upstream" && matches!(key, "api_key" | "key" | "token") {
+        return Some(Place::key(table, "api_key_file"));
+    }
+    let elsewhere = ACCEPTED
+        .iter()
+        .find(|(other, keys)| *other != table && keys.contains(&key));
+    match elsewhere {
+        Some((other, _)) => Some(Place::key(other, key)),
+        None => nearest(table, key, false).map(|near| Place::key(table, &near)),
     }
 }
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
 use super::At;
-use super::known::refusal;
+use super::known::{meant, refusal};
 use crate::config::errors::{ConfigErrors, Place};
 
 /// A table's members that nobody has taken yet.
@@ -167,7 +167,8 @@ impl<'a> Table<'a> {
         for (key, member) in std::mem::take(&mut self.members) {
             let place = Place::of_line(member.line);
             let message = refusal(self.name, &key, member.value);
-            self.errors.push(&place, message);
+            let meant = meant(self.name, &key);
+            self.errors.push_misspelt(&place, meant, message);
         }
     }
 }

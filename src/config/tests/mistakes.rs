@@ -278,6 +278,41 @@ fn mistakes_of_the_upstream_are_one_clear_line_each() {
 }
 
 #[test]
+fn an_upstream_or_a_key_that_was_meant_is_not_said_to_be_missing_as_well() {
+    let place = Fixture::new();
+    let key = "api_key_file = \"key\"\n";
+    let url = "base_url = \"https://api.example\"\n";
+    let cases = [
+        (format!("[upstream]\nbase_url = 5\n{key}"), "takes a string"),
+        (format!("[upstream]\nbase_ur = \"x\"\n{key}"), "base_url?"),
+        (format!("base_url = \"x\"\n[upstream]\n{key}"), "belongs to"),
+        (
+            format!("[upstream]\napi_key_file = 5\n{url}"),
+            "takes a string",
+        ),
+        (
+            format!("[upstream]\napi_key_fil = \"key\"\n{url}"),
+            "api_key_file?",
+        ),
+        (
+            format!("[upstream]\napi_key = \"x\"\n{url}"),
+            "the key itself",
+        ),
+    ];
+    for (text, part) in cases {
+        let lines = place.load_whole(&text).unwrap_err();
+        assert_eq!(lines.len(), 1, "{text}: {lines:?}");
+        assert!(lines[0].contains(part), "{text}: {lines:?}");
+    }
+
+    // A word that resembles nothing stands for nothing.
+    let lines = place
+        .load_whole(&format!("[upstream]\nwxyz = 1\n{key}"))
+        .unwrap_err();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+}
+
+#[test]
 fn a_file_that_cannot_be_read_is_the_only_mistake() {
     let place = Fixture::new();
     let load = |path: &Path| {

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::{EPOCH_MS, Keys, Unresolved};
+use super::{EPOCH_MS, Keys, Unresolved, kept_form};
 use crate::ledger::entry::{EntryId, InDoubt, State};
 use crate::ledger::fixtures::{START_MS, labels};
 use crate::ledger::state::KeyView;
@@ -127,8 +127,43 @@ fn keys_are_forgotten_after_24_hours_and_not_while_an_entry_is_open() {
     keys.end(&key("open"), ended(1, State::Failed, START_MS));
     keys.prune(START_MS + EPOCH_MS);
 
-    assert_eq!((while_open, keys.epochs.len(), keys.order.len()), (2, 0, 0));
+    assert_eq!((while_open, keys.epochs.len(), keys.order.len()), (1, 0, 0));
     assert_eq!(keys.dropped(), 0);
+}
+
+#[test]
+fn a_key_with_an_open_entry_does_not_keep_the_keys_behind_it() {
+    let mut keys = Keys::default();
+    keys.begin(&key("open"), id(1), START_MS);
+    for number in 2..=9 {
+        let name = key(&format!("k{number}"));
+        keys.end(&name, ended(number, settled(5), START_MS + 1));
+    }
+    keys.begin(&key("young"), id(10), START_MS + 2);
+
+    keys.prune(START_MS + 1 + EPOCH_MS);
+
+    let mut left: Vec<&str> = keys.epochs.keys().map(AsRef::as_ref).collect();
+    left.sort_unstable();
+    assert_eq!(left, ["open", "young"]);
+    let order: Vec<&str> = keys.order.iter().map(|(_, key)| key.as_ref()).collect();
+    assert_eq!(order, ["open", "young"]);
+    assert_eq!(keys.dropped(), 0);
+}
+
+#[test]
+fn i11_a_key_of_up_to_256_characters_is_kept_and_a_longer_one_as_its_hash() {
+    let whole = "\u{e9}".repeat(256);
+    let long = "k".repeat(64 << 10);
+    let other = format!("{}x", "k".repeat((64 << 10) - 1));
+
+    let short = kept_form(&long);
+
+    assert_eq!(kept_form(&whole), whole);
+    assert_eq!(kept_form(""), "");
+    assert!(short.starts_with("h:") && short.len() == 66, "{short}");
+    assert_eq!(short, kept_form(&long));
+    assert_ne!(short, kept_form(&other));
 }
 
 #[test]

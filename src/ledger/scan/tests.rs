@@ -47,12 +47,15 @@ async fn a_tail_torn_at_any_byte_of_the_last_three_records_is_dropped_and_nothin
 
         let (report, seen) = read(&bench.state());
 
-        let whole = starts.iter().filter(|start| **start <= cut).count() - 1;
+        // A record whose newline alone is missing is whole.
+        let at_newline = starts.contains(&(cut + 1));
+        let begun = starts.iter().filter(|start| **start <= cut).count() - 1;
+        let whole = begun + usize::from(at_newline);
         let expected: Vec<u64> = (1..u64::try_from(whole).unwrap()).collect();
         assert_eq!(seen, expected, "cut at {cut}");
         assert_eq!(
             report.torn_tail.is_some(),
-            !starts.contains(&cut),
+            !starts.contains(&cut) && !at_newline,
             "cut at {cut}"
         );
         assert_eq!((report.bad_count, report.gap_count), (0, 0), "cut at {cut}");
@@ -129,6 +132,32 @@ async fn a_bad_record_is_quarantined_and_the_sums_say_that_they_lack_it() {
     assert!(!report.ok);
     assert_eq!(report.journal.bad[0].after_seq, Some(3));
     assert_eq!(report.journal.bad[0].before_seq, Some(5));
+}
+
+#[tokio::test]
+async fn a_last_record_without_its_newline_is_kept_and_the_next_begins_a_line() {
+    for ending in [&b""[..], b"\x0b", b"\x8a"] {
+        let (bench, bytes) = six_records().await;
+        let damaged = [&bytes[..bytes.len() - 1], ending].concat();
+        fs::write(bench.segment(1), &damaged).unwrap();
+
+        let (report, seen) = read(&bench.state());
+        let ledger = bench.open();
+        let before = ledger.totals().billed().get();
+        buy(&ledger, None, billed(1_000)).await;
+        ledger.close().await;
+
+        assert_eq!(seen, [1, 2, 3, 4, 5, 6], "{ending:?}");
+        assert_eq!((report.bad_count, report.gap_count), (0, 0));
+        let odd = report.torn_tail.map_or(0, |torn| torn.bytes);
+        assert_eq!(odd, u64::try_from(ending.len()).unwrap());
+        assert_eq!(before, 1 + 2 + 3, "{ending:?}");
+        let now = fs::read(bench.segment(1)).unwrap();
+        assert_eq!(now[..bytes.len()], bytes);
+        let (_, seen) = read(&bench.state());
+        assert_eq!(seen, [1, 2, 3, 4, 5, 6, 7, 8], "{ending:?}");
+        assert!(verify(&bench.state()).unwrap().ok, "{ending:?}");
+    }
 }
 
 #[tokio::test]

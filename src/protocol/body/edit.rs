@@ -48,6 +48,9 @@ pub fn add_error_object_with_hint(body: &[u8], status: u16, hint: Option<&str>) 
 
     let mut message = message(detail, status);
     if let Some(hint) = hint {
+        if !message.ends_with(['.', '!', '?']) {
+            message.push('.');
+        }
         message.push(' ');
         message.push_str(hint);
     }

@@ -387,7 +387,7 @@ fn a_hint_stands_behind_the_services_text() {
     let json: serde_json::Value = serde_json::from_slice(&added.unwrap()).unwrap();
     assert_eq!(
         json["error"]["message"],
-        "unknown model (bursar: set [models] aliases)"
+        "unknown model. (bursar: set [models] aliases)"
     );
     assert_eq!(json["detail"], "unknown model");
 }

@@ -100,3 +100,17 @@ fn a_configured_route_is_metered_unkeyed_and_tried_again_only_when_not_sent() {
         other => panic!("{other:?}"),
     }
 }
+
+/// A comparison names vendors' models, a deploy a base model: an alias would change the request.
+#[test]
+fn aliases_apply_where_the_model_is_auto_and_nowhere_else() {
+    let table = RouteTable::new(&[ExtraRoute {
+        method: Method::POST,
+        path: "/v1/x".to_owned(),
+    }]);
+    for row in table.rows() {
+        assert_eq!(row.auto_model, row.keyed, "{row:?}");
+    }
+    let extra = table.look_up(&Method::POST, "/v1/x");
+    assert!(matches!(extra, Lookup::Found(row) if !row.auto_model));
+}

@@ -2,7 +2,8 @@
 //!
 //! Promise: head and body of a small answer leave in one packet (writes are gathered until the
 //! session flushes); a connection marked for reset ends with a TCP RST, never with a clean end; a
-//! head cannot make the parser gather more than it may have.
+//! head cannot make the parser gather more than it may have; whether the app has left shows however
+//! much it sent ahead.
 
 use std::io;
 use std::pin::Pin;
@@ -11,6 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use async_trait::async_trait;
+use bytes::{Buf, BytesMut};
+use parking_lot::Mutex;
 use pingora::protocols::raw_connect::ProxyDigest;
 use pingora::protocols::{
     GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl,
@@ -35,20 +38,37 @@ pub struct Reset(Arc<AtomicBool>);
 #[derive(Clone, Debug)]
 pub struct HeadAllowance(Arc<AtomicUsize>);
 
-/// The stream under an HTTP session.
+/// The app's end of a connection, shared by the session that reads and writes it and by whoever
+/// waits for the app to leave. The session alone cannot tell: behind bytes of a next request it
+/// reads no further.
 ///
 /// Linux answers every read behind a FIN with an end of input, also after the peer has refused what
 /// was written since. Only the socket's pending error tells a peer that closed from one that closed
 /// its sending half, so an end of input is checked against it.
+#[derive(Clone, Debug)]
+pub struct Peer(Arc<Mutex<Shared>>);
+
+#[derive(Debug)]
+struct Shared {
+    socket: Socket,
+    /// What the app sent behind its request, read while it was watched and not yet by the session.
+    ahead: BytesMut,
+}
+
+/// The stream under an HTTP session.
 #[derive(Debug)]
 pub struct AppConnection {
-    socket: BufWriter<Socket>,
+    socket: BufWriter<Peer>,
     reset: Reset,
     allowance: HeadAllowance,
 }
 
 /// Gathers a head and a small body; larger writes pass it by.
 const WRITE_BUFFER_BYTES: usize = 8 * 1024;
+
+/// Most that is read ahead of the session. Whoever sends more behind a request may have left unseen,
+/// and is suspected of it.
+const AHEAD_BYTES_MAX: usize = 64 * 1024;
 
 // === impl Reset ===
 
@@ -77,7 +97,8 @@ impl HeadAllowance {
         self.0.store(Self::UNLIMITED, Ordering::Relaxed);
     }
 
-    fn is_used_up(&self) -> bool {
+    /// The head did not end within its bytes.
+    pub fn is_used_up(&self) -> bool {
         self.0.load(Ordering::Relaxed) == 0
     }
 
@@ -162,12 +183,109 @@ impl AsyncWrite for Socket {
     }
 }
 
+// === impl Shared ===
+
+impl Shared {
+    /// Reads the socket itself. An end of input is checked against the pending error.
+    fn poll_socket(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<usize>> {
+        let before = buf.filled().len();
+        std::task::ready!(Pin::new(&mut self.socket).poll_read(cx, buf))?;
+        let came = buf.filled().len().saturating_sub(before);
+        match self.socket.pending_error().filter(|_| came == 0) {
+            Some(error) => Poll::Ready(Err(error)),
+            None => Poll::Ready(Ok(came)),
+        }
+    }
+}
+
+// === impl Peer ===
+
+impl Peer {
+    pub fn new(socket: Socket) -> Self {
+        let ahead = BytesMut::new();
+        Self(Arc::new(Mutex::new(Shared { socket, ahead })))
+    }
+
+    /// Resolves once the app's input ends, or with an error once the connection is broken. What
+    /// comes before is kept for the session. Not to be awaited while the session reads.
+    pub async fn left(&self) -> io::Result<()> {
+        std::future::poll_fn(|cx| self.poll_left(cx)).await
+    }
+
+    fn poll_left(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut shared = self.0.lock();
+        while shared.ahead.len() < AHEAD_BYTES_MAX {
+            let mut piece = [0; 4096];
+            let mut piece = ReadBuf::new(&mut piece);
+            match std::task::ready!(shared.poll_socket(cx, &mut piece))? {
+                0 => return Poll::Ready(Ok(())),
+                _ => shared.ahead.extend_from_slice(piece.filled()),
+            }
+        }
+        match shared.socket.pending_error() {
+            Some(error) => Poll::Ready(Err(error)),
+            None => Poll::Ready(Ok(())),
+        }
+    }
+}
+
+impl AsyncRead for Peer {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let mut shared = self.0.lock();
+        if shared.ahead.is_empty() {
+            return shared.poll_socket(cx, buf).map_ok(|_| ());
+        }
+        let taken = shared.ahead.len().min(buf.remaining());
+        buf.put_slice(shared.ahead.get(..taken).unwrap_or_default());
+        shared.ahead.advance(taken);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Peer {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0.lock().socket).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0.lock().socket).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0.lock().socket).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0.lock().socket).poll_shutdown(cx)
+    }
+}
+
 // === impl AppConnection ===
 
 impl AppConnection {
-    pub fn new(socket: Socket, reset: Reset, allowance: HeadAllowance) -> Self {
+    pub fn new(peer: Peer, reset: Reset, allowance: HeadAllowance) -> Self {
         Self {
-            socket: BufWriter::with_capacity(WRITE_BUFFER_BYTES, socket),
+            socket: BufWriter::with_capacity(WRITE_BUFFER_BYTES, peer),
             reset,
             allowance,
         }
@@ -180,7 +298,7 @@ impl Drop for AppConnection {
             return;
         }
         // A Unix socket has no reset: dropping it unread is all there is.
-        if let Socket::Tcp(stream) = self.socket.get_ref()
+        if let Socket::Tcp(stream) = &self.socket.get_ref().0.lock().socket
             && let Err(error) = stream.set_zero_linger()
         {
             tracing::debug!(%error, "a connection could not be reset");
@@ -202,10 +320,6 @@ impl AsyncRead for AppConnection {
         let read = Pin::new(&mut self.socket).poll_read(cx, buf);
         let came = buf.filled().len().saturating_sub(before);
         self.allowance.take(came);
-        let ended = matches!(read, Poll::Ready(Ok(()))) && came == 0;
-        if ended && let Some(error) = self.socket.get_ref().pending_error() {
-            return Poll::Ready(Err(error));
-        }
         read
     }
 }
@@ -251,7 +365,7 @@ impl Shutdown for AppConnection {
 impl UniqueID for AppConnection {
     fn id(&self) -> UniqueIDType {
         use std::os::fd::AsRawFd;
-        match self.socket.get_ref() {
+        match &self.socket.get_ref().0.lock().socket {
             Socket::Tcp(stream) => stream.as_raw_fd(),
             Socket::Unix(stream) => stream.as_raw_fd(),
         }

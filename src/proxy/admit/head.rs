@@ -34,7 +34,7 @@ impl Framing {
     pub fn read(raw_head: &[u8], version: Version) -> Result<Self, Refusal> {
         if raw_head.len() > HEAD_BYTES_MAX {
             return Err(Refusal::because(
-                Code::HeadMalformed,
+                Code::HeadTooLarge,
                 format!("The head is larger than {HEAD_BYTES_MAX} bytes."),
             ));
         }
@@ -59,7 +59,7 @@ impl Framing {
         }
         if fields > FIELDS_MAX {
             return Err(Refusal::because(
-                Code::HeadMalformed,
+                Code::HeadTooLarge,
                 format!("The head has more than {FIELDS_MAX} fields."),
             ));
         }

@@ -6,13 +6,13 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 use pingora::http::ResponseHeader;
 use tokio::sync::watch;
 
+use super::age::FirstSent;
 use super::{Claimant, Mark};
 use crate::ledger::entry::{EntryId, EntryKey};
 use crate::proxy::refuse::Refusal;
@@ -23,8 +23,8 @@ pub struct Live {
     pub mark: Mark,
     pub entry: EntryId,
     pub key: Option<EntryKey>,
-    /// When the key was first used, on the monotonic clock.
-    pub first_at: Duration,
+    /// When the key was first used.
+    pub first: FirstSent,
     /// How often the key was taken over.
     pub adoptions: u32,
     tape: Mutex<Tape>,
@@ -93,7 +93,7 @@ impl Live {
     pub(super) fn new(
         claimant: &Claimant,
         key: Option<EntryKey>,
-        first_at: Duration,
+        first: FirstSent,
         adoptions: u32,
         left: watch::Sender<()>,
     ) -> Arc<Self> {
@@ -101,7 +101,7 @@ impl Live {
             mark: claimant.mark.clone(),
             entry: claimant.entry,
             key,
-            first_at,
+            first,
             adoptions,
             tape: Mutex::new(Tape::default()),
             changed: watch::Sender::new(()),
@@ -236,6 +236,16 @@ impl Live {
     pub async fn followed(&self) {
         let mut changed = self.changed.subscribe();
         while !self.is_followed() {
+            if changed.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Resolves when nobody follows any more. For a leader that reads on for its follower.
+    pub async fn unfollowed(&self) {
+        let mut changed = self.changed.subscribe();
+        while self.is_followed() {
             if changed.changed().await.is_err() {
                 return;
             }

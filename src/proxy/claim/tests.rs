@@ -391,3 +391,136 @@ async fn an_error_that_nobody_read_is_not_kept_in_place_of_an_answer() {
     let second = bench.lead(1);
     assert_eq!(key_of(&second), key_of(&first), "the key goes on");
 }
+
+/// "No automatic repeat once the key is 23 h old or its age is in doubt" (rule I6).
+#[test]
+fn a_key_whose_age_is_in_doubt_is_not_adopted() {
+    let rows: [(&str, u64, bool); 4] = [
+        ("the clock runs", 1_060_000, true),
+        ("slept for a day", 1_060_000 + 86_400_000, false),
+        ("set ahead by ten minutes", 1_060_000 + 600_000, false),
+        ("set back", 900_000, false),
+    ];
+    for (name, wall_ms, adopts) in rows {
+        let mut bench = Bench::new();
+        let first = bench.lead(1);
+        bench.table.finish(&first, Fate::Undelivered);
+        bench.clock.advance(Duration::from_secs(60));
+        bench.clock.set_wall_ms(wall_ms);
+        let second = bench.lead(1);
+        assert_eq!(key_of(&second) == key_of(&first), adopts, "{name}");
+    }
+}
+
+#[test]
+fn an_adopting_request_is_as_old_as_its_key() {
+    let mut bench = Bench::new();
+    let first = bench.lead(1);
+    bench.table.finish(&first, Fate::Undelivered);
+    bench.clock.advance(Duration::from_secs(600));
+    let second = bench.lead(1);
+    assert_eq!(key_of(&second), key_of(&first));
+    bench.clock.advance(Duration::from_secs(22 * 3600));
+    assert!(second.first.may_repeat(&bench.clock));
+    bench.clock.advance(Duration::from_secs(3600));
+    assert!(!second.first.may_repeat(&bench.clock));
+}
+
+#[test]
+fn who_may_join_is_config() {
+    for (adopt, marked, own_key, joins) in [
+        (Adopt::Always, false, false, true),
+        (Adopt::Marked, false, false, false),
+        (Adopt::Marked, true, false, true),
+        (Adopt::Never, true, false, false),
+        (Adopt::Never, false, true, true),
+    ] {
+        let mut bench = Bench::new();
+        let own_key = own_key.then(|| "mine".to_owned());
+        let leader = Claimant {
+            own_key: own_key.clone(),
+            ..bench.claimant(1)
+        };
+        let first = lead(bench.table.claim(&leader, POLICY, false));
+        first.app_left();
+        let claimant = Claimant {
+            marked_retry: marked,
+            own_key,
+            ..bench.claimant(1)
+        };
+        let policy = AdoptPolicy { adopt, ..POLICY };
+        let claim = bench.table.claim(&claimant, policy, true);
+        let name = format!("{adopt} {marked} {:?}", claimant.own_key);
+        assert_eq!(matches!(claim, Claim::Follow(_)), joins, "{name}");
+        assert!(!matches!(claim, Claim::LookAgain(_)), "{name}: no wait");
+    }
+}
+
+/// The leader decides that nobody has its answer; a follower takes it before the table hears.
+#[tokio::test]
+async fn an_answer_that_a_follower_took_at_the_last_moment_is_delivered() {
+    let mut bench = Bench::new();
+    let first = bench.lead(1);
+    first.app_left();
+    let mut follower = follow(bench.claim(1));
+    record_whole(&first).await;
+    follower.handed_out();
+    bench.table.finish(&first, Fate::Undelivered);
+    assert_ne!(key_of(&bench.lead(1)), key_of(&first));
+    assert_eq!(bench.table.sizes(), (0, 0, 0));
+}
+
+#[tokio::test]
+async fn rows_that_were_adopted_or_delivered_leave_the_table() {
+    let mut bench = Bench::new();
+    let adopted = bench.lead(1);
+    bench.table.finish(&adopted, Fate::Undelivered);
+    let delivered = bench.lead(2);
+    delivered.app_left();
+    record_whole(&delivered).await;
+    bench.table.finish(&delivered, Fate::Undelivered);
+    assert_eq!(bench.table.sizes(), (2, 1, 6));
+
+    let adopting = bench.lead(1);
+    assert_eq!(bench.table.sizes(), (1, 1, 6));
+    bench.table.delivered(&delivered.mark, delivered.entry);
+    assert_eq!(bench.table.sizes(), (0, 0, 0));
+
+    bench.table.finish(&adopting, Fate::Undelivered);
+    assert_eq!(bench.table.sizes(), (1, 0, 0));
+}
+
+#[test]
+fn the_table_is_bounded_and_forgets_the_oldest_first() {
+    let mut bench = Bench::new();
+    let (oldest, next) = (bench.lead(1), bench.lead(2));
+    bench.table.finish(&oldest, Fate::Undelivered);
+    bench.table.finish(&next, Fate::Undelivered);
+    let lives: Vec<_> = (0..4095).map(|_| bench.lead(3)).collect();
+    for live in &lives {
+        bench.table.finish(live, Fate::Undelivered);
+    }
+    assert_eq!(bench.table.sizes(), (4096, 0, 0));
+    assert_ne!(key_of(&bench.lead(1)), key_of(&oldest));
+    assert_eq!(key_of(&bench.lead(2)), key_of(&next));
+}
+
+#[tokio::test]
+async fn answers_go_before_their_keys() {
+    let mut bench = Bench::new();
+    for prompt in 1..=3 {
+        let live = bench.lead(prompt);
+        live.app_left();
+        record_whole(&live).await;
+        bench.table.finish(&live, Fate::Undelivered);
+        bench.clock.advance(Duration::from_secs(25));
+    }
+    drop(bench.lead(9));
+    assert_eq!(bench.table.sizes(), (3, 2, 12));
+    bench.clock.advance(Duration::from_secs(60));
+    drop(bench.lead(9));
+    assert_eq!(bench.table.sizes(), (3, 0, 0));
+    bench.clock.advance(Duration::from_secs(900));
+    drop(bench.lead(9));
+    assert_eq!(bench.table.sizes(), (0, 0, 0));
+}

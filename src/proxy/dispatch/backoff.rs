@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderName};
 
-use crate::protocol::names::RETRY_AFTER_MS;
+use crate::protocol::names::{RETRY_AFTER_MS, X_SHOULD_RETRY};
 
 /// The settings of one request's retries.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +56,13 @@ pub fn asked_wait(headers: &HeaderMap, wall_ms: u64) -> Option<Duration> {
     let at = httpdate::parse_http_date(value).ok()?;
     let at = at.duration_since(std::time::UNIX_EPOCH).ok()?;
     Some(at.saturating_sub(Duration::from_millis(wall_ms)))
+}
+
+/// The service says that a retry is of no use.
+pub fn declines_retry(headers: &HeaderMap) -> bool {
+    headers
+        .get(X_SHOULD_RETRY)
+        .is_some_and(|value| value.as_bytes() == b"false")
 }
 
 fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {

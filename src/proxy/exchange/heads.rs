@@ -29,6 +29,25 @@ const COOKIE: HeaderName = http::header::COOKIE;
 const ORIGIN: HeaderName = http::header::ORIGIN;
 const REFERER: HeaderName = http::header::REFERER;
 
+/// Request headers that would make the service, or a hop before it, read another request, another
+/// sender or other credentials into this one.
+const FOREIGN: [&str; 7] = [
+    "forwarded",
+    "via",
+    "proxy",
+    "x-real-ip",
+    "x-api-key",
+    "api-key",
+    "x-rewrite-url",
+];
+const FOREIGN_PREFIXES: [&str; 5] = [
+    "sec-fetch-",
+    "x-forwarded-",
+    "x-original-",
+    "x-http-method",
+    "x-method-override",
+];
+
 /// A head that cannot be written.
 #[derive(Debug)]
 pub struct HeadError;
@@ -75,7 +94,10 @@ fn is_ours_to_set(name: &HeaderName) -> bool {
         REFERER,
     ]
     .contains(name)
-        || name.as_str().starts_with("sec-fetch-")
+        || FOREIGN.contains(&name.as_str())
+        || FOREIGN_PREFIXES
+            .iter()
+            .any(|prefix| name.as_str().starts_with(prefix))
         // Variants with an underscore are read as the hyphen form by some servers.
         || name.as_str().contains('_')
 }

@@ -113,7 +113,9 @@ impl Peers {
         options.verify_hostname = true;
         if self.tls {
             options.alpn = ALPN::H2H1;
-            options.max_h2_streams = H2_STREAMS_MAX;
+            // A connection of its own has room for one stream: with more, pingora would keep it in
+            // the pool of those in use, and nobody would ever ask for it there.
+            options.max_h2_streams = if group_key == 0 { H2_STREAMS_MAX } else { 1 };
             options.h2_ping_interval = Some(H2_PING);
         }
         peer

@@ -18,10 +18,10 @@ use crate::ledger::entry::{AttemptEnd, InDoubt};
 use crate::protocol::receipt::Receipt;
 use crate::protocol::routes::{AnswerKind, ReceiptFrom};
 use crate::protocol::sse::{HoldBack, SseEvent, SseScanner, StreamKind};
-use crate::proxy::attend::Cut;
+use crate::proxy::attend::{Cut, Phase};
 use crate::proxy::claim::live::TapeEnd;
 use crate::proxy::dispatch::Flowing;
-use crate::proxy::downstream::Presence;
+use crate::proxy::downstream::{Presence, Written};
 use crate::proxy::exchange::{Answering, BodyBroke, Cause, heads};
 use crate::proxy::refuse::{Code, Refusal};
 use crate::proxy::settle::Gathered;
@@ -43,7 +43,16 @@ struct Flow {
     on_tape: bool,
     ends_in_newline: bool,
     settled: bool,
+    /// bursar's shutdown ended the giving: what was given is not whole.
+    torn: bool,
     drain: Drain,
+}
+
+/// Why a chunk was not passed on.
+enum Halt {
+    /// The app is to be told.
+    Refused(Code),
+    Cut,
 }
 
 /// What the service's next move was.
@@ -86,16 +95,21 @@ impl Relay<'_> {
             on_tape: false,
             ends_in_newline: true,
             settled: false,
+            torn: false,
             drain: Drain::default(),
         };
+        self.app.phase = Phase::Streaming;
         let mut moved = Move::Chunk(flowing.first.clone());
         loop {
             match moved {
-                Move::Chunk(chunk) => {
-                    if let Err(code) = self.pass(&mut flow, &flowing, chunk).await {
-                        return self.break_off(&mut flow, code).await;
+                Move::Chunk(chunk) => match self.pass(&mut flow, &flowing, chunk).await {
+                    Ok(()) => {}
+                    Err(Halt::Refused(code)) => return self.break_off(&mut flow, code).await,
+                    Err(Halt::Cut) => {
+                        let stop = Move::Stop(InDoubt::Shutdown);
+                        return self.ended(&mut flow, *flowing, stop, answered(None)).await;
                     }
-                }
+                },
                 Move::End => {
                     let complete = !flow.chat || flow.settled || flow.gathered.is_priced();
                     if !complete {
@@ -103,12 +117,14 @@ impl Relay<'_> {
                         let broke = Move::Broke(Cause::Closed);
                         return self.ended(&mut flow, *flowing, broke, answered(None)).await;
                     }
-                    if let Err(code) = self.end(&mut flow, &flowing).await {
-                        return self.break_off(&mut flow, code).await;
-                    }
-                    return self
-                        .ended(&mut flow, *flowing, Move::End, answered(None))
-                        .await;
+                    return match self.end(&mut flow, &flowing).await {
+                        // A cut of the last bytes shows in the flow.
+                        Ok(()) | Err(Halt::Cut) => {
+                            self.ended(&mut flow, *flowing, Move::End, answered(None))
+                                .await
+                        }
+                        Err(Halt::Refused(code)) => self.break_off(&mut flow, code).await,
+                    };
                 }
                 broke => return self.ended(&mut flow, *flowing, broke, answered(None)).await,
             }
@@ -144,7 +160,16 @@ impl Relay<'_> {
                     })
                 }
             };
-            let read = self.app.attend(answering.next_chunk());
+            let follower = self.app.live.clone().filter(|live| live.is_followed());
+            let read = self.app.attend(async {
+                let Some(follower) = follower else {
+                    return Some(answering.next_chunk().await);
+                };
+                tokio::select! {
+                    read = answering.next_chunk() => Some(read),
+                    () = follower.unfollowed() => None,
+                }
+            });
             let read = match left {
                 Some(left) => match timeout(left, read).await {
                     Ok(read) => read,
@@ -157,20 +182,22 @@ impl Relay<'_> {
             let waited = self.gateway.clock.monotonic().saturating_sub(before);
             self.dispatch.service_time = self.dispatch.service_time.saturating_add(waited);
             return match read {
-                Ok(read) => moved(read),
+                Ok(Some(read)) => moved(read),
+                // The follower has left too: the drain begins.
+                Ok(None) => continue,
                 Err(Cut) => Move::Stop(InDoubt::Shutdown),
             };
         }
     }
 
     /// Scans a chunk and gives out what may flow.
-    async fn pass(&mut self, flow: &mut Flow, flowing: &Flowing, chunk: Bytes) -> Result<(), Code> {
+    async fn pass(&mut self, flow: &mut Flow, flowing: &Flowing, chunk: Bytes) -> Result<(), Halt> {
         let bytes = u64::try_from(chunk.len()).unwrap_or(u64::MAX);
         flow.gathered.response_bytes = flow.gathered.response_bytes.saturating_add(bytes);
         flow.drain.bytes = flow.drain.bytes.saturating_add(chunk.len());
         let Some(scanner) = flow.scanner.as_mut() else {
             if let Some(earlier) = flow.last.replace(chunk) {
-                self.give(flow, earlier).await;
+                self.give(flow, earlier).await?;
             }
             return Ok(());
         };
@@ -185,12 +212,12 @@ impl Relay<'_> {
             SseEvent::Comment { .. } | SseEvent::Event(_) => {}
         });
         if let Some(released) = flow.hold.push(chunk, &scan) {
-            self.give(flow, released).await;
+            self.give(flow, released).await?;
         }
         if scan.done {
             self.settle_flow(flow, flowing).await?;
             if let Some(tail) = flow.hold.take() {
-                self.give(flow, tail).await;
+                self.give(flow, tail).await?;
             }
             self.app.satisfied();
         }
@@ -198,7 +225,7 @@ impl Relay<'_> {
     }
 
     /// A complete answer's receipt, before its last bytes go out. Once.
-    async fn settle_flow(&mut self, flow: &mut Flow, flowing: &Flowing) -> Result<(), Code> {
+    async fn settle_flow(&mut self, flow: &mut Flow, flowing: &Flowing) -> Result<(), Halt> {
         if flow.settled {
             return Ok(());
         }
@@ -206,39 +233,51 @@ impl Relay<'_> {
         self.dispatch
             .record_flow(flowing, AttemptEnd::Answered, None);
         let settled = self.settle(&flow.gathered, None).await;
-        settled.map_err(|_| Code::LedgerUnavailable)
+        settled.map_err(|_| Halt::Refused(Code::LedgerUnavailable))
     }
 
     /// The clean end of an answer.
-    async fn end(&mut self, flow: &mut Flow, flowing: &Flowing) -> Result<(), Code> {
+    async fn end(&mut self, flow: &mut Flow, flowing: &Flowing) -> Result<(), Halt> {
         self.settle_flow(flow, flowing).await?;
         let rest = [flow.hold.take(), flow.last.take()];
         for bytes in rest.into_iter().flatten() {
-            self.give(flow, bytes).await;
+            self.give(flow, bytes).await?;
         }
         Ok(())
     }
 
     /// Gives bytes to the app, or to the tape for whoever follows it.
-    async fn give(&mut self, flow: &mut Flow, bytes: Bytes) {
+    async fn give(&mut self, flow: &mut Flow, bytes: Bytes) -> Result<(), Halt> {
         if !flow.on_tape && !flow.given && self.app.live.as_ref().is_some_and(|live| !live.take()) {
             self.turn_to_tape(flow);
         }
         if !flow.on_tape {
+            let held = self.app.downstream.held();
             if self.write(flow, bytes.clone()).await {
-                return;
+                return Ok(());
             }
-            self.app.lost("streaming");
+            self.app.lost();
+            if self.app.downstream.is_cut() {
+                flow.torn = true;
+                return Err(Halt::Cut);
+            }
             if flow.given {
-                return;
+                return Ok(());
             }
-            if let Some(live) = &self.app.live {
-                live.not_taken();
-            }
-            self.turn_to_tape(flow);
+            self.not_taken(flow, held).await?;
         }
-        if let Some(live) = self.app.live.clone() {
-            live.record_chunk(bytes).await;
+        self.record(flow, bytes).await
+    }
+
+    /// The app took nothing: what was held for it goes to whoever follows.
+    async fn not_taken(&mut self, flow: &mut Flow, held: Option<Bytes>) -> Result<(), Halt> {
+        if let Some(live) = &self.app.live {
+            live.not_taken();
+        }
+        self.turn_to_tape(flow);
+        match held {
+            Some(held) => self.record(flow, held).await,
+            None => Ok(()),
         }
     }
 
@@ -246,6 +285,22 @@ impl Relay<'_> {
         flow.on_tape = true;
         if let Some(live) = &self.app.live {
             live.record_head(Arc::clone(&flow.head), true);
+        }
+    }
+
+    /// Waits for a slow follower, but not beyond bursar's shutdown.
+    async fn record(&mut self, flow: &mut Flow, bytes: Bytes) -> Result<(), Halt> {
+        let Some(live) = self.app.live.clone() else {
+            return Ok(());
+        };
+        let mut cut = self.gateway.cut_signal();
+        tokio::select! {
+            biased;
+            () = live.record_chunk(bytes) => Ok(()),
+            () = cut.wait() => {
+                flow.torn = true;
+                Err(Halt::Cut)
+            }
         }
     }
 
@@ -261,19 +316,26 @@ impl Relay<'_> {
             }
         }
         let ends_in_newline = bytes.last() == Some(&b'\n');
-        if self.app.downstream.write_chunk(bytes).await.is_err() {
+        let Ok(written) = self.app.downstream.write_chunk(bytes).await else {
             return false;
-        }
+        };
         flow.ends_in_newline = ends_in_newline;
-        if !flow.given {
-            // "In a stream the first body byte given out counts as delivered."
-            flow.given = true;
-            self.delivered = true;
-            if let Some(live) = &self.app.live {
-                live.handed_out();
-            }
+        if written == Written::Out {
+            self.given(flow);
         }
         true
+    }
+
+    /// "In a stream the first body byte given out counts as delivered."
+    fn given(&mut self, flow: &mut Flow) {
+        if flow.given {
+            return;
+        }
+        flow.given = true;
+        self.delivered = true;
+        if let Some(live) = &self.app.live {
+            live.handed_out();
+        }
     }
 
     /// The answer has ended, one way or another.
@@ -312,24 +374,35 @@ impl Relay<'_> {
             _ => flowing.answering.abandon().await,
         }
         self.count_drain(flow, true);
-        if flow.on_tape {
-            if let Some(live) = &self.app.live {
-                live.record_end(TapeEnd::Complete);
-            }
-            return (answered, false);
+        if flow.torn {
+            return self.break_off(flow, Code::ShuttingDown).await;
         }
-        let finished = self.app.downstream.finish().await.is_ok();
-        (answered, finished)
+        if !flow.on_tape {
+            let held = self.app.downstream.held();
+            if self.app.downstream.finish().await.is_ok() {
+                self.given(flow);
+                return (answered, true);
+            }
+            self.app.lost();
+            if flow.given || self.not_taken(flow, held).await.is_err() {
+                return (answered, false);
+            }
+        }
+        if let Some(live) = &self.app.live {
+            live.record_end(TapeEnd::Complete);
+        }
+        (answered, false)
     }
 
     /// The app learns that the answer is not complete: an error event where it reads events, and a
     /// connection that does not end cleanly.
     async fn break_off(&mut self, flow: &mut Flow, code: Code) -> (Answered, bool) {
         let refusal = Refusal::new(code);
+        let stream = flow.scanner.is_some();
         let answered = |status: u16| Answered {
             status,
             code: Some(code),
-            stream: flow.scanner.is_some(),
+            stream,
         };
         if flow.on_tape {
             if let Some(live) = &self.app.live {
@@ -343,17 +416,14 @@ impl Relay<'_> {
             return (answered(refusal.status().as_u16()), keep);
         }
         if flow.chat {
-            let mut event = Vec::new();
-            if !flow.ends_in_newline {
-                event.extend_from_slice(b"\n\n");
-            }
-            event.extend_from_slice(&refusal.event());
+            let event = refusal.event_behind(flow.ends_in_newline);
             // The connection breaks either way.
-            self.app
-                .downstream
-                .write_chunk(Bytes::from(event))
-                .await
-                .ok();
+            if let Ok(Written::Out) = self.app.downstream.write_chunk(event).await
+                && self.app.downstream.is_close_delimited()
+            {
+                // The bytes that were held went out, and the event is held now.
+                self.given(flow);
+            }
         }
         self.app.downstream.mark_broken();
         (answered(flow.head.status.as_u16()), false)

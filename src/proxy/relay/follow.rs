@@ -1,15 +1,20 @@
 //! A connection that takes over the answer of an equal request whose own connection has left: no
 //! second upstream request, no second bill, and the real receipt.
 
+use bytes::Bytes;
 use pingora::http::ResponseHeader;
 
 use crate::ledger::entry::EntryId;
 use crate::proxy::claim::live::{Follower, TapeEnd, TapeItem};
-use crate::proxy::downstream::Downstream;
+use crate::proxy::downstream::{Downstream, Written};
 use crate::proxy::exchange::heads;
 use crate::proxy::refuse::{Code, Refusal};
 
 use super::own;
+
+/// The status in the report of an app that left before it was given a head ("client closed
+/// request"). It is never sent.
+const STATUS_LEFT: u16 = 499;
 
 /// How following ended.
 #[derive(Clone, Copy, Debug)]
@@ -32,16 +37,24 @@ pub async fn follow(downstream: &mut Downstream, follower: &mut Follower) -> Fol
     };
     let entry = follower.live.entry;
     let mut is_answer = false;
+    let mut is_flowing = false;
+    let mut ends_in_newline = true;
     loop {
         let item = tokio::select! {
             item = follower.next() => item,
             // This app has left too. What was not handed out stays for its next attempt.
-            () = downstream.left() => return followed,
+            () = downstream.left() => {
+                if followed.status == 0 {
+                    followed.status = STATUS_LEFT;
+                }
+                return followed;
+            }
         };
         match item {
             TapeItem::Head { head, flowing } => {
                 followed.status = head.status.as_u16();
-                followed.stream = flowing;
+                followed.stream = heads::is_event_stream(&head.headers);
+                is_flowing = flowing;
                 is_answer = head.status.is_success();
                 let mut head = ResponseHeader::clone(&head);
                 if mark(&mut head, entry).is_err() || downstream.write_head(head).await.is_err() {
@@ -49,10 +62,11 @@ pub async fn follow(downstream: &mut Downstream, follower: &mut Follower) -> Fol
                 }
             }
             TapeItem::Chunk(chunk) => {
-                if downstream.write_chunk(chunk).await.is_err() {
+                ends_in_newline = chunk.last() == Some(&b'\n');
+                let Ok(written) = downstream.write_chunk(chunk).await else {
                     return followed;
-                }
-                if followed.stream && !followed.delivered {
+                };
+                if is_flowing && written == Written::Out && !followed.delivered {
                     followed.delivered = true;
                     follower.handed_out();
                 }
@@ -69,7 +83,10 @@ pub async fn follow(downstream: &mut Downstream, follower: &mut Follower) -> Fol
                 return followed;
             }
             TapeItem::End(TapeEnd::Broken(refusal)) => {
-                return broken(downstream, followed, refusal, entry).await;
+                // Only keyed routes stream data events; among named ones there is none of ours.
+                let takes_event = followed.stream && follower.live.key.is_some();
+                let event = takes_event.then(|| refusal.event_behind(ends_in_newline));
+                return broken(downstream, followed, refusal, event, entry).await;
             }
         }
     }
@@ -79,13 +96,14 @@ async fn broken(
     downstream: &mut Downstream,
     mut followed: Followed,
     refusal: Refusal,
+    event: Option<Bytes>,
     entry: EntryId,
 ) -> Followed {
     followed.code = Some(refusal.code);
     if followed.status != 0 {
-        if followed.stream {
+        if let Some(event) = event {
             // The connection breaks either way.
-            downstream.write_chunk(refusal.event()).await.ok();
+            downstream.write_chunk(event).await.ok();
         }
         downstream.mark_broken();
         return followed;

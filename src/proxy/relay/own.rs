@@ -67,6 +67,9 @@ async fn write_refusal(
     refusal: &Refusal,
     entry: Option<EntryId>,
 ) -> bool {
+    if refusal.code.ends_connection() {
+        downstream.session().set_server_keepalive(None);
+    }
     let answer = refusal_answer(refusal).and_then(|(mut head, body)| {
         if let Some(entry) = entry {
             set_entry(&mut head, entry)?;

@@ -10,6 +10,7 @@ use pingora::http::ResponseHeader;
 use super::{Answered, Relay};
 use crate::protocol::body::{add_error_object, add_error_object_with_hint};
 use crate::protocol::routes::ReceiptFrom;
+use crate::proxy::attend::Phase;
 use crate::proxy::claim::live::TapeEnd;
 use crate::proxy::downstream::Presence;
 use crate::proxy::exchange::heads;
@@ -24,7 +25,12 @@ impl Relay<'_> {
             Ok(()) => self.reconcile_run(&peek).await,
             Err(error) => Err(error),
         };
-        if committed.is_err() && head.status.is_success() {
+        if let Err(error) = &committed
+            && self.entry.is_none()
+        {
+            // Free routes go on. The amount is still to be read from the run: the next poll brings it.
+            tracing::warn!(%error, "the amount of an eval run could not be recorded");
+        } else if committed.is_err() && head.status.is_success() {
             let refusal = Refusal::new(Code::LedgerUnavailable);
             let keep = self.give_refusal(&refusal).await;
             return (
@@ -131,6 +137,7 @@ impl Relay<'_> {
         let is_answer = head.status.is_success();
         let gone = self.app.look() == Presence::Gone;
         let taken = self.app.live.as_ref().is_none_or(|live| live.take());
+        self.app.phase = Phase::Answering;
         if !gone && taken {
             let bodyless = self.app.downstream.is_bodyless(&head);
             let written = async {
@@ -147,12 +154,15 @@ impl Relay<'_> {
                 }
                 return true;
             }
-            self.app.lost("answering");
+            self.app.lost();
         }
         if let Some(live) = self.app.live.clone() {
             if taken {
                 live.not_taken();
-                self.gateway.metrics.drain("completed");
+                if is_answer {
+                    self.gateway.metrics.drain("completed");
+                    self.count_drained();
+                }
             }
             live.record_head(Arc::new(head), false);
             live.record_chunk(body).await;

@@ -21,7 +21,7 @@ async fn a_head_of_100_fields_and_64_kib_passes_and_one_more_of_either_does_not(
         )
     };
     assert_eq!(sized(65_536).len(), 65_536);
-    let malformed = ["head_malformed"];
+    let too_large = ["head_too_large"];
     for head in [
         fields(101),
         fields(257),
@@ -29,7 +29,7 @@ async fn a_head_of_100_fields_and_64_kib_passes_and_one_more_of_either_does_not(
         sized(65_537),
         sized(200_000),
     ] {
-        door.refuses(head, &malformed).await;
+        door.refuses(head, &too_large).await;
     }
     door.passes(fields(100)).await;
     door.passes(sized(65_536)).await;
@@ -60,7 +60,7 @@ async fn a_head_without_end_is_cut_off_early() {
         }
         let answer = wire.answer().await;
         if answer.status != 0 {
-            assert_refusal(&answer, &["head_malformed"], "a flood");
+            assert_refusal(&answer, &["head_too_large"], "a flood");
         }
         door.assert_untouched("a flood");
     }
@@ -80,7 +80,7 @@ async fn a_head_that_is_too_large_already_is_not_waited_for() {
     .await;
     assert_refusal(
         &wire.answer().await,
-        &["head_malformed"],
+        &["head_too_large"],
         "66 KiB of a head",
     );
     assert!(

@@ -145,7 +145,7 @@ async fn every_answer_names_its_entry() {
         ("another type", request("POST", CHAT, &[("Content-Type", "text/plain")], "{}"), 415),
         ("two lengths", format!("POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{{}}"), 400),
         ("a head that is none", "NONSENSE\r\n\r\n".into(), 400),
-        ("a large head", format!("GET /v1/models HTTP/1.1\r\nHost: localhost\r\nX-Long: {long}\r\n\r\n"), 400),
+        ("a large head", format!("GET /v1/models HTTP/1.1\r\nHost: localhost\r\nX-Long: {long}\r\n\r\n"), 431),
         ("a large body", format!("POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99999999\r\n\r\n"), 413),
     ];
     let mut seen = Vec::new();

@@ -143,7 +143,7 @@ fn every_limit_of_bursar_stands_in_its_clause() {
 #[test]
 fn no_key_is_repeated_after_its_23rd_hour_and_a_read_waits_longer_than_the_service_holds_a_repeat()
 {
-    let claim = Source::read(&read("src/proxy/claim.rs"));
+    let claim = Source::read(&read("src/proxy/claim/age.rs"));
     let key_age = claim
         .lines()
         .find(|(_, line)| line.contains("const KEY_AGE_MAX"));

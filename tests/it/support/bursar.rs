@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bursar::clock::SystemClock;
+use bursar::clock::{SharedClock, SystemClock};
 use bursar::config::{Config, Env, Overrides};
 use bursar::ledger::query::{self, EntryView, Filter};
 use bursar::ledger::{Ledger, LedgerOptions};
@@ -37,6 +37,11 @@ impl Bursar {
 
     /// The same with more lines of config. `[retry]` is quick unless the lines have their own.
     pub async fn with(upstream: &str, lines: &str) -> Self {
+        Self::with_clock(upstream, lines, SystemClock::shared()).await
+    }
+
+    /// The same on a clock of the test's own.
+    pub async fn with_clock(upstream: &str, lines: &str, clock: SharedClock) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let retry = if lines.contains("[retry]") {
             ""
@@ -60,7 +65,6 @@ impl Bursar {
         };
         let env = Env::from_pairs([("BURSAR_API_KEY", KEY)]);
         let config = Config::load(&overrides, &env).unwrap_or_else(|errors| panic!("{errors}"));
-        let clock = SystemClock::shared();
         let ledger = Ledger::open(LedgerOptions::new(&state_dir, Arc::clone(&clock)))
             .expect("the ledger opens");
         let metrics = Arc::new(Metrics::new().expect("metrics register"));

@@ -21,6 +21,8 @@ pub type Greeting = (Option<String>, Option<String>);
 #[derive(Default)]
 pub struct Seen {
     pub accepted: AtomicUsize,
+    /// Connections that speak HTTP/2 and are open.
+    pub http2_open: AtomicUsize,
     pub greetings: Mutex<Vec<Greeting>>,
     /// Read after the handshake: what a key could be among.
     pub clear_bytes: AtomicUsize,
@@ -63,7 +65,9 @@ impl Front {
                     let speaks_http2 = greeting.1.as_deref() == Some("h2");
                     seen.greetings.lock().push(greeting);
                     if speaks_http2 {
+                        seen.http2_open.fetch_add(1, Ordering::SeqCst);
                         http2.serve(tls).await;
+                        seen.http2_open.fetch_sub(1, Ordering::SeqCst);
                     } else {
                         pass_on(tls, origin.address, &seen.clear_bytes).await;
                     }
@@ -80,6 +84,10 @@ impl Front {
 
     pub fn accepted(&self) -> usize {
         self.seen.accepted.load(Ordering::SeqCst)
+    }
+
+    pub fn http2_open(&self) -> usize {
+        self.seen.http2_open.load(Ordering::SeqCst)
     }
 
     pub fn clear_bytes(&self) -> usize {

@@ -40,7 +40,10 @@ impl Relay<'_> {
         if flow.settled {
             return None;
         }
-        if followed || self.app.downstream.presence() != Presence::Gone {
+        // What goes to the tape is not for the leading app any more, wherever that is.
+        let has_reader =
+            followed || !flow.on_tape && self.app.downstream.presence() != Presence::Gone;
+        if has_reader {
             flow.drain = Drain::default();
             return None;
         }
@@ -81,6 +84,11 @@ impl Relay<'_> {
         if complete {
             self.gateway.metrics.drain("completed");
         }
+        self.count_drained();
+    }
+
+    /// What was read for nobody has its price.
+    pub(in crate::proxy::relay) fn count_drained(&self) {
         if let Some(billed) = self.state.and_then(billed_of) {
             self.gateway.metrics.drained(billed);
         }

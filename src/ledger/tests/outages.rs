@@ -1,0 +1,217 @@
+//! Outcomes over failed writes and syncs, a crash at a rotation, long keys and receipts that cannot be
+//! read.
+
+use std::time::Duration;
+
+use super::{EIO, ENOSPC, settled};
+use crate::clock::Clock;
+use crate::ledger::entry::{AttemptEnd, State};
+use crate::ledger::fixtures::{Bench, begin, billed, buy, ended};
+use crate::ledger::later::OUTCOMES_MAX;
+use crate::ledger::query::{Filter, entries, verify};
+use crate::ledger::record::SegmentHeader;
+use crate::ledger::{Durability, Ledger, LedgerError, LedgerOptions, Lookup};
+use crate::money::MicroUsd;
+use crate::protocol::Told;
+use crate::protocol::receipt::Receipt;
+
+#[tokio::test]
+async fn an_outcome_that_outlasts_its_request_is_written_when_the_ledger_can_be_written_again() {
+    // How much of each write gets into the file. A full disk is tried twice at once, the second
+    // time with the reserve. In the last row the whole line is there, and is answered as an error.
+    let outages: [(i32, &[usize]); 3] = [
+        (EIO, &[10, 10, 0]),
+        (ENOSPC, &[10, 10, 0, 0, 10, 10]),
+        (EIO, &[usize::MAX]),
+    ];
+    for (errno, kept) in outages {
+        let bench = Bench::new();
+        let ledger = bench.open();
+        let id = begin(&ledger, Some("k")).await;
+        let told = ended(id, AttemptEnd::Answered, billed(40));
+
+        for keep in kept {
+            bench.fail_next_write(*keep, errno);
+        }
+        let first = ledger.settle(told.clone()).await;
+        ledger.settle_later(told.clone()).unwrap();
+        let during = ledger.unwritten().waiting;
+        let mut rounds = 0;
+        while ledger.unwritten().waiting > 0 {
+            bench.clock.advance(Duration::from_secs(1));
+            let _ = ledger.reconcile_run("nobody's", MicroUsd::ZERO).await;
+            rounds += 1;
+            assert!(rounds < 20, "{:?}", ledger.health());
+        }
+        bench.clock.advance(Duration::from_secs(1));
+        let again = ledger.settle(told.clone()).await;
+        ledger.settle_later(told).unwrap();
+        let _ = ledger.reconcile_run("nobody's", MicroUsd::ZERO).await;
+        let totals = ledger.totals();
+        ledger.close().await;
+
+        assert!(first.is_err(), "{errno}");
+        assert_eq!(during, 1);
+        assert_eq!(again.unwrap().state, settled(40));
+        assert_eq!((totals.billed().get(), totals.requests()), (40, 1));
+        assert!(totals.in_doubt().values().all(|count| *count == 0));
+        let text = std::fs::read_to_string(bench.segment(1)).unwrap();
+        assert_eq!(text.matches(r#""kind":"outcome""#).count(), 1);
+        assert!(verify(&bench.state()).unwrap().ok);
+        assert_eq!(*bench.open().totals(), *totals);
+    }
+}
+
+#[tokio::test]
+async fn an_outcome_that_waits_is_written_at_close_without_a_pause() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    let id = begin(&ledger, None).await;
+    let told = ended(id, AttemptEnd::Answered, billed(40));
+
+    bench.fail_next_write(0, EIO);
+    let first = ledger.settle(told.clone()).await;
+    ledger.settle_later(told.clone()).unwrap();
+    ledger.close().await;
+
+    assert!(matches!(first, Err(LedgerError::Io { .. })));
+    assert!(matches!(
+        ledger.settle_later(told),
+        Err(LedgerError::Closed)
+    ));
+    assert_eq!(bench.open().totals().billed().get(), 40);
+}
+
+#[tokio::test]
+async fn i11_outcomes_that_find_no_room_to_wait_are_counted() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    let id = begin(&ledger, None).await;
+    let told = ended(id, AttemptEnd::Answered, billed(40));
+    bench.fail_next_write(0, EIO);
+    ledger.settle(told.clone()).await.unwrap_err();
+
+    for _ in 0..OUTCOMES_MAX {
+        ledger.settle_later(told.clone()).unwrap();
+    }
+    let beyond = ledger.settle_later(told);
+    let unwritten = ledger.unwritten();
+    ledger.close().await;
+
+    assert!(matches!(beyond, Err(LedgerError::Unavailable { .. })));
+    assert_eq!((unwritten.waiting, unwritten.dropped), (OUTCOMES_MAX, 1));
+    assert_eq!(bench.open().totals().billed().get(), 40);
+}
+
+#[tokio::test]
+async fn while_the_sync_of_the_file_read_back_fails_nothing_is_acknowledged() {
+    let bench = Bench::new();
+    let ledger = Ledger::open(LedgerOptions {
+        durability: Durability::Power,
+        ..bench.options()
+    })
+    .unwrap();
+    let id = begin(&ledger, None).await;
+    let told = ended(id, AttemptEnd::Answered, billed(40));
+
+    // The line is in the file; neither its own sync nor that of the re-opened file succeeds.
+    bench.fail_next_sync(EIO);
+    bench.fail_next_sync(EIO);
+    let first = ledger.settle(told.clone()).await;
+    bench.clock.advance(Duration::from_secs(1));
+    let second = ledger.settle(told.clone()).await;
+    let meanwhile = (
+        ledger.health().is_writable(),
+        ledger.totals().billed().get(),
+    );
+    bench.clock.advance(Duration::from_secs(1));
+    let third = ledger.settle(told).await;
+
+    assert!(matches!(first, Err(LedgerError::Io { .. })));
+    assert!(matches!(second, Err(LedgerError::Unavailable { .. })));
+    assert_eq!(meanwhile, (false, 0));
+    assert_eq!(third.unwrap().state, settled(40));
+    assert_eq!(ledger.totals().billed().get(), 40);
+}
+
+#[tokio::test]
+async fn a_crash_right_after_a_rotation_loses_nothing_and_says_so() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    buy(&ledger, Some("k"), billed(40)).await;
+    let totals = ledger.totals();
+    ledger.close().await;
+    // The new segment has its header, and then the machine stood for a day.
+    let known = std::fs::read_to_string(bench.state().join("identity.json")).unwrap();
+    let known: serde_json::Value = serde_json::from_str(&known).unwrap();
+    let ledger_id = known["ledger"].as_str().unwrap().parse().unwrap();
+    let mut header = Vec::new();
+    SegmentHeader::new(ledger_id, 2, 3, bench.clock.wall_ms())
+        .encode(&mut header)
+        .unwrap();
+    std::fs::write(bench.segment(2), header).unwrap();
+    bench.clock.advance(Duration::from_secs(25 * 3600));
+
+    let ledger = bench.open();
+    let health = ledger.health();
+    let after = ledger.totals();
+    buy(&ledger, Some("k"), billed(2)).await;
+    ledger.close().await;
+
+    let notes = std::fs::read_dir(bench.state().join("quarantine")).unwrap();
+    assert_eq!(notes.count(), 0);
+    assert_eq!((health.index_rebuilds, health.quarantined), (0, 0));
+    assert_eq!(*after, *totals);
+    let report = verify(&bench.state()).unwrap();
+    assert!(report.ok, "{report:?}");
+    assert_eq!(report.journal.last_seq, Some(4));
+}
+
+#[tokio::test]
+async fn a_long_key_is_journaled_as_its_hash_and_found_by_the_whole() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    let long = "k".repeat(64 << 10);
+
+    buy(&ledger, Some(&long), billed(40)).await;
+    let repeat = buy(&ledger, Some(&long), billed(40)).await;
+    ledger.close().await;
+    let ledger = bench.open();
+    let found = ledger.find(&Lookup::Key(&long)).unwrap();
+
+    assert_eq!(repeat.state, State::Replayed);
+    assert_eq!(found.len(), 2);
+    let kept = found[0].key.as_deref().unwrap();
+    assert!(kept.starts_with("h:") && kept.len() == 66, "{kept}");
+    assert!(std::fs::metadata(bench.segment(1)).unwrap().len() < 8_000);
+}
+
+#[tokio::test]
+async fn i5_an_absent_a_malformed_and_a_zero_receipt_read_as_three_things() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    let malformed = Receipt {
+        billed: Told::Malformed,
+        ..Receipt::default()
+    };
+    for receipt in [Receipt::default(), malformed, billed(0)] {
+        buy(&ledger, None, receipt).await;
+    }
+    begin(&ledger, None).await;
+
+    let entries = entries(&bench.state(), &Filter::default()).unwrap();
+
+    let words: Vec<_> = entries
+        .iter()
+        .map(|entry| (entry.state.word(), entry.receipt.as_str()))
+        .collect();
+    assert_eq!(
+        words,
+        [
+            ("unreported", "absent"),
+            ("unreported", "malformed"),
+            ("settled", "told"),
+            ("open", "absent"),
+        ]
+    );
+}

@@ -1,0 +1,38 @@
+//! The pure rules of request bodies: their least rate, and how their share of memory grows.
+
+use std::time::Duration;
+
+use super::{is_too_slow, share_step};
+
+const MIB: usize = 1024 * 1024;
+
+#[test]
+fn a_body_that_drips_is_too_slow_and_one_that_flows_is_not() {
+    let slow = |seconds, bytes| is_too_slow(Duration::from_secs(seconds), bytes);
+    assert!(!slow(30, 1), "the first 30 s are free");
+    assert!(slow(31, 2));
+    assert!(slow(58, 58 * 1024 - 1));
+    assert!(!slow(58, 58 * 1024));
+    assert!(!slow(600, 30_000_000));
+    assert!(slow(601, 30_000_000), "ten minutes are the end");
+}
+
+#[test]
+fn a_share_grows_with_the_bytes_that_came_and_not_with_what_was_announced() {
+    let all = Some(30_000_000);
+    assert_eq!(share_step(0, 64 * 1024, all), 0, "small bodies are free");
+    assert_eq!(share_step(0, 64 * 1024 + 1, all), MIB);
+    assert_eq!(share_step(MIB, MIB, all), 0);
+    assert_eq!(share_step(MIB, MIB + 1, all), MIB);
+    assert_eq!(
+        share_step(MIB, 4 * MIB, all),
+        3 * MIB,
+        "never less than came"
+    );
+    assert_eq!(
+        share_step(MIB, MIB + 1, Some(MIB + 5)),
+        5,
+        "never more than announced"
+    );
+    assert_eq!(share_step(MIB, MIB + 1, None), MIB, "a chunked body");
+}

@@ -1,0 +1,229 @@
+//! What the table holds: requests by their mark, and the undelivered ones in the order in which they
+//! ended.
+//!
+//! Promise: rows, and the answers kept in them, are bounded in number, bytes and time; a claim
+//! touches its own mark and what is due to be forgotten, however many rows there are.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::age::FirstSent;
+use super::live::Live;
+use super::{AdoptPolicy, Claimant, KEEP_ANSWER, Mark};
+use crate::clock::Clock;
+use crate::ledger::entry::{EntryId, EntryKey};
+
+#[derive(Default)]
+pub struct Slots {
+    pub by_mark: HashMap<Mark, VecDeque<Slot>>,
+    /// Undelivered slots over all marks by their number, oldest first, for expiry and for the bound.
+    undelivered: BTreeMap<u64, Row>,
+    /// Those of them that still hold an answer.
+    with_answer: BTreeSet<u64>,
+    /// Bytes of these answers together.
+    answer_bytes: usize,
+    next_number: u64,
+}
+
+/// Where an undelivered slot is.
+struct Row {
+    mark: Mark,
+    ended_at: Duration,
+    answer_bytes: usize,
+}
+
+pub enum Slot {
+    Live(Arc<Live>),
+    Undelivered(Box<Undelivered>),
+}
+
+pub struct Undelivered {
+    /// Its row's.
+    pub number: u64,
+    pub entry: EntryId,
+    pub key: Option<EntryKey>,
+    /// When the key was first sent; the adopt window counts from here.
+    pub first: FirstSent,
+    pub ended_at: Duration,
+    pub adoptions: u32,
+    /// The complete answer, for a while.
+    pub kept: Option<Arc<Live>>,
+}
+
+/// Undelivered requests remembered at once; the oldest is forgotten first.
+const UNDELIVERED_MAX: usize = 4096;
+
+/// Kept answers of all undelivered requests together; the oldest goes first.
+const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+// === impl Slots ===
+
+impl Slots {
+    /// Turns the live slot at `at` of its mark into an undelivered one.
+    pub fn remember(&mut self, live: &Live, at: usize, now: Duration, kept: Option<Arc<Live>>) {
+        let number = self.next_number;
+        let slot = self
+            .by_mark
+            .get_mut(&live.mark)
+            .and_then(|queue| queue.get_mut(at));
+        let Some(slot) = slot else {
+            return;
+        };
+        self.next_number = number.saturating_add(1);
+        let answer_bytes = kept.as_ref().map_or(0, |kept| kept.kept_bytes());
+        if kept.is_some() {
+            self.with_answer.insert(number);
+            self.answer_bytes = self.answer_bytes.saturating_add(answer_bytes);
+        }
+        *slot = Slot::Undelivered(Box::new(Undelivered {
+            number,
+            entry: live.entry,
+            key: live.key.clone(),
+            first: live.first,
+            ended_at: now,
+            adoptions: live.adoptions,
+            kept,
+        }));
+        let row = Row {
+            mark: live.mark.clone(),
+            ended_at: now,
+            answer_bytes,
+        };
+        self.undelivered.insert(number, row);
+        while self.answer_bytes > ANSWER_BYTES_MAX
+            && let Some(oldest) = self.with_answer.first().copied()
+        {
+            self.drop_answer(oldest);
+        }
+        if self.undelivered.len() > UNDELIVERED_MAX
+            && let Some((oldest, _)) = self.undelivered.first_key_value()
+        {
+            self.forget(*oldest);
+        }
+    }
+
+    /// Forgets what is older than the adopt window, and answers that were kept long enough: they
+    /// are large and go long before the keys do.
+    pub fn forget_old(&mut self, now: Duration, window: Duration) {
+        let age_max = window.max(KEEP_ANSWER);
+        let age = |row: &Row| now.saturating_sub(row.ended_at);
+        while let Some((oldest, row)) = self.undelivered.first_key_value()
+            && age(row) > age_max
+        {
+            self.forget(*oldest);
+        }
+        while let Some(oldest) = self.with_answer.first().copied()
+            && self
+                .undelivered
+                .get(&oldest)
+                .is_none_or(|row| age(row) > KEEP_ANSWER)
+        {
+            self.drop_answer(oldest);
+        }
+    }
+
+    /// The app has it.
+    pub fn delivered(&mut self, mark: &Mark, entry: EntryId) {
+        let queue = self.by_mark.get(mark).into_iter().flatten();
+        let number = queue
+            .filter_map(Slot::undelivered)
+            .find_map(|ended| (ended.entry == entry).then_some(ended.number));
+        if let Some(number) = number {
+            self.forget(number);
+        }
+    }
+
+    /// Takes out the row of a slot that is gone.
+    pub fn unlist(&mut self, number: u64) -> Option<Mark> {
+        let row = self.undelivered.remove(&number)?;
+        self.with_answer.remove(&number);
+        self.answer_bytes = self.answer_bytes.saturating_sub(row.answer_bytes);
+        Some(row.mark)
+    }
+
+    fn forget(&mut self, number: u64) {
+        let Some(mark) = self.unlist(number) else {
+            return;
+        };
+        if let Some(queue) = self.by_mark.get_mut(&mark) {
+            queue.retain(|slot| {
+                slot.undelivered()
+                    .is_none_or(|ended| ended.number != number)
+            });
+            if queue.is_empty() {
+                self.by_mark.remove(&mark);
+            }
+        }
+    }
+
+    fn drop_answer(&mut self, number: u64) {
+        self.with_answer.remove(&number);
+        let Some(row) = self.undelivered.get_mut(&number) else {
+            return;
+        };
+        self.answer_bytes = self.answer_bytes.saturating_sub(row.answer_bytes);
+        row.answer_bytes = 0;
+        for slot in self.by_mark.get_mut(&row.mark).into_iter().flatten() {
+            if let Slot::Undelivered(ended) = slot
+                && ended.number == number
+            {
+                ended.kept = None;
+            }
+        }
+    }
+
+    /// Rows, rows with an answer, and bytes of these answers.
+    #[cfg(test)]
+    pub fn sizes(&self) -> (usize, usize, usize) {
+        (
+            self.undelivered.len(),
+            self.with_answer.len(),
+            self.answer_bytes,
+        )
+    }
+}
+
+// === impl Slot ===
+
+impl Slot {
+    fn undelivered(&self) -> Option<&Undelivered> {
+        match self {
+            Self::Live(_) => None,
+            Self::Undelivered(ended) => Some(ended),
+        }
+    }
+
+    /// An app's own key is never mixed with another: it joins only its own.
+    pub fn has_key_of(&self, claimant: &Claimant) -> bool {
+        let key = match self {
+            Self::Live(live) => live.key.as_ref(),
+            Self::Undelivered(ended) => ended.key.as_ref(),
+        };
+        match (&claimant.own_key, key) {
+            (Some(own), Some(key)) => *own == *key.value,
+            (Some(_), None) | (None, None) => true,
+            (None, Some(key)) => !key.is_apps_own(),
+        }
+    }
+
+    pub fn is_adoptable(
+        &self,
+        claimant: &Claimant,
+        policy: AdoptPolicy,
+        clock: &dyn Clock,
+    ) -> bool {
+        let Self::Undelivered(ended) = self else {
+            return false;
+        };
+        // Somebody takes the kept answer just now; the key goes on only if that fails.
+        let being_taken = ended.kept.as_ref().is_some_and(|kept| kept.is_followed());
+        policy.allows(claimant)
+            && !being_taken
+            && claimant.keyed
+            && claimant.own_key.is_none()
+            && ended.key.as_ref().is_some_and(|key| !key.is_apps_own())
+            && ended.first.age(clock.monotonic()) <= policy.window
+            && ended.first.may_repeat(clock)
+    }
+}

@@ -1,0 +1,72 @@
+//! What the ledger knows beside money: what has no price yet, and how it is itself. Asked at each
+//! scrape; nothing is kept here.
+
+use crate::ledger::{LedgerHealth, Totals};
+use crate::telemetry::exposition::{Exposition, Kind, MsAsSeconds};
+
+/// What the ledger does not know the price of (rule I12): counted, beside the sum that is known.
+pub(super) fn write_unknowns(totals: &Totals, text: &mut Exposition) {
+    let mut family = text.family(
+        Kind::Gauge,
+        "bursar_in_doubt_requests",
+        "Entries that may have been billed and whose amount is not known, by the reason.",
+    );
+    for (reason, count) in totals.in_doubt() {
+        family.sample(&[("reason", reason.as_str())], count);
+    }
+    let mut family = text.family(
+        Kind::Gauge,
+        "bursar_unreported_requests",
+        "Complete answers for which the service tells no amount.",
+    );
+    for (operation, count) in totals.unreported() {
+        family.sample(&[("operation", operation.as_str())], count);
+    }
+}
+
+pub(super) fn write_health(health: &LedgerHealth, text: &mut Exposition) {
+    text.family(
+        Kind::Gauge,
+        "bursar_ledger_writable",
+        "1 while the ledger takes entries; 0: metered requests are refused.",
+    )
+    .sample(&[], u8::from(health.is_writable()));
+    text.family(
+        Kind::Gauge,
+        "bursar_journal_bytes",
+        "Size of all segments of the journal.",
+    )
+    .sample(&[], health.journal_bytes);
+    let mut family = text.family(
+        Kind::Gauge,
+        "bursar_journal_last_commit_timestamp_seconds",
+        "When the last group commit was durable.",
+    );
+    if let Some(at_ms) = health.last_commit_ms {
+        family.sample(&[], MsAsSeconds(at_ms));
+    }
+    text.family(
+        Kind::Gauge,
+        "bursar_journal_quarantined_ranges",
+        "Damaged ranges of the journal that were set aside; `bursar ledger verify` lists them.",
+    )
+    .sample(&[], health.quarantined);
+    text.family(
+        Kind::Gauge,
+        "bursar_index_lag_records",
+        "Records of the journal that the index has not been told of.",
+    )
+    .sample(&[], health.index_lag_records);
+    text.family(
+        Kind::Counter,
+        "bursar_index_rebuilds_total",
+        "Indexes rebuilt from the journal because the one found was not believed.",
+    )
+    .sample(&[], health.index_rebuilds);
+    text.family(
+        Kind::Counter,
+        "bursar_keys_dropped_total",
+        "Idempotency-Keys forgotten before their 24 hours were over, because too many came.",
+    )
+    .sample(&[], health.keys_dropped);
+}
