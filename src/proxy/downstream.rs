@@ -141,6 +141,9 @@ impl Downstream {
             // `Some` means that `left` resolved and set the presence.
             self.left().now_or_never();
         }
+        if self.presence == Presence::Here && self.peer.is_broken() {
+            self.presence = Presence::Gone;
+        }
         self.presence
     }
 

@@ -195,9 +195,13 @@ impl Shared {
         let before = buf.filled().len();
         std::task::ready!(Pin::new(&mut self.socket).poll_read(cx, buf))?;
         let came = buf.filled().len().saturating_sub(before);
-        match self.socket.pending_error().filter(|_| came == 0) {
+        if came > 0 {
+            // Asking takes the error away: it is kept for the look that finds no more bytes.
+            return Poll::Ready(Ok(came));
+        }
+        match self.socket.pending_error() {
             Some(error) => Poll::Ready(Err(error)),
-            None => Poll::Ready(Ok(came)),
+            None => Poll::Ready(Ok(0)),
         }
     }
 }
@@ -214,6 +218,11 @@ impl Peer {
     /// comes before is kept for the session. Not to be awaited while the session reads.
     pub async fn left(&self) -> io::Result<()> {
         std::future::poll_fn(|cx| self.poll_left(cx)).await
+    }
+
+    /// Whether the connection is broken, asked of the kernel: the runtime may not have heard yet.
+    pub fn is_broken(&self) -> bool {
+        self.0.lock().socket.pending_error().is_some()
     }
 
     fn poll_left(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
