@@ -33,7 +33,7 @@ pub enum KeyOrigin {
     Minted,
     /// The app sent its own.
     App,
-    /// Taken over from an undelivered equal request (design, section 4).
+    /// Taken over from an undelivered equal request.
     Adopted { from: EntryId },
 }
 
@@ -74,10 +74,11 @@ pub enum AttemptEnd {
     NotSent,
     /// Sent, or possibly sent, and no response head came.
     NoHead,
-    /// A complete answer whose status is not 2xx.
+    /// An answer whose status is not 2xx. Its head decides: "A request or turn that fails bills
+    /// nothing", however slow or broken the body is that follows.
     Refused,
-    /// A non-2xx head whose body broke, or a 502/504 without a JSON body on an unkeyed metered
-    /// route: it may come from a hop after the work was done.
+    /// A 502/504 without a JSON body on an unkeyed metered route: it may come from a hop after the
+    /// work was done.
     Gateway,
     /// A 2xx answer, complete.
     Answered,

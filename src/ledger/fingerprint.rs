@@ -1,4 +1,4 @@
-//! Fingerprints of requests, to recognise an app's own retry (design, section 4). Keyed with a
+//! Fingerprints of requests, to recognise an app's own retry (see proxy/claim). Keyed with a
 //! secret of this ledger, so that a reader of the disk learns nothing about prompts.
 //!
 //! Promise: two requests have one fingerprint only if every part is equal. Each part is preceded by

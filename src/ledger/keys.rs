@@ -16,7 +16,9 @@ use crate::ledger::state::KeyView;
 use crate::money::MicroUsd;
 use crate::protocol::ServedBy;
 
-/// How long the service binds a key ("Keys are kept for 24 hours").
+/// How long the service binds a key ("idempotent replay window | 24 hours").
+///
+/// Assumed: counted from the key's first use; a failed request keeps nothing under it.
 pub const EPOCH_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// Most keys held. About 300 bytes each.

@@ -164,6 +164,8 @@ fn input_required(text: &[u8]) -> Option<String> {
 /// answer that tells its route (`Served-By` is there) and is not a stream. An agent turn tells
 /// its price and not its route, a stream's head is written before the route is decided, a direct
 /// model call tells nothing: all of these stay unknown.
+///
+/// Assumed: so the header's absence there means false.
 fn escalated(names: &ServiceNames, headers: &HeaderMap) -> Escalated {
     let mut told = headers.get_all(&names.escalated).iter().map(field_value);
     match told.next() {

@@ -139,6 +139,7 @@ const ONLY_NOT_SENT: RetryRule = RetryRule {
 };
 
 /// An id in a path: `[A-Za-z0-9._~-]{1,128}`, and not a dot segment.
+/// Assumed: the interface does not say what ids look like.
 const ID_BYTES_MAX: usize = 128;
 
 // === impl RouteTable ===
@@ -316,6 +317,7 @@ fn interface_rows() -> Vec<Route> {
             JsonOrStream,
             BodyForm::Json,
         ),
+        // Assumed: embeddings, rerank and images tell their price in the header, or not at all.
         keyed(
             "/v1/embeddings",
             Inference,

@@ -233,7 +233,7 @@ impl Refusal {
         self.code.status()
     }
 
-    /// `{"detail": …, "error": {"message", "type", "code"}}` (design, section 7).
+    /// `{"detail": …, "error": {"message", "type", "code"}}`.
     pub fn body(&self) -> Bytes {
         let body = json!({
             "detail": self.detail,

@@ -200,7 +200,7 @@ impl Relay<'_> {
         delivered
     }
 
-    /// `x-should-retry` (design, section 3): one layer retries, not three; but while something may
+    /// `x-should-retry`: one layer retries, not three; but while something may
     /// still run under a key, the app's retry is welcome, because it is joined or adopted.
     pub(super) fn say_whether_to_retry(&self, head: &mut ResponseHeader, own: Option<bool>) {
         if !is_transient(head.status) {

@@ -1,5 +1,5 @@
 //! The retry table: every route of the interface, every kind of failure, over raw sockets that
-//! refuse, reset, cut and stall (design, section 3).
+//! refuse, reset, cut and stall (rules I4, I6, I7).
 // Tables are spelled where they are read.
 #![allow(clippy::type_complexity)]
 

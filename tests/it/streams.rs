@@ -1,5 +1,5 @@
 //! Streams: chunk by chunk as they arrive, the receipt durable before `data: [DONE]`, and a break
-//! that is a break (rule I2; design, section 7).
+//! that is a break (rule I2).
 
 mod breaks;
 mod flow;

@@ -110,6 +110,8 @@ fn read_length(value: &[u8]) -> Result<u64, Refusal> {
 
 /// An offer of HTTP/2 may be ignored (Java's client makes one on every request); anything else
 /// wants a protocol that is not relayed.
+///
+/// Assumed: the interface does not speak of upgrades.
 fn check_upgrade(value: &[u8]) -> Result<(), Refusal> {
     if value.eq_ignore_ascii_case(b"h2c") {
         return Ok(());

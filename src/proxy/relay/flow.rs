@@ -237,6 +237,8 @@ impl Relay<'_> {
     }
 
     /// The clean end of an answer.
+    ///
+    /// Assumed: without `data: [DONE]` a chat stream is complete if its receipt came, else broken.
     async fn end(&mut self, flow: &mut Flow, flowing: &Flowing) -> Result<(), Halt> {
         self.settle_flow(flow, flowing).await?;
         let rest = [flow.hold.take(), flow.last.take()];
