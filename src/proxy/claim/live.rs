@@ -232,16 +232,6 @@ impl Live {
         })
     }
 
-    /// Resolves when a follower attaches. For a leader that waits between attempts.
-    pub async fn followed(&self) {
-        let mut changed = self.changed.subscribe();
-        while !self.is_followed() {
-            if changed.changed().await.is_err() {
-                return;
-            }
-        }
-    }
-
     /// Resolves when nobody follows any more. For a leader that reads on for its follower.
     pub async fn unfollowed(&self) {
         let mut changed = self.changed.subscribe();
