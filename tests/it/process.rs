@@ -41,10 +41,12 @@ async fn sigterm_lets_a_running_stream_complete_and_then_exits_0() {
         (daemon.admin_page("/readyz").await.status == 503).then_some(())
     })
     .await;
-    assert!(
-        tokio::net::TcpStream::connect(daemon.proxy).await.is_err(),
-        "new connections are refused while draining"
-    );
+    // Readiness falls first, so that whoever looks at it stops coming before the door is shut.
+    eventually("new connections to be refused while draining", || async {
+        let tried = tokio::net::TcpStream::connect(daemon.proxy).await;
+        tried.is_err().then_some(())
+    })
+    .await;
     origin.go();
     let mut rest = Vec::new();
     while let Some(chunk) = app.chunk(&mut head).await.filter(|chunk| !chunk.is_empty()) {
