@@ -10,7 +10,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 export PATH := $(CURDIR)/.cache/tools/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build release lint fmt test test-all torture bench install clean-tools
+.PHONY: help demo build release lint fmt test test-all torture fuzz bench install clean-tools
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ test-all: ## test, with the slow tests, the supply chain and the demo of a relea
 torture: ## a thousand kills at random instants, compared with the sandbox's books
 	@scripts/setup-native.sh
 	BURSAR_KILLS=1000 cargo test --workspace --locked --test it crash::
+
+fuzz: ## each fuzz target for ten minutes (SECONDS_EACH=600); needs a nightly toolchain
+	@scripts/fuzz.sh
 
 bench: ## own time, memory and stream delay, as ratios to the echo upstream and to nginx
 	@scripts/bench.sh $(ARGS)

@@ -7,7 +7,7 @@
 //! Promise: no web page can spend, no path trick reaches another upstream route, and what is
 //! forwarded is rebuilt from what was judged here.
 
-mod head;
+pub mod head;
 mod web;
 
 use std::time::Duration;

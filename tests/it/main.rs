@@ -4,6 +4,7 @@
 mod support;
 
 mod config_errors;
+mod corpus;
 mod crash;
 mod demo;
 mod door;

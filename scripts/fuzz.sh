@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Runs each fuzz target for SECONDS_EACH (default 600), one after the other. Needs a nightly toolchain
+# (rustup toolchain install nightly) and a C++ compiler; cargo-fuzz goes into .cache when it is missing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+scripts/setup-native.sh
+root=$PWD/.cache/tools/cargo-fuzz
+export PATH=$PWD/.cache/tools/bin:$root/bin:$PATH
+if ! cargo +nightly --version >/dev/null 2>&1; then
+  echo "error: no nightly toolchain; run: rustup toolchain install nightly --profile minimal" >&2
+  exit 1
+fi
+if ! command -v cargo-fuzz >/dev/null; then
+  cargo install cargo-fuzz --locked --version 0.13.2 --root "$root"
+fi
+targets=${TARGETS:-sse receipt journal routes config}
+for target in $targets; do
+  # What is found goes to .cache first; what is worth keeping is merged into fuzz/corpus by hand:
+  #   cargo +nightly fuzz cmin TARGET
+  found=$PWD/.cache/fuzz/$target
+  mkdir -p "$found"
+  echo "== $target: ${SECONDS_EACH:-600} s"
+  cargo +nightly fuzz run "$target" "$found" "fuzz/corpus/$target" -- \
+    -max_total_time="${SECONDS_EACH:-600}" -print_final_stats=1
+done
