@@ -7,6 +7,7 @@ mod config_errors;
 mod crash;
 mod demo;
 mod door;
+mod explain;
 mod golden;
 mod heads;
 mod literals;
