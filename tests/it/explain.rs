@@ -355,6 +355,7 @@ async fn a_price_that_is_none_stands_apart_from_one_that_was_not_told() {
 
     let (sums, ..) = run(&["spend", "--by", "state", "--json", "--state-dir", state]).await;
     let (listed, ..) = run(&["receipts", "--state", "malformed", "--state-dir", state]).await;
+    let (both, ..) = run(&["receipts", "--state", "unreported", "--state-dir", state]).await;
 
     let sums: Value = serde_json::from_str(&sums).expect("JSON");
     let rows: Vec<(&str, u64, u64)> = sums["rows"]
@@ -377,6 +378,10 @@ async fn a_price_that_is_none_stands_apart_from_one_that_was_not_told() {
     assert!(
         listed.contains(&id(&unreadable)) && !listed.contains(&id(&untold)),
         "{listed}"
+    );
+    assert!(
+        both.contains("2 shown: 1 unreported, 1 unreported(malformed)."),
+        "{both}"
     );
     assert!(
         listed.contains("1 shown: 1 unreported(malformed)."),
