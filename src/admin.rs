@@ -6,6 +6,7 @@
 
 pub mod documents;
 mod door;
+pub mod explain;
 mod page;
 mod query;
 mod routes;

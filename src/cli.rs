@@ -8,6 +8,7 @@ pub mod check;
 pub mod client;
 #[cfg(feature = "sandbox")]
 pub mod demo;
+pub mod explain;
 pub mod ledger;
 pub mod receipts;
 pub mod run;
@@ -67,6 +68,8 @@ enum Command {
     Spend(spend::Args),
     /// List receipts, newest last
     Receipts(receipts::Args),
+    /// One request's timeline, and why it cost what it cost
+    Explain(explain::Args),
     /// Look after the ledger itself
     Ledger(ledger::Args),
 }
@@ -156,6 +159,7 @@ fn obey(command: Option<Command>) -> Result<(), CliError> {
         Some(Command::Check(args)) => check::check(&args),
         Some(Command::Spend(args)) => spend::spend(&args),
         Some(Command::Receipts(args)) => receipts::receipts(&args),
+        Some(Command::Explain(args)) => explain::explain(&args),
         Some(Command::Ledger(args)) => ledger::ledger(&args),
     }
 }

@@ -6,7 +6,7 @@
 use jiff::tz::TimeZone;
 
 use crate::admin::documents::SpendQuestion;
-use crate::ledger::entry::EntryId;
+use crate::ledger::entry::{EntryId, InDoubt};
 use crate::ledger::query::{Filter, GroupBy, StateWord};
 
 /// Most entries in one answer.
@@ -53,7 +53,7 @@ pub fn spend(query: &str) -> Result<SpendQuestion, QueryError> {
     Ok(asked)
 }
 
-/// `since_ms`, `until_ms`, `app`, `state`, `id`, `after_seq`, `limit`. The filter always has a limit.
+/// `since_ms`, `until_ms`, `app`, `state`, `reason`, `id`, `after_seq`, `limit`. The filter always has a limit.
 pub fn receipts(query: &str) -> Result<Filter, QueryError> {
     let mut filter = Filter {
         limit: Some(RECEIPTS_MAX),
@@ -68,10 +68,16 @@ pub fn receipts(query: &str) -> Result<Filter, QueryError> {
                 let word = StateWord::from_word(&value).ok_or_else(|| {
                     wrong(
                         &name,
-                        "open, settled, failed, replayed, unreported, in_doubt, reconciled",
+                        "open, settled, failed, replayed, unreported, malformed, in_doubt, \
+                         reconciled",
                     )
                 })?;
                 filter.state = Some(word);
+            }
+            "reason" => {
+                let reason = InDoubt::from_word(&value)
+                    .ok_or_else(|| wrong(&name, "a reason of a doubt, such as client_gone"))?;
+                filter.reason = Some(reason);
             }
             "id" => {
                 let id: EntryId = value
@@ -91,6 +97,20 @@ pub fn receipts(query: &str) -> Result<Filter, QueryError> {
         }
     }
     Ok(filter)
+}
+
+/// `id`: what is to be explained.
+pub fn explain(query: &str) -> Result<String, QueryError> {
+    let mut asked = None;
+    for (name, value) in pairs(query) {
+        match name.as_str() {
+            "id" => asked = Some(value),
+            _ => return Err(QueryError::Unknown { name }),
+        }
+    }
+    asked
+        .filter(|text| !text.trim().is_empty())
+        .ok_or_else(|| wrong("id", "an entry id, an Idempotency-Key or an x-request-id"))
 }
 
 /// No parameters at all.

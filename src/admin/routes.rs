@@ -21,10 +21,10 @@ use tokio::time::timeout;
 use super::documents::{self, Process, SpendQuestion};
 use super::page::{self, Status};
 use super::query::QueryError;
-use super::{Admin, door, query};
+use super::{Admin, door, explain, query};
 use crate::calendar;
 use crate::ledger::LedgerError;
-use crate::ledger::query::{Spend, list, spend};
+use crate::ledger::query::{Spend, find, list, spend};
 use crate::telemetry::exposition;
 
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -71,12 +71,13 @@ pub async fn answer(admin: &Arc<Admin>, request: &Request<Incoming>) -> Answer {
         "/" => return status_page(admin).await,
         "/api/spend" => api_spend(admin, asked).await,
         "/api/receipts" => api_receipts(admin, asked).await,
+        "/api/explain" => api_explain(admin, asked).await,
         "/api/status" => query::nothing(asked)
             .map_err(Failure::from)
             .and_then(|()| api_status(admin)),
         _ => {
-            let text = "Here are /, /metrics, /healthz, /readyz, /api/status, /api/spend and \
-                        /api/receipts. Apps are served on the proxy's port.";
+            let text = "Here are /, /metrics, /healthz, /readyz, /api/status, /api/spend, \
+                        /api/receipts and /api/explain. Apps are served on the proxy's port.";
             return plain(StatusCode::NOT_FOUND, text);
         }
     };
@@ -114,6 +115,12 @@ async fn api_receipts(admin: &Arc<Admin>, asked: &str) -> Result<Value, Failure>
     let filter = query::receipts(asked)?;
     let listing = read(admin, move |state_dir| list(state_dir, &filter)).await?;
     Ok(documents::receipts(&listing)?)
+}
+
+async fn api_explain(admin: &Arc<Admin>, asked: &str) -> Result<Value, Failure> {
+    let text = query::explain(asked)?;
+    let found = read(admin, move |state_dir| find(state_dir, &text)).await?;
+    Ok(explain::explanation(&found)?)
 }
 
 fn api_status(admin: &Admin) -> Result<Value, Failure> {

@@ -10,6 +10,7 @@
 
 mod answer;
 mod books;
+mod compare;
 mod files;
 mod reckoning;
 mod stage;
@@ -45,6 +46,12 @@ pub struct Args {
     /// Exit after the story instead of staying up
     #[arg(long)]
     pub once: bool,
+    /// Live one bad day twice, straight and through bursar, and show the two bills
+    #[arg(long)]
+    pub compare: bool,
+    /// With --compare: print one JSON object
+    #[arg(long, requires = "compare")]
+    pub json: bool,
     /// Where apps connect, IP:PORT [default: a free port]
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<SocketAddr>,
@@ -105,6 +112,9 @@ pub fn demo(args: Args) -> Result<(), CliError> {
 async fn run(args: Args) -> Result<(), CliError> {
     let mut interrupt = Interrupt::install()?;
     let stage = Stage::of_standard_output();
+    if args.compare {
+        return compare::compare(&args, &stage, &mut interrupt).await;
+    }
     let folder = Folder::new().map_err(|error| failed("make a temporary directory", &error))?;
     let mut world = World::start(&args, &folder).await?;
 

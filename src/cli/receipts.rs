@@ -3,6 +3,7 @@
 //! Promise: `--json` prints one object a line, every field the ledger keeps; an amount that is not
 //! known is `null` there and `unknown` here, never 0.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
@@ -14,6 +15,7 @@ use super::{CliError, block_on, say};
 use crate::admin::RECEIPTS_MAX;
 use crate::calendar;
 use crate::clock::SystemClock;
+use crate::ledger::entry::InDoubt;
 use crate::ledger::query::{Filter, StateWord};
 use crate::money::MicroUsd;
 
@@ -34,9 +36,14 @@ pub struct Args {
     /// Go on and print receipts as they land
     #[arg(long, short)]
     follow: bool,
-    /// Only this state: open, settled, failed, replayed, unreported, in_doubt, reconciled
+    /// Only this state: open, settled, failed, replayed, unreported (malformed ones among them),
+    /// malformed, in-doubt, reconciled
     #[arg(long, value_name = "STATE", value_parser = state_word)]
     state: Option<StateWord>,
+    /// Only in doubt for this reason: client-gone, stream-drop, no-response, gateway, crash,
+    /// shutdown, damaged, replay-lost-amount
+    #[arg(long, value_name = "REASON", value_parser = reason)]
+    reason: Option<InDoubt>,
     /// Only this app
     #[arg(long, value_name = "NAME")]
     app: Option<String>,
@@ -79,6 +86,7 @@ pub fn receipts(args: &Args) -> Result<(), CliError> {
         since_ms,
         app: args.app.clone(),
         state: args.state,
+        reason: args.reason,
         ..Filter::default()
     };
     let printer = Printer {
@@ -162,9 +170,57 @@ async fn next_pulse(source: &Source, before: &Pulse) -> Result<Pulse, CliError> 
 
 fn state_word(word: &str) -> Result<StateWord, String> {
     StateWord::from_word(&word.replace('-', "_")).ok_or_else(|| {
-        "one of open, settled, failed, replayed, unreported, in_doubt, reconciled is wanted"
+        "one of open, settled, failed, replayed, unreported, malformed, in-doubt, reconciled is \
+         wanted"
             .to_owned()
     })
+}
+
+fn reason(word: &str) -> Result<InDoubt, String> {
+    InDoubt::from_word(&word.replace('-', "_")).ok_or_else(|| {
+        let known: Vec<String> = InDoubt::ALL
+            .iter()
+            .map(|reason| reason.as_str().replace('_', "-"))
+            .collect();
+        format!("one of {} is wanted", known.join(", "))
+    })
+}
+
+/// How many of each state were shown, and what a doubt is, when there is one.
+fn footer(receipts: &[Value]) -> String {
+    let word = |receipt: &Value| state_cell(receipt).replace('_', " ");
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for receipt in receipts {
+        *counts.entry(word(receipt)).or_default() += 1;
+    }
+    let counted: Vec<String> = counts
+        .iter()
+        .map(|(state, count)| format!("{count} {state}"))
+        .collect();
+    let mut text = format!("\n{} shown: {}.", receipts.len(), counted.join(", "));
+    if receipts
+        .iter()
+        .any(|receipt| receipt.get("state").and_then(Value::as_str) == Some("in_doubt"))
+    {
+        text.push_str(
+            "\nIn doubt: the service may have billed it and the amount was not seen, so it is in no \
+             sum; `bursar explain ID` tells what happened and what would settle it.",
+        );
+    }
+    text
+}
+
+/// The state with what belongs to it: the reason of a doubt, or that the price was none.
+fn state_cell(receipt: &Value) -> String {
+    let text = |name: &str| receipt.get(name).and_then(Value::as_str);
+    match (text("state"), text("reason")) {
+        (Some(state), Some(reason)) => format!("{state}({reason})"),
+        // The service told a price that is none; another matter than none told.
+        (Some(state @ "unreported"), None) if text("receipt") == Some("malformed") => {
+            format!("{state}(malformed)")
+        }
+        (state, _) => state.unwrap_or("?").to_owned(),
+    }
 }
 
 // === impl Printer ===
@@ -188,7 +244,8 @@ impl Printer {
         for receipt in receipts {
             table.row(self.cells(receipt));
         }
-        say(table)
+        say(table)?;
+        say(footer(receipts))
     }
 
     fn print_one(&self, receipt: &Value) -> Result<(), CliError> {
@@ -214,14 +271,6 @@ impl Printer {
         let text = |name: &str| receipt.get(name).and_then(Value::as_str);
         let or_dash = |name: &str| text(name).unwrap_or("-").to_owned();
         let at_ms = receipt.get("at_ms").and_then(Value::as_u64);
-        let state = match (text("state"), text("reason")) {
-            (Some(state), Some(reason)) => format!("{state}({reason})"),
-            // The service told a price that is none; another matter than none told.
-            (Some(state @ "unreported"), None) if text("receipt") == Some("malformed") => {
-                format!("{state}(malformed)")
-            }
-            (state, _) => state.unwrap_or("?").to_owned(),
-        };
         [
             at_ms.map_or_else(
                 || "?".to_owned(),
@@ -233,7 +282,7 @@ impl Printer {
             or_dash("served_by"),
             tokens(receipt),
             billed(receipt),
-            state,
+            state_cell(receipt),
             or_dash("id"),
         ]
     }

@@ -14,9 +14,9 @@ use serde_json::Value;
 use super::CliError;
 use super::client::{Client, ClientError};
 use crate::admin::documents::{self, SpendQuestion};
-use crate::admin::{RECEIPTS_MAX, encoded};
+use crate::admin::{RECEIPTS_MAX, encoded, explain};
 use crate::config::{Env, ListenAddr, Overrides, Whereabouts};
-use crate::ledger::query::{Filter, for_each_entry, list, spend};
+use crate::ledger::query::{Filter, find, for_each_entry, list, spend};
 
 /// Largest answer of a daemon that is read.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
@@ -209,6 +209,18 @@ impl Source {
         }
     }
 
+    /// The document that [`explain::explanation`] describes.
+    pub async fn explain(&self, text: &str) -> Result<Value, CliError> {
+        match self {
+            Self::Journal(state_dir) => Ok(explain::explanation(&find(state_dir, text)?)?),
+            Self::Daemon(client) => {
+                let mut question = Question::new("/api/explain");
+                question.add("id", text);
+                ask(client, &question.0).await
+            }
+        }
+    }
+
     /// Cheap; for following.
     pub async fn pulse(&self) -> Result<Pulse, CliError> {
         match self {
@@ -272,6 +284,9 @@ async fn page(client: &Client, filter: &Filter) -> Result<Receipts, CliError> {
     }
     if let Some(state) = filter.state {
         question.add("state", state.as_str());
+    }
+    if let Some(reason) = filter.reason {
+        question.add("reason", reason.as_str());
     }
     if let Some(id) = filter.id {
         question.add("id", &id.to_string());

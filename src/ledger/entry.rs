@@ -98,6 +98,43 @@ pub struct Attempt {
     /// A short word for a failure: `connect`, `dns`, `tls`, `reset`, `timeout`, …
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
+    /// The receipt lines of its answer, as they came, bounded
+    /// ([`crate::protocol::receipt::lines`]).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub receipt_lines: Vec<String>,
+}
+
+closed_set! {
+    /// A side of an exchange.
+    Side {
+        App => "app",
+        Service => "service",
+        Bursar => "bursar",
+    }
+}
+
+closed_set! {
+    /// How far the answer was.
+    Stage {
+        /// No head had come.
+        Waiting => "waiting",
+        /// A whole answer was being read or written.
+        Answering => "answering",
+        /// The answer flowed.
+        Streaming => "streaming",
+    }
+}
+
+/// A side that ended its part before the answer was whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Closed {
+    pub by: Side,
+    pub stage: Stage,
+    /// Milliseconds since the request arrived.
+    pub after_ms: u64,
+    /// A short word: of the service how its connection ended, of bursar which bound was reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 closed_set! {
@@ -142,6 +179,9 @@ pub struct Outcome {
     /// Why reading ended before the service's answer did, when it was our side that ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_by: Option<InDoubt>,
+    /// Who left or broke off before the answer was settled, in that order. Empty where nobody did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub closed: Vec<Closed>,
     pub response_bytes: u64,
     pub timings: Timings,
 }

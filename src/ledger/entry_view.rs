@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::ledger::entry::{
-    Anomaly, Attempt, EntryId, Intent, KeyOrigin, Outcome, State, Timings, shared_text,
+    Anomaly, Attempt, Closed, EntryId, Intent, KeyOrigin, Outcome, State, Timings, shared_text,
 };
 use crate::ledger::record::{How, Labels, Record};
 use crate::money::MicroUsd;
@@ -62,10 +62,22 @@ pub struct EntryView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audio_ms: Option<u64>,
     pub attempts: Vec<Attempt>,
+    /// Who left or broke off before the answer was settled.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub closed: Vec<Closed>,
+    /// What an earlier attempt's head told before its body broke.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub broken_billed_micro_usd: Option<MicroUsd>,
     pub anomalies: Vec<Anomaly>,
     /// Where the evidence of a reconciled entry came from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reconciled_by: Option<How>,
+    /// When it came, Unix milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reconciled_ms: Option<u64>,
+    /// The state that the evidence found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub was: Option<State>,
     pub request_bytes: Option<u64>,
     pub response_bytes: Option<u64>,
     pub timings: Option<Timings>,
@@ -119,8 +131,12 @@ impl EntryView {
             usage: Usage::default(),
             audio_ms: None,
             attempts: Vec::new(),
+            closed: Vec::new(),
+            broken_billed_micro_usd: None,
             anomalies: Vec::new(),
             reconciled_by: None,
+            reconciled_ms: None,
+            was: None,
             request_bytes: None,
             response_bytes: None,
             timings: None,
@@ -158,6 +174,8 @@ impl EntryView {
         self.usage = outcome.usage;
         self.audio_ms = outcome.audio_ms;
         self.attempts = outcome.attempts;
+        self.closed = outcome.closed;
+        self.broken_billed_micro_usd = outcome.broken_billed;
         self.response_bytes = Some(outcome.response_bytes);
         self.timings = Some(outcome.timings);
     }
@@ -192,6 +210,8 @@ impl Views {
                     billed: evidence.adds_micro_usd,
                 });
                 view.reconciled_by = Some(evidence.how);
+                view.reconciled_ms = Some(evidence.at_ms);
+                view.was = Some(evidence.was);
             }
             Record::Unknown => {}
         }

@@ -122,6 +122,7 @@ pub(crate) fn attempt(end: AttemptEnd) -> Attempt {
         wait_ms: 0,
         took_ms: 10,
         cause: None,
+        receipt_lines: Vec::new(),
     }
 }
 
@@ -175,6 +176,7 @@ pub(crate) fn outcome(id: EntryId, attempts: Vec<Attempt>, receipt: Receipt) -> 
         request_id: None,
         run_id: None,
         cut_by: None,
+        closed: Vec::new(),
         response_bytes: 300,
         timings: Timings::default(),
     }

@@ -11,7 +11,7 @@ use std::path::Path;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use crate::ledger::entry::{EntryId, State};
+use crate::ledger::entry::{EntryId, InDoubt, State};
 pub use crate::ledger::entry_view::{EntryView, ReceiptWord};
 use crate::ledger::error::LedgerError;
 pub use crate::ledger::record::How;
@@ -19,12 +19,14 @@ use crate::ledger::record::Record;
 pub use crate::ledger::scan::{BadRange, Gap, ScanReport, TornTail};
 use crate::ledger::totals::{MicroUsdSum, Row};
 pub use crate::ledger::verify::{IndexCheck, VerifyReport, verify};
-use crate::protocol::closed_set;
+use crate::protocol::{Told, closed_set};
 
+mod find;
 mod listing;
 mod sums;
 mod tape;
 
+pub use find::{Found, FoundBy, find};
 use listing::{Pages, Work, newest};
 use sums::{ROWS_MAX, Sums};
 use tape::Tape;
@@ -33,13 +35,15 @@ use tape::Tape;
 const PAGE: usize = 1000;
 
 closed_set! {
-    /// Entry states without their details.
+    /// Entry states without their details. `malformed` is no state of its own: it is what of
+    /// `unreported` told an amount that cannot be read, another matter than none told (rule I5).
     StateWord {
         Open => "open",
         Settled => "settled",
         Failed => "failed",
         Replayed => "replayed",
         Unreported => "unreported",
+        Malformed => "malformed",
         InDoubt => "in_doubt",
         Reconciled => "reconciled",
     }
@@ -66,6 +70,8 @@ pub struct Filter {
     pub until_ms: Option<u64>,
     pub app: Option<String>,
     pub state: Option<StateWord>,
+    /// In doubt for this reason.
+    pub reason: Option<InDoubt>,
     /// One entry.
     pub id: Option<EntryId>,
     /// Only entries that something happened to after this sequence number: for following.
@@ -90,6 +96,8 @@ struct Said<'a> {
     started_ms: u64,
     app: &'a str,
     state: State,
+    /// Unreported, because the amount that was told cannot be read.
+    is_malformed: bool,
 }
 
 /// The sums of one group.
@@ -235,9 +243,10 @@ impl Filter {
     fn admits(&self, seq: u64, said: &Said<'_>) -> bool {
         self.admits_labels(said)
             && self.after_seq.is_none_or(|mark| seq > mark)
+            && self.state.is_none_or(|word| said.is_in(word))
             && self
-                .state
-                .is_none_or(|word| said.state.word() == word.as_str())
+                .reason
+                .is_none_or(|reason| said.state == State::InDoubt { reason })
     }
 
     /// The same for what every line of an entry tells alike.
@@ -261,6 +270,7 @@ impl<'a> Said<'a> {
                     started_ms: intent.at_ms,
                     app: &intent.app,
                     state: State::Open,
+                    is_malformed: false,
                 });
             }
             Record::Outcome(outcome, labels, verdict) => (outcome.id, labels, verdict.state),
@@ -278,7 +288,25 @@ impl<'a> Said<'a> {
             started_ms: labels.started_ms,
             app: &labels.app,
             state,
+            is_malformed: is_malformed(record),
         })
+    }
+
+    fn is_in(&self, word: StateWord) -> bool {
+        match word {
+            StateWord::Malformed => self.is_malformed,
+            word => self.state.word() == word.as_str(),
+        }
+    }
+}
+
+/// The service told an amount that cannot be read, and the entry is unreported for it.
+fn is_malformed(record: &Record) -> bool {
+    match record {
+        Record::Outcome(outcome, _, verdict) => {
+            verdict.state == State::Unreported && outcome.receipt.billed == Told::Malformed
+        }
+        _ => false,
     }
 }
 

@@ -4,6 +4,8 @@
 //! Promise: an amount is an integer number of micro-USD or not known; a second, different amount
 //! is counted as an anomaly and never added (rule I3); nothing is estimated (rule I12).
 
+pub mod lines;
+
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};

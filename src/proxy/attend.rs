@@ -26,7 +26,8 @@ pub struct Attendance<'a> {
     pub broken_receipt: Option<Receipt>,
     /// What the app was waiting for, for the counter of those that left.
     pub phase: Phase,
-    noticed: bool,
+    /// How far the answer was when the app left, and when that was on the monotonic clock.
+    pub left: Option<(Phase, Duration)>,
     /// The app has all that it waits for; that it leaves now is no loss.
     satisfied: bool,
 }
@@ -74,7 +75,7 @@ impl<'a> Attendance<'a> {
             live,
             broken_receipt: None,
             phase: Phase::Waiting,
-            noticed: false,
+            left: None,
             satisfied: false,
         }
     }
@@ -150,8 +151,8 @@ impl<'a> Attendance<'a> {
     }
 
     fn notice(&mut self) {
-        if !self.noticed && !self.satisfied {
-            self.noticed = true;
+        if self.left.is_none() && !self.satisfied {
+            self.left = Some((self.phase, self.gateway.clock.monotonic()));
             self.gateway.metrics.disconnect(self.phase.as_str());
         }
         if let Some(live) = &self.live {

@@ -6,6 +6,7 @@
 //! and a running attempt is never cut, for that would burn a paid answer.
 
 pub mod backoff;
+mod told;
 mod words;
 
 use std::sync::Arc;
@@ -17,16 +18,17 @@ use pingora::http::ResponseHeader;
 
 use self::backoff::{Backoff, declines_retry};
 use self::words::{attempt_result, code_of};
-use super::Gateway;
 use super::attend::{Attendance, Cut};
 use super::exchange::{self, Answering, BodyBroke, Cause, Failed, Lost, Outgoing, heads};
 use super::refuse::Code;
+use super::{Gateway, Settings};
 use crate::ledger::entry::{Attempt, AttemptEnd};
 use crate::protocol::routes::{AnswerKind, RetryRule, Route};
 
 /// The attempts of one logical request.
 pub struct Dispatch<'a> {
     pub gateway: &'a Arc<Gateway>,
+    pub settings: Arc<Settings>,
     pub route: &'a Route,
     pub outgoing: &'a Outgoing,
     pub backoff: Backoff,
@@ -244,8 +246,8 @@ impl Dispatch<'_> {
             let chunk = match app.attend(answering.next_chunk()).await {
                 Ok(chunk) => chunk,
                 Err(Cut) => {
-                    let status = Some(answering.head.status);
-                    self.record(clock, AttemptEnd::Broken, status, Some("shutdown"));
+                    let head = Some(&answering.head);
+                    self.record(clock, AttemptEnd::Broken, head, Some("shutdown"));
                     return Attempted::Final(Reached::Cut);
                 }
             };
@@ -271,8 +273,8 @@ impl Dispatch<'_> {
                 }
                 Ok(None) => return self.whole(app, clock, answering, body.freeze()).await,
                 Err(BodyBroke(cause)) => {
-                    let status = Some(answering.head.status);
-                    self.record(clock, AttemptEnd::Broken, status, Some(cause.as_str()));
+                    let head = Some(&answering.head);
+                    self.record(clock, AttemptEnd::Broken, head, Some(cause.as_str()));
                     app.saw_broken_head(&answering.head.headers);
                     let otherwise = Reached::Nothing {
                         code: Code::UpstreamBroken,
@@ -300,7 +302,7 @@ impl Dispatch<'_> {
         body: Bytes,
     ) -> Attempted {
         let head = answering.head.clone();
-        self.record(clock, AttemptEnd::Answered, Some(head.status), None);
+        self.record(clock, AttemptEnd::Answered, Some(&head), None);
         answering.release(&app.settings().connector).await;
         Attempted::Final(Reached::Whole { head, body })
     }
@@ -331,14 +333,14 @@ impl Dispatch<'_> {
             Ok(body) => body,
             Err(Cut) => {
                 let end = self.end_of_refusal(status, None);
-                self.record(clock, end, Some(status), Some("shutdown"));
+                self.record(clock, end, Some(&head), Some("shutdown"));
                 return Attempted::Final(Reached::Cut);
             }
         };
         self.first_byte_at
             .get_or_insert(self.gateway.clock.monotonic());
         let end = self.end_of_refusal(status, body.as_ref());
-        self.record(clock, end, Some(status), None);
+        self.record(clock, end, Some(&head), None);
         if body.is_some() {
             answering.release(&app.settings().connector).await;
         } else {
@@ -384,12 +386,12 @@ impl Dispatch<'_> {
         &mut self,
         clock: AttemptClock,
         end: AttemptEnd,
-        status: Option<StatusCode>,
+        head: Option<&ResponseHeader>,
         cause: Option<&'static str>,
     ) {
         let took = self.since(clock);
         self.service_time = self.service_time.saturating_add(took);
-        self.note(clock, took, end, status, cause);
+        self.note(clock, took, end, head, cause);
     }
 
     fn since(&self, clock: AttemptClock) -> Duration {
@@ -401,9 +403,10 @@ impl Dispatch<'_> {
         clock: AttemptClock,
         took: Duration,
         end: AttemptEnd,
-        status: Option<StatusCode>,
+        head: Option<&ResponseHeader>,
         cause: Option<&'static str>,
     ) {
+        let status = head.map(|head| head.status);
         self.gateway
             .metrics
             .attempt(self.route.operation, attempt_result(end, status));
@@ -413,15 +416,16 @@ impl Dispatch<'_> {
             wait_ms: millis(clock.waited),
             took_ms: millis(took),
             cause: cause.map(str::to_owned),
+            receipt_lines: self.receipt_lines(head),
         });
     }
 
     /// A flowing answer has ended; its attempt is complete only now. While it flowed, the service's
     /// time was counted read by read, so that writing to the app counts as our own.
     pub fn record_flow(&mut self, flowing: &Flowing, end: AttemptEnd, cause: Option<&'static str>) {
-        let status = flowing.answering.head.status;
         let took = self.since(flowing.attempt);
-        self.note(flowing.attempt, took, end, Some(status), cause);
+        let head = Some(&flowing.answering.head);
+        self.note(flowing.attempt, took, end, head, cause);
     }
 }
 

@@ -5,6 +5,7 @@
 //! are the service's (rule I8), except for the `error` object added to bodies that have only
 //! `detail`; every answer carries its entry's id.
 
+mod closed;
 pub mod flow;
 pub mod follow;
 pub mod own;
@@ -145,6 +146,7 @@ impl Relay<'_> {
         cut_by: Option<InDoubt>,
     ) -> Result<(), LedgerError> {
         let gathered = &Gathered {
+            closed: self.closed(cut_by),
             broken_billed: self
                 .app
                 .broken_receipt
@@ -156,6 +158,9 @@ impl Relay<'_> {
         let Some(entry) = self.entry.as_mut() else {
             return Ok(());
         };
+        if let Some(last) = self.dispatch.attempts.last_mut() {
+            gathered.lines.append_to(&mut last.receipt_lines);
+        }
         let settlement = entry
             .settle(gathered, &self.dispatch.attempts, cut_by, measured)
             .await?;

@@ -270,6 +270,7 @@ impl Request<'_> {
         let retry = &self.settings.config.retry;
         let mut dispatch = Dispatch {
             gateway: self.gateway,
+            settings: Arc::clone(&self.settings),
             route,
             outgoing: &outgoing,
             backoff: Backoff {

@@ -9,15 +9,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderMap;
 
-use super::Gateway;
 use super::claim::Fate;
 use super::claim::live::Live;
 use super::dispatch::millis;
+use super::{Gateway, Settings};
 use crate::ledger::LedgerError;
-use crate::ledger::entry::{Attempt, AttemptEnd, InDoubt, Outcome, Settlement, State, Timings};
+use crate::ledger::entry::{
+    Attempt, AttemptEnd, Closed, InDoubt, Outcome, Settlement, State, Timings,
+};
 use crate::money::MicroUsd;
 use crate::protocol::body::AnswerPeek;
 use crate::protocol::names::{ServiceNames, X_REQUEST_ID};
+use crate::protocol::receipt::lines::ReceiptLines;
 use crate::protocol::receipt::{Receipt, ReceiptSource};
 use crate::protocol::routes::{ReceiptFrom, Route};
 use crate::protocol::{Told, Usage};
@@ -35,6 +38,10 @@ pub struct OpenEntry {
 #[derive(Clone, Debug, Default)]
 pub struct Gathered {
     pub receipt: Receipt,
+    /// Receipt lines that came behind the head, as they came.
+    pub lines: ReceiptLines,
+    /// Who left or broke off before it was settled.
+    pub closed: Vec<Closed>,
     /// The amount that an earlier attempt's head told before its body broke.
     pub broken_billed: Option<MicroUsd>,
     pub usage: Usage,
@@ -93,6 +100,7 @@ impl OpenEntry {
             request_id: gathered.request_id.clone(),
             run_id: gathered.run_id.clone(),
             cut_by,
+            closed: gathered.closed.clone(),
             response_bytes: gathered.response_bytes,
             timings: Timings {
                 queue_ms: 0,
@@ -197,6 +205,7 @@ impl Drop for OpenEntry {
             request_id: None,
             run_id: None,
             cut_by: Some(InDoubt::Crash),
+            closed: Vec::new(),
             response_bytes: 0,
             timings: Timings::default(),
         };
@@ -250,12 +259,32 @@ impl Gathered {
         self.response_bytes = u64::try_from(body.len()).unwrap_or(u64::MAX);
         self.usage = peek.usage;
         match route.receipt {
-            ReceiptFrom::BodyCost => self.receipt.absorb_body_cost(peek.cost_micro_usd),
+            ReceiptFrom::BodyCost => self.absorb_body_cost(peek.cost_micro_usd),
             ReceiptFrom::BodyDuration => self.audio_ms = peek.audio_ms,
             ReceiptFrom::RunLater => self.run_id.clone_from(&peek.run_id),
             ReceiptFrom::HeadersAndComments | ReceiptFrom::TerminalRun | ReceiptFrom::Nothing => {}
         }
         peek
+    }
+
+    fn absorb_body_cost(&mut self, cost: Told<MicroUsd>) {
+        self.receipt.absorb_body_cost(cost);
+        match cost {
+            Told::Value(cost) => {
+                let line = format!("body cost_micro_usd: {}", cost.get());
+                self.lines.push(line.as_bytes());
+            }
+            Told::Malformed => self.lines.push(b"body cost_micro_usd: not an amount"),
+            Told::Absent => {}
+        }
+    }
+
+    /// Takes one comment line of a stream.
+    pub fn absorb_comment(&mut self, settings: &Settings, name: &[u8], value: &[u8]) {
+        let names = &settings.names;
+        self.receipt.absorb_comment(names, name, value);
+        let clean = |line: &[u8]| settings.key.struck_out(line);
+        self.lines.take_comment(names, name, value, clean);
     }
 
     /// The service told an amount, of any size.

@@ -8,6 +8,7 @@ mod corpus;
 mod crash;
 mod demo;
 mod door;
+mod explain;
 mod golden;
 mod heads;
 mod literals;

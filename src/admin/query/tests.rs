@@ -28,11 +28,13 @@ fn a_listing_is_never_without_a_limit() {
 
 #[test]
 fn a_filter_is_read_and_limited() {
-    let filter = receipts("app=a%20b&state=in_doubt&after_seq=9").unwrap();
+    let filter = receipts("app=a%20b&state=in_doubt&reason=crash&after_seq=9").unwrap();
 
     assert_eq!(filter.app.as_deref(), Some("a b"));
     assert_eq!(filter.state, Some(StateWord::InDoubt));
+    assert_eq!(filter.reason, Some(InDoubt::Crash));
     assert_eq!(filter.after_seq, Some(9));
+    assert_eq!(explain("id=a%2Fb%22").unwrap(), "a/b\"");
     assert_eq!(filter.limit, Some(RECEIPTS_MAX));
 }
 
@@ -49,6 +51,10 @@ fn what_is_not_understood_is_refused_by_name() {
         receipts("state=lost").err(),
         receipts("id=7").err(),
         receipts("tz=UTC").err(),
+        receipts("reason=weather").err(),
+        explain("").err(),
+        explain("id=%20").err(),
+        explain("id=0190&tz=UTC").err(),
         nothing("x").err(),
     ];
 

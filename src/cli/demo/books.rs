@@ -1,6 +1,7 @@
 //! The sandbox's control route: its books, its request log, its faults. This is the other side's
 //! truth; bursar never sees it.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use bytes::Bytes;
@@ -33,6 +34,7 @@ pub struct Books {
 pub struct Debit {
     pub key: Option<String>,
     pub route: String,
+    pub request_id: String,
     #[serde(rename = "amount_micro_usd")]
     pub amount: MicroUsd,
 }
@@ -49,7 +51,9 @@ struct Faults {
 
 #[derive(Debug, Deserialize)]
 struct Received {
+    request_id: String,
     idempotency_key: Option<String>,
+    session: Option<String>,
 }
 
 // === impl Service ===
@@ -73,6 +77,15 @@ impl Service {
             .iter()
             .filter(|received| received.idempotency_key.as_deref() == Some(key));
         Ok(with_key.count())
+    }
+
+    /// The `X-Service-Session` of each request that had one, by request id.
+    pub async fn sessions(&self) -> Result<HashMap<String, String>, CliError> {
+        let log: Log = read(self.client.get("/sandbox/requests").await?).await?;
+        let requests = log.requests.into_iter();
+        Ok(requests
+            .filter_map(|received| Some((received.request_id, received.session?)))
+            .collect())
     }
 
     /// Whether a fault rule has not met its requests yet.

@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 
 use super::listing::reconciled_after;
 use super::tape::{Place, Tape};
-use super::{GroupBy, Spend, SpendRow, StateWord};
+use super::{GroupBy, Spend, SpendRow, StateWord, is_malformed};
 use crate::ledger::entry::{EntryId, State};
 use crate::ledger::error::LedgerError;
 use crate::ledger::record::{Labels, Record};
@@ -114,6 +114,8 @@ impl Folding<'_> {
         // An entry is filed under the state it came to, with all its lines.
         let state = if state.is_unresolved() && self.reconciled.contains(&id) {
             StateWord::Reconciled.as_str()
+        } else if is_malformed(record) {
+            StateWord::Malformed.as_str()
         } else {
             state.word()
         };

@@ -1,5 +1,5 @@
 use super::{Ended, Evidence, How, Line, Record, SegmentHeader, Verdict};
-use crate::ledger::entry::{Anomaly, AttemptEnd, EntryId, InDoubt, State};
+use crate::ledger::entry::{Anomaly, AttemptEnd, Closed, EntryId, InDoubt, Side, Stage, State};
 use crate::ledger::fixtures::{START_MS, billed, ended, intent, labels};
 use crate::money::MicroUsd;
 
@@ -134,4 +134,40 @@ fn a_header_names_format_ledger_and_first_number() {
     ));
     line.pop();
     assert!(matches!(Line::decode(&line), Some(Line::Header(read)) if read == header));
+}
+
+#[test]
+fn what_explains_an_entry_costs_nothing_where_there_is_none_and_comes_back_whole() {
+    let mut outcome = ended(id(), AttemptEnd::Answered, billed(42));
+    let verdict = Verdict {
+        state: State::Settled {
+            billed: MicroUsd::new(42),
+        },
+        adds_micro_usd: MicroUsd::new(42),
+        anomalies: Vec::new(),
+    };
+    let labels = labels(START_MS, None);
+    let record = Record::Outcome(Box::new(outcome.clone()), labels.clone(), verdict.clone());
+    // The same line as before these fields were kept, so lines of that time decode, too.
+    let bare = String::from_utf8(line_of(&record, 1)).unwrap();
+    assert!(!bare.contains("receipt_lines") && !bare.contains("closed"));
+    assert!(Line::decode(bare.as_bytes()).is_some());
+
+    outcome.attempts[0].receipt_lines = vec!["x-service-billed: 42".to_owned()];
+    outcome.closed = vec![Closed {
+        by: Side::App,
+        stage: Stage::Waiting,
+        after_ms: 512,
+        why: None,
+    }];
+    let record = Record::Outcome(Box::new(outcome.clone()), labels, verdict);
+    let Some(Line::Record {
+        record: Record::Outcome(read, ..),
+        ..
+    }) = Line::decode(&line_of(&record, 1))
+    else {
+        panic!("no outcome");
+    };
+    assert_eq!(read.attempts, outcome.attempts);
+    assert_eq!(read.closed, outcome.closed);
 }

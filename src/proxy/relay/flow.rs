@@ -15,7 +15,6 @@ use tokio::time::timeout;
 use self::drain::{AFTER_END_WAIT, Drain, read_the_end};
 use super::{Answered, Relay};
 use crate::ledger::entry::{AttemptEnd, InDoubt};
-use crate::protocol::receipt::Receipt;
 use crate::protocol::routes::{AnswerKind, ReceiptFrom};
 use crate::protocol::sse::{HoldBack, SseEvent, SseScanner, StreamKind};
 use crate::proxy::attend::{Cut, Phase};
@@ -201,12 +200,12 @@ impl Relay<'_> {
             }
             return Ok(());
         };
-        let names = &self.settings.names;
+        let settings = &self.settings;
         let takes_comments = self.admitted.route.receipt == ReceiptFrom::HeadersAndComments;
         let gathered = &mut flow.gathered;
         let scan = scanner.feed(&chunk, &mut |event| match event {
             SseEvent::Comment { name, value } if takes_comments => {
-                Receipt::absorb_comment(&mut gathered.receipt, names, name, value);
+                gathered.absorb_comment(settings, name, value);
             }
             SseEvent::Usage(usage) => gathered.usage = usage,
             SseEvent::Comment { .. } | SseEvent::Event(_) => {}

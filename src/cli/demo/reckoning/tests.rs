@@ -10,6 +10,7 @@ fn debit(key: &str, route: &str, micro_usd: u64) -> Debit {
     Debit {
         key: Some(key.to_owned()),
         route: route.to_owned(),
+        request_id: "req".to_owned(),
         amount: MicroUsd::new(micro_usd),
     }
 }

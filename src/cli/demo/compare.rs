@@ -1,0 +1,205 @@
+//! `bursar demo --compare`: one bad day, lived twice by the same apps: straight against one sandbox,
+//! and through bursar against an equal second one. Then the two bills, side by side.
+//!
+//! The apps are real HTTP clients that do what SDKs do (give up, try again, send no
+//! Idempotency-Key); both services have the same seed and the same faults; each figure is read from
+//! the services' books, from the answers, or from bursar's ledger.
+//!
+//! Promise: it ends in bounded time; cases in which bursar saves nothing are in the story, too; exit
+//! code 0 means that what bursar knows and what it does not know come to what the books say.
+
+mod app;
+mod bills;
+mod day;
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bursar_sandbox::{Options, serve};
+use http::HeaderValue;
+use http::header::AUTHORIZATION;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use self::bills::{Bills, Ledger};
+use self::day::{Case, Lived};
+use super::books::Service;
+use super::files::Folder;
+use super::stage::Stage;
+use super::{Args, DEMO_KEY, Interrupt, World, failed};
+use crate::cli::client::Client;
+use crate::cli::{CliError, say};
+use crate::config::ListenAddr;
+
+/// The longest both days may take.
+const DAYS_MAX: Duration = Duration::from_secs(60);
+
+/// [`DEMO_KEY`] as an app sends it that has the key itself.
+const DEMO_AUTHORIZATION: &str = "Bearer sandbox-key";
+
+/// The service without bursar.
+struct Bare {
+    address: SocketAddr,
+    task: JoinHandle<io::Result<()>>,
+    stop: oneshot::Sender<()>,
+}
+
+pub(super) async fn compare(
+    args: &Args,
+    stage: &Stage,
+    interrupt: &mut Interrupt,
+) -> Result<(), CliError> {
+    let folder = Folder::new().map_err(|error| failed("make a temporary directory", &error))?;
+    let bare = Bare::start(args.seed).await?;
+    let mut world = World::start(args, &folder).await?;
+    let shown = tokio::select! {
+        shown = show(args, stage, &bare, &world) => shown,
+        () = interrupt.wait() => {
+            Err(CliError::Failed("interrupted before the story ended".to_owned()))
+        }
+    };
+    if shown.is_ok() && !args.once {
+        interrupt.wait().await;
+    }
+    tokio::select! {
+        () = async { world.stop().await; bare.stop().await } => shown,
+        () = interrupt.wait() => {
+            Err(CliError::Failed("a second signal ended it at once".to_owned()))
+        }
+    }
+}
+
+async fn show(args: &Args, stage: &Stage, bare: &Bare, world: &World) -> Result<(), CliError> {
+    if !args.json {
+        stage.heading("bursar demo --compare: one bad day, straight and through bursar")?;
+        say("")?;
+        stage.fact(
+            "apps",
+            "give up, try again and send no Idempotency-Key, as SDKs do",
+        )?;
+        stage.fact(
+            "services",
+            format_args!("two equal sandboxes, seed {}", args.seed),
+        )?;
+        for case in Case::ALL {
+            stage.fact("", format_args!("{}: {}", case.name(), case.title()))?;
+        }
+    }
+    let services = [Service::new(bare.address), world.service()];
+    for service in &services {
+        service.set_faults(&day::faults()).await?;
+    }
+    let client = |address, authorization| {
+        let authorization = HeaderValue::from_static(authorization);
+        Client::new(ListenAddr::Tcp(address)).with_header(AUTHORIZATION, authorization)
+    };
+    let straight = client(bare.address, DEMO_AUTHORIZATION);
+    // The slot for the key holds what apps put there when they need none.
+    let door = client(world.places.door, "Bearer unused");
+    let names = &world.names;
+    let both = async {
+        tokio::join!(
+            day::live(&straight, names, args.seed),
+            day::live(&door, names, args.seed)
+        )
+    };
+    let Ok((straight, through)) = timeout(DAYS_MAX, both).await else {
+        let seconds = DAYS_MAX.as_secs();
+        return Err(CliError::Failed(format!(
+            "the day did not end within {seconds} s"
+        )));
+    };
+    let [bare_service, service] = &services;
+    let straight = Bills::when_at_rest(straight, bare_service, None).await?;
+    let ledger = Ledger::new(world.journal.clone());
+    let through = Bills::when_at_rest(through, service, Some(&ledger)).await?;
+    let wrong = through.wrong();
+
+    if args.json {
+        let mut document = json!({
+            "seed": args.seed,
+            "straight": straight.document(),
+            "through_bursar": through.document(),
+            "saved_micro_usd": straight.billed().get().saturating_sub(through.billed().get()),
+            "wrong": wrong,
+        });
+        for (side, address) in [
+            ("straight", bare.address),
+            ("through_bursar", world.places.service),
+        ] {
+            let books = format!("http://{address}/sandbox/books");
+            if let Some(side) = document.get_mut(side) {
+                side["books"] = json!(books);
+            }
+        }
+        say(document)?;
+    } else {
+        bills::show(stage, &straight, &through)?;
+        if !args.once {
+            say("")?;
+            stage.fact(
+                "books",
+                format_args!("straight: http://{}/sandbox/books", bare.address),
+            )?;
+            let service = world.places.service;
+            stage.fact(
+                "",
+                format_args!("through bursar: http://{service}/sandbox/books"),
+            )?;
+            stage.fact("", "they stay up until Ctrl-C")?;
+        }
+    }
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    for what in &wrong {
+        crate::cli::remark(format_args!("WRONG: {what}"));
+    }
+    Err(CliError::Failed(
+        "the ledger and what it says it does not know do not come to what the books say".to_owned(),
+    ))
+}
+
+// === impl Bare ===
+
+impl Bare {
+    async fn start(seed: u64) -> Result<Self, CliError> {
+        let listener = TcpListener::bind("127.0.0.1:0")
+            .await
+            .map_err(|error| failed("listen", &error))?;
+        let address = listener
+            .local_addr()
+            .map_err(|error| failed("listen", &error))?;
+        let (stop, stopped) = oneshot::channel::<()>();
+        let options = Options {
+            seed,
+            api_key: DEMO_KEY.to_owned(),
+            ..Options::default()
+        };
+        let task = tokio::spawn(serve(listener, options, async {
+            // Dropped or sent: stop.
+            let _ = stopped.await;
+        }));
+        Ok(Self {
+            address,
+            task,
+            stop,
+        })
+    }
+
+    async fn stop(self) {
+        let _ = self.stop.send(());
+        let _ = self.task.await;
+    }
+}
+
+impl Lived {
+    /// All that the apps were told, in micro-USD.
+    fn told_in_all(&self) -> u64 {
+        self.told.iter().map(|told| told.get()).sum()
+    }
+}

@@ -1,0 +1,270 @@
+//! One entry, found by whatever a person has of it: its id or the beginning of it, its
+//! Idempotency-Key, or the service's `x-request-id`; and with it all entries of the same key, which
+//! are one purchase.
+//!
+//! Two passes over the journal. Most lines are only searched for the text, which is as fast as
+//! `grep`; the few that hold it are decoded.
+//! Promise: reads only; at most [`FOUND_MAX`] entries are held, and more are told of.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
+
+use memchr::memmem::Finder;
+
+use super::tape::{Place, Tape};
+use crate::ledger::entry::EntryId;
+use crate::ledger::entry_view::{EntryView, Views};
+use crate::ledger::error::LedgerError;
+use crate::ledger::keys::{EPOCH_MS, kept_form};
+use crate::ledger::record::{Line, Record};
+use crate::protocol::closed_set;
+
+/// Most entries in an answer.
+pub const FOUND_MAX: usize = 100;
+
+/// Fewest characters of an id that are looked for: in version 7 ids they stand for about a minute.
+pub const PREFIX_CHARS_MIN: usize = 8;
+
+closed_set! {
+    /// What the text turned out to be; where it is several things, the first of these.
+    FoundBy {
+        Id => "id",
+        Key => "key",
+        RequestId => "request_id",
+        Prefix => "prefix",
+    }
+}
+
+/// The answer of [`find`].
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// `None`: nothing was found.
+    pub by: Option<FoundBy>,
+    /// What was asked for, oldest first. Several only of a key or a request id.
+    pub entries: Vec<EntryView>,
+    /// All entries of the same key within its 24 hours, those asked for among them, oldest first.
+    /// Without a key only those asked for.
+    pub family: Vec<EntryView>,
+    /// Entries whose ids all begin with what was asked for.
+    pub candidates: Vec<EntryView>,
+    /// There were more entries than [`FOUND_MAX`].
+    pub more: bool,
+}
+
+/// What was asked for, in the forms in which it may stand in a line.
+struct Asked {
+    id: Option<EntryId>,
+    prefix: Option<String>,
+    key: String,
+    request_id: String,
+}
+
+/// The entries of the first pass, with their keys.
+#[derive(Default)]
+struct Hits {
+    by: BTreeMap<FoundBy, HashSet<EntryId>>,
+    keys: HashMap<EntryId, String>,
+    more: bool,
+}
+
+/// What a line says of its entry.
+struct Said<'a> {
+    id: EntryId,
+    key: Option<&'a str>,
+    request_id: Option<&'a str>,
+}
+
+/// Looks for `text`. Time: two passes of the journal's bytes.
+pub fn find(state_dir: &Path, text: &str) -> Result<Found, LedgerError> {
+    let tape = Tape::open(state_dir)?;
+    let asked = Asked::of(text.trim());
+    let mut hits = Hits::default();
+    each_with(&tape, &asked.needles(), |_, record| {
+        if let Some(said) = Said::of(record)
+            && let Some(by) = asked.matches(&said)
+        {
+            hits.take(by, &said);
+        }
+    })?;
+    let Some((by, ids)) = hits.by.into_iter().next() else {
+        return Ok(Found::default());
+    };
+    let is_ambiguous = by == FoundBy::Prefix && ids.len() > 1;
+    let keys: HashSet<String> = if is_ambiguous {
+        HashSet::new()
+    } else {
+        let of_ids = ids.iter().filter_map(|id| hits.keys.get(id));
+        of_ids.cloned().collect()
+    };
+
+    let mut needles: Vec<String> = keys.iter().map(|key| in_json(key)).collect();
+    needles.extend(ids.iter().map(ToString::to_string));
+    let mut views = Views::default();
+    let mut held: HashSet<EntryId> = ids.clone();
+    let mut more = hits.more;
+    each_with(&tape, &needles, |seq, record| {
+        let Some(said) = Said::of(record) else {
+            return;
+        };
+        let is_kin = said.key.is_some_and(|key| keys.contains(key));
+        if !is_kin && !ids.contains(&said.id) {
+            return;
+        }
+        if held.len() < FOUND_MAX {
+            held.insert(said.id);
+        }
+        if held.contains(&said.id) {
+            views.apply(seq, record.clone());
+        } else {
+            more = true;
+        }
+    })?;
+
+    let mut family = views.finish(|_| true);
+    family.sort_by_key(|view| (view.at_ms, view.id));
+    let is_asked = |view: &EntryView| ids.contains(&view.id);
+    let entries: Vec<EntryView> = family
+        .iter()
+        .filter(|view| is_asked(view))
+        .cloned()
+        .collect();
+    if is_ambiguous {
+        return Ok(Found {
+            by: Some(by),
+            candidates: entries,
+            more,
+            ..Found::default()
+        });
+    }
+    // The service binds a key for 24 hours; what came under it at another time is another purchase.
+    let of_epoch = |view: &EntryView| {
+        let near = |asked: &EntryView| asked.at_ms.abs_diff(view.at_ms) < EPOCH_MS;
+        entries.iter().any(near)
+    };
+    family.retain(of_epoch);
+    Ok(Found {
+        by: Some(by),
+        entries,
+        family,
+        candidates: Vec::new(),
+        more,
+    })
+}
+
+/// Decodes the lines that hold one of the texts.
+fn each_with(
+    tape: &Tape,
+    needles: &[String],
+    mut visit: impl FnMut(u64, &Record),
+) -> Result<(), LedgerError> {
+    let finders: Vec<Finder<'_>> = needles.iter().map(Finder::new).collect();
+    let mut forward = tape.forward(Place {
+        segment: 0,
+        offset: 0,
+    });
+    while let Some(line) = forward.next_line()? {
+        let holds = finders.iter().any(|finder| finder.find(line).is_some());
+        if holds && let Some(Line::Record { seq, record }) = Line::decode(line) {
+            visit(seq, &record);
+        }
+    }
+    Ok(())
+}
+
+/// A text as it stands in a line, without its quotes.
+fn in_json(text: &str) -> String {
+    let quoted = serde_json::Value::from(text).to_string();
+    let inner = quoted.strip_prefix('"').unwrap_or(&quoted);
+    inner.strip_suffix('"').unwrap_or(inner).to_owned()
+}
+
+// === impl Asked ===
+
+impl Asked {
+    fn of(text: &str) -> Self {
+        let lower = text.to_ascii_lowercase();
+        let is_prefix = lower.len() >= PREFIX_CHARS_MIN
+            && lower
+                .bytes()
+                .all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+        Self {
+            id: lower.parse().ok(),
+            prefix: is_prefix.then_some(lower),
+            key: kept_form(text).into_owned(),
+            request_id: text.to_owned(),
+        }
+    }
+
+    fn needles(&self) -> Vec<String> {
+        if self.request_id.is_empty() {
+            return Vec::new();
+        }
+        let id = self.id.map(|id| id.to_string());
+        let texts = [in_json(&self.key), in_json(&self.request_id)];
+        let mut needles: Vec<String> = texts.into_iter().chain(id).collect();
+        needles.extend(self.prefix.clone());
+        needles.sort();
+        needles.dedup();
+        needles
+    }
+
+    fn matches(&self, said: &Said<'_>) -> Option<FoundBy> {
+        let begins = |prefix: &String| said.id.to_string().starts_with(prefix);
+        if self.id == Some(said.id) {
+            Some(FoundBy::Id)
+        } else if said.key == Some(self.key.as_str()) {
+            Some(FoundBy::Key)
+        } else if said.request_id == Some(self.request_id.as_str()) {
+            Some(FoundBy::RequestId)
+        } else if self.prefix.as_ref().is_some_and(begins) {
+            Some(FoundBy::Prefix)
+        } else {
+            None
+        }
+    }
+}
+
+// === impl Hits ===
+
+impl Hits {
+    fn take(&mut self, by: FoundBy, said: &Said<'_>) {
+        let ids = self.by.entry(by).or_default();
+        if ids.len() >= FOUND_MAX && !ids.contains(&said.id) {
+            self.more = true;
+            return;
+        }
+        ids.insert(said.id);
+        if let Some(key) = said.key {
+            self.keys.insert(said.id, key.to_owned());
+        }
+    }
+}
+
+// === impl Said ===
+
+impl<'a> Said<'a> {
+    /// `None` for a line of a newer bursar.
+    fn of(record: &'a Record) -> Option<Self> {
+        let (id, key, request_id) = match record {
+            Record::Intent(intent) => (intent.id, intent.key.as_ref(), None),
+            Record::Outcome(outcome, labels, _) => (
+                outcome.id,
+                labels.key.as_ref(),
+                outcome.request_id.as_deref(),
+            ),
+            Record::Crashed(ended, labels) | Record::Withdrawn(ended, labels) => {
+                (ended.id, labels.key.as_ref(), None)
+            }
+            Record::Reconciled(evidence, labels) => (evidence.id, labels.key.as_ref(), None),
+            Record::Unknown => return None,
+        };
+        Some(Self {
+            id,
+            key: key.map(|key| &*key.value),
+            request_id,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,496 @@
+//! `bursar explain`: what happened to one request and why it cost what it cost, read from the
+//! journal and asked of a daemon; and the listings by state that lead to it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bursar::clock::ManualClock;
+use bursar::ledger::entry::{InDoubt, Side, Stage, State};
+use serde_json::Value;
+
+use crate::support::daemon::{Daemon, command};
+use crate::support::origin::{chunk, json, last_chunk, stream_head};
+use crate::support::wire::request;
+use crate::support::{Bursar, KEY, Origin, Sandbox, Step, chat, chat_stream, eventually};
+
+const CHAT: &str = "/v1/chat/completions";
+const SPEECH: &str = "/v1/audio/speech";
+const BODY: &str = r#"{"id":"c1","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4}}"#;
+
+/// What a run of the command printed, and its exit code.
+async fn run(arguments: &[&str]) -> (String, String, Option<i32>) {
+    let done = command(arguments).output().await.expect("it runs");
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    (text(done.stdout), text(done.stderr), done.status.code())
+}
+
+async fn explain(bursar: &Bursar, id: &str) -> String {
+    let state = bursar.state_dir();
+    let state = state.to_str().expect("a path");
+    let (told, error, code) = run(&["explain", "--tz", "UTC", "--state-dir", state, id]).await;
+    assert_eq!(code, Some(0), "{error}");
+    told
+}
+
+/// The head of an answer whose body breaks.
+fn broken(headers: &str) -> Vec<u8> {
+    format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: 1000\r\n\r\n{{").into_bytes()
+}
+
+#[tokio::test]
+async fn each_attempt_is_told_with_its_own_receipt_lines_and_why_the_amount_stands() {
+    let headers = [
+        ("X-Service-Billed", "0"),
+        ("Idempotent-Replayed", "true"),
+        ("x-request-id", "req-77"),
+    ];
+    let origin = Origin::start([
+        Step::Answer(json(503, &[], r#"{"detail":"warming"}"#)),
+        Step::AnswerAndClose(broken(
+            "X-Service-Billed: 42\r\nX-Service-Served-By: frontier\r\n",
+        )),
+        Step::Answer(json(200, &headers, BODY)),
+    ])
+    .await;
+    let bursar = Bursar::before(&origin.url()).await;
+
+    let answer = bursar.post(CHAT, &chat("hi")).await;
+
+    let entry = bursar.entry_of(&answer);
+    let lines: Vec<&[String]> = entry
+        .attempts
+        .iter()
+        .map(|attempt| attempt.receipt_lines.as_slice())
+        .collect();
+    assert!(lines[0].is_empty());
+    assert_eq!(
+        lines[1],
+        ["x-service-billed: 42", "x-service-served-by: frontier"]
+    );
+    assert_eq!(
+        lines[2],
+        ["x-service-billed: 0", "idempotent-replayed: true"]
+    );
+    let id = entry.id.to_string();
+    let key = entry.key.expect("a key");
+    let told = explain(&bursar, &id).await;
+    for wanted in [
+        &*format!("entry         {id}\n"),
+        &*format!("key           {key} (minted by bursar)\n"),
+        "attempts      1. at once: 503, refused by the service",
+        ": 200, the answer broke off (the connection was closed), took ",
+        "                   x-service-billed: 42\n",
+        "                   x-service-billed: 0\n",
+        "state         settled, $0.000042\n",
+        "why           An earlier attempt's head told this amount before its body broke",
+        "request id    req-77\n",
+        "a stored replay, 3 tokens in, 4 tokens out",
+    ] {
+        assert!(told.contains(wanted), "{wanted:?} in:\n{told}");
+    }
+    assert!(!told.contains('\x1b'), "no colours in a pipe");
+    for other in [&id[..8], &id[..13], &key, "req-77"] {
+        assert_eq!(explain(&bursar, other).await, told, "by {other}");
+    }
+}
+
+/// Steps, route, the app's key, and what is told of the last entry.
+type Row = (
+    Vec<Step>,
+    &'static str,
+    Option<&'static str>,
+    &'static str,
+    &'static str,
+);
+
+#[tokio::test]
+async fn every_state_is_told_with_its_reason() {
+    let answered = |headers: &[(&str, &str)]| Step::Answer(json(200, headers, BODY));
+    let billed = |text| answered(&[("X-Service-Billed", text)]);
+    let clarified = [
+        ("X-Service-Billed", "0"),
+        ("X-Service-Served-By", "none"),
+        ("X-Service-Input-Required", "document"),
+    ];
+    let rows: Vec<Row> = vec![
+        (
+            vec![billed("7")],
+            CHAT,
+            None,
+            "settled, $0.000007",
+            "told this amount in a header",
+        ),
+        (
+            vec![billed("0")],
+            CHAT,
+            None,
+            "settled, $0.000000",
+            "told 0 in a header",
+        ),
+        (
+            vec![answered(&clarified)],
+            CHAT,
+            None,
+            "settled, $0.000000",
+            "is a clarification",
+        ),
+        (
+            vec![Step::Answer(json(400, &[], r#"{"detail":"no"}"#))],
+            CHAT,
+            None,
+            "failed, $0.000000",
+            "Each attempt was refused by the service. A request that fails bills nothing.",
+        ),
+        (
+            vec![answered(&[])],
+            CHAT,
+            None,
+            "unreported, amount not known",
+            "told no amount",
+        ),
+        (
+            vec![billed("4x2")],
+            CHAT,
+            None,
+            "unreported, amount not known",
+            "cannot be read",
+        ),
+        (
+            vec![billed("4x2")],
+            CHAT,
+            None,
+            "x-service-billed: 4x2",
+            "An amount was told that cannot be read.",
+        ),
+        (
+            vec![answered(&[])],
+            SPEECH,
+            None,
+            "unreported, amount not known",
+            "no amount for audio",
+        ),
+        (
+            vec![Step::Close],
+            CHAT,
+            None,
+            "in doubt (no response), amount not known",
+            "settles it    An answer under the same key",
+        ),
+        (
+            vec![Step::Answer(
+                b"HTTP/1.1 502 X\r\nContent-Length: 3\r\n\r\nbad".to_vec(),
+            )],
+            SPEECH,
+            None,
+            "in doubt (gateway), amount not known",
+            "settles it    Nothing that the interface offers",
+        ),
+        (
+            vec![Step::AnswerAndClose(broken(""))],
+            CHAT,
+            None,
+            "in doubt (stream drop), amount not known",
+            "closed        the service broke off (the connection was closed) while the answer was read",
+        ),
+        (
+            vec![answered(&[
+                ("X-Service-Billed", "0"),
+                ("Idempotent-Replayed", "true"),
+            ])],
+            CHAT,
+            Some("lost"),
+            "in doubt (replay lost amount), amount not known",
+            "a repeat shows 0",
+        ),
+    ];
+
+    for (steps, route, key, state, why) in rows {
+        let origin = Origin::start(steps).await;
+        let bursar = Bursar::with(&origin.url(), "[retry]\nattempts = 1\n").await;
+        let key = key.map(|key| ("Idempotency-Key", key));
+        let headers: Vec<(&str, &str)> = key.into_iter().collect();
+        let mut wire = bursar.connect().await;
+        wire.send(request("POST", route, &headers, &chat("hi")))
+            .await;
+        wire.answer().await;
+        let entry = bursar.settled(1).await.pop().expect("an entry");
+
+        let told = explain(&bursar, &entry.id.to_string()).await;
+
+        assert!(told.contains(state), "{state:?} in:\n{told}");
+        assert!(told.contains(why), "{why:?} in:\n{told}");
+    }
+}
+
+#[tokio::test]
+async fn a_purchase_is_told_with_all_its_entries_and_what_brought_its_amount() {
+    let replay = [("X-Service-Billed", "0"), ("Idempotent-Replayed", "true")];
+    let origin = Origin::start([
+        Step::Close,
+        Step::Answer(json(200, &[("X-Service-Billed", "42")], BODY)),
+        Step::Answer(json(200, &replay, BODY)),
+    ])
+    .await;
+    let bursar = Bursar::with(&origin.url(), "[retry]\nattempts = 1\n").await;
+    for _ in 0..3 {
+        let mut wire = bursar.connect().await;
+        let headers = [("Idempotency-Key", "mine")];
+        wire.send(request("POST", CHAT, &headers, &chat("hi")))
+            .await;
+        wire.answer().await;
+    }
+    let entries = bursar.settled(3).await;
+    let ids: Vec<String> = entries.iter().map(|entry| entry.id.to_string()).collect();
+
+    let first = explain(&bursar, &ids[0]).await;
+    let last = explain(&bursar, &ids[2]).await;
+
+    assert!(
+        first.contains("state         reconciled, $0.000000\n"),
+        "{first}"
+    );
+    assert!(
+        first.contains(&format!("it stands on entry {}.", ids[1])),
+        "{first}"
+    );
+    assert!(
+        first.contains("until then it was in doubt (no response)"),
+        "{first}"
+    );
+    assert!(
+        first.contains("key           mine (the app's own)"),
+        "{first}"
+    );
+    let stands = format!(
+        "this key's $0.000042 stands on entry {}: this one adds 0.",
+        ids[1]
+    );
+    assert!(
+        last.contains("state         replayed, $0.000000\n") && last.contains(&stands),
+        "{last}"
+    );
+    for told in [&first, &last] {
+        assert!(
+            told.contains("\nall of this key: billed $0.000042 in 3 entries\n"),
+            "{told}"
+        );
+        assert!(ids.iter().all(|id| told.contains(id)), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn who_left_is_kept_and_a_doubt_leads_from_the_listing_to_its_story() {
+    let event = chunk("data: {\"choices\":[]}\n\n");
+    let mut pieces = vec![event.clone(); 3000];
+    pieces[0] = [stream_head(), event].concat();
+    let origin = Origin::start([Step::Pieces(pieces)]).await;
+    let bursar = Bursar::with(&origin.url(), "[streams]\non_disconnect = \"cancel\"\n").await;
+    let mut wire = bursar.connect().await;
+    wire.send(request("POST", CHAT, &[], &chat_stream("hi")))
+        .await;
+    origin.go();
+    wire.head().await;
+    drop(wire);
+    // It shows that it has gone when something is written to it.
+    let entry = eventually("the end", || async {
+        origin.go();
+        let entry = bursar.entries().pop();
+        entry.filter(|entry| entry.state != State::Open)
+    })
+    .await;
+
+    assert_eq!(
+        entry.state,
+        State::InDoubt {
+            reason: InDoubt::ClientGone
+        }
+    );
+    let sides: Vec<(Side, Stage)> = entry
+        .closed
+        .iter()
+        .map(|side| (side.by, side.stage))
+        .collect();
+    assert_eq!(
+        sides,
+        [
+            (Side::App, Stage::Streaming),
+            (Side::Bursar, Stage::Streaming)
+        ]
+    );
+    let told = explain(&bursar, &entry.id.to_string()).await;
+    assert!(
+        told.contains("closed        the app left while the answer flowed, 0."),
+        "{told}"
+    );
+    assert!(
+        told.contains("bursar ended the reading for an app that had left"),
+        "{told}"
+    );
+    let state = bursar.state_dir();
+    let state = state.to_str().expect("a path");
+    let list = |more: &'static [&'static str]| async move {
+        run(&[&["receipts", "--state-dir", state], more].concat())
+            .await
+            .0
+    };
+    let doubts = list(&["--state", "in-doubt", "--reason", "client-gone"]).await;
+    assert!(doubts.contains(&entry.id.to_string()), "{doubts}");
+    assert!(
+        doubts.contains("\n1 shown: 1 in doubt(client gone).\n"),
+        "{doubts}"
+    );
+    assert!(doubts.contains("`bursar explain ID`"), "{doubts}");
+    assert_eq!(list(&["--reason", "crash"]).await, "No receipt matches.\n");
+}
+
+#[tokio::test]
+async fn a_price_that_is_none_stands_apart_from_one_that_was_not_told() {
+    let malformed = json(200, &[("X-Service-Billed", "4x2")], BODY);
+    let origin = Origin::start([Step::Answer(malformed), Step::Answer(json(200, &[], BODY))]).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    let unreadable = bursar.post(CHAT, &chat("a")).await;
+    let untold = bursar.post(CHAT, &chat("b")).await;
+    let state = bursar.state_dir();
+    let state = state.to_str().expect("a path");
+
+    let (sums, ..) = run(&["spend", "--by", "state", "--json", "--state-dir", state]).await;
+    let (listed, ..) = run(&["receipts", "--state", "malformed", "--state-dir", state]).await;
+    let (both, ..) = run(&["receipts", "--state", "unreported", "--state-dir", state]).await;
+
+    let sums: Value = serde_json::from_str(&sums).expect("JSON");
+    let rows: Vec<(&str, u64, u64)> = sums["rows"]
+        .as_array()
+        .expect("rows")
+        .iter()
+        .map(|row| {
+            let count = |name: &str| row[name].as_u64().expect("a count");
+            (
+                row["state"].as_str().expect("a state"),
+                count("requests"),
+                count("unreported"),
+            )
+        })
+        .collect();
+    assert_eq!(rows, [("malformed", 1, 1), ("unreported", 1, 1)]);
+    let id = |answer: &crate::support::Answer| {
+        answer.header("x-bursar-entry").expect("an id").to_owned()
+    };
+    assert!(
+        listed.contains(&id(&unreadable)) && !listed.contains(&id(&untold)),
+        "{listed}"
+    );
+    assert!(
+        both.contains("2 shown: 1 unreported, 1 unreported(malformed)."),
+        "{both}"
+    );
+    assert!(
+        listed.contains("1 shown: 1 unreported(malformed)."),
+        "{listed}"
+    );
+}
+
+#[tokio::test]
+async fn what_is_not_there_or_not_one_entry_is_said_with_exit_code_1() {
+    let origin = Origin::always(Step::Answer(json(200, &[("X-Service-Billed", "1")], BODY))).await;
+    let clock = ManualClock::at(1_778_284_800_000);
+    let bursar = Bursar::with_clock(&origin.url(), "", Arc::new(clock.clone())).await;
+    let first = bursar.post(CHAT, &chat("a")).await;
+    clock.advance(Duration::from_millis(10));
+    let second = bursar.post(CHAT, &chat("b")).await;
+    let ids = [first, second].map(|answer| bursar.entry_of(&answer).id.to_string());
+    let state = bursar.state_dir();
+    let state = state.to_str().expect("a path");
+
+    let (told, error, code) = run(&["explain", "--state-dir", state, &ids[0][..8]]).await;
+    assert_eq!(code, Some(1));
+    assert!(ids.iter().all(|id| told.contains(id)), "{told}");
+    assert!(
+        error.contains("is the beginning of 2 ids: give more of it"),
+        "{error}"
+    );
+
+    let (told, error, code) = run(&["explain", "--state-dir", state, "no-such-key"]).await;
+    assert_eq!((told.as_str(), code), ("", Some(1)));
+    assert!(
+        error.contains("no-such-key") && error.contains("retention"),
+        "{error}"
+    );
+
+    let (told, _, code) = run(&["explain", "--json", "--state-dir", state, "no-such-key"]).await;
+    let document: Value = serde_json::from_str(&told).expect("JSON");
+    assert_eq!((document["found_by"].is_null(), code), (true, Some(1)));
+}
+
+#[tokio::test]
+async fn a_daemon_and_the_journal_tell_the_same_and_comment_lines_stand_as_they_came() {
+    let sandbox = Sandbox::start().await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let state = directory.path().join("state");
+    let daemon = Daemon::start(&sandbox.url(), &state, &[]).await;
+    let app = daemon.connect().await;
+    let answer = app.post(CHAT, &chat_stream("What is 2 + 3?")).await;
+    let id = answer.header("x-bursar-entry").expect("an id").to_owned();
+    let path = state.to_str().expect("a path");
+    let admin = daemon.admin.to_string();
+
+    let (asked, ..) = run(&["explain", "--json", "--admin", &admin, &id]).await;
+    let (read, ..) = run(&["explain", "--json", "--state-dir", path, &id]).await;
+    daemon.terminate().await;
+    let (offline, ..) = run(&["explain", "--json", "--state-dir", path, &id]).await;
+
+    assert!(
+        asked == read && read == offline,
+        "{asked}\n{read}\n{offline}"
+    );
+    let document: Value = serde_json::from_str(&read).expect("JSON");
+    let kept: Vec<&str> = document["entries"][0]["attempts"][0]["receipt_lines"]
+        .as_array()
+        .expect("lines")
+        .iter()
+        .filter_map(Value::as_str)
+        .filter(|line| line.starts_with(": "))
+        .collect();
+    let text = answer.text();
+    let came: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with(": service-"))
+        .collect();
+    assert!(!came.is_empty() && kept == came, "{kept:?}\n{came:?}");
+    let debited = sandbox.debited().await;
+    assert!(
+        kept.contains(&&*format!(": service-billed-micro-usd {debited}")),
+        "{kept:?}"
+    );
+    assert_eq!(document["purchase"]["billed_micro_usd"], debited);
+}
+
+#[tokio::test]
+async fn no_receipt_line_holds_the_key_or_a_text_of_the_answer() {
+    let echo = [("X-Service-Billed", KEY), ("X-Service-Escalated", KEY)];
+    let stream = [
+        stream_head(),
+        chunk(&format!(
+            ": service-billed-micro-usd {KEY}\n: secret thought\n\n"
+        )),
+        chunk("data: {\"choices\":[]}\n\ndata: [DONE]\n\n"),
+        last_chunk(),
+    ]
+    .concat();
+    let origin = Origin::start([Step::Answer(json(200, &echo, BODY)), Step::Answer(stream)]).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    bursar.post(CHAT, &chat("a")).await;
+    bursar.post(CHAT, &chat_stream("b")).await;
+    let entries = bursar.settled(2).await;
+
+    assert_eq!(
+        entries[0].attempts[0].receipt_lines[0],
+        "x-service-billed: ***"
+    );
+    assert_eq!(
+        entries[1].attempts[0].receipt_lines,
+        [": service-billed-micro-usd ***"]
+    );
+    let journal = bursar.state_dir().join("journal/00000001.jsonl");
+    let journal = std::fs::read_to_string(journal).expect("the journal");
+    assert!(!journal.contains(KEY) && !journal.contains("secret thought"));
+}
