@@ -11,6 +11,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use uuid::Uuid;
 
+use crate::ledger::undelivered::{Delivery, KeyUse};
 use crate::money::MicroUsd;
 use crate::protocol::receipt::Receipt;
 use crate::protocol::{Lane, Operation, Usage, closed_set};
@@ -63,6 +64,9 @@ pub struct Intent {
     pub key: Option<EntryKey>,
     pub fingerprint: Fingerprint,
     pub request_bytes: u64,
+    /// Absent without a key that is passed on, and on lines of an older bursar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_use: Option<KeyUse>,
 }
 
 /// How one attempt ended.
@@ -142,6 +146,8 @@ pub struct Outcome {
     /// Why reading ended before the service's answer did, when it was our side that ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_by: Option<InDoubt>,
+    #[serde(default, skip_serializing_if = "Delivery::is_given")]
+    pub delivery: Delivery,
     pub response_bytes: u64,
     pub timings: Timings,
 }

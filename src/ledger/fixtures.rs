@@ -14,6 +14,7 @@ use crate::ledger::entry::{
     Timings,
 };
 use crate::ledger::record::Labels;
+use crate::ledger::undelivered::Delivery;
 use crate::ledger::{Durability, Ledger, LedgerError, LedgerOptions};
 use crate::money::MicroUsd;
 use crate::protocol::receipt::{Receipt, ReceiptSource};
@@ -155,6 +156,7 @@ pub(crate) fn intent(id: EntryId, at_ms: u64, key: Option<&str>) -> Intent {
         }),
         fingerprint: Fingerprint([7; 32]),
         request_bytes: 120,
+        key_use: None,
     }
 }
 
@@ -175,6 +177,7 @@ pub(crate) fn outcome(id: EntryId, attempts: Vec<Attempt>, receipt: Receipt) -> 
         request_id: None,
         run_id: None,
         cut_by: None,
+        delivery: Delivery::Given,
         response_bytes: 300,
         timings: Timings::default(),
     }

@@ -19,6 +19,7 @@ use self::backoff::{Backoff, declines_retry};
 use self::words::{attempt_result, code_of};
 use super::Gateway;
 use super::attend::{Attendance, Cut};
+use super::claim::age;
 use super::exchange::{self, Answering, BodyBroke, Cause, Failed, Lost, Outgoing, heads};
 use super::refuse::Code;
 use crate::ledger::entry::{Attempt, AttemptEnd};
@@ -158,7 +159,7 @@ impl Dispatch<'_> {
         app.live
             .as_ref()
             .filter(|live| live.key.is_some())
-            .is_none_or(|live| live.first.may_repeat(clock))
+            .is_none_or(|live| age::may_repeat(&live.first, clock))
     }
 
     async fn attempt(
