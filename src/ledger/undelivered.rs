@@ -113,7 +113,7 @@ const UNCLEAR_MAX: usize = 4096;
 /// How long before the journal's last record an answer may have been settled that a killed process
 /// had not yet written to its app.
 ///
-/// Assumed: an answer of up to 1 MiB reaches the kernel's buffers within this time of its commit.
+/// An answer that takes longer is noted by the proxy.
 const UNCLEAR_MS: u64 = 2_000;
 
 // === impl FirstSent ===

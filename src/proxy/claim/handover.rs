@@ -5,12 +5,21 @@
 //! line; keys whose age is in doubt are not taken over from an earlier process (rule I6).
 
 use super::ClaimTable;
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
 use super::age::{self, SET_BACK_MAX_MS};
 use super::live::Live;
 use crate::ledger::LedgerError;
 use crate::ledger::entry::State;
 use crate::ledger::undelivered::{Delivery, KeyUse, Remembered, Undelivered};
 use crate::proxy::Gateway;
+
+/// An answer that is written for longer than this is noted: a start assumes of a killed process that
+/// the answers of its last two seconds were not delivered, and of none before.
+const SLOW_WRITE: Duration = Duration::from_secs(1);
 
 // === impl Live ===
 
@@ -71,6 +80,22 @@ impl Gateway {
         if let Some(row) = live.row(self.clock.wall_ms()) {
             self.ledger.note_delivery(row, !undelivered);
         }
+    }
+
+    /// Awaits the writing of a whole answer whose receipt is settled. Of a slow one the ledger is told
+    /// that it is under way still.
+    pub(in crate::proxy) async fn handed_over<F: Future + Unpin>(
+        &self,
+        live: Option<&Live>,
+        mut written: F,
+    ) -> F::Output {
+        if let Some(live) = live {
+            if let Ok(written) = timeout(SLOW_WRITE, &mut written).await {
+                return written;
+            }
+            self.tell_delivery(live, true);
+        }
+        written.await
     }
 
     /// An answer that was kept, or is being read, went to whoever followed: nothing may join it again.

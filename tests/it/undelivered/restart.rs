@@ -10,7 +10,7 @@ use bursar::ledger::entry::{InDoubt, KeyOrigin, State};
 use super::{CHAT, ask, joined, key, left, on_cue, received, send};
 use crate::support::origin::{billed, json, stream_head};
 use crate::support::wire::request;
-use crate::support::{Answer, Bursar, Origin, Step, chat, chat_stream, eventually};
+use crate::support::{Answer, Bursar, Origin, Step, Wire, chat, chat_stream, eventually};
 
 const ONCE: &str = "[retry]\nattempts = 1\n";
 const AGENT: &str = "/agent/v1/chat/completions";
@@ -141,20 +141,9 @@ async fn an_answer_whose_app_had_left_is_bought_once_over_a_restart() {
 /// late for the outcome.
 #[tokio::test]
 async fn an_answer_that_broke_on_its_way_to_the_app_is_noted() {
-    let text = "x".repeat(1_000_000);
-    let large = json(
-        200,
-        &[("X-Service-Billed", "7")],
-        &format!(r#"{{"t":"{text}"}}"#),
-    );
-    let origin = Origin::start([Step::Answer(large), Step::Answer(billed(0))]).await;
+    let origin = Origin::start([Step::Answer(large()), Step::Answer(billed(0))]).await;
     let bursar = Bursar::with(&origin.url(), ONCE).await;
-    // The app reads nothing, so that the answer does not fit into the buffers between.
-    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
-    socket.set_recv_buffer_size(4096).expect("a small buffer");
-    let stream = socket.connect(bursar.address).await.expect("a connection");
-    let mut app = crate::support::Wire::over(stream);
-    app.send(request("POST", CHAT, &[], &chat("hi"))).await;
+    let app = slow_app(&bursar).await;
     bursar.settled(1).await;
     drop(app);
     left(&bursar, 1).await;
@@ -166,6 +155,47 @@ async fn an_answer_that_broke_on_its_way_to_the_app_is_noted() {
     let second = ask(&bursar, &chat("hi"), &[]).await;
     assert!(second.header("x-bursar-adopted").is_some());
     assert_eq!(key(&origin, 0), key(&origin, 1));
+}
+
+/// Killed while an app reads slowly, bursar knows that the answer was not delivered; when the app has
+/// it after all, that is known too.
+#[tokio::test]
+async fn an_answer_that_is_written_slowly_is_noted_before_and_after() {
+    let origin = Origin::start([Step::Answer(large()), Step::Answer(billed(8))]).await;
+    let bursar = Bursar::with(&origin.url(), ONCE).await;
+    let mut app = slow_app(&bursar).await;
+    let delivery = |count| {
+        let bursar = &bursar;
+        async move {
+            eventually("the note", || async {
+                let kinds = kinds(bursar);
+                let noted = kinds.iter().filter(|kind| *kind == "delivery").count();
+                (noted == count).then_some(())
+            })
+            .await;
+        }
+    };
+    delivery(1).await;
+    assert!(app.answer().await.complete);
+    delivery(2).await;
+    let bursar = bursar.restart(ONCE).await;
+    let second = ask(&bursar, &chat("hi"), &[]).await;
+    assert_eq!(second.header("x-bursar-adopted"), None, "a new purchase");
+}
+
+/// An answer that does not fit into the buffers between bursar and an app.
+fn large() -> Vec<u8> {
+    let text = "x".repeat(1_000_000);
+    let body = format!(r#"{{"t":"{text}"}}"#);
+    json(200, &[("X-Service-Billed", "7")], &body)
+}
+
+/// Asks, and reads nothing. Over the Unix socket, whose buffer is smaller than the answer; the
+/// loopback's is not.
+async fn slow_app(bursar: &Bursar) -> Wire {
+    let mut app = Wire::unix(&bursar.socket).await;
+    app.send(request("POST", CHAT, &[], &chat("hi"))).await;
+    app
 }
 
 #[tokio::test]
