@@ -6,9 +6,9 @@ use proptest::prelude::*;
 
 use super::{Delivery, FirstSent, KeyUse, ROWS_MAX, Remembered, Undelivered};
 use crate::clock::Clock;
-use crate::ledger::Ledger;
 use crate::ledger::entry::{AttemptEnd, EntryId, EntryKey, Fingerprint, Intent, KeyOrigin};
 use crate::ledger::fixtures::{Bench, billed, ended, intent, kill_after_next};
+use crate::ledger::{Ledger, Lookup};
 use crate::protocol::receipt::Receipt;
 
 /// One request as the proxy would write it.
@@ -255,6 +255,27 @@ async fn an_answer_that_was_surely_given_is_not_assumed_to_be_undelivered() {
             "{name}: {left:?}"
         );
     }
+}
+
+/// The index is told when the writer has nothing else to do: by then an answer has gone out.
+#[tokio::test]
+async fn an_answer_that_the_index_was_told_of_is_not_assumed_to_be_undelivered() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    let request = Request::begin(&ledger, &bench, "k").await;
+    request
+        .end(&ledger, &bench, AttemptEnd::Answered, Delivery::Pending)
+        .await;
+    // Real time: the writer waits half a second for something to do.
+    let until = tokio::time::Instant::now() + Duration::from_secs(10);
+    while ledger.find(&Lookup::Id(request.0.id)).unwrap().is_empty() {
+        assert!(tokio::time::Instant::now() < until, "the index is not told");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    kill_after_next(&ledger);
+    rows(&ledger).await;
+    drop(ledger);
+    assert_eq!(rows(&bench.open()).await, []);
 }
 
 #[tokio::test]

@@ -138,7 +138,9 @@ impl ClaimTable {
                 restored += 1;
             }
         }
-        tracing::info!(rows, restored, "undelivered requests of before");
+        if rows > 0 {
+            tracing::info!(rows, restored, "undelivered requests of before");
+        }
     }
 }
 
