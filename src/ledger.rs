@@ -23,6 +23,7 @@ pub mod fingerprint;
 pub mod query;
 pub mod state;
 pub mod totals;
+pub mod undelivered;
 
 mod books;
 mod entry_view;
@@ -53,6 +54,7 @@ pub use shared::LedgerHealth;
 use shared::Shared;
 use state_dir::{Directory, Identity};
 pub use totals::{LineKey, MicroUsdSum, Row, Standing, Totals};
+use undelivered::{Handover, Remembered, Undelivered};
 use writer::Writer;
 
 /// Size at which a new segment is begun.
@@ -200,7 +202,9 @@ impl Ledger {
         let command = Command::Settle(Box::new(outcome));
         match self.inner.shared.queue.ask(command).await? {
             Answer::Settled(settlement) => Ok(settlement),
-            Answer::Intended | Answer::Reconciled(_) => Err(LedgerError::UnknownEntry { id }),
+            Answer::Intended | Answer::Reconciled(_) | Answer::Noted | Answer::Remembered(_) => {
+                Err(LedgerError::UnknownEntry { id })
+            }
         }
     }
 
@@ -233,7 +237,34 @@ impl Ledger {
         };
         match self.inner.shared.queue.ask(command).await? {
             Answer::Reconciled(id) => Ok(id),
-            Answer::Intended | Answer::Settled(_) => Ok(None),
+            Answer::Intended | Answer::Settled(_) | Answer::Noted | Answer::Remembered(_) => {
+                Ok(None)
+            }
+        }
+    }
+
+    /// Notes what became of an answer after its outcome was written. Nobody waits for it: when it
+    /// cannot be written, only a restart forgets it.
+    pub fn note_delivery(&self, row: Undelivered, delivered: bool) {
+        let handover = Handover {
+            delivered,
+            assumed: false,
+        };
+        let id = row.id;
+        let command = Command::Deliver(Box::new(row), handover);
+        if !self.inner.shared.queue.tell(command) {
+            tracing::warn!(entry = %id, delivered, "a delivery could not be noted");
+        }
+    }
+
+    /// Requests of the last 24 hours whose answer their app never received: for the proxy that starts
+    /// on this ledger.
+    pub async fn undelivered(&self) -> Result<Remembered, LedgerError> {
+        match self.inner.shared.queue.ask(Command::Remember).await? {
+            Answer::Remembered(remembered) => Ok(remembered),
+            Answer::Intended | Answer::Settled(_) | Answer::Reconciled(_) | Answer::Noted => {
+                Ok(Remembered::default())
+            }
         }
     }
 

@@ -182,6 +182,7 @@ impl Server {
             metrics: Arc::clone(&metrics),
             clock: Arc::clone(&clock),
         });
+        gateway.restore_undelivered().await?;
         let counted = Arc::clone(&gateway);
         let admin = Arc::new(Admin::new(AdminParts {
             config: Arc::clone(&config),

@@ -93,6 +93,7 @@ async fn intend(ledger: &Ledger) -> Intent {
             session: None,
             rte_query: None,
         }),
+        key_use: None,
         request_bytes: 2,
     };
     ledger.intend(intent.clone()).await.unwrap();

@@ -76,3 +76,41 @@ fn times_are_printed_in_their_zone() {
         Some("2026-03-29T10:00:00.007Z")
     );
 }
+
+#[test]
+fn a_day_begins_at_its_first_instant_and_ends_where_the_next_begins() {
+    // Asuncion begins summer time at midnight: that day begins at one o'clock.
+    let asuncion = TimeZone::posix("<-04>4<-03>,M10.1.0/0,M3.4.0/0").unwrap();
+    let lord_howe = TimeZone::posix("<+1030>-10:30<+11>-11,M10.1.0,M4.1.0").unwrap();
+    let rows: [(&str, &TimeZone, &str, &str, u64); 6] = [
+        ("Berlin, spring", &berlin(), "2026-03-29", "2026-03-30", 46),
+        ("Berlin, autumn", &berlin(), "2026-10-25", "2026-10-26", 50),
+        (
+            "Lord Howe, autumn",
+            &lord_howe,
+            "2026-04-05",
+            "2026-04-06",
+            49,
+        ),
+        (
+            "Lord Howe, spring",
+            &lord_howe,
+            "2026-10-04",
+            "2026-10-05",
+            47,
+        ),
+        ("no midnight", &asuncion, "2026-10-04", "2026-10-05", 46),
+        ("the day before", &asuncion, "2026-10-03", "2026-10-04", 48),
+    ];
+    for (name, zone, day, next, half_hours) in rows {
+        let begins = instant(day, NOW_MS, zone).unwrap();
+        let ends = instant(next, NOW_MS, zone).unwrap();
+        assert_eq!(ends - begins, half_hours * HOUR_MS / 2, "{name}");
+        for at in [begins, begins + HOUR_MS, ends - 1] {
+            assert_eq!(midnight_ms(at, zone), Some(begins), "{name} {at}");
+            assert_eq!(instant("today", at, zone), Ok(begins), "{name} {at}");
+            assert!(shown(at, zone).starts_with(day), "{name} {at}");
+        }
+        assert_eq!(instant("yesterday", ends, zone), Ok(begins), "{name}");
+    }
+}

@@ -10,6 +10,7 @@ use crate::ledger::keys::{Keys, Unresolved};
 use crate::ledger::record::{Ended, Evidence, How, Labels, Position, Record, Verdict};
 use crate::ledger::state::fold;
 use crate::ledger::totals::{Effect, RollupKey, Row, Totals};
+use crate::ledger::undelivered::Deliveries;
 use crate::money::MicroUsd;
 use crate::protocol::ServedBy;
 
@@ -63,6 +64,7 @@ pub struct Books {
     recent_order: VecDeque<EntryId>,
     totals: Totals,
     pending: Pending,
+    deliveries: Deliveries,
     last_seq: u64,
 }
 
@@ -107,6 +109,11 @@ impl Books {
     /// Sequence number of the oldest intent without an end: from here on the journal is needed.
     pub fn oldest_open_seq(&self) -> Option<u64> {
         self.open.values().map(|open| open.seq).min()
+    }
+
+    /// Requests whose answer their app never received.
+    pub fn deliveries(&self) -> &Deliveries {
+        &self.deliveries
     }
 
     pub fn keys_dropped(&self) -> u64 {
@@ -192,6 +199,7 @@ impl Books {
     /// Applies a record. `counts` is false for one that the index has counted already.
     pub fn apply(&mut self, seq: u64, position: Position, record: &Record, counts: bool) {
         self.last_seq = self.last_seq.max(seq);
+        self.deliveries.apply(seq, record);
         match record {
             Record::Intent(intent) => self.begin(seq, position, intent),
             Record::Outcome(outcome, labels, verdict) => {
@@ -237,7 +245,7 @@ impl Books {
             Record::Reconciled(evidence, labels) => {
                 self.resolve(position, evidence, labels, counts);
             }
-            Record::Unknown => {}
+            Record::Delivery(..) | Record::Unknown => {}
         }
         self.totals.open = u64::try_from(self.open.len()).unwrap_or(u64::MAX);
         if counts {

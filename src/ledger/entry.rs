@@ -11,6 +11,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use uuid::Uuid;
 
+use crate::ledger::undelivered::{Delivery, KeyUse};
 use crate::money::MicroUsd;
 use crate::protocol::receipt::Receipt;
 use crate::protocol::{Lane, Operation, Usage, closed_set};
@@ -63,6 +64,9 @@ pub struct Intent {
     pub key: Option<EntryKey>,
     pub fingerprint: Fingerprint,
     pub request_bytes: u64,
+    /// Absent without a key that is passed on, and on lines of an older bursar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_use: Option<KeyUse>,
 }
 
 /// How one attempt ended.
@@ -182,6 +186,8 @@ pub struct Outcome {
     /// Who left or broke off before the answer was settled, in that order. Empty where nobody did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub closed: Vec<Closed>,
+    #[serde(default, skip_serializing_if = "Delivery::is_given")]
+    pub delivery: Delivery,
     pub response_bytes: u64,
     pub timings: Timings,
 }

@@ -213,7 +213,7 @@ impl Views {
                 view.reconciled_ms = Some(evidence.at_ms);
                 view.was = Some(evidence.was);
             }
-            Record::Unknown => {}
+            Record::Delivery(..) | Record::Unknown => {}
         }
     }
 

@@ -14,6 +14,7 @@ use crate::ledger::entry::{
     Timings,
 };
 use crate::ledger::record::Labels;
+use crate::ledger::undelivered::Delivery;
 use crate::ledger::{Durability, Ledger, LedgerError, LedgerOptions};
 use crate::money::MicroUsd;
 use crate::protocol::receipt::{Receipt, ReceiptSource};
@@ -156,6 +157,7 @@ pub(crate) fn intent(id: EntryId, at_ms: u64, key: Option<&str>) -> Intent {
         }),
         fingerprint: Fingerprint([7; 32]),
         request_bytes: 120,
+        key_use: None,
     }
 }
 
@@ -177,6 +179,7 @@ pub(crate) fn outcome(id: EntryId, attempts: Vec<Attempt>, receipt: Receipt) -> 
         run_id: None,
         cut_by: None,
         closed: Vec::new(),
+        delivery: Delivery::Given,
         response_bytes: 300,
         timings: Timings::default(),
     }

@@ -18,6 +18,7 @@ use crate::ledger::keys::EPOCH_MS;
 use crate::ledger::record::{Position, Record};
 use crate::ledger::scan::{BadRange, ScanReport, Segment, scan, segment_name, segments};
 use crate::ledger::state_dir::{Directory, Identity};
+use crate::ledger::undelivered::Undelivered;
 
 /// A damaged range is copied up to this size. It stays in the journal in any case.
 const QUARANTINE_BYTES_MAX: u64 = 64 << 20;
@@ -30,6 +31,9 @@ const INDEX_BATCH_RECORDS: u64 = 200;
 /// last of them.
 pub const LOST: &str = "lost-";
 
+/// Name of the note of a process that ended in order: the number of the last record it wrote.
+pub const STOPPED: &str = "stopped";
+
 /// Everything the writer works with.
 #[derive(Debug)]
 pub struct Loaded {
@@ -40,6 +44,8 @@ pub struct Loaded {
     pub rebuilt: bool,
     /// Damaged ranges that lie in `quarantine/`.
     pub quarantined: u64,
+    /// Settled answers that the process before this one may not have given to their apps.
+    pub unclear: Vec<Undelivered>,
 }
 
 /// Reads the ledger below `state`. `held` is the index when this process has it open already.
@@ -70,6 +76,15 @@ pub fn load(
         (loaded, report) = replay(&directory, &ledger, &all, opened, now_ms)?;
     }
 
+    let stopped_in_order = state
+        .read(STOPPED)?
+        .and_then(|note| note.trim().parse().ok())
+        .is_some_and(|last_seq: u64| last_seq == loaded.books.last_seq());
+    let unclear = if stopped_in_order {
+        Vec::new()
+    } else {
+        loaded.books.deliveries().unclear(loaded.index_seq)
+    };
     let quarantined = set_aside(state, &directory, &report)?;
     let last = report.last_segment;
     let earlier_bytes = all
@@ -84,6 +99,7 @@ pub fn load(
         index: loaded.index,
         rebuilt: loaded.rebuilt,
         quarantined,
+        unclear,
     };
     loaded.books.prune(now_ms);
     Ok(loaded)

@@ -281,7 +281,7 @@ impl<'a> Said<'a> {
                 let billed = evidence.adds_micro_usd;
                 (evidence.id, labels, State::Reconciled { billed })
             }
-            Record::Unknown => return None,
+            Record::Delivery(..) | Record::Unknown => return None,
         };
         Some(Self {
             id,

@@ -12,6 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::ledger::entry::{EntryId, Intent, Outcome, Settlement};
 use crate::ledger::error::LedgerError;
+use crate::ledger::undelivered::{Handover, Remembered, Undelivered};
 use crate::money::MicroUsd;
 
 /// Most commands accepted and not answered. A commit takes a millisecond, so this is seconds of
@@ -23,7 +24,13 @@ pub const COMMANDS_MAX: usize = 4_096;
 pub enum Command {
     Intend(Box<Intent>),
     Settle(Box<Outcome>),
-    ReconcileRun { run_id: String, billed: MicroUsd },
+    ReconcileRun {
+        run_id: String,
+        billed: MicroUsd,
+    },
+    Deliver(Box<Undelivered>, Handover),
+    /// Writes nothing.
+    Remember,
 }
 
 /// What it answers once that is durable.
@@ -32,6 +39,8 @@ pub enum Answer {
     Intended,
     Settled(Settlement),
     Reconciled(Option<EntryId>),
+    Noted,
+    Remembered(Remembered),
 }
 
 pub type Reply = Result<Answer, LedgerError>;
@@ -95,6 +104,28 @@ impl Queue {
                 why: "its writer stopped before it answered; see the log, then restart".to_owned(),
             })
         })
+    }
+
+    /// Hands a command to the writer and waits for nothing. False when there is no room, or nobody to
+    /// carry it out.
+    pub fn tell(&self, command: Command) -> bool {
+        let Ok(permit) = Arc::clone(&self.room).try_acquire_owned() else {
+            return false;
+        };
+        let (reply, _) = oneshot::channel();
+        {
+            let mut inner = self.inner.lock();
+            if inner.closed {
+                return false;
+            }
+            inner.waiting.push(Request {
+                command,
+                reply,
+                _permit: permit,
+            });
+        }
+        self.arrived.notify_one();
+        true
     }
 
     /// Everything that waits, after at most `patience`. `None`: closed and empty.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::ledger::entry::{Anomaly, EntryId, EntryKey, Intent, Outcome, State, shared_text};
+use crate::ledger::undelivered::{Handover, Undelivered};
 use crate::money::MicroUsd;
 use crate::protocol::{Lane, Operation, ServedBy};
 
@@ -105,6 +106,8 @@ pub enum Record {
     /// Its intent reached the disk in a commit that failed, so it was never sent: `failed`.
     Withdrawn(Ended, Labels),
     Reconciled(Evidence, Labels),
+    /// What became of an answer, where its outcome could not know it.
+    Delivery(Box<Undelivered>, Handover),
     /// Written by a newer bursar.
     Unknown,
 }
@@ -133,6 +136,7 @@ impl Record {
             Self::Crashed(..) => "crashed",
             Self::Withdrawn(..) => "withdrawn",
             Self::Reconciled(..) => "reconciled",
+            Self::Delivery(..) => "delivery",
             Self::Unknown => "unknown",
         }
     }
@@ -156,6 +160,7 @@ impl Record {
             Self::Reconciled(evidence, labels) => {
                 members(evidence, to).and_then(|()| members(labels, to))
             }
+            Self::Delivery(row, handover) => members(row, to).and_then(|()| members(handover, to)),
             Self::Unknown => Ok(()),
         };
         if members.is_err() {
@@ -225,6 +230,7 @@ impl Line {
             b"crashed" => Record::Crashed(part(line)?, part(line)?),
             b"withdrawn" => Record::Withdrawn(part(line)?, part(line)?),
             b"reconciled" => Record::Reconciled(part(line)?, part(line)?),
+            b"delivery" => Record::Delivery(part(line)?, part(line)?),
             _ => Record::Unknown,
         };
         Some(Self::Record { seq, record })

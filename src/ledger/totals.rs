@@ -333,7 +333,7 @@ impl Effect {
     /// What a record adds to the sums; `None` for one that adds nothing.
     pub fn of(record: &Record) -> Option<Self> {
         match record {
-            Record::Intent(_) | Record::Unknown => None,
+            Record::Intent(_) | Record::Delivery(..) | Record::Unknown => None,
             Record::Outcome(outcome, labels, verdict) => {
                 Some(Self::of_outcome(outcome, labels, verdict))
             }

@@ -130,7 +130,7 @@ impl Check {
                     ));
                 }
             }
-            Record::Unknown => {}
+            Record::Delivery(..) | Record::Unknown => {}
         }
         if let Some(effect) = Effect::of(record) {
             self.totals.add(&effect);

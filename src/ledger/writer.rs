@@ -26,7 +26,9 @@ use crate::ledger::queue::{Answer, Command, Reply, Request};
 use crate::ledger::record::Record;
 use crate::ledger::shared::Shared;
 use crate::ledger::state_dir::{Directory, Identity, Lock};
+use crate::ledger::undelivered::Remembered;
 
+mod ends;
 mod outage;
 
 /// How long the writer waits for work before it shows that it lives.
@@ -56,6 +58,8 @@ pub struct Writer {
     tried_at: Duration,
     /// Intents that were refused although their line may have reached the file.
     refused: HashSet<EntryId>,
+    /// Wall time of the last record that was found at the start.
+    journal_ended_ms: u64,
     /// Kept until everything is written.
     _lock: Lock,
 }
@@ -83,15 +87,20 @@ impl Writer {
             is_full: false,
             tried_at: Duration::ZERO,
             refused: HashSet::new(),
+            journal_ended_ms: 0,
             _lock: lock,
         };
         writer.load()?;
-        let crashed = writer.loaded.as_ref().map(Loaded::crashed);
-        let crashed = crashed.unwrap_or_default();
-        match writer.end_entries(&crashed, true) {
+        let (mut crashed, mut unclear) = (Vec::new(), Vec::new());
+        if let Some(loaded) = &mut writer.loaded {
+            writer.journal_ended_ms = loaded.books.deliveries().last_ms();
+            crashed = loaded.crashed();
+            unclear = std::mem::take(&mut loaded.unclear);
+        }
+        match writer.end_what_died(&crashed, &unclear) {
             Err(error) if error.is_full() => {
                 writer.open_reserve();
-                writer.end_entries(&crashed, true)?;
+                writer.end_what_died(&crashed, &unclear)?;
             }
             ended => ended?,
         }
@@ -129,6 +138,7 @@ impl Writer {
             self.publish();
         }
         self.write_index();
+        self.note_stop();
         if let Some(index) = self
             .loaded
             .as_ref()
@@ -162,7 +172,10 @@ impl Writer {
             Err(error) => {
                 let intents = commands.iter().filter_map(|command| match command {
                     Command::Intend(intent) => Some(intent.id),
-                    Command::Settle(_) | Command::ReconcileRun { .. } => None,
+                    Command::Settle(_)
+                    | Command::ReconcileRun { .. }
+                    | Command::Deliver(..)
+                    | Command::Remember => None,
                 });
                 self.refused.extend(intents);
                 self.fail(error.clone());
@@ -227,6 +240,16 @@ impl Writer {
                     Some((record, id)) => (vec![record], Answer::Reconciled(Some(id))),
                     None => return Ok(Answer::Reconciled(None)),
                 }
+            }
+            Command::Deliver(row, handover) => (
+                vec![Record::Delivery(row.clone(), *handover)],
+                Answer::Noted,
+            ),
+            Command::Remember => {
+                return Ok(Answer::Remembered(Remembered {
+                    rows: loaded.books.deliveries().rows(now_ms),
+                    journal_ended_ms: self.journal_ended_ms,
+                }));
             }
         };
         for record in records {

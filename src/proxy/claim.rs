@@ -9,6 +9,7 @@
 //! and what it keeps are bounded.
 
 pub mod age;
+mod handover;
 pub mod live;
 mod slots;
 
@@ -18,12 +19,12 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use self::age::FirstSent;
 use self::live::{Follower, Live};
 use self::slots::{Slot, Slots};
 use crate::clock::SharedClock;
 use crate::config::Adopt;
 use crate::ledger::entry::{EntryId, EntryKey, Fingerprint, KeyOrigin};
+use crate::ledger::undelivered::FirstSent;
 
 /// Who asks and for what: requests with equal marks are equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -19,6 +19,7 @@ use pingora::http::ResponseHeader;
 use self::backoff::{Backoff, declines_retry};
 use self::words::{attempt_result, code_of};
 use super::attend::{Attendance, Cut};
+use super::claim::age;
 use super::exchange::{self, Answering, BodyBroke, Cause, Failed, Lost, Outgoing, heads};
 use super::refuse::Code;
 use super::{Gateway, Settings};
@@ -160,7 +161,7 @@ impl Dispatch<'_> {
         app.live
             .as_ref()
             .filter(|live| live.key.is_some())
-            .is_none_or(|live| live.first.may_repeat(clock))
+            .is_none_or(|live| age::may_repeat(&live.first, clock))
     }
 
     async fn attempt(

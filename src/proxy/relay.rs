@@ -21,13 +21,15 @@ use super::admit::Admitted;
 use super::attend::Attendance;
 use super::claim::Fate;
 use super::dispatch::{Dispatch, Reached, is_transient};
+use super::downstream::Presence;
 use super::exchange::heads;
 use super::refuse::{Code, Refusal};
 use super::report::{Report, report};
 use super::settle::{Gathered, Measured, OpenEntry};
 use super::{Gateway, Settings};
 use crate::ledger::LedgerError;
-use crate::ledger::entry::{EntryId, InDoubt, State};
+use crate::ledger::entry::{AttemptEnd, EntryId, InDoubt, State};
+use crate::ledger::undelivered::Delivery;
 use crate::protocol::names::X_SHOULD_RETRY;
 
 pub use own::{give_refusal, send_local, send_refusal};
@@ -155,6 +157,7 @@ impl Relay<'_> {
             ..gathered.clone()
         };
         let measured = self.measured();
+        let delivery = self.delivery(cut_by);
         let Some(entry) = self.entry.as_mut() else {
             return Ok(());
         };
@@ -162,10 +165,33 @@ impl Relay<'_> {
             gathered.lines.append_to(&mut last.receipt_lines);
         }
         let settlement = entry
-            .settle(gathered, &self.dispatch.attempts, cut_by, measured)
+            .settle(
+                gathered,
+                &self.dispatch.attempts,
+                cut_by,
+                delivery,
+                measured,
+            )
             .await?;
         self.state = Some(settlement.state);
         Ok(())
+    }
+
+    /// How the answer stands with the app now, for the case that bursar dies before it is given.
+    fn delivery(&self, cut_by: Option<InDoubt>) -> Delivery {
+        let Some(live) = self.entry.as_ref().map(|entry| &entry.live) else {
+            return Delivery::Given;
+        };
+        let attempts = &self.dispatch.attempts;
+        let answered = attempts
+            .last()
+            .is_some_and(|last| last.end == AttemptEnd::Answered);
+        let has_reader = live.is_followed() || self.app.downstream.presence() != Presence::Gone;
+        if answered && cut_by.is_none() && has_reader && !live.is_handed_out() {
+            Delivery::Pending
+        } else {
+            live.delivery_if_missed()
+        }
     }
 
     /// No answer came, or bursar is shutting down.

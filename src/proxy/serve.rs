@@ -149,6 +149,7 @@ impl Request<'_> {
             stream: prepared.peek.stream,
             key: live.key.clone(),
             fingerprint,
+            key_use: live.key_use(),
             request_bytes: u64::try_from(body.bytes.len()).unwrap_or(u64::MAX),
         };
         // Rule I1: nothing leaves before its intent is durable.
@@ -313,7 +314,7 @@ impl Request<'_> {
         let followed = relay::follow::follow(downstream, &mut follower).await;
         drop(follower);
         if followed.delivered {
-            self.gateway.claims.delivered(&leader.mark, leader.entry);
+            self.gateway.delivered(&leader);
         }
         report(
             self.gateway,

@@ -17,6 +17,7 @@ use crate::ledger::LedgerError;
 use crate::ledger::entry::{
     Attempt, AttemptEnd, Closed, InDoubt, Outcome, Settlement, State, Timings,
 };
+use crate::ledger::undelivered::Delivery;
 use crate::money::MicroUsd;
 use crate::protocol::body::AnswerPeek;
 use crate::protocol::names::{ServiceNames, X_REQUEST_ID};
@@ -86,6 +87,7 @@ impl OpenEntry {
         gathered: &Gathered,
         attempts: &[Attempt],
         cut_by: Option<InDoubt>,
+        delivery: Delivery,
         measured: Measured,
     ) -> Result<Settlement, LedgerError> {
         self.settled = true;
@@ -101,6 +103,7 @@ impl OpenEntry {
             run_id: gathered.run_id.clone(),
             cut_by,
             closed: gathered.closed.clone(),
+            delivery,
             response_bytes: gathered.response_bytes,
             timings: Timings {
                 queue_ms: 0,
@@ -110,6 +113,8 @@ impl OpenEntry {
             },
         };
         let settled = write(&self.gateway, outcome).await;
+        let state = settled.as_ref().ok().map(|settlement| settlement.state);
+        self.live.told_at_settling(delivery, state);
         match &settled {
             Ok(settlement) => {
                 let answered = attempts
@@ -133,7 +138,13 @@ impl OpenEntry {
     /// The intent was written and no attempt was made: nothing was billed.
     pub async fn nothing_sent(&mut self) {
         let settled = self
-            .settle(&Gathered::default(), &[], None, Measured::default())
+            .settle(
+                &Gathered::default(),
+                &[],
+                None,
+                Delivery::Missed,
+                Measured::default(),
+            )
             .await;
         if let Err(error) = settled {
             tracing::error!(%error, "an outcome could not be written");
@@ -153,6 +164,8 @@ impl OpenEntry {
     /// Tells the table of undelivered requests how this one ended.
     pub fn close(&mut self, fate: Fate) {
         self.closed = true;
+        self.gateway
+            .tell_delivery(&self.live, fate == Fate::Undelivered);
         self.gateway.claims.finish(&self.live, fate);
     }
 
@@ -206,6 +219,7 @@ impl Drop for OpenEntry {
             run_id: None,
             cut_by: Some(InDoubt::Crash),
             closed: Vec::new(),
+            delivery: self.live.delivery_if_missed(),
             response_bytes: 0,
             timings: Timings::default(),
         };
@@ -221,7 +235,7 @@ impl Drop for OpenEntry {
 /// A ledger that cannot be written re-opens itself about once a second; an outcome is worth waiting
 /// for, because its request was paid. Telling it twice is safe. When the request cannot wait any
 /// longer, the ledger keeps the outcome until it can be written.
-async fn write(gateway: &Gateway, outcome: Outcome) -> Result<Settlement, LedgerError> {
+async fn write(gateway: &Gateway, mut outcome: Outcome) -> Result<Settlement, LedgerError> {
     for _ in 0..SETTLE_RETRIES {
         match gateway.ledger.settle(outcome.clone()).await {
             Err(error) if error.is_passing() => tokio::time::sleep(SETTLE_PAUSE).await,
@@ -229,6 +243,10 @@ async fn write(gateway: &Gateway, outcome: Outcome) -> Result<Settlement, Ledger
         }
     }
     let settled = gateway.ledger.settle(outcome.clone()).await;
+    if outcome.delivery == Delivery::Pending {
+        // Without its receipt on the disk the answer is not given (rule I2).
+        outcome.delivery = Delivery::Missed;
+    }
     if let Err(error) = &settled
         && error.is_passing()
         && let Err(error) = gateway.ledger.settle_later(outcome)

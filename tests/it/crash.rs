@@ -1,13 +1,16 @@
 //! Process death: a child is killed at random instants while requests flow, and what the ledger
-//! says afterwards is compared with the sandbox's own books.
+//! says afterwards is compared with the sandbox's own books. The apps behave as SDKs do: what was not
+//! answered is asked again, of the next process.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bursar::ledger::entry::State;
+use bursar::ledger::entry::{KeyOrigin, State};
 use bursar_sandbox::Options;
 use parking_lot::Mutex;
+use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
@@ -20,10 +23,42 @@ use crate::support::{Sandbox, chat, chat_stream, eventually};
 const KILLS: usize = 100;
 
 /// Requests at once.
-const CLIENTS: usize = 4;
+const CLIENTS: u64 = 4;
 
-/// An answer that an app received whole: entry id and amount.
-type Received = Arc<Mutex<HashMap<String, u64>>>;
+/// What an app wants to buy once, and has until then asked for.
+#[derive(Clone, Debug)]
+struct Wish {
+    kind: Kind,
+    prompt: String,
+    asked: u32,
+    /// A stream broke after bytes of it had been given out: "In a stream the first body byte given
+    /// out counts as delivered", so that its repeat may be a purchase of its own.
+    was_given_bytes: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Json,
+    Stream,
+    Agent,
+}
+
+/// A wish that came true: an answer that was received whole.
+#[derive(Clone, Debug)]
+struct Bought {
+    wish: Wish,
+    entry: String,
+    amount: u64,
+}
+
+/// What all apps together wait for and have.
+#[derive(Default)]
+struct Apps {
+    /// By client; what a kill left unanswered.
+    unanswered: HashMap<u64, Wish>,
+    bought: Vec<Bought>,
+    wishes: u64,
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(
@@ -43,120 +78,258 @@ async fn whatever_instant_the_daemon_is_killed_at_the_ledger_agrees_with_the_boo
     .await;
     let directory = tempfile::tempdir().expect("a directory");
     let state_dir = directory.path().join("state");
-    let received: Received = Arc::default();
+    let apps: Arc<Mutex<Apps>> = Arc::default();
+    let mut tally = Tally::default();
 
-    for round in 0..kills {
+    for _ in 0..kills {
         let daemon = Daemon::start(&sandbox.url(), &state_dir, &[]).await;
         let mut clients = JoinSet::new();
         for client in 0..CLIENTS {
-            let received = Arc::clone(&received);
-            let address = daemon.proxy;
-            clients.spawn(async move {
-                for n in 0u64.. {
-                    let prompt =
-                        format!("round {round} client {client} number {n}: what is {n} + 1?");
-                    let Some(stream) = TcpStream::connect(address).await.ok() else {
-                        return;
-                    };
-                    if !ask(Wire::over(stream), n % 3, &prompt, &received).await {
-                        return;
-                    }
-                }
-            });
+            clients.spawn(use_it(daemon.proxy, client, Arc::clone(&apps), true));
         }
         tokio::time::sleep(Duration::from_millis(random.below(120))).await;
         daemon.kill().await;
         while clients.join_next().await.is_some() {}
+        tally.read_on(&state_dir);
+        tally.agrees_with(&sandbox.debits().await);
     }
 
-    // What was under way in the sandbox comes to its end without a reader.
+    // What was under way in the sandbox comes to its end without a reader; the apps get what they
+    // still wait for, and the start before that marks what the last kill left open.
+    resting(&sandbox).await;
+    let daemon = Daemon::start(&sandbox.url(), &state_dir, &[]).await;
+    for client in 0..CLIENTS {
+        use_it(daemon.proxy, client, Arc::clone(&apps), false).await;
+    }
+    daemon.terminate().await;
+    resting(&sandbox).await;
+    let debits = sandbox.debits().await;
+    tally.read_on(&state_dir);
+    tally.agrees_with(&debits);
+
+    let apps = apps.lock();
+    assert!(apps.unanswered.is_empty(), "every app has its answer");
+    assert!(
+        apps.bought.len() > kills,
+        "too few requests flowed to prove anything"
+    );
+    let retried = apps.bought.iter().filter(|bought| bought.wish.asked > 1);
+    assert!(retried.count() > kills / 4, "too few were retried");
+    said_the_truth(&state_dir, &apps.bought);
+    tally.one_debit_each(&apps.bought, &debits);
+}
+
+async fn resting(sandbox: &Sandbox) {
     eventually("the sandbox to come to rest", || async {
         (sandbox.get("/sandbox/limits").await["in_flight"] == 0).then_some(())
     })
     .await;
-    // The last start marks what the last kill left open.
-    Daemon::start(&sandbox.url(), &state_dir, &[])
-        .await
-        .terminate()
-        .await;
+}
 
-    let entries = entries(&state_dir);
+/// One app: asks again for what it has no answer to, then for more while `goes_on`, until the daemon
+/// is gone.
+async fn use_it(address: std::net::SocketAddr, client: u64, apps: Arc<Mutex<Apps>>, goes_on: bool) {
+    loop {
+        let mut wish = {
+            let mut apps = apps.lock();
+            match apps.unanswered.remove(&client) {
+                Some(wish) => wish,
+                None if !goes_on => return,
+                None => {
+                    apps.wishes += 1;
+                    Wish::new(apps.wishes)
+                }
+            }
+        };
+        let answer = match TcpStream::connect(address).await {
+            Ok(stream) => wish.ask(Wire::over(stream)).await,
+            Err(_) => None,
+        };
+        let mut apps = apps.lock();
+        match answer {
+            Some(Some((entry, amount))) => apps.bought.push(Bought {
+                wish,
+                entry,
+                amount,
+            }),
+            Some(None) => {
+                apps.unanswered.insert(client, wish);
+            }
+            None => {
+                apps.unanswered.insert(client, wish);
+                return;
+            }
+        }
+    }
+}
+
+/// What the apps received stands in the ledger with its amount. The repeat of an answer that a kill
+/// took may show 0, or nothing: its price is then known to the books alone, and in doubt.
+fn said_the_truth(state_dir: &Path, bought: &[Bought]) {
+    let entries = entries(state_dir);
+    assert!(entries.iter().all(|entry| entry.state != State::Open));
     let by_id: HashMap<String, _> = entries
         .iter()
         .map(|entry| (entry.id.0.to_string(), entry))
         .collect();
-    for (id, amount) in received.lock().iter() {
+    for bought in bought {
+        let id = &bought.entry;
         let entry = by_id.get(id).unwrap_or_else(|| panic!("no entry {id}"));
         let billed = entry.billed_micro_usd.map(|billed| billed.get());
+        let is_told = matches!(entry.state, State::Settled { .. }) && billed == Some(bought.amount);
+        let is_repeat = matches!(entry.key_origin, Some(KeyOrigin::Adopted { .. }))
+            && matches!(entry.state, State::InDoubt { .. } | State::Replayed);
         assert!(
-            matches!(entry.state, State::Settled { .. }) && billed == Some(*amount),
-            "an answer with {amount} was received whole, and its entry says {:?}",
+            is_told || is_repeat,
+            "{bought:?} was received whole, and its entry says {:?}",
             entry.state
         );
     }
-
-    let by_key: HashMap<&str, _> = entries
-        .iter()
-        .filter_map(|entry| entry.key.as_deref().map(|key| (key, entry)))
-        .collect();
-    let mut books = 0;
-    let mut books_in_doubt = 0;
-    for debit in sandbox.debits().await {
-        let key = debit["key"].as_str().expect("every debit has a key");
-        let amount = debit["amount_micro_usd"].as_u64().expect("an amount");
-        let entry = by_key
-            .get(key)
-            .unwrap_or_else(|| panic!("no entry for key {key}"));
-        books += amount;
-        if matches!(entry.state, State::InDoubt { .. }) {
-            books_in_doubt += amount;
-        }
-    }
-    let settled: u64 = entries
-        .iter()
-        .filter_map(|entry| entry.billed_micro_usd)
-        .map(|billed| billed.get())
-        .sum();
-    assert!(settled <= books, "settled {settled} > books {books}");
-    assert!(
-        books <= settled + books_in_doubt,
-        "books {books} > settled {settled} + in doubt {books_in_doubt}"
-    );
-    assert!(
-        received.lock().len() > kills,
-        "too few requests flowed to prove anything"
-    );
-    assert!(entries.iter().all(|entry| entry.state != State::Open));
 }
 
-/// One request; what came back whole is noted. False when the daemon is gone.
-async fn ask(mut wire: Wire, kind: u64, prompt: &str, received: &Received) -> bool {
-    let (path, body) = match kind {
-        0 => ("/v1/chat/completions", chat(prompt)),
-        1 => ("/v1/chat/completions", chat_stream(prompt)),
-        _ => ("/agent/v1/chat/completions", chat(prompt)),
-    };
-    if !wire.try_send(request("POST", path, &[], &body)).await {
-        return false;
+// === impl Wish ===
+
+impl Wish {
+    fn new(number: u64) -> Self {
+        Self {
+            kind: [Kind::Json, Kind::Stream, Kind::Agent][(number % 3) as usize],
+            prompt: format!("what is {number} + 1?"),
+            asked: 0,
+            was_given_bytes: false,
+        }
     }
-    let answer = wire.answer().await;
-    if !answer.complete || answer.status != 200 {
-        return answer.status != 0;
+
+    /// Asks once. `None` when the daemon is gone; else the entry and the amount of a whole answer.
+    async fn ask(&mut self, mut wire: Wire) -> Option<Option<(String, u64)>> {
+        let (path, body) = match self.kind {
+            Kind::Json => ("/v1/chat/completions", chat(&self.prompt)),
+            Kind::Stream => ("/v1/chat/completions", chat_stream(&self.prompt)),
+            Kind::Agent => ("/agent/v1/chat/completions", chat(&self.prompt)),
+        };
+        self.asked += 1;
+        if !wire.try_send(request("POST", path, &[], &body)).await {
+            return None;
+        }
+        let answer = wire.answer().await;
+        if answer.status == 0 {
+            return None;
+        }
+        if !answer.complete || answer.status != 200 {
+            let is_given = answer.status == 200 && !answer.body.is_empty();
+            self.was_given_bytes |= self.kind == Kind::Stream && is_given;
+            return Some(None);
+        }
+        let amount = if self.kind == Kind::Stream {
+            answer
+                .text()
+                .lines()
+                .find_map(|line| line.strip_prefix(": service-billed-micro-usd "))
+                .map(|amount| amount.parse().expect("an amount"))
+        } else {
+            answer
+                .header("x-service-billed")
+                .map(|amount| amount.parse().expect("an amount"))
+        };
+        let id = answer.header("x-bursar-entry").expect("an entry id");
+        Some(Some((id.to_owned(), amount.expect("a receipt"))))
     }
-    let amount = if kind == 1 {
-        let text = answer.text();
-        text.lines()
-            .find_map(|line| line.strip_prefix(": service-billed-micro-usd "))
-            .map(|amount| amount.parse().expect("an amount"))
-    } else {
-        answer
-            .header("x-service-billed")
-            .map(|amount| amount.parse().expect("an amount"))
-    };
-    let id = answer.header("x-bursar-entry").expect("an entry id");
-    let amount = amount.expect("a receipt");
-    received.lock().insert(id.to_owned(), amount);
-    true
+}
+
+/// The journal's own words, read line by line as they come, without bursar's reader.
+#[derive(Default)]
+struct Tally {
+    offset: usize,
+    billed: u64,
+    /// Of an entry: key, and fingerprint of its request.
+    intents: HashMap<String, (String, String)>,
+    /// Keys with an entry that is open or in doubt, and how many.
+    in_doubt: HashMap<String, i64>,
+    keys: HashSet<String>,
+}
+
+impl Tally {
+    /// Whole lines only: a torn one is cut off by the next start.
+    fn read_on(&mut self, state_dir: &Path) {
+        let path = state_dir.join("journal/00000001.jsonl");
+        let text = std::fs::read(path).expect("a journal");
+        let whole = text
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |at| at + 1);
+        let lines = text[self.offset..whole].split(|byte| *byte == b'\n');
+        for line in lines.filter(|line| !line.is_empty()) {
+            self.line(&serde_json::from_slice(line).expect("JSON"));
+        }
+        self.offset = whole;
+    }
+
+    fn line(&mut self, line: &Value) {
+        let text = |value: &Value| value.as_str().expect("a text").to_owned();
+        let kind = line["kind"].as_str().expect("a kind");
+        self.billed += line["adds_micro_usd"].as_u64().unwrap_or(0);
+        if kind == "intent" {
+            let key = text(&line["key"]["value"]);
+            self.keys.insert(key.clone());
+            *self.in_doubt.entry(key.clone()).or_default() += 1;
+            let intent = (key, text(&line["fingerprint"]));
+            self.intents.insert(text(&line["id"]), intent);
+        }
+        let ends = matches!(kind, "outcome" | "crashed" | "withdrawn");
+        let is_unknown = line["state"].get("in_doubt").is_some();
+        if kind == "reconciled" || ends && !is_unknown {
+            let (key, _) = &self.intents[&text(&line["id"])];
+            *self.in_doubt.get_mut(key).expect("a key") -= 1;
+        }
+    }
+
+    /// settled ≤ books ≤ settled + the books' debits for keys marked in doubt. Of a dead daemon, what
+    /// is open is in doubt.
+    fn agrees_with(&self, debits: &[Value]) {
+        let (mut books, mut doubtful) = (0, 0);
+        for debit in debits {
+            let key = debit["key"].as_str().expect("every debit has a key");
+            let amount = debit["amount_micro_usd"].as_u64().expect("an amount");
+            assert!(self.keys.contains(key), "no entry for key {key}");
+            books += amount;
+            if self.in_doubt[key] > 0 {
+                doubtful += amount;
+            }
+        }
+        let billed = self.billed;
+        assert!(billed <= books, "settled {billed} > books {books}");
+        assert!(
+            books <= billed + doubtful,
+            "books {books} > settled {billed} + in doubt {doubtful}"
+        );
+    }
+
+    /// Each wish was paid for once, however often it was asked for and whoever died meanwhile. Only a
+    /// stream whose bytes had been given out may have been bought anew.
+    fn one_debit_each(&self, bought: &[Bought], debits: &[Value]) {
+        let mut debits_of: HashMap<&str, u32> = HashMap::new();
+        for debit in debits {
+            *debits_of
+                .entry(debit["key"].as_str().expect("a key"))
+                .or_default() += 1;
+        }
+        let mut keys_of: HashMap<&str, HashSet<&str>> = HashMap::new();
+        for (key, fingerprint) in self.intents.values() {
+            keys_of.entry(fingerprint).or_default().insert(key);
+        }
+        for bought in bought {
+            let (_, fingerprint) = &self.intents[&bought.entry];
+            let keys = &keys_of[fingerprint.as_str()];
+            let paid: u32 = keys.iter().filter_map(|key| debits_of.get(key)).sum();
+            if bought.wish.was_given_bytes {
+                assert!(
+                    (1..=bought.wish.asked).contains(&paid),
+                    "{paid}: {bought:?}"
+                );
+            } else {
+                assert_eq!(paid, 1, "{bought:?}");
+            }
+        }
+    }
 }
 
 /// A small generator, so that a failing run can be repeated.

@@ -6,6 +6,8 @@
 mod adopt;
 mod drain;
 mod join;
+mod kill;
+mod restart;
 
 use crate::support::wire::request;
 use crate::support::{Answer, Bursar, Origin, Step, Wire, eventually};

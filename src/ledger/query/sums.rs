@@ -105,7 +105,7 @@ impl Folding<'_> {
                 };
                 (evidence.id, labels, state)
             }
-            Record::Unknown => return,
+            Record::Delivery(..) | Record::Unknown => return,
         };
         self.open.remove(&id);
         if !self.asked.covers(labels) {

@@ -10,6 +10,7 @@ use crate::money::MicroUsd;
 use crate::protocol::receipt::Receipt;
 
 mod bounds;
+mod days;
 mod model;
 pub(super) mod paper;
 

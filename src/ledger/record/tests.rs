@@ -1,6 +1,9 @@
 use super::{Ended, Evidence, How, Line, Record, SegmentHeader, Verdict};
+use crate::clock::BootId;
 use crate::ledger::entry::{Anomaly, AttemptEnd, Closed, EntryId, InDoubt, Side, Stage, State};
+use crate::ledger::entry::{EntryKey, KeyOrigin, Outcome};
 use crate::ledger::fixtures::{START_MS, billed, ended, intent, labels};
+use crate::ledger::undelivered::{Delivery, FirstSent, Handover, KeyUse, Undelivered};
 use crate::money::MicroUsd;
 
 fn id() -> EntryId {
@@ -51,7 +54,36 @@ fn samples() -> Vec<Record> {
             },
             labels(START_MS, None),
         ),
+        Record::Delivery(
+            Box::new(undelivered()),
+            Handover {
+                delivered: false,
+                assumed: true,
+            },
+        ),
     ]
+}
+
+fn undelivered() -> Undelivered {
+    let intent = intent(id(), START_MS, Some("k1"));
+    Undelivered {
+        id: id(),
+        at_ms: START_MS,
+        app: intent.app,
+        fingerprint: intent.fingerprint,
+        key: EntryKey {
+            value: "k1".into(),
+            origin: KeyOrigin::Adopted { from: id() },
+        },
+        key_use: KeyUse {
+            first_sent: FirstSent {
+                at_ms: START_MS,
+                up_ms: 77,
+                boot: Some(BootId(u32::MAX)),
+            },
+            adoptions: 2,
+        },
+    }
 }
 
 fn line_of(record: &Record, seq: u64) -> Vec<u8> {
@@ -73,6 +105,53 @@ fn a_record_reads_back_as_it_was_written() {
         assert_eq!(seq, 42);
         assert_eq!(format!("{read:?}"), format!("{record:?}"));
     }
+}
+
+/// What tells of deliveries came later: lines without it read as those of an older bursar, and the
+/// common case costs few bytes.
+#[test]
+fn what_tells_of_deliveries_may_be_absent() {
+    let outcome = |delivery| Outcome {
+        delivery,
+        ..ended(id(), AttemptEnd::Answered, billed(1))
+    };
+    let rows = [
+        (Delivery::Given, None),
+        (Delivery::Pending, Some(r#""delivery":"pending""#)),
+        (Delivery::Missed, Some(r#""delivery":"missed""#)),
+    ];
+    for (delivery, wanted) in rows {
+        let verdict = Verdict {
+            state: State::Failed,
+            adds_micro_usd: MicroUsd::ZERO,
+            anomalies: Vec::new(),
+        };
+        let outcome = Box::new(outcome(delivery));
+        let line = line_of(
+            &Record::Outcome(outcome, labels(START_MS, None), verdict),
+            1,
+        );
+        let text = String::from_utf8(line.clone()).unwrap();
+        assert_eq!(text.contains("delivery"), wanted.is_some(), "{text}");
+        assert!(wanted.is_none_or(|wanted| text.contains(wanted)), "{text}");
+        let Some(Line::Record { record, .. }) = Line::decode(&line) else {
+            panic!("{text}");
+        };
+        assert!(matches!(record, Record::Outcome(read, ..) if read.delivery == delivery));
+    }
+    let mut intent = intent(id(), START_MS, Some("k1"));
+    let old = line_of(&Record::Intent(Box::new(intent.clone())), 1);
+    assert!(!String::from_utf8(old).unwrap().contains("key_use"));
+    intent.key_use = Some(undelivered().key_use);
+    let new = line_of(&Record::Intent(Box::new(intent)), 1);
+    let Some(Line::Record {
+        record: Record::Intent(read),
+        ..
+    }) = Line::decode(&new)
+    else {
+        panic!("an intent");
+    };
+    assert_eq!(read.key_use, Some(undelivered().key_use));
 }
 
 #[test]

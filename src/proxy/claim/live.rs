@@ -12,9 +12,9 @@ use parking_lot::Mutex;
 use pingora::http::ResponseHeader;
 use tokio::sync::watch;
 
-use super::age::FirstSent;
 use super::{Claimant, Mark};
 use crate::ledger::entry::{EntryId, EntryKey};
+use crate::ledger::undelivered::FirstSent;
 use crate::proxy::refuse::Refusal;
 
 /// One running request.
@@ -27,6 +27,8 @@ pub struct Live {
     pub first: FirstSent,
     /// How often the key was taken over.
     pub adoptions: u32,
+    /// Whether the ledger takes this request for undelivered; `None` while it is open there.
+    pub(super) told: Mutex<Option<bool>>,
     tape: Mutex<Tape>,
     /// Ticks whenever the tape changes.
     changed: watch::Sender<()>,
@@ -103,6 +105,7 @@ impl Live {
             key,
             first,
             adoptions,
+            told: Mutex::new(None),
             tape: Mutex::new(Tape::default()),
             changed: watch::Sender::new(()),
             left,

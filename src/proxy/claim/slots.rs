@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::age::FirstSent;
 use super::live::Live;
-use super::{AdoptPolicy, Claimant, KEEP_ANSWER, Mark};
+use super::{AdoptPolicy, Claimant, KEEP_ANSWER, Mark, age};
 use crate::clock::Clock;
 use crate::ledger::entry::{EntryId, EntryKey};
+use crate::ledger::undelivered::{self, FirstSent};
 
 #[derive(Default)]
 pub struct Slots {
@@ -96,11 +96,42 @@ impl Slots {
         {
             self.drop_answer(oldest);
         }
+        self.forget_beyond_bound();
+    }
+
+    fn forget_beyond_bound(&mut self) {
         if self.undelivered.len() > UNDELIVERED_MAX
             && let Some((oldest, _)) = self.undelivered.first_key_value()
         {
             self.forget(*oldest);
         }
+    }
+
+    /// Takes in what an earlier process left undelivered. There is no answer to it, only a key.
+    pub fn restore(&mut self, row: undelivered::Undelivered, now: Duration) {
+        let mark = Mark {
+            app: row.app,
+            fingerprint: row.fingerprint,
+        };
+        let number = self.next_number;
+        self.next_number = number.saturating_add(1);
+        let queue = self.by_mark.entry(mark.clone()).or_default();
+        queue.push_back(Slot::Undelivered(Box::new(Undelivered {
+            number,
+            entry: row.id,
+            key: Some(row.key),
+            first: row.key_use.first_sent,
+            ended_at: now,
+            adoptions: row.key_use.adoptions,
+            kept: None,
+        })));
+        let row = Row {
+            mark,
+            ended_at: now,
+            answer_bytes: 0,
+        };
+        self.undelivered.insert(number, row);
+        self.forget_beyond_bound();
     }
 
     /// Forgets what is older than the adopt window, and answers that were kept long enough: they
@@ -223,7 +254,7 @@ impl Slot {
             && claimant.keyed
             && claimant.own_key.is_none()
             && ended.key.as_ref().is_some_and(|key| !key.is_apps_own())
-            && ended.first.age(clock.monotonic()) <= policy.window
-            && ended.first.may_repeat(clock)
+            && age::of(&ended.first, clock) <= policy.window
+            && age::may_repeat(&ended.first, clock)
     }
 }

@@ -1,5 +1,6 @@
 //! An answer that was read whole: its receipt is committed, then head and body are written at once.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -140,14 +141,17 @@ impl Relay<'_> {
         self.app.phase = Phase::Answering;
         if !gone && taken {
             let bodyless = self.app.downstream.is_bodyless(&head);
-            let written = async {
-                self.app.downstream.write_head(head.clone()).await?;
+            let downstream = &mut *self.app.downstream;
+            let live = self.app.live.as_deref().filter(|_| is_answer);
+            let write = async {
+                downstream.write_head(head.clone()).await?;
                 if !bodyless {
-                    self.app.downstream.write_chunk(body.clone()).await?;
+                    downstream.write_chunk(body.clone()).await?;
                 }
-                self.app.downstream.finish().await
+                downstream.finish().await
             };
-            if written.await.is_ok() {
+            let written = self.gateway.handed_over(live, pin!(write)).await;
+            if written.is_ok() {
                 // An error that was received leaves the purchase undelivered.
                 if is_answer && let Some(live) = &self.app.live {
                     live.handed_out();

@@ -27,6 +27,8 @@ pub struct Bursar {
     /// Dropping it ends the accept loops.
     _stop: watch::Sender<bool>,
     directory: TempDir,
+    upstream: String,
+    clock: SharedClock,
 }
 
 impl Bursar {
@@ -43,6 +45,27 @@ impl Bursar {
     /// The same on a clock of the test's own.
     pub async fn with_clock(upstream: &str, lines: &str, clock: SharedClock) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
+        Self::start(directory, upstream, lines, clock).await
+    }
+
+    /// Ends in order and starts again on the same state, on a new port. What is in flight is cut, as
+    /// by a stop whose time is up.
+    pub async fn restart(self, lines: &str) -> Self {
+        let Self {
+            gateway,
+            ledger,
+            directory,
+            upstream,
+            clock,
+            ..
+        } = self;
+        gateway.cut();
+        gateway.idle().await;
+        ledger.close().await;
+        Self::start(directory, &upstream, lines, clock).await
+    }
+
+    async fn start(directory: TempDir, upstream: &str, lines: &str, clock: SharedClock) -> Self {
         let retry = if lines.contains("[retry]") {
             ""
         } else {
@@ -72,12 +95,17 @@ impl Bursar {
             config: Arc::new(config),
             ledger: ledger.clone(),
             metrics: Arc::clone(&metrics),
-            clock,
+            clock: Arc::clone(&clock),
         });
+        gateway
+            .restore_undelivered()
+            .await
+            .expect("the ledger tells");
         let (stop, stopped) = watch::channel(false);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let socket = directory.path().join("app.sock");
+        std::fs::remove_file(&socket).ok();
         let unix = UnixListener::bind(&socket).expect("a socket");
         let tcp = AppListener::Tcp(listener);
         tokio::spawn(Arc::clone(&gateway).serve(tcp, stopped.clone()));
@@ -90,6 +118,8 @@ impl Bursar {
             metrics,
             _stop: stop,
             directory,
+            upstream: upstream.to_owned(),
+            clock,
         }
     }
 

@@ -1,0 +1,311 @@
+//! Requests whose answer their app never received, as the journal tells them, so that a restarted
+//! proxy still knows which purchase an app's retry belongs to.
+//!
+//! An entry is undelivered when its process died under it, when its outcome says that nobody had the
+//! answer, or when a `delivery` record says so afterwards: a receipt is settled before its answer is
+//! written (rule I2), so a failed write is known too late for the outcome. An intent that adopts a key
+//! takes the key's row out; its own end decides anew.
+//!
+//! Promise: made of records alone, so what is read back equals what wrote it; bounded, and the oldest
+//! goes first. A key has one row at most, and an app's own key none.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::{BootId, Clock};
+use crate::ledger::entry::{
+    EntryId, EntryKey, Fingerprint, Intent, KeyOrigin, Outcome, State, shared_text,
+};
+use crate::ledger::keys::EPOCH_MS;
+use crate::ledger::record::Record;
+
+/// When a key was first sent, by both clocks. Whether it may be sent again is the proxy's to judge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FirstSent {
+    /// Wall time, Unix milliseconds.
+    pub at_ms: u64,
+    /// Monotonic time of that boot. Stands still while the machine sleeps.
+    pub up_ms: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<BootId>,
+}
+
+/// What the requests that a key is passed on to know of those before them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyUse {
+    /// By the first of them.
+    pub first_sent: FirstSent,
+    /// How often the key was taken over, the last time included.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub adoptions: u32,
+}
+
+/// How an answer stood with its app when its receipt was settled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Delivery {
+    /// The app had what counts as delivered, or an older bursar wrote the line.
+    #[default]
+    Given,
+    /// Settled first (rule I2); the answer was to be written next.
+    Pending,
+    /// The app had gone, or was to be told an error.
+    Missed,
+}
+
+/// A request whose key an equal request of its app may adopt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Undelivered {
+    pub id: EntryId,
+    /// When it ended, Unix milliseconds; while it is open, when it began.
+    pub at_ms: u64,
+    #[serde(with = "shared_text")]
+    pub app: Arc<str>,
+    pub fingerprint: Fingerprint,
+    /// Never an app's own.
+    pub key: EntryKey,
+    pub key_use: KeyUse,
+}
+
+/// What became of an answer after its outcome was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Handover {
+    pub delivered: bool,
+    /// Nobody saw it: the process was killed between settling and writing.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub assumed: bool,
+}
+
+/// What a restarted proxy is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Remembered {
+    /// Of the last 24 hours, in the order in which they ended.
+    pub rows: Vec<Undelivered>,
+    /// Wall time of the last record that was there when the ledger was opened. A clock that shows an
+    /// earlier time was set back.
+    pub journal_ended_ms: u64,
+}
+
+/// The table, fed by the journal's records.
+#[derive(Debug, Default)]
+pub struct Deliveries {
+    /// Requests under way: undelivered if the process dies now.
+    open: HashMap<EntryId, Undelivered>,
+    rows: HashMap<Arc<str>, (u64, Undelivered)>,
+    /// Keys of the rows by the order in which they ended.
+    order: BTreeMap<u64, Arc<str>>,
+    next_number: u64,
+    /// Answers that were about to be written, with their outcomes' sequence numbers, of the journal's
+    /// last moments.
+    unclear: VecDeque<(u64, Undelivered)>,
+    /// Wall time of the last record.
+    last_ms: u64,
+}
+
+/// Rows held at once; the oldest is forgotten first. As many as the proxy keeps.
+const ROWS_MAX: usize = 4096;
+
+/// Answers in `unclear` at once.
+const UNCLEAR_MAX: usize = 4096;
+
+/// How long before the journal's last record an answer may have been settled that a killed process
+/// had not yet written to its app.
+///
+/// An answer that takes longer is noted by the proxy.
+const UNCLEAR_MS: u64 = 2_000;
+
+// === impl FirstSent ===
+
+impl FirstSent {
+    pub fn now(clock: &dyn Clock) -> Self {
+        Self {
+            at_ms: clock.wall_ms(),
+            up_ms: u64::try_from(clock.monotonic().as_millis()).unwrap_or(u64::MAX),
+            boot: clock.boot(),
+        }
+    }
+}
+
+// === impl Delivery ===
+
+impl Delivery {
+    pub(crate) fn is_given(&self) -> bool {
+        *self == Self::Given
+    }
+
+    /// Whether the entry's key stays adoptable. Where nothing ran, nothing is to be passed on, but for
+    /// an adopted key: the request that it was adopted from may have run.
+    pub fn leaves_undelivered(self, state: State, adoptions: u32) -> bool {
+        self == Self::Missed && (state != State::Failed || adoptions > 0)
+    }
+}
+
+// === impl Undelivered ===
+
+impl Undelivered {
+    /// `None` for an app's own key, for a request without one, and for lines of an older bursar, whose
+    /// key's age nobody knows.
+    fn of_intent(intent: &Intent) -> Option<Self> {
+        let key = intent.key.as_ref()?;
+        if key.origin == KeyOrigin::App {
+            return None;
+        }
+        Some(Self {
+            id: intent.id,
+            at_ms: intent.at_ms,
+            app: Arc::clone(&intent.app),
+            fingerprint: intent.fingerprint,
+            key: key.clone(),
+            key_use: intent.key_use?,
+        })
+    }
+}
+
+// === impl Deliveries ===
+
+impl Deliveries {
+    pub fn apply(&mut self, seq: u64, record: &Record) {
+        match record {
+            Record::Intent(intent) => self.begin(intent),
+            Record::Outcome(outcome, _, verdict) => self.end(seq, outcome, verdict.state),
+            Record::Crashed(ended, _) => {
+                self.last_ms = ended.at_ms;
+                if let Some(row) = self.open.remove(&ended.id) {
+                    self.insert(Undelivered {
+                        at_ms: ended.at_ms,
+                        ..row
+                    });
+                }
+            }
+            Record::Withdrawn(ended, _) => {
+                self.last_ms = ended.at_ms;
+                // Never sent; a key that it had adopted is passed on.
+                if let Some(row) = self.open.remove(&ended.id)
+                    && row.key_use.adoptions > 0
+                {
+                    self.insert(row);
+                }
+            }
+            Record::Delivery(row, handover) => {
+                self.unclear.retain(|(_, unclear)| unclear.id != row.id);
+                if handover.delivered {
+                    self.remove(&row.key.value);
+                } else {
+                    self.insert((**row).clone());
+                }
+            }
+            Record::Reconciled(evidence, _) => self.last_ms = evidence.at_ms,
+            Record::Unknown => {}
+        }
+    }
+
+    fn begin(&mut self, intent: &Intent) {
+        self.last_ms = intent.at_ms;
+        if let Some(row) = Undelivered::of_intent(intent) {
+            self.remove(&row.key.value);
+            self.open.insert(intent.id, row);
+        }
+    }
+
+    fn end(&mut self, seq: u64, outcome: &Outcome, state: State) {
+        self.last_ms = outcome.at_ms;
+        let Some(mut row) = self.open.remove(&outcome.id) else {
+            return;
+        };
+        row.at_ms = outcome.at_ms;
+        match outcome.delivery {
+            Delivery::Given => {}
+            Delivery::Missed => {
+                if Delivery::Missed.leaves_undelivered(state, row.key_use.adoptions) {
+                    self.insert(row);
+                }
+            }
+            Delivery::Pending => {
+                self.unclear.push_back((seq, row));
+                while self.unclear.len() > UNCLEAR_MAX
+                    || self
+                        .unclear
+                        .front()
+                        .is_some_and(|(_, oldest)| !self.is_of_the_last_moments(oldest))
+                {
+                    self.unclear.pop_front();
+                }
+            }
+        }
+    }
+
+    fn is_of_the_last_moments(&self, row: &Undelivered) -> bool {
+        self.last_ms.abs_diff(row.at_ms) <= UNCLEAR_MS
+    }
+
+    fn insert(&mut self, row: Undelivered) {
+        let key = Arc::clone(&row.key.value);
+        self.remove(&key);
+        let number = self.next_number;
+        self.next_number = number.saturating_add(1);
+        self.order.insert(number, Arc::clone(&key));
+        self.rows.insert(key, (number, row));
+        if self.rows.len() > ROWS_MAX
+            && let Some((_, oldest)) = self.order.pop_first()
+        {
+            self.rows.remove(&oldest);
+        }
+    }
+
+    fn remove(&mut self, key: &str) {
+        if let Some((number, _)) = self.rows.remove(key) {
+            self.order.remove(&number);
+        }
+    }
+
+    /// The rows of the last 24 hours, in the order in which they ended. Old ones are left out and not
+    /// taken out: a clock that jumped may come back.
+    pub fn rows(&self, now_ms: u64) -> Vec<Undelivered> {
+        self.order
+            .values()
+            .filter_map(|key| self.rows.get(key))
+            .filter(|(_, row)| now_ms.saturating_sub(row.at_ms) < EPOCH_MS)
+            .map(|(_, row)| row.clone())
+            .collect()
+    }
+
+    /// Wall time of the last record.
+    pub fn last_ms(&self) -> u64 {
+        self.last_ms
+    }
+
+    /// Answers that a killed process may not have written, oldest first. `told_seq`: up to here the
+    /// index had been told, which happens when the writer has nothing else to do.
+    ///
+    /// Assumed: such an answer was not delivered. An adopted repeat costs 0, a second purchase does
+    /// not; the price is that an equal request that an app makes on purpose is answered with it, when
+    /// its process was killed within two seconds of the answer and the app asks again.
+    pub fn unclear(&self, told_seq: u64) -> Vec<Undelivered> {
+        self.unclear
+            .iter()
+            .filter(|(seq, row)| *seq > told_seq && self.is_of_the_last_moments(row))
+            .map(|(_, row)| row.clone())
+            .collect()
+    }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the shape that serde calls"
+)]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the shape that serde calls"
+)]
+fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+#[cfg(test)]
+mod tests;

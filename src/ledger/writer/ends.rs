@@ -1,0 +1,50 @@
+//! How one process ends and the next begins: a note of an end in order, and without it the records
+//! of what a killed process left.
+//!
+//! Promise: what a start assumes of the process before it is written down, so that every later start
+//! finds the same.
+
+use super::Writer;
+use crate::ledger::entry::EntryId;
+use crate::ledger::error::LedgerError;
+use crate::ledger::load::STOPPED;
+use crate::ledger::record::Record;
+use crate::ledger::undelivered::{Handover, Undelivered};
+
+// === impl Writer ===
+
+impl Writer {
+    /// What a killed process left: entries in flight, and answers of which nobody knows whether their
+    /// apps have them.
+    pub(super) fn end_what_died(
+        &mut self,
+        crashed: &[EntryId],
+        unclear: &[Undelivered],
+    ) -> Result<(), LedgerError> {
+        let mut batch = self.begin()?;
+        if let Some(loaded) = self.loaded.as_mut() {
+            for row in unclear {
+                let handover = Handover {
+                    delivered: false,
+                    assumed: true,
+                };
+                let record = Record::Delivery(Box::new(row.clone()), handover);
+                loaded.add(&mut batch, &record)?;
+            }
+        }
+        // First: the ends of the others are of now, and move the journal's last moments.
+        self.finish(&batch)?;
+        self.end_entries(crashed, true)
+    }
+
+    /// Notes up to where the journal was written by a process that ended in order.
+    pub(super) fn note_stop(&self) {
+        let Some(loaded) = self.loaded.as_ref().filter(|_| self.failure.is_none()) else {
+            return;
+        };
+        let last_seq = loaded.books.last_seq().to_string();
+        if let Err(error) = self.directory.replace(STOPPED, last_seq.as_bytes()) {
+            tracing::warn!(%error, "the end in order could not be noted");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! What the ledger knows of deliveries, and what this process learns of them from it: the table of
+//! undelivered requests outlives the process.
+//!
+//! Promise: the ledger is told only what it does not take for granted, so a clean request costs no
+//! line; keys whose age is in doubt are not taken over from an earlier process (rule I6).
+
+use super::ClaimTable;
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::age::{self, SET_BACK_MAX_MS};
+use super::live::Live;
+use crate::ledger::LedgerError;
+use crate::ledger::entry::State;
+use crate::ledger::undelivered::{Delivery, KeyUse, Remembered, Undelivered};
+use crate::proxy::Gateway;
+
+/// An answer that is written for longer than this is noted: a start assumes of a killed process that
+/// the answers of its last two seconds were not delivered, and of none before.
+const SLOW_WRITE: Duration = Duration::from_secs(1);
+
+// === impl Live ===
+
+impl Live {
+    /// For the intent: `None` where there is no key to pass on.
+    pub fn key_use(&self) -> Option<KeyUse> {
+        self.key.as_ref().filter(|key| !key.is_apps_own())?;
+        Some(KeyUse {
+            first_sent: self.first,
+            adoptions: self.adoptions,
+        })
+    }
+
+    /// For an outcome behind which the app gets nothing more.
+    pub fn delivery_if_missed(&self) -> Delivery {
+        if self.is_handed_out() {
+            Delivery::Given
+        } else {
+            Delivery::Missed
+        }
+    }
+
+    /// What the outcome said; `state` is what it became, or `None` when it could not be written: then
+    /// its entry is undelivered unless the app has it, now or when the next start finds it open.
+    pub fn told_at_settling(&self, delivery: Delivery, state: Option<State>) {
+        let undelivered = match state {
+            Some(state) => delivery.leaves_undelivered(state, self.adoptions),
+            None => delivery != Delivery::Given,
+        };
+        *self.told.lock() = Some(undelivered);
+    }
+
+    fn row(&self, at_ms: u64) -> Option<Undelivered> {
+        Some(Undelivered {
+            id: self.entry,
+            at_ms,
+            app: self.mark.app.clone(),
+            fingerprint: self.mark.fingerprint,
+            key: self.key.clone()?,
+            key_use: self.key_use()?,
+        })
+    }
+}
+
+// === impl Gateway ===
+
+impl Gateway {
+    /// Tells the ledger what became of an answer, if it does not know. Before the table of this
+    /// process hears of it: an adopting intent comes behind this.
+    pub(in crate::proxy) fn tell_delivery(&self, live: &Live, undelivered: bool) {
+        let mut told = live.told.lock();
+        // A follower may have taken the answer since the leader looked.
+        let undelivered = undelivered && !live.is_handed_out();
+        if (*told).is_none_or(|told| told == undelivered) {
+            return;
+        }
+        *told = Some(undelivered);
+        if let Some(row) = live.row(self.clock.wall_ms()) {
+            self.ledger.note_delivery(row, !undelivered);
+        }
+    }
+
+    /// Awaits the writing of a whole answer whose receipt is settled. Of a slow one the ledger is told
+    /// that it is under way still.
+    pub(in crate::proxy) async fn handed_over<F: Future + Unpin>(
+        &self,
+        live: Option<&Live>,
+        mut written: F,
+    ) -> F::Output {
+        if let Some(live) = live {
+            if let Ok(written) = timeout(SLOW_WRITE, &mut written).await {
+                return written;
+            }
+            self.tell_delivery(live, true);
+        }
+        written.await
+    }
+
+    /// An answer that was kept, or is being read, went to whoever followed: nothing may join it again.
+    pub(in crate::proxy) fn delivered(&self, live: &Live) {
+        self.tell_delivery(live, false);
+        self.claims.delivered(&live.mark, live.entry);
+    }
+
+    /// Takes over what earlier processes left undelivered. Before the first connection.
+    pub async fn restore_undelivered(&self) -> Result<(), LedgerError> {
+        let remembered = self.ledger.undelivered().await?;
+        self.claims.restore(remembered);
+        Ok(())
+    }
+}
+
+// === impl ClaimTable ===
+
+impl ClaimTable {
+    pub(super) fn restore(&self, remembered: Remembered) {
+        let clock = &*self.clock;
+        let rows = remembered.rows.len();
+        if clock.wall_ms().saturating_add(SET_BACK_MAX_MS) < remembered.journal_ended_ms {
+            tracing::warn!(
+                rows,
+                "the clock shows an earlier time than the ledger's last record: undelivered requests \
+                 of before are not recognised, because the age of their keys is in doubt"
+            );
+            return;
+        }
+        let now = clock.monotonic();
+        let mut slots = self.slots.lock();
+        let mut restored = 0_usize;
+        for row in remembered.rows {
+            // Without the kernel's word for the boot, monotonic time means nothing here.
+            if row.key_use.first_sent.boot.is_some()
+                && age::may_repeat(&row.key_use.first_sent, clock)
+            {
+                slots.restore(row, now);
+                restored += 1;
+            }
+        }
+        if rows > 0 {
+            tracing::info!(rows, restored, "undelivered requests of before");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

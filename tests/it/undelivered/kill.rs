@@ -1,0 +1,128 @@
+//! A real process is stopped with requests in flight, or killed, and started again: the app's retry
+//! is the same purchase, and the sandbox's own books show one debit.
+
+use std::path::Path;
+
+use bursar::ledger::entry::{InDoubt, KeyOrigin, State};
+use serde_json::json;
+
+use super::CHAT;
+use crate::support::bursar::entries;
+use crate::support::daemon::{Daemon, Signal};
+use crate::support::wire::request;
+use crate::support::{Answer, Sandbox, Wire, chat, chat_stream, eventually};
+
+const AGENT: &str = "/agent/v1/chat/completions";
+
+/// JSON, a stream that has given no byte, an agent turn.
+fn kinds() -> [(&'static str, &'static str, String); 3] {
+    [
+        ("json", CHAT, chat("one purchase")),
+        ("stream", CHAT, chat_stream("one purchase")),
+        ("agent", AGENT, chat("one purchase")),
+    ]
+}
+
+/// Sends a request that the sandbox holds, and waits until it runs there.
+async fn held(daemon: &Daemon, sandbox: &Sandbox, path: &str, body: &str) -> Wire {
+    let hold = json!({"fault": {"hold": "first"}});
+    sandbox.control("/sandbox/faults", hold).await;
+    let mut app = daemon.connect().await;
+    app.send(request("POST", path, &[], body)).await;
+    running(sandbox, 1).await;
+    app
+}
+
+async fn running(sandbox: &Sandbox, count: u64) {
+    eventually("the service to run it", || async {
+        let limits = sandbox.get("/sandbox/limits").await;
+        (limits["in_flight"] == count).then_some(())
+    })
+    .await;
+}
+
+/// The app's retry through the next process, begun while the first still runs.
+async fn retry(
+    daemon: &Daemon,
+    sandbox: &Sandbox,
+    state_dir: &Path,
+    path: &str,
+    body: &str,
+) -> Answer {
+    running(sandbox, 1).await;
+    let mut app = daemon.connect().await;
+    app.send(request("POST", path, &[], body)).await;
+    eventually("its intent", || async {
+        (entries(state_dir).len() == 2).then_some(())
+    })
+    .await;
+    let release = json!({"hold": "first"});
+    sandbox.control("/sandbox/release", release).await;
+    app.answer().await
+}
+
+/// One debit, one key, and an entry that says whose key it took.
+async fn bought_once(name: &str, sandbox: &Sandbox, state_dir: &Path, retried: &Answer) {
+    assert_eq!(retried.status, 200, "{name}: {}", retried.text());
+    assert!(retried.complete, "{name}");
+    running(sandbox, 0).await;
+    assert_eq!(sandbox.debits().await.len(), 1, "{name}: one debit");
+    let entries = entries(state_dir);
+    assert_eq!(entries.len(), 2, "{name}");
+    let from = entries[0].id;
+    let adopted = Some(KeyOrigin::Adopted { from });
+    assert_eq!(entries[1].key_origin, adopted, "{name}");
+    assert_eq!(entries[0].key, entries[1].key, "{name}");
+    let told = retried.header("x-bursar-adopted").map(str::to_owned);
+    assert_eq!(told, Some(from.to_string()), "{name}");
+    let known: u64 = entries
+        .iter()
+        .filter_map(|entry| entry.billed_micro_usd)
+        .map(|billed| billed.get())
+        .sum();
+    assert!(known <= sandbox.debited().await, "{name}: never more");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_retry_after_kill_9_is_the_same_purchase() {
+    for (name, path, body) in kinds() {
+        let sandbox = Sandbox::start().await;
+        let directory = tempfile::tempdir().expect("a directory");
+        let state_dir = directory.path().join("state");
+        let daemon = Daemon::start(&sandbox.url(), &state_dir, &[]).await;
+        let app = held(&daemon, &sandbox, path, &body).await;
+        daemon.kill().await;
+        drop(app);
+        let daemon = Daemon::start(&sandbox.url(), &state_dir, &[]).await;
+        let retried = retry(&daemon, &sandbox, &state_dir, path, &body).await;
+        daemon.terminate().await;
+        bought_once(name, &sandbox, &state_dir, &retried).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_retry_after_a_stop_with_leftovers_is_the_same_purchase() {
+    for (name, path, body) in kinds() {
+        let sandbox = Sandbox::start().await;
+        let directory = tempfile::tempdir().expect("a directory");
+        let state_dir = directory.path().join("state");
+        let config = directory.path().join("config.toml");
+        let lines = "[upstream]\n[listen]\nshutdown_timeout_s = 1\n";
+        std::fs::write(&config, lines).expect("the config is written");
+        let more = ["--config", config.to_str().expect("a UTF-8 path")];
+        let mut daemon = Daemon::start(&sandbox.url(), &state_dir, &more).await;
+        let mut app = held(&daemon, &sandbox, path, &body).await;
+        daemon.signal(Signal::TERM);
+        let first = app.answer().await;
+        assert_eq!(first.code(), Some("shutting_down"), "{name}");
+        assert_eq!(daemon.ended().await.code(), Some(0), "{name}");
+        let reason = InDoubt::Shutdown;
+        let left = entries(&state_dir);
+        assert_eq!(left[0].state, State::InDoubt { reason }, "{name}");
+
+        let daemon = Daemon::start(&sandbox.url(), &state_dir, &more).await;
+        let retried = retry(&daemon, &sandbox, &state_dir, path, &body).await;
+        daemon.terminate().await;
+        bought_once(name, &sandbox, &state_dir, &retried).await;
+    }
+}
