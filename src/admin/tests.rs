@@ -92,6 +92,7 @@ async fn intend(ledger: &Ledger) -> Intent {
             body: b"{}",
             session: None,
             rte_query: None,
+            made_stream: false,
         }),
         request_bytes: 2,
     };

@@ -142,6 +142,9 @@ pub struct Outcome {
     /// Why reading ended before the service's answer did, when it was our side that ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_by: Option<InDoubt>,
+    /// Nobody was there to read the answer when it ended: what it cost was spent for its receipt.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub drained: bool,
     pub response_bytes: u64,
     pub timings: Timings,
 }

@@ -66,6 +66,8 @@ pub struct EntryView {
     /// Where the evidence of a reconciled entry came from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reconciled_by: Option<How>,
+    /// Its app had left when the answer ended, and nobody followed.
+    pub drained: bool,
     pub request_bytes: Option<u64>,
     pub response_bytes: Option<u64>,
     pub timings: Option<Timings>,
@@ -121,6 +123,7 @@ impl EntryView {
             attempts: Vec::new(),
             anomalies: Vec::new(),
             reconciled_by: None,
+            drained: false,
             request_bytes: None,
             response_bytes: None,
             timings: None,
@@ -158,6 +161,7 @@ impl EntryView {
         self.usage = outcome.usage;
         self.audio_ms = outcome.audio_ms;
         self.attempts = outcome.attempts;
+        self.drained = outcome.drained;
         self.response_bytes = Some(outcome.response_bytes);
         self.timings = Some(outcome.timings);
     }

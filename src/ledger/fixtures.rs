@@ -175,6 +175,7 @@ pub(crate) fn outcome(id: EntryId, attempts: Vec<Attempt>, receipt: Receipt) -> 
         request_id: None,
         run_id: None,
         cut_by: None,
+        drained: false,
         response_bytes: 300,
         timings: Timings::default(),
     }

@@ -42,6 +42,8 @@ pub struct Gathered {
     pub request_id: Option<String>,
     pub run_id: Option<String>,
     pub response_bytes: u64,
+    /// Nobody is there to read the answer.
+    pub drained: bool,
 }
 
 /// Where the time went, measured by the proxy.
@@ -93,6 +95,7 @@ impl OpenEntry {
             request_id: gathered.request_id.clone(),
             run_id: gathered.run_id.clone(),
             cut_by,
+            drained: gathered.drained,
             response_bytes: gathered.response_bytes,
             timings: Timings {
                 queue_ms: 0,
@@ -197,6 +200,7 @@ impl Drop for OpenEntry {
             request_id: None,
             run_id: None,
             cut_by: Some(InDoubt::Crash),
+            drained: false,
             response_bytes: 0,
             timings: Timings::default(),
         };

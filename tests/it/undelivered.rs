@@ -4,8 +4,10 @@
 #![allow(clippy::type_complexity)]
 
 mod adopt;
+mod bounds;
 mod drain;
 mod join;
+mod places;
 
 use crate::support::wire::request;
 use crate::support::{Answer, Bursar, Origin, Step, Wire, eventually};
