@@ -14,7 +14,9 @@ from openai import AsyncOpenAI
 from requests_of_apps import AGENT_CHAT, NO_KEY, WEATHER
 
 QUESTION = [{"role": "user", "content": "What is the weather in Oslo in celsius?"}]
-TOOLS = {"tools": [WEATHER], "tool_choice": "required"}
+# The previous major of the SDK has its helper for strict tools only.
+STRICT = {**WEATHER, "function": {**WEATHER["function"], "strict": True}}
+TOOLS = {"tools": [STRICT], "tool_choice": "required"}
 HARD = {"messages": [{"role": "user", "content": "hard: prove it"}]}
 
 
@@ -134,8 +136,8 @@ def test_the_message_put_together_equals_the_whole_one(door, agent, sandbox, mes
     }  # fmt: skip
     sandbox.fault(AGENT_CHAT, times=0, status=200, body=body)
 
-    whole = agent.chat.completions.create(**asked({"tools": [WEATHER]}))
-    with agent.chat.completions.stream(**asked({"tools": [WEATHER]})) as stream:
+    whole = agent.chat.completions.create(**asked({"tools": [STRICT]}))
+    with agent.chat.completions.stream(**asked({"tools": [STRICT]})) as stream:
         final = stream.get_final_completion()
 
     wanted, found = whole.model_dump(exclude_none=True), final.model_dump(exclude_none=True)
