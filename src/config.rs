@@ -113,6 +113,7 @@ closed_set! {
 pub struct Streams {
     pub on_disconnect: OnDisconnect,
     pub drain_timeout: Duration,
+    pub agent_receipts: AgentReceipts,
 }
 
 closed_set! {
@@ -122,6 +123,16 @@ closed_set! {
         Drain => "drain",
         /// It is given up; its entry is in doubt.
         Cancel => "cancel",
+    }
+}
+
+closed_set! {
+    /// What is known of the price of an agent turn that the app asked for as a stream.
+    AgentReceipts {
+        /// The stream passes as it is, and carries no amount.
+        Unreported => "unreported",
+        /// The turn is asked for whole, which tells its amount, and given as a stream made here.
+        Exact => "exact",
     }
 }
 

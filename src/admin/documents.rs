@@ -93,6 +93,7 @@ pub fn status(
         "proxy": process.proxy,
         "upstream": process.upstream,
         "billed_micro_usd": serde_json::to_value(totals.billed())?,
+        "drained_micro_usd": serde_json::to_value(totals.drained())?,
         "requests": totals.requests(),
         "in_doubt": in_doubt,
         "unreported": unreported,

@@ -84,6 +84,11 @@ fn spent(page: &mut String, status: &Status<'_>) {
         "unreported",
         totals.unreported().values().sum::<u64>(),
     );
+    row(
+        page,
+        "of that, for answers whose app had left",
+        totals.drained(),
+    );
     let estimate = totals
         .lines
         .values()

@@ -92,6 +92,7 @@ async fn intend(ledger: &Ledger) -> Intent {
             body: b"{}",
             session: None,
             rte_query: None,
+            made_stream: false,
         }),
         key_use: None,
         request_bytes: 2,

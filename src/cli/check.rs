@@ -69,6 +69,7 @@ fn effective(config: &Config) -> String {
     text.table("streams");
     text.string("on_disconnect", config.streams.on_disconnect.as_str());
     text.seconds("drain_timeout_s", config.streams.drain_timeout);
+    text.string("agent_receipts", config.streams.agent_receipts.as_str());
 
     text.table("models");
     text.aliases(&config.models.aliases);

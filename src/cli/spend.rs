@@ -59,6 +59,9 @@ pub fn spend(args: &Args) -> Result<(), CliError> {
     } else {
         say(heading(&asked))?;
         say(table(&args.by, &document))?;
+        if let Some(drained) = drained(&document) {
+            say(drained)?;
+        }
         if let Some(unknown) = unknown(&document) {
             say(unknown)?;
         }
@@ -130,6 +133,15 @@ fn sums(row: &Value) -> [String; 7] {
         count(row, "completion_tokens"),
         money(row, "would_have_cost_micro_usd"),
     ]
+}
+
+/// What part of the sum no app has read, in a sentence.
+fn drained(document: &Value) -> Option<String> {
+    let drained = document.get("drained_micro_usd").and_then(Value::as_u64);
+    let drained = drained.filter(|drained| *drained > 0).map(MicroUsd::new)?;
+    Some(format!(
+        "\nOf this, {drained} went to answers whose app had left before they ended."
+    ))
 }
 
 /// What the sum does not hold, in a sentence.

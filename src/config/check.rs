@@ -22,8 +22,8 @@ use super::file::{At, ConfigFile, LogTable, RetryTable, StreamsTable};
 use super::key::{ApiKey, KeyError, KeyFile};
 use super::value::{Aliases, BaseUrl, ExtraRoute};
 use super::{
-    Adopt, Config, Durability, Errors, Ledger, Log, LogFormat, LogLevel, Models, OnDisconnect,
-    Overrides, Retry, Streams, Upstream, Whereabouts,
+    Adopt, AgentReceipts, Config, Durability, Errors, Ledger, Log, LogFormat, LogLevel, Models,
+    OnDisconnect, Overrides, Retry, Streams, Upstream, Whereabouts,
 };
 use crate::protocol::names::ServiceNames;
 
@@ -342,6 +342,12 @@ impl<'a> Check<'a> {
                 file.drain_timeout_s,
                 120,
                 1..=3600,
+            ),
+            agent_receipts: self.word(
+                file.agent_receipts,
+                AgentReceipts::Unreported,
+                AgentReceipts::ALL,
+                AgentReceipts::as_str,
             ),
         }
     }

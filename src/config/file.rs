@@ -72,6 +72,7 @@ pub struct LedgerTable {
 pub struct StreamsTable {
     pub on_disconnect: Option<At<String>>,
     pub drain_timeout_s: Option<At<i64>>,
+    pub agent_receipts: Option<At<String>>,
 }
 
 #[derive(Debug, Default)]
@@ -185,6 +186,7 @@ fn streams(table: &mut Table<'_>) -> StreamsTable {
     StreamsTable {
         on_disconnect: table.string("on_disconnect"),
         drain_timeout_s: table.integer("drain_timeout_s"),
+        agent_receipts: table.string("agent_receipts"),
     }
 }
 

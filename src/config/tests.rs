@@ -113,6 +113,7 @@ fn upstream_and_key_are_enough() {
     assert_eq!(config.ledger.durability, Durability::Power);
     assert_eq!(config.streams.on_disconnect, OnDisconnect::Drain);
     assert_eq!(config.streams.drain_timeout, Duration::from_secs(120));
+    assert_eq!(config.streams.agent_receipts, AgentReceipts::Unreported);
     assert!(config.models.aliases.is_empty());
     assert!(config.errors.add_error_object);
     assert_eq!(config.log.format, LogFormat::Text);
@@ -151,6 +152,7 @@ fn every_key_has_its_effect() {
             [streams]
             on_disconnect = "cancel"
             drain_timeout_s = 0x10
+            agent_receipts = "exact"
             [models]
             aliases = { "gpt-4o" = "auto" }
             [errors]
@@ -193,6 +195,7 @@ fn every_key_has_its_effect() {
     assert_eq!(config.ledger.durability, Durability::Process);
     assert_eq!(config.streams.on_disconnect, OnDisconnect::Cancel);
     assert_eq!(config.streams.drain_timeout, Duration::from_secs(16));
+    assert_eq!(config.streams.agent_receipts, AgentReceipts::Exact);
     assert_eq!(config.models.aliases.target("gpt-4o"), Some("auto"));
     assert!(!config.errors.add_error_object);
     assert_eq!(config.log.format, LogFormat::Json);

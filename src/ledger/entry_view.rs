@@ -78,6 +78,8 @@ pub struct EntryView {
     /// The state that the evidence found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub was: Option<State>,
+    /// Its app had left when the answer ended, and nobody followed.
+    pub drained: bool,
     pub request_bytes: Option<u64>,
     pub response_bytes: Option<u64>,
     pub timings: Option<Timings>,
@@ -137,6 +139,7 @@ impl EntryView {
             reconciled_by: None,
             reconciled_ms: None,
             was: None,
+            drained: false,
             request_bytes: None,
             response_bytes: None,
             timings: None,
@@ -176,6 +179,7 @@ impl EntryView {
         self.attempts = outcome.attempts;
         self.closed = outcome.closed;
         self.broken_billed_micro_usd = outcome.broken_billed;
+        self.drained = outcome.drained;
         self.response_bytes = Some(outcome.response_bytes);
         self.timings = Some(outcome.timings);
     }

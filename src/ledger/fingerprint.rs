@@ -17,6 +17,9 @@ pub struct FingerprintParts<'a> {
     pub session: Option<&'a [u8]>,
     /// `X-Service-RTE-Query`.
     pub rte_query: Option<&'a [u8]>,
+    /// The app wants a stream, and the body asks for a whole turn in its stead: another answer than
+    /// to an app that sends the same body.
+    pub made_stream: bool,
 }
 
 // === impl FingerprintParts ===
@@ -38,6 +41,10 @@ impl FingerprintParts<'_> {
             let length = u64::try_from(part.len()).unwrap_or(u64::MAX);
             hasher.update(&length.to_be_bytes());
             hasher.update(part);
+        }
+        if self.made_stream {
+            // No part begins so; without it the bytes are those of earlier releases.
+            hasher.update(&[2]);
         }
         Fingerprint(*hasher.finalize().as_bytes())
     }

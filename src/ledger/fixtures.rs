@@ -180,6 +180,7 @@ pub(crate) fn outcome(id: EntryId, attempts: Vec<Attempt>, receipt: Receipt) -> 
         cut_by: None,
         closed: Vec::new(),
         delivery: Delivery::Given,
+        drained: false,
         response_bytes: 300,
         timings: Timings::default(),
     }

@@ -110,6 +110,8 @@ pub struct SpendRow {
     /// What is known. What is not known is counted beside it, never in it.
     pub billed_micro_usd: MicroUsdSum,
     pub would_have_cost_micro_usd: MicroUsdSum,
+    /// The part of what was billed that went to answers whose app had left.
+    pub drained_micro_usd: MicroUsdSum,
     pub settled: u64,
     pub reconciled: u64,
     pub in_doubt: u64,
@@ -319,6 +321,7 @@ impl SpendRow {
             requests: row.requests.saturating_add(open),
             billed_micro_usd: row.billed,
             would_have_cost_micro_usd: row.would_have_cost,
+            drained_micro_usd: row.drained,
             settled: row.settled,
             reconciled: row.reconciled,
             in_doubt: row.in_doubt_now(),

@@ -70,6 +70,9 @@ pub struct Row {
     pub in_doubt: BTreeMap<InDoubt, Standing>,
     pub billed: MicroUsdSum,
     pub would_have_cost: MicroUsdSum,
+    /// The part of `billed` that was spent on answers which nobody was there to read.
+    #[serde(default)]
+    pub drained: MicroUsdSum,
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
     pub total_tokens: u64,
@@ -221,6 +224,7 @@ impl Row {
         }
         self.billed.merge(other.billed);
         self.would_have_cost.merge(other.would_have_cost);
+        self.drained.merge(other.drained);
         add(&mut self.prompt_tokens, other.prompt_tokens);
         add(&mut self.completion_tokens, other.completion_tokens);
         add(&mut self.total_tokens, other.total_tokens);
@@ -276,12 +280,16 @@ impl Globals {
 impl Totals {
     /// All that was billed, as far as it is known.
     pub fn billed(&self) -> MicroUsdSum {
-        self.lines
-            .values()
-            .fold(MicroUsdSum::default(), |mut sum, row| {
-                sum.merge(row.billed);
-                sum
-            })
+        let mut sum = MicroUsdSum::default();
+        self.lines.values().for_each(|row| sum.merge(row.billed));
+        sum
+    }
+
+    /// The part of it that was spent on answers which nobody was there to read.
+    pub fn drained(&self) -> MicroUsdSum {
+        let mut sum = MicroUsdSum::default();
+        self.lines.values().for_each(|row| sum.merge(row.drained));
+        sum
     }
 
     /// Entries that ended.
@@ -394,6 +402,9 @@ impl Effect {
             adopted: adopted(labels),
             ..Row::default()
         };
+        if outcome.drained {
+            row.drained = row.billed;
+        }
         row.enter(verdict.state);
         if is_answered {
             row.answers.insert(receipt.escalated, 1);

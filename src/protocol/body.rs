@@ -1,17 +1,22 @@
-//! The few fields of JSON bodies that rules need, read in one pass that skips the rest; and the two
-//! edits that bursar may make to a body (model alias, `error` beside `detail`).
+//! The few fields of JSON bodies that rules need, read in one pass that skips the rest; and the
+//! edits that bursar may make to a body (model alias, `error` beside `detail`, and a turn asked
+//! without a stream and given as one).
 //!
 //! Promise: reading never fails and never changes a byte: what cannot be read is not told. An edit
 //! leaves every other byte as it was (rule I8).
 
 mod answer;
+mod chunks;
 mod edit;
 mod field;
 mod request;
+mod unstream;
 
 pub use answer::{AnswerPeek, RunPeek};
+pub use chunks::as_event_stream;
 pub use edit::{add_error_object, add_error_object_with_hint, replace_model};
 pub use request::RequestPeek;
+pub use unstream::without_stream;
 
 #[cfg(test)]
 mod tests;

@@ -32,6 +32,10 @@ pub struct Attendance<'a> {
     satisfied: bool,
 }
 
+/// How often a connection is looked at whose end of input is only suspicion: the runtime tells no
+/// more of it.
+const BROKEN_LOOK: Duration = Duration::from_millis(100);
+
 /// How far the answer was when its app left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
@@ -120,6 +124,32 @@ impl<'a> Attendance<'a> {
         }
         self.notice();
         Ok(None)
+    }
+
+    /// The same for an app whose input has ended, as long as its connection is not broken: `None` when
+    /// that shows. A refusal of what was written before may arrive behind the end of input.
+    pub async fn attend_unless_broken<F: Future>(
+        &mut self,
+        future: F,
+    ) -> Result<Option<F::Output>, Cut> {
+        if self.downstream.presence() == Presence::Gone {
+            return self.attend(future).await.map(Some);
+        }
+        tokio::pin!(future);
+        let mut cut = self.gateway.cut_signal();
+        let mut looks = tokio::time::interval(BROKEN_LOOK);
+        loop {
+            tokio::select! {
+                output = &mut future => return Ok(Some(output)),
+                _ = looks.tick() => {
+                    if self.downstream.look() == Presence::Gone {
+                        self.notice();
+                        return Ok(None);
+                    }
+                }
+                () = cut.wait() => return Err(Cut),
+            }
+        }
     }
 
     /// Waits between attempts. `false` when by the end of it nobody waits for the answer.

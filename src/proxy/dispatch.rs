@@ -261,7 +261,7 @@ impl Dispatch<'_> {
                     self.first_byte_at
                         .get_or_insert(self.gateway.clock.monotonic());
                     body.extend_from_slice(&chunk);
-                    let flows = event_stream || body.len() > WHOLE_BYTES_MAX;
+                    let flows = event_stream || body.len() > self.outgoing.whole_bytes_max;
                     if flows && !body.is_empty() {
                         self.service_time = self.service_time.saturating_add(self.since(clock));
                         return Attempted::Final(Reached::Flowing(Box::new(Flowing {

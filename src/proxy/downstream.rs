@@ -135,13 +135,18 @@ impl Downstream {
         };
     }
 
+    /// The app took bytes after its input had ended: it only closed its sending half.
+    pub fn is_proven(&self) -> bool {
+        self.proven
+    }
+
     /// Looks once whether the app has left, without waiting.
     pub fn look(&mut self) -> Presence {
         if self.presence == Presence::Here {
             // `Some` means that `left` resolved and set the presence.
             self.left().now_or_never();
         }
-        if self.presence == Presence::Here && self.peer.is_broken() {
+        if self.presence != Presence::Gone && self.peer.is_broken() {
             self.presence = Presence::Gone;
         }
         self.presence

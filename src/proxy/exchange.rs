@@ -27,6 +27,8 @@ pub struct Outgoing {
     /// No pooled connection: a stale one could make an attempt ambiguous (rule I7).
     pub fresh_connection: bool,
     pub read_timeout: Duration,
+    /// An answer that is not a stream is read whole up to this size.
+    pub whole_bytes_max: usize,
 }
 
 /// An upstream connection whose response head was read.

@@ -8,6 +8,7 @@
 mod closed;
 pub mod flow;
 pub mod follow;
+mod made_stream;
 pub mod own;
 pub mod whole;
 
@@ -50,6 +51,8 @@ pub struct Relay<'a> {
     pub adopted: Option<EntryId>,
     /// The model that the app asked for, where the service may refuse it.
     pub foreign_model: Option<String>,
+    /// The app wants a stream, and a whole turn was asked for, which tells its price.
+    pub made_stream: bool,
     /// The table allowed another attempt and none was left.
     pub exhausted: bool,
     pub arrived: Duration,
@@ -73,6 +76,9 @@ impl Relay<'_> {
     pub async fn run(mut self, reached: Reached) -> bool {
         let (answered, keep) = match reached {
             Reached::Whole { head, body } => self.whole(head, body).await,
+            Reached::Flowing(flowing) if self.made_stream && !flowing.event_stream => {
+                self.too_large(*flowing).await
+            }
             Reached::Flowing(flowing) => self.flow(flowing).await,
             Reached::Nothing { code } => self.nothing(code, None).await,
             Reached::Cut => {
@@ -139,6 +145,12 @@ impl Relay<'_> {
                 .map(|at| at.saturating_sub(self.arrived)),
             own: total.saturating_sub(elsewhere),
         }
+    }
+
+    /// The app has left, and nobody has taken its place.
+    pub(super) fn is_read_by_nobody(&self, presence: Presence) -> bool {
+        let live = self.app.live.as_ref();
+        presence != Presence::Here && !live.is_some_and(|live| live.is_followed())
     }
 
     /// Settles the entry, if there is one.

@@ -3,12 +3,15 @@
 //! Promise: a metered request leaves only after its intent is durable (rule I1); a request that ends
 //! before it was sent costs nothing and says so.
 
+mod prepare;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use pingora::protocols::http::ReusableHttpStream;
 use tokio::time::Instant;
 
+use self::prepare::Prepared;
 use super::admit::{self, Admission, Admitted, LocalAnswer};
 use super::attend::Attendance;
 use super::buffer::{self, RequestBody};
@@ -25,8 +28,6 @@ use super::settle::{Measured, OpenEntry};
 use super::{DEFAULT_APP, Gateway, InFlight, Settings};
 use crate::ledger::FingerprintParts;
 use crate::ledger::entry::{EntryId, EntryKey, Intent, KeyOrigin};
-use crate::protocol::body::{RequestPeek, replace_model};
-use crate::protocol::routes::BodyForm;
 
 /// "it waits up to 20 ms for that connection's end to show".
 const TWIN_WAIT: Duration = Duration::from_millis(20);
@@ -91,14 +92,6 @@ struct Request<'a> {
     entry_id: EntryId,
 }
 
-/// The body as it is sent, and what was read of it.
-struct Prepared {
-    body: bytes::Bytes,
-    peek: RequestPeek,
-    /// The model that the app asked for, when it is not the interface's and no alias is set for it.
-    foreign_model: Option<String>,
-}
-
 // === impl Request ===
 
 impl Request<'_> {
@@ -118,6 +111,7 @@ impl Request<'_> {
             body: &prepared.body,
             session: admitted.session.as_ref().map(http::HeaderValue::as_bytes),
             rte_query: admitted.rte_query.as_ref().map(http::HeaderValue::as_bytes),
+            made_stream: prepared.made_stream,
         });
         let claimant = Claimant {
             mark: Mark {
@@ -199,40 +193,6 @@ impl Request<'_> {
         }
     }
 
-    /// Reads what rules need from the body, and applies a model alias.
-    fn prepare(&self, body: &RequestBody) -> Prepared {
-        let route = &self.admitted.route;
-        let reads = matches!(route.body, BodyForm::Json | BodyForm::Any) && route.metered;
-        let peek = if reads {
-            RequestPeek::read(&body.bytes)
-        } else {
-            RequestPeek::default()
-        };
-        if !route.auto_model {
-            return Prepared {
-                body: body.bytes.clone(),
-                peek,
-                foreign_model: None,
-            };
-        }
-        let alias = peek
-            .model
-            .as_deref()
-            .and_then(|model| self.settings.config.models.aliases.target(model));
-        match (alias, peek.model_span.clone()) {
-            (Some(alias), Some(span)) => Prepared {
-                body: bytes::Bytes::from(replace_model(&body.bytes, span, alias)),
-                peek,
-                foreign_model: None,
-            },
-            _ => Prepared {
-                body: body.bytes.clone(),
-                foreign_model: peek.model.clone().filter(|model| model != "auto"),
-                peek,
-            },
-        }
-    }
-
     /// Attempts and answer.
     async fn exchange(
         self,
@@ -253,13 +213,14 @@ impl Request<'_> {
             key.as_deref(),
             prepared.body.len(),
         );
-        let Ok(header) = header else {
+        let Ok(header) = header.and_then(|header| prepared.head(header)) else {
             if let Some(mut entry) = entry {
                 entry.nothing_sent().await;
             }
             let refusal = Refusal::new(Code::HeaderRefused);
             return self.refuse(downstream, &refusal).await;
         };
+        let whole_bytes_max = prepared.whole_bytes_max();
         let outgoing = Outgoing {
             header,
             body: prepared.body,
@@ -267,6 +228,7 @@ impl Request<'_> {
             // must not be what it is missing for.
             fresh_connection: !route.retry.no_head,
             read_timeout: self.settings.config.upstream.read_timeout,
+            whole_bytes_max,
         };
         let retry = &self.settings.config.retry;
         let mut dispatch = Dispatch {
@@ -299,6 +261,7 @@ impl Request<'_> {
             entry_id: self.entry_id,
             adopted,
             foreign_model: prepared.foreign_model,
+            made_stream: prepared.made_stream,
             exhausted,
             arrived: self.arrived,
             state: None,

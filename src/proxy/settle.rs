@@ -50,6 +50,8 @@ pub struct Gathered {
     pub request_id: Option<String>,
     pub run_id: Option<String>,
     pub response_bytes: u64,
+    /// Nobody is there to read the answer.
+    pub drained: bool,
 }
 
 /// Where the time went, measured by the proxy.
@@ -104,6 +106,7 @@ impl OpenEntry {
             cut_by,
             closed: gathered.closed.clone(),
             delivery,
+            drained: gathered.drained,
             response_bytes: gathered.response_bytes,
             timings: Timings {
                 queue_ms: 0,
@@ -220,6 +223,7 @@ impl Drop for OpenEntry {
             cut_by: Some(InDoubt::Crash),
             closed: Vec::new(),
             delivery: self.live.delivery_if_missed(),
+            drained: false,
             response_bytes: 0,
             timings: Timings::default(),
         };

@@ -10,7 +10,6 @@ mod families;
 mod ledger;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -26,7 +25,6 @@ use super::labels::FirstSeen;
 use crate::ledger::entry::Anomaly;
 use crate::ledger::totals::MicroUsdSum;
 use crate::ledger::{LedgerHealth, Totals};
-use crate::money::MicroUsd;
 use crate::protocol::{Escalated, Lane, Operation, ServedBy, Usage};
 
 /// App names come from the config; this many get a series of their own.
@@ -66,7 +64,6 @@ pub struct Metrics {
     joined: IntCounter,
     replays: IntCounter,
     clarifications: IntCounter,
-    drained_micro_usd: AtomicU64,
     drains: IntCounterVec,
     disconnects: IntCounterVec,
     answers: IntCounterVec,
@@ -154,7 +151,6 @@ impl Metrics {
                 "bursar_clarifications_total",
                 "Answers that ask the app for missing input, billed 0.",
             )?,
-            drained_micro_usd: AtomicU64::new(0),
             drains: families.counters(
                 "bursar_drains_total",
                 "Answers that were read to their end after the app had left, by how that ended.",
@@ -296,13 +292,13 @@ impl Metrics {
         for ((app, lane), sum) in &estimates {
             family.sample(&[("app", *app), ("lane", lane.as_str())], sum.to_usd());
         }
-        let drained = MicroUsd::new(self.drained_micro_usd.load(Ordering::Relaxed));
         text.family(
             Kind::Counter,
             "bursar_drained_usd_total",
-            "What answers cost whose app had left, in USD, since this process started.",
+            "What answers cost whose app had left when they ended, in USD, over the whole life of the \
+             ledger. It is in bursar_billed_usd_total too.",
         )
-        .sample(&[], drained.to_usd());
+        .sample(&[], totals.drained().to_usd());
     }
 
     pub fn request(&self, app: &str, lane: Lane, op: Operation, stream: bool, status: u16) {
@@ -350,16 +346,6 @@ impl Metrics {
 
     pub fn clarification(&self) {
         self.clarifications.inc();
-    }
-
-    /// An answer whose app had left cost this much.
-    pub fn drained(&self, amount: MicroUsd) {
-        // A sum that cannot be held stays where it is; it is 18 million million USD.
-        let _ = self
-            .drained_micro_usd
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |sum| {
-                sum.checked_add(amount.get())
-            });
     }
 
     pub fn drain(&self, result: &'static str) {

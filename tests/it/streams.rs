@@ -5,6 +5,7 @@ mod breaks;
 mod flow;
 mod leaving;
 mod receipts;
+mod slow;
 
 use bursar::ledger::entry::State;
 use bursar::money::MicroUsd;

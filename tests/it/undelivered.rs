@@ -4,9 +4,11 @@
 #![allow(clippy::type_complexity)]
 
 mod adopt;
+mod bounds;
 mod drain;
 mod join;
 mod kill;
+mod places;
 mod restart;
 
 use crate::support::wire::request;

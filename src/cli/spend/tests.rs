@@ -44,6 +44,14 @@ fn what_is_not_in_the_sum_is_named_with_the_command_that_lists_it() {
 }
 
 #[test]
+fn what_was_read_for_nobody_is_named_where_there_is_any() {
+    assert_eq!(drained(&json!({ "drained_micro_usd": 0 })), None);
+    assert_eq!(drained(&json!({})), None);
+    let told = drained(&json!({ "drained_micro_usd": 1_234 })).unwrap();
+    assert!(told.starts_with("\nOf this, $0.001234 went to"), "{told}");
+}
+
+#[test]
 fn a_figure_that_is_missing_is_not_zero() {
     let row = json!({ "requests": null });
 

@@ -34,7 +34,10 @@ pub(crate) const ACCEPTED: &[(&str, &[&str])] = &[
         &["attempts", "base_ms", "cap_ms", "adopt", "adopt_window_s"],
     ),
     ("ledger", &["state_dir", "durability"]),
-    ("streams", &["on_disconnect", "drain_timeout_s"]),
+    (
+        "streams",
+        &["on_disconnect", "drain_timeout_s", "agent_receipts"],
+    ),
     ("models", &["aliases"]),
     ("errors", &["add_error_object"]),
     ("log", &["format", "level"]),

@@ -9,6 +9,7 @@ const PARTS: FingerprintParts<'_> = FingerprintParts {
     body: b"{}",
     session: None,
     rte_query: None,
+    made_stream: false,
 };
 
 #[test]
@@ -47,6 +48,10 @@ fn every_part_counts_and_no_byte_can_move_between_parts() {
         FingerprintParts {
             session: Some(b"s"),
             rte_query: Some(b"xy"),
+            ..PARTS
+        },
+        FingerprintParts {
+            made_stream: true,
             ..PARTS
         },
     ];

@@ -71,6 +71,30 @@ fn i5_estimates_and_replays_never_enter_the_billed_sum() {
 }
 
 #[test]
+fn i10_what_was_drained_is_a_part_of_what_was_billed() {
+    let mut totals = Totals::default();
+    for (micro_usd, drained) in [(100, false), (20, true), (3, true)] {
+        let mut record = answered(billed(micro_usd), settled(micro_usd));
+        if let Record::Outcome(outcome, ..) = &mut record {
+            outcome.drained = drained;
+        }
+        totals.add(&Effect::of(&record).unwrap());
+    }
+
+    assert_eq!((totals.billed().get(), totals.drained().get()), (123, 23));
+    // Rows of an index that an earlier release wrote have none.
+    let row = serde_json::to_string(totals.lines.values().next().unwrap()).unwrap();
+    let earlier = row.replace(",\"drained\":23", "");
+    assert_ne!(earlier, row);
+    assert!(
+        serde_json::from_str::<super::Row>(&earlier)
+            .unwrap()
+            .drained
+            .is_zero()
+    );
+}
+
+#[test]
 fn i11_specialist_categories_beyond_the_first_32_share_a_name() {
     let mut totals = Totals::default();
     for number in 0..40 {

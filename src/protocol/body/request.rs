@@ -72,7 +72,7 @@ impl<'de> Members<'de> for RequestMembers<'de> {
 }
 
 /// Where a borrowed value stands in the body it was borrowed from.
-fn span_in(body: &[u8], value: &RawValue) -> Option<Range<usize>> {
+pub(super) fn span_in(body: &[u8], value: &RawValue) -> Option<Range<usize>> {
     let text = value.get();
     let start = text.as_ptr().addr().checked_sub(body.as_ptr().addr())?;
     let span = start..start.checked_add(text.len())?;

@@ -10,18 +10,17 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pingora::http::ResponseHeader;
-use tokio::time::timeout;
 
-use self::drain::{AFTER_END_WAIT, Drain, read_the_end};
+use self::drain::Drain;
 use super::{Answered, Relay};
 use crate::ledger::entry::{AttemptEnd, InDoubt};
 use crate::protocol::routes::{AnswerKind, ReceiptFrom};
 use crate::protocol::sse::{HoldBack, SseEvent, SseScanner, StreamKind};
-use crate::proxy::attend::{Cut, Phase};
+use crate::proxy::attend::Phase;
 use crate::proxy::claim::live::TapeEnd;
 use crate::proxy::dispatch::Flowing;
 use crate::proxy::downstream::{Presence, Written};
-use crate::proxy::exchange::{Answering, BodyBroke, Cause, heads};
+use crate::proxy::exchange::{BodyBroke, Cause, heads};
 use crate::proxy::refuse::{Code, Refusal};
 use crate::proxy::settle::Gathered;
 
@@ -131,64 +130,6 @@ impl Relay<'_> {
         }
     }
 
-    /// The service's next move, within the bounds of a drain when nobody reads.
-    async fn read_on(&mut self, flow: &mut Flow, answering: &mut Answering) -> Move {
-        loop {
-            if let Some(reason) = self.drain_over(flow) {
-                return Move::Stop(reason);
-            }
-            let before = self.gateway.clock.monotonic();
-            // With its end mark the app may leave; the service's end is then only worth a moment.
-            let only_the_end = flow.settled && !flow.on_tape;
-            let left = match self.app.downstream.presence() {
-                Presence::Here if only_the_end => {
-                    let read = self.app.attend_while_here(answering.next_chunk());
-                    match read.await {
-                        Ok(Some(read)) => return moved(read),
-                        Ok(None) => continue,
-                        Err(Cut) => return Move::Stop(InDoubt::Shutdown),
-                    }
-                }
-                Presence::Suspect if only_the_end => Some(AFTER_END_WAIT),
-                Presence::Gone if only_the_end => return read_the_end(answering).await,
-                Presence::Here | Presence::Suspect | Presence::Gone => {
-                    flow.drain.since.map(|since| {
-                        since
-                            .saturating_add(self.settings.config.streams.drain_timeout)
-                            .saturating_sub(before)
-                    })
-                }
-            };
-            let follower = self.app.live.clone().filter(|live| live.is_followed());
-            let read = self.app.attend(async {
-                let Some(follower) = follower else {
-                    return Some(answering.next_chunk().await);
-                };
-                tokio::select! {
-                    read = answering.next_chunk() => Some(read),
-                    () = follower.unfollowed() => None,
-                }
-            });
-            let read = match left {
-                Some(left) => match timeout(left, read).await {
-                    Ok(read) => read,
-                    Err(_) if only_the_end => return Move::Stop(InDoubt::ClientGone),
-                    // Time is up; the loop's head decides, because somebody may follow by now.
-                    Err(_) => continue,
-                },
-                None => read.await,
-            };
-            let waited = self.gateway.clock.monotonic().saturating_sub(before);
-            self.dispatch.service_time = self.dispatch.service_time.saturating_add(waited);
-            return match read {
-                Ok(Some(read)) => moved(read),
-                // The follower has left too: the drain begins.
-                Ok(None) => continue,
-                Err(Cut) => Move::Stop(InDoubt::Shutdown),
-            };
-        }
-    }
-
     /// Scans a chunk and gives out what may flow.
     async fn pass(&mut self, flow: &mut Flow, flowing: &Flowing, chunk: Bytes) -> Result<(), Halt> {
         let bytes = u64::try_from(chunk.len()).unwrap_or(u64::MAX);
@@ -229,6 +170,7 @@ impl Relay<'_> {
             return Ok(());
         }
         flow.settled = true;
+        flow.gathered.drained = self.drains(flow);
         self.dispatch
             .record_flow(flowing, AttemptEnd::Answered, None);
         let settled = self.settle(&flow.gathered, None).await;
@@ -354,6 +296,7 @@ impl Relay<'_> {
         };
         if !flow.settled {
             flow.settled = true;
+            flow.gathered.drained = self.drains(flow);
             self.dispatch.record_flow(&flowing, end, cause);
             if self.settle(&flow.gathered, cut_by).await.is_err() {
                 flowing.answering.abandon().await;
@@ -365,7 +308,6 @@ impl Relay<'_> {
                     Some(InDoubt::Shutdown) => Code::ShuttingDown,
                     _ => Code::UpstreamBroken,
                 };
-                self.count_drain(flow, false);
                 return self.break_off(flow, code).await;
             }
         }
@@ -374,7 +316,9 @@ impl Relay<'_> {
             Move::End => flowing.answering.release(&self.settings.connector).await,
             _ => flowing.answering.abandon().await,
         }
-        self.count_drain(flow, true);
+        if flow.gathered.drained {
+            self.gateway.metrics.drain("completed");
+        }
         if flow.torn {
             return self.break_off(flow, Code::ShuttingDown).await;
         }

@@ -22,6 +22,9 @@ impl Relay<'_> {
     pub(super) async fn whole(&mut self, head: ResponseHeader, body: Bytes) -> (Answered, bool) {
         let mut gathered = Gathered::from_head(&self.settings.names, &head.headers);
         let peek = gathered.absorb_body(&self.admitted.route, &body);
+        let presence = self.app.look();
+        gathered.drained =
+            head.status.is_success() && self.entry.is_some() && self.is_read_by_nobody(presence);
         let committed = match self.settle(&gathered, None).await {
             Ok(()) => self.reconcile_run(&peek).await,
             Err(error) => Err(error),
@@ -43,6 +46,9 @@ impl Relay<'_> {
                 keep,
             );
         }
+        if gathered.drained && committed.is_ok() {
+            self.gateway.metrics.drain("completed");
+        }
         let status = head.status;
         let bodyless = self.app.downstream.is_bodyless(&head);
         let body = if bodyless {
@@ -60,6 +66,9 @@ impl Relay<'_> {
                 false,
             );
         };
+        let made = self.made_stream(&mut answer, &body);
+        let stream = made.is_some();
+        let body = made.unwrap_or(body);
         if !bodyless {
             let length = HeaderValue::from(body.len());
             if answer.insert_header(CONTENT_LENGTH, length).is_err() {
@@ -73,7 +82,7 @@ impl Relay<'_> {
             Answered {
                 status: status.as_u16(),
                 code: None,
-                stream: false,
+                stream,
             },
             keep,
         )
@@ -163,10 +172,6 @@ impl Relay<'_> {
         if let Some(live) = self.app.live.clone() {
             if taken {
                 live.not_taken();
-                if is_answer {
-                    self.gateway.metrics.drain("completed");
-                    self.count_drained();
-                }
             }
             live.record_head(Arc::new(head), false);
             live.record_chunk(body).await;

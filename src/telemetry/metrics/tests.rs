@@ -3,6 +3,7 @@ use std::sync::Arc;
 use super::*;
 use crate::ledger::entry::InDoubt;
 use crate::ledger::totals::{LineKey, Row, Standing};
+use crate::money::MicroUsd;
 
 fn line(app: &str, served_by: Option<ServedBy>) -> LineKey {
     LineKey {
@@ -48,6 +49,11 @@ fn money_on_metrics_is_the_ledgers_to_the_last_digit() {
         &billed(9_007_199_254_740_993),
     );
     totals.add_row(&line("ci", None), &billed(1));
+    let drained = Row {
+        drained: MicroUsd::new(9_007_199_254_740_993).into(),
+        ..Row::default()
+    };
+    totals.add_row(&line("ci", None), &drained);
 
     let text = metrics.render(&totals, &healthy()).unwrap();
 
@@ -56,6 +62,7 @@ fn money_on_metrics_is_the_ledgers_to_the_last_digit() {
          served_by=\"frontier\"} 9007199254.740993",
         "bursar_billed_usd_total{app=\"ci\",lane=\"inference\",operation=\"chat\",\
          served_by=\"unknown\"} 0.000001",
+        "bursar_drained_usd_total 9007199254.740993",
     ] {
         assert!(has_line(&text, line), "{line}\n{text}");
     }
@@ -116,7 +123,6 @@ fn every_event_has_its_counter() {
     metrics.joined();
     metrics.replay();
     metrics.clarification();
-    metrics.drained(MicroUsd::new(1_500_000));
     metrics.drain("complete");
     metrics.disconnect("body");
     metrics.answer("agent", Lane::Agent, None, Escalated::Unknown);
@@ -147,7 +153,7 @@ fn every_event_has_its_counter() {
         "bursar_joined_retries_total 1",
         "bursar_idempotent_replays_total 1",
         "bursar_clarifications_total 1",
-        "bursar_drained_usd_total 1.500000",
+        "bursar_drained_usd_total 0.000000",
         "bursar_drains_total{result=\"complete\"} 1",
         "bursar_client_disconnects_total{phase=\"body\"} 1",
         "bursar_answers_total{app=\"agent\",escalated=\"unknown\",lane=\"agent\",\

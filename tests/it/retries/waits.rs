@@ -105,6 +105,14 @@ async fn a_wait_beyond_the_patience_returns_the_error_at_once() {
             true,
         ),
         ("default patience", "x-other", "5", "601", true),
+        // An hour less 10 % are 3240 s.
+        (
+            "an hour at most",
+            "x-stainless-read-timeout",
+            "1000000000",
+            "3300",
+            true,
+        ),
         (
             "a wait that fits",
             "x-stainless-read-timeout",

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::time::Instant;
 
 use parking_lot::Mutex;
@@ -50,6 +51,7 @@ struct Shared {
     resets_before_body: Mutex<usize>,
     received: Mutex<Vec<Received>>,
     connections: Mutex<usize>,
+    written: AtomicUsize,
     go: Notify,
 }
 
@@ -106,6 +108,11 @@ impl Origin {
 
     pub fn received(&self) -> Vec<Received> {
         self.shared.received.lock().clone()
+    }
+
+    /// Bytes of pieces that the kernel has taken, on all connections.
+    pub fn written(&self) -> usize {
+        self.shared.written.load(Ordering::SeqCst)
     }
 
     pub fn connections(&self) -> usize {
@@ -174,8 +181,13 @@ async fn serve(mut stream: TcpStream, connection: usize, shared: Arc<Shared>) {
 async fn write_pieces(stream: &mut TcpStream, pieces: Vec<Vec<u8>>, shared: &Shared) -> bool {
     for piece in pieces {
         shared.go.notified().await;
-        if stream.write_all(&piece).await.is_err() {
-            return false;
+        let mut rest = piece.as_slice();
+        while !rest.is_empty() {
+            let Ok(written) = stream.write(rest).await else {
+                return false;
+            };
+            shared.written.fetch_add(written, Ordering::SeqCst);
+            rest = &rest[written..];
         }
     }
     true

@@ -35,6 +35,13 @@ impl Wire {
         Self::over(stream)
     }
 
+    /// A connection that ends with a reset when it is dropped.
+    pub async fn tcp_that_resets(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).await.expect("a connection");
+        stream.set_zero_linger().expect("a reset at the end");
+        Self::over(stream)
+    }
+
     pub async fn unix(path: &Path) -> Self {
         Self::over(UnixStream::connect(path).await.expect("a connection"))
     }
@@ -126,6 +133,14 @@ impl Wire {
                 .push((name.to_ascii_lowercase(), value.trim().to_owned()));
         }
         answer
+    }
+
+    /// At least so many bytes as they come, whatever their framing.
+    pub async fn bytes(&mut self, count: usize) -> Vec<u8> {
+        while self.unread.len() < count {
+            assert_eq!(self.more().await, Ok(true), "{count} bytes are to come");
+        }
+        std::mem::take(&mut self.unread)
     }
 
     /// The body of an answer whose head was read.

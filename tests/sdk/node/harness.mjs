@@ -74,7 +74,7 @@ class Program {
 }
 
 /** A door of its own for one test; `use` gets it, and afterwards ledger and books must agree. */
-export async function withDoor(use) {
+export async function withDoor(use, config = "") {
   const folder = mkdtempSync(join(tmpdir(), "bursar-sdk-"));
   const programs = [];
   const start = (name, ...args) => (programs.push(new Program(name, args)), programs.at(-1));
@@ -84,8 +84,10 @@ export async function withDoor(use) {
     const keyFile = join(folder, "api-key");
     writeFileSync(keyFile, API_KEY, { mode: 0o600 });
     const state = join(folder, "state");
+    const configFile = join(folder, "config.toml");
+    writeFileSync(configFile, config);
     const bursar = start(
-      "bursar", "run", "--upstream", truth, "--api-key-file", keyFile,
+      "bursar", "run", "--config", configFile, "--upstream", truth, "--api-key-file", keyFile,
       "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--state-dir", state,
     ); // prettier-ignore
     const url = await bursar.address("proxy");

@@ -20,8 +20,14 @@ def sandbox(tmp_path):
 
 
 @pytest.fixture
-def door(tmp_path, sandbox):
-    door = Door(tmp_path, sandbox)
+def config():
+    """The text of bursar's configuration file; a module that needs another has a fixture of its own."""
+    return ""
+
+
+@pytest.fixture
+def door(tmp_path, sandbox, config):
+    door = Door(tmp_path, sandbox, config)
     yield door
     try:
         eventually("ledger and books agree", lambda: ledger_agrees(door))

@@ -141,14 +141,16 @@ class Sandbox:
 class Door:
     """bursar itself, and what its ledger says."""
 
-    def __init__(self, folder, sandbox):
+    def __init__(self, folder, sandbox, config=""):
         self.sandbox = sandbox
         self.state = folder / "state"
         key_file = folder / "api-key"
         key_file.write_text(API_KEY)
         key_file.chmod(0o600)
+        config_file = folder / "config.toml"
+        config_file.write_text(config)
         self.program = Program(
-            "bursar", folder, "run",
+            "bursar", folder, "run", "--config", config_file,
             "--upstream", sandbox.url, "--api-key-file", key_file,
             "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--state-dir", self.state,
         )  # fmt: skip

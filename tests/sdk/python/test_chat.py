@@ -6,6 +6,7 @@ Promise: an app changes its base URL and nothing else.
 import asyncio
 import json
 
+from harness import eventually
 from requests_of_apps import CHAT, PROMPT, WEATHER
 
 
@@ -100,3 +101,18 @@ def test_the_receipt_is_in_reach_of_the_app(door, client):
 
 def test_the_models_list_has_the_one_model(client):
     assert [model.id for model in client.models.list()] == ["auto"]
+
+
+def test_an_app_that_stops_at_the_end_mark_has_its_answer(door, client, agent):
+    """The SDK closes its connection as soon as it has read `[DONE]`: that is success, not a loss."""
+    for sdk in (client, agent):
+        for _ in range(3):
+            stream = sdk.chat.completions.create(model="auto", messages=PROMPT, stream=True)
+            assert list(stream)
+            stream.close()
+
+    eventually("all to be over", lambda: door.metric("bursar_inflight_requests") == 0)
+    assert door.metric("bursar_client_disconnects_total") == 0
+    assert door.metric("bursar_drains_total") == 0
+    assert door.metric("bursar_requests_total", code="200", stream="true") == 6
+    assert not any(entry["drained"] for entry in door.entries())

@@ -1,6 +1,9 @@
-//! Reading on when the app has left, because the receipt comes last.
+//! Reading the rest of an answer, and reading on when the app has left, because the receipt comes
+//! last.
 //!
-//! Promise: bounded in time, bytes and number; what it cost is counted.
+//! Promise: a stream is read on for nobody within bounds of time, bytes and number, and how that
+//! ended is counted; a document is read to its end. An app that leaves is noticed also while the
+//! service is silent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,48 +14,119 @@ use tokio::time::timeout;
 use super::{Flow, Move, Relay, moved};
 use crate::config::OnDisconnect;
 use crate::ledger::entry::InDoubt;
+use crate::proxy::attend::Cut;
 use crate::proxy::downstream::Presence;
 use crate::proxy::exchange::Answering;
-use crate::proxy::settle::billed_of;
 
 /// Most bytes that are read for nobody.
 const DRAIN_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Wait for the clean end behind an end mark, so that the upstream connection can be reused.
-pub(super) const AFTER_END_WAIT: Duration = Duration::from_secs(1);
+const AFTER_END_WAIT: Duration = Duration::from_secs(1);
 
 /// Reading on after the app left.
 #[derive(Default)]
 pub(super) struct Drain {
     slot: Option<OwnedSemaphorePermit>,
-    pub(super) since: Option<Duration>,
+    /// When it was certain that nobody reads.
+    since: Option<Duration>,
+    /// When the app's input had ended. It has taken nothing since, for nothing came for it.
+    suspected: Option<Duration>,
     pub(super) bytes: usize,
 }
 
+/// Who reads what comes next.
+enum Reader {
+    Somebody,
+    /// The app's input ended in a silence of the service. It may still read.
+    Perhaps,
+    Nobody,
+}
+
 impl Relay<'_> {
+    /// The service's next move, within the bounds of a drain when nobody reads.
+    pub(super) async fn read_on(&mut self, flow: &mut Flow, answering: &mut Answering) -> Move {
+        loop {
+            if let Some(reason) = self.drain_over(flow) {
+                return Move::Stop(reason);
+            }
+            let before = self.gateway.clock.monotonic();
+            // With its end mark the app may leave; the service's end is then only worth a moment.
+            let only_the_end = flow.settled && !flow.on_tape;
+            let presence = self.app.downstream.presence();
+            let left = match presence {
+                Presence::Suspect if only_the_end => Some(AFTER_END_WAIT),
+                Presence::Gone if only_the_end => return read_the_end(answering).await,
+                Presence::Here | Presence::Suspect | Presence::Gone => {
+                    let since = flow.drain.since.or(flow.drain.suspected);
+                    since.map(|since| {
+                        since
+                            .saturating_add(self.settings.config.streams.drain_timeout)
+                            .saturating_sub(before)
+                    })
+                }
+            };
+            let follower = self.app.live.clone().filter(|live| live.is_followed());
+            let chunk = async {
+                let Some(follower) = follower else {
+                    return Some(answering.next_chunk().await);
+                };
+                tokio::select! {
+                    read = answering.next_chunk() => Some(read),
+                    () = follower.unfollowed() => None,
+                }
+            };
+            // `None` in whatever place: who reads has changed, and the loop's head decides.
+            let read = match (presence, left) {
+                (Presence::Here, _) => self.app.attend_while_here(chunk).await,
+                (_, None) => self.app.attend_unless_broken(chunk).await,
+                (_, Some(left)) => {
+                    match timeout(left, self.app.attend_unless_broken(chunk)).await {
+                        Ok(read) => read,
+                        Err(_) if only_the_end => return Move::Stop(InDoubt::ClientGone),
+                        // Time is up, and somebody may follow by now.
+                        Err(_) => Ok(None),
+                    }
+                }
+            };
+            if !only_the_end || presence != Presence::Here {
+                let waited = self.gateway.clock.monotonic().saturating_sub(before);
+                self.dispatch.service_time = self.dispatch.service_time.saturating_add(waited);
+            }
+            match read.map(Option::flatten) {
+                Ok(Some(read)) => return moved(read),
+                Ok(None) => {}
+                Err(Cut) => return Move::Stop(InDoubt::Shutdown),
+            }
+        }
+    }
+
     /// Begins, bounds and lifts the drain. `Some` when the reading is to end.
-    pub(super) fn drain_over(&self, flow: &mut Flow) -> Option<InDoubt> {
-        let followed = self
-            .app
-            .live
-            .as_ref()
-            .is_some_and(|live| live.is_followed());
-        if flow.settled {
+    fn drain_over(&self, flow: &mut Flow) -> Option<InDoubt> {
+        let is_document = flow.scanner.is_none();
+        if flow.settled || (is_document && self.entry.is_some()) {
             return None;
         }
-        // What goes to the tape is not for the leading app any more, wherever that is.
-        let has_reader =
-            followed || !flow.on_tape && self.app.downstream.presence() != Presence::Gone;
-        if has_reader {
-            flow.drain = Drain::default();
-            return None;
+        let now = self.gateway.clock.monotonic();
+        let streams = &self.settings.config.streams;
+        let is_over = |since: Duration| now.saturating_sub(since) >= streams.drain_timeout;
+        match self.reader(flow) {
+            Reader::Somebody => {
+                flow.drain = Drain::default();
+                return None;
+            }
+            Reader::Perhaps => {
+                let since = *flow.drain.suspected.get_or_insert(now);
+                if !is_over(since) {
+                    return None;
+                }
+            }
+            Reader::Nobody => {}
         }
         if self.entry.is_none() {
             // A free answer that nobody reads is worth nothing.
             return Some(InDoubt::ClientGone);
         }
-        let now = self.gateway.clock.monotonic();
-        let streams = &self.settings.config.streams;
         let Some(since) = flow.drain.since else {
             if streams.on_disconnect == OnDisconnect::Cancel {
                 self.gateway.metrics.drain("cancelled");
@@ -65,38 +139,42 @@ impl Relay<'_> {
                     return Some(InDoubt::ClientGone);
                 }
             }
-            flow.drain.since = Some(now);
+            // What it was suspected for counts.
+            flow.drain.since = flow.drain.suspected.or(Some(now));
+            flow.drain.bytes = 0;
             return None;
         };
-        let over = now.saturating_sub(since) >= streams.drain_timeout
-            || flow.drain.bytes > DRAIN_BYTES_MAX;
+        let over = is_over(since) || flow.drain.bytes > DRAIN_BYTES_MAX;
         if over {
             self.gateway.metrics.drain("cut");
         }
         over.then_some(InDoubt::ClientGone)
     }
 
-    /// What the drain came to, once the answer is settled.
-    pub(super) fn count_drain(&self, flow: &Flow, complete: bool) {
-        if flow.drain.since.is_none() {
-            return;
+    /// What goes to the tape is not for the leading app any more, wherever that is.
+    fn reader(&self, flow: &Flow) -> Reader {
+        let live = self.app.live.as_ref();
+        if live.is_some_and(|live| live.is_followed()) {
+            return Reader::Somebody;
         }
-        if complete {
-            self.gateway.metrics.drain("completed");
+        match self.app.downstream.presence() {
+            Presence::Here if !flow.on_tape => Reader::Somebody,
+            Presence::Suspect if !flow.on_tape && self.app.downstream.is_proven() => {
+                Reader::Somebody
+            }
+            Presence::Suspect if !flow.on_tape => Reader::Perhaps,
+            Presence::Here | Presence::Suspect | Presence::Gone => Reader::Nobody,
         }
-        self.count_drained();
     }
 
-    /// What was read for nobody has its price.
-    pub(in crate::proxy::relay) fn count_drained(&self) {
-        if let Some(billed) = self.state.and_then(billed_of) {
-            self.gateway.metrics.drained(billed);
-        }
+    /// The answer has ended, and nobody has shown to be there for it.
+    pub(super) fn drains(&self, flow: &Flow) -> bool {
+        self.entry.is_some() && !matches!(self.reader(flow), Reader::Somebody)
     }
 }
 
 /// The end of an answer whose receipt is in and whose app has gone.
-pub(super) async fn read_the_end(answering: &mut Answering) -> Move {
+async fn read_the_end(answering: &mut Answering) -> Move {
     let read = async {
         loop {
             match moved(answering.next_chunk().await) {
