@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 use uuid::Builder;
 
 use crate::clock::SharedClock;
@@ -41,6 +42,7 @@ mod state_dir;
 mod verify;
 mod writer;
 
+pub use books::WaitingRun;
 use entry::{EntryId, Fingerprint, Intent, Outcome, Settlement};
 pub use error::LedgerError;
 pub use fingerprint::FingerprintParts;
@@ -235,6 +237,12 @@ impl Ledger {
             Answer::Reconciled(id) => Ok(id),
             Answer::Intended | Answer::Settled(_) => Ok(None),
         }
+    }
+
+    /// The eval runs whose price is not known yet, oldest first, as of the last commit. They survive
+    /// a restart. The receiver is told of each change.
+    pub fn waiting_runs(&self) -> watch::Receiver<Arc<[WaitingRun]>> {
+        self.inner.shared.waiting_runs()
     }
 
     /// Entries that ended, found through the index, with all their lines. Reads files. Without an

@@ -32,7 +32,7 @@ use crate::admin::{self, Admin, AdminListener, AdminParts};
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::{self, Config, Env, ListenAddr, Overrides};
 use crate::ledger::{self, Ledger, LedgerError, LedgerOptions};
-use crate::proxy::{AppListener, Gateway, GatewayParts};
+use crate::proxy::{AppListener, Evidence, Gateway, GatewayParts};
 use crate::telemetry::metrics::{Metrics, MetricsError};
 use crate::telemetry::{self, Logging, LoggingError};
 
@@ -205,6 +205,8 @@ impl Server {
             _socket_files: Vec::new(),
         };
         server.open_doors(proxy, admin_bound);
+        let evidence = Evidence::new(&server.gateway);
+        tokio::spawn(evidence.gather(server.stop_proxy.subscribe()));
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),
             upstream = %server.config.upstream.base_url,

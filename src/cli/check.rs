@@ -70,6 +70,11 @@ fn effective(config: &Config) -> String {
     text.string("on_disconnect", config.streams.on_disconnect.as_str());
     text.seconds("drain_timeout_s", config.streams.drain_timeout);
 
+    text.table("reconcile");
+    text.plain("poll_eval_runs", config.reconcile.poll_eval_runs);
+    text.plain("window_days", config.reconcile.window_days);
+    text.string("spend_field", &config.reconcile.spend_field);
+
     text.table("models");
     text.aliases(&config.models.aliases);
 

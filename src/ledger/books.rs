@@ -4,6 +4,7 @@
 //! Promise: pure of files and clocks. Books built from the journal equal the books that wrote it.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
 
 use crate::ledger::entry::{EntryId, InDoubt, Intent, Outcome, Settlement, State};
 use crate::ledger::keys::{Keys, Unresolved};
@@ -36,8 +37,18 @@ pub struct EndedEntry {
     pub state: State,
     pub intent: Option<Position>,
     pub end: Position,
-    pub key: Option<std::sync::Arc<str>>,
+    pub key: Option<Arc<str>>,
     pub request_id: Option<String>,
+}
+
+/// An eval run whose price is not known yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitingRun {
+    pub run_id: Arc<str>,
+    /// The entry of the request that started it.
+    pub entry: EntryId,
+    /// When that began, Unix milliseconds.
+    pub started_ms: u64,
 }
 
 /// What the index has not been told yet.
@@ -59,6 +70,8 @@ pub struct Books {
     keys: Keys,
     runs: HashMap<String, Unresolved>,
     runs_order: VecDeque<String>,
+    /// Counts changes of `runs`.
+    runs_revision: u64,
     recent: HashMap<EntryId, Settlement>,
     recent_order: VecDeque<EntryId>,
     totals: Totals,
@@ -111,6 +124,24 @@ impl Books {
 
     pub fn keys_dropped(&self) -> u64 {
         self.keys.dropped()
+    }
+
+    /// The eval runs that wait for their price, oldest first.
+    pub fn waiting_runs(&self) -> Vec<WaitingRun> {
+        let waiting = |run_id: &String| {
+            let waiting = self.runs.get(run_id)?;
+            Some(WaitingRun {
+                run_id: run_id.as_str().into(),
+                entry: waiting.id,
+                started_ms: waiting.labels.started_ms,
+            })
+        };
+        self.runs_order.iter().filter_map(waiting).collect()
+    }
+
+    /// Another number than before when [`Self::waiting_runs`] is another list.
+    pub fn runs_revision(&self) -> u64 {
+        self.runs_revision
     }
 
     pub fn take_pending(&mut self) -> Pending {
@@ -312,6 +343,7 @@ impl Books {
         };
         if let Some(run_id) = run_id {
             self.runs.remove(&run_id);
+            self.runs_revision += 1;
             self.runs_order.retain(|waiting| *waiting != run_id);
             if counts {
                 self.pending.runs_ended.push(run_id);
@@ -323,6 +355,7 @@ impl Books {
     }
 
     fn begin_run(&mut self, run_id: String, waiting: Unresolved) {
+        self.runs_revision += 1;
         if self.runs.insert(run_id.clone(), waiting).is_none() {
             self.runs_order.push_back(run_id);
         }

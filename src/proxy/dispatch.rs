@@ -6,7 +6,7 @@
 //! and a running attempt is never cut, for that would burn a paid answer.
 
 pub mod backoff;
-mod words;
+pub mod words;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,6 +3,7 @@
 // Tables are spelled where they are read.
 #![allow(clippy::type_complexity)]
 
+mod evidence;
 mod heads;
 mod replays;
 mod runs;

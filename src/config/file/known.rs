@@ -35,6 +35,10 @@ pub(crate) const ACCEPTED: &[(&str, &[&str])] = &[
     ),
     ("ledger", &["state_dir", "durability"]),
     ("streams", &["on_disconnect", "drain_timeout_s"]),
+    (
+        "reconcile",
+        &["poll_eval_runs", "window_days", "spend_field"],
+    ),
     ("models", &["aliases"]),
     ("errors", &["add_error_object"]),
     ("log", &["format", "level"]),
