@@ -70,6 +70,8 @@ pub struct Books {
     keys: Keys,
     runs: HashMap<String, Unresolved>,
     runs_order: VecDeque<String>,
+    /// Records are missing behind this one: an entry begun up to here may have ended in them.
+    damaged_after_seq: Option<u64>,
     /// Counts changes of `runs`.
     runs_revision: u64,
     recent: HashMap<EntryId, Settlement>,
@@ -124,6 +126,11 @@ impl Books {
 
     pub fn keys_dropped(&self) -> u64 {
         self.keys.dropped()
+    }
+
+    /// Records behind `seq` are damaged or missing.
+    pub fn note_damage(&mut self, after_seq: Option<u64>) {
+        self.damaged_after_seq = self.damaged_after_seq.max(after_seq);
     }
 
     /// The eval runs that wait for their price, oldest first.
@@ -188,7 +195,8 @@ impl Books {
 
     /// The record that ends an entry without an outcome.
     pub fn end(&self, id: EntryId, at_ms: u64, is_crash: bool) -> Option<Record> {
-        let labels = self.open.get(&id)?.labels.clone();
+        let open = self.open.get(&id)?;
+        let labels = open.labels.clone();
         if !is_crash {
             let state = State::Failed;
             return Some(Record::Withdrawn(Ended { id, at_ms, state }, labels));
@@ -201,7 +209,12 @@ impl Books {
         let state = if amount_stands_elsewhere {
             State::Replayed
         } else {
-            let reason = InDoubt::Crash;
+            let is_damaged = self.damaged_after_seq.is_some_and(|seq| open.seq <= seq);
+            let reason = if is_damaged {
+                InDoubt::Damaged
+            } else {
+                InDoubt::Crash
+            };
             State::InDoubt { reason }
         };
         Some(Record::Crashed(Ended { id, at_ms, state }, labels))

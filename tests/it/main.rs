@@ -9,6 +9,7 @@ mod demo;
 mod door;
 mod golden;
 mod heads;
+mod in_doubt;
 mod literals;
 mod process;
 mod reading;
