@@ -10,6 +10,7 @@ pub mod client;
 pub mod demo;
 pub mod ledger;
 pub mod receipts;
+pub mod reconcile;
 pub mod run;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
@@ -67,6 +68,8 @@ enum Command {
     Spend(spend::Args),
     /// List receipts, newest last
     Receipts(receipts::Args),
+    /// Hold the ledger against the service's own figure, or against an invoice
+    Reconcile(reconcile::Args),
     /// Look after the ledger itself
     Ledger(ledger::Args),
 }
@@ -156,6 +159,7 @@ fn obey(command: Option<Command>) -> Result<(), CliError> {
         Some(Command::Check(args)) => check::check(&args),
         Some(Command::Spend(args)) => spend::spend(&args),
         Some(Command::Receipts(args)) => receipts::receipts(&args),
+        Some(Command::Reconcile(args)) => reconcile::reconcile(&args),
         Some(Command::Ledger(args)) => ledger::ledger(&args),
     }
 }

@@ -22,6 +22,7 @@ pub mod entry;
 pub mod error;
 pub mod fingerprint;
 pub mod query;
+pub mod reconcile;
 pub mod state;
 pub mod totals;
 

@@ -38,6 +38,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use pingora::connectors::http::Connector;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::task::TaskTracker;
@@ -213,6 +214,11 @@ impl Gateway {
     /// The shutdown's time is up: what is left ends now, as `in_doubt(shutdown)`.
     pub fn cut(&self) {
         self.cut.send_replace(true);
+    }
+
+    /// The service's own rollup, asked for with the key. A free GET; in words why it is not there.
+    pub async fn auto_metrics(self: Arc<Self>) -> Result<Bytes, String> {
+        own_call::auto_metrics(self).await
     }
 
     fn cut_signal(&self) -> CutSignal {

@@ -183,6 +183,7 @@ impl Server {
             clock: Arc::clone(&clock),
         });
         let counted = Arc::clone(&gateway);
+        let asking = Arc::clone(&gateway);
         let admin = Arc::new(Admin::new(AdminParts {
             config: Arc::clone(&config),
             ledger: ledger.clone(),
@@ -190,6 +191,7 @@ impl Server {
             clock,
             proxy: listening.proxy.clone(),
             in_flight: Box::new(move || counted.in_flight()),
+            auto_metrics: Box::new(move || Box::pin(Arc::clone(&asking).auto_metrics())),
         }));
 
         let mut server = Self {

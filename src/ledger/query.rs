@@ -24,10 +24,12 @@ use crate::protocol::closed_set;
 mod listing;
 mod sums;
 mod tape;
+mod window;
 
 use listing::{Pages, Work, newest};
 use sums::{ROWS_MAX, Sums};
 use tape::Tape;
+pub use window::{Unknown, Window, window};
 
 /// Entries held at once where all are asked for.
 const PAGE: usize = 1000;

@@ -4,6 +4,7 @@
 //! Promise: one attempt, no redirect followed, bounded in time and bytes; it makes no entry, because
 //! only routes that cost nothing are asked for.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,6 +15,7 @@ use super::dispatch::words::attempt_result;
 use super::exchange::{self, Lost, Outgoing, heads};
 use super::{Gateway, Settings};
 use crate::ledger::entry::AttemptEnd;
+use crate::protocol::Operation;
 use crate::protocol::routes::Route;
 
 /// From the connection to the last byte. These answers are small and ready.
@@ -104,4 +106,25 @@ async fn call(
         body,
     };
     (end, Ok(answer))
+}
+
+/// The service's `/v1/auto/metrics`, or in words why it is not there.
+pub async fn auto_metrics(gateway: Arc<Gateway>) -> Result<Bytes, String> {
+    let settings = gateway.settings.load_full();
+    let mut rows = settings.table.rows().iter();
+    let route = rows.find(|route| route.operation == Operation::AutoMetrics);
+    let Some(route) = route else {
+        return Err("the route table has no metrics".to_owned());
+    };
+    let answer = get(&gateway, &settings, route, "").await;
+    let answer = answer.map_err(|error| error.to_string())?;
+    if answer.status == StatusCode::OK {
+        return Ok(answer.body);
+    }
+    let status = answer.status.as_u16();
+    Err(match status {
+        401 | 403 => format!("the service answered {status}: it does not take the key"),
+        404 => "the service answered 404: it has no /v1/auto/metrics".to_owned(),
+        _ => format!("the service answered {status} to GET /v1/auto/metrics; try again"),
+    })
 }

@@ -14,6 +14,7 @@ mod literals;
 mod process;
 mod reading;
 mod receipts;
+mod reconcile;
 mod retries;
 mod streams;
 mod tidy;
