@@ -97,6 +97,7 @@ fn report(document: &Value, zone: &TimeZone) -> String {
     figures.row(["ledger".to_owned(), money(document, "ledger_micro_usd")]);
     figures.row(["difference".to_owned(), difference(document)]);
     lines.push(figures.to_string());
+    lines.push(zeros(document));
     if let Some(reasons) = reasons(document) {
         lines.push("What can make a difference:".to_owned());
         lines.push(String::new());
@@ -104,6 +105,21 @@ fn report(document: &Value, zone: &TimeZone) -> String {
     }
     lines.push(conclusion(document));
     lines.join("\n")
+}
+
+/// What the ledger's sum is made of.
+fn zeros(document: &Value) -> String {
+    let count = |name: &str| {
+        let count = document.get(name).and_then(Value::as_u64);
+        count.map_or_else(|| "?".to_owned(), |count| count.to_string())
+    };
+    format!(
+        "The ledger's sum is that of {} entries with a price; {} that failed and {} that were replayed \
+         count as 0.\n",
+        count("priced"),
+        count("failed"),
+        count("replayed")
+    )
 }
 
 fn reasons(document: &Value) -> Option<String> {

@@ -131,7 +131,12 @@ async fn a_ledger_that_saw_everything_is_equal_to_the_services_figure() {
         metrics.contains("\nbursar_reconcile_difference_usd 0.000000\n"),
         "{metrics}"
     );
+    let refused = json!({"fault": {"status": 500}});
+    place.sandbox.control("/sandbox/faults", refused).await;
+    place.buy(CHAT, &chat("What is 2 + 3?")).await;
     let table = reconcile(&place.state(), &[]).await;
+    let zeros = "1 that failed and 0 that were replayed count as 0";
+    assert!(table.out.contains(zeros), "{}", table.out);
     assert!(
         table.out.contains("Equal to the micro-dollar."),
         "{}",
