@@ -7,6 +7,7 @@ use std::time::Duration;
 use bursar::clock::ManualClock;
 use bursar::ledger::entry::State;
 use bursar::proxy::Evidence;
+use tokio::sync::watch;
 
 use super::runs::{START, poll, run, started};
 use super::{check_metric, reconciled};
@@ -233,30 +234,56 @@ async fn asking_can_be_switched_off() {
     assert_eq!(origin.received().len(), 1);
 }
 
-/// The whole daemon, on the machine's own clock: kill -9 while a run waits, and the next start asks
-/// for it.
+/// A look that hangs holds up no shutdown, and none begins afterwards.
 #[tokio::test]
-async fn a_restart_takes_the_waiting_runs_up_again() {
-    let origin = Origin::start([started("r1")]).await;
-    let directory = tempfile::tempdir().expect("a directory");
-    let state = directory.path().join("state");
-    let daemon = Daemon::start(&origin.url(), &state, &[]).await;
-    let answer = daemon.connect().await.post("/v1/eval-runs", START).await;
-    assert_eq!(answer.status, 200);
-    daemon.kill().await;
-
-    let Step::Answer(over) = run("r1", "completed", "77") else {
-        unreachable!("a run is an answer");
-    };
-    origin.push(Step::Answer(over));
-    let daemon = Daemon::start(&origin.url(), &state, &[]).await;
-    eventually("the price of the run", || async {
-        let entries = crate::support::bursar::entries(&state);
-        (entries[0].state == reconciled(77)).then_some(())
+async fn a_shutdown_ends_the_asking_at_once() {
+    let clock = ManualClock::at(START_MS);
+    let origin = Origin::start([]).await;
+    let (bursar, _) = with_runs(&origin, &clock, &["r1"]).await;
+    origin.push(Step::Stall);
+    let stop = watch::Sender::new(false);
+    let evidence = Evidence::new(&bursar.gateway);
+    let asking = tokio::spawn(evidence.gather(stop.subscribe()));
+    eventually("a look", || async {
+        clock.advance(seconds(1));
+        (origin.received().len() == 2).then_some(())
     })
     .await;
-    let metrics = daemon.admin_page("/metrics").await.text();
-    assert!(metrics.contains("bursar_unreported_requests{operation=\"eval_run\"} 0"));
-    daemon.terminate().await;
-    assert_eq!(origin.received().len(), 2, "one start, one look");
+    stop.send_replace(true);
+    let ended = tokio::time::timeout(seconds(5), asking).await;
+    ended.expect("it ends at once").expect("it ends well");
+    // Its place is kept: the ledger still lists the run.
+    assert_eq!(bursar.ledger.waiting_runs().borrow().len(), 1);
+}
+
+/// The whole daemon, on the machine's own clock: kill -9 while a run waits, and the next start asks
+/// for it; also when the index is lost.
+#[tokio::test]
+async fn a_restart_takes_the_waiting_runs_up_again() {
+    for loses_index in [false, true] {
+        let origin = Origin::start([started("r1")]).await;
+        let directory = tempfile::tempdir().expect("a directory");
+        let state = directory.path().join("state");
+        let daemon = Daemon::start(&origin.url(), &state, &[]).await;
+        let answer = daemon.connect().await.post("/v1/eval-runs", START).await;
+        assert_eq!(answer.status, 200);
+        daemon.kill().await;
+        if loses_index {
+            std::fs::remove_dir_all(state.join("index")).expect("an index");
+        }
+
+        origin.push(run("r1", "completed", "77"));
+        let daemon = Daemon::start(&origin.url(), &state, &[]).await;
+        // The line is in the file a moment before it counts as durable.
+        let none_left = "bursar_unreported_requests{operation=\"eval_run\"} 0";
+        eventually("the price of the run", || async {
+            let metrics = daemon.admin_page("/metrics").await.text();
+            metrics.contains(none_left).then_some(())
+        })
+        .await;
+        let entries = crate::support::bursar::entries(&state);
+        assert_eq!(entries[0].state, reconciled(77));
+        daemon.terminate().await;
+        assert_eq!(origin.received().len(), 2, "one start, one look");
+    }
 }
