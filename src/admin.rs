@@ -1,7 +1,7 @@
 //! The admin listener: metrics, health, the reading API and a status page. It has its own sockets,
 //! never the proxy's port, because nothing here may be reached by accident with an app's base URL.
 //!
-//! Promise: reads only (GET and HEAD), refuses web pages as the proxy's door does, and is bounded:
+//! Promise: reads only (GET and HEAD; `/api/reconcile` makes one free GET of the service), refuses web pages as the proxy's door does, and is bounded:
 //! connections, heads, connection life, queries at once, rows in an answer.
 
 pub mod documents;
@@ -9,6 +9,7 @@ mod door;
 pub mod explain;
 mod page;
 mod query;
+pub mod reconcile;
 mod routes;
 
 use std::convert::Infallible;
@@ -18,6 +19,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -72,7 +75,12 @@ pub struct AdminParts {
     pub proxy: Vec<ListenAddr>,
     /// Requests in flight now.
     pub in_flight: Box<dyn Fn() -> usize + Send + Sync>,
+    /// Asks the service for its `/v1/auto/metrics`, or says in words why it is not there.
+    pub auto_metrics: AskAutoMetrics,
 }
+
+/// Asks the service; the key stays with who is asked.
+pub type AskAutoMetrics = Box<dyn Fn() -> BoxFuture<'static, Result<Bytes, String>> + Send + Sync>;
 
 /// Shared by all admin connections.
 pub struct Admin {
@@ -82,6 +90,7 @@ pub struct Admin {
     clock: SharedClock,
     proxy: Vec<ListenAddr>,
     in_flight: Box<dyn Fn() -> usize + Send + Sync>,
+    auto_metrics: AskAutoMetrics,
     started_ms: u64,
     draining: AtomicBool,
     connections: Arc<Semaphore>,
@@ -100,6 +109,7 @@ impl Admin {
             clock: parts.clock,
             proxy: parts.proxy,
             in_flight: parts.in_flight,
+            auto_metrics: parts.auto_metrics,
             draining: AtomicBool::new(false),
             connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
             queries: Arc::new(Semaphore::new(QUERIES_MAX)),

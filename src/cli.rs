@@ -11,6 +11,7 @@ pub mod demo;
 pub mod explain;
 pub mod ledger;
 pub mod receipts;
+pub mod reconcile;
 pub mod run;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
@@ -70,6 +71,8 @@ enum Command {
     Receipts(receipts::Args),
     /// One request's timeline, and why it cost what it cost
     Explain(explain::Args),
+    /// Hold the ledger against the service's own figure, or against an invoice
+    Reconcile(reconcile::Args),
     /// Look after the ledger itself
     Ledger(ledger::Args),
 }
@@ -160,6 +163,7 @@ fn obey(command: Option<Command>) -> Result<(), CliError> {
         Some(Command::Spend(args)) => spend::spend(&args),
         Some(Command::Receipts(args)) => receipts::receipts(&args),
         Some(Command::Explain(args)) => explain::explain(&args),
+        Some(Command::Reconcile(args)) => reconcile::reconcile(&args),
         Some(Command::Ledger(args)) => ledger::ledger(&args),
     }
 }

@@ -34,6 +34,7 @@ pub struct Config {
     pub retry: Retry,
     pub ledger: Ledger,
     pub streams: Streams,
+    pub reconcile: Reconcile,
     pub models: Models,
     pub errors: Errors,
     pub log: Log,
@@ -134,6 +135,17 @@ closed_set! {
         /// The turn is asked for whole, which tells its amount, and given as a stream made here.
         Exact => "exact",
     }
+}
+
+/// `[reconcile]`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reconcile {
+    /// bursar asks for eval runs that it saw start, until they tell their price.
+    pub poll_eval_runs: bool,
+    /// The days that the service's document sums over.
+    pub window_days: u64,
+    /// The document's member with the billed spend; dots lead into objects.
+    pub spend_field: String,
 }
 
 /// `[models]`

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 use uuid::Builder;
 
 use crate::clock::SharedClock;
@@ -21,6 +22,7 @@ pub mod entry;
 pub mod error;
 pub mod fingerprint;
 pub mod query;
+pub mod reconcile;
 pub mod state;
 pub mod totals;
 pub mod undelivered;
@@ -42,6 +44,7 @@ mod state_dir;
 mod verify;
 mod writer;
 
+pub use books::WaitingRun;
 use entry::{EntryId, Fingerprint, Intent, Outcome, Settlement};
 pub use error::LedgerError;
 pub use fingerprint::FingerprintParts;
@@ -266,6 +269,12 @@ impl Ledger {
                 Ok(Remembered::default())
             }
         }
+    }
+
+    /// The eval runs whose price is not known yet, oldest first, as of the last commit. They survive
+    /// a restart. The receiver is told of each change.
+    pub fn waiting_runs(&self) -> watch::Receiver<Arc<[WaitingRun]>> {
+        self.inner.shared.waiting_runs()
     }
 
     /// Entries that ended, found through the index, with all their lines. Reads files. Without an

@@ -63,6 +63,24 @@ impl MicroUsd {
             .map(Self)
     }
 
+    /// Parses an amount of USD as people write it, `123.456789` or `$12`: at most six digits behind
+    /// the point, exact, no sign, no exponent.
+    pub fn parse_usd(text: &str) -> Option<Self> {
+        let text = text.strip_prefix('$').unwrap_or(text);
+        let (whole, fraction) = match text.split_once('.') {
+            Some((_, "")) => return None,
+            Some(parts) => parts,
+            None => (text, ""),
+        };
+        let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+        if whole.is_empty() || fraction.len() > 6 || !is_digits(whole) || !is_digits(fraction) {
+            return None;
+        }
+        let usd: u64 = whole.parse().ok()?;
+        let micro: u64 = format!("{fraction:0<6}").parse().ok()?;
+        usd.checked_mul(MICRO_PER_USD)?.checked_add(micro).map(Self)
+    }
+
     /// The exact decimal in USD, six digits after the point: `0.001234`.
     pub fn to_usd(self) -> String {
         format!("{}.{:06}", self.0 / MICRO_PER_USD, self.0 % MICRO_PER_USD)

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! `serve` calls them in this order. Beside them: `attend` (waiting for the service while watching the app), `downstream` (the app's
-//! side), `refuse` (every answer of our own).
+//! side), `refuse` (every answer of our own), `evidence` and `own_call` (what bursar asks for itself).
 //!
 //! Promise: a metered request leaves only after its intent is durable (I1), and however it ends, it
 //! is settled once.
@@ -25,7 +25,9 @@ mod buffer;
 pub mod claim;
 pub mod dispatch;
 mod downstream;
+pub mod evidence;
 pub mod exchange;
+mod own_call;
 pub mod refuse;
 mod relay;
 mod report;
@@ -36,6 +38,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use pingora::connectors::http::Connector;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::task::TaskTracker;
@@ -44,6 +47,7 @@ pub use self::accept::AppListener;
 use self::buffer::BodyBudget;
 use self::claim::ClaimTable;
 use self::downstream::Downstream;
+pub use self::evidence::Evidence;
 use self::exchange::peers::{Peers, connector_options};
 use self::refuse::Refusal;
 use self::report::{Report, report};
@@ -210,6 +214,11 @@ impl Gateway {
     /// The shutdown's time is up: what is left ends now, as `in_doubt(shutdown)`.
     pub fn cut(&self) {
         self.cut.send_replace(true);
+    }
+
+    /// The service's own rollup, asked for with the key. A free GET; in words why it is not there.
+    pub async fn auto_metrics(self: Arc<Self>) -> Result<Bytes, String> {
+        own_call::auto_metrics(self).await
     }
 
     fn cut_signal(&self) -> CutSignal {

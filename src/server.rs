@@ -32,7 +32,7 @@ use crate::admin::{self, Admin, AdminListener, AdminParts};
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::{self, Config, Env, ListenAddr, Overrides};
 use crate::ledger::{self, Ledger, LedgerError, LedgerOptions};
-use crate::proxy::{AppListener, Gateway, GatewayParts};
+use crate::proxy::{AppListener, Evidence, Gateway, GatewayParts};
 use crate::telemetry::metrics::{Metrics, MetricsError};
 use crate::telemetry::{self, Logging, LoggingError};
 
@@ -184,6 +184,7 @@ impl Server {
         });
         gateway.restore_undelivered().await?;
         let counted = Arc::clone(&gateway);
+        let asking = Arc::clone(&gateway);
         let admin = Arc::new(Admin::new(AdminParts {
             config: Arc::clone(&config),
             ledger: ledger.clone(),
@@ -191,6 +192,7 @@ impl Server {
             clock,
             proxy: listening.proxy.clone(),
             in_flight: Box::new(move || counted.in_flight()),
+            auto_metrics: Box::new(move || Box::pin(Arc::clone(&asking).auto_metrics())),
         }));
 
         let mut server = Self {
@@ -206,6 +208,8 @@ impl Server {
             _socket_files: Vec::new(),
         };
         server.open_doors(proxy, admin_bound);
+        let evidence = Evidence::new(&server.gateway);
+        tokio::spawn(evidence.gather(server.stop_proxy.subscribe()));
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),
             upstream = %server.config.upstream.base_url,

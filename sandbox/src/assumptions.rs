@@ -109,6 +109,8 @@ const ALL: &[Assumption] = &[
         "A tool is called when the last user message shares a word with its name or description and no result has come since; tool_choice overrides."),
     assumed("pin-escalations", "X-Service-Session",
         "A conversation that escalated twice stays on the frontier route until its pin expires."),
+    assumed("auto-metrics", "GET /v1/auto/metrics",
+        "billed_micro_usd_30d is the billed spend; sums are by whole hours, the oldest counted whole; requests are those of chat, agent turns, embeddings and the frontier comparison, and what is not 2xx failed; hourly_7d has hour, requests, errors, p50_ms and p95_ms (to the head of the answer), daily_30d has day (UTC), requests, successes and success_rate; null where there was no request."),
     assumed("embeddings", "/v1/embeddings",
         "OpenAI's request and answer; any model name; X-Service-Billed on the answer."),
     assumed("frontier-ids", "POST /v1/playground/frontier",

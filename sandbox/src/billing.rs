@@ -9,6 +9,7 @@ use crate::{
     error::ServiceError,
     front::Inbound,
     idempotency::{Claim, Fingerprint, Run},
+    models::Served,
     money::MicroUsd,
     options::RepeatBilled,
     state::State,
@@ -68,4 +69,14 @@ pub fn charge(
         shown: price,
         free_repeat: false,
     })
+}
+
+/// What an answer that was billed would have cost more at the frontier's list price.
+pub fn count_saving(state: &State, org: &str, served: &Served) {
+    let saved = served.would_have_cost.checked_sub(served.price);
+    if let Some(saved) = saved {
+        state
+            .books
+            .count_saving(org, state.clock.now(), saved.get());
+    }
 }

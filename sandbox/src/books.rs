@@ -4,7 +4,8 @@
 //! through the control route only.
 //! Promise: the balance at start less the sum of the debits is the balance, at any instant.
 
-use crate::{error::ServiceError, money::MicroUsd};
+use crate::{error::ServiceError, money::MicroUsd, rollup::Rollup};
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
@@ -74,6 +75,7 @@ struct Inner {
     /// Never goes back, so that an old request cannot amend a new one's line.
     last_n: u64,
     requests_by_route: BTreeMap<String, u64>,
+    rollup: Rollup,
 }
 
 /// What `GET /sandbox/books` shows.
@@ -133,7 +135,9 @@ impl Books {
         if debit.amount_micro_usd == MicroUsd::ZERO {
             return Ok(());
         }
-        let mut inner = self.inner.lock();
+        let at: Timestamp = debit.at.parse().map_err(|_| ServiceError::Internal)?;
+        let mut guard = self.inner.lock();
+        let inner = &mut *guard;
         let amount = debit.amount_micro_usd;
         let debited = inner
             .debited
@@ -143,7 +147,11 @@ impl Books {
             .balances
             .get_mut(&debit.org)
             .ok_or(ServiceError::Internal)?;
-        *balance = balance.checked_sub(amount).ok_or(ServiceError::Internal)?;
+        let left = balance.checked_sub(amount).ok_or(ServiceError::Internal)?;
+        if !inner.rollup.add_debit(&debit.org, at, amount) {
+            return Err(ServiceError::Internal);
+        }
+        *balance = left;
         inner.debited = debited;
         inner.debits_made += 1;
         debit.n = inner.debits_made;
@@ -152,6 +160,22 @@ impl Books {
             inner.debits.pop_front();
         }
         Ok(())
+    }
+
+    /// Counts a finished inference request for the rollup.
+    pub fn count_request(&self, org: &str, at: Timestamp, took_ms: u64, success: bool) {
+        let mut inner = self.inner.lock();
+        inner.rollup.add_request(org, at, took_ms, success);
+    }
+
+    /// What the frontier's list price is above what was billed, for the rollup.
+    pub fn count_saving(&self, org: &str, at: Timestamp, saved: i64) {
+        self.inner.lock().rollup.add_saving(org, at, saved);
+    }
+
+    /// The document of `GET /v1/auto/metrics`.
+    pub fn rollup(&self, org: &str, now: Timestamp) -> serde_json::Value {
+        self.inner.lock().rollup.document(org, now)
     }
 
     pub fn count_free_repeat(&self) {

@@ -26,7 +26,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 /// After a 413 this much more is read, so that the client comes to read the answer.
 const DISCARD_BYTES_MAX: usize = 128 * 1024 * 1024;
@@ -108,12 +108,18 @@ async fn answer(
         Ok(org) => org,
         Err(error) => return error.into_response(),
     };
+    let meter = Meter::begin(state, &org, &path);
     if let Some(refused) = instead_of_work(state, &fault, &path).await {
+        meter.end(refused.status());
         return refused;
     }
     let key = match KeyId::read(&org, parts.headers.get(spec::IDEMPOTENCY_KEY)) {
         Ok(key) => key,
-        Err(error) => return error.into_response(),
+        Err(error) => {
+            let refused = error.into_response();
+            meter.end(refused.status());
+            return refused;
+        }
     };
     let inbound = Inbound {
         request_id: request_id.to_owned(),
@@ -139,11 +145,50 @@ async fn answer(
             ServiceError::Internal.into_response()
         }
     };
+    meter.end(response.status());
     if lookup {
         // A read has no work of its own to prolong.
         fault.work(&state.clock, &state.holds).await;
     }
     spoiled(response, &fault, line).await
+}
+
+/// One inference request on its way into the rollup; other routes are not counted there.
+struct Meter<'a> {
+    state: &'a State,
+    org: String,
+    began: Duration,
+    counts: bool,
+}
+
+// === impl Meter ===
+
+impl<'a> Meter<'a> {
+    fn begin(state: &'a State, org: &str, path: &str) -> Self {
+        // Assumed (auto-metrics): these are the requests it counts.
+        let counted = [
+            spec::CHAT,
+            spec::AGENT_CHAT,
+            spec::EMBEDDINGS,
+            spec::PLAYGROUND_FRONTIER,
+        ];
+        Self {
+            state,
+            org: org.to_owned(),
+            began: state.clock.elapsed(),
+            counts: counted.contains(&path),
+        }
+    }
+
+    fn end(self, status: StatusCode) {
+        if self.counts {
+            let took = self.state.clock.elapsed().saturating_sub(self.began);
+            let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+            let at = self.state.clock.now();
+            let books = &self.state.books;
+            books.count_request(&self.org, at, took_ms, status.is_success());
+        }
+    }
 }
 
 /// Answers that a fault puts in the place of the work.

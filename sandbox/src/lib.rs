@@ -52,6 +52,7 @@ pub mod money;
 pub mod options;
 mod pins;
 mod receipt;
+mod rollup;
 mod router;
 mod routes;
 pub mod scenario;

@@ -24,6 +24,7 @@ pub fn router(state: Arc<State>) -> Router {
         .route(spec::AGENT_CHAT, post(routes::agent::create))
         .route(spec::MODELS, get(routes::models::list))
         .route(spec::AGENT_MODELS, get(routes::models::agent_list))
+        .route(spec::AUTO_METRICS, get(routes::auto_metrics::document))
         .route(spec::EMBEDDINGS, post(routes::embeddings::create))
         .route(
             spec::PLAYGROUND_FRONTIER,

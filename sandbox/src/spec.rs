@@ -12,6 +12,7 @@ pub const AGENT_CHAT: &str = "/agent/v1/chat/completions";
 pub const AGENT_PREFIX: &str = "/agent/v1/";
 pub const MODELS: &str = "/v1/models";
 pub const AGENT_MODELS: &str = "/agent/v1/models";
+pub const AUTO_METRICS: &str = "/v1/auto/metrics";
 pub const EMBEDDINGS: &str = "/v1/embeddings";
 pub const PLAYGROUND_FRONTIER: &str = "/v1/playground/frontier";
 
@@ -43,6 +44,9 @@ pub const COMMENT_ROUTE_VERSION: &str = "service-route-version";
 pub const DONE: &str = "[DONE]";
 
 // === values ===
+pub const REQUESTS_30D: &str = "requests_30d";
+pub const SUCCESS_RATE_30D: &str = "success_rate_30d";
+pub const SAVINGS_30D: &str = "savings_vs_frontier_micro_usd_30d";
 pub const INPUT_MODALITY_UNSUPPORTED: &str = "input_modality_unsupported";
 /// The deploy stamp of this revision. The word holds no promise beyond "the same until it changes".
 pub const ROUTE_VERSION_VALUE: &str = concat!("sandbox-", env!("CARGO_PKG_VERSION"));

@@ -6,8 +6,10 @@
 use jiff::tz::TimeZone;
 
 use crate::admin::documents::SpendQuestion;
+use crate::admin::reconcile::Figure;
 use crate::ledger::entry::{EntryId, InDoubt};
 use crate::ledger::query::{Filter, GroupBy, StateWord};
+use crate::money::MicroUsd;
 
 /// Most entries in one answer.
 pub const RECEIPTS_MAX: usize = 1000;
@@ -111,6 +113,29 @@ pub fn explain(query: &str) -> Result<String, QueryError> {
     asked
         .filter(|text| !text.trim().is_empty())
         .ok_or_else(|| wrong("id", "an entry id, an Idempotency-Key or an x-request-id"))
+}
+
+/// None: the service's own figure. Else `billed_micro_usd`, `since_ms`, and `until_ms` if it is not now.
+pub fn reconcile(query: &str) -> Result<Figure, QueryError> {
+    let (mut billed, mut since_ms, mut until_ms) = (None, None, None);
+    for (name, value) in pairs(query) {
+        match name.as_str() {
+            "billed_micro_usd" => billed = Some(MicroUsd::new(number(&name, &value)?)),
+            "since_ms" => since_ms = Some(number(&name, &value)?),
+            "until_ms" => until_ms = Some(number(&name, &value)?),
+            _ => return Err(QueryError::Unknown { name }),
+        }
+    }
+    match (billed, since_ms) {
+        (Some(billed), Some(since_ms)) => Ok(Figure::Typed {
+            billed,
+            since_ms,
+            until_ms,
+        }),
+        (None, None) if until_ms.is_none() => Ok(Figure::Document),
+        (None, _) => Err(wrong("billed_micro_usd", "the figure, beside since_ms")),
+        (Some(_), None) => Err(wrong("since_ms", "the beginning, beside billed_micro_usd")),
+    }
 }
 
 /// No parameters at all.

@@ -21,11 +21,13 @@ use tokio::time::timeout;
 use super::documents::{self, Process, SpendQuestion};
 use super::page::{self, Status};
 use super::query::QueryError;
+use super::reconcile::{self, Figure, FigureError};
 use super::{Admin, door, explain, query};
 use crate::calendar;
 use crate::ledger::LedgerError;
-use crate::ledger::query::{Spend, find, list, spend};
+use crate::ledger::query::{Spend, find, list, spend, window};
 use crate::telemetry::exposition;
+use crate::telemetry::metrics::Difference;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
@@ -33,6 +35,8 @@ const JSON: &str = "application/json";
 
 /// Longest wait for a turn to read the journal.
 const TURN_MAX: Duration = Duration::from_secs(10);
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 type Answer = Response<Full<Bytes>>;
 
@@ -49,6 +53,10 @@ enum Failure {
     Json(#[from] serde_json::Error),
     #[error("reading the ledger failed; the log has the place")]
     Panicked,
+    #[error("{0}")]
+    Service(String),
+    #[error(transparent)]
+    Figure(#[from] FigureError),
 }
 
 /// Answers one request.
@@ -72,12 +80,14 @@ pub async fn answer(admin: &Arc<Admin>, request: &Request<Incoming>) -> Answer {
         "/api/spend" => api_spend(admin, asked).await,
         "/api/receipts" => api_receipts(admin, asked).await,
         "/api/explain" => api_explain(admin, asked).await,
+        "/api/reconcile" => api_reconcile(admin, asked).await,
         "/api/status" => query::nothing(asked)
             .map_err(Failure::from)
             .and_then(|()| api_status(admin)),
         _ => {
             let text = "Here are /, /metrics, /healthz, /readyz, /api/status, /api/spend, \
-                        /api/receipts and /api/explain. Apps are served on the proxy's port.";
+                        /api/receipts, /api/explain and /api/reconcile. Apps are served on the \
+                        proxy's port.";
             return plain(StatusCode::NOT_FOUND, text);
         }
     };
@@ -121,6 +131,40 @@ async fn api_explain(admin: &Arc<Admin>, asked: &str) -> Result<Value, Failure> 
     let text = query::explain(asked)?;
     let found = read(admin, move |state_dir| find(state_dir, &text)).await?;
     Ok(explain::explanation(&found)?)
+}
+
+/// Holds the ledger against the service's own figure, or against one that was typed in.
+async fn api_reconcile(admin: &Arc<Admin>, asked: &str) -> Result<Value, Failure> {
+    match query::reconcile(asked)? {
+        Figure::Typed {
+            billed,
+            since_ms,
+            until_ms,
+        } => {
+            let until_ms = until_ms.unwrap_or_else(|| admin.clock.wall_ms());
+            let read = read(admin, move |state_dir| {
+                window(state_dir, since_ms, until_ms)
+            });
+            Ok(reconcile::document("typed", billed, &read.await?)?.0)
+        }
+        Figure::Document => {
+            let told = (admin.auto_metrics)().await.map_err(Failure::Service)?;
+            let asked = admin.config.load().reconcile.clone();
+            let billed = reconcile::told_spend(&told, &asked.spend_field)?;
+            let until_ms = admin.clock.wall_ms();
+            let since_ms = until_ms.saturating_sub(asked.window_days.saturating_mul(DAY_MS));
+            let window = read(admin, move |state_dir| {
+                window(state_dir, since_ms, until_ms)
+            });
+            let source = asked.spend_field;
+            let (document, compared) = reconcile::document(&source, billed, &window.await?)?;
+            admin.metrics.evidence.reconciled(Difference {
+                micro_usd: compared.difference,
+                at_ms: until_ms,
+            });
+            Ok(document)
+        }
+    }
 }
 
 fn api_status(admin: &Admin) -> Result<Value, Failure> {
@@ -211,6 +255,7 @@ fn failed(failure: &Failure) -> Answer {
         Failure::Query(_) => StatusCode::BAD_REQUEST,
         Failure::Ledger(LedgerError::TooManyRows { .. }) => StatusCode::BAD_REQUEST,
         Failure::Busy => StatusCode::SERVICE_UNAVAILABLE,
+        Failure::Service(_) | Failure::Figure(_) => StatusCode::BAD_GATEWAY,
         Failure::Ledger(_) | Failure::Json(_) | Failure::Panicked => {
             tracing::error!(error = %failure, "a question to the ledger failed");
             StatusCode::INTERNAL_SERVER_ERROR

@@ -71,6 +71,11 @@ fn effective(config: &Config) -> String {
     text.seconds("drain_timeout_s", config.streams.drain_timeout);
     text.string("agent_receipts", config.streams.agent_receipts.as_str());
 
+    text.table("reconcile");
+    text.plain("poll_eval_runs", config.reconcile.poll_eval_runs);
+    text.plain("window_days", config.reconcile.window_days);
+    text.string("spend_field", &config.reconcile.spend_field);
+
     text.table("models");
     text.aliases(&config.models.aliases);
 

@@ -14,9 +14,10 @@ use serde_json::Value;
 use super::CliError;
 use super::client::{Client, ClientError};
 use crate::admin::documents::{self, SpendQuestion};
+use crate::admin::reconcile::{self, Figure};
 use crate::admin::{RECEIPTS_MAX, encoded, explain};
 use crate::config::{Env, ListenAddr, Overrides, Whereabouts};
-use crate::ledger::query::{Filter, find, for_each_entry, list, spend};
+use crate::ledger::query::{Filter, find, for_each_entry, list, spend, window};
 
 /// Largest answer of a daemon that is read.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
@@ -156,6 +157,44 @@ impl Source {
                 question.add("tz", zone);
                 ask(client, &question.0).await
             }
+        }
+    }
+
+    /// The document that [`reconcile::document`] describes. The service's own figure is asked for by a
+    /// daemon alone: it holds the key.
+    pub async fn reconcile(&self, asked: &Figure, now_ms: u64) -> Result<Value, CliError> {
+        match (self, asked) {
+            (Self::Daemon(client), _) => {
+                let mut question = Question::new("/api/reconcile");
+                if let Figure::Typed {
+                    billed,
+                    since_ms,
+                    until_ms,
+                } = asked
+                {
+                    question.add_number("billed_micro_usd", Some(billed.get()));
+                    question.add_number("since_ms", Some(*since_ms));
+                    question.add_number("until_ms", *until_ms);
+                }
+                ask(client, &question.0).await
+            }
+            (
+                Self::Journal(state_dir),
+                Figure::Typed {
+                    billed,
+                    since_ms,
+                    until_ms,
+                },
+            ) => {
+                let window = window(state_dir, *since_ms, until_ms.unwrap_or(now_ms))?;
+                Ok(reconcile::document("typed", *billed, &window)?.0)
+            }
+            (Self::Journal(_), Figure::Document) => Err(CliError::Failed(
+                "no daemon runs here, and it alone asks the service with the key: start `bursar run`, \
+                 name a running one with --admin, or give the figure of an invoice: --billed-usd 12.34 \
+                 --since 2026-01-01 --until 2026-02-01"
+                    .to_owned(),
+            )),
         }
     }
 

@@ -5,6 +5,7 @@
 //! Promise: a mistake never stops the search for further ones, and none yields a configuration.
 
 mod listen;
+mod reconcile;
 mod scalar;
 
 use std::fs::File;
@@ -67,6 +68,7 @@ pub(super) fn load(overrides: &Overrides, env: &Env) -> Result<Config, ConfigErr
     let listen = check.listen(file.listen, state_dir);
     let retry = check.retry(file.retry);
     let streams = check.streams(file.streams);
+    let reconcile = check.reconcile(file.reconcile);
     let aliases = check.aliases(file.models.aliases);
     let log = check.log(file.log);
     let add_error_object = file.errors.add_error_object.is_none_or(|given| given.value);
@@ -88,6 +90,7 @@ pub(super) fn load(overrides: &Overrides, env: &Env) -> Result<Config, ConfigErr
                 retry,
                 ledger,
                 streams,
+                reconcile,
                 models: Models { aliases },
                 errors: Errors { add_error_object },
                 log,

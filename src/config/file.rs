@@ -29,6 +29,7 @@ pub struct ConfigFile {
     pub retry: RetryTable,
     pub ledger: LedgerTable,
     pub streams: StreamsTable,
+    pub reconcile: ReconcileTable,
     pub models: ModelsTable,
     pub errors: ErrorsTable,
     pub log: LogTable,
@@ -73,6 +74,13 @@ pub struct StreamsTable {
     pub on_disconnect: Option<At<String>>,
     pub drain_timeout_s: Option<At<i64>>,
     pub agent_receipts: Option<At<String>>,
+}
+
+#[derive(Debug, Default)]
+pub struct ReconcileTable {
+    pub poll_eval_runs: Option<At<bool>>,
+    pub window_days: Option<At<i64>>,
+    pub spend_field: Option<At<String>>,
 }
 
 #[derive(Debug, Default)]
@@ -132,6 +140,7 @@ impl ConfigFile {
         root.table("retry", |table| file.retry = retry(table));
         root.table("ledger", |table| file.ledger = ledger(table));
         root.table("streams", |table| file.streams = streams(table));
+        root.table("reconcile", |table| file.reconcile = reconcile(table));
         root.table("models", |table| {
             file.models.aliases = table.string_map("aliases");
         });
@@ -187,6 +196,14 @@ fn streams(table: &mut Table<'_>) -> StreamsTable {
         on_disconnect: table.string("on_disconnect"),
         drain_timeout_s: table.integer("drain_timeout_s"),
         agent_receipts: table.string("agent_receipts"),
+    }
+}
+
+fn reconcile(table: &mut Table<'_>) -> ReconcileTable {
+    ReconcileTable {
+        poll_eval_runs: table.boolean("poll_eval_runs"),
+        window_days: table.integer("window_days"),
+        spend_field: table.string("spend_field"),
     }
 }
 

@@ -114,6 +114,14 @@ fn upstream_and_key_are_enough() {
     assert_eq!(config.streams.on_disconnect, OnDisconnect::Drain);
     assert_eq!(config.streams.drain_timeout, Duration::from_secs(120));
     assert_eq!(config.streams.agent_receipts, AgentReceipts::Unreported);
+    assert_eq!(
+        config.reconcile,
+        Reconcile {
+            poll_eval_runs: true,
+            window_days: 30,
+            spend_field: "billed_micro_usd_30d".to_owned(),
+        }
+    );
     assert!(config.models.aliases.is_empty());
     assert!(config.errors.add_error_object);
     assert_eq!(config.log.format, LogFormat::Text);
@@ -153,6 +161,10 @@ fn every_key_has_its_effect() {
             on_disconnect = "cancel"
             drain_timeout_s = 0x10
             agent_receipts = "exact"
+            [reconcile]
+            poll_eval_runs = false
+            window_days = 7
+            spend_field = "spend.billed"
             [models]
             aliases = { "gpt-4o" = "auto" }
             [errors]

@@ -4,6 +4,7 @@
 //! Promise: pure of files and clocks. Books built from the journal equal the books that wrote it.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
 
 use crate::ledger::entry::{EntryId, InDoubt, Intent, Outcome, Settlement, State};
 use crate::ledger::keys::{Keys, Unresolved};
@@ -37,8 +38,18 @@ pub struct EndedEntry {
     pub state: State,
     pub intent: Option<Position>,
     pub end: Position,
-    pub key: Option<std::sync::Arc<str>>,
+    pub key: Option<Arc<str>>,
     pub request_id: Option<String>,
+}
+
+/// An eval run whose price is not known yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitingRun {
+    pub run_id: Arc<str>,
+    /// The entry of the request that started it.
+    pub entry: EntryId,
+    /// When that began, Unix milliseconds.
+    pub started_ms: u64,
 }
 
 /// What the index has not been told yet.
@@ -60,6 +71,10 @@ pub struct Books {
     keys: Keys,
     runs: HashMap<String, Unresolved>,
     runs_order: VecDeque<String>,
+    /// Records are missing behind this one: an entry begun up to here may have ended in them.
+    damaged_after_seq: Option<u64>,
+    /// Counts changes of `runs`.
+    runs_revision: u64,
     recent: HashMap<EntryId, Settlement>,
     recent_order: VecDeque<EntryId>,
     totals: Totals,
@@ -120,6 +135,29 @@ impl Books {
         self.keys.dropped()
     }
 
+    /// Records behind `seq` are damaged or missing.
+    pub fn note_damage(&mut self, after_seq: Option<u64>) {
+        self.damaged_after_seq = self.damaged_after_seq.max(after_seq);
+    }
+
+    /// The eval runs that wait for their price, oldest first.
+    pub fn waiting_runs(&self) -> Vec<WaitingRun> {
+        let waiting = |run_id: &String| {
+            let waiting = self.runs.get(run_id)?;
+            Some(WaitingRun {
+                run_id: run_id.as_str().into(),
+                entry: waiting.id,
+                started_ms: waiting.labels.started_ms,
+            })
+        };
+        self.runs_order.iter().filter_map(waiting).collect()
+    }
+
+    /// Another number than before when [`Self::waiting_runs`] is another list.
+    pub fn runs_revision(&self) -> u64 {
+        self.runs_revision
+    }
+
     pub fn take_pending(&mut self) -> Pending {
         std::mem::take(&mut self.pending)
     }
@@ -164,7 +202,8 @@ impl Books {
 
     /// The record that ends an entry without an outcome.
     pub fn end(&self, id: EntryId, at_ms: u64, is_crash: bool) -> Option<Record> {
-        let labels = self.open.get(&id)?.labels.clone();
+        let open = self.open.get(&id)?;
+        let labels = open.labels.clone();
         if !is_crash {
             let state = State::Failed;
             return Some(Record::Withdrawn(Ended { id, at_ms, state }, labels));
@@ -177,7 +216,12 @@ impl Books {
         let state = if amount_stands_elsewhere {
             State::Replayed
         } else {
-            let reason = InDoubt::Crash;
+            let is_damaged = self.damaged_after_seq.is_some_and(|seq| open.seq <= seq);
+            let reason = if is_damaged {
+                InDoubt::Damaged
+            } else {
+                InDoubt::Crash
+            };
             State::InDoubt { reason }
         };
         Some(Record::Crashed(Ended { id, at_ms, state }, labels))
@@ -320,6 +364,7 @@ impl Books {
         };
         if let Some(run_id) = run_id {
             self.runs.remove(&run_id);
+            self.runs_revision += 1;
             self.runs_order.retain(|waiting| *waiting != run_id);
             if counts {
                 self.pending.runs_ended.push(run_id);
@@ -331,6 +376,7 @@ impl Books {
     }
 
     fn begin_run(&mut self, run_id: String, waiting: Unresolved) {
+        self.runs_revision += 1;
         if self.runs.insert(run_id.clone(), waiting).is_none() {
             self.runs_order.push_back(run_id);
         }

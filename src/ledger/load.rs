@@ -101,6 +101,9 @@ pub fn load(
         quarantined,
         unclear,
     };
+    let damage = report.bad.iter().map(|range| range.after_seq);
+    let damage = damage.chain(report.gaps.iter().map(|gap| Some(gap.after_seq)));
+    loaded.books.note_damage(damage.max().flatten());
     loaded.books.prune(now_ms);
     Ok(loaded)
 }

@@ -25,11 +25,13 @@ mod find;
 mod listing;
 mod sums;
 mod tape;
+mod window;
 
 pub use find::{Found, FoundBy, find};
 use listing::{Pages, Work, newest};
 use sums::{ROWS_MAX, Sums};
 use tape::Tape;
+pub use window::{Unknown, Window, window};
 
 /// Entries held at once where all are asked for.
 const PAGE: usize = 1000;

@@ -100,8 +100,8 @@ pub enum How {
 pub enum Record {
     Intent(Box<Intent>),
     Outcome(Box<Outcome>, Labels, Verdict),
-    /// Found open at start-up: the process died. `in_doubt(crash)`, or `replayed` when the key's
-    /// amount stands on another entry.
+    /// Found open at start-up: the process died. `in_doubt(crash)`, `in_doubt(damaged)` when its end
+    /// may lie in damaged lines, or `replayed` when the key's amount stands on another entry.
     Crashed(Ended, Labels),
     /// Its intent reached the disk in a commit that failed, so it was never sent: `failed`.
     Withdrawn(Ended, Labels),

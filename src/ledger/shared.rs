@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::RwLock;
+use tokio::sync::watch;
 
+use crate::ledger::books::WaitingRun;
 use crate::ledger::index::Index;
 use crate::ledger::later::Later;
 use crate::ledger::load::Loaded;
@@ -38,11 +40,13 @@ pub struct LedgerHealth {
     pub keys_dropped: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Shared {
     pub queue: Queue,
     pub later: Later,
     totals: RwLock<Arc<Totals>>,
+    runs: watch::Sender<Arc<[WaitingRun]>>,
+    runs_revision: AtomicU64,
     index: RwLock<Option<Index>>,
     unavailable: RwLock<Option<String>>,
     last_commit_ms: AtomicU64,
@@ -68,9 +72,37 @@ impl LedgerHealth {
 
 // === impl Shared ===
 
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            queue: Queue::default(),
+            later: Later::default(),
+            totals: RwLock::default(),
+            runs: watch::Sender::new(Arc::from([])),
+            runs_revision: AtomicU64::new(0),
+            index: RwLock::default(),
+            unavailable: RwLock::default(),
+            last_commit_ms: AtomicU64::default(),
+            commits: AtomicU64::default(),
+            journal_bytes: AtomicU64::default(),
+            index_lag_records: AtomicU64::default(),
+            heartbeat_ms: AtomicU64::default(),
+            index_rebuilds: AtomicU64::default(),
+            quarantined: AtomicU64::default(),
+            keys_dropped: AtomicU64::default(),
+            #[cfg(test)]
+            killed: AtomicBool::default(),
+        }
+    }
+}
+
 impl Shared {
     pub fn totals(&self) -> Arc<Totals> {
         Arc::clone(&self.totals.read())
+    }
+
+    pub fn waiting_runs(&self) -> watch::Receiver<Arc<[WaitingRun]>> {
+        self.runs.subscribe()
     }
 
     pub fn index(&self) -> Option<Index> {
@@ -111,6 +143,8 @@ impl Shared {
         self.index_rebuilds.fetch_add(rebuilds, Ordering::Relaxed);
         self.index_lag_records.store(0, Ordering::Relaxed);
         self.set_index(loaded.index.clone());
+        // Books that were read anew count their changes from the beginning.
+        self.runs_revision.store(u64::MAX, Ordering::Relaxed);
     }
 
     pub fn set_index(&self, index: Option<Index>) {
@@ -130,6 +164,10 @@ impl Shared {
             let dropped = loaded.books.keys_dropped();
             self.keys_dropped.store(dropped, Ordering::Relaxed);
             *self.totals.write() = Arc::new(loaded.books.totals().clone());
+            let revision = loaded.books.runs_revision();
+            if self.runs_revision.swap(revision, Ordering::Relaxed) != revision {
+                self.runs.send_replace(loaded.books.waiting_runs().into());
+            }
         }
     }
 

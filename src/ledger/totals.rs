@@ -126,6 +126,10 @@ pub struct Effect {
 // === impl MicroUsdSum ===
 
 impl MicroUsdSum {
+    pub const fn from_micro_usd(sum: u128) -> Self {
+        Self(sum)
+    }
+
     pub const fn get(self) -> u128 {
         self.0
     }

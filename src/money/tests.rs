@@ -37,3 +37,39 @@ fn a_sum_that_does_not_fit_is_refused() {
     assert_eq!(MicroUsd::new(u64::MAX).checked_add(MicroUsd::new(1)), None);
     assert_eq!(MicroUsd::new(1).checked_sub(MicroUsd::new(2)), None);
 }
+
+#[test]
+fn dollars_are_parsed_exactly_or_not_at_all() {
+    for (text, micro_usd) in [
+        ("0", 0),
+        ("$12", 12_000_000),
+        ("0.1", 100_000),
+        ("123.456789", 123_456_789),
+        // An f64 cannot hold it.
+        ("9007199254.740993", 9_007_199_254_740_993),
+        ("18446744073709.551615", u64::MAX),
+    ] {
+        assert_eq!(
+            MicroUsd::parse_usd(text),
+            Some(MicroUsd::new(micro_usd)),
+            "{text}"
+        );
+    }
+    for text in [
+        "",
+        "$",
+        ".5",
+        "5.",
+        "-1",
+        "+1",
+        "1e3",
+        "1,000",
+        " 1",
+        "1.2345678",
+        "1.2.3",
+        "18446744073709.551616",
+        "inf",
+    ] {
+        assert_eq!(MicroUsd::parse_usd(text), None, "{text}");
+    }
+}

@@ -7,7 +7,7 @@
 
 pub mod backoff;
 mod told;
-mod words;
+pub mod words;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -6,6 +6,7 @@
 //! Promise: label sets are closed or bounded (rule I11); no path, model, key, session or request id
 //! is ever a label. Names, units and suffixes pass `promtool check metrics`.
 
+mod evidence;
 mod families;
 mod ledger;
 
@@ -18,6 +19,8 @@ use prometheus::{
     TextEncoder,
 };
 
+pub use self::evidence::{Difference, EvidenceMetrics};
+pub use self::families::InFlightGuard;
 use self::families::{Families, add, bool_label, long_buckets, observe, set, short_buckets};
 use self::ledger::{write_health, write_unknowns};
 use super::exposition::{Exposition, Kind};
@@ -69,6 +72,7 @@ pub struct Metrics {
     answers: IntCounterVec,
     specialists: IntCounterVec,
     tokens: IntCounterVec,
+    pub evidence: EvidenceMetrics,
     route_version: IntGaugeVec,
     current_route_version: Mutex<String>,
     in_flight: IntGauge,
@@ -78,10 +82,6 @@ pub struct Metrics {
     journal_commit: Histogram,
     reloads: IntCounterVec,
 }
-
-/// One request in flight, for as long as this lives.
-#[derive(Debug)]
-pub struct InFlightGuard(IntGauge);
 
 /// A metric could not be made: two have one name, or a name is not valid. A bug of ours.
 #[derive(Debug, thiserror::Error)]
@@ -177,6 +177,7 @@ impl Metrics {
                 "Tokens that answers reported.",
                 &["lane", "type"],
             )?,
+            evidence: EvidenceMetrics::new(&families)?,
             route_version: families.infos(
                 "bursar_route_version_info",
                 "The route version that the last answer told.",
@@ -251,6 +252,7 @@ impl Metrics {
         self.write_money(totals, &mut text);
         write_unknowns(totals, &mut text);
         write_health(health, &mut text);
+        self.evidence.write(&mut text);
         Ok(text.into_text())
     }
 
@@ -409,8 +411,7 @@ impl Metrics {
     }
 
     pub fn in_flight(&self) -> InFlightGuard {
-        self.in_flight.inc();
-        InFlightGuard(self.in_flight.clone())
+        InFlightGuard::new(&self.in_flight)
     }
 
     pub fn journal_commit(&self, took: Duration) {
@@ -419,14 +420,6 @@ impl Metrics {
 
     pub fn reload(&self, ok: bool) {
         add(&self.reloads, &[if ok { "ok" } else { "refused" }], 1);
-    }
-}
-
-// === impl InFlightGuard ===
-
-impl Drop for InFlightGuard {
-    fn drop(&mut self) {
-        self.0.dec();
     }
 }
 

@@ -369,6 +369,7 @@ fn no_file_tells_of_the_machine_it_was_made_on() {
 async fn every_metric_has_the_prefix() {
     let files = [
         "src/telemetry/metrics.rs",
+        "src/telemetry/metrics/evidence.rs",
         "src/telemetry/metrics/ledger.rs",
     ];
     let source = Source::read(&files.map(read).concat());

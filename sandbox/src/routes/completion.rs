@@ -60,6 +60,9 @@ pub async fn complete(
         }));
     }
     let charged = billing::charge(&state, &inbound, &run, &fingerprint, served.price, false)?;
+    if !charged.free_repeat {
+        billing::count_saving(&state, &inbound.org, &served);
+    }
     let body = whole(&state, &served, &completion_id(&state));
     let body = serde_json::to_vec(&body).map_err(|_| ServiceError::Internal)?;
     let receipt = Receipt::new(&served, charged.shown);

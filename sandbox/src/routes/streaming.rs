@@ -101,6 +101,9 @@ async fn produce(job: Job, mut writer: Writer) {
         writer.cut().await;
         return;
     };
+    if !charged.free_repeat {
+        billing::count_saving(&state, &inbound.org, &served);
+    }
     run.bind();
     drop(slot);
     if inbound.fault.cut_before_receipt {

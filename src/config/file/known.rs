@@ -38,6 +38,10 @@ pub(crate) const ACCEPTED: &[(&str, &[&str])] = &[
         "streams",
         &["on_disconnect", "drain_timeout_s", "agent_receipts"],
     ),
+    (
+        "reconcile",
+        &["poll_eval_runs", "window_days", "spend_field"],
+    ),
     ("models", &["aliases"]),
     ("errors", &["add_error_object"]),
     ("log", &["format", "level"]),

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn each_mistake_is_one_clear_line() {
     // What stands behind the upstream table, from line 4; every line of the answer.
-    let table: [(&str, &[&str]); 40] = [
+    let table: [(&str, &[&str]); 41] = [
         // Unknown keys.
         (
             "read_timeout = 5\n",
@@ -38,13 +38,13 @@ fn each_mistake_is_one_clear_line() {
         (
             "[zzz]\n",
             &[
-                "config.toml:4: [zzz] is unknown; known here: service_name, [upstream], [listen], [retry], [ledger], [streams], [models], [errors], [log]",
+                "config.toml:4: [zzz] is unknown; known here: service_name, [upstream], [listen], [retry], [ledger], [streams], [reconcile], [models], [errors], [log]",
             ],
         ),
         (
             "[[apps]]\nname = \"x\"\n",
             &[
-                "config.toml:4: [[apps]] is unknown; known here: service_name, [upstream], [listen], [retry], [ledger], [streams], [models], [errors], [log]",
+                "config.toml:4: [[apps]] is unknown; known here: service_name, [upstream], [listen], [retry], [ledger], [streams], [reconcile], [models], [errors], [log]",
             ],
         ),
         (
@@ -205,6 +205,14 @@ fn each_mistake_is_one_clear_line() {
         (
             "[ledger]\nstate_dir = \"\"\n",
             &["config.toml:5: [ledger] state_dir: is empty; leave the key out instead"],
+        ),
+        (
+            "[reconcile]\nwindow_days = 0\nspend_field = \"a..b\"\npoll_eval_runs = 1\n",
+            &[
+                "config.toml:5: [reconcile] window_days: takes 1 to 366, not 0",
+                "config.toml:6: [reconcile] spend_field: takes a member's name, such as \"billed_micro_usd_30d\"; dots lead into objects",
+                "config.toml:7: [reconcile] poll_eval_runs: takes true or false, not a whole number",
+            ],
         ),
         (
             "[models]\naliases = { a = \"*\" }\n",

@@ -5,7 +5,7 @@
 //! `Authorization` towards the service and nowhere else (rule I9).
 
 use http::header::{
-    ACCEPT_ENCODING, ACCESS_CONTROL_EXPOSE_HEADERS, ALT_SVC, AUTHORIZATION, CONNECTION,
+    ACCEPT, ACCEPT_ENCODING, ACCESS_CONTROL_EXPOSE_HEADERS, ALT_SVC, AUTHORIZATION, CONNECTION,
     CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, LOCATION, SET_COOKIE, TE, TRAILER,
     TRANSFER_ENCODING, UPGRADE, VARY,
 };
@@ -151,6 +151,24 @@ pub fn request_head(
     }
     if body_bytes > 0 || admitted.method == Method::POST {
         set(CONTENT_LENGTH, HeaderValue::from(body_bytes))?;
+    }
+    Ok(head)
+}
+
+/// The head of a GET that bursar makes for itself.
+pub fn own_head(settings: &Settings, target: &str) -> Result<RequestHeader, HeadError> {
+    let prefix = &settings.config.upstream.base_url.path_prefix;
+    let target = format!("{prefix}{target}");
+    let mut head =
+        RequestHeader::build(Method::GET, target.as_bytes(), None).map_err(|_| HeadError)?;
+    let host = HeaderValue::from_str(settings.peers.authority()).map_err(|_| HeadError)?;
+    for (name, value) in [
+        (HOST, host),
+        (AUTHORIZATION, settings.key.header_value()),
+        (ACCEPT, HeaderValue::from_static("application/json")),
+        (ACCEPT_ENCODING, HeaderValue::from_static("identity")),
+    ] {
+        head.insert_header(name, value).map_err(|_| HeadError)?;
     }
     Ok(head)
 }

@@ -14,6 +14,25 @@ use prometheus::{
 /// Makes families and registers them.
 pub struct Families(pub Registry);
 
+/// One request in flight, for as long as this lives.
+#[derive(Debug)]
+pub struct InFlightGuard(IntGauge);
+
+// === impl InFlightGuard ===
+
+impl InFlightGuard {
+    pub fn new(gauge: &IntGauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for InFlightGuard {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
 // === impl Families ===
 
 impl Families {

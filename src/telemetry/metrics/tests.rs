@@ -136,6 +136,13 @@ fn every_event_has_its_counter() {
     metrics.route_version("r-1");
     metrics.route_version("r-2");
     metrics.reload(false);
+    metrics.evidence.eval_run_look("busy");
+    let before = metrics.render(&Totals::default(), &healthy()).unwrap();
+    assert!(!before.contains("\nbursar_reconcile_difference_usd "));
+    metrics.evidence.reconciled(Difference {
+        micro_usd: -1_000_001,
+        at_ms: 1_700_000_000_250,
+    });
     let _in_flight = metrics.in_flight();
     drop(metrics.in_flight());
     let text = metrics.render(&Totals::default(), &healthy()).unwrap();
@@ -163,6 +170,9 @@ fn every_event_has_its_counter() {
         "bursar_route_version_info{version=\"r-2\"} 1",
         "bursar_config_reloads_total{result=\"refused\"} 1",
         "bursar_config_reloads_total{result=\"ok\"} 0",
+        "bursar_eval_run_looks_total{result=\"busy\"} 1",
+        "bursar_reconcile_difference_usd -1.000001",
+        "bursar_reconcile_timestamp_seconds 1700000000.250",
         "bursar_inflight_requests 1",
         "bursar_ledger_writable 1",
     ] {

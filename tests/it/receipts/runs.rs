@@ -6,16 +6,16 @@ use super::{check_metric, reconciled};
 use crate::support::origin::json;
 use crate::support::{Bursar, Origin, Step};
 
-const START: &str = r#"{"eval_set_id":"e1","candidate_model_ids":["auto"]}"#;
+pub const START: &str = r#"{"eval_set_id":"e1","candidate_model_ids":["auto"]}"#;
 
-fn run(id: &str, status: &str, cost: &str) -> Step {
+pub fn run(id: &str, status: &str, cost: &str) -> Step {
     let body = format!(
         r#"{{"run":{{"id":"{id}","status":"{status}","cost_micro_usd":{cost}}},"results":[]}}"#
     );
     Step::Answer(json(200, &[], &body))
 }
 
-fn started(id: &str) -> Step {
+pub fn started(id: &str) -> Step {
     Step::Answer(json(
         200,
         &[],
@@ -23,7 +23,7 @@ fn started(id: &str) -> Step {
     ))
 }
 
-async fn poll(bursar: &Bursar, id: &str) {
+pub async fn poll(bursar: &Bursar, id: &str) {
     let answer = bursar
         .connect()
         .await

@@ -1,0 +1,253 @@
+//! Sums by the hour, for `GET /v1/auto/metrics`.
+//!
+//! They are part of the books: a debit is added here in the same step that takes it from the balance.
+//! Promise: every debit of the last 30 days is in the sum exactly once; at most 31 days of hours are kept.
+
+use crate::money::MicroUsd;
+use jiff::{Timestamp, tz::TimeZone};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+const HOUR_S: i64 = 3600;
+const HOURS_KEPT: i64 = 31 * 24;
+/// Times that an hour's p50 and p95 are told from; the oldest go first.
+const TIMES_MAX: usize = 1_000;
+
+/// One organization's hours, by hours since 1970.
+#[derive(Clone, Debug, Default)]
+struct Hours(BTreeMap<i64, Hour>);
+
+#[derive(Clone, Debug, Default)]
+struct Hour {
+    requests: u64,
+    successes: u64,
+    billed: MicroUsd,
+    saved: i64,
+    times_ms: VecDeque<u64>,
+}
+
+#[derive(Debug, Default)]
+pub struct Rollup {
+    organizations: HashMap<String, Hours>,
+}
+
+/// Members of the document whose names the interface does not show.
+/// Assumed (auto-metrics).
+const BILLED: &str = "billed_micro_usd_30d";
+const HOURLY: &str = "hourly_7d";
+const DAILY: &str = "daily_30d";
+
+// === impl Rollup ===
+
+impl Rollup {
+    /// False when the sum does not fit.
+    pub fn add_debit(&mut self, org: &str, at: Timestamp, amount: MicroUsd) -> bool {
+        let hour = self.hour(org, at);
+        match hour.billed.checked_add(amount) {
+            Some(billed) => {
+                hour.billed = billed;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// What the frontier's list price is above what was billed.
+    pub fn add_saving(&mut self, org: &str, at: Timestamp, saved: i64) {
+        let hour = self.hour(org, at);
+        hour.saved = hour.saved.saturating_add(saved);
+    }
+
+    pub fn add_request(&mut self, org: &str, at: Timestamp, took_ms: u64, success: bool) {
+        let hour = self.hour(org, at);
+        hour.requests += 1;
+        hour.successes += u64::from(success);
+        hour.times_ms.push_back(took_ms);
+        if hour.times_ms.len() > TIMES_MAX {
+            hour.times_ms.pop_front();
+        }
+    }
+
+    /// The document of an organization.
+    pub fn document(&self, org: &str, now: Timestamp) -> Value {
+        let none = Hours::default();
+        let hours = self.organizations.get(org).unwrap_or(&none);
+        let this_hour = hour_of(now);
+        // Assumed (auto-metrics): by whole hours, the oldest one counted whole.
+        let month = hours.sum(this_hour - 30 * 24, this_hour);
+        let mut document = Map::new();
+        let mut add = |name: &str, value: Value| document.insert(name.to_owned(), value);
+        add(crate::spec::REQUESTS_30D, json!(month.requests));
+        add(crate::spec::SUCCESS_RATE_30D, month.success_rate());
+        add(BILLED, json!(month.billed));
+        add(crate::spec::SAVINGS_30D, json!(month.saved));
+        let hourly = (this_hour - 7 * 24 + 1..=this_hour).map(|at| hours.hourly(at));
+        add(HOURLY, hourly.collect());
+        let today = this_hour.div_euclid(24);
+        let daily = (today - 29..=today).map(|day| hours.daily(day));
+        add(DAILY, daily.collect());
+        Value::Object(document)
+    }
+
+    fn hour(&mut self, org: &str, at: Timestamp) -> &mut Hour {
+        let hour = hour_of(at);
+        let hours = self.organizations.entry(org.to_owned()).or_default();
+        let oldest = hour - HOURS_KEPT;
+        while hours
+            .0
+            .first_key_value()
+            .is_some_and(|(first, _)| *first < oldest)
+        {
+            hours.0.pop_first();
+        }
+        hours.0.entry(hour).or_default()
+    }
+}
+
+// === impl Hours ===
+
+impl Hours {
+    fn sum(&self, from: i64, to: i64) -> Hour {
+        let mut sum = Hour::default();
+        for hour in self.0.range(from..=to).map(|(_, hour)| hour) {
+            sum.requests += hour.requests;
+            sum.successes += hour.successes;
+            sum.saved = sum.saved.saturating_add(hour.saved);
+            // The books hold the sum of all debits, so a part of it fits.
+            sum.billed = sum.billed.checked_add(hour.billed).unwrap_or(sum.billed);
+        }
+        sum
+    }
+
+    fn hourly(&self, at: i64) -> Value {
+        let hour = self.0.get(&at).cloned().unwrap_or_default();
+        json!({
+            "hour": instant(at).map(|at| at.to_string()),
+            "requests": hour.requests,
+            "errors": hour.requests - hour.successes,
+            "p50_ms": hour.percentile(50),
+            "p95_ms": hour.percentile(95),
+        })
+    }
+
+    fn daily(&self, day: i64) -> Value {
+        let sum = self.sum(day * 24, day * 24 + 23);
+        let date = instant(day * 24).map(|at| at.to_zoned(TimeZone::UTC).date().to_string());
+        json!({
+            "day": date,
+            "requests": sum.requests,
+            "successes": sum.successes,
+            "success_rate": sum.success_rate(),
+        })
+    }
+}
+
+// === impl Hour ===
+
+impl Hour {
+    /// A share from 0 to 1; `null` when there was no request.
+    fn success_rate(&self) -> Value {
+        if self.requests == 0 {
+            return Value::Null;
+        }
+        json!(self.successes as f64 / self.requests as f64)
+    }
+
+    /// The nearest-rank percentile of the times, `None` without any.
+    fn percentile(&self, percent: usize) -> Option<u64> {
+        let mut times: Vec<u64> = self.times_ms.iter().copied().collect();
+        times.sort_unstable();
+        let rank = (times.len() * percent).div_ceil(100);
+        times.get(rank.checked_sub(1)?).copied()
+    }
+}
+
+fn hour_of(at: Timestamp) -> i64 {
+    at.as_second().div_euclid(HOUR_S)
+}
+
+fn instant(hour: i64) -> Option<Timestamp> {
+    Timestamp::from_second(hour * HOUR_S).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn thirty_days_of_hours_are_summed_and_no_more() {
+        let mut rollup = Rollup::default();
+        let debits = [
+            ("2026-05-01T11:59:59Z", 1),
+            ("2026-05-01T12:00:00Z", 20),
+            ("2026-05-01T12:59:59Z", 300),
+            ("2026-05-31T12:30:00Z", 4000),
+        ];
+        for (when, amount) in debits {
+            assert!(rollup.add_debit("o", at(when), MicroUsd::new(amount).unwrap()));
+        }
+        rollup.add_debit(
+            "other",
+            at("2026-05-31T12:30:00Z"),
+            MicroUsd::new(9).unwrap(),
+        );
+
+        let billed = |now| rollup.document("o", at(now))[BILLED].clone();
+
+        assert_eq!(billed("2026-05-31T11:59:59Z"), 321);
+        assert_eq!(billed("2026-05-31T12:59:59Z"), 4320);
+        assert_eq!(billed("2026-05-31T13:00:00Z"), 4000);
+        assert_eq!(billed("2026-07-31T13:00:00Z"), 0);
+    }
+
+    #[test]
+    fn hours_and_days_tell_percentiles_and_shares() {
+        let mut rollup = Rollup::default();
+        let now = at("2026-05-31T12:30:00Z");
+        for took_ms in 1..=20 {
+            rollup.add_request("o", now, took_ms * 10, took_ms != 20);
+        }
+        rollup.add_request("o", at("2026-05-30T23:59:59Z"), 5, false);
+        rollup.add_saving("o", now, 70);
+        rollup.add_saving("o", now, -20);
+
+        let document = rollup.document("o", now);
+
+        assert_eq!(document["requests_30d"], 21);
+        assert_eq!(document["success_rate_30d"], 19.0 / 21.0);
+        assert_eq!(document["savings_vs_frontier_micro_usd_30d"], 50);
+        let hours = document[HOURLY].as_array().unwrap();
+        assert_eq!(hours.len(), 168);
+        let last = hours.last().unwrap();
+        assert_eq!(last["hour"], "2026-05-31T12:00:00Z");
+        assert_eq!(
+            (&last["requests"], &last["errors"]),
+            (&json!(20), &json!(1))
+        );
+        assert_eq!(
+            (&last["p50_ms"], &last["p95_ms"]),
+            (&json!(100), &json!(190))
+        );
+        assert_eq!(hours[0]["p50_ms"], Value::Null, "nothing is not 0");
+        let days = document[DAILY].as_array().unwrap();
+        assert_eq!(days.len(), 30);
+        assert_eq!(days[29]["day"], "2026-05-31");
+        assert_eq!(days[28]["success_rate"], 0.0);
+        assert_eq!(days[0]["success_rate"], Value::Null);
+    }
+
+    #[test]
+    fn old_hours_are_forgotten() {
+        let mut rollup = Rollup::default();
+        let start = at("2026-01-01T00:00:00Z").as_second();
+        for hour in 0..2000 {
+            let at = Timestamp::from_second(start + hour * HOUR_S).unwrap();
+            rollup.add_request("o", at, 1, true);
+        }
+        assert_eq!(rollup.organizations["o"].0.len(), 31 * 24 + 1);
+    }
+}

@@ -1,0 +1,139 @@
+//! `/api/reconcile` and `bursar reconcile`: which figure is held against the ledger, and the document
+//! that comes of it.
+//!
+//! Promise: the service's figure is taken as the integer it is told as, from the member that the config
+//! names, or not at all; what is said of the document is its names and whole numbers only.
+
+use serde_json::{Value, json};
+
+use crate::calendar;
+use crate::ledger::query::Window;
+use crate::ledger::reconcile::{Comparison, compare};
+use crate::money::MicroUsd;
+
+/// Whole numbers of a document that are listed when the figure is not among them.
+const LISTED_MAX: usize = 40;
+
+/// What is held against the ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Figure {
+    /// The service's document tells it, over the days of `[reconcile] window_days`.
+    Document,
+    /// Somebody typed it in, for `[since_ms, until_ms)`. No end: now.
+    Typed {
+        billed: MicroUsd,
+        since_ms: u64,
+        until_ms: Option<u64>,
+    },
+}
+
+/// Why the document does not tell the figure.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FigureError {
+    #[error("the service's /v1/auto/metrics is not a JSON object")]
+    NoObject,
+    #[error(
+        "the service's /v1/auto/metrics has no member {field:?}; set [reconcile] spend_field to the one \
+         with the billed spend. Its whole numbers: {known}"
+    )]
+    Missing { field: String, known: String },
+    #[error(
+        "{field:?} of the service's /v1/auto/metrics is {found}, not a whole number of micro-dollars; \
+         set [reconcile] spend_field to the one with the billed spend. Its whole numbers: {known}"
+    )]
+    NoAmount {
+        field: String,
+        found: &'static str,
+        known: String,
+    },
+}
+
+/// The billed spend that the service's document tells: the member of that name, else the one that the
+/// dots lead to.
+pub fn told_spend(document: &[u8], field: &str) -> Result<MicroUsd, FigureError> {
+    let document: Value = serde_json::from_slice(document).map_err(|_| FigureError::NoObject)?;
+    if !document.is_object() {
+        return Err(FigureError::NoObject);
+    }
+    let known = || {
+        let mut numbers = Vec::new();
+        list_numbers(&document, "", &mut numbers);
+        match numbers.is_empty() {
+            true => "none".to_owned(),
+            false => numbers.join(", "),
+        }
+    };
+    let dotted = || {
+        let mut parts = field.split('.');
+        parts.try_fold(&document, |inside, part| inside.get(part))
+    };
+    let Some(found) = document.get(field).or_else(dotted) else {
+        return Err(FigureError::Missing {
+            field: field.to_owned(),
+            known: known(),
+        });
+    };
+    found.as_u64().map(MicroUsd::new).ok_or_else(|| {
+        let found = match found {
+            Value::Null => "null",
+            Value::Bool(_) => "true or false",
+            Value::Number(_) => "another number",
+            Value::String(_) => "a string",
+            Value::Array(_) => "a list",
+            Value::Object(_) => "an object",
+        };
+        FigureError::NoAmount {
+            field: field.to_owned(),
+            found,
+            known: known(),
+        }
+    })
+}
+
+/// `name = number` of every whole number, objects within objects with dots.
+fn list_numbers(value: &Value, path: &str, to: &mut Vec<String>) {
+    for (name, member) in value.as_object().into_iter().flatten() {
+        let path = match path {
+            "" => name.clone(),
+            path => format!("{path}.{name}"),
+        };
+        if let Some(number) = member.as_u64()
+            && to.len() < LISTED_MAX
+        {
+            to.push(format!("{path} = {number}"));
+        }
+        list_numbers(member, &path, to);
+    }
+}
+
+/// The answer: both figures, how they compare, and why.
+pub fn document(
+    source: &str,
+    service: MicroUsd,
+    window: &Window,
+) -> serde_json::Result<(Value, Comparison)> {
+    let compared = compare(service.into(), window);
+    let at = |ms| calendar::rfc3339(ms);
+    let difference = i64::try_from(compared.difference);
+    let document = json!({
+        "source": source,
+        "since": at(window.since_ms),
+        "until": at(window.until_ms),
+        "since_ms": window.since_ms,
+        "until_ms": window.until_ms,
+        "service_micro_usd": compared.service,
+        "ledger_micro_usd": compared.ledger,
+        // Beyond 64 bits there is no such figure; `null` then, and the conclusion stands.
+        "difference_micro_usd": difference.ok(),
+        "conclusion": compared.conclusion,
+        "unexplained_micro_usd": compared.unexplained,
+        "reasons": serde_json::to_value(&compared.reasons)?,
+        "priced": window.priced,
+        "failed": window.failed,
+        "replayed": window.replayed,
+    });
+    Ok((document, compared))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+//! `bursar reconcile`: the ledger held against the service's own figure, or against an invoice, and what
+//! makes the difference.
+//!
+//! Promise: exact decimals only. Exit code 0 when the two are equal, or when what the ledger knows not
+//! to know can make the difference (how that is decided: [`crate::ledger::reconcile`]); 1 when something
+//! is left over.
+
+use jiff::tz::TimeZone;
+use serde_json::Value;
+
+use super::source::SourceArgs;
+use super::table::{Align, Table};
+use super::{CliError, block_on, say};
+use crate::admin::reconcile::Figure;
+use crate::calendar;
+use crate::clock::SystemClock;
+use crate::money::MicroUsd;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Compare with this figure, such as 123.456789, and not with the service's document
+    #[arg(long, value_name = "USD", value_parser = usd, requires = "since")]
+    billed_usd: Option<MicroUsd>,
+    /// First moment the figure is for: 2026-01-01, 2026-01-31T08:00:00Z, or how long ago: 30d
+    #[arg(long, value_name = "TIME", requires = "billed_usd")]
+    since: Option<String>,
+    /// First moment it is not for any more [default: now]
+    #[arg(long, value_name = "TIME", requires = "billed_usd")]
+    until: Option<String>,
+    /// Time zone whose midnights dates begin at [default: this machine's]
+    #[arg(long, value_name = "ZONE")]
+    tz: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    source: SourceArgs,
+}
+
+pub fn reconcile(args: &Args) -> Result<(), CliError> {
+    let zone = super::zone(args.tz.as_deref())?;
+    let now_ms = SystemClock::shared().wall_ms();
+    let asked = match args.billed_usd {
+        None => Figure::Document,
+        Some(billed) => {
+            let since = args.since.as_deref();
+            let range = calendar::range(since, args.until.as_deref(), now_ms, &zone)?;
+            Figure::Typed {
+                billed,
+                since_ms: range.since_ms,
+                until_ms: args.until.as_ref().map(|_| range.until_ms),
+            }
+        }
+    };
+    let document = block_on(async {
+        let source = args.source.find().await?;
+        source.reconcile(&asked, now_ms).await
+    })?;
+    if args.json {
+        say(&document)?;
+    } else {
+        say(report(&document, &zone))?;
+    }
+    match text(&document, "conclusion") {
+        "equal" | "explained" => Ok(()),
+        _ => Err(CliError::Said),
+    }
+}
+
+fn usd(text: &str) -> Result<MicroUsd, String> {
+    MicroUsd::parse_usd(text).ok_or_else(|| {
+        "an amount is wanted, such as 123.456789: at most six digits behind the point".to_owned()
+    })
+}
+
+/// The answer for people.
+fn report(document: &Value, zone: &TimeZone) -> String {
+    let at = |name: &str| {
+        let ms = document.get(name).and_then(Value::as_u64);
+        ms.map_or_else(|| "?".to_owned(), |ms| calendar::shown(ms, zone))
+    };
+    let zone_name = zone.iana_name().unwrap_or("local time");
+    let mut lines = vec![
+        format!(
+            "From {} until {} ({zone_name})",
+            at("since_ms"),
+            at("until_ms")
+        ),
+        String::new(),
+    ];
+    let service = match text(document, "source") {
+        "typed" => "figure given".to_owned(),
+        field => format!("service, {field}"),
+    };
+    let mut figures = Table::headless(&[(0, Align::Left), (0, Align::Right)]);
+    figures.row([service, money(document, "service_micro_usd")]);
+    figures.row(["ledger".to_owned(), money(document, "ledger_micro_usd")]);
+    figures.row(["difference".to_owned(), difference(document)]);
+    lines.push(figures.to_string());
+    lines.push(zeros(document));
+    if let Some(reasons) = reasons(document) {
+        lines.push("What can make a difference:".to_owned());
+        lines.push(String::new());
+        lines.push(reasons);
+    }
+    lines.push(conclusion(document));
+    lines.join("\n")
+}
+
+/// What the ledger's sum is made of.
+fn zeros(document: &Value) -> String {
+    let count = |name: &str| {
+        let count = document.get(name).and_then(Value::as_u64);
+        count.map_or_else(|| "?".to_owned(), |count| count.to_string())
+    };
+    format!(
+        "The ledger's sum is that of {} entries with a price; {} that failed and {} that were replayed \
+         count as 0.\n",
+        count("priced"),
+        count("failed"),
+        count("replayed")
+    )
+}
+
+fn reasons(document: &Value) -> Option<String> {
+    let mut table = Table::new(&[
+        ("kind", Align::Left),
+        ("which", Align::Left),
+        ("entries", Align::Right),
+        ("at most", Align::Right),
+        ("the service is then", Align::Left),
+    ]);
+    let reasons = document.get("reasons").and_then(Value::as_array);
+    for reason in reasons.into_iter().flatten() {
+        let count = reason.get("count").and_then(Value::as_u64);
+        let most = match reason.get("at_most_micro_usd") {
+            Some(Value::Null) | None => "any amount".to_owned(),
+            Some(_) => money(reason, "at_most_micro_usd"),
+        };
+        table.row([
+            text(reason, "kind").replace('_', " "),
+            text(reason, "detail").to_owned(),
+            count.map(|count| count.to_string()).unwrap_or_default(),
+            most,
+            text(reason, "service_is").to_owned(),
+        ]);
+    }
+    (!table.is_empty()).then(|| table.to_string())
+}
+
+fn conclusion(document: &Value) -> String {
+    let is_higher = document
+        .get("difference_micro_usd")
+        .and_then(Value::as_i64)
+        .is_none_or(|difference| difference > 0);
+    match (text(document, "conclusion"), is_higher) {
+        ("equal", _) => "Equal to the micro-dollar.".to_owned(),
+        ("explained", _) => {
+            "Explained: the kinds above that go this way can make it. Each entry is \
+                             taken for at most the dearest answer of its operation."
+                .to_owned()
+        }
+        (_, true) => format!(
+            "Not explained: {} more than the ledger can account for. Spent outside bursar (another \
+             machine or app with the same key), or [reconcile] spend_field or window_days is not the \
+             service's.",
+            money(document, "unexplained_micro_usd")
+        ),
+        (_, false) => format!(
+            "Not explained: {} that the ledger has and the service does not. This ledger holds more than \
+             this organization's requests, or [reconcile] spend_field or window_days is not the \
+             service's.",
+            money(document, "unexplained_micro_usd")
+        ),
+    }
+}
+
+fn difference(document: &Value) -> String {
+    let difference = document.get("difference_micro_usd").and_then(Value::as_i64);
+    difference.map_or_else(
+        || "?".to_owned(),
+        |difference| {
+            let sign = match difference {
+                0 => "",
+                1.. => "+",
+                _ => "-",
+            };
+            format!("{sign}{}", MicroUsd::new(difference.unsigned_abs()))
+        },
+    )
+}
+
+/// A figure that is missing shows as `?`, never as 0.
+fn money(from: &Value, name: &str) -> String {
+    let amount = from.get(name).and_then(Value::as_u64).map(MicroUsd::new);
+    amount.map_or_else(|| "?".to_owned(), |amount| amount.to_string())
+}
+
+fn text<'a>(from: &'a Value, name: &str) -> &'a str {
+    from.get(name).and_then(Value::as_str).unwrap_or("?")
+}

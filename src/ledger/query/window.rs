@@ -1,0 +1,209 @@
+//! What the ledger says of a stretch of time when somebody else's figure is held against it: the known
+//! sum, and everything that is not in it.
+//!
+//! Promise: one pass over the journal's files; held are counters by reason and operation, and what
+//! entries in flight are filed under.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use super::tape::Tape;
+use crate::ledger::entry::{Anomaly, EntryId, InDoubt, State};
+use crate::ledger::error::LedgerError;
+use crate::ledger::record::{Labels, Record};
+use crate::ledger::scan::scan;
+use crate::ledger::totals::MicroUsdSum;
+use crate::money::MicroUsd;
+use crate::protocol::Operation;
+
+/// How far from the beginning an entry may lie and count on the other side with the service: its days
+/// may begin at another hour, and it counts when the work ended, bursar when it began.
+pub const SINCE_EDGE_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// The same at the end: its sums may lag a little, and two clocks differ.
+pub const UNTIL_EDGE_MS: u64 = 15 * 60 * 1000;
+
+/// Why an entry adds nothing to the known sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unknown {
+    InDoubt(InDoubt),
+    Unreported,
+    /// In flight, or cut off by a crash that no start has seen yet.
+    Open,
+}
+
+/// Entries begun in `[since_ms, until_ms)`, and the amounts just beside both ends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    pub since_ms: u64,
+    pub until_ms: u64,
+    pub billed: MicroUsdSum,
+    /// Entries with a known amount.
+    pub priced: u64,
+    pub failed: u64,
+    pub replayed: u64,
+    pub unknown: BTreeMap<(Unknown, Operation), u64>,
+    /// The largest amount that one entry of the operation was billed.
+    pub dearest: BTreeMap<Operation, MicroUsd>,
+    pub anomalies: BTreeMap<Anomaly, u64>,
+    /// Amounts that contradicted one that stands, and were not added.
+    pub not_added: MicroUsdSum,
+    /// Damaged ranges and gaps: what was in them is missing.
+    pub damaged: u64,
+    /// Billed to entries begun in the edge before the window, and in its first edge.
+    pub before_since: MicroUsdSum,
+    pub after_since: MicroUsdSum,
+    /// Billed to entries begun in the window's last edge, and in the edge behind it.
+    pub before_until: MicroUsdSum,
+    pub after_until: MicroUsdSum,
+}
+
+/// Reads the window from the journal below `state_dir`.
+pub fn window(state_dir: &Path, since_ms: u64, until_ms: u64) -> Result<Window, LedgerError> {
+    let tape = Tape::open(state_dir)?;
+    let mut reading = Reading {
+        window: Window {
+            since_ms,
+            until_ms,
+            ..Window::default()
+        },
+        open: HashMap::new(),
+    };
+    let first = tape.first_since(Some(since_ms.saturating_sub(SINCE_EDGE_MS)));
+    let part = tape.segments.get(first..).unwrap_or_default();
+    let report = scan(&tape.journal, part, &mut |_, _, record| {
+        reading.apply(&record);
+    })?;
+    let Reading { mut window, open } = reading;
+    for operation in open.into_values() {
+        *window
+            .unknown
+            .entry((Unknown::Open, operation))
+            .or_default() += 1;
+    }
+    window.unknown.retain(|_, count| *count > 0);
+    window.damaged = report.bad_count.saturating_add(report.gap_count);
+    Ok(window)
+}
+
+struct Reading {
+    window: Window,
+    /// Entries in flight that lie in the window.
+    open: HashMap<EntryId, Operation>,
+}
+
+// === impl Reading ===
+
+impl Reading {
+    fn apply(&mut self, record: &Record) {
+        match record {
+            Record::Intent(intent) => {
+                if self.window.covers(intent.at_ms) {
+                    self.open.insert(intent.id, intent.operation);
+                }
+            }
+            Record::Outcome(outcome, labels, verdict) => {
+                self.open.remove(&outcome.id);
+                self.window.end(labels, verdict.state);
+                if self.window.covers(labels.started_ms) {
+                    for anomaly in &verdict.anomalies {
+                        *self.window.anomalies.entry(*anomaly).or_default() += 1;
+                    }
+                    let told = outcome.receipt.billed.value().filter(|_| {
+                        !verdict.anomalies.is_empty() && verdict.adds_micro_usd.is_zero()
+                    });
+                    if let Some(told) = told {
+                        self.window.not_added.add(told);
+                    }
+                }
+            }
+            Record::Crashed(ended, labels) | Record::Withdrawn(ended, labels) => {
+                self.open.remove(&ended.id);
+                self.window.end(labels, ended.state);
+            }
+            Record::Reconciled(evidence, labels) => {
+                self.window.leave(labels, evidence.was);
+                let billed = evidence.adds_micro_usd;
+                self.window.end(labels, State::Reconciled { billed });
+            }
+            Record::Delivery(..) | Record::Unknown => {}
+        }
+    }
+}
+
+// === impl Window ===
+
+impl Window {
+    pub fn covers(&self, at_ms: u64) -> bool {
+        (self.since_ms..self.until_ms).contains(&at_ms)
+    }
+
+    fn end(&mut self, labels: &Labels, state: State) {
+        let billed = state.adds();
+        let at_ms = labels.started_ms;
+        self.add_to_edges(at_ms, billed);
+        if !self.covers(at_ms) {
+            return;
+        }
+        let unknown = match state {
+            State::Settled { .. } | State::Reconciled { .. } => {
+                self.priced += 1;
+                self.billed.add(billed);
+                if !billed.is_zero() {
+                    let dearest = self.dearest.entry(labels.operation).or_insert(billed);
+                    *dearest = billed.max(*dearest);
+                }
+                return;
+            }
+            State::Failed => {
+                self.failed += 1;
+                return;
+            }
+            State::Replayed => {
+                self.replayed += 1;
+                return;
+            }
+            State::Unreported => Unknown::Unreported,
+            State::InDoubt { reason } => Unknown::InDoubt(reason),
+            State::Open => Unknown::Open,
+        };
+        let key = (unknown, labels.operation);
+        *self.unknown.entry(key).or_default() += 1;
+    }
+
+    /// Evidence came: the entry is not unknown any more.
+    fn leave(&mut self, labels: &Labels, was: State) {
+        let unknown = match was {
+            State::Unreported => Unknown::Unreported,
+            State::InDoubt { reason } => Unknown::InDoubt(reason),
+            _ => return,
+        };
+        if self.covers(labels.started_ms)
+            && let Some(count) = self.unknown.get_mut(&(unknown, labels.operation))
+        {
+            *count = count.saturating_sub(1);
+        }
+    }
+
+    fn add_to_edges(&mut self, at_ms: u64, billed: MicroUsd) {
+        let (since, until) = (self.since_ms, self.until_ms);
+        if (since.saturating_sub(SINCE_EDGE_MS)..since).contains(&at_ms) {
+            self.before_since.add(billed);
+        }
+        if !self.covers(at_ms) {
+            if (until..until.saturating_add(UNTIL_EDGE_MS)).contains(&at_ms) {
+                self.after_until.add(billed);
+            }
+            return;
+        }
+        // An amount of a short window lies in one edge only, so that it explains once.
+        if at_ms >= until.saturating_sub(UNTIL_EDGE_MS) {
+            self.before_until.add(billed);
+        } else if at_ms < since.saturating_add(SINCE_EDGE_MS) {
+            self.after_since.add(billed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

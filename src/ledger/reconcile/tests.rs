@@ -1,0 +1,112 @@
+use super::*;
+use crate::ledger::entry::{Anomaly, InDoubt};
+use crate::money::MicroUsd;
+use crate::protocol::Operation;
+
+fn sum(micro_usd: u64) -> MicroUsdSum {
+    MicroUsd::new(micro_usd).into()
+}
+
+/// 1000 are known; a chat answer cost 100 at most.
+fn known() -> Window {
+    Window {
+        billed: sum(1000),
+        dearest: [(Operation::Chat, MicroUsd::new(100))].into(),
+        ..Window::default()
+    }
+}
+
+#[test]
+fn what_is_not_known_explains_up_to_its_bound_and_on_its_side_only() {
+    let chat = |unknown, count| Window {
+        unknown: [((unknown, Operation::Chat), count)].into(),
+        ..known()
+    };
+    let crash = Unknown::InDoubt(InDoubt::Crash);
+    let agent = Window {
+        unknown: [((Unknown::Unreported, Operation::AgentTurn), 1)].into(),
+        ..known()
+    };
+    let odd = Window {
+        anomalies: [(Anomaly::SecondAmountForKey, 1)].into(),
+        not_added: sum(30),
+        ..known()
+    };
+    let damaged = Window {
+        damaged: 1,
+        ..known()
+    };
+    let edges = Window {
+        before_since: sum(5),
+        after_until: sum(6),
+        after_since: sum(7),
+        before_until: sum(8),
+        ..known()
+    };
+    use Conclusion::{Equal, Explained, Unexplained};
+    let rows: Vec<(&str, Window, u64, Conclusion, u64)> = vec![
+        ("nothing unknown, equal", known(), 1000, Equal, 0),
+        ("nothing unknown, higher", known(), 1001, Unexplained, 1),
+        ("nothing unknown, lower", known(), 999, Unexplained, 1),
+        ("equal beside a doubt", chat(crash, 2), 1000, Equal, 0),
+        ("two doubts", chat(crash, 2), 1200, Explained, 0),
+        ("two doubts and more", chat(crash, 2), 1201, Unexplained, 1),
+        (
+            "a doubt is no reason to be lower",
+            chat(crash, 2),
+            999,
+            Unexplained,
+            1,
+        ),
+        ("one in flight", chat(Unknown::Open, 1), 1100, Explained, 0),
+        (
+            "one in flight and more",
+            chat(Unknown::Open, 1),
+            1150,
+            Unexplained,
+            50,
+        ),
+        (
+            "an operation without any price",
+            agent.clone(),
+            9_000_000,
+            Explained,
+            0,
+        ),
+        ("and lower", agent, 900, Unexplained, 100),
+        ("a second amount", odd.clone(), 1030, Explained, 0),
+        ("a second amount and more", odd, 1031, Unexplained, 1),
+        ("damage", damaged.clone(), 9_000_000, Explained, 0),
+        ("damage and lower", damaged, 1, Unexplained, 999),
+        ("just outside", edges.clone(), 1011, Explained, 0),
+        ("just outside and more", edges.clone(), 1012, Unexplained, 1),
+        ("just inside", edges.clone(), 985, Explained, 0),
+        ("just inside and more", edges, 984, Unexplained, 1),
+    ];
+    for (name, window, service, conclusion, unexplained) in rows {
+        let compared = compare(sum(service), &window);
+        assert_eq!(compared.conclusion, conclusion, "{name}");
+        assert_eq!(compared.unexplained, sum(unexplained), "{name}");
+        assert_eq!(compared.difference, i128::from(service) - 1000, "{name}");
+    }
+}
+
+#[test]
+fn every_kind_that_is_there_is_named_with_its_bound() {
+    let window = Window {
+        unknown: [
+            ((Unknown::InDoubt(InDoubt::Gateway), Operation::Chat), 3),
+            ((Unknown::Unreported, Operation::Speech), 2),
+        ]
+        .into(),
+        ..known()
+    };
+    let told = serde_json::to_value(compare(sum(1), &window).reasons).unwrap();
+    let wanted = serde_json::json!([
+        {"kind": "in_doubt", "detail": "gateway, chat", "count": 3, "at_most_micro_usd": 300,
+         "service_is": "higher"},
+        {"kind": "unreported", "detail": "speech", "count": 2, "at_most_micro_usd": null,
+         "service_is": "higher"},
+    ]);
+    assert_eq!(told, wanted);
+}

@@ -1,0 +1,132 @@
+//! A call that bursar makes for itself: a free GET of the service, with the organization's key, on the
+//! same connections and under the same limits as the apps' requests.
+//!
+//! Promise: one attempt, no redirect followed, bounded in time and bytes; it makes no entry, because
+//! only routes that cost nothing are asked for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode};
+use tokio::time::timeout;
+
+use super::dispatch::WHOLE_BYTES_MAX;
+use super::dispatch::words::attempt_result;
+use super::exchange::{self, Lost, Outgoing, heads};
+use super::{Gateway, Settings};
+use crate::ledger::entry::AttemptEnd;
+use crate::protocol::Operation;
+use crate::protocol::routes::Route;
+
+/// From the connection to the last byte. These answers are small and ready.
+const CALL_MAX: Duration = Duration::from_secs(30);
+
+/// Largest answer that is read. A run's results are a few hundred bytes each.
+const ANSWER_BYTES_MAX: usize = 4 << 20;
+
+/// An answer, whole.
+pub struct OwnAnswer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+/// Why there is no answer. In words that hold no key and no bytes of the service.
+#[derive(Debug, thiserror::Error)]
+pub enum OwnCallError {
+    #[error("the request cannot be written")]
+    Head,
+    #[error("the service was not reached: {0}")]
+    Unreached(String),
+    #[error("the service's answer broke off, or is larger than {ANSWER_BYTES_MAX} bytes")]
+    Body,
+    #[error("the service did not answer within {} s", CALL_MAX.as_secs())]
+    TooSlow,
+}
+
+/// Asks for a free route of the table; `id` stands where its pattern has one.
+pub async fn get(
+    gateway: &Gateway,
+    settings: &Settings,
+    route: &Route,
+    id: &str,
+) -> Result<OwnAnswer, OwnCallError> {
+    debug_assert!(
+        !route.metered && route.method == Method::GET,
+        "a free GET only: {}",
+        route.pattern
+    );
+    let target = route.pattern.replace("{}", id);
+    let header = heads::own_head(settings, &target).map_err(|_| OwnCallError::Head)?;
+    let outgoing = Outgoing {
+        header,
+        body: Bytes::new(),
+        fresh_connection: false,
+        read_timeout: CALL_MAX,
+        whole_bytes_max: WHOLE_BYTES_MAX,
+    };
+    let called = timeout(CALL_MAX, call(settings, &outgoing)).await;
+    let (end, answer) = called.unwrap_or((AttemptEnd::NoHead, Err(OwnCallError::TooSlow)));
+    let status = answer.as_ref().ok().map(|answer| answer.status);
+    let result = attempt_result(end, status);
+    gateway.metrics.attempt(route.operation, result);
+    answer
+}
+
+async fn call(
+    settings: &Settings,
+    outgoing: &Outgoing,
+) -> (AttemptEnd, Result<OwnAnswer, OwnCallError>) {
+    let attempted = exchange::attempt(&settings.connector, &settings.peers, outgoing, false).await;
+    let mut answering = match attempted {
+        Ok(answering) => answering,
+        Err(failed) => {
+            let end = match failed.lost {
+                Lost::NotSent(_) => AttemptEnd::NotSent,
+                Lost::NoHead(_) | Lost::StaleConnection => AttemptEnd::NoHead,
+            };
+            let cause = failed.lost.cause().as_str().to_owned();
+            let words = failed.words.unwrap_or(cause);
+            return (end, Err(OwnCallError::Unreached(words)));
+        }
+    };
+    let head = answering.head.clone();
+    let Some(body) = answering.read_body(ANSWER_BYTES_MAX).await else {
+        answering.abandon().await;
+        return (AttemptEnd::Broken, Err(OwnCallError::Body));
+    };
+    answering.release(&settings.connector).await;
+    let end = if head.status.is_success() {
+        AttemptEnd::Answered
+    } else {
+        AttemptEnd::Refused
+    };
+    let answer = OwnAnswer {
+        status: head.status,
+        headers: head.headers.clone(),
+        body,
+    };
+    (end, Ok(answer))
+}
+
+/// The service's `/v1/auto/metrics`, or in words why it is not there.
+pub async fn auto_metrics(gateway: Arc<Gateway>) -> Result<Bytes, String> {
+    let settings = gateway.settings.load_full();
+    let mut rows = settings.table.rows().iter();
+    let route = rows.find(|route| route.operation == Operation::AutoMetrics);
+    let Some(route) = route else {
+        return Err("the route table has no metrics".to_owned());
+    };
+    let answer = get(&gateway, &settings, route, "").await;
+    let answer = answer.map_err(|error| error.to_string())?;
+    if answer.status == StatusCode::OK {
+        return Ok(answer.body);
+    }
+    let status = answer.status.as_u16();
+    Err(match status {
+        401 | 403 => format!("the service answered {status}: it does not take the key"),
+        404 => "the service answered 404: it has no /v1/auto/metrics".to_owned(),
+        _ => format!("the service answered {status} to GET /v1/auto/metrics; try again"),
+    })
+}

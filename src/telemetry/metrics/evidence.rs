@@ -1,0 +1,83 @@
+//! What bursar finds out for itself: looks at eval runs, and how far the ledger and the service's own
+//! figure are apart.
+//!
+//! Promise: a difference is shown only when somebody asked for it, exact to the micro-dollar, with the
+//! time of the answer beside it; before that there is no sample, never a 0.
+
+use parking_lot::Mutex;
+use prometheus::IntCounterVec;
+
+use super::families::{Families, add};
+use crate::telemetry::exposition::{Exposition, Kind, MsAsSeconds};
+
+/// What `eval_run_looks_total{result}` can be.
+const EVAL_RUN_LOOKS: [&str; 5] = ["not_yet", "over", "gone", "unreadable", "busy"];
+
+/// The service's figure less the ledger's sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Difference {
+    pub micro_usd: i128,
+    /// When the service told its figure, Unix milliseconds.
+    pub at_ms: u64,
+}
+
+#[derive(Debug)]
+pub struct EvidenceMetrics {
+    looks: IntCounterVec,
+    difference: Mutex<Option<Difference>>,
+}
+
+// === impl EvidenceMetrics ===
+
+impl EvidenceMetrics {
+    pub(super) fn new(families: &Families) -> prometheus::Result<Self> {
+        let looks = families.counters(
+            "bursar_eval_run_looks_total",
+            "Looks of bursar's own at eval runs whose price is not known yet.",
+            &["result"],
+        )?;
+        for result in EVAL_RUN_LOOKS {
+            add(&looks, &[result], 0);
+        }
+        Ok(Self {
+            looks,
+            difference: Mutex::new(None),
+        })
+    }
+
+    pub fn eval_run_look(&self, result: &'static str) {
+        add(&self.looks, &[result], 1);
+    }
+
+    pub fn reconciled(&self, difference: Difference) {
+        *self.difference.lock() = Some(difference);
+    }
+
+    pub(super) fn write(&self, text: &mut Exposition) {
+        let difference = *self.difference.lock();
+        let mut family = text.family(
+            Kind::Gauge,
+            "bursar_reconcile_difference_usd",
+            "The service's spend figure less the ledger's sum over the same days, in USD, when \
+             `bursar reconcile` last asked.",
+        );
+        if let Some(Difference { micro_usd, .. }) = difference {
+            family.sample(&[], usd(micro_usd));
+        }
+        let mut family = text.family(
+            Kind::Gauge,
+            "bursar_reconcile_timestamp_seconds",
+            "When `bursar reconcile` last asked.",
+        );
+        if let Some(Difference { at_ms, .. }) = difference {
+            family.sample(&[], MsAsSeconds(at_ms));
+        }
+    }
+}
+
+/// The exact decimal, six digits after the point.
+fn usd(micro_usd: i128) -> String {
+    let sign = if micro_usd < 0 { "-" } else { "" };
+    let absolute = micro_usd.unsigned_abs();
+    format!("{sign}{}.{:06}", absolute / 1_000_000, absolute % 1_000_000)
+}
