@@ -76,15 +76,11 @@ pub fn load(
         (loaded, report) = replay(&directory, &ledger, &all, opened, now_ms)?;
     }
 
-    let stopped_in_order = state
-        .read(STOPPED)?
-        .and_then(|note| note.trim().parse().ok())
-        .is_some_and(|last_seq: u64| last_seq == loaded.books.last_seq());
-    let unclear = if stopped_in_order {
-        Vec::new()
-    } else {
-        loaded.books.deliveries().unclear(loaded.index_seq)
-    };
+    // What a process wrote that ended in order was given to its apps, or noted.
+    let stopped = state.read(STOPPED)?;
+    let stopped_seq: Option<u64> = stopped.and_then(|note| note.trim().parse().ok());
+    let sure_seq = loaded.index_seq.max(stopped_seq.unwrap_or(0));
+    let unclear = loaded.books.deliveries().unclear(sure_seq);
     let quarantined = set_aside(state, &directory, &report)?;
     let last = report.last_segment;
     let earlier_bytes = all

@@ -276,16 +276,17 @@ impl Deliveries {
         self.last_ms
     }
 
-    /// Answers that a killed process may not have written, oldest first. `told_seq`: up to here the
-    /// index had been told, which happens when the writer has nothing else to do.
+    /// Answers that a killed process may not have written, oldest first. `sure_seq`: up to here a
+    /// process ended in order, or the index had been told, which happens when the writer has nothing
+    /// else to do.
     ///
     /// Assumed: such an answer was not delivered. An adopted repeat costs 0, a second purchase does
     /// not; the price is that an equal request that an app makes on purpose is answered with it, when
     /// its process was killed within two seconds of the answer and the app asks again.
-    pub fn unclear(&self, told_seq: u64) -> Vec<Undelivered> {
+    pub fn unclear(&self, sure_seq: u64) -> Vec<Undelivered> {
         self.unclear
             .iter()
-            .filter(|(seq, row)| *seq > told_seq && self.is_of_the_last_moments(row))
+            .filter(|(seq, row)| *seq > sure_seq && self.is_of_the_last_moments(row))
             .map(|(_, row)| row.clone())
             .collect()
     }

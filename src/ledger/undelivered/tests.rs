@@ -278,6 +278,23 @@ async fn an_answer_that_the_index_was_told_of_is_not_assumed_to_be_undelivered()
     assert_eq!(rows(&bench.open()).await, []);
 }
 
+/// The next process is killed at once, and the index is lost with it.
+#[tokio::test]
+async fn a_kill_casts_no_doubt_on_a_process_before_that_ended_in_order() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    let request = Request::begin(&ledger, &bench, "k").await;
+    request
+        .end(&ledger, &bench, AttemptEnd::Answered, Delivery::Pending)
+        .await;
+    let ledger = restart(&bench, ledger).await;
+    kill_after_next(&ledger);
+    let other = Request::begin(&ledger, &bench, "other").await;
+    drop(ledger);
+    std::fs::remove_dir_all(bench.state().join("index")).unwrap();
+    assert_eq!(rows(&bench.open()).await, [other.row(&bench)]);
+}
+
 #[tokio::test]
 async fn rows_are_told_for_24_hours() {
     let bench = Bench::new();
