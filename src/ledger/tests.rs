@@ -19,6 +19,7 @@ use crate::protocol::Operation;
 use crate::protocol::receipt::Receipt;
 
 mod outages;
+mod serving;
 
 const ENOSPC: i32 = 28;
 const EIO: i32 = 5;
