@@ -6,10 +6,14 @@ mod support;
 mod config_errors;
 mod crash;
 mod demo;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod disk;
 mod door;
 mod golden;
 mod heads;
 mod literals;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod power;
 mod process;
 mod reading;
 mod receipts;
