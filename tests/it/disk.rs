@@ -3,6 +3,7 @@
 //!
 //! `make test` takes a sample of the calls, `make torture` every one.
 
+mod index;
 mod outage;
 mod serve;
 mod start;

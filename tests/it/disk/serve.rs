@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::support::daemon::Daemon;
-use crate::support::rig::Rig;
+use crate::support::rig::{Rig, size_of};
 use crate::support::{Answer, Sandbox, chat, chat_stream, within};
 
 use super::story::{Told, calm, free, ready};
@@ -95,4 +95,30 @@ async fn with_serve_only_what_waits_is_lost_when_the_process_dies() {
     let debits = sandbox.debits().await;
     assert_eq!(debits.len(), 2);
     told.check(&rig, &debits[..1], "serve");
+}
+
+#[tokio::test]
+async fn with_serve_a_full_disk_takes_the_entries_into_its_reserve() {
+    let sandbox = Sandbox::start().await;
+    let rig = Rig::new();
+    let mut told = Told::default();
+    let daemon = start(&rig, &sandbox).await;
+    told.hear(&ask(&daemon, &chat("before")).await, false, "full");
+    rig.budget(size_of(&rig.state_dir()));
+    told.hear(&ask(&daemon, &chat("during")).await, false, "full");
+    told.hear(&ask(&daemon, &chat("still")).await, false, "full");
+    assert_eq!(told.received(), 3, "{}", rig.logged());
+    let page = daemon.admin_page("/readyz").await;
+    assert_eq!(page.status, 200);
+    assert!(page.text().starts_with("degraded: "), "{}", page.text());
+    assert!(!rig.state_dir().join("reserve").exists());
+    // What is in the reserve outlives the process.
+    daemon.kill().await;
+    rig.heal();
+    Daemon::start(&sandbox.url(), &rig.state_dir(), &[])
+        .await
+        .terminate()
+        .await;
+    calm(&rig, "full");
+    told.check(&rig, &sandbox.debits().await, "full");
 }
