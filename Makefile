@@ -43,9 +43,11 @@ test-all: ## test, with the slow tests, the supply chain and the demo of a relea
 	$(TARGET)/release/bursar demo --once
 	@IGNORED=1 scripts/test.sh
 
-torture: ## a thousand kills at random instants, compared with the sandbox's books
+torture: ## a thousand kills, every call to the disk failing, 2000 power cuts; compared with the sandbox's books
 	@scripts/setup-native.sh
 	BURSAR_KILLS=1000 cargo test --workspace --locked --test it crash::
+	BURSAR_DISK=all cargo test --workspace --locked --test it disk::
+	BURSAR_CUTS=2000 cargo test --workspace --locked --test it power::
 
 fuzz: ## each fuzz target for ten minutes (SECONDS_EACH=600); needs a nightly toolchain
 	@scripts/fuzz.sh

@@ -137,15 +137,24 @@ impl Admin {
         Ok(())
     }
 
-    /// Why requests should not be sent here; `Ok` when they may.
-    fn ready(&self) -> Result<(), String> {
+    /// Why requests should not be sent here; `Ok` when they may, with what is wrong all the same.
+    fn ready(&self) -> Result<Option<String>, String> {
         if self.draining.load(Ordering::Relaxed) {
             return Err("draining: bursar is shutting down".to_owned());
         }
-        if let Some(why) = self.ledger.health().unavailable {
-            return Err(format!("the ledger cannot be written: {why}"));
+        self.healthy()?;
+        let health = self.ledger.health();
+        let Some(why) = &health.unavailable else {
+            return Ok(None);
+        };
+        let why = format!("the ledger cannot be written: {why}");
+        if !health.is_serving_unwritten() {
+            return Err(why);
         }
-        self.healthy()
+        Ok(Some(format!(
+            "{why}; requests are sent all the same, {} entries wait in memory",
+            health.waiting
+        )))
     }
 }
 

@@ -97,6 +97,7 @@ pub struct Ledger {
     /// From the root of the file system.
     pub state_dir: PathBuf,
     pub durability: Durability,
+    pub on_failure: OnFailure,
 }
 
 closed_set! {
@@ -106,6 +107,16 @@ closed_set! {
         Power => "power",
         /// kill -9: handed to the kernel.
         Process => "process",
+    }
+}
+
+closed_set! {
+    /// What becomes of metered requests while the ledger cannot be written.
+    OnFailure {
+        /// Refused before they are sent (rule I1).
+        Refuse => "refuse",
+        /// Sent; their entries wait in memory.
+        Serve => "serve",
     }
 }
 

@@ -74,6 +74,17 @@ pub enum Durability {
     Process,
 }
 
+/// What becomes of metered requests while the ledger cannot be written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnFailure {
+    /// They are refused before they are sent (rule I1).
+    #[default]
+    Refuse,
+    /// They are sent; intent and outcome wait in memory. `intend` and `settle` then answer `Ok` for
+    /// what is not durable, and what waits is lost when the process dies before it is written.
+    Serve,
+}
+
 /// Called after each commit with its duration, on the writer's thread.
 pub type OnCommit = Arc<dyn Fn(Duration) + Send + Sync>;
 
@@ -83,6 +94,7 @@ pub struct LedgerOptions {
     /// Created with mode 0700 when it is missing; refused when others may enter it.
     pub state_dir: PathBuf,
     pub durability: Durability,
+    pub on_failure: OnFailure,
     /// Default [`SEGMENT_BYTES_MAX`].
     pub segment_bytes_max: u64,
     pub clock: SharedClock,
@@ -121,6 +133,7 @@ impl LedgerOptions {
         Self {
             state_dir: state_dir.into(),
             durability: Durability::default(),
+            on_failure: OnFailure::default(),
             segment_bytes_max: SEGMENT_BYTES_MAX,
             clock,
             on_commit: None,
@@ -149,6 +162,9 @@ impl Ledger {
         })?;
 
         let shared = Arc::new(Shared::default());
+        if options.on_failure == OnFailure::Serve {
+            shared.serve_unwritten();
+        }
         let clock = Arc::clone(&options.clock);
         let path = options.state_dir.clone();
         let writer = Writer::open(

@@ -355,6 +355,10 @@ async fn open_ledger(
         config::Durability::Power => ledger::Durability::Power,
         config::Durability::Process => ledger::Durability::Process,
     };
+    options.on_failure = match config.ledger.on_failure {
+        config::OnFailure::Refuse => ledger::OnFailure::Refuse,
+        config::OnFailure::Serve => ledger::OnFailure::Serve,
+    };
     let metrics = Arc::clone(metrics);
     options.on_commit = Some(Arc::new(move |took| metrics.journal_commit(took)));
     // Replaying a long journal takes its time, and building the index anew still more.

@@ -105,6 +105,8 @@ pub fn status(
             "journal_bytes": health.journal_bytes,
             "index_lag_records": health.index_lag_records,
             "quarantined": health.quarantined,
+            "unwritten_waiting": health.waiting,
+            "unwritten_dropped": health.dropped,
         },
     }))
 }

@@ -17,7 +17,8 @@ pub struct Status<'a> {
     pub proxy: &'a [ListenAddr],
     pub upstream: String,
     pub in_flight: usize,
-    pub ready: Result<(), String>,
+    /// What is wrong although it serves; or why it does not.
+    pub ready: Result<Option<String>, String>,
     pub today: Result<Spend, String>,
     pub totals: &'a Totals,
     pub health: &'a LedgerHealth,
@@ -44,7 +45,11 @@ tr { border-bottom: 1px solid color-mix(in srgb, currentColor 20%, transparent);
 pub fn render(status: &Status<'_>) -> String {
     let mut page = HEAD.to_owned();
     match &status.ready {
-        Ok(()) => line(&mut page, "<p>Serving.</p>"),
+        Ok(None) => line(&mut page, "<p>Serving.</p>"),
+        Ok(Some(wrong)) => line(
+            &mut page,
+            format_args!("<p class=\"bad\">Serving, but {}</p>", Escaped(wrong)),
+        ),
         Err(why) => line(
             &mut page,
             format_args!("<p class=\"bad\">Not ready: {}</p>", Escaped(why)),
@@ -111,6 +116,7 @@ fn ledger(page: &mut String, health: &LedgerHealth) {
         None => row(page, "can be written", "yes"),
         Some(why) => row(page, "cannot be written", why),
     }
+    row(page, "entries that wait to be written", health.waiting);
     row(page, "journal bytes", health.journal_bytes);
     row(page, "damaged ranges set aside", health.quarantined);
     row(page, "index behind by records", health.index_lag_records);

@@ -74,7 +74,7 @@ pub async fn answer(admin: &Arc<Admin>, request: &Request<Incoming>) -> Answer {
     let asked = request.uri().query().unwrap_or_default();
     let answered = match request.uri().path() {
         "/metrics" => return metrics(admin),
-        "/healthz" => return verdict(admin.healthy()),
+        "/healthz" => return verdict(admin.healthy().map(|()| None)),
         "/readyz" => return verdict(admin.ready()),
         "/" => return status_page(admin).await,
         "/api/spend" => api_spend(admin, asked).await,
@@ -108,9 +108,10 @@ fn metrics(admin: &Admin) -> Answer {
     }
 }
 
-fn verdict(verdict: Result<(), String>) -> Answer {
+fn verdict(verdict: Result<Option<String>, String>) -> Answer {
     match verdict {
-        Ok(()) => plain(StatusCode::OK, "ok"),
+        Ok(None) => plain(StatusCode::OK, "ok"),
+        Ok(Some(wrong)) => plain(StatusCode::OK, &format!("degraded: {wrong}")),
         Err(why) => plain(StatusCode::SERVICE_UNAVAILABLE, &why),
     }
 }

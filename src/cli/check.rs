@@ -65,6 +65,7 @@ fn effective(config: &Config) -> String {
     text.table("ledger");
     text.string("state_dir", &config.ledger.state_dir.to_string_lossy());
     text.string("durability", config.ledger.durability.as_str());
+    text.string("on_failure", config.ledger.on_failure.as_str());
 
     text.table("streams");
     text.string("on_disconnect", config.streams.on_disconnect.as_str());

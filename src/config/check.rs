@@ -19,12 +19,12 @@ use rustls_pki_types::pem::{PemObject, SectionKind};
 
 use super::env::{self, Env};
 use super::errors::{ConfigErrors, Place};
-use super::file::{At, ConfigFile, LogTable, RetryTable, StreamsTable};
+use super::file::{At, ConfigFile, LedgerTable, LogTable, RetryTable, StreamsTable};
 use super::key::{ApiKey, KeyError, KeyFile};
 use super::value::{Aliases, BaseUrl, ExtraRoute};
 use super::{
     Adopt, AgentReceipts, Config, Durability, Errors, Ledger, Log, LogFormat, LogLevel, Models,
-    OnDisconnect, Overrides, Retry, Streams, Upstream, Whereabouts,
+    OnDisconnect, OnFailure, Overrides, Retry, Streams, Upstream, Whereabouts,
 };
 use crate::protocol::names::ServiceNames;
 
@@ -63,7 +63,7 @@ pub(super) fn load(overrides: &Overrides, env: &Env) -> Result<Config, ConfigErr
         1..=7200,
     );
     let extra_routes = check.each(file.upstream.extra_routes, ExtraRoute::parse);
-    let ledger = check.ledger(file.ledger.state_dir, file.ledger.durability);
+    let ledger = check.ledger(file.ledger);
     let state_dir = ledger.as_ref().map(|ledger| ledger.state_dir.as_path());
     let listen = check.listen(file.listen, state_dir);
     let retry = check.retry(file.retry);
@@ -103,7 +103,7 @@ pub(super) fn load(overrides: &Overrides, env: &Env) -> Result<Config, ConfigErr
 
 pub(super) fn whereabouts(overrides: &Overrides, env: &Env) -> Result<Whereabouts, ConfigErrors> {
     let (mut check, file, _) = Check::read(overrides, env)?;
-    let ledger = check.ledger(file.ledger.state_dir, file.ledger.durability);
+    let ledger = check.ledger(file.ledger);
     let state_dir = ledger.as_ref().map(|ledger| ledger.state_dir.as_path());
     let listen = check.listen(file.listen, state_dir);
     match ledger {
@@ -254,21 +254,24 @@ impl<'a> Check<'a> {
         None
     }
 
-    fn ledger(
-        &mut self,
-        state_dir: Option<At<String>>,
-        durability: Option<At<String>>,
-    ) -> Option<Ledger> {
+    fn ledger(&mut self, table: LedgerTable) -> Option<Ledger> {
+        let on_failure = self.word(
+            table.on_failure,
+            OnFailure::Refuse,
+            OnFailure::ALL,
+            OnFailure::as_str,
+        );
         let durability = self.word(
-            durability,
+            table.durability,
             Durability::Power,
             Durability::ALL,
             Durability::as_str,
         );
-        let state_dir = self.state_dir(state_dir)?;
+        let state_dir = self.state_dir(table.state_dir)?;
         Some(Ledger {
             state_dir,
             durability,
+            on_failure,
         })
     }
 

@@ -67,6 +67,7 @@ pub struct RetryTable {
 pub struct LedgerTable {
     pub state_dir: Option<At<String>>,
     pub durability: Option<At<String>>,
+    pub on_failure: Option<At<String>>,
 }
 
 #[derive(Debug, Default)]
@@ -188,6 +189,7 @@ fn ledger(table: &mut Table<'_>) -> LedgerTable {
     LedgerTable {
         state_dir: table.string("state_dir"),
         durability: table.string("durability"),
+        on_failure: table.string("on_failure"),
     }
 }
 

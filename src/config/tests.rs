@@ -111,6 +111,7 @@ fn upstream_and_key_are_enough() {
         Path::new("/srv/u/.local/state/bursar")
     );
     assert_eq!(config.ledger.durability, Durability::Power);
+    assert_eq!(config.ledger.on_failure, OnFailure::Refuse);
     assert_eq!(config.streams.on_disconnect, OnDisconnect::Drain);
     assert_eq!(config.streams.drain_timeout, Duration::from_secs(120));
     assert_eq!(config.streams.agent_receipts, AgentReceipts::Unreported);
@@ -157,6 +158,7 @@ fn every_key_has_its_effect() {
             [ledger]
             state_dir = "/var/lib/bursar"
             durability = "process"
+            on_failure = "serve"
             [streams]
             on_disconnect = "cancel"
             drain_timeout_s = 0x10
@@ -205,6 +207,7 @@ fn every_key_has_its_effect() {
     assert_eq!(config.retry.cap, Duration::from_millis(1));
     assert_eq!(config.retry.adopt_window, Duration::from_secs(82_800));
     assert_eq!(config.ledger.durability, Durability::Process);
+    assert_eq!(config.ledger.on_failure, OnFailure::Serve);
     assert_eq!(config.streams.on_disconnect, OnDisconnect::Cancel);
     assert_eq!(config.streams.drain_timeout, Duration::from_secs(16));
     assert_eq!(config.streams.agent_receipts, AgentReceipts::Exact);

@@ -22,6 +22,10 @@ use crate::ledger::keys::Unresolved;
 use crate::ledger::record::Position;
 use crate::ledger::totals::{Globals, MicroUsdSum, RollupKey, Row, Totals};
 
+mod handle;
+
+use handle::Handle;
+
 const FORMAT: u32 = 1;
 
 /// First byte of each value: how the rest is encoded.
@@ -46,7 +50,7 @@ const ROLLUP: u8 = b'r';
 /// An open index. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Index {
-    db: sled::Db,
+    handle: Handle,
 }
 
 /// What the index remembers for the books.
@@ -160,7 +164,7 @@ impl Index {
     pub fn open_checked(path: &Path, ledger: &str) -> Result<(Self, Kept), IndexError> {
         guarded(|| {
             let index = Self {
-                db: open_sled(path)?,
+                handle: Handle::new(open_sled(path)?),
             };
             let kept = index.check(ledger)?;
             Ok((index, kept))
@@ -179,7 +183,9 @@ impl Index {
                 .and_then(|()| open_sled(&path))?)
         }) {
             Ok(db) => Opened {
-                index: Some(Self { db }),
+                index: Some(Self {
+                    handle: Handle::new(db),
+                }),
                 kept: Kept::default(),
                 is_new: true,
             },
@@ -192,9 +198,10 @@ impl Index {
 
     /// Reads all that the books need, and compares rows with the count.
     fn check(&self, ledger: &str) -> Result<Kept, IndexError> {
-        let Some(meta) = self.db.get(META)? else {
+        let db = self.handle.db()?;
+        let Some(meta) = db.get(META)? else {
             // Nothing was ever written, or everything is lost: both mean the whole journal.
-            return if self.db.is_empty() {
+            return if db.is_empty() {
                 Ok(Kept::default())
             } else {
                 Err(IndexError::Incomplete)
@@ -205,7 +212,7 @@ impl Index {
             return Err(IndexError::Foreign);
         }
         let mut totals = Totals::default();
-        for pair in self.db.scan_prefix([ROLLUP]) {
+        for pair in db.scan_prefix([ROLLUP]) {
             let (key, value) = pair?;
             let key: RollupKey = key
                 .get(1..)
@@ -219,7 +226,7 @@ impl Index {
         }
         totals.globals = meta.globals;
         let mut runs = Vec::new();
-        for pair in self.db.scan_prefix([RUN]) {
+        for pair in db.scan_prefix([RUN]) {
             let (key, value) = pair?;
             let run_id = key
                 .get(1..)
@@ -252,7 +259,7 @@ impl Index {
             for (key, delta) in &pending.rollups {
                 let mut at = vec![ROLLUP];
                 at.extend(serde_json::to_vec(key)?);
-                let mut row = match self.db.get(&at)? {
+                let mut row = match self.handle.db()?.get(&at)? {
                     Some(value) => decode(&value)?,
                     None => Row::default(),
                 };
@@ -275,7 +282,7 @@ impl Index {
                 billed: totals.billed(),
             };
             batch.insert(META, encode(&meta)?);
-            Ok(self.db.apply_batch(batch)?)
+            Ok(self.handle.db()?.apply_batch(batch)?)
         })
     }
 
@@ -315,7 +322,7 @@ impl Index {
 
     /// An entry that ended.
     pub fn entry(&self, id: EntryId) -> Result<Option<StoredEntry>, IndexError> {
-        guarded(|| match self.db.get(entry_key(id))? {
+        guarded(|| match self.handle.db()?.get(entry_key(id))? {
             Some(value) => Ok(Some(decode(&value)?)),
             None => Ok(None),
         })
@@ -336,7 +343,7 @@ impl Index {
             let mut prefix = text_key(kind, text);
             prefix.push(0);
             let mut found = Vec::new();
-            for pair in self.db.scan_prefix(&prefix).take(limit) {
+            for pair in self.handle.db()?.scan_prefix(&prefix).take(limit) {
                 let (key, _) = pair?;
                 let id = key
                     .get(prefix.len()..)
@@ -350,7 +357,7 @@ impl Index {
 
     /// Hands everything to the operating system. No fsync: the journal is the truth.
     pub fn flush(&self) -> Result<(), IndexError> {
-        guarded(|| Ok(self.db.flush().map(drop)?))
+        guarded(|| Ok(self.handle.db()?.flush().map(drop)?))
     }
 }
 

@@ -23,6 +23,8 @@ pub const COMMANDS_MAX: usize = 4_096;
 #[derive(Debug)]
 pub enum Command {
     Intend(Box<Intent>),
+    /// One that waited: its request was sent, so it is written also when the disk is almost full.
+    IntendLate(Box<Intent>),
     Settle(Box<Outcome>),
     ReconcileRun {
         run_id: String,

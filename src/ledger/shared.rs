@@ -3,9 +3,7 @@
 //! Promise: reading never waits for a disk. Sums are published only when they are durable.
 
 use std::sync::Arc;
-#[cfg(test)]
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::RwLock;
@@ -13,7 +11,7 @@ use tokio::sync::watch;
 
 use crate::ledger::books::WaitingRun;
 use crate::ledger::index::Index;
-use crate::ledger::later::Later;
+use crate::ledger::later::{Later, OUTCOMES_MAX};
 use crate::ledger::load::Loaded;
 use crate::ledger::queue::Queue;
 use crate::ledger::totals::Totals;
@@ -38,6 +36,12 @@ pub struct LedgerHealth {
     pub quarantined: u64,
     /// Keys forgotten before their 24 hours were over (a million newer ones came).
     pub keys_dropped: u64,
+    /// Metered requests are sent although the ledger cannot be written.
+    pub serves_unwritten: bool,
+    /// Entries that wait in memory until it can be.
+    pub waiting: usize,
+    /// Entries that found no place to wait: in doubt after the next start.
+    pub dropped: u64,
 }
 
 #[derive(Debug)]
@@ -57,6 +61,7 @@ pub struct Shared {
     index_rebuilds: AtomicU64,
     quarantined: AtomicU64,
     keys_dropped: AtomicU64,
+    serves_unwritten: AtomicBool,
     /// A test's kill -9.
     #[cfg(test)]
     killed: AtomicBool,
@@ -67,6 +72,11 @@ pub struct Shared {
 impl LedgerHealth {
     pub fn is_writable(&self) -> bool {
         self.unavailable.is_none()
+    }
+
+    /// It cannot be written, and requests are sent all the same.
+    pub fn is_serving_unwritten(&self) -> bool {
+        self.serves_unwritten && !self.is_writable() && self.waiting < OUTCOMES_MAX
     }
 }
 
@@ -90,6 +100,7 @@ impl Default for Shared {
             index_rebuilds: AtomicU64::default(),
             quarantined: AtomicU64::default(),
             keys_dropped: AtomicU64::default(),
+            serves_unwritten: AtomicBool::default(),
             #[cfg(test)]
             killed: AtomicBool::default(),
         }
@@ -123,6 +134,9 @@ impl Shared {
             index_rebuilds: read(&self.index_rebuilds),
             quarantined: read(&self.quarantined),
             keys_dropped: read(&self.keys_dropped),
+            serves_unwritten: self.serves_unwritten.load(Ordering::Relaxed),
+            waiting: self.later.len(),
+            dropped: self.later.dropped(),
         }
     }
 
@@ -171,7 +185,12 @@ impl Shared {
         }
     }
 
+    pub fn serve_unwritten(&self) {
+        self.serves_unwritten.store(true, Ordering::Relaxed);
+    }
+
     pub fn stopped(&self) {
+        self.serves_unwritten.store(false, Ordering::Relaxed);
         *self.index.write() = None;
         *self.unavailable.write() = Some("its writer has stopped".to_owned());
     }

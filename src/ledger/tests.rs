@@ -20,6 +20,7 @@ use crate::protocol::receipt::Receipt;
 
 mod clocks;
 mod outages;
+mod serving;
 
 const ENOSPC: i32 = 28;
 const EIO: i32 = 5;

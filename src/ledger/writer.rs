@@ -16,7 +16,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::ledger::LedgerOptions;
 use crate::ledger::entry::{EntryId, Settlement};
 use crate::ledger::error::LedgerError;
 use crate::ledger::index::Index;
@@ -27,6 +26,7 @@ use crate::ledger::record::Record;
 use crate::ledger::shared::Shared;
 use crate::ledger::state_dir::{Directory, Identity, Lock};
 use crate::ledger::undelivered::Remembered;
+use crate::ledger::{LedgerOptions, OnFailure};
 
 mod ends;
 mod outage;
@@ -55,6 +55,10 @@ pub struct Writer {
     failure: Option<LedgerError>,
     /// The disk is full and the reserve is used: no new intents.
     is_full: bool,
+    /// Requests are sent also while nothing can be written.
+    serves: bool,
+    /// The outage was logged.
+    is_told: bool,
     tried_at: Duration,
     /// Intents that were refused although their line may have reached the file.
     refused: HashSet<EntryId>,
@@ -78,16 +82,18 @@ impl Writer {
         let mut writer = Self {
             ledger: identity.ledger.to_string(),
             shared,
-            options,
             directory,
             identity,
             loaded: None,
             held_index: None,
             failure: None,
             is_full: false,
+            serves: options.on_failure == OnFailure::Serve,
+            is_told: false,
             tried_at: Duration::ZERO,
             refused: HashSet::new(),
             journal_ended_ms: 0,
+            options,
             _lock: lock,
         };
         writer.load()?;
@@ -158,7 +164,10 @@ impl Writer {
             return;
         }
         let commands: Vec<&Command> = requests.iter().map(|request| &request.command).collect();
-        let replies = self.commit_or_open_reserve(&commands);
+        let mut replies = self.commit_or_open_reserve(&commands);
+        if self.serves {
+            self.keep_for_later(&commands, &mut replies);
+        }
         self.publish();
         for (request, reply) in requests.into_iter().zip(replies) {
             request.answer(reply);
@@ -170,12 +179,10 @@ impl Writer {
         match self.try_commit(commands) {
             Ok(replies) => replies,
             Err(error) => {
+                // Those of requests that are sent all the same stay open.
                 let intents = commands.iter().filter_map(|command| match command {
-                    Command::Intend(intent) => Some(intent.id),
-                    Command::Settle(_)
-                    | Command::ReconcileRun { .. }
-                    | Command::Deliver(..)
-                    | Command::Remember => None,
+                    Command::Intend(intent) if !self.serves => Some(intent.id),
+                    _ => None,
                 });
                 self.refused.extend(intents);
                 self.fail(error.clone());
@@ -212,13 +219,23 @@ impl Writer {
             return Err(LedgerError::Closed);
         };
         let (records, answer) = match command {
-            Command::Intend(_) if self.is_full => {
+            Command::Intend(_) if self.is_full && !self.serves => {
                 return Err(LedgerError::Unavailable {
                     why: "the disk is full; make room, it resumes by itself".to_owned(),
                 });
             }
+            Command::IntendLate(intent) => {
+                // Its line may have reached the file although the write was answered as an error.
+                if loaded.ended(intent.id).is_some() || loaded.books.is_open(intent.id) {
+                    return Ok(Answer::Intended);
+                }
+                (vec![Record::Intent(intent.clone())], Answer::Intended)
+            }
             Command::Intend(intent) => {
                 let id = intent.id;
+                if self.serves && loaded.books.is_open(id) {
+                    return Ok(Answer::Intended);
+                }
                 if loaded.books.is_open(id) || loaded.books.recent(id).is_some() {
                     return Err(LedgerError::DuplicateEntry { id });
                 }
@@ -291,9 +308,15 @@ impl Writer {
     }
 
     fn fail(&mut self, error: LedgerError) {
-        if self.failure.is_none() {
-            tracing::error!(%error, "the ledger cannot write; metered requests are refused");
+        if !self.is_told {
+            let requests = if self.serves {
+                "sent all the same, and written when it can write again"
+            } else {
+                "refused"
+            };
+            tracing::error!(%error, "the ledger cannot write; metered requests are {requests}");
         }
+        self.is_told = true;
         self.failure = Some(error);
         self.unload();
         self.tried_at = self.options.clock.monotonic();
@@ -325,6 +348,7 @@ impl Writer {
         match reloaded {
             Ok(()) => {
                 self.refused.clear();
+                self.is_told = false;
                 tracing::info!("the journal is open again");
             }
             Err(error) => self.fail(error),
@@ -400,8 +424,8 @@ impl Drop for Writer {
         let lost = self.shared.later.close();
         if lost > 0 {
             tracing::error!(
-                outcomes = lost,
-                "outcomes were not written; their entries are in doubt"
+                entries = lost,
+                "entries were not written; those whose intent was are in doubt"
             );
         }
         self.shared.stopped();

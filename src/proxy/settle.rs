@@ -115,15 +115,21 @@ impl OpenEntry {
                 own_us: u64::try_from(measured.own.as_micros()).unwrap_or(u64::MAX),
             },
         };
-        let settled = write(&self.gateway, outcome).await;
+        let (settled, is_kept) = write(&self.gateway, outcome).await;
         let state = settled.as_ref().ok().map(|settlement| settlement.state);
         self.live.told_at_settling(delivery, state);
+        let answered = attempts
+            .last()
+            .is_some_and(|last| last.end == AttemptEnd::Answered);
+        // An outcome that waits will be written; what it told is counted now.
+        if answered && is_kept {
+            self.count_answer(gathered);
+        }
         match &settled {
             Ok(settlement) => {
-                let answered = attempts
-                    .last()
-                    .is_some_and(|last| last.end == AttemptEnd::Answered);
-                self.count(gathered, settlement, answered);
+                for anomaly in &settlement.anomalies {
+                    self.gateway.metrics.anomaly(*anomaly);
+                }
             }
             Err(error) => {
                 tracing::error!(entry = %self.live.entry.0, %error, "an outcome could not be written");
@@ -172,14 +178,8 @@ impl OpenEntry {
         self.gateway.claims.finish(&self.live, fate);
     }
 
-    fn count(&self, gathered: &Gathered, settlement: &Settlement, answered: bool) {
+    fn count_answer(&self, gathered: &Gathered) {
         let metrics = &self.gateway.metrics;
-        for anomaly in &settlement.anomalies {
-            metrics.anomaly(*anomaly);
-        }
-        if !answered {
-            return;
-        }
         let receipt = &gathered.receipt;
         let app = &self.live.mark.app;
         metrics.receipt(receipt_word(receipt));
@@ -229,7 +229,7 @@ impl Drop for OpenEntry {
         };
         let gateway = Arc::clone(&self.gateway);
         gateway.clone().spawn(async move {
-            if let Err(error) = write(&gateway, outcome).await {
+            if let (Err(error), _) = write(&gateway, outcome).await {
                 tracing::error!(%error, "the outcome of a failed task could not be written");
             }
         });
@@ -238,12 +238,16 @@ impl Drop for OpenEntry {
 
 /// A ledger that cannot be written re-opens itself about once a second; an outcome is worth waiting
 /// for, because its request was paid. Telling it twice is safe. When the request cannot wait any
-/// longer, the ledger keeps the outcome until it can be written.
-async fn write(gateway: &Gateway, mut outcome: Outcome) -> Result<Settlement, LedgerError> {
+/// longer, the ledger keeps the outcome until it can be written. Answers also whether it is written or
+/// will be.
+async fn write(gateway: &Gateway, mut outcome: Outcome) -> (Result<Settlement, LedgerError>, bool) {
     for _ in 0..SETTLE_RETRIES {
         match gateway.ledger.settle(outcome.clone()).await {
             Err(error) if error.is_passing() => tokio::time::sleep(SETTLE_PAUSE).await,
-            written => return written,
+            written => {
+                let is_kept = written.is_ok();
+                return (written, is_kept);
+            }
         }
     }
     let settled = gateway.ledger.settle(outcome.clone()).await;
@@ -251,13 +255,16 @@ async fn write(gateway: &Gateway, mut outcome: Outcome) -> Result<Settlement, Le
         // Without its receipt on the disk the answer is not given (rule I2).
         outcome.delivery = Delivery::Missed;
     }
+    let mut is_kept = settled.is_ok();
     if let Err(error) = &settled
         && error.is_passing()
-        && let Err(error) = gateway.ledger.settle_later(outcome)
     {
-        tracing::error!(%error, "an outcome has no place to wait");
+        match gateway.ledger.settle_later(outcome) {
+            Ok(()) => is_kept = true,
+            Err(error) => tracing::error!(%error, "an outcome has no place to wait"),
+        }
     }
-    settled
+    (settled, is_kept)
 }
 
 // === impl Gathered ===

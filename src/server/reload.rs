@@ -31,6 +31,10 @@ pub fn keys_needing_restart(running: &Config, new: &Config) -> Vec<&'static str>
             running.ledger.durability != new.ledger.durability,
             "[ledger] durability",
         ),
+        (
+            running.ledger.on_failure != new.ledger.on_failure,
+            "[ledger] on_failure",
+        ),
         (running.log.format != new.log.format, "[log] format"),
     ];
     fixed

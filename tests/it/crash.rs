@@ -333,11 +333,11 @@ impl Tally {
 }
 
 /// A small generator, so that a failing run can be repeated.
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
     /// A number below `bound` (xorshift).
-    fn below(&mut self, bound: u64) -> u64 {
+    pub fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

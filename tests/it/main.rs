@@ -7,12 +7,16 @@ mod config_errors;
 mod corpus;
 mod crash;
 mod demo;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod disk;
 mod door;
 mod explain;
 mod golden;
 mod heads;
 mod in_doubt;
 mod literals;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod power;
 mod process;
 mod reading;
 mod receipts;

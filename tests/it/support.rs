@@ -6,6 +6,8 @@
 pub mod bursar;
 pub mod daemon;
 pub mod origin;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub mod rig;
 pub mod sandbox;
 pub mod source;
 pub mod wire;
@@ -24,9 +26,18 @@ pub const KEY: &str = "sk-org-0123456789abcdef";
 /// Polls until `probe` gives a value; panics after ten seconds. Never a fixed sleep.
 pub async fn eventually<T, F: Future<Output = Option<T>>>(
     what: &str,
+    probe: impl FnMut() -> F,
+) -> T {
+    within(Duration::from_secs(10), what, probe).await
+}
+
+/// The same with a patience of the test's own.
+pub async fn within<T, F: Future<Output = Option<T>>>(
+    patience: Duration,
+    what: &str,
     mut probe: impl FnMut() -> F,
 ) -> T {
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
+    let deadline = tokio::time::Instant::now() + patience;
     loop {
         if let Some(value) = probe().await {
             return value;

@@ -33,7 +33,7 @@ pub(crate) const ACCEPTED: &[(&str, &[&str])] = &[
         "retry",
         &["attempts", "base_ms", "cap_ms", "adopt", "adopt_window_s"],
     ),
-    ("ledger", &["state_dir", "durability"]),
+    ("ledger", &["state_dir", "durability", "on_failure"]),
     (
         "streams",
         &["on_disconnect", "drain_timeout_s", "agent_receipts"],
@@ -50,7 +50,7 @@ pub(crate) const ACCEPTED: &[(&str, &[&str])] = &[
 /// Keys that a later release brings, so that they are not taken for misspelt. `*`: every key.
 const LATER: &[(&str, &[&str])] = &[
     ("listen", &["anonymous", "allow_remote"]),
-    ("ledger", &["retention_days", "on_failure"]),
+    ("ledger", &["retention_days"]),
     ("shaping", &["*"]),
     ("streams", &["strip_comments"]),
     ("caps", &["*"]),

@@ -1,26 +1,30 @@
 //! The writer's way through an outage: room for the outcomes of requests in flight on a full disk,
-//! and outcomes that waited for the journal to be open again.
+//! and entries that wait for the journal to be open again.
 //!
-//! Promise: an outcome that waits is let go only when it is durable or can never be written.
+//! Promise: what waits is let go only when it is durable or can never be written.
 
 use super::Writer;
 use crate::ledger::error::LedgerError;
-use crate::ledger::queue::{Command, Reply};
+use crate::ledger::queue::{Answer, Command, Reply};
+use crate::ledger::state::{KeyView, fold};
 
 // === impl Writer ===
 
 impl Writer {
-    /// Writes the outcomes that outlasted their requests, before anything newer.
+    /// Writes what outlasted its request, before anything newer.
     pub(super) fn settle_waiting(&mut self) -> bool {
         if self.failure.is_some() {
             return false;
         }
-        let outcomes = self.shared.later.waiting();
-        if outcomes.is_empty() {
+        let waiting = self.shared.later.waiting();
+        if waiting.is_empty() {
             return false;
         }
-        let settle = |outcome| Command::Settle(Box::new(outcome));
-        let commands: Vec<Command> = outcomes.into_iter().map(settle).collect();
+        let mut commands = Vec::with_capacity(waiting.len());
+        for entry in &waiting {
+            commands.extend(entry.intent.clone().map(Command::IntendLate));
+            commands.extend(entry.outcome.clone().map(Command::Settle));
+        }
         let replies = self.commit_or_open_reserve(&commands.iter().collect::<Vec<_>>());
         if self.failure.is_some() {
             return true;
@@ -30,9 +34,41 @@ impl Writer {
                 tracing::error!(entry = %outcome.id, %error, "an outcome could not be written");
             }
         }
-        self.shared.later.forget(replies.len());
-        tracing::info!(outcomes = replies.len(), "wrote the outcomes that waited");
+        self.shared.later.forget(&waiting);
+        tracing::info!(entries = waiting.len(), "wrote the entries that waited");
         true
+    }
+
+    /// `on_failure = "serve"`: what could not be written now waits in memory, and counts as written
+    /// for who asked.
+    pub(super) fn keep_for_later(&mut self, commands: &[&Command], replies: &mut [Reply]) {
+        for (command, reply) in commands.iter().zip(replies) {
+            if !reply.as_ref().is_err_and(LedgerError::is_passing) {
+                continue;
+            }
+            let later = &self.shared.later;
+            match command {
+                Command::Intend(intent) => match later.push_intent(intent.clone()) {
+                    Ok(()) => *reply = Ok(Answer::Intended),
+                    Err(error) => {
+                        // Not sent after all. Its line may have reached the file.
+                        self.refused.insert(intent.id);
+                        *reply = Err(error);
+                    }
+                },
+                Command::Settle(outcome) => {
+                    // What other entries of its key amount to is not known now.
+                    let settlement = fold(outcome, Some(&KeyView::default()));
+                    *reply = later
+                        .push((**outcome).clone())
+                        .map(|()| Answer::Settled(settlement));
+                }
+                Command::IntendLate(_)
+                | Command::ReconcileRun { .. }
+                | Command::Deliver(..)
+                | Command::Remember => {}
+            }
+        }
     }
 
     pub(super) fn commit_or_open_reserve(&mut self, commands: &[&Command]) -> Vec<Reply> {
@@ -47,7 +83,12 @@ impl Writer {
 
     /// Gives the reserve's room to the outcomes of requests in flight.
     pub(super) fn open_reserve(&mut self) {
-        tracing::error!("the disk is full: no new metered requests until there is room");
+        let new = if self.serves {
+            "requests are sent all the same"
+        } else {
+            "no new metered requests until there is room"
+        };
+        tracing::error!("the disk is full: {new}");
         self.is_full = true;
         if let Err(error) = self.directory.drop_reserve() {
             tracing::error!(%error, "the reserve cannot be used");

@@ -28,9 +28,23 @@ pub(super) fn write_health(health: &LedgerHealth, text: &mut Exposition) {
     text.family(
         Kind::Gauge,
         "bursar_ledger_writable",
-        "1 while the ledger takes entries; 0: metered requests are refused.",
+        "1 while the ledger takes entries; 0: metered requests are refused, or with [ledger] \
+         on_failure = \"serve\" sent and kept in memory.",
     )
     .sample(&[], u8::from(health.is_writable()));
+    text.family(
+        Kind::Gauge,
+        "bursar_ledger_unwritten_entries",
+        "Entries that wait in memory because the ledger could not be written. They are lost if the \
+         process dies before it can be.",
+    )
+    .sample(&[], health.waiting);
+    text.family(
+        Kind::Counter,
+        "bursar_ledger_dropped_entries_total",
+        "Entries whose outcome found no room to wait: in doubt after the next start.",
+    )
+    .sample(&[], health.dropped);
     text.family(
         Kind::Gauge,
         "bursar_journal_bytes",

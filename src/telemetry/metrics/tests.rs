@@ -32,6 +32,9 @@ fn healthy() -> LedgerHealth {
         index_rebuilds: 0,
         quarantined: 0,
         keys_dropped: 0,
+        serves_unwritten: false,
+        waiting: 0,
+        dropped: 0,
     }
 }
 

@@ -71,10 +71,13 @@ impl Daemon {
 
     /// Starts a command and waits for its two addresses.
     pub async fn ready(mut command: Command) -> Self {
-        let mut child = command
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("the daemon starts");
+        command.stderr(Stdio::null());
+        Self::launched(command).await.expect("the daemon went on")
+    }
+
+    /// Starts a command and waits for its two addresses, or for its end: then it is answered.
+    pub async fn launched(mut command: Command) -> Result<Self, Child> {
+        let mut child = command.spawn().expect("the daemon starts");
         let stdout = child.stdout.take().expect("a pipe");
         let mut lines = BufReader::new(stdout).lines();
         let (mut proxy, mut admin) = (None, None);
@@ -82,8 +85,10 @@ impl Daemon {
             let line = timeout(Duration::from_secs(20), lines.next_line())
                 .await
                 .expect("the daemon is ready within 20 s")
-                .expect("a line")
-                .expect("the daemon went on");
+                .expect("a line");
+            let Some(line) = line else {
+                return Err(child);
+            };
             if let Some(address) = line.strip_prefix("proxy listening on http://") {
                 proxy = address.parse().ok();
             }
@@ -91,12 +96,12 @@ impl Daemon {
                 admin = address.parse().ok();
             }
         }
-        Self {
+        Ok(Self {
             child,
             proxy: proxy.expect("a proxy address"),
             admin: admin.expect("an admin address"),
             _stdout: lines,
-        }
+        })
     }
 
     pub fn signal(&self, signal: Signal) {
