@@ -86,6 +86,7 @@ impl Writer {
             _lock: lock,
         };
         writer.load()?;
+        writer.options.rebuild = None;
         let crashed = writer.loaded.as_ref().map(Loaded::crashed);
         let crashed = crashed.unwrap_or_default();
         match writer.end_entries(&crashed, true) {
@@ -96,6 +97,7 @@ impl Writer {
             ended => ended?,
         }
         writer.make_reserve();
+        writer.write_mark();
         writer.shared.beat(writer.options.clock.monotonic());
         writer.publish();
         writer.write_index();
@@ -129,6 +131,7 @@ impl Writer {
             self.publish();
         }
         self.write_index();
+        self.write_mark();
         if let Some(index) = self
             .loaded
             .as_ref()
@@ -259,12 +262,22 @@ impl Writer {
         let mut batch = self.begin()?;
         if let Some(loaded) = self.loaded.as_mut() {
             for id in ids {
-                if let Some(record) = loaded.books.end(*id, now_ms, is_crash) {
+                let why = is_crash.then(|| loaded.why_open(*id));
+                if let Some(record) = loaded.books.end(*id, now_ms, why) {
                     loaded.add(&mut batch, &record)?;
                 }
             }
         }
         self.finish(&batch)
+    }
+
+    /// Tells how far the journal reaches, for the day when its end is cut off.
+    fn write_mark(&self) {
+        if let Some(loaded) = &self.loaded
+            && let Err(error) = loaded.journal.mark()
+        {
+            tracing::warn!(%error, "the journal's mark could not be written");
+        }
     }
 
     fn fail(&mut self, error: LedgerError) {

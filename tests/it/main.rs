@@ -5,6 +5,7 @@ mod support;
 
 mod config_errors;
 mod crash;
+mod damage;
 mod demo;
 mod door;
 mod golden;
