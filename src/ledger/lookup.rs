@@ -14,9 +14,8 @@ use crate::ledger::entry_view::{EntryView, Views};
 use crate::ledger::error::LedgerError;
 use crate::ledger::index::{Index, IndexError};
 use crate::ledger::keys::kept_form;
-use crate::ledger::query::{Filter, list};
 use crate::ledger::record::{LINE_BYTES_MAX, Line, Position};
-use crate::ledger::scan::segment_name;
+use crate::ledger::scan::{scan, segment_name, segments};
 use crate::ledger::state_dir::Directory;
 
 /// Most entries that one lookup answers. A key is shared by a request and its repeats.
@@ -71,17 +70,18 @@ impl Lookup<'_> {
                     .for_each(|(seq, record)| views.apply(seq, record));
             }
         }
-        let mut found = views.finish(|_| true);
-        lost.dedup();
-        for id in lost {
-            let filter = Filter {
-                id: Some(id),
-                ..Filter::default()
-            };
-            found.extend(list(state_dir, &filter)?.entries);
+        if !lost.is_empty() {
+            scan(
+                &journal,
+                &segments(&journal, None)?,
+                &mut |seq, _, record| {
+                    if record.entry().is_some_and(|id| lost.contains(&id)) {
+                        views.apply(seq, record);
+                    }
+                },
+            )?;
         }
-        found.sort_by_key(|view| view.seq);
-        Ok(found)
+        Ok(views.finish(|_| true))
     }
 }
 

@@ -18,6 +18,7 @@ use crate::money::MicroUsd;
 use crate::protocol::Operation;
 use crate::protocol::receipt::Receipt;
 
+mod damage;
 mod outages;
 
 const ENOSPC: i32 = 28;

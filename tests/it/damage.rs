@@ -19,6 +19,8 @@ use bursar::ledger::query::{Filter, IndexCheck, VerifyReport, entries, spend, ve
 use bursar::ledger::{Ledger, LedgerError, Lookup};
 use jiff::tz::TimeZone;
 
+use crate::support::daemon::{Daemon, command};
+use crate::support::{Sandbox, chat};
 use harm::{Harmed, harm, harm_index};
 use sample::{Sample, buy, options, write_tree};
 
@@ -48,6 +50,64 @@ fn damage_in_the_index_alone_changes_no_sum_and_no_lookup() {
         let harmed = harm_index(sample, seed);
         check(sample, &harmed);
     });
+}
+
+/// `bursar` with these words on this ledger: exit code, and what it said.
+async fn bursar(words: &[&str], state: &Path) -> (Option<i32>, String) {
+    let path = state.to_str().expect("a path");
+    let words = [words, &["--state-dir", path]].concat();
+    let done = command(&words).output().await.expect("it runs");
+    let said = [done.stdout, done.stderr].concat();
+    (
+        done.status.code(),
+        String::from_utf8_lossy(&said).into_owned(),
+    )
+}
+
+#[tokio::test]
+async fn the_daemon_and_the_commands_go_on_after_damage_and_say_what_is_lost() {
+    let sandbox = Sandbox::start().await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let state = directory.path().join("state");
+    let daemon = Daemon::start(&sandbox.url(), &state, &[]).await;
+    for n in 0..3 {
+        let wire = daemon.connect().await;
+        let answer = wire
+            .post("/v1/chat/completions", &chat(&format!("n {n}")))
+            .await;
+        assert_eq!(answer.status, 200);
+    }
+    daemon.terminate().await;
+    let segment = state.join("journal/00000001.jsonl");
+    let mut bytes = std::fs::read(&segment).expect("a segment");
+    let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+    let fourth = ends.map(|(at, _)| at).nth(4).expect("four records");
+    bytes[fourth - 40] ^= 1;
+    std::fs::write(&segment, bytes).expect("written");
+
+    let (code, said) = bursar(&["ledger", "verify"], &state).await;
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("record 4 is lost"), "{said}");
+    assert!(said.contains("1 entries may have lost their end"), "{said}");
+
+    let daemon = Daemon::start(&sandbox.url(), &state, &[]).await;
+    let pid = daemon.child.id().expect("a pid");
+    let metrics = daemon.admin_page("/metrics").await.text();
+    let wanted = r#"bursar_in_doubt_requests{reason="damaged"} 1"#;
+    assert!(metrics.contains(wanted), "{metrics}");
+    let (code, said) = bursar(&["ledger", "rebuild"], &state).await;
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains(&format!("process {pid}")), "{said}");
+    daemon.terminate().await;
+
+    let (code, said) = bursar(&["ledger", "rebuild"], &state).await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("3 entries in "), "{said}");
+    let (code, said) = bursar(&["ledger", "verify", "--json"], &state).await;
+    assert_eq!(code, Some(1), "{said}");
+    let report: serde_json::Value = serde_json::from_str(said.trim()).expect("one object");
+    assert_eq!(report["damage"][0]["first_seq"], 4, "{said}");
+    assert_eq!(report["index"]["result"], "agrees", "{said}");
 }
 
 /// Runs cases on two threads and says which seeds failed.
@@ -144,8 +204,14 @@ fn check(sample: &Sample, harmed: &Harmed) {
     block_on(ledger.close());
 
     let again = Ledger::open(options(&state, &clock)).expect("it opens again");
-    assert_eq!(*again.totals(), *before, "{done:?}");
-    assert_eq!(again.health().index_rebuilds, 0, "{done:?}");
+    // A later start may read an older part of the journal, and find there what the index counts.
+    let is_found_now = !missing.is_empty() && again.health().index_rebuilds > 0;
+    if is_found_now {
+        let journal = there + 2 * u128::from(LATER);
+        assert_eq!(again.totals().billed().get(), journal, "{done:?}");
+    } else {
+        assert_eq!(*again.totals(), *before, "{done:?}");
+    }
     block_on(again.close());
     let said = verify(&state).expect("verify reads anything");
     names_all(&said, &missing, done);

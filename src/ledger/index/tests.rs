@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use super::{BY_KEY, ENTRY};
 use crate::ledger::Lookup;
 use crate::ledger::entry::{AttemptEnd, State};
 use crate::ledger::fixtures::{Bench, begin, billed, buy, ended, kill_after_next};
@@ -109,6 +110,30 @@ async fn a_garbled_index_never_changes_a_sum() {
         (1..=2).contains(&damaged_indexes(&bench)),
         "at most two are kept"
     );
+}
+
+#[tokio::test]
+async fn an_index_that_lost_a_row_of_a_lookup_is_rebuilt() {
+    let bench = Bench::new();
+    let before = filled(&bench).await;
+    let path = bench.state().join("index");
+    for kind in [ENTRY, BY_KEY] {
+        let db = sled::open(&path).unwrap();
+        let (key, _) = db.scan_prefix([kind]).next().unwrap().unwrap();
+        db.remove(key).unwrap();
+        db.flush().unwrap();
+        drop(db);
+
+        let said = verify(&bench.state()).unwrap();
+        let ledger = bench.open();
+        let rebuilds = ledger.health().index_rebuilds;
+        let found = ledger.find(&Lookup::Key("k1")).unwrap();
+        ledger.close().await;
+
+        assert!(matches!(said.index, IndexCheck::Differs(_)), "{said:?}");
+        assert_eq!((rebuilds, found.len()), (1, 1));
+        assert_eq!(*bench.open().totals(), before);
+    }
 }
 
 #[tokio::test]
