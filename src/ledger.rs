@@ -36,6 +36,7 @@ mod keys;
 mod later;
 mod load;
 mod lookup;
+mod mark;
 mod queue;
 mod record;
 mod scan;
@@ -88,6 +89,9 @@ pub enum OnFailure {
 /// Called after each commit with its duration, on the writer's thread.
 pub type OnCommit = Arc<dyn Fn(Duration) + Send + Sync>;
 
+/// Called while the index is rebuilt: the number of the record that was read, and of the last one.
+pub type OnProgress = Arc<dyn Fn(u64, u64) + Send + Sync>;
+
 /// How a ledger is opened.
 #[derive(Clone)]
 pub struct LedgerOptions {
@@ -100,6 +104,8 @@ pub struct LedgerOptions {
     pub clock: SharedClock,
     /// For `journal_commit_seconds`.
     pub on_commit: Option<OnCommit>,
+    /// Make the index anew from the whole journal, and tell how far it is.
+    pub rebuild: Option<OnProgress>,
 }
 
 /// An open ledger. Clones share it; the last one dropped closes it.
@@ -137,6 +143,7 @@ impl LedgerOptions {
             segment_bytes_max: SEGMENT_BYTES_MAX,
             clock,
             on_commit: None,
+            rebuild: None,
         }
     }
 }
@@ -300,6 +307,23 @@ impl Ledger {
             Some(index) => lookup.run(&index, &self.inner.state_dir),
             None => Ok(Vec::new()),
         }
+    }
+
+    /// Makes the index anew from the journal, as a start without one would, and closes the ledger.
+    /// Blocks for the time that takes. Answers how many entries there are.
+    pub fn rebuild(
+        mut options: LedgerOptions,
+        on_progress: OnProgress,
+    ) -> Result<u64, LedgerError> {
+        options.rebuild = Some(on_progress);
+        let ledger = Self::open(options)?;
+        if ledger.inner.shared.index().is_none() {
+            return Err(LedgerError::Unavailable {
+                why: "its index could not be made; the log says why".to_owned(),
+            });
+        }
+        let totals = ledger.totals();
+        Ok(totals.requests().saturating_add(totals.open))
     }
 
     /// The sums, as of the last commit. Cheap.

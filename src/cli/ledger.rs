@@ -1,14 +1,26 @@
-//! `bursar ledger verify`: reads every line of the journal and says what is not as it should be.
+//! `bursar ledger`: `verify` reads every line of the journal and says what is not as it should be;
+//! `rebuild` makes the index anew from the journal.
 //!
-//! Promise: modifies nothing, needs no daemon and disturbs none; exit code 1 when something is wrong.
+//! Promise: `verify` modifies nothing, needs no daemon and disturbs none; exit code 1 when something
+//! is wrong, with the sequence numbers of what is lost. `rebuild` refuses while a daemon runs.
 
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Subcommand;
 
 use super::source::SourceArgs;
 use super::{CliError, say};
-use crate::ledger::query::{IndexCheck, VerifyReport, verify};
+use crate::clock::SystemClock;
+use crate::ledger::query::{Damage, DamageKind, IndexCheck, VerifyReport, verify};
+use crate::ledger::{Ledger, LedgerOptions, OnProgress};
+
+/// Records between two lines of progress.
+const PROGRESS_RECORDS: u64 = 50_000;
+
+/// How much damage is printed one by one; `--json` has all of it.
+const PRINTED_MAX: usize = 100;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -19,11 +31,13 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Check every line, the chain of entries, and the index
-    Verify(VerifyArgs),
+    Verify(ReadArgs),
+    /// Make the index anew from the journal; no daemon may be running
+    Rebuild(ReadArgs),
 }
 
 #[derive(Debug, clap::Args)]
-struct VerifyArgs {
+struct ReadArgs {
     /// Print the report as one JSON object
     #[arg(long)]
     json: bool,
@@ -36,14 +50,56 @@ struct VerifyArgs {
 }
 
 pub fn ledger(args: &Args) -> Result<(), CliError> {
-    let Command::Verify(args) = &args.command;
-    let source = SourceArgs {
-        config: args.config.clone(),
-        state_dir: args.state_dir.clone(),
-        admin: None,
-    };
-    let state_dir = source.whereabouts()?.state_dir;
-    source.must_have_ledger(&state_dir)?;
+    match &args.command {
+        Command::Verify(args) => print_verified(args),
+        Command::Rebuild(args) => rebuild(args),
+    }
+}
+
+// === impl ReadArgs ===
+
+impl ReadArgs {
+    fn state_dir(&self) -> Result<PathBuf, CliError> {
+        let source = SourceArgs {
+            config: self.config.clone(),
+            state_dir: self.state_dir.clone(),
+            admin: None,
+        };
+        let state_dir = source.whereabouts()?.state_dir;
+        source.must_have_ledger(&state_dir)?;
+        Ok(state_dir)
+    }
+}
+
+fn rebuild(args: &ReadArgs) -> Result<(), CliError> {
+    let clock = SystemClock::shared();
+    let options = LedgerOptions::new(args.state_dir()?, Arc::clone(&clock));
+    let is_seen = std::io::stderr().is_terminal();
+    let on_progress: OnProgress = Arc::new(move |seq, last| {
+        if is_seen && seq % PROGRESS_RECORDS == 0 {
+            // Nobody misses a line of progress.
+            let _ = write!(std::io::stderr(), "\r{seq} of {last} records ");
+        }
+    });
+    let began = clock.monotonic();
+    let entries = Ledger::rebuild(options, on_progress);
+    if is_seen {
+        let _ = write!(std::io::stderr(), "\r");
+    }
+    let (entries, took) = (entries?, clock.monotonic().saturating_sub(began));
+    let seconds = format!("{:.1}", took.as_secs_f64());
+    if args.json {
+        return say(format_args!(
+            r#"{{"entries":{entries},"seconds":{seconds}}}"#
+        ));
+    }
+    say(format_args!(
+        "the index was made anew: {entries} entries in {seconds} s"
+    ))
+}
+
+fn print_verified(args: &ReadArgs) -> Result<(), CliError> {
+    let state_dir = args.state_dir()?;
     let report = verify(&state_dir)?;
     if args.json {
         say(serde_json::to_string(&report)?)?;
@@ -65,6 +121,9 @@ fn print(report: &VerifyReport) -> Result<(), CliError> {
             .as_deref()
             .unwrap_or("unknown: its identity file is lost")
     ))?;
+    if report.identity_damaged {
+        say("wrong    identity.json cannot be read; move it away to have the journal tell it")?;
+    }
     say(format_args!(
         "entries  {}, {} of them open",
         report.entries.saturating_add(report.open),
@@ -75,16 +134,36 @@ fn print(report: &VerifyReport) -> Result<(), CliError> {
         report.billed_micro_usd, report.in_doubt, report.unreported
     ))?;
     say(format_args!(
-        "journal  {} records in {} segments, {} damaged ranges, {} gaps",
+        "journal  {} records in {} segments, {} damaged ranges, {} gaps, {} records lost",
         report.journal.records,
         report.journal.segments,
         report.journal.bad_count,
-        report.journal.gap_count
+        report.journal.gap_count,
+        report.journal.missing_records
     ))?;
+    for damage in report.damage.iter().take(PRINTED_MAX) {
+        say(format_args!("wrong    {}", sentence(damage)))?;
+    }
+    if report.damage.len() > PRINTED_MAX {
+        let more = report.damage.len() - PRINTED_MAX;
+        say(format_args!("wrong    {more} more, see --json"))?;
+    }
+    if report.may_have_lost_their_end > 0 {
+        say(format_args!(
+            "wrong    {} entries may have lost their end: the next start files them as \
+             in_doubt(damaged)",
+            report.may_have_lost_their_end
+        ))?;
+    }
+    for note in &report.lost {
+        say(format_args!(
+            "wrong    quarantine/{note}: remove it to accept the loss"
+        ))?;
+    }
     match &report.index {
         IndexCheck::Agrees => say("index    agrees with the journal")?,
         IndexCheck::Differs(why) => say(format_args!(
-            "index    differs: {why}; the next start rebuilds it"
+            "index    differs: {why}; `bursar ledger rebuild` makes it anew"
         ))?,
         IndexCheck::NotChecked(why) => say(format_args!("index    not checked: {why}"))?,
     }
@@ -99,4 +178,30 @@ fn print(report: &VerifyReport) -> Result<(), CliError> {
         ))?;
     }
     say(if report.ok { "ok" } else { "NOT OK" })
+}
+
+/// Which records are lost, where, and how it looks.
+fn sentence(damage: &Damage) -> String {
+    let place = match (damage.segment, damage.offset, damage.bytes) {
+        (Some(segment), Some(offset), Some(bytes)) => {
+            format!("{bytes} bytes at {offset} in journal/{segment:08}.jsonl are damaged")
+        }
+        (Some(segment), Some(offset), None) => {
+            format!("lines at {offset} in journal/{segment:08}.jsonl")
+        }
+        _ => String::new(),
+    };
+    let records = match (damage.first_seq, damage.last_seq) {
+        (Some(first), Some(last)) if first == last => format!("record {first} is lost"),
+        (Some(first), Some(last)) => format!("records {first} to {last} are lost"),
+        (Some(first), None) => format!("records from {first} on may be lost"),
+        (None, _) => "no record is lost".to_owned(),
+    };
+    match damage.kind {
+        DamageKind::Damaged => format!("{records}: {place}"),
+        DamageKind::Missing => format!("{records}: their lines are gone"),
+        DamageKind::CutOff => format!("{records}: the journal's end was cut off"),
+        DamageKind::Misplaced => format!("{place} are not where they belong; {records}"),
+        DamageKind::UnknownEnd => format!("{records}: nothing tells how far the journal reached"),
+    }
 }

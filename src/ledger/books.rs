@@ -71,8 +71,6 @@ pub struct Books {
     keys: Keys,
     runs: HashMap<String, Unresolved>,
     runs_order: VecDeque<String>,
-    /// Records are missing behind this one: an entry begun up to here may have ended in them.
-    damaged_after_seq: Option<u64>,
     /// Counts changes of `runs`.
     runs_revision: u64,
     recent: HashMap<EntryId, Settlement>,
@@ -121,6 +119,11 @@ impl Books {
         ids.into_iter().map(|(_, id)| id).collect()
     }
 
+    /// Sequence number of the intent of an entry in flight.
+    pub fn open_seq(&self, id: EntryId) -> Option<u64> {
+        self.open.get(&id).map(|open| open.seq)
+    }
+
     /// Sequence number of the oldest intent without an end: from here on the journal is needed.
     pub fn oldest_open_seq(&self) -> Option<u64> {
         self.open.values().map(|open| open.seq).min()
@@ -133,11 +136,6 @@ impl Books {
 
     pub fn keys_dropped(&self) -> u64 {
         self.keys.dropped()
-    }
-
-    /// Records behind `seq` are damaged or missing.
-    pub fn note_damage(&mut self, after_seq: Option<u64>) {
-        self.damaged_after_seq = self.damaged_after_seq.max(after_seq);
     }
 
     /// The eval runs that wait for their price, oldest first.
@@ -200,14 +198,14 @@ impl Books {
         Some((records, settlement))
     }
 
-    /// The record that ends an entry without an outcome.
-    pub fn end(&self, id: EntryId, at_ms: u64, is_crash: bool) -> Option<Record> {
-        let open = self.open.get(&id)?;
-        let labels = open.labels.clone();
-        if !is_crash {
+    /// The record that ends an entry without an outcome. `why` is `None` for one that was never
+    /// sent.
+    pub fn end(&self, id: EntryId, at_ms: u64, why: Option<InDoubt>) -> Option<Record> {
+        let labels = self.open.get(&id)?.labels.clone();
+        let Some(reason) = why else {
             let state = State::Failed;
             return Some(Record::Withdrawn(Ended { id, at_ms, state }, labels));
-        }
+        };
         let amount_stands_elsewhere = labels
             .key
             .as_ref()
@@ -216,12 +214,6 @@ impl Books {
         let state = if amount_stands_elsewhere {
             State::Replayed
         } else {
-            let is_damaged = self.damaged_after_seq.is_some_and(|seq| open.seq <= seq);
-            let reason = if is_damaged {
-                InDoubt::Damaged
-            } else {
-                InDoubt::Crash
-            };
             State::InDoubt { reason }
         };
         Some(Record::Crashed(Ended { id, at_ms, state }, labels))
@@ -354,6 +346,19 @@ impl Books {
         };
         if let Some(settlement) = self.recent.get_mut(&evidence.id) {
             settlement.state = state;
+        }
+        // The line that ended it is lost; the evidence tells what became of it.
+        if let Some(open) = self.open.remove(&evidence.id)
+            && counts
+        {
+            self.pending.entries.push(EndedEntry {
+                id: evidence.id,
+                state,
+                intent: Some(open.position),
+                end: position,
+                key: labels.key.as_ref().map(|key| key.value.clone()),
+                request_id: None,
+            });
         }
         if let Some(key) = &labels.key {
             self.keys.resolve(&key.value, evidence.id);

@@ -13,23 +13,11 @@ use std::os::unix::fs::DirBuilderExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-
 use crate::ledger::books::Pending;
-use crate::ledger::entry::{EntryId, State};
+use crate::ledger::entry::EntryId;
 use crate::ledger::keys::Unresolved;
-use crate::ledger::record::Position;
-use crate::ledger::totals::{Globals, MicroUsdSum, RollupKey, Row, Totals};
-
-mod handle;
-
-use handle::Handle;
-
-const FORMAT: u32 = 1;
-
-/// First byte of each value: how the rest is encoded.
-const VALUE_VERSION: u8 = 1;
+use crate::ledger::scan::Missing;
+use crate::ledger::totals::{RollupKey, Row, Totals};
 
 const CACHE_BYTES: u64 = 16 << 20;
 
@@ -39,13 +27,17 @@ const DAMAGED_MAX: usize = 2;
 const DIRECTORY: &str = "index";
 const DAMAGED: &str = "index.damaged-";
 
-// First byte of each key: what the row is.
-const META: &[u8] = b"m";
-const ENTRY: u8 = b'e';
-const BY_KEY: u8 = b'k';
-const BY_REQUEST: u8 = b'q';
-const RUN: u8 = b'u';
-const ROLLUP: u8 = b'r';
+mod bulk;
+mod handle;
+mod rows;
+
+pub use bulk::Bulk;
+use handle::Handle;
+use rows::{
+    BY_KEY, BY_REQUEST, ENTRY, FORMAT, META, MISSING, Meta, ROLLUP, RUN, decode, encode, entry_key,
+    lookup_key, text_key,
+};
+pub use rows::{RowCounts, StoredEntry};
 
 /// An open index. Clones share it.
 #[derive(Clone, Debug)]
@@ -60,6 +52,8 @@ pub struct Kept {
     pub oldest_open_seq: Option<u64>,
     pub totals: Totals,
     pub runs: Vec<(String, Unresolved)>,
+    /// Records that the journal lacked when this was made from it.
+    pub missing: Vec<Missing>,
 }
 
 /// The result of opening. It cannot fail: without an index the journal is read whole.
@@ -69,29 +63,6 @@ pub struct Opened {
     pub kept: Kept,
     /// It was made anew: empty until the journal has been replayed.
     pub is_new: bool,
-}
-
-/// An entry that ended: where its lines are, and what became of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoredEntry {
-    pub state: State,
-    pub intent: Option<Position>,
-    pub end: Position,
-    /// The line that brought evidence, when one did.
-    pub evidence: Option<Position>,
-}
-
-/// The one row that says what all others amount to.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Meta {
-    format: u32,
-    ledger: String,
-    last_seq: u64,
-    oldest_open_seq: Option<u64>,
-    globals: Globals,
-    /// Over all rollups: if they do not add up to these, rows are lost.
-    requests: u64,
-    billed: MicroUsdSum,
 }
 
 /// Why an index is not believed.
@@ -200,8 +171,10 @@ impl Index {
     fn check(&self, ledger: &str) -> Result<Kept, IndexError> {
         let db = self.handle.db()?;
         let Some(meta) = db.get(META)? else {
-            // Nothing was ever written, or everything is lost: both mean the whole journal.
-            return if db.is_empty() {
+            // Nothing was ever written, it was not made to its end, or everything is lost: all mean
+            // the whole journal.
+            let mut keys = db.iter().keys();
+            return if keys.all(|key| key.is_ok_and(|key| key == MISSING)) {
                 Ok(Kept::default())
             } else {
                 Err(IndexError::Incomplete)
@@ -224,6 +197,10 @@ impl Index {
         if totals.requests() != meta.requests || totals.billed() != meta.billed {
             return Err(IndexError::Incomplete);
         }
+        // Sums tell nothing of rows that only lookups use.
+        if self.rows()? != meta.rows {
+            return Err(IndexError::Incomplete);
+        }
         totals.globals = meta.globals;
         let mut runs = Vec::new();
         for pair in db.scan_prefix([RUN]) {
@@ -236,11 +213,27 @@ impl Index {
         }
         // Oldest first: ids sort by time.
         runs.sort_by_key(|(_, waiting): &(String, Unresolved)| waiting.id);
+        let missing = match self.handle.db()?.get(MISSING)? {
+            Some(value) => decode(&value)?,
+            None => Vec::new(),
+        };
         Ok(Kept {
             last_seq: meta.last_seq,
             oldest_open_seq: meta.oldest_open_seq,
             totals,
             runs,
+            missing,
+        })
+    }
+
+    /// Remembers what the journal lacks, so that it is not made anew for that again.
+    pub fn know_missing(&self, missing: &[Missing]) -> Result<(), IndexError> {
+        guarded(|| {
+            Ok(self
+                .handle
+                .db()?
+                .insert(MISSING, encode(&missing)?)
+                .map(drop)?)
         })
     }
 
@@ -255,7 +248,11 @@ impl Index {
     ) -> Result<(), IndexError> {
         guarded(|| {
             let mut batch = sled::Batch::default();
-            self.add_entries(pending, &mut batch)?;
+            let mut rows = match self.handle.db()?.get(META)? {
+                Some(meta) => decode::<Meta>(&meta)?.rows,
+                None => RowCounts::default(),
+            };
+            self.add_entries(pending, &mut batch, &mut rows)?;
             for (key, delta) in &pending.rollups {
                 let mut at = vec![ROLLUP];
                 at.extend(serde_json::to_vec(key)?);
@@ -280,13 +277,19 @@ impl Index {
                 globals: totals.globals.clone(),
                 requests: totals.requests(),
                 billed: totals.billed(),
+                rows,
             };
             batch.insert(META, encode(&meta)?);
             Ok(self.handle.db()?.apply_batch(batch)?)
         })
     }
 
-    fn add_entries(&self, pending: &Pending, batch: &mut sled::Batch) -> Result<(), IndexError> {
+    fn add_entries(
+        &self,
+        pending: &Pending,
+        batch: &mut sled::Batch,
+        counts: &mut RowCounts,
+    ) -> Result<(), IndexError> {
         let mut rows = HashMap::new();
         for ended in &pending.entries {
             let row = StoredEntry {
@@ -295,7 +298,14 @@ impl Index {
                 end: ended.end,
                 evidence: None,
             };
-            rows.insert(ended.id, row);
+            // An entry that ends twice, as when lines come back from a backup, has its rows.
+            if rows.insert(ended.id, row).is_none()
+                && !self.handle.db()?.contains_key(entry_key(ended.id))?
+            {
+                counts.entries += 1;
+                counts.keys += u64::from(ended.key.is_some());
+                counts.requests += u64::from(ended.request_id.is_some());
+            }
             if let Some(key) = &ended.key {
                 batch.insert(lookup_key(BY_KEY, key, ended.id), &[]);
             }
@@ -318,6 +328,25 @@ impl Index {
             batch.insert(entry_key(id), encode(&row)?);
         }
         Ok(())
+    }
+
+    /// Counts the rows that lookups use. Reads the whole tree.
+    pub fn rows(&self) -> Result<RowCounts, IndexError> {
+        let count = |kind: u8| {
+            let mut count = 0;
+            for key in self.handle.db()?.scan_prefix([kind]).keys() {
+                key?;
+                count += 1;
+            }
+            Ok::<u64, IndexError>(count)
+        };
+        guarded(|| {
+            Ok(RowCounts {
+                entries: count(ENTRY)?,
+                keys: count(BY_KEY)?,
+                requests: count(BY_REQUEST)?,
+            })
+        })
     }
 
     /// An entry that ended.
@@ -382,7 +411,7 @@ impl IndexError {
 // === impl Opened ===
 
 impl Opened {
-    fn without() -> Self {
+    pub fn without() -> Self {
         Self {
             index: None,
             kept: Kept::default(),
@@ -427,46 +456,6 @@ fn forget_damaged(state: &Path) {
             tracing::warn!(%error, path = %path.display(), "cannot remove an old damaged index");
         }
     }
-}
-
-fn entry_key(id: EntryId) -> Vec<u8> {
-    let mut key = vec![ENTRY];
-    key.extend_from_slice(id.0.as_bytes());
-    key
-}
-
-fn text_key(kind: u8, text: &str) -> Vec<u8> {
-    let mut key = vec![kind];
-    key.extend_from_slice(text.as_bytes());
-    key
-}
-
-/// Header values hold no NUL, so it ends the text.
-fn lookup_key(kind: u8, text: &str, id: EntryId) -> Vec<u8> {
-    let mut key = text_key(kind, text);
-    key.push(0);
-    key.extend_from_slice(id.0.as_bytes());
-    key
-}
-
-/// Version, checksum, JSON.
-fn encode(value: &impl Serialize) -> Result<Vec<u8>, IndexError> {
-    let json = serde_json::to_vec(value)?;
-    let mut bytes = vec![VALUE_VERSION];
-    bytes.extend_from_slice(&crc32c::crc32c(&json).to_be_bytes());
-    bytes.extend_from_slice(&json);
-    Ok(bytes)
-}
-
-fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, IndexError> {
-    let parts = bytes.split_first().and_then(|(version, rest)| {
-        let (crc, json) = rest.split_at_checked(4)?;
-        let is_sound =
-            *version == VALUE_VERSION && crc == crc32c::crc32c(json).to_be_bytes().as_slice();
-        is_sound.then_some(json)
-    });
-    let json = parts.ok_or(IndexError::DamagedRow)?;
-    serde_json::from_slice(json).map_err(|_| IndexError::DamagedRow)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use rustix::fs::OFlags;
 use uuid::Uuid;
 
 use crate::ledger::error::LedgerError;
+use crate::ledger::mark::Mark;
 use crate::ledger::record::{Position, Record, SegmentHeader};
 use crate::ledger::scan::{ScanReport, segment_name};
 use crate::ledger::state_dir::Directory;
@@ -127,6 +128,14 @@ impl Journal {
         self.segment = segment;
         self.write_header(now_ms)?;
         self.directory.sync()
+    }
+
+    /// Writes down how far the journal reaches, when all of it is on the disk.
+    pub fn mark(&self) -> Result<(), LedgerError> {
+        self.file
+            .sync_data()
+            .map_err(|error| LedgerError::io(&self.path, error))?;
+        Mark::write(&self.directory, self.next_seq.saturating_sub(1))
     }
 
     fn write_header(&mut self, now_ms: u64) -> Result<(), LedgerError> {

@@ -11,24 +11,31 @@ use rustix::fs::OFlags;
 use crate::ledger::LedgerOptions;
 use crate::ledger::books::Books;
 use crate::ledger::entry::EntryId;
+use crate::ledger::entry::InDoubt;
 use crate::ledger::error::LedgerError;
 use crate::ledger::index::{Index, Opened};
 use crate::ledger::journal::Journal;
 use crate::ledger::keys::EPOCH_MS;
+use crate::ledger::mark::Mark;
 use crate::ledger::record::{Position, Record};
-use crate::ledger::scan::{BadRange, ScanReport, Segment, scan, segment_name, segments};
+use crate::ledger::scan::{
+    BadRange, Missing, ScanReport, Segment, TornTail, scan, segment_name, segments,
+};
 use crate::ledger::state_dir::{Directory, Identity};
 use crate::ledger::undelivered::Undelivered;
+
+mod feed;
+
+use feed::Feed;
 
 /// A damaged range is copied up to this size. It stays in the journal in any case.
 const QUARANTINE_BYTES_MAX: u64 = 64 << 20;
 
-/// How many records are told to the index at once while it is rebuilt. Of 200,000 entries this
-/// takes 200 MB; ten times as many at once take 500 MB and no less time (measured).
-const INDEX_BATCH_RECORDS: u64 = 200;
+/// How many records are told to the index at once while the journal is read.
+const INDEX_BATCH_RECORDS: u64 = 1_000;
 
-/// Name of a note in `quarantine/` of records that the journal has lost, with the first and the
-/// last of them.
+/// Name of a note in `quarantine/`: nothing told how far the journal reached, so that records from
+/// this number on may be lost.
 pub const LOST: &str = "lost-";
 
 /// Name of the note of a process that ended in order: the number of the last record it wrote.
@@ -46,6 +53,8 @@ pub struct Loaded {
     pub quarantined: u64,
     /// Settled answers that the process before this one may not have given to their apps.
     pub unclear: Vec<Undelivered>,
+    /// The last record that is known to be lost; 0 for none.
+    lost_up_to: u64,
 }
 
 /// Reads the ledger below `state`. `held` is the index when this process has it open already.
@@ -58,29 +67,64 @@ pub fn load(
     let now_ms = options.clock.wall_ms();
     let directory = state.child("journal")?;
     let ledger = identity.ledger.to_string();
+    let mark = Mark::read(&directory)?;
     let all = segments(&directory, Some(&ledger))?;
+
+    let begun = all.iter().filter_map(|segment| segment.header.as_ref());
+    let about = begun.map(|header| header.first_seq).max();
+    let about = about.max(mark.known()).unwrap_or(0);
+    let on_record = |seq: u64| {
+        if let Some(on_progress) = &options.rebuild {
+            on_progress(seq, about.max(seq));
+        }
+    };
 
     let opened = held
         .and_then(|index| index.go_on(&ledger))
         .unwrap_or_else(|| Index::open(state.path(), &ledger, now_ms));
-    let (mut loaded, mut report) = replay(&directory, &ledger, &all, opened, now_ms)?;
-    if loaded.index_is_ahead(&report) {
+    let (mut loaded, mut report) = replay(&directory, &ledger, &all, opened, now_ms, &on_record)?;
+    report.extend_to(mark.known());
+    report.extend_to(Some(loaded.index_seq));
+    let known_seq = report.next_seq.saturating_sub(1);
+    let is_end_known = mark.known().is_some() || loaded.index_seq > 0;
+    let is_wrong = loaded.counts_what_is_lost(&report);
+    if is_wrong {
         tracing::error!(
             journal_last_seq = report.last_seq,
-            "the index knows records that the journal has lost; rebuilding it from the journal, \
+            "the index counts records that the journal has lost; rebuilding it from the journal, \
              see `bursar ledger verify`"
         );
-        note_lost(state, &report, loaded.index_seq)?;
-        drop(loaded);
-        let opened = Index::reopen_empty(state.path(), now_ms);
-        (loaded, report) = replay(&directory, &ledger, &all, opened, now_ms)?;
     }
+    if is_wrong || (options.rebuild.is_some() && !loaded.is_new) {
+        loaded.index = None;
+        // The index may be the last that knows how far the journal reached.
+        let opened = match Mark::write(&directory, known_seq) {
+            Ok(()) => Index::reopen_empty(state.path(), now_ms),
+            Err(error) => {
+                tracing::error!(%error, "the journal's mark cannot be written; no index for now");
+                Opened::without()
+            }
+        };
+        (loaded, report) = replay(&directory, &ledger, &all, opened, now_ms, &on_record)?;
+        report.extend_to(Some(known_seq));
+    }
+    loaded.know_missing(&report);
 
     // What a process wrote that ended in order was given to its apps, or noted.
     let stopped = state.read(STOPPED)?;
     let stopped_seq: Option<u64> = stopped.and_then(|note| note.trim().parse().ok());
     let sure_seq = loaded.index_seq.max(stopped_seq.unwrap_or(0));
     let unclear = loaded.books.deliveries().unclear(sure_seq);
+    let mut lost_up_to = report.missing.last().map_or(0, |missing| missing.last);
+    if !is_end_known && report.last_seq.is_some() {
+        tracing::error!(
+            after_seq = report.last_seq,
+            "neither the journal's mark nor the index tells how far the journal reached; see \
+             `bursar ledger verify`"
+        );
+        note_lost(state, report.next_seq)?;
+        lost_up_to = u64::MAX;
+    }
     let quarantined = set_aside(state, &directory, &report)?;
     let last = report.last_segment;
     let earlier_bytes = all
@@ -96,10 +140,8 @@ pub fn load(
         rebuilt: loaded.rebuilt,
         quarantined,
         unclear,
+        lost_up_to,
     };
-    let damage = report.bad.iter().map(|range| range.after_seq);
-    let damage = damage.chain(report.gaps.iter().map(|gap| Some(gap.after_seq)));
-    loaded.books.note_damage(damage.max().flatten());
     loaded.books.prune(now_ms);
     Ok(loaded)
 }
@@ -108,8 +150,13 @@ pub fn load(
 struct Replayed {
     books: Books,
     index: Option<Index>,
+    /// The index is not told directly while many records come.
+    feed: Option<Feed>,
+    is_new: bool,
     rebuilt: bool,
     index_seq: u64,
+    /// What was missing already when the index was made.
+    known_missing: Vec<Missing>,
 }
 
 fn replay(
@@ -118,6 +165,7 @@ fn replay(
     all: &[Segment],
     opened: Opened,
     now_ms: u64,
+    on_record: &dyn Fn(u64),
 ) -> Result<(Replayed, ScanReport), LedgerError> {
     let index_seq = opened.kept.last_seq;
     // Rebuilt: the index was not empty for being new, it was lost.
@@ -130,21 +178,34 @@ fn replay(
     let mut replayed = Replayed {
         books: Books::from_index(opened.kept.totals, opened.kept.runs),
         index: opened.index,
+        feed: None,
+        is_new: opened.is_new,
         rebuilt,
         index_seq,
+        known_missing: opened.kept.missing,
     };
     let from = first_needed(all, needed_seq, now_ms);
     let report = scan(
         directory,
         all.get(from..).unwrap_or_default(),
-        &mut |seq, position, record| replayed.apply(ledger, seq, position, &record),
+        &mut |seq, position, record| {
+            replayed.apply(ledger, seq, position, &record);
+            on_record(seq);
+        },
     )?;
+    if let Some(feed) = replayed.feed.take() {
+        replayed.index = feed.finish(&mut replayed.books);
+    }
     Ok((replayed, report))
 }
 
 /// The first segment that is needed: for a record the index lacks, for an entry in flight, or for
 /// a key of the last 24 hours.
 fn first_needed(all: &[Segment], needed_seq: u64, now_ms: u64) -> usize {
+    // Under another segment's name a file may hold any number.
+    if all.iter().any(Segment::is_misplaced) {
+        return 0;
+    }
     let is_needed = |index: usize| {
         // A segment ends where the next one begins; one without a sound header is read.
         let Some(next) = all.get(index + 1) else {
@@ -181,6 +242,13 @@ fn set_aside(
             "dropped an unfinished line at the journal's end; nobody was told that it is written"
         );
     }
+    for misplaced in &report.misplaced {
+        tracing::error!(
+            segment = misplaced.segment,
+            offset = misplaced.offset,
+            "journal records are out of order; they count once, see `bursar ledger verify`"
+        );
+    }
     for gap in &report.gaps {
         tracing::error!(
             after_seq = gap.after_seq,
@@ -200,19 +268,37 @@ fn set_aside(
         );
         copy_range(journal, &quarantine, range)?;
     }
+    if let Some(range) = report.torn_tail.and_then(|torn| torn_range(report, torn)) {
+        copy_range(journal, &quarantine, &range)?;
+    }
     Ok(u64::try_from(quarantine.names()?.len()).unwrap_or(u64::MAX))
 }
 
-/// Leaves a note of records that were answered as durable and are gone. `ledger verify` reports it
-/// until somebody has looked and removed it.
-fn note_lost(state: &Directory, report: &ScanReport, index_seq: u64) -> Result<(), LedgerError> {
-    let first = report.next_seq;
-    let name = format!("{LOST}{first}-{index_seq}");
-    let note = format!("Records {first} to {index_seq} were durable and the journal lost them.\n");
+/// Leaves a note that the journal's end was not known. `ledger verify` reports it until somebody has
+/// looked and removed it.
+fn note_lost(state: &Directory, first: u64) -> Result<(), LedgerError> {
+    let name = format!("{LOST}{first}");
+    let note = format!(
+        "Nothing told how far the journal reached: records from {first} on may have been lost.\n"
+    );
     match state.child("quarantine")?.replace(&name, note.as_bytes()) {
         Err(error) if !error.is_full() => Err(error),
         _ => Ok(()),
     }
+}
+
+/// What is cut off at the journal's end held records that were acknowledged: it is kept for a look.
+fn torn_range(report: &ScanReport, torn: TornTail) -> Option<BadRange> {
+    let missing = report.missing.last()?;
+    let is_lost = missing.last.saturating_add(1) == report.next_seq;
+    is_lost.then_some(BadRange {
+        segment: torn.segment,
+        offset: torn.offset,
+        bytes: torn.bytes,
+        lines: 0,
+        after_seq: report.last_seq,
+        before_seq: None,
+    })
 }
 
 fn copy_range(
@@ -257,21 +343,35 @@ impl Replayed {
         if self.books.pending_records() < INDEX_BATCH_RECORDS {
             return;
         }
-        let pending = self.books.take_pending();
-        let books = &self.books;
-        let (last_seq, oldest) = (books.last_seq(), books.oldest_open_seq());
+        if self.feed.is_none()
+            && let Some(index) = self.index.take()
+        {
+            self.feed = Feed::new(index, ledger, self.is_new);
+        }
+        match &mut self.feed {
+            Some(feed) => feed.tell(&mut self.books),
+            None => drop(self.books.take_pending()),
+        }
+    }
+
+    /// The index counts records that are missing now and were not when it was made. The journal
+    /// decides: otherwise an entry whose end is lost would count twice.
+    fn counts_what_is_lost(&self, report: &ScanReport) -> bool {
+        self.index.is_some()
+            && report.missing.iter().any(|missing| {
+                missing.first <= self.index_seq && !self.known_missing.contains(missing)
+            })
+    }
+
+    fn know_missing(&mut self, report: &ScanReport) {
         if let Some(index) = &self.index
-            && let Err(error) = index.write(ledger, &pending, last_seq, oldest, books.totals())
+            && !report.missing.is_empty()
+            && self.known_missing != report.missing
+            && let Err(error) = index.know_missing(&report.missing)
         {
             tracing::error!(%error, "the index failed; going on without it until the next start");
             self.index = None;
         }
-    }
-
-    fn index_is_ahead(&self, report: &ScanReport) -> bool {
-        // Right after a rotation, the segments that are read may hold no record yet.
-        let last_seq = report.last_seq.or(report.before_first_seq);
-        self.index_seq > last_seq.unwrap_or(0)
     }
 }
 
@@ -281,5 +381,13 @@ impl Loaded {
     /// Entries whose process died: an intent and no end.
     pub fn crashed(&self) -> Vec<EntryId> {
         self.books.open_ids()
+    }
+
+    /// Why an entry has no end: its line may be among those that are lost, or it was never written.
+    pub fn why_open(&self, id: EntryId) -> InDoubt {
+        match self.books.open_seq(id) {
+            Some(seq) if seq < self.lost_up_to => InDoubt::Damaged,
+            _ => InDoubt::Crash,
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! Entries found by id, key or request id through the index: the few lines they consist of are read
-//! where the index says they are.
+//! where the index says they are. When one is not there, because lines were moved or damaged, the
+//! whole journal is searched.
 //!
-//! Promise: what is returned was read from the journal. A line that is not there, or not that
-//! entry's, is left out.
+//! Promise: what is returned was read from the journal and is that entry's.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::ledger::error::LedgerError;
 use crate::ledger::index::{Index, IndexError};
 use crate::ledger::keys::kept_form;
 use crate::ledger::record::{LINE_BYTES_MAX, Line, Position};
-use crate::ledger::scan::segment_name;
+use crate::ledger::scan::{scan, segment_name, segments};
 use crate::ledger::state_dir::Directory;
 
 /// Most entries that one lookup answers. A key is shared by a request and its repeats.
@@ -49,16 +49,37 @@ impl Lookup<'_> {
             Self::Request(id) => index.by_request(id, FOUND_MAX).map_err(failed)?,
         };
         let mut views = Views::default();
+        let mut lost = Vec::new();
         for id in ids {
             let Some(entry) = index.entry(id).map_err(failed)? else {
                 continue;
             };
-            for position in [entry.intent, Some(entry.end), entry.evidence] {
-                let line = position.map(|position| read_line(&journal, position));
-                if let Some(Line::Record { seq, record }) = line.transpose()?.flatten() {
-                    views.apply(seq, record);
+            let places = [entry.intent, Some(entry.end), entry.evidence];
+            let mut lines = Vec::new();
+            for position in places.into_iter().flatten() {
+                match read_line(&journal, position)? {
+                    Some(Line::Record { seq, record }) if record.entry() == Some(id) => {
+                        lines.push((seq, record));
+                    }
+                    _ => lost.push(id),
                 }
             }
+            if lost.last() != Some(&id) {
+                lines
+                    .into_iter()
+                    .for_each(|(seq, record)| views.apply(seq, record));
+            }
+        }
+        if !lost.is_empty() {
+            scan(
+                &journal,
+                &segments(&journal, None)?,
+                &mut |seq, _, record| {
+                    if record.entry().is_some_and(|id| lost.contains(&id)) {
+                        views.apply(seq, record);
+                    }
+                },
+            )?;
         }
         Ok(views.finish(|_| true))
     }

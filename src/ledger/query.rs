@@ -16,9 +16,9 @@ pub use crate::ledger::entry_view::{EntryView, ReceiptWord};
 use crate::ledger::error::LedgerError;
 pub use crate::ledger::record::How;
 use crate::ledger::record::Record;
-pub use crate::ledger::scan::{BadRange, Gap, ScanReport, TornTail};
+pub use crate::ledger::scan::{BadRange, Gap, Misplaced, Missing, ScanReport, TornTail};
 use crate::ledger::totals::{MicroUsdSum, Row};
-pub use crate::ledger::verify::{IndexCheck, VerifyReport, verify};
+pub use crate::ledger::verify::{Damage, DamageKind, IndexCheck, VerifyReport, verify};
 use crate::protocol::{Told, closed_set};
 
 mod find;

@@ -1,19 +1,29 @@
 //! Reads the journal's segments in order. Used by the daemon at start, by queries beside a running
 //! daemon, and by `ledger verify`; all three see the same records and the same damage.
 //!
-//! Promise: reads only. Whatever the bytes are, nothing panics, memory is bounded by one line, and
-//! every byte that is not a record is reported with the sequence numbers on both sides of it.
+//! It reads twice: a survey by checksums and numbers finds the damage and the order, then the
+//! records are handed out. A sound journal is read from front to back both times.
+//!
+//! Promise: reads only. Whatever the bytes are, nothing panics, memory is bounded by one line and the
+//! damage, every byte that is not a record is reported with the sequence numbers on both sides of
+//! it, and each number is handed out once, in rising order.
 
-use std::io::{BufRead, BufReader, Read};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 
 use rustix::fs::OFlags;
 use serde::Serialize;
 
 use crate::ledger::error::LedgerError;
-use crate::ledger::record::{FORMAT, LINE_BYTES_MAX, Line, Position, Record, SegmentHeader};
+use crate::ledger::record::{FORMAT, Glance, Line, Position, Record, SegmentHeader};
 use crate::ledger::state_dir::Directory;
 
-const READ_BUFFER_BYTES: usize = 256 << 10;
+mod lines;
+mod order;
+
+pub use lines::Lines;
+pub use order::{Misplaced, Missing};
+use order::{Run, Runs};
 
 /// How many damaged ranges a report lists one by one; further ones are only counted.
 const RANGES_MAX: usize = 10_000;
@@ -32,7 +42,7 @@ pub struct BadRange {
     pub before_seq: Option<u64>,
 }
 
-/// A jump between two sound records.
+/// A jump between two sound records that no damaged range explains; or what is missing at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Gap {
     pub after_seq: u64,
@@ -58,11 +68,14 @@ pub struct ScanReport {
     pub bad_count: u64,
     pub gaps: Vec<Gap>,
     pub gap_count: u64,
+    /// Sequence numbers without a sound line, rising: in damaged ranges, in gaps, at the end.
+    pub missing: Vec<Missing>,
+    pub missing_records: u64,
+    /// Sound lines that lie elsewhere than they belong, or twice. They count, once.
+    pub misplaced: Vec<Misplaced>,
+    pub misplaced_count: u64,
     pub torn_tail: Option<TornTail>,
     pub last_seq: Option<u64>,
-    /// The record before the first line that was read, as a segment's header tells it.
-    #[serde(skip)]
-    pub before_first_seq: Option<u64>,
     /// Where the next record goes: after the last sound one and after each damaged line behind it.
     pub next_seq: u64,
     /// Number of the last segment, and how much of it counts.
@@ -80,14 +93,21 @@ pub struct Segment {
     pub bytes: u64,
     /// `None` when the first line is damaged or missing.
     pub header: Option<SegmentHeader>,
+    /// None is older: the ledger begins here.
+    pub is_oldest: bool,
 }
 
-struct Scan<'a> {
+/// The first reading.
+#[derive(Default)]
+struct Survey {
     report: ScanReport,
     /// The damaged range being extended.
     open: Option<BadRange>,
-    expected: Option<u64>,
-    visit: &'a mut dyn FnMut(u64, Position, Record),
+    runs: Runs,
+    /// The highest number that a line or a header tells of.
+    known_seq: u64,
+    /// Damaged lines behind it, each a record perhaps.
+    lines_behind: u64,
 }
 
 /// File name of a segment.
@@ -136,6 +156,7 @@ pub fn segments(journal: &Directory, ledger: Option<&str>) -> Result<Vec<Segment
             }
         }
         found.push(Segment {
+            is_oldest: found.is_empty(),
             number,
             bytes,
             header,
@@ -144,27 +165,92 @@ pub fn segments(journal: &Directory, ledger: Option<&str>) -> Result<Vec<Segment
     Ok(found)
 }
 
-/// Reads `segments` in order and hands each record to `visit` with its sequence number. What was
-/// appended after they were listed is not read.
+/// Reads `segments` and hands each record to `visit`, by rising sequence number. What was appended
+/// after they were listed is not read.
 pub fn scan(
     journal: &Directory,
     segments: &[Segment],
     visit: &mut dyn FnMut(u64, Position, Record),
 ) -> Result<ScanReport, LedgerError> {
-    let mut scan = Scan {
-        report: ScanReport {
-            next_seq: 1,
-            ..ScanReport::default()
-        },
-        open: None,
-        expected: None,
-        visit,
-    };
+    let mut survey = Survey::default();
     for (index, segment) in segments.iter().enumerate() {
         let is_last = index + 1 == segments.len();
-        scan.segment(journal, segment, is_last)?;
+        survey.segment(journal, index, segment, is_last)?;
     }
-    Ok(scan.report)
+    let mut report = survey.report;
+    report.next_seq = survey
+        .known_seq
+        .saturating_add(1)
+        .saturating_add(survey.lines_behind);
+    let begins_at = segments.first().and_then(Segment::begins_at);
+    let runs = survey.runs.arrange(begins_at, &mut report);
+    let mut next_seq = 0;
+    for run in runs {
+        if run.last_seq >= next_seq {
+            read_run(journal, &run, next_seq, &mut report, visit)?;
+            next_seq = run.last_seq.saturating_add(1);
+        }
+    }
+    Ok(report)
+}
+
+/// The second reading, of one stretch of sound lines from `next_seq` on.
+fn read_run(
+    journal: &Directory,
+    run: &Run,
+    next_seq: u64,
+    report: &mut ScanReport,
+    visit: &mut dyn FnMut(u64, Position, Record),
+) -> Result<(), LedgerError> {
+    let name = segment_name(run.number);
+    let path = journal.path().join(&name);
+    let failed = |error| LedgerError::io(&path, error);
+    let mut file: File = journal.open_file(&name, OFlags::RDONLY)?;
+    file.seek(SeekFrom::Start(run.offset)).map_err(failed)?;
+    let mut lines = Lines::new(file.take(run.end.saturating_sub(run.offset)));
+    let mut offset = run.offset;
+    for seq in run.first_seq..=run.last_seq {
+        let Some(raw) = lines.next().map_err(failed)? else {
+            break;
+        };
+        let position = Position {
+            segment: run.number,
+            offset,
+            bytes: raw.bytes,
+        };
+        offset += raw.bytes + u64::from(raw.ended);
+        if seq < next_seq {
+            continue;
+        }
+        match Line::decode(lines.text(&raw)) {
+            Some(Line::Record { record, .. }) => {
+                report.records += 1;
+                report.unknown_kinds += u64::from(matches!(record, Record::Unknown));
+                visit(seq, position, record);
+            }
+            // Sealed, and not as this bursar knows it.
+            _ => report.unreadable(position, seq),
+        }
+    }
+    Ok(())
+}
+
+// === impl Segment ===
+
+impl Segment {
+    /// The first number there has to be. A ledger begins with 1.
+    fn begins_at(&self) -> Option<u64> {
+        if self.is_oldest {
+            return Some(1);
+        }
+        self.header.as_ref().map(|header| header.first_seq)
+    }
+
+    /// The file has another segment's name.
+    pub fn is_misplaced(&self) -> bool {
+        let header = self.header.as_ref();
+        header.is_some_and(|header| header.segment != self.number)
+    }
 }
 
 // === impl TornTail ===
@@ -179,12 +265,33 @@ impl TornTail {
     }
 }
 
-// === impl Scan ===
+// === impl ScanReport ===
 
-impl Scan<'_> {
+impl ScanReport {
+    fn unreadable(&mut self, position: Position, seq: u64) {
+        self.bad_count += 1;
+        if self.bad.len() < RANGES_MAX {
+            self.bad.push(BadRange {
+                segment: position.segment,
+                offset: position.offset,
+                bytes: position.bytes.saturating_add(1),
+                lines: 1,
+                after_seq: seq.checked_sub(1),
+                before_seq: seq.checked_add(1),
+            });
+        }
+        self.miss(seq, seq);
+        self.missing.sort_unstable();
+    }
+}
+
+// === impl Survey ===
+
+impl Survey {
     fn segment(
         &mut self,
         journal: &Directory,
+        index: usize,
         segment: &Segment,
         is_last: bool,
     ) -> Result<(), LedgerError> {
@@ -198,14 +305,16 @@ impl Scan<'_> {
         let mut torn = None;
         let mut lacks_newline = false;
 
-        if let Some(header) = &segment.header
-            && self.expected.is_none()
-        {
-            self.expected = Some(header.first_seq);
-            self.report.next_seq = header.first_seq;
-            if self.report.last_seq.is_none() {
-                self.report.before_first_seq = header.first_seq.checked_sub(1);
-            }
+        if let Some(header) = &segment.header {
+            self.know(header.first_seq.saturating_sub(1));
+        }
+        if segment.is_misplaced() {
+            self.report.misplace(Misplaced {
+                segment: segment.number,
+                offset: 0,
+                first_seq: None,
+                last_seq: None,
+            });
         }
         while let Some(raw) = lines
             .next()
@@ -219,18 +328,16 @@ impl Scan<'_> {
             offset += raw.bytes + u64::from(raw.ended);
             let text = lines.text(&raw);
             // The checksum decides, not the newline: it may be missing, or be another byte.
-            let mut line = Line::decode(text);
+            let mut line = Line::glance(text);
             if line.is_none()
                 && !raw.ended
                 && let Some((_, whole)) = text.split_last()
             {
-                line = Line::decode(whole);
+                line = Line::glance(whole);
                 position.bytes -= u64::from(line.is_some());
             }
             match line {
-                Some(Line::Record { seq, record }) => {
-                    self.close_range(Some(seq));
-                    self.record(seq, position, record);
+                Some(Glance::Record { seq }) if self.takes(index, position, raw.ended, seq) => {
                     if !raw.ended {
                         lacks_newline = true;
                         sound_bytes = position.offset + position.bytes;
@@ -247,7 +354,8 @@ impl Scan<'_> {
                         break;
                     }
                 }
-                Some(Line::Header(_)) if position.offset == 0 && raw.ended => {}
+                Some(Glance::Header)
+                    if position.offset == 0 && raw.ended && segment.header.is_some() => {}
                 _ if is_last && !raw.ended => {
                     position.bytes = raw.bytes;
                     torn = Some(TornTail::at(position));
@@ -271,36 +379,34 @@ impl Scan<'_> {
         Ok(())
     }
 
-    fn record(&mut self, seq: u64, position: Position, record: Record) {
-        if let Some(expected) = self.expected
-            && seq != expected
-        {
-            self.report.gap_count += 1;
-            if self.report.gaps.len() < RANGES_MAX {
-                self.report.gaps.push(Gap {
-                    after_seq: self.report.last_seq.unwrap_or(expected.saturating_sub(1)),
-                    before_seq: seq,
-                });
-            }
+    /// Takes a sound line. False: it has to count as damaged.
+    fn takes(&mut self, index: usize, position: Position, ended: bool, seq: u64) -> bool {
+        let end = position.offset + position.bytes + u64::from(ended);
+        if seq == 0 || !self.runs.push(index, position, end, seq) {
+            return false;
         }
+        self.close_range(Some(seq));
         if let Some(range) = self.report.bad.last_mut() {
             range.before_seq.get_or_insert(seq);
         }
-        self.report.records += 1;
-        if matches!(record, Record::Unknown) {
-            self.report.unknown_kinds += 1;
+        self.know(seq);
+        self.report.last_seq = self.report.last_seq.max(Some(seq));
+        true
+    }
+
+    /// There were records up to this one.
+    fn know(&mut self, seq: u64) {
+        if seq > self.known_seq {
+            self.known_seq = seq;
+            self.lines_behind = 0;
         }
-        self.expected = Some(seq.saturating_add(1));
-        self.report.last_seq = Some(self.report.last_seq.unwrap_or(0).max(seq));
-        self.report.next_seq = self.report.next_seq.max(seq.saturating_add(1));
-        (self.visit)(seq, position, record);
     }
 
     fn damaged(&mut self, position: Position, ended: bool) {
         let bytes = position.bytes + u64::from(ended);
         // A segment's first line is its header, which has no sequence number.
         if position.offset > 0 {
-            self.report.next_seq += u64::from(ended);
+            self.lines_behind += u64::from(ended);
         }
         match &mut self.open {
             Some(range) => {
@@ -326,76 +432,10 @@ impl Scan<'_> {
             return;
         };
         range.before_seq = before_seq;
-        if before_seq.is_some_and(|seq| self.expected.is_some_and(|expected| seq >= expected)) {
-            self.expected = before_seq;
-        } else if before_seq.is_none() {
-            // The next segment goes on behind the damaged lines, how many they may have been.
-            self.expected = None;
-        }
         self.report.bad_count += 1;
         if self.report.bad.len() < RANGES_MAX {
             self.report.bad.push(range);
         }
-    }
-}
-
-/// Lines of a file, none of them held longer than it is looked at, none longer than the cap.
-pub struct Lines<R> {
-    reader: BufReader<R>,
-    text: Vec<u8>,
-}
-
-/// One line as it lies in the file.
-pub struct RawLine {
-    /// Without the newline.
-    pub bytes: u64,
-    /// It ends with a newline.
-    pub ended: bool,
-    /// It is longer than any record: its text was not kept.
-    oversized: bool,
-}
-
-// === impl Lines ===
-
-impl<R: Read> Lines<R> {
-    pub fn new(from: R) -> Self {
-        Self {
-            reader: BufReader::with_capacity(READ_BUFFER_BYTES, from),
-            text: Vec::new(),
-        }
-    }
-
-    pub fn next(&mut self) -> std::io::Result<Option<RawLine>> {
-        self.text.clear();
-        let mut raw = RawLine {
-            bytes: 0,
-            ended: false,
-            oversized: false,
-        };
-        loop {
-            let chunk = self.reader.fill_buf()?;
-            if chunk.is_empty() {
-                return Ok((raw.bytes > 0).then_some(raw));
-            }
-            let newline = memchr::memchr(b'\n', chunk);
-            let taken = chunk.get(..newline.unwrap_or(chunk.len())).unwrap_or(chunk);
-            raw.bytes += u64::try_from(taken.len()).unwrap_or(u64::MAX);
-            if self.text.len().saturating_add(taken.len()) > LINE_BYTES_MAX {
-                raw.oversized = true;
-            } else {
-                self.text.extend_from_slice(taken);
-            }
-            let consumed = taken.len() + usize::from(newline.is_some());
-            self.reader.consume(consumed);
-            if newline.is_some() {
-                raw.ended = true;
-                return Ok(Some(raw));
-            }
-        }
-    }
-
-    pub fn text(&self, raw: &RawLine) -> &[u8] {
-        if raw.oversized { b"" } else { &self.text }
     }
 }
 

@@ -56,6 +56,9 @@ struct IdentityFile {
     format: u32,
     ledger: String,
     fingerprint_secret: String,
+    /// CRC-32C of the two: a flipped bit would forget every undelivered request in silence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    crc: Option<String>,
 }
 
 // === impl Directory ===
@@ -161,10 +164,11 @@ impl Directory {
             }
             Err(error) => return Err(error),
         };
-        let mut text = String::new();
-        file.read_to_string(&mut text)
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)
             .map_err(|error| LedgerError::io(&self.path.join(name), error))?;
-        Ok(Some(text))
+        // A damaged byte stays in it as a mark that no reader takes.
+        Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
     }
 
     /// Writes a whole small file so that a crash leaves the old one or the new one.
@@ -247,11 +251,9 @@ impl Directory {
         }
     }
 
-    /// Who this ledger is, when it says so.
-    pub fn known_identity(&self) -> Result<Option<Identity>, LedgerError> {
-        Ok(self
-            .read(IDENTITY)?
-            .and_then(|text| IdentityFile::parse(&text)))
+    /// Who this ledger is, when it says so. The inner `None`: its file is damaged.
+    pub fn known_identity(&self) -> Result<Option<Option<Identity>>, LedgerError> {
+        Ok(self.read(IDENTITY)?.map(|text| IdentityFile::parse(&text)))
     }
 
     /// Reads who this ledger is; `new` is stored when nothing is.
@@ -296,6 +298,9 @@ impl Directory {
 impl IdentityFile {
     fn parse(text: &str) -> Option<Identity> {
         let file: Self = serde_json::from_str(text).ok()?;
+        if file.crc.as_ref().is_some_and(|crc| *crc != file.sum()) {
+            return None;
+        }
         Some(Identity {
             ledger: Uuid::try_parse(&file.ledger)
                 .ok()
@@ -305,12 +310,20 @@ impl IdentityFile {
     }
 
     fn print(identity: &Identity) -> serde_json::Result<String> {
-        serde_json::to_string(&Self {
+        let mut file = Self {
             format: 1,
             ledger: identity.ledger.to_string(),
             fingerprint_secret: crate::ledger::entry::Fingerprint(identity.fingerprint_secret)
                 .to_string(),
-        })
+            crc: None,
+        };
+        file.crc = Some(file.sum());
+        serde_json::to_string(&file)
+    }
+
+    fn sum(&self) -> String {
+        let text = format!("{} {}", self.ledger, self.fingerprint_secret);
+        format!("{:08x}", crc32c::crc32c(text.as_bytes()))
     }
 }
 

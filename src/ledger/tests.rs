@@ -19,6 +19,7 @@ use crate::protocol::Operation;
 use crate::protocol::receipt::Receipt;
 
 mod clocks;
+mod damage;
 mod outages;
 mod serving;
 

@@ -97,6 +97,7 @@ impl Writer {
             _lock: lock,
         };
         writer.load()?;
+        writer.options.rebuild = None;
         let (mut crashed, mut unclear) = (Vec::new(), Vec::new());
         if let Some(loaded) = &mut writer.loaded {
             writer.journal_ended_ms = loaded.books.deliveries().last_ms();
@@ -111,6 +112,7 @@ impl Writer {
             ended => ended?,
         }
         writer.make_reserve();
+        writer.write_mark();
         writer.shared.beat(writer.options.clock.monotonic());
         writer.publish();
         writer.write_index();
@@ -145,6 +147,7 @@ impl Writer {
         }
         self.write_index();
         self.note_stop();
+        self.write_mark();
         if let Some(index) = self
             .loaded
             .as_ref()
@@ -299,12 +302,22 @@ impl Writer {
         let mut batch = self.begin()?;
         if let Some(loaded) = self.loaded.as_mut() {
             for id in ids {
-                if let Some(record) = loaded.books.end(*id, now_ms, is_crash) {
+                let why = is_crash.then(|| loaded.why_open(*id));
+                if let Some(record) = loaded.books.end(*id, now_ms, why) {
                     loaded.add(&mut batch, &record)?;
                 }
             }
         }
         self.finish(&batch)
+    }
+
+    /// Tells how far the journal reaches, for the day when its end is cut off.
+    fn write_mark(&self) {
+        if let Some(loaded) = &self.loaded
+            && let Err(error) = loaded.journal.mark()
+        {
+            tracing::warn!(%error, "the journal's mark could not be written");
+        }
     }
 
     fn fail(&mut self, error: LedgerError) {

@@ -6,6 +6,7 @@ mod support;
 mod config_errors;
 mod corpus;
 mod crash;
+mod damage;
 mod demo;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod disk;

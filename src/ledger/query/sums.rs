@@ -59,9 +59,10 @@ impl Sums<'_> {
             is_cut: false,
         };
         let part = tape.segments.get(first..).unwrap_or_default();
-        let report = scan(&tape.journal, part, &mut |_, _, record| {
+        let mut report = scan(&tape.journal, part, &mut |_, _, record| {
             folding.apply(&record);
         })?;
+        report.extend_to(tape.mark.known());
         folding.finish(&report)
     }
 

@@ -12,6 +12,7 @@ use std::path::Path;
 use rustix::fs::OFlags;
 
 use crate::ledger::error::LedgerError;
+use crate::ledger::mark::Mark;
 use crate::ledger::record::{LINE_BYTES_MAX, Line, Record};
 use crate::ledger::scan::{Lines, Segment, segment_name, segments};
 use crate::ledger::state_dir::Directory;
@@ -28,6 +29,7 @@ const BLOCK_BYTES: usize = 64 << 10;
 /// The journal's segments, as they were when this was opened.
 pub struct Tape {
     pub journal: Directory,
+    pub mark: Mark,
     pub segments: Vec<Segment>,
 }
 
@@ -60,13 +62,25 @@ pub struct Backward {
     is_oversized: bool,
 }
 
+/// A last record whose newline is missing or is another byte: it counts, as a start would have it.
+fn whole(line: &[u8]) -> Option<&[u8]> {
+    let shorter = line.split_last().map(|(_, shorter)| shorter);
+    let mut texts = [Some(line), shorter].into_iter().flatten();
+    texts.find(|text| Line::glance(text).is_some())
+}
+
 // === impl Tape ===
 
 impl Tape {
     pub fn open(state_dir: &Path) -> Result<Self, LedgerError> {
         let journal = Directory::open_to_read(&state_dir.join("journal"))?;
+        let mark = Mark::read(&journal)?;
         let segments = segments(&journal, None)?;
-        Ok(Self { journal, segments })
+        Ok(Self {
+            journal,
+            mark,
+            segments,
+        })
     }
 
     /// The first segment with a line of an entry begun at or after `since_ms`: a segment ends where
@@ -75,6 +89,10 @@ impl Tape {
         let Some(since_ms) = since_ms else {
             return 0;
         };
+        // Under another segment's name a file may hold any time.
+        if self.segments.iter().any(Segment::is_misplaced) {
+            return 0;
+        }
         let is_needed = |index: usize| {
             let next = self.segments.get(index + 1);
             let header = next.and_then(|next| next.header.as_ref());
@@ -168,7 +186,7 @@ impl Forward<'_> {
         Ok(None)
     }
 
-    /// The next line that has its end, whatever it says.
+    /// The next line that is whole, whatever it says.
     pub fn next_line(&mut self) -> Result<Option<&[u8]>, LedgerError> {
         let raw = loop {
             let segment = self.place.segment;
@@ -184,7 +202,7 @@ impl Forward<'_> {
                 Some(raw) => {
                     let end = raw.bytes.saturating_add(u64::from(raw.ended));
                     self.place.offset = self.place.offset.saturating_add(end);
-                    if raw.ended {
+                    if raw.ended || whole(lines.text(&raw)).is_some() {
                         break raw;
                     }
                 }
@@ -195,7 +213,14 @@ impl Forward<'_> {
                 }
             }
         };
-        Ok(self.lines.as_ref().map(|lines| lines.text(&raw)))
+        let text = self.lines.as_ref().map(|lines| lines.text(&raw));
+        Ok(text.map(|text| {
+            if raw.ended {
+                text
+            } else {
+                whole(text).unwrap_or(text)
+            }
+        }))
     }
 }
 
@@ -243,8 +268,14 @@ impl Backward {
                 return Ok(None);
             }
             let mut line = self.held.split_off(begins);
-            line.pop();
             let is_oversized = std::mem::take(&mut self.is_oversized);
+            if !was_cut
+                && !is_oversized
+                && let Some(line) = whole(&line)
+            {
+                return Ok(Some(line.to_vec()));
+            }
+            line.pop();
             if is_oversized || line.len() > LINE_BYTES_MAX {
                 line.clear();
             }

@@ -6,6 +6,7 @@ use std::path::Path;
 use super::{Gap, ScanReport, scan, segments};
 use crate::ledger::entry::AttemptEnd;
 use crate::ledger::fixtures::{Bench, begin, billed, buy, ended};
+use crate::ledger::mark::Mark;
 use crate::ledger::query::verify;
 use crate::ledger::state_dir::Directory;
 
@@ -68,9 +69,13 @@ async fn the_ledger_opens_after_a_torn_tail_and_goes_on_where_it_ended() {
     let (bench, bytes) = six_records().await;
     let starts = starts(&bytes);
 
+    let journal = Directory::open_to_read(&bench.state().join("journal")).unwrap();
+
     for cut in (starts[4]..bytes.len()).step_by(97) {
         let _ = fs::remove_dir_all(bench.state().join("index"));
         fs::write(bench.segment(1), &bytes[..cut]).unwrap();
+        // What was being written when the process died was not known to anybody.
+        Mark::write(&journal, 3).unwrap();
         let ledger = bench.open();
         buy(&ledger, None, billed(1_000)).await;
         ledger.close().await;
@@ -200,9 +205,13 @@ async fn lost_and_swapped_records_are_gaps() {
     for (what, damaged) in cases {
         fs::write(bench.segment(1), &damaged).unwrap();
 
-        let (report, _) = read(&bench.state());
+        let (report, seen) = read(&bench.state());
 
-        assert!(report.gap_count > 0, "{what}");
+        let once: Vec<u64> = (1..=6).filter(|seq| what != "lost" || *seq != 3).collect();
+        assert_eq!(seen, once, "{what}");
+        assert!(report.gap_count + report.misplaced_count > 0, "{what}");
+        let lost = report.missing_records;
+        assert_eq!(lost, u64::from(what == "lost"), "{what}");
         assert!(!verify(&bench.state()).unwrap().ok, "{what}");
         if what == "lost" {
             assert_eq!(

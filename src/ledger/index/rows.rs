@@ -1,0 +1,139 @@
+//! What lies in the index: the rows, their keys, and how both are spelled.
+//!
+//! Promise: a row that decodes was written whole by this format.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::IndexError;
+use crate::ledger::entry::{EntryId, State};
+use crate::ledger::record::Position;
+use crate::ledger::totals::{Globals, MicroUsdSum};
+
+pub const FORMAT: u32 = 2;
+
+/// First byte of each value: how the rest is encoded.
+const VALUE_VERSION: u8 = 1;
+
+// First byte of each key: what the row is.
+pub const META: &[u8] = b"m";
+pub const ENTRY: u8 = b'e';
+pub const BY_KEY: u8 = b'k';
+pub const BY_REQUEST: u8 = b'q';
+pub const RUN: u8 = b'u';
+pub const ROLLUP: u8 = b'r';
+pub const MISSING: &[u8] = b"x";
+
+/// An entry that ended: where its lines are, and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "EntryRow", into = "EntryRow")]
+pub struct StoredEntry {
+    pub state: State,
+    pub intent: Option<Position>,
+    pub end: Position,
+    /// The line that brought evidence, when one did.
+    pub evidence: Option<Position>,
+}
+
+/// Segment, offset, bytes: without names a row has a quarter of the length.
+type Place = (u32, u64, u64);
+
+/// An entry's row as it is spelled.
+#[derive(Serialize, Deserialize)]
+struct EntryRow(State, Option<Place>, Place, Option<Place>);
+
+/// How many rows lookups have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RowCounts {
+    pub entries: u64,
+    pub keys: u64,
+    pub requests: u64,
+}
+
+/// The one row that says what all others amount to.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Meta {
+    pub format: u32,
+    pub ledger: String,
+    pub last_seq: u64,
+    pub oldest_open_seq: Option<u64>,
+    pub globals: Globals,
+    /// Over all rollups: if they do not add up to these, rows are lost.
+    pub requests: u64,
+    pub billed: MicroUsdSum,
+    /// Rows of lookups there are.
+    pub rows: RowCounts,
+}
+
+// === impl StoredEntry ===
+
+impl From<EntryRow> for StoredEntry {
+    fn from(EntryRow(state, intent, end, evidence): EntryRow) -> Self {
+        Self {
+            state,
+            intent: intent.map(position),
+            end: position(end),
+            evidence: evidence.map(position),
+        }
+    }
+}
+
+impl From<StoredEntry> for EntryRow {
+    fn from(entry: StoredEntry) -> Self {
+        let place = |at: Position| (at.segment, at.offset, at.bytes);
+        Self(
+            entry.state,
+            entry.intent.map(place),
+            place(entry.end),
+            entry.evidence.map(place),
+        )
+    }
+}
+
+fn position((segment, offset, bytes): Place) -> Position {
+    Position {
+        segment,
+        offset,
+        bytes,
+    }
+}
+
+pub fn entry_key(id: EntryId) -> Vec<u8> {
+    let mut key = vec![ENTRY];
+    key.extend_from_slice(id.0.as_bytes());
+    key
+}
+
+pub fn text_key(kind: u8, text: &str) -> Vec<u8> {
+    let mut key = vec![kind];
+    key.extend_from_slice(text.as_bytes());
+    key
+}
+
+/// Header values hold no NUL, so it ends the text.
+pub fn lookup_key(kind: u8, text: &str, id: EntryId) -> Vec<u8> {
+    let mut key = text_key(kind, text);
+    key.push(0);
+    key.extend_from_slice(id.0.as_bytes());
+    key
+}
+
+/// Version, checksum, JSON.
+pub fn encode(value: &impl Serialize) -> Result<Vec<u8>, IndexError> {
+    let json = serde_json::to_vec(value)?;
+    let mut bytes = vec![VALUE_VERSION];
+    bytes.extend_from_slice(&crc32c::crc32c(&json).to_be_bytes());
+    bytes.extend_from_slice(&json);
+    Ok(bytes)
+}
+
+pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, IndexError> {
+    let parts = bytes.split_first().and_then(|(version, rest)| {
+        let (crc, json) = rest.split_at_checked(4)?;
+        let is_sound =
+            *version == VALUE_VERSION && crc == crc32c::crc32c(json).to_be_bytes().as_slice();
+        is_sound.then_some(json)
+    });
+    let json = parts.ok_or(IndexError::DamagedRow)?;
+    serde_json::from_slice(json).map_err(|_| IndexError::DamagedRow)
+}
