@@ -6,8 +6,10 @@
 
 pub mod check;
 pub mod client;
+pub mod compact;
 #[cfg(feature = "sandbox")]
 pub mod demo;
+pub mod export;
 pub mod ledger;
 pub mod receipts;
 pub mod run;

@@ -96,6 +96,8 @@ pub struct Ledger {
     /// From the root of the file system.
     pub state_dir: PathBuf,
     pub durability: Durability,
+    /// How long entries are kept one by one. `None`: for ever.
+    pub retention: Option<Duration>,
 }
 
 closed_set! {
@@ -187,6 +189,8 @@ pub struct Whereabouts {
     pub state_dir: PathBuf,
     /// As [`Listen::admin`].
     pub admin: Vec<ListenAddr>,
+    /// As [`Ledger::retention`].
+    pub retention: Option<Duration>,
 }
 
 // === impl Config ===

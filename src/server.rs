@@ -350,6 +350,7 @@ async fn open_ledger(
         config::Durability::Power => ledger::Durability::Power,
         config::Durability::Process => ledger::Durability::Process,
     };
+    options.retention = config.ledger.retention;
     let metrics = Arc::clone(metrics);
     options.on_commit = Some(Arc::new(move |took| metrics.journal_commit(took)));
     // Replaying a long journal takes its time, and building the index anew still more.

@@ -1,4 +1,5 @@
-//! `bursar ledger verify`: reads every line of the journal and says what is not as it should be.
+//! `bursar ledger`: export, compact and verify. Here `verify`, which reads every line of the journal
+//! and says what is not as it should be.
 //!
 //! Promise: modifies nothing, needs no daemon and disturbs none; exit code 1 when something is wrong.
 
@@ -7,7 +8,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 
 use super::source::SourceArgs;
-use super::{CliError, say};
+use super::{CliError, compact, export, say};
 use crate::ledger::query::{IndexCheck, VerifyReport, verify};
 
 #[derive(Debug, clap::Args)]
@@ -20,6 +21,10 @@ pub struct Args {
 enum Command {
     /// Check every line, the chain of entries, and the index
     Verify(VerifyArgs),
+    /// Write entries as JSON Lines or CSV
+    Export(export::Args),
+    /// Turn old entries into sums
+    Compact(compact::Args),
 }
 
 #[derive(Debug, clap::Args)]
@@ -36,7 +41,11 @@ struct VerifyArgs {
 }
 
 pub fn ledger(args: &Args) -> Result<(), CliError> {
-    let Command::Verify(args) = &args.command;
+    let args = match &args.command {
+        Command::Verify(args) => args,
+        Command::Export(args) => return export::export(args),
+        Command::Compact(args) => return compact::compact(args),
+    };
     let source = SourceArgs {
         config: args.config.clone(),
         state_dir: args.state_dir.clone(),

@@ -18,7 +18,7 @@ use rustls_pki_types::pem::{PemObject, SectionKind};
 
 use super::env::{self, Env};
 use super::errors::{ConfigErrors, Place};
-use super::file::{At, ConfigFile, LogTable, RetryTable, StreamsTable};
+use super::file::{At, ConfigFile, LedgerTable, LogTable, RetryTable, StreamsTable};
 use super::key::{ApiKey, KeyError, KeyFile};
 use super::value::{Aliases, BaseUrl, ExtraRoute};
 use super::{
@@ -26,6 +26,9 @@ use super::{
     Overrides, Retry, Streams, Upstream, Whereabouts,
 };
 use crate::protocol::names::ServiceNames;
+
+/// A hundred years.
+const RETENTION_DAYS_MAX: u64 = 36_500;
 
 /// Largest configuration file, in bytes.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -62,7 +65,7 @@ pub(super) fn load(overrides: &Overrides, env: &Env) -> Result<Config, ConfigErr
         1..=7200,
     );
     let extra_routes = check.each(file.upstream.extra_routes, ExtraRoute::parse);
-    let ledger = check.ledger(file.ledger.state_dir, file.ledger.durability);
+    let ledger = check.ledger(file.ledger);
     let state_dir = ledger.as_ref().map(|ledger| ledger.state_dir.as_path());
     let listen = check.listen(file.listen, state_dir);
     let retry = check.retry(file.retry);
@@ -100,12 +103,13 @@ pub(super) fn load(overrides: &Overrides, env: &Env) -> Result<Config, ConfigErr
 
 pub(super) fn whereabouts(overrides: &Overrides, env: &Env) -> Result<Whereabouts, ConfigErrors> {
     let (mut check, file, _) = Check::read(overrides, env)?;
-    let ledger = check.ledger(file.ledger.state_dir, file.ledger.durability);
+    let ledger = check.ledger(file.ledger);
     let state_dir = ledger.as_ref().map(|ledger| ledger.state_dir.as_path());
     let listen = check.listen(file.listen, state_dir);
     match ledger {
         Some(ledger) if check.errors.is_empty() => Ok(Whereabouts {
             state_dir: ledger.state_dir,
+            retention: ledger.retention,
             admin: listen.admin,
         }),
         _ => Err(check.errors),
@@ -251,22 +255,33 @@ impl<'a> Check<'a> {
         None
     }
 
-    fn ledger(
-        &mut self,
-        state_dir: Option<At<String>>,
-        durability: Option<At<String>>,
-    ) -> Option<Ledger> {
+    fn ledger(&mut self, file: LedgerTable) -> Option<Ledger> {
         let durability = self.word(
-            durability,
+            file.durability,
             Durability::Power,
             Durability::ALL,
             Durability::as_str,
         );
-        let state_dir = self.state_dir(state_dir)?;
+        let retention = self.retention(file.retention_days);
+        let state_dir = self.state_dir(file.state_dir)?;
         Some(Ledger {
             state_dir,
             durability,
+            retention,
         })
+    }
+
+    /// Whole days; 0 is for ever. A key's amount may come for a day, so one day is too short.
+    fn retention(&mut self, days: Option<At<i64>>) -> Option<Duration> {
+        let place = days.as_ref().map(|days| days.place.clone());
+        let days = self.number("ledger", "retention_days", days, 0, 0..=RETENTION_DAYS_MAX);
+        if let (1, Some(place)) = (days, place) {
+            self.refuse(
+                &place,
+                "takes 0 (for ever) or 2 and more, not 1: a price may come a day later",
+            );
+        }
+        (days > 0).then(|| Duration::from_secs(days * 24 * 60 * 60))
     }
 
     fn state_dir(&mut self, in_file: Option<At<String>>) -> Option<PathBuf> {

@@ -66,6 +66,7 @@ pub struct RetryTable {
 pub struct LedgerTable {
     pub state_dir: Option<At<String>>,
     pub durability: Option<At<String>>,
+    pub retention_days: Option<At<i64>>,
 }
 
 #[derive(Debug, Default)]
@@ -178,6 +179,7 @@ fn ledger(table: &mut Table<'_>) -> LedgerTable {
     LedgerTable {
         state_dir: table.string("state_dir"),
         durability: table.string("durability"),
+        retention_days: table.integer("retention_days"),
     }
 }
 

@@ -193,7 +193,7 @@ impl Views {
                 });
                 view.reconciled_by = Some(evidence.how);
             }
-            Record::Unknown => {}
+            Record::Rollup(_) | Record::Unknown => {}
         }
     }
 

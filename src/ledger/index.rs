@@ -12,8 +12,9 @@ use std::collections::HashMap;
 use std::os::unix::fs::DirBuilderExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::books::Pending;
@@ -22,10 +23,12 @@ use crate::ledger::keys::Unresolved;
 use crate::ledger::record::Position;
 use crate::ledger::totals::{Globals, MicroUsdSum, RollupKey, Row, Totals};
 
-const FORMAT: u32 = 1;
+mod rows;
+mod sweep;
 
-/// First byte of each value: how the rest is encoded.
-const VALUE_VERSION: u8 = 1;
+use rows::{decode, encode, entry_key, lookup_key, text_key};
+
+const FORMAT: u32 = 1;
 
 const CACHE_BYTES: u64 = 16 << 20;
 
@@ -47,6 +50,8 @@ const ROLLUP: u8 = b'r';
 #[derive(Clone, Debug)]
 pub struct Index {
     db: sled::Db,
+    /// Who reads rows to write them again has it.
+    turn: Arc<Mutex<()>>,
 }
 
 /// What the index remembers for the books.
@@ -159,12 +164,15 @@ impl Index {
     /// Opens and checks; used by `ledger verify` on a copy.
     pub fn open_checked(path: &Path, ledger: &str) -> Result<(Self, Kept), IndexError> {
         guarded(|| {
-            let index = Self {
-                db: open_sled(path)?,
-            };
+            let index = Self::on(open_sled(path)?);
             let kept = index.check(ledger)?;
             Ok((index, kept))
         })
+    }
+
+    fn on(db: sled::Db) -> Self {
+        let turn = Arc::default();
+        Self { db, turn }
     }
 
     fn begin(state: &Path) -> Opened {
@@ -179,7 +187,7 @@ impl Index {
                 .and_then(|()| open_sled(&path))?)
         }) {
             Ok(db) => Opened {
-                index: Some(Self { db }),
+                index: Some(Self::on(db)),
                 kept: Kept::default(),
                 is_new: true,
             },
@@ -247,6 +255,7 @@ impl Index {
         totals: &Totals,
     ) -> Result<(), IndexError> {
         guarded(|| {
+            let _turn = self.turn.lock();
             let mut batch = sled::Batch::default();
             self.add_entries(pending, &mut batch)?;
             for (key, delta) in &pending.rollups {
@@ -420,46 +429,6 @@ fn forget_damaged(state: &Path) {
             tracing::warn!(%error, path = %path.display(), "cannot remove an old damaged index");
         }
     }
-}
-
-fn entry_key(id: EntryId) -> Vec<u8> {
-    let mut key = vec![ENTRY];
-    key.extend_from_slice(id.0.as_bytes());
-    key
-}
-
-fn text_key(kind: u8, text: &str) -> Vec<u8> {
-    let mut key = vec![kind];
-    key.extend_from_slice(text.as_bytes());
-    key
-}
-
-/// Header values hold no NUL, so it ends the text.
-fn lookup_key(kind: u8, text: &str, id: EntryId) -> Vec<u8> {
-    let mut key = text_key(kind, text);
-    key.push(0);
-    key.extend_from_slice(id.0.as_bytes());
-    key
-}
-
-/// Version, checksum, JSON.
-fn encode(value: &impl Serialize) -> Result<Vec<u8>, IndexError> {
-    let json = serde_json::to_vec(value)?;
-    let mut bytes = vec![VALUE_VERSION];
-    bytes.extend_from_slice(&crc32c::crc32c(&json).to_be_bytes());
-    bytes.extend_from_slice(&json);
-    Ok(bytes)
-}
-
-fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, IndexError> {
-    let parts = bytes.split_first().and_then(|(version, rest)| {
-        let (crc, json) = rest.split_at_checked(4)?;
-        let is_sound =
-            *version == VALUE_VERSION && crc == crc32c::crc32c(json).to_be_bytes().as_slice();
-        is_sound.then_some(json)
-    });
-    let json = parts.ok_or(IndexError::DamagedRow)?;
-    serde_json::from_slice(json).map_err(|_| IndexError::DamagedRow)
 }
 
 #[cfg(test)]

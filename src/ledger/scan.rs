@@ -5,18 +5,28 @@
 //! every byte that is not a record is reported with the sequence numbers on both sides of it.
 
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::MetadataExt;
 
-use rustix::fs::OFlags;
 use serde::Serialize;
 
 use crate::ledger::error::LedgerError;
-use crate::ledger::record::{FORMAT, LINE_BYTES_MAX, Line, Position, Record, SegmentHeader};
+use crate::ledger::record::{
+    FORMAT_COMPACTED, LINE_BYTES_MAX, Line, Position, Record, SegmentHeader,
+};
 use crate::ledger::state_dir::Directory;
+
+mod listed;
+
+pub use listed::missing_before;
+use listed::open_listed;
 
 const READ_BUFFER_BYTES: usize = 256 << 10;
 
 /// How many damaged ranges a report lists one by one; further ones are only counted.
 const RANGES_MAX: usize = 10_000;
+
+/// Number of the compacted segment: the one before all others.
+pub const COMPACTED: u32 = 0;
 
 /// A range of bytes that are no records, merged over neighbouring lines of one segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -80,6 +90,8 @@ pub struct Segment {
     pub bytes: u64,
     /// `None` when the first line is damaged or missing.
     pub header: Option<SegmentHeader>,
+    /// The file itself, whatever its name will mean later.
+    inode: u64,
 }
 
 struct Scan<'a> {
@@ -103,12 +115,11 @@ pub fn segments(journal: &Directory, ledger: Option<&str>) -> Result<Vec<Segment
         let Some(number) = number.filter(|number| segment_name(*number) == name) else {
             continue;
         };
-        let file = journal.open_file(&name, OFlags::RDONLY)?;
+        let file = open_listed(journal, &name)?;
         let path = journal.path().join(&name);
-        let bytes = file
+        let metadata = file
             .metadata()
-            .map_err(|error| LedgerError::io(&path, error))?
-            .len();
+            .map_err(|error| LedgerError::io(&path, error))?;
         let mut lines = Lines::new(file);
         let first = lines
             .next()
@@ -118,9 +129,9 @@ pub fn segments(journal: &Directory, ledger: Option<&str>) -> Result<Vec<Segment
             _ => None,
         };
         if let Some(header) = &header {
-            let why = if header.format > FORMAT {
+            let why = if header.format > FORMAT_COMPACTED {
                 Some(format!(
-                    "its format is {}, and this bursar reads up to {FORMAT}; install a newer one",
+                    "its format is {}, and this bursar reads up to {FORMAT_COMPACTED}; install a newer one",
                     header.format
                 ))
             } else if ledger.is_some_and(|ledger| ledger != header.ledger) {
@@ -137,9 +148,14 @@ pub fn segments(journal: &Directory, ledger: Option<&str>) -> Result<Vec<Segment
         }
         found.push(Segment {
             number,
-            bytes,
+            bytes: metadata.len(),
             header,
+            inode: metadata.ino(),
         });
+    }
+    // What a compacted segment stands for may still lie there, when its removal was cut off.
+    if let Some(stands_for) = found.first().and_then(Segment::stands_for) {
+        found.retain(|segment| segment.number == COMPACTED || segment.number > stands_for.segment);
     }
     Ok(found)
 }
@@ -190,8 +206,11 @@ impl Scan<'_> {
     ) -> Result<(), LedgerError> {
         let name = segment_name(segment.number);
         let path = journal.path().join(&name);
-        let file = journal.open_file(&name, OFlags::RDONLY)?;
+        let file = segment.open(journal)?;
         let mut lines = Lines::new(file.take(segment.bytes));
+        // Nothing is ever appended to a compacted segment: all of it was durable.
+        let stands_for = segment.stands_for();
+        let is_last = is_last && stands_for.is_none();
         let mut offset = 0;
         // Up to here the segment counts; behind it lies at most a torn tail.
         let mut sound_bytes = 0;
@@ -268,6 +287,18 @@ impl Scan<'_> {
         self.report.last_segment = Some(segment.number);
         self.report.last_segment_bytes = sound_bytes;
         self.report.lacks_newline = lacks_newline;
+        if let Some(stands_for) = stands_for {
+            // What comes next goes into the segment behind it.
+            self.report.last_segment = Some(stands_for.segment.saturating_add(1));
+            self.report.last_segment_bytes = 0;
+            self.report.lacks_newline = false;
+            let next_seq = stands_for.seq.saturating_add(1);
+            if let Some(lost_seq) = self.expected.filter(|expected| *expected != next_seq) {
+                self.gap(lost_seq, next_seq);
+            }
+            self.report.next_seq = next_seq;
+            self.expected = Some(next_seq);
+        }
         Ok(())
     }
 
@@ -275,13 +306,7 @@ impl Scan<'_> {
         if let Some(expected) = self.expected
             && seq != expected
         {
-            self.report.gap_count += 1;
-            if self.report.gaps.len() < RANGES_MAX {
-                self.report.gaps.push(Gap {
-                    after_seq: self.report.last_seq.unwrap_or(expected.saturating_sub(1)),
-                    before_seq: seq,
-                });
-            }
+            self.gap(expected, seq);
         }
         if let Some(range) = self.report.bad.last_mut() {
             range.before_seq.get_or_insert(seq);
@@ -294,6 +319,17 @@ impl Scan<'_> {
         self.report.last_seq = Some(self.report.last_seq.unwrap_or(0).max(seq));
         self.report.next_seq = self.report.next_seq.max(seq.saturating_add(1));
         (self.visit)(seq, position, record);
+    }
+
+    fn gap(&mut self, expected: u64, before_seq: u64) {
+        self.report.gap_count += 1;
+        if self.report.gaps.len() < RANGES_MAX {
+            let last_seq = self.report.last_seq;
+            self.report.gaps.push(Gap {
+                after_seq: last_seq.unwrap_or(expected.saturating_sub(1)),
+                before_seq,
+            });
+        }
     }
 
     fn damaged(&mut self, position: Position, ended: bool) {

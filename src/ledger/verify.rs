@@ -13,7 +13,7 @@ use crate::ledger::error::LedgerError;
 use crate::ledger::index::{Index, Kept};
 use crate::ledger::load::LOST;
 use crate::ledger::record::Record;
-use crate::ledger::scan::{ScanReport, scan, segments};
+use crate::ledger::scan::{ScanReport, missing_before, scan, segments};
 use crate::ledger::state_dir::Directory;
 use crate::ledger::totals::{Effect, MicroUsdSum, Totals};
 
@@ -76,9 +76,14 @@ pub fn verify(state_dir: &Path) -> Result<VerifyReport, LedgerError> {
 
     let index_seq = index.as_ref().map_or(0, |kept| kept.last_seq);
     let mut check = Check::default();
-    let report = scan(&journal, &all, &mut |seq, _, record| {
-        check.apply(seq, &record, seq <= index_seq);
+    let report = scan(&journal, &all, &mut |seq, position, record| {
+        check.apply(seq, position.segment, &record, seq <= index_seq);
     })?;
+    let mut report = report;
+    if let Some(gap) = missing_before(&all) {
+        report.gaps.insert(0, gap);
+        report.gap_count += 1;
+    }
     let index = match index {
         Ok(kept) => check.compare(&kept, &report),
         Err(check) => check,
@@ -104,7 +109,7 @@ pub fn verify(state_dir: &Path) -> Result<VerifyReport, LedgerError> {
 // === impl Check ===
 
 impl Check {
-    fn apply(&mut self, seq: u64, record: &Record, is_indexed: bool) {
+    fn apply(&mut self, seq: u64, segment: u32, record: &Record, is_indexed: bool) {
         match record {
             Record::Intent(intent) => {
                 if self.ended.contains_key(&intent.id) || !self.open.insert(intent.id) {
@@ -130,9 +135,9 @@ impl Check {
                     ));
                 }
             }
-            Record::Unknown => {}
+            Record::Rollup(_) | Record::Unknown => {}
         }
-        if let Some(effect) = Effect::of(record) {
+        if let Some(effect) = Effect::at(record, segment) {
             self.totals.add(&effect);
             if is_indexed {
                 self.indexed.add(&effect);

@@ -27,7 +27,10 @@ use crate::ledger::record::Record;
 use crate::ledger::shared::Shared;
 use crate::ledger::state_dir::{Directory, Identity, Lock};
 
+mod care;
 mod outage;
+
+use care::Care;
 
 /// How long the writer waits for work before it shows that it lives.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -56,6 +59,7 @@ pub struct Writer {
     tried_at: Duration,
     /// Intents that were refused although their line may have reached the file.
     refused: HashSet<EntryId>,
+    care: Care,
     /// Kept until everything is written.
     _lock: Lock,
 }
@@ -83,6 +87,7 @@ impl Writer {
             is_full: false,
             tried_at: Duration::ZERO,
             refused: HashSet::new(),
+            care: Care::default(),
             _lock: lock,
         };
         writer.load()?;
@@ -114,6 +119,7 @@ impl Writer {
             if is_killed && !is_idle {
                 return;
             }
+            self.take_care();
             // sled wakes all its threads for each batch, so the index hears of many commits at
             // once: when nothing else is to do, or when a slice has come together. A slice is
             // small, because the next commit waits for it.
@@ -121,6 +127,7 @@ impl Writer {
                 self.write_index();
             }
         }
+        self.stop_care();
         // A last try, whatever was tried a moment ago: after this the receipts are lost.
         if self.failure.is_some() && self.shared.later.len() > 0 {
             self.reload();

@@ -31,6 +31,10 @@ pub fn keys_needing_restart(running: &Config, new: &Config) -> Vec<&'static str>
             running.ledger.durability != new.ledger.durability,
             "[ledger] durability",
         ),
+        (
+            running.ledger.retention != new.ledger.retention,
+            "[ledger] retention_days",
+        ),
         (running.log.format != new.log.format, "[log] format"),
     ];
     fixed

@@ -33,7 +33,7 @@ pub(crate) const ACCEPTED: &[(&str, &[&str])] = &[
         "retry",
         &["attempts", "base_ms", "cap_ms", "adopt", "adopt_window_s"],
     ),
-    ("ledger", &["state_dir", "durability"]),
+    ("ledger", &["state_dir", "durability", "retention_days"]),
     ("streams", &["on_disconnect", "drain_timeout_s"]),
     ("models", &["aliases"]),
     ("errors", &["add_error_object"]),
@@ -43,7 +43,7 @@ pub(crate) const ACCEPTED: &[(&str, &[&str])] = &[
 /// Keys that a later release brings, so that they are not taken for misspelt. `*`: every key.
 const LATER: &[(&str, &[&str])] = &[
     ("listen", &["anonymous", "allow_remote"]),
-    ("ledger", &["retention_days", "on_failure"]),
+    ("ledger", &["on_failure"]),
     ("shaping", &["*"]),
     ("streams", &["strip_comments"]),
     ("caps", &["*"]),

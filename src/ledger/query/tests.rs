@@ -11,7 +11,7 @@ use crate::protocol::receipt::Receipt;
 
 mod bounds;
 mod model;
-pub(super) mod paper;
+pub(crate) mod paper;
 
 /// Thirty entries over several segments, one an hour, beside a daemon that still runs.
 async fn thirty() -> (Bench, Ledger) {

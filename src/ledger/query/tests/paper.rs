@@ -1,6 +1,7 @@
 //! A journal written without a daemon: any history, as long as wanted, quickly.
 
 use std::fs;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 use uuid::Uuid;
@@ -23,7 +24,11 @@ pub struct Paper {
 impl Paper {
     pub fn new(segment_bytes_max: usize) -> Self {
         let bench = Bench::new();
-        fs::create_dir_all(bench.state().join("journal")).unwrap();
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(bench.state().join("journal"))
+            .unwrap();
         Self {
             bench,
             now_ms: START_MS,
