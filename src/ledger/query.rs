@@ -179,7 +179,7 @@ pub fn for_each_entry<E: From<LedgerError>>(
     filter: &Filter,
     mut visit: impl FnMut(EntryView) -> Result<(), E>,
 ) -> Result<(), E> {
-    let tape = Tape::open(state_dir)?;
+    let tape = steadily(|| Tape::open(state_dir))?;
     if filter.limit.is_some() || (filter.id.is_some() && filter.after_seq.is_none()) {
         let (listing, _) = list_on(&tape, filter)?;
         return listing.entries.into_iter().try_for_each(visit);
