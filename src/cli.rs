@@ -6,9 +6,11 @@
 
 pub mod check;
 pub mod client;
+pub mod compact;
 #[cfg(feature = "sandbox")]
 pub mod demo;
 pub mod explain;
+pub mod export;
 pub mod ledger;
 pub mod receipts;
 pub mod reconcile;

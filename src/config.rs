@@ -98,6 +98,8 @@ pub struct Ledger {
     pub state_dir: PathBuf,
     pub durability: Durability,
     pub on_failure: OnFailure,
+    /// How long entries are kept one by one. `None`: for ever.
+    pub retention: Option<Duration>,
 }
 
 closed_set! {
@@ -221,6 +223,8 @@ pub struct Whereabouts {
     pub state_dir: PathBuf,
     /// As [`Listen::admin`].
     pub admin: Vec<ListenAddr>,
+    /// As [`Ledger::retention`].
+    pub retention: Option<Duration>,
 }
 
 // === impl Config ===

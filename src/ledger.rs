@@ -28,6 +28,7 @@ pub mod totals;
 pub mod undelivered;
 
 mod books;
+mod compact;
 mod entry_view;
 mod ids;
 mod index;
@@ -39,6 +40,7 @@ mod lookup;
 mod mark;
 mod queue;
 mod record;
+mod rollup;
 mod scan;
 mod shared;
 mod state_dir;
@@ -46,6 +48,7 @@ mod verify;
 mod writer;
 
 pub use books::WaitingRun;
+pub use compact::{CompactReport, RETENTION_MS_MIN};
 use entry::{EntryId, Fingerprint, Intent, Outcome, Settlement};
 pub use error::LedgerError;
 pub use fingerprint::FingerprintParts;
@@ -106,6 +109,9 @@ pub struct LedgerOptions {
     pub on_commit: Option<OnCommit>,
     /// Make the index anew from the whole journal, and tell how far it is.
     pub rebuild: Option<OnProgress>,
+    /// How long entries are kept one by one; then only their sums are. `None`: for ever. Less than
+    /// two days counts as two days.
+    pub retention: Option<Duration>,
 }
 
 /// An open ledger. Clones share it; the last one dropped closes it.
@@ -144,6 +150,7 @@ impl LedgerOptions {
             clock,
             on_commit: None,
             rebuild: None,
+            retention: None,
         }
     }
 }
@@ -154,33 +161,14 @@ impl Ledger {
     /// Locks and reads the ledger, ends what a dead process left open (`in_doubt(crash)`), and
     /// starts the writer. Blocks for the time that takes.
     pub fn open(options: LedgerOptions) -> Result<Self, LedgerError> {
-        let directory = Directory::open_or_create(&options.state_dir)?;
-        let lock = directory.lock()?;
-        let secrets = [random(&options)?, random(&options)?, random(&options)?];
-        let [fingerprint_secret, id_secret, ledger_bits] = secrets;
-        let known = known_ledger(&directory)?;
-        let identity = directory.identity(|| Identity {
-            ledger: known.unwrap_or_else(|| {
-                let mut bits = [0; 10];
-                bits.copy_from_slice(ledger_bits.first_chunk::<10>().unwrap_or(&[0; 10]));
-                Builder::from_unix_timestamp_millis(options.clock.wall_ms(), &bits).into_uuid()
-            }),
-            fingerprint_secret,
-        })?;
-
+        let id_secret = random(&options)?;
+        let clock = Arc::clone(&options.clock);
+        let path = options.state_dir.clone();
         let shared = Arc::new(Shared::default());
         if options.on_failure == OnFailure::Serve {
             shared.serve_unwritten();
         }
-        let clock = Arc::clone(&options.clock);
-        let path = options.state_dir.clone();
-        let writer = Writer::open(
-            Arc::clone(&shared),
-            options,
-            directory,
-            identity.clone(),
-            lock,
-        )?;
+        let (writer, identity) = open_writer(&shared, options)?;
         let thread = std::thread::Builder::new()
             .name("ledger".to_owned())
             .spawn(move || writer.run())
@@ -357,6 +345,33 @@ impl Drop for Inner {
             let _ = writer.join();
         }
     }
+}
+
+/// Compacts what is older than `older_than`, at least two days, where no daemon runs.
+pub fn compact(options: LedgerOptions, older_than: Duration) -> Result<CompactReport, LedgerError> {
+    let (mut writer, _) = open_writer(&Arc::default(), options)?;
+    writer.compact_now(older_than)
+}
+
+fn open_writer(
+    shared: &Arc<Shared>,
+    options: LedgerOptions,
+) -> Result<(Writer, Identity), LedgerError> {
+    let directory = Directory::open_or_create(&options.state_dir)?;
+    let lock = directory.lock()?;
+    let (fingerprint_secret, ledger_bits) = (random(&options)?, random(&options)?);
+    let known = known_ledger(&directory)?;
+    let identity = directory.identity(|| Identity {
+        ledger: known.unwrap_or_else(|| {
+            let mut bits = [0; 10];
+            bits.copy_from_slice(ledger_bits.first_chunk::<10>().unwrap_or(&[0; 10]));
+            Builder::from_unix_timestamp_millis(options.clock.wall_ms(), &bits).into_uuid()
+        }),
+        fingerprint_secret,
+    })?;
+    let shared = Arc::clone(shared);
+    let writer = Writer::open(shared, options, directory, identity.clone(), lock)?;
+    Ok((writer, identity))
 }
 
 /// The ledger that the journal belongs to, for when its identity file is lost.

@@ -359,6 +359,7 @@ async fn open_ledger(
         config::OnFailure::Refuse => ledger::OnFailure::Refuse,
         config::OnFailure::Serve => ledger::OnFailure::Serve,
     };
+    options.retention = config.ledger.retention;
     let metrics = Arc::clone(metrics);
     options.on_commit = Some(Arc::new(move |took| metrics.journal_commit(took)));
     // Replaying a long journal takes its time, and building the index anew still more.

@@ -48,6 +48,8 @@ pub fn spend(asked: &SpendQuestion, spend: &Spend) -> serde_json::Result<Value> 
     }
     // Damaged ranges and gaps: the sums lack what was in them.
     document.insert("damaged".to_owned(), json!(spend.damaged));
+    // A bound cut through a quarter hour that is kept in sums only: it counts for its beginning.
+    document.insert("rounded".to_owned(), json!(spend.is_rounded));
     document.insert("rows".to_owned(), serde_json::to_value(&spend.rows)?);
     Ok(Value::Object(document))
 }

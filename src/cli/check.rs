@@ -66,6 +66,8 @@ fn effective(config: &Config) -> String {
     text.string("state_dir", &config.ledger.state_dir.to_string_lossy());
     text.string("durability", config.ledger.durability.as_str());
     text.string("on_failure", config.ledger.on_failure.as_str());
+    let retention = config.ledger.retention.unwrap_or_default();
+    text.plain("retention_days", retention.as_secs() / (24 * 60 * 60));
 
     text.table("streams");
     text.string("on_disconnect", config.streams.on_disconnect.as_str());

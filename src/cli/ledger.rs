@@ -1,5 +1,5 @@
-//! `bursar ledger`: `verify` reads every line of the journal and says what is not as it should be;
-//! `rebuild` makes the index anew from the journal.
+//! `bursar ledger`: `export`, `compact`; and here `verify`, which reads every line of the journal and says
+//! what is not as it should be, and `rebuild`, which makes the index anew from the journal.
 //!
 //! Promise: `verify` modifies nothing, needs no daemon and disturbs none; exit code 1 when something
 //! is wrong, with the sequence numbers of what is lost. `rebuild` refuses while a daemon runs.
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use clap::Subcommand;
 
 use super::source::SourceArgs;
-use super::{CliError, say};
+use super::{CliError, compact, export, say};
 use crate::clock::SystemClock;
 use crate::ledger::query::{Damage, DamageKind, IndexCheck, VerifyReport, verify};
 use crate::ledger::{Ledger, LedgerOptions, OnProgress};
@@ -34,6 +34,10 @@ enum Command {
     Verify(ReadArgs),
     /// Make the index anew from the journal; no daemon may be running
     Rebuild(ReadArgs),
+    /// Write entries as JSON Lines or CSV
+    Export(export::Args),
+    /// Turn old entries into sums
+    Compact(compact::Args),
 }
 
 #[derive(Debug, clap::Args)]
@@ -53,6 +57,8 @@ pub fn ledger(args: &Args) -> Result<(), CliError> {
     match &args.command {
         Command::Verify(args) => print_verified(args),
         Command::Rebuild(args) => rebuild(args),
+        Command::Export(args) => export::export(args),
+        Command::Compact(args) => compact::compact(args),
     }
 }
 

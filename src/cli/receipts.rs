@@ -168,7 +168,7 @@ async fn next_pulse(source: &Source, before: &Pulse) -> Result<Pulse, CliError> 
     }
 }
 
-fn state_word(word: &str) -> Result<StateWord, String> {
+pub fn state_word(word: &str) -> Result<StateWord, String> {
     StateWord::from_word(&word.replace('-', "_")).ok_or_else(|| {
         "one of open, settled, failed, replayed, unreported, malformed, in-doubt, reconciled is \
          wanted"

@@ -72,6 +72,12 @@ pub fn spend(args: &Args) -> Result<(), CliError> {
              see `bursar ledger verify`",
         );
     }
+    if document.get("rounded").and_then(Value::as_bool) == Some(true) {
+        remark(
+            "bursar: that long ago only sums by quarter hour are left; the one that --since or --until \
+             cuts counts for the moment it begins",
+        );
+    }
     Ok(())
 }
 

@@ -28,6 +28,9 @@ use super::{
 };
 use crate::protocol::names::ServiceNames;
 
+/// A hundred years.
+const RETENTION_DAYS_MAX: u64 = 36_500;
+
 /// Largest configuration file, in bytes.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
@@ -109,6 +112,7 @@ pub(super) fn whereabouts(overrides: &Overrides, env: &Env) -> Result<Whereabout
     match ledger {
         Some(ledger) if check.errors.is_empty() => Ok(Whereabouts {
             state_dir: ledger.state_dir,
+            retention: ledger.retention,
             admin: listen.admin,
         }),
         _ => Err(check.errors),
@@ -267,12 +271,27 @@ impl<'a> Check<'a> {
             Durability::ALL,
             Durability::as_str,
         );
+        let retention = self.retention(table.retention_days);
         let state_dir = self.state_dir(table.state_dir)?;
         Some(Ledger {
             state_dir,
             durability,
             on_failure,
+            retention,
         })
+    }
+
+    /// Whole days; 0 is for ever. A key's amount may come for a day, so one day is too short.
+    fn retention(&mut self, days: Option<At<i64>>) -> Option<Duration> {
+        let place = days.as_ref().map(|days| days.place.clone());
+        let days = self.number("ledger", "retention_days", days, 0, 0..=RETENTION_DAYS_MAX);
+        if let (1, Some(place)) = (days, place) {
+            self.refuse(
+                &place,
+                "takes 0 (for ever) or 2 and more, not 1: a price may come a day later",
+            );
+        }
+        (days > 0).then(|| Duration::from_secs(days * 24 * 60 * 60))
     }
 
     fn state_dir(&mut self, in_file: Option<At<String>>) -> Option<PathBuf> {

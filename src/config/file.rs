@@ -68,6 +68,7 @@ pub struct LedgerTable {
     pub state_dir: Option<At<String>>,
     pub durability: Option<At<String>>,
     pub on_failure: Option<At<String>>,
+    pub retention_days: Option<At<i64>>,
 }
 
 #[derive(Debug, Default)]
@@ -190,6 +191,7 @@ fn ledger(table: &mut Table<'_>) -> LedgerTable {
         state_dir: table.string("state_dir"),
         durability: table.string("durability"),
         on_failure: table.string("on_failure"),
+        retention_days: table.integer("retention_days"),
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! Promise: pure of files and clocks. Books built from the journal equal the books that wrote it.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use crate::ledger::entry::{EntryId, InDoubt, Intent, Outcome, Settlement, State};
@@ -132,6 +132,14 @@ impl Books {
     /// Requests whose answer their app never received.
     pub fn deliveries(&self) -> &Deliveries {
         &self.deliveries
+    }
+
+    /// Entries begun before `before_ms` whose amount may still come.
+    pub fn awaited(&self, before_ms: u64) -> HashSet<EntryId> {
+        let runs = self.runs.values();
+        let waiting = runs.chain(self.keys.unresolved());
+        let old = waiting.filter(|waiting| waiting.labels.started_ms < before_ms);
+        old.map(|waiting| waiting.id).collect()
     }
 
     pub fn keys_dropped(&self) -> u64 {
@@ -281,12 +289,12 @@ impl Books {
             Record::Reconciled(evidence, labels) => {
                 self.resolve(position, evidence, labels, counts);
             }
-            Record::Delivery(..) | Record::Unknown => {}
+            Record::Delivery(..) | Record::Rollup(_) | Record::Unknown => {}
         }
         self.totals.open = u64::try_from(self.open.len()).unwrap_or(u64::MAX);
         if counts {
             self.pending.records += 1;
-            if let Some(effect) = Effect::of(record) {
+            if let Some(effect) = Effect::at(record, position.segment) {
                 self.totals.add(&effect);
                 let row = self.pending.rollups.entry(effect.key).or_default();
                 row.merge(&effect.row);

@@ -217,7 +217,7 @@ impl Views {
                 view.reconciled_ms = Some(evidence.at_ms);
                 view.was = Some(evidence.was);
             }
-            Record::Delivery(..) | Record::Unknown => {}
+            Record::Delivery(..) | Record::Rollup(_) | Record::Unknown => {}
         }
     }
 

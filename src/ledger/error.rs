@@ -31,6 +31,12 @@ pub enum LedgerError {
     #[error("the groups are more than {max}: ask for a shorter time, or group by fewer words")]
     TooManyRows { max: usize },
 
+    #[error("the ledger was compacted while it was read: ask again")]
+    Compacted,
+
+    #[error("the journal cannot be compacted: {why}")]
+    CannotCompact { why: String },
+
     #[error("the ledger is closed: the daemon is shutting down")]
     Closed,
 

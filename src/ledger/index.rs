@@ -12,6 +12,9 @@ use std::collections::HashMap;
 use std::os::unix::fs::DirBuilderExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::ledger::books::Pending;
 use crate::ledger::entry::EntryId;
@@ -30,6 +33,7 @@ const DAMAGED: &str = "index.damaged-";
 mod bulk;
 mod handle;
 mod rows;
+mod sweep;
 
 pub use bulk::Bulk;
 use handle::Handle;
@@ -43,6 +47,8 @@ pub use rows::{RowCounts, StoredEntry};
 #[derive(Clone, Debug)]
 pub struct Index {
     handle: Handle,
+    /// Who reads rows to write them again has it.
+    turn: Arc<Mutex<()>>,
 }
 
 /// What the index remembers for the books.
@@ -134,12 +140,18 @@ impl Index {
     /// Opens and checks; used by `ledger verify` on a copy.
     pub fn open_checked(path: &Path, ledger: &str) -> Result<(Self, Kept), IndexError> {
         guarded(|| {
-            let index = Self {
-                handle: Handle::new(open_sled(path)?),
-            };
+            let index = Self::on(open_sled(path)?);
             let kept = index.check(ledger)?;
             Ok((index, kept))
         })
+    }
+
+    fn on(db: sled::Db) -> Self {
+        let turn = Arc::default();
+        Self {
+            handle: Handle::new(db),
+            turn,
+        }
     }
 
     fn begin(state: &Path) -> Opened {
@@ -154,9 +166,7 @@ impl Index {
                 .and_then(|()| open_sled(&path))?)
         }) {
             Ok(db) => Opened {
-                index: Some(Self {
-                    handle: Handle::new(db),
-                }),
+                index: Some(Self::on(db)),
                 kept: Kept::default(),
                 is_new: true,
             },
@@ -247,6 +257,7 @@ impl Index {
         totals: &Totals,
     ) -> Result<(), IndexError> {
         guarded(|| {
+            let _turn = self.turn.lock();
             let mut batch = sled::Batch::default();
             let mut rows = match self.handle.db()?.get(META)? {
                 Some(meta) => decode::<Meta>(&meta)?.rows,

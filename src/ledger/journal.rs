@@ -116,6 +116,12 @@ impl Journal {
         Ok(())
     }
 
+    /// Some earlier segments became others.
+    pub fn compacted(&mut self, bytes_before: u64, bytes_after: u64) {
+        let others = self.earlier_bytes.saturating_sub(bytes_before);
+        self.earlier_bytes = others.saturating_add(bytes_after);
+    }
+
     /// Leaves the current segment behind.
     pub fn rotate(&mut self, now_ms: u64) -> Result<(), LedgerError> {
         let segment = self.segment.saturating_add(1);

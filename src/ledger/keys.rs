@@ -96,6 +96,14 @@ impl Keys {
         self.dropped
     }
 
+    /// All that waits for a key's amount.
+    pub fn unresolved(&self) -> impl Iterator<Item = &Unresolved> {
+        self.epochs
+            .values()
+            .flatten()
+            .flat_map(|epoch| &epoch.unresolved)
+    }
+
     /// An entry of the key begins.
     pub fn begin(&mut self, key: &Arc<str>, id: EntryId, at_ms: u64) {
         if let Some(epoch) = self.epoch_for(key, id, at_ms)

@@ -5,15 +5,17 @@
 //! is copied to `quarantine/` and reported, never skipped in silence.
 
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::sync::atomic::AtomicBool;
 
 use rustix::fs::OFlags;
 
 use crate::ledger::LedgerOptions;
 use crate::ledger::books::Books;
+use crate::ledger::compact;
 use crate::ledger::entry::EntryId;
 use crate::ledger::entry::InDoubt;
 use crate::ledger::error::LedgerError;
-use crate::ledger::index::{Index, Opened};
+use crate::ledger::index::{Index, IndexError, Opened};
 use crate::ledger::journal::Journal;
 use crate::ledger::keys::EPOCH_MS;
 use crate::ledger::mark::Mark;
@@ -67,6 +69,9 @@ pub fn load(
     let now_ms = options.clock.wall_ms();
     let directory = state.child("journal")?;
     let ledger = identity.ledger.to_string();
+    if let Err(error) = compact::clear(&directory) {
+        tracing::warn!(%error, "what was compacted could not be removed; the next start tries again");
+    }
     let mark = Mark::read(&directory)?;
     let all = segments(&directory, Some(&ledger))?;
 
@@ -79,9 +84,17 @@ pub fn load(
         }
     };
 
-    let opened = held
+    let mut opened = held
         .and_then(|index| index.go_on(&ledger))
         .unwrap_or_else(|| Index::open(state.path(), &ledger, now_ms));
+    let compacted = all.first().filter(|first| first.stands_for().is_some());
+    let compacted_seq = compacted.and_then(Segment::stands_for);
+    let compacted_seq = compacted_seq.map_or(0, |stands_for| stands_for.seq);
+    if !opened.is_new && opened.kept.last_seq < compacted_seq {
+        tracing::warn!("the index is older than what was compacted; rebuilding it");
+        drop(opened);
+        opened = Index::reopen_empty(state.path(), now_ms);
+    }
     let (mut loaded, mut report) = replay(&directory, &ledger, &all, opened, now_ms, &on_record)?;
     report.extend_to(mark.known());
     report.extend_to(Some(loaded.index_seq));
@@ -110,6 +123,9 @@ pub fn load(
     }
     loaded.know_missing(&report);
 
+    if let Some(compacted) = compacted {
+        loaded.sweep(&directory, compacted);
+    }
     // What a process wrote that ended in order was given to its apps, or noted.
     let stopped = state.read(STOPPED)?;
     let stopped_seq: Option<u64> = stopped.and_then(|note| note.trim().parse().ok());
@@ -228,6 +244,24 @@ fn first_needed(all: &[Segment], needed_seq: u64, now_ms: u64) -> usize {
     from
 }
 
+/// Takes out of the index what the compacted segment took out of the journal, unless that is done.
+pub fn sweep(
+    index: &Index,
+    journal: &Directory,
+    compacted: &Segment,
+    cancel: &AtomicBool,
+) -> Result<(), LedgerError> {
+    let failed = |error: IndexError| LedgerError::Unavailable {
+        why: format!("its index cannot be swept ({error})"),
+    };
+    let segment = compacted.stands_for().map_or(0, |done| done.segment);
+    if index.swept().map_err(failed)? >= segment {
+        return Ok(());
+    }
+    let kept = compact::kept(journal, compacted)?;
+    index.sweep(segment, &kept, cancel).map_err(failed)
+}
+
 /// Copies damaged ranges to `quarantine/`, once each, and says so. Answers how many lie there.
 fn set_aside(
     state: &Directory,
@@ -336,6 +370,17 @@ fn copy_range(
 // === impl Replayed ===
 
 impl Replayed {
+    /// Finishes what a death after a compaction left undone in the index.
+    fn sweep(&mut self, journal: &Directory, compacted: &Segment) {
+        let Some(index) = &self.index else {
+            return;
+        };
+        if let Err(error) = sweep(index, journal, compacted, &AtomicBool::new(false)) {
+            tracing::error!(%error, "the index failed; going on without it until the next start");
+            self.index = None;
+        }
+    }
+
     /// Applies a record; tells the index now and then, so that a rebuild needs no memory for all.
     fn apply(&mut self, ledger: &str, seq: u64, position: Position, record: &Record) {
         let counts = seq > self.index_seq;

@@ -4,7 +4,7 @@
 //!
 //! Promise: what is returned was read from the journal and is that entry's.
 
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use rustix::fs::OFlags;
@@ -50,7 +50,7 @@ impl Lookup<'_> {
         };
         let mut views = Views::default();
         let mut lost = Vec::new();
-        for id in ids {
+        for id in ids.iter().copied() {
             let Some(entry) = index.entry(id).map_err(failed)? else {
                 continue;
             };
@@ -81,13 +81,19 @@ impl Lookup<'_> {
                 },
             )?;
         }
-        Ok(views.finish(|_| true))
+        Ok(views.finish(|view| ids.contains(&view.id)))
     }
 }
 
 fn read_line(journal: &Directory, position: Position) -> Result<Option<Line>, LedgerError> {
     let name = segment_name(position.segment);
-    let mut file = journal.open_file(&name, OFlags::RDONLY)?;
+    let mut file = match journal.open_file(&name, OFlags::RDONLY) {
+        // It was compacted, and the index is about to hear of it.
+        Err(LedgerError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            return Ok(None);
+        }
+        opened => opened?,
+    };
     let mut line = Vec::new();
     let cap = u64::try_from(LINE_BYTES_MAX).unwrap_or(u64::MAX);
     file.seek(SeekFrom::Start(position.offset))

@@ -11,12 +11,16 @@ use std::path::Path;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
+pub use crate::ledger::compact::CompactReport;
+use crate::ledger::compact::{Wanted, plan};
 use crate::ledger::entry::{EntryId, InDoubt, State};
 pub use crate::ledger::entry_view::{EntryView, ReceiptWord};
 use crate::ledger::error::LedgerError;
 pub use crate::ledger::record::How;
 use crate::ledger::record::Record;
+use crate::ledger::scan::Segment;
 pub use crate::ledger::scan::{BadRange, Gap, Misplaced, Missing, ScanReport, TornTail};
+use crate::ledger::state_dir::Directory;
 use crate::ledger::totals::{MicroUsdSum, Row};
 pub use crate::ledger::verify::{Damage, DamageKind, IndexCheck, VerifyReport, verify};
 use crate::protocol::{Told, closed_set};
@@ -35,6 +39,10 @@ pub use window::{Unknown, Window, window};
 
 /// Entries held at once where all are asked for.
 const PAGE: usize = 1000;
+
+/// How often a question is asked of a journal that is compacted meanwhile. Once would do: a
+/// compaction takes longer than most questions.
+const ASKED_MAX: usize = 5;
 
 closed_set! {
     /// Entry states without their details. `malformed` is no state of its own: it is what of
@@ -135,6 +143,9 @@ pub struct Spend {
     pub total: SpendRow,
     /// Damaged ranges and gaps in what was read: the sums lack what was in them.
     pub damaged: u64,
+    /// A bound lies within a quarter hour of which only the sums are left: that quarter hour counts
+    /// for the moment it begins.
+    pub is_rounded: bool,
 }
 
 /// Lists entries as [`list`] does. Without a limit all that match are held: for tests and tools with
@@ -162,8 +173,7 @@ pub fn entries(state_dir: &Path, filter: &Filter) -> Result<Vec<EntryView>, Ledg
 /// the oldest entry listed; with `after_seq` those of the page, and what `grep` would take for the
 /// rest.
 pub fn list(state_dir: &Path, filter: &Filter) -> Result<Listing, LedgerError> {
-    let tape = Tape::open(state_dir)?;
-    let (listing, work) = list_on(&tape, filter)?;
+    let (listing, work) = steadily(|| list_on(&Tape::open(state_dir)?, filter))?;
     tracing::debug!(
         lines = work.lines,
         held_max = work.held_max,
@@ -181,7 +191,7 @@ pub fn for_each_entry<E: From<LedgerError>>(
     filter: &Filter,
     mut visit: impl FnMut(EntryView) -> Result<(), E>,
 ) -> Result<(), E> {
-    let tape = Tape::open(state_dir)?;
+    let tape = steadily(|| Tape::open(state_dir))?;
     if filter.limit.is_some() || (filter.id.is_some() && filter.after_seq.is_none()) {
         let (listing, _) = list_on(&tape, filter)?;
         return listing.entries.into_iter().try_for_each(visit);
@@ -237,7 +247,38 @@ pub fn spend(
         time_zone,
         rows_max: ROWS_MAX,
     };
-    sums.of(&Tape::open(state_dir)?)
+    steadily(|| sums.of(&Tape::open(state_dir)?))
+}
+
+/// Everything before this moment was compacted: of entries that began before it only sums may be
+/// left. Unix milliseconds; `None` when nothing was.
+pub fn compacted_until_ms(state_dir: &Path) -> Result<Option<u64>, LedgerError> {
+    let tape = steadily(|| Tape::open(state_dir))?;
+    let stands_for = tape.segments.first().and_then(Segment::stands_for);
+    Ok(stands_for.map(|stands_for| stands_for.until_ms))
+}
+
+/// Which segments the compaction of what is older than `before_ms` would take. Reads only.
+pub fn compactable(state_dir: &Path, before_ms: u64) -> Result<CompactReport, LedgerError> {
+    let journal = Directory::open_to_read(&state_dir.join("journal"))?;
+    let wanted = Wanted {
+        before_ms,
+        before_seq: u64::MAX,
+        ..Wanted::default()
+    };
+    let plan = steadily(|| plan(&journal, &wanted, true, u64::MAX))?;
+    Ok(plan.report())
+}
+
+/// Asks again when the journal was compacted while it was read.
+fn steadily<T>(mut ask: impl FnMut() -> Result<T, LedgerError>) -> Result<T, LedgerError> {
+    for _ in 1..ASKED_MAX {
+        match ask() {
+            Err(LedgerError::Compacted) => {}
+            answer => return answer,
+        }
+    }
+    ask()
 }
 
 // === impl Filter ===
@@ -265,7 +306,7 @@ impl Filter {
 // === impl Said ===
 
 impl<'a> Said<'a> {
-    /// `None` for a line of a newer bursar.
+    /// `None` for a line that is about no single entry, or of a newer bursar.
     fn of(record: &'a Record) -> Option<Self> {
         let (id, labels, state) = match record {
             Record::Intent(intent) => {
@@ -285,7 +326,7 @@ impl<'a> Said<'a> {
                 let billed = evidence.adds_micro_usd;
                 (evidence.id, labels, State::Reconciled { billed })
             }
-            Record::Delivery(..) | Record::Unknown => return None,
+            Record::Delivery(..) | Record::Rollup(_) | Record::Unknown => return None,
         };
         Some(Self {
             id,
@@ -305,7 +346,7 @@ impl<'a> Said<'a> {
 }
 
 /// The service told an amount that cannot be read, and the entry is unreported for it.
-fn is_malformed(record: &Record) -> bool {
+pub(super) fn is_malformed(record: &Record) -> bool {
     match record {
         Record::Outcome(outcome, _, verdict) => {
             verdict.state == State::Unreported && outcome.receipt.billed == Told::Malformed
@@ -339,4 +380,4 @@ impl SpendRow {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -11,12 +11,18 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::ledger::entry::{Anomaly, EntryId, EntryKey, Intent, Outcome, State, shared_text};
+use crate::ledger::rollup::Rollup;
 use crate::ledger::undelivered::{Handover, Undelivered};
 use crate::money::MicroUsd;
 use crate::protocol::{Lane, Operation, ServedBy};
 
-/// The format this code writes, and the newest it reads.
+/// The format of a segment of entries.
 pub const FORMAT: u32 = 1;
+
+/// The format of the compacted segment, and the newest that is read. A bursar that knows only 1 would
+/// pass over its lines and show sums that lack them, so it must refuse; a ledger that was never
+/// compacted stays readable for it.
+pub const FORMAT_COMPACTED: u32 = 2;
 
 /// Longest line that is read as a record. A line of ours has a few kilobytes.
 pub const LINE_BYTES_MAX: usize = 1 << 20;
@@ -39,6 +45,20 @@ pub struct SegmentHeader {
     pub first_seq: u64,
     /// When the segment was begun: tells which segments the last 24 h lie in.
     pub at_ms: u64,
+    /// Only in the compacted segment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stands_for: Option<StandsFor>,
+}
+
+/// What a compacted segment took the place of: everything up to here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StandsFor {
+    /// Number of the last segment.
+    pub segment: u32,
+    /// Its last sequence number.
+    pub seq: u64,
+    /// The newest moment in it, Unix milliseconds.
+    pub until_ms: u64,
 }
 
 /// What an entry is filed under. It stands in each line that ends or changes an entry, so that a
@@ -108,6 +128,8 @@ pub enum Record {
     Reconciled(Evidence, Labels),
     /// What became of an answer, where its outcome could not know it.
     Delivery(Box<Undelivered>, Handover),
+    /// The sums of entries that were compacted.
+    Rollup(Box<Rollup>),
     /// Written by a newer bursar.
     Unknown,
 }
@@ -144,6 +166,7 @@ impl Record {
             Self::Withdrawn(..) => "withdrawn",
             Self::Reconciled(..) => "reconciled",
             Self::Delivery(..) => "delivery",
+            Self::Rollup(_) => "rollup",
             Self::Unknown => "unknown",
         }
     }
@@ -156,7 +179,7 @@ impl Record {
             Self::Crashed(ended, _) | Self::Withdrawn(ended, _) => Some(ended.id),
             Self::Reconciled(evidence, _) => Some(evidence.id),
             Self::Delivery(row, _) => Some(row.id),
-            Self::Unknown => None,
+            Self::Rollup(_) | Self::Unknown => None,
         }
     }
 
@@ -180,6 +203,7 @@ impl Record {
                 members(evidence, to).and_then(|()| members(labels, to))
             }
             Self::Delivery(row, handover) => members(row, to).and_then(|()| members(handover, to)),
+            Self::Rollup(rollup) => members(rollup, to),
             Self::Unknown => Ok(()),
         };
         if members.is_err() {
@@ -215,6 +239,7 @@ impl SegmentHeader {
             segment,
             first_seq,
             at_ms,
+            stands_for: None,
         }
     }
 
@@ -250,6 +275,7 @@ impl Line {
             b"withdrawn" => Record::Withdrawn(part(line)?, part(line)?),
             b"reconciled" => Record::Reconciled(part(line)?, part(line)?),
             b"delivery" => Record::Delivery(part(line)?, part(line)?),
+            b"rollup" => Record::Rollup(part(line)?),
             _ => Record::Unknown,
         };
         Some(Self::Record { seq, record })
@@ -267,6 +293,11 @@ impl Line {
         let (seq, _) = start(line)?;
         let seq = std::str::from_utf8(seq).ok()?.parse().ok()?;
         Some(Glance::Record { seq })
+    }
+
+    /// Whether a line says that it is a rollup: a look that costs little before [`Self::decode`].
+    pub fn looks_rolled_up(line: &[u8]) -> bool {
+        start(line).is_some_and(|(_, kind)| kind == b"rollup")
     }
 
     /// Whether a line says that it is evidence: a look that costs little before [`Self::decode`].

@@ -8,25 +8,30 @@
 //! damage, every byte that is not a record is reported with the sequence numbers on both sides of
 //! it, and each number is handed out once, in rising order.
 
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
 
-use rustix::fs::OFlags;
 use serde::Serialize;
 
 use crate::ledger::error::LedgerError;
-use crate::ledger::record::{FORMAT, Glance, Line, Position, Record, SegmentHeader};
+use crate::ledger::record::{FORMAT_COMPACTED, Glance, Line, Position, Record, SegmentHeader};
 use crate::ledger::state_dir::Directory;
 
 mod lines;
+mod listed;
 mod order;
 
 pub use lines::Lines;
+pub use listed::begins_late;
+use listed::open_listed;
 pub use order::{Misplaced, Missing};
 use order::{Run, Runs};
 
 /// How many damaged ranges a report lists one by one; further ones are only counted.
 const RANGES_MAX: usize = 10_000;
+
+/// Number of the compacted segment: the one before all others.
+pub const COMPACTED: u32 = 0;
 
 /// A range of bytes that are no records, merged over neighbouring lines of one segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -95,6 +100,8 @@ pub struct Segment {
     pub header: Option<SegmentHeader>,
     /// None is older: the ledger begins here.
     pub is_oldest: bool,
+    /// The file itself, whatever its name will mean later.
+    inode: u64,
 }
 
 /// The first reading.
@@ -123,12 +130,11 @@ pub fn segments(journal: &Directory, ledger: Option<&str>) -> Result<Vec<Segment
         let Some(number) = number.filter(|number| segment_name(*number) == name) else {
             continue;
         };
-        let file = journal.open_file(&name, OFlags::RDONLY)?;
+        let file = open_listed(journal, &name)?;
         let path = journal.path().join(&name);
-        let bytes = file
+        let metadata = file
             .metadata()
-            .map_err(|error| LedgerError::io(&path, error))?
-            .len();
+            .map_err(|error| LedgerError::io(&path, error))?;
         let mut lines = Lines::new(file);
         let first = lines
             .next()
@@ -138,9 +144,9 @@ pub fn segments(journal: &Directory, ledger: Option<&str>) -> Result<Vec<Segment
             _ => None,
         };
         if let Some(header) = &header {
-            let why = if header.format > FORMAT {
+            let why = if header.format > FORMAT_COMPACTED {
                 Some(format!(
-                    "its format is {}, and this bursar reads up to {FORMAT}; install a newer one",
+                    "its format is {}, and this bursar reads up to {FORMAT_COMPACTED}; install a newer one",
                     header.format
                 ))
             } else if ledger.is_some_and(|ledger| ledger != header.ledger) {
@@ -158,9 +164,14 @@ pub fn segments(journal: &Directory, ledger: Option<&str>) -> Result<Vec<Segment
         found.push(Segment {
             is_oldest: found.is_empty(),
             number,
-            bytes,
+            bytes: metadata.len(),
             header,
+            inode: metadata.ino(),
         });
+    }
+    // What a compacted segment stands for may still lie there, when its removal was cut off.
+    if let Some(stands_for) = found.first().and_then(Segment::stands_for) {
+        found.retain(|segment| segment.number == COMPACTED || segment.number > stands_for.segment);
     }
     Ok(found)
 }
@@ -187,7 +198,10 @@ pub fn scan(
     let mut next_seq = 0;
     for run in runs {
         if run.last_seq >= next_seq {
-            read_run(journal, &run, next_seq, &mut report, visit)?;
+            let segment = segments.iter().find(|segment| segment.number == run.number);
+            if let Some(segment) = segment {
+                read_run(journal, segment, &run, next_seq, &mut report, visit)?;
+            }
             next_seq = run.last_seq.saturating_add(1);
         }
     }
@@ -197,6 +211,7 @@ pub fn scan(
 /// The second reading, of one stretch of sound lines from `next_seq` on.
 fn read_run(
     journal: &Directory,
+    segment: &Segment,
     run: &Run,
     next_seq: u64,
     report: &mut ScanReport,
@@ -205,7 +220,7 @@ fn read_run(
     let name = segment_name(run.number);
     let path = journal.path().join(&name);
     let failed = |error| LedgerError::io(&path, error);
-    let mut file: File = journal.open_file(&name, OFlags::RDONLY)?;
+    let mut file = segment.open(journal)?;
     file.seek(SeekFrom::Start(run.offset)).map_err(failed)?;
     let mut lines = Lines::new(file.take(run.end.saturating_sub(run.offset)));
     let mut offset = run.offset;
@@ -238,9 +253,10 @@ fn read_run(
 // === impl Segment ===
 
 impl Segment {
-    /// The first number there has to be. A ledger begins with 1.
+    /// The first number there has to be. A ledger begins with 1; a compacted segment stands for what
+    /// came before its lines.
     fn begins_at(&self) -> Option<u64> {
-        if self.is_oldest {
+        if self.is_oldest && self.stands_for().is_none() {
             return Some(1);
         }
         self.header.as_ref().map(|header| header.first_seq)
@@ -297,8 +313,11 @@ impl Survey {
     ) -> Result<(), LedgerError> {
         let name = segment_name(segment.number);
         let path = journal.path().join(&name);
-        let file = journal.open_file(&name, OFlags::RDONLY)?;
+        let file = segment.open(journal)?;
         let mut lines = Lines::new(file.take(segment.bytes));
+        // Nothing is ever appended to a compacted segment: all of it was durable.
+        let stands_for = segment.stands_for();
+        let is_last = is_last && stands_for.is_none();
         let mut offset = 0;
         // Up to here the segment counts; behind it lies at most a torn tail.
         let mut sound_bytes = 0;
@@ -376,6 +395,13 @@ impl Survey {
         self.report.last_segment = Some(segment.number);
         self.report.last_segment_bytes = sound_bytes;
         self.report.lacks_newline = lacks_newline;
+        if let Some(stands_for) = stands_for {
+            // What comes next goes into the segment behind it.
+            self.report.last_segment = Some(stands_for.segment.saturating_add(1));
+            self.report.last_segment_bytes = 0;
+            self.report.lacks_newline = false;
+            self.know(stands_for.seq);
+        }
         Ok(())
     }
 

@@ -185,6 +185,12 @@ impl Directory {
         self.sync()
     }
 
+    /// Gives a file another name, and takes that of whatever had it.
+    pub fn rename(&self, from: &str, to: &str) -> Result<(), LedgerError> {
+        rustix::fs::renameat(&self.descriptor, from, &self.descriptor, to)
+            .map_err(|error| LedgerError::io(&self.path.join(to), error))
+    }
+
     pub fn remove(&self, name: &str) -> Result<(), LedgerError> {
         match rustix::fs::unlinkat(&self.descriptor, name, AtFlags::empty()) {
             Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),

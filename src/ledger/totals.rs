@@ -57,8 +57,9 @@ pub struct Standing {
     pub left: u64,
 }
 
-/// The sums of a line.
+/// The sums of a line. A sum that an older line lacks reads as none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Row {
     /// Entries that ended, in whatever state.
     pub requests: u64,
@@ -99,6 +100,7 @@ closed_set! {
 
 /// Counters that are not kept by line or day.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Globals {
     pub anomalies: BTreeMap<Anomaly, u64>,
     pub receipts: BTreeMap<ReceiptKind, u64>,
@@ -257,7 +259,7 @@ impl Row {
 // === impl Globals ===
 
 impl Globals {
-    fn merge(&mut self, other: &Self) {
+    pub fn merge(&mut self, other: &Self) {
         for (anomaly, count) in &other.anomalies {
             let sum = self.anomalies.entry(*anomaly).or_default();
             *sum = sum.saturating_add(*count);
@@ -267,8 +269,10 @@ impl Globals {
             *sum = sum.saturating_add(*count);
         }
         for (category, count) in &other.specialists {
-            let is_named = self.specialists.contains_key(category);
-            let name = if is_named || self.specialists.len() < SPECIALISTS_MAX {
+            let is_named = category == OTHER || self.specialists.contains_key(category);
+            // `other` itself takes no name's place, so that sums of sums name the same ones.
+            let named = self.specialists.len() - usize::from(self.specialists.contains_key(OTHER));
+            let name = if is_named || named < SPECIALISTS_MAX {
                 category.clone()
             } else {
                 OTHER.to_owned()
@@ -346,6 +350,7 @@ impl Effect {
     pub fn of(record: &Record) -> Option<Self> {
         match record {
             Record::Intent(_) | Record::Delivery(..) | Record::Unknown => None,
+            Record::Rollup(rollup) => Some(rollup.effect()),
             Record::Outcome(outcome, labels, verdict) => {
                 Some(Self::of_outcome(outcome, labels, verdict))
             }

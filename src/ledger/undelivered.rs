@@ -197,7 +197,7 @@ impl Deliveries {
                 }
             }
             Record::Reconciled(evidence, _) => self.last_ms = evidence.at_ms,
-            Record::Unknown => {}
+            Record::Rollup(_) | Record::Unknown => {}
         }
     }
 

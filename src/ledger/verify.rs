@@ -97,8 +97,8 @@ pub fn verify(state_dir: &Path) -> Result<VerifyReport, LedgerError> {
 
     let index_seq = index.as_ref().map_or(0, |(kept, _)| kept.last_seq);
     let mut check = Check::default();
-    let mut report = scan(&journal, &all, &mut |seq, _, record| {
-        check.apply(seq, &record, seq <= index_seq);
+    let mut report = scan(&journal, &all, &mut |seq, position, record| {
+        check.apply(seq, position.segment, &record, seq <= index_seq);
     })?;
     let journal_seq = report.next_seq.saturating_sub(1);
     report.extend_to(mark.known());
@@ -138,7 +138,7 @@ pub fn verify(state_dir: &Path) -> Result<VerifyReport, LedgerError> {
 // === impl Check ===
 
 impl Check {
-    fn apply(&mut self, seq: u64, record: &Record, is_indexed: bool) {
+    fn apply(&mut self, seq: u64, segment: u32, record: &Record, is_indexed: bool) {
         match record {
             Record::Intent(intent) => {
                 let before = self.open.insert(intent.id, seq);
@@ -171,9 +171,9 @@ impl Check {
                     ));
                 }
             }
-            Record::Delivery(..) | Record::Unknown => {}
+            Record::Delivery(..) | Record::Rollup(_) | Record::Unknown => {}
         }
-        if let Some(effect) = Effect::of(record) {
+        if let Some(effect) = Effect::at(record, segment) {
             self.totals.add(&effect);
             if is_indexed {
                 self.indexed.add(&effect);

@@ -28,8 +28,11 @@ use crate::ledger::state_dir::{Directory, Identity, Lock};
 use crate::ledger::undelivered::Remembered;
 use crate::ledger::{LedgerOptions, OnFailure};
 
+mod care;
 mod ends;
 mod outage;
+
+use care::Care;
 
 /// How long the writer waits for work before it shows that it lives.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -64,6 +67,7 @@ pub struct Writer {
     refused: HashSet<EntryId>,
     /// Wall time of the last record that was found at the start.
     journal_ended_ms: u64,
+    care: Care,
     /// Kept until everything is written.
     _lock: Lock,
 }
@@ -92,6 +96,7 @@ impl Writer {
             is_told: false,
             tried_at: Duration::ZERO,
             refused: HashSet::new(),
+            care: Care::default(),
             journal_ended_ms: 0,
             options,
             _lock: lock,
@@ -131,6 +136,7 @@ impl Writer {
             if is_killed && !is_idle {
                 return;
             }
+            self.take_care();
             // sled wakes all its threads for each batch, so the index hears of many commits at
             // once: when nothing else is to do, or when a slice has come together. A slice is
             // small, because the next commit waits for it.
@@ -138,6 +144,7 @@ impl Writer {
                 self.write_index();
             }
         }
+        self.stop_care();
         // A last try, whatever was tried a moment ago: after this the receipts are lost.
         if self.failure.is_some() && self.shared.later.len() > 0 {
             self.reload();

@@ -35,6 +35,10 @@ pub fn keys_needing_restart(running: &Config, new: &Config) -> Vec<&'static str>
             running.ledger.on_failure != new.ledger.on_failure,
             "[ledger] on_failure",
         ),
+        (
+            running.ledger.retention != new.ledger.retention,
+            "[ledger] retention_days",
+        ),
         (running.log.format != new.log.format, "[log] format"),
     ];
     fixed

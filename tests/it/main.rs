@@ -15,6 +15,7 @@ mod explain;
 mod golden;
 mod heads;
 mod in_doubt;
+mod ledger_care;
 mod literals;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod power;

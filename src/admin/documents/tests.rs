@@ -30,6 +30,7 @@ fn spend_is_one_flat_object_with_its_rows() {
             rows: vec![row],
             total,
             damaged: 0,
+            is_rounded: false,
         },
     )
     .unwrap();

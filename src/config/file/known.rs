@@ -33,7 +33,10 @@ pub(crate) const ACCEPTED: &[(&str, &[&str])] = &[
         "retry",
         &["attempts", "base_ms", "cap_ms", "adopt", "adopt_window_s"],
     ),
-    ("ledger", &["state_dir", "durability", "on_failure"]),
+    (
+        "ledger",
+        &["state_dir", "durability", "on_failure", "retention_days"],
+    ),
     (
         "streams",
         &["on_disconnect", "drain_timeout_s", "agent_receipts"],
@@ -50,7 +53,6 @@ pub(crate) const ACCEPTED: &[(&str, &[&str])] = &[
 /// Keys that a later release brings, so that they are not taken for misspelt. `*`: every key.
 const LATER: &[(&str, &[&str])] = &[
     ("listen", &["anonymous", "allow_remote"]),
-    ("ledger", &["retention_days"]),
     ("shaping", &["*"]),
     ("streams", &["strip_comments"]),
     ("caps", &["*"]),

@@ -74,9 +74,9 @@ fn each_mistake_is_one_clear_line() {
             ],
         ),
         (
-            "[ledger]\nretention_days = 5\n[streams]\nstrip_comments = true\n[caps]\n",
+            "[ledger]\nretention_days = 1\n[streams]\nstrip_comments = true\n[caps]\n",
             &[
-                "config.toml:5: [ledger] retention_days is not in this release; a later one brings it",
+                "config.toml:5: [ledger] retention_days: takes 0 (for ever) or 2 and more, not 1: a price may come a day later",
                 "config.toml:7: [streams] strip_comments is not in this release; a later one brings it",
                 "config.toml:8: [caps] is not in this release; a later one brings it",
             ],

@@ -65,6 +65,21 @@ pub struct Meta {
     pub rows: RowCounts,
 }
 
+// === impl RowCounts ===
+
+impl RowCounts {
+    /// Rows of a kind were removed.
+    pub fn remove(&mut self, kind: u8, removed: u64) {
+        let count = match kind {
+            ENTRY => &mut self.entries,
+            BY_KEY => &mut self.keys,
+            BY_REQUEST => &mut self.requests,
+            _ => return,
+        };
+        *count = count.saturating_sub(removed);
+    }
+}
+
 // === impl StoredEntry ===
 
 impl From<EntryRow> for StoredEntry {

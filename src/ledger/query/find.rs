@@ -256,7 +256,7 @@ impl<'a> Said<'a> {
                 (ended.id, labels.key.as_ref(), None)
             }
             Record::Reconciled(evidence, labels) => (evidence.id, labels.key.as_ref(), None),
-            Record::Delivery(..) | Record::Unknown => return None,
+            Record::Delivery(..) | Record::Rollup(_) | Record::Unknown => return None,
         };
         Some(Self {
             id,

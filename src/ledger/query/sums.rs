@@ -14,6 +14,7 @@ use super::{GroupBy, Spend, SpendRow, StateWord, is_malformed};
 use crate::ledger::entry::{EntryId, State};
 use crate::ledger::error::LedgerError;
 use crate::ledger::record::{Labels, Record};
+use crate::ledger::rollup::{GRAIN_MS, Rollup};
 use crate::ledger::scan::{ScanReport, scan};
 use crate::ledger::totals::{Effect, RollupKey, Row};
 
@@ -38,6 +39,7 @@ struct Folding<'a> {
     reconciled: HashSet<EntryId>,
     /// There were more rows than there may be.
     is_cut: bool,
+    is_rounded: bool,
 }
 
 // === impl Sums ===
@@ -57,6 +59,7 @@ impl Sums<'_> {
             open: HashMap::new(),
             reconciled,
             is_cut: false,
+            is_rounded: false,
         };
         let part = tape.segments.get(first..).unwrap_or_default();
         let mut report = scan(&tape.journal, part, &mut |_, _, record| {
@@ -106,6 +109,7 @@ impl Folding<'_> {
                 };
                 (evidence.id, labels, state)
             }
+            Record::Rollup(rollup) => return self.rollup(rollup),
             Record::Delivery(..) | Record::Unknown => return,
         };
         self.open.remove(&id);
@@ -123,6 +127,24 @@ impl Folding<'_> {
         if let Some(effect) = Effect::of(record)
             && let Some((row, _)) = self.row(self.asked.words(labels, &effect.key, state))
         {
+            row.merge(&effect.row);
+        }
+    }
+
+    /// Sums of a quarter hour count for the moment it begins.
+    fn rollup(&mut self, rollup: &Rollup) {
+        let within = rollup.at_ms + 1..rollup.at_ms.saturating_add(GRAIN_MS);
+        let bounds = [self.asked.since_ms, self.asked.until_ms];
+        self.is_rounded |= bounds.iter().flatten().any(|bound| within.contains(bound));
+        let labels = rollup.labels();
+        if !self.asked.covers(&labels) {
+            return;
+        }
+        let effect = rollup.effect();
+        let words = self
+            .asked
+            .words(&labels, &effect.key, rollup.state.as_str());
+        if let Some((row, _)) = self.row(words) {
             row.merge(&effect.row);
         }
     }
@@ -159,6 +181,7 @@ impl Folding<'_> {
             rows,
             total: SpendRow::new(BTreeMap::new(), &total.0, total.1),
             damaged: report.bad_count.saturating_add(report.gap_count),
+            is_rounded: self.is_rounded,
         })
     }
 }

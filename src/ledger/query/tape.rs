@@ -9,8 +9,6 @@ use std::io::{Read, Seek, SeekFrom, Take};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use rustix::fs::OFlags;
-
 use crate::ledger::error::LedgerError;
 use crate::ledger::mark::Mark;
 use crate::ledger::record::{LINE_BYTES_MAX, Line, Record};
@@ -156,10 +154,8 @@ impl Tape {
     }
 
     fn file(&self, segment: usize) -> Result<(File, u64), LedgerError> {
-        let known = self.segments.get(segment);
-        let (number, bytes) = known.map_or((0, 0), |known| (known.number, known.bytes));
-        let name = segment_name(number);
-        Ok((self.journal.open_file(&name, OFlags::RDONLY)?, bytes))
+        let known = self.segments.get(segment).ok_or(LedgerError::Compacted)?;
+        Ok((known.open(&self.journal)?, known.bytes))
     }
 
     pub fn error(&self, segment: usize, error: std::io::Error) -> LedgerError {

@@ -12,7 +12,7 @@ use crate::protocol::receipt::Receipt;
 mod bounds;
 mod days;
 mod model;
-pub(super) mod paper;
+pub(crate) mod paper;
 
 /// Thirty entries over several segments, one an hour, beside a daemon that still runs.
 async fn thirty() -> (Bench, Ledger) {

@@ -11,6 +11,7 @@ use super::tape::Tape;
 use crate::ledger::entry::{Anomaly, EntryId, InDoubt, State};
 use crate::ledger::error::LedgerError;
 use crate::ledger::record::{Labels, Record};
+use crate::ledger::rollup::Rollup;
 use crate::ledger::scan::scan;
 use crate::ledger::totals::MicroUsdSum;
 use crate::money::MicroUsd;
@@ -126,6 +127,7 @@ impl Reading {
                 let billed = evidence.adds_micro_usd;
                 self.window.end(labels, State::Reconciled { billed });
             }
+            Record::Rollup(rollup) => self.window.add(rollup),
             Record::Delivery(..) | Record::Unknown => {}
         }
     }
@@ -171,6 +173,28 @@ impl Window {
         *self.unknown.entry(key).or_default() += 1;
     }
 
+    /// Entries that were compacted. What the dearest of them cost is not kept.
+    fn add(&mut self, rollup: &Rollup) {
+        let row = &rollup.row;
+        self.add_to_edges(rollup.at_ms, row.billed);
+        if !self.covers(rollup.at_ms) {
+            return;
+        }
+        self.billed.merge(row.billed);
+        self.priced += row.settled + row.reconciled;
+        self.failed += row.failed;
+        self.replayed += row.replayed;
+        let operation = rollup.operation;
+        let in_doubt = row
+            .in_doubt
+            .iter()
+            .map(|(reason, standing)| (Unknown::InDoubt(*reason), *standing));
+        for (unknown, standing) in in_doubt.chain([(Unknown::Unreported, row.unreported)]) {
+            let now = standing.came.saturating_sub(standing.left);
+            *self.unknown.entry((unknown, operation)).or_default() += now;
+        }
+    }
+
     /// Evidence came: the entry is not unknown any more.
     fn leave(&mut self, labels: &Labels, was: State) {
         let unknown = match was {
@@ -185,22 +209,23 @@ impl Window {
         }
     }
 
-    fn add_to_edges(&mut self, at_ms: u64, billed: MicroUsd) {
+    fn add_to_edges(&mut self, at_ms: u64, billed: impl Into<MicroUsdSum>) {
+        let billed = billed.into();
         let (since, until) = (self.since_ms, self.until_ms);
         if (since.saturating_sub(SINCE_EDGE_MS)..since).contains(&at_ms) {
-            self.before_since.add(billed);
+            self.before_since.merge(billed);
         }
         if !self.covers(at_ms) {
             if (until..until.saturating_add(UNTIL_EDGE_MS)).contains(&at_ms) {
-                self.after_until.add(billed);
+                self.after_until.merge(billed);
             }
             return;
         }
         // An amount of a short window lies in one edge only, so that it explains once.
         if at_ms >= until.saturating_sub(UNTIL_EDGE_MS) {
-            self.before_until.add(billed);
+            self.before_until.merge(billed);
         } else if at_ms < since.saturating_add(SINCE_EDGE_MS) {
-            self.after_since.add(billed);
+            self.after_since.merge(billed);
         }
     }
 }

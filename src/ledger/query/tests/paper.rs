@@ -1,13 +1,16 @@
 //! A journal written without a daemon: any history, as long as wanted, quickly.
 
 use std::fs;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 use uuid::Uuid;
 
 use crate::ledger::entry::{AttemptEnd, EntryId, InDoubt, State};
 use crate::ledger::fixtures::{Bench, START_MS, attempt, billed, intent, outcome};
+use crate::ledger::mark::Mark;
 use crate::ledger::record::{Ended, Evidence, How, Labels, Record, SegmentHeader, Verdict};
+use crate::ledger::state_dir::Directory;
 use crate::money::MicroUsd;
 
 /// Journal files in the making.
@@ -23,7 +26,11 @@ pub struct Paper {
 impl Paper {
     pub fn new(segment_bytes_max: usize) -> Self {
         let bench = Bench::new();
-        fs::create_dir_all(bench.state().join("journal")).unwrap();
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(bench.state().join("journal"))
+            .unwrap();
         Self {
             bench,
             now_ms: START_MS,
@@ -73,6 +80,8 @@ impl Paper {
     pub fn finish(&mut self) {
         if self.segment > 0 {
             fs::write(self.bench.segment(self.segment), &self.text).unwrap();
+            let journal = Directory::open(&self.bench.state().join("journal")).unwrap();
+            Mark::write(&journal, self.last_seq).unwrap();
         }
     }
 

@@ -1,0 +1,117 @@
+//! `bursar ledger compact`: turns old entries into sums, where no daemon runs. A running daemon does
+//! the same by itself, once a day, with `[ledger] retention_days`.
+//!
+//! Promise: sums stay as they are; `--dry-run` writes nothing.
+
+use std::time::Duration;
+
+use super::source::SourceArgs;
+use super::{CliError, say};
+use crate::calendar;
+use crate::clock::SystemClock;
+use crate::ledger::query::compactable;
+use crate::ledger::{self, CompactReport, LedgerError, LedgerOptions, RETENTION_MS_MIN};
+
+const MIB: u64 = 1 << 20;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// How old, at least 2d: 90d, 52w, or a date [default: retention_days of the configuration]
+    #[arg(long, value_name = "TIME")]
+    older_than: Option<String>,
+    /// Only say what would go
+    #[arg(long)]
+    dry_run: bool,
+    /// Time zone of dates [default: this machine's]
+    #[arg(long, value_name = "ZONE")]
+    tz: Option<String>,
+    /// Print the report as one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Configuration file [env: BURSAR_CONFIG]
+    #[arg(long, value_name = "FILE")]
+    config: Option<std::path::PathBuf>,
+    /// Where the ledger is [env: BURSAR_STATE_DIR]
+    #[arg(long, value_name = "DIR")]
+    state_dir: Option<std::path::PathBuf>,
+}
+
+pub fn compact(args: &Args) -> Result<(), CliError> {
+    let zone = super::zone(args.tz.as_deref())?;
+    let clock = SystemClock::shared();
+    let now_ms = clock.wall_ms();
+    let source = SourceArgs {
+        config: args.config.clone(),
+        state_dir: args.state_dir.clone(),
+        admin: None,
+    };
+    let whereabouts = source.whereabouts()?;
+    let older_than = match (&args.older_than, whereabouts.retention) {
+        (Some(text), _) => {
+            let before_ms = calendar::instant(text, now_ms, &zone)?;
+            Duration::from_millis(now_ms.saturating_sub(before_ms))
+        }
+        (None, Some(retention)) => retention,
+        (None, None) => {
+            return Err(CliError::usage(
+                "say how old with --older-than 90d, or set [ledger] retention_days",
+            ));
+        }
+    };
+    if older_than < Duration::from_millis(RETENTION_MS_MIN) {
+        return Err(CliError::usage(
+            "--older-than: the entries of the last two days are needed one by one; write 2d or more",
+        ));
+    }
+    source.must_have_ledger(&whereabouts.state_dir)?;
+    let report = if args.dry_run {
+        let age_ms = u64::try_from(older_than.as_millis()).unwrap_or(u64::MAX);
+        compactable(&whereabouts.state_dir, now_ms.saturating_sub(age_ms))?
+    } else {
+        let options = LedgerOptions::new(&whereabouts.state_dir, clock);
+        ledger::compact(options, older_than).map_err(|error| match error {
+            LedgerError::Locked { pid } => CliError::Failed(format!(
+                "the daemon with process id {pid} has the ledger: it compacts by itself with [ledger] \
+                 retention_days; or stop it first"
+            )),
+            error => error.into(),
+        })?
+    };
+    if args.json {
+        say(serde_json::to_string(&report)?)?;
+    } else {
+        print(&report, args.dry_run, &zone)?;
+    }
+    if report.stopped_by.is_some() {
+        return Err(CliError::Said);
+    }
+    Ok(())
+}
+
+fn print(
+    report: &CompactReport,
+    is_dry_run: bool,
+    zone: &jiff::tz::TimeZone,
+) -> Result<(), CliError> {
+    let until = report
+        .until_ms
+        .map(|until_ms| calendar::shown(until_ms, zone));
+    let mib = report.bytes_before.div_ceil(MIB);
+    match (&until, report.bytes_after) {
+        (Some(until), None) if is_dry_run => say(format_args!(
+            "would compact {} segments ({mib} MiB), up to {until}",
+            report.segments
+        ))?,
+        (Some(until), Some(after)) => say(format_args!(
+            "compacted {} segments, up to {until}: {} entries are in sums now, {mib} MiB became {} MiB",
+            report.segments,
+            report.entries.unwrap_or(0),
+            after.div_ceil(MIB)
+        ))?,
+        _ => say("nothing to compact: no whole segment is that old")?,
+    }
+    match &report.stopped_by {
+        Some(why) => say(format_args!("NOT ALL: {why}")),
+        None => Ok(()),
+    }
+}
