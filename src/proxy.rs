@@ -243,3 +243,6 @@ impl Gateway {
         buffer::drain_raw(downstream).await;
     }
 }
+
+#[cfg(test)]
+mod tests;
