@@ -10,7 +10,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 export PATH := $(CURDIR)/.cache/tools/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build release lint fmt test test-all torture bench install clean-tools
+.PHONY: help demo build release lint fmt test test-all torture faults bench install clean-tools
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,9 +43,14 @@ test-all: ## test, with the slow tests, the supply chain and the demo of a relea
 	$(TARGET)/release/bursar demo --once
 	@IGNORED=1 scripts/test.sh
 
-torture: ## a thousand kills at random instants, compared with the sandbox's books
+torture: ## a thousand kills at random instants, and 20 million steps of the model check
 	@scripts/setup-native.sh
 	BURSAR_KILLS=1000 cargo test --workspace --locked --test it crash::
+	BURSAR_SIM_STEPS=20000000 cargo test --workspace --locked --lib proxy::tests::model
+
+faults: ## plant faults one after the other in a scratch tree; fails when one survives its tests
+	@scripts/setup-native.sh
+	@scripts/planted-faults.py $(ARGS)
 
 bench: ## own time, memory and stream delay, as ratios to the echo upstream and to nginx
 	@scripts/bench.sh $(ARGS)
