@@ -127,6 +127,7 @@ impl Slots {
             ended_at: now,
             adoptions: row.key_use.adoptions,
             kept: None,
+            taking: Weak::new(),
         })));
         let row = Row {
             mark,

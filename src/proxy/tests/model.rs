@@ -61,6 +61,7 @@ const SEEN: &[&str] = &[
     "crash_in_commit",
     "shutdown",
     "restart_open",
+    "restart_undelivered",
     "clock_set",
     "suspended",
     "hours",

@@ -22,6 +22,8 @@ struct Purchase {
     /// Entries whose amount is not known (open, in doubt, unreported).
     loose: BTreeSet<EntryId>,
     deliveries: u64,
+    /// bursar died between an answer and the note of it: an equal request gets the answer again.
+    may_be_asked_again: bool,
     /// An app's own key reached the service behind its 24 h, from an intent that was written before:
     /// the service bills anew, the ledger counts it to the old epoch. A known limit.
     outlived: bool,
@@ -90,6 +92,12 @@ impl Audit {
                 let billed = evidence.adds_micro_usd;
                 self.end(evidence.id, State::Reconciled { billed });
                 evidence.id
+            }
+            Record::Delivery(row, handover) => {
+                if handover.assumed {
+                    self.may_be_asked_again(row.id);
+                }
+                return;
             }
             Record::Unknown => panic!("a record of no known kind"),
         };
@@ -214,6 +222,13 @@ impl Audit {
         purchase.expect("its purchase").outlived = true;
     }
 
+    /// The note that an app has the answer is not written, or its opposite is assumed (`Assumed:` in
+    /// `ledger/undelivered.rs`).
+    pub fn may_be_asked_again(&mut self, id: EntryId) {
+        let purchase = self.purchases.get_mut(&self.purchase_of[&id]);
+        purchase.expect("its purchase").may_be_asked_again = true;
+    }
+
     /// An app has a complete success of this entry.
     pub fn delivered(&mut self, id: EntryId, is_own_key: bool) {
         assert!(
@@ -224,7 +239,7 @@ impl Audit {
         let purchase = purchase.expect("its purchase");
         purchase.deliveries += 1;
         assert!(
-            is_own_key || purchase.deliveries == 1,
+            is_own_key || purchase.deliveries == 1 || purchase.may_be_asked_again,
             "one purchase was delivered twice"
         );
     }

@@ -7,9 +7,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::audit::Audit;
-use crate::ledger::entry::{EntryId, Intent, Outcome, State};
+use crate::ledger::entry::{EntryId, InDoubt, Intent, Outcome, State};
 use crate::ledger::model_parts::{Books, Effect, Line, Position, Record, RollupKey};
 use crate::ledger::totals::{Row, Totals};
+use crate::ledger::undelivered::{Handover, Remembered, Undelivered};
 use crate::money::MicroUsd;
 
 #[derive(Clone)]
@@ -17,6 +18,7 @@ pub enum Command {
     Intend(Box<Intent>),
     Settle(Box<Outcome>),
     Run { run_id: String, billed: MicroUsd },
+    Deliver(Box<Undelivered>, Handover),
 }
 
 /// What a command came to.
@@ -45,6 +47,8 @@ pub struct Paper {
     pub audit: Audit,
     rollups: BTreeMap<RollupKey, Row>,
     before: u128,
+    /// Up to here a process ended in order.
+    stopped_seq: u64,
 }
 
 impl Paper {
@@ -81,6 +85,7 @@ impl Paper {
                         None => Vec::new(),
                     }
                 }
+                Command::Deliver(row, handover) => vec![Record::Delivery(row.clone(), *handover)],
             };
             for record in records {
                 let at = self.lines.len() + batch.len();
@@ -99,9 +104,11 @@ impl Paper {
                     Command::Intend(intent) => {
                         refused.push(Done::Refused(intent.id));
                         if self.books.is_open(intent.id) {
-                            self.end(intent.id, now_ms, false);
+                            self.end(intent.id, now_ms, None);
                         }
                     }
+                    // Nobody waits for it.
+                    Command::Deliver(row, handover) => self.forget(&row, handover),
                     other => self.pending.push(other),
                 }
             }
@@ -112,9 +119,25 @@ impl Paper {
         done
     }
 
-    /// The process died and starts again: what was not durable is gone.
-    pub fn restart(&mut self, now_ms: u64) -> usize {
-        self.pending.clear();
+    fn forget(&mut self, row: &Undelivered, handover: Handover) {
+        if handover.delivered {
+            self.audit.may_be_asked_again(row.id);
+        }
+    }
+
+    /// Everything is written, and the process ends.
+    pub fn stop(&mut self) {
+        self.stopped_seq = self.books.last_seq();
+    }
+
+    /// The process died and starts again: what was not durable is gone. Answers how many entries were
+    /// open, and what is left undelivered.
+    pub fn restart(&mut self, now_ms: u64) -> (usize, Remembered) {
+        for command in std::mem::take(&mut self.pending) {
+            if let Command::Deliver(row, handover) = command {
+                self.forget(&row, handover);
+            }
+        }
         let before = self.books.totals().clone();
         self.read_again();
         assert_eq!(
@@ -122,19 +145,35 @@ impl Paper {
             self.books.totals(),
             "I10: the sums after a restart"
         );
+        let journal_ended_ms = self.books.deliveries().last_ms();
+        for row in self.books.deliveries().unclear(self.stopped_seq) {
+            let handover = Handover {
+                delivered: false,
+                assumed: true,
+            };
+            self.write(Record::Delivery(Box::new(row), handover));
+        }
         let open = self.books.open_ids();
         for id in &open {
-            self.end(*id, now_ms, true);
+            self.end(*id, now_ms, Some(InDoubt::Crash));
         }
         self.agree();
-        open.len()
+        let remembered = Remembered {
+            rows: self.books.deliveries().rows(now_ms),
+            journal_ended_ms,
+        };
+        (open.len(), remembered)
     }
 
-    fn end(&mut self, id: EntryId, now_ms: u64, is_crash: bool) {
-        if let Some(record) = self.books.end(id, now_ms, is_crash) {
-            let line = self.place(self.lines.len(), &record);
-            self.keep(vec![(record, line)]);
+    fn end(&mut self, id: EntryId, now_ms: u64, why: Option<InDoubt>) {
+        if let Some(record) = self.books.end(id, now_ms, why) {
+            self.write(record);
         }
+    }
+
+    fn write(&mut self, record: Record) {
+        let line = self.place(self.lines.len(), &record);
+        self.keep(vec![(record, line)]);
     }
 
     /// Encodes a record as the line at `at`, and applies it.

@@ -18,6 +18,7 @@ use crate::config::Adopt;
 use crate::ledger::entry::{
     Attempt, EntryId, EntryKey, Fingerprint, InDoubt, Intent, KeyOrigin, State,
 };
+use crate::ledger::undelivered::{Delivery, Handover};
 use crate::money::MicroUsd;
 use crate::protocol::receipt::Receipt;
 use crate::protocol::routes::{Lookup, Route, RouteTable};
@@ -74,6 +75,8 @@ struct Flight {
     job: Option<u64>,
     cut_by: Option<InDoubt>,
     state: Option<State>,
+    /// What the outcome says.
+    delivery: Delivery,
 }
 
 enum Phase {
@@ -220,6 +223,15 @@ impl World {
                 return;
             }
         };
+        if ms >= 1000 {
+            // An answer that is written slowly is noted.
+            for at in 0..self.flights.len() {
+                if matches!(self.flights[at].phase, Phase::Delivering) {
+                    let live = Arc::clone(&self.flights[at].live);
+                    self.tell_delivery(&live, true);
+                }
+            }
+        }
         self.service.now_ms += ms;
         if self.dice.chance(20) {
             // Asleep: monotonic time stands still.
@@ -238,11 +250,15 @@ impl World {
         self.note("crash", 0);
         self.flights.clear();
         self.followers.clear();
-        // The seam for a table that is restored from the ledger; today it begins empty.
-        self.claims = ClaimTable::new(Arc::new(self.clock.clone()));
-        if self.paper.restart(self.clock.wall_ms()) > 0 {
+        let (open, remembered) = self.paper.restart(self.clock.wall_ms());
+        if open > 0 {
             self.note("restart_open", 0);
         }
+        if !remembered.rows.is_empty() {
+            self.note("restart_undelivered", 0);
+        }
+        self.claims = ClaimTable::new(Arc::new(self.clock.clone()));
+        self.claims.restore(remembered);
     }
 
     /// The drain's time is up: what runs is cut, settled as far as the disk takes it, and the
@@ -253,6 +269,14 @@ impl World {
             self.cut(at);
         }
         self.commit();
+        let is_settled = |flight: &Flight| matches!(flight.phase, Phase::Delivering);
+        while let Some(at) = self.flights.iter().position(is_settled) {
+            self.deliver(at);
+        }
+        self.commit();
+        if self.paper.pending.is_empty() {
+            self.paper.stop();
+        }
         self.crash();
     }
 
@@ -284,6 +308,7 @@ impl World {
                     if let Some(flight) = self.flight(id)
                         && matches!(flight.phase, Phase::Settling)
                     {
+                        flight.live.told_at_settling(flight.delivery, Some(state));
                         flight.state = Some(state);
                         flight.phase = Phase::Delivering;
                     }

@@ -91,6 +91,7 @@ impl World {
             key: live.key.clone(),
             fingerprint: live.mark.fingerprint,
             request_bytes: 1,
+            key_use: live.key_use(),
         };
         self.paper.pending.push(Command::Intend(Box::new(intent)));
         let patience = Duration::from_secs(self.dice.pick(&[600, 30, 3600]));
@@ -110,6 +111,7 @@ impl World {
             job: None,
             cut_by: None,
             state: None,
+            delivery: Delivery::Missed,
         });
     }
 

@@ -4,6 +4,7 @@ use super::*;
 use crate::ledger::entry::{AttemptEnd, Outcome, Timings};
 use crate::protocol::receipt::ReceiptSource;
 use crate::protocol::{ServedBy, Told, Usage};
+use crate::proxy::claim::age;
 use crate::proxy::dispatch::decide::{Next, reason};
 
 use super::super::audit::Send;
@@ -35,6 +36,7 @@ impl World {
                 // The ledger does not come back in time: an error now, the outcome is kept.
                 if self.disk != Disk::Works && self.dice.chance(20) {
                     self.flights[at].answer = None;
+                    self.settle_later(at);
                     self.deliver(at);
                 }
             }
@@ -217,6 +219,7 @@ impl World {
             wait_ms: 0,
             took_ms: 0,
             cause: None,
+            receipt_lines: Vec::new(),
         });
         if !matches!(end, AttemptEnd::NotSent | AttemptEnd::Refused) {
             self.paper.audit.may_have_run(flight.entry);
@@ -245,7 +248,7 @@ impl World {
 
     fn may_repeat(&mut self, at: usize) -> bool {
         let live = &self.flights[at].live;
-        let may = live.key.is_none() || live.first.may_repeat(&self.clock);
+        let may = live.key.is_none() || age::may_repeat(&live.first, &self.clock);
         if !may {
             self.note("age_refused", 0);
         }
@@ -282,6 +285,7 @@ impl World {
                     wait_ms: 0,
                     took_ms: 0,
                     cause: Some("shutdown".to_owned()),
+                    receipt_lines: Vec::new(),
                 });
             }
             Phase::Ready | Phase::Waiting(_) => {}
@@ -291,8 +295,31 @@ impl World {
         self.settle(at);
     }
 
+    /// As `settle::write`: the outcome waits, and says that its answer was not given (rule I2).
+    fn settle_later(&mut self, at: usize) {
+        let flight = &self.flights[at];
+        flight.live.told_at_settling(flight.delivery, None);
+        for command in &mut self.paper.pending {
+            if let Command::Settle(outcome) = command
+                && outcome.id == flight.entry
+                && outcome.delivery == Delivery::Pending
+            {
+                outcome.delivery = Delivery::Missed;
+            }
+        }
+    }
+
     fn settle(&mut self, at: usize) {
         let flight = &mut self.flights[at];
+        // As `Relay::delivery`.
+        let has_reader = flight.app_here || flight.live.is_followed();
+        let is_given = flight.live.is_handed_out();
+        let answered = flight.answer.is_some() && flight.cut_by.is_none();
+        flight.delivery = if answered && has_reader && !is_given {
+            Delivery::Pending
+        } else {
+            flight.live.delivery_if_missed()
+        };
         let broken = flight.broken.as_ref();
         let receipt = flight.answer.as_ref().or(broken);
         let outcome = Outcome {
@@ -309,6 +336,9 @@ impl World {
             request_id: None,
             run_id: flight.job.map(|job| format!("run-{job}")),
             cut_by: flight.cut_by,
+            closed: Vec::new(),
+            delivery: flight.delivery,
+            drained: false,
             response_bytes: 0,
             timings: Timings::default(),
         };

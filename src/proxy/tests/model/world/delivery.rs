@@ -48,7 +48,21 @@ impl World {
         } else {
             Fate::Undelivered
         };
+        self.tell_delivery(live, fate == Fate::Undelivered);
         self.claims.finish(live, fate);
+    }
+
+    /// As `Gateway::tell_delivery`.
+    pub(super) fn tell_delivery(&mut self, live: &Live, undelivered: bool) {
+        let at_ms = self.clock.wall_ms();
+        live.tell_delivery(undelivered, at_ms, |row, delivered| {
+            let handover = Handover {
+                delivered,
+                assumed: false,
+            };
+            let command = Command::Deliver(Box::new(row), handover);
+            self.paper.pending.push(command);
+        });
     }
 
     /// The intent could not be written: nothing was sent.
@@ -82,6 +96,7 @@ impl World {
                     follower.handed_out();
                     let live = Arc::clone(&follower.live);
                     drop(follower);
+                    self.tell_delivery(&live, false);
                     self.claims.delivered(&live.mark, live.entry);
                     self.note("followed", live.entry.0.as_u128());
                     self.paper.audit.delivered(live.entry, is_own(&live));
