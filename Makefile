@@ -10,7 +10,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 export PATH := $(CURDIR)/.cache/tools/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build release lint fmt test test-all torture fuzz bench install clean-tools
+.PHONY: help demo build release lint fmt test test-all torture faults fuzz bench install clean-tools
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,11 +43,16 @@ test-all: ## test, with the slow tests, the supply chain and the demo of a relea
 	$(TARGET)/release/bursar demo --once
 	@IGNORED=1 scripts/test.sh
 
-torture: ## a thousand kills, every call to the disk failing, 2000 power cuts; compared with the sandbox's books
+torture: ## a thousand kills, every call to the disk failing, 2000 power cuts, 20 million steps of the model check
 	@scripts/setup-native.sh
 	BURSAR_KILLS=1000 cargo test --workspace --locked --test it crash::
 	BURSAR_DISK=all cargo test --workspace --locked --test it disk::
 	BURSAR_CUTS=2000 cargo test --workspace --locked --test it power::
+	BURSAR_SIM_STEPS=20000000 cargo test --workspace --locked --lib proxy::tests::model
+
+faults: ## plant faults one after the other in a scratch tree; fails when one survives its tests
+	@scripts/setup-native.sh
+	@scripts/planted-faults.py $(ARGS)
 
 fuzz: ## each fuzz target for ten minutes (SECONDS_EACH=600); needs a nightly toolchain
 	@scripts/fuzz.sh

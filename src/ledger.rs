@@ -392,6 +392,14 @@ fn random(options: &LedgerOptions) -> Result<[u8; 32], LedgerError> {
     Ok(bytes)
 }
 
+/// The parts that the model check of the proxy drives (`src/proxy/tests/model.rs`).
+#[cfg(test)]
+pub(crate) mod model_parts {
+    pub(crate) use super::books::Books;
+    pub(crate) use super::record::{Line, Position, Record};
+    pub(crate) use super::totals::{Effect, RollupKey};
+}
+
 #[cfg(test)]
 mod fixtures;
 #[cfg(test)]

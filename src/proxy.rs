@@ -252,3 +252,6 @@ impl Gateway {
         buffer::drain_raw(downstream).await;
     }
 }
+
+#[cfg(test)]
+mod tests;

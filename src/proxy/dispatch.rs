@@ -6,6 +6,7 @@
 //! and a running attempt is never cut, for that would burn a paid answer.
 
 pub mod backoff;
+pub mod decide;
 mod told;
 pub mod words;
 
@@ -17,6 +18,7 @@ use http::StatusCode;
 use pingora::http::ResponseHeader;
 
 use self::backoff::{Backoff, declines_retry};
+use self::decide::Next;
 use self::words::{attempt_result, code_of};
 use super::attend::{Attendance, Cut};
 use super::claim::age;
@@ -24,7 +26,7 @@ use super::exchange::{self, Answering, BodyBroke, Cause, Failed, Lost, Outgoing,
 use super::refuse::Code;
 use super::{Gateway, Settings};
 use crate::ledger::entry::{Attempt, AttemptEnd};
-use crate::protocol::routes::{AnswerKind, RetryRule, Route};
+use crate::protocol::routes::{AnswerKind, Route};
 
 /// The attempts of one logical request.
 pub struct Dispatch<'a> {
@@ -124,19 +126,13 @@ impl Dispatch<'_> {
                     at_once,
                 } => (asked, reason, otherwise, at_once),
             };
-            let retries = self.attempts.len().saturating_sub(1);
-            if retries >= self.backoff.retries_max {
-                return (otherwise, true);
-            }
-            let wait = if at_once {
-                Duration::ZERO
-            } else {
-                self.backoff.wait(retries, asked)
-            };
             let now = self.gateway.clock.monotonic();
-            if now.saturating_add(wait) >= self.deadline || !self.may_repeat(app) {
-                return (otherwise, false);
-            }
+            let made = self.attempts.len();
+            let wait = match Next::decide(self.backoff, made, asked, at_once, now, self.deadline) {
+                Next::After(wait) if self.may_repeat(app) => wait,
+                Next::Exhausted => return (otherwise, true),
+                Next::After(_) | Next::TooLate => return (otherwise, false),
+            };
             match app.rest(wait).await {
                 // Nobody waits for the answer, so nothing more is spent on it.
                 Ok(false) => return (otherwise, false),
@@ -203,29 +199,26 @@ impl Dispatch<'_> {
     fn lost(&mut self, clock: AttemptClock, failed: Failed) -> Attempted {
         let Failed { lost, words } = failed;
         self.unreached = words;
-        let rule = self.route.retry;
         let cause = lost.cause();
-        let (end, allowed, reason) = match lost {
-            // A refused certificate stays refused, and the key must not be offered again.
-            Lost::NotSent(Cause::Certificate) => (AttemptEnd::NotSent, false, "not_sent"),
-            Lost::NotSent(_) => (AttemptEnd::NotSent, rule.not_sent, "not_sent"),
-            Lost::NoHead(_) | Lost::StaleConnection => {
-                (AttemptEnd::NoHead, rule.no_head, "no_head")
-            }
+        let end = match lost {
+            Lost::NotSent(_) => AttemptEnd::NotSent,
+            Lost::NoHead(_) | Lost::StaleConnection => AttemptEnd::NoHead,
         };
+        // A refused certificate stays refused, and the key must not be offered again.
+        let reason = decide::reason(self.route.retry, end, None)
+            .filter(|_| lost != Lost::NotSent(Cause::Certificate));
         self.record(clock, end, None, Some(cause.as_str()));
         let otherwise = Reached::Nothing {
             code: code_of(lost, self.attempts.as_slice()),
         };
-        if allowed {
-            Attempted::Retry {
+        match reason {
+            Some(reason) => Attempted::Retry {
                 asked: None,
                 reason,
                 otherwise,
                 at_once: lost == Lost::StaleConnection,
-            }
-        } else {
-            Attempted::Final(otherwise)
+            },
+            None => Attempted::Final(otherwise),
         }
     }
 
@@ -280,15 +273,15 @@ impl Dispatch<'_> {
                     let otherwise = Reached::Nothing {
                         code: Code::UpstreamBroken,
                     };
-                    return if self.route.retry.broken {
-                        Attempted::Retry {
+                    let code = Some(answering.head.status.as_u16());
+                    return match decide::reason(self.route.retry, AttemptEnd::Broken, code) {
+                        Some(reason) => Attempted::Retry {
                             asked: None,
-                            reason: "broken",
+                            reason,
                             otherwise,
                             at_once: false,
-                        }
-                    } else {
-                        Attempted::Final(otherwise)
+                        },
+                        None => Attempted::Final(otherwise),
                     };
                 }
             }
@@ -319,8 +312,9 @@ impl Dispatch<'_> {
         let head = answering.head.clone();
         let status = head.status;
         let bodyless = app.is_head_request() || status == StatusCode::NOT_MODIFIED;
+        let declined = declines_retry(&head.headers);
         let reason =
-            retry_reason(status, self.route.retry).filter(|_| !declines_retry(&head.headers));
+            decide::refusal_reason(self.route.retry, status.as_u16()).filter(|_| !declined);
         // The attempts before this one are the retries done when it is counted too.
         let is_repeated = reason.is_some() && self.attempts.len() < self.backoff.retries_max;
         let body = if bodyless {
@@ -356,8 +350,8 @@ impl Dispatch<'_> {
                 code: Code::UpstreamBroken,
             },
         };
-        let may_have_run = end == AttemptEnd::Gateway;
-        match reason.filter(|_| !may_have_run) {
+        let reason = decide::reason(self.route.retry, end, Some(status.as_u16()));
+        match reason.filter(|_| !declined) {
             Some(reason) => Attempted::Retry {
                 asked: backoff::asked_wait(&head.headers, self.gateway.clock.wall_ms()),
                 reason,
@@ -427,16 +421,6 @@ impl Dispatch<'_> {
         let took = self.since(flowing.attempt);
         let head = Some(&flowing.answering.head);
         self.note(flowing.attempt, took, end, head, cause);
-    }
-}
-
-/// "statuses 408, 409, 429, 500, 502, 503 and 504 are transient".
-fn retry_reason(status: StatusCode, rule: RetryRule) -> Option<&'static str> {
-    match status.as_u16() {
-        429 | 503 if rule.busy => Some("busy"),
-        409 if rule.conflict => Some("conflict"),
-        408 | 500 | 502 | 504 if rule.transient => Some("transient"),
-        _ => None,
     }
 }
 

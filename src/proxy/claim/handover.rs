@@ -52,6 +52,26 @@ impl Live {
         *self.told.lock() = Some(undelivered);
     }
 
+    /// Hands `note` what the ledger is to be told about this answer, if it does not know: the row, and
+    /// whether the app has it.
+    pub fn tell_delivery(
+        &self,
+        undelivered: bool,
+        at_ms: u64,
+        note: impl FnOnce(Undelivered, bool),
+    ) {
+        let mut told = self.told.lock();
+        // A follower may have taken the answer since the leader looked.
+        let undelivered = undelivered && !self.is_handed_out();
+        if (*told).is_none_or(|told| told == undelivered) {
+            return;
+        }
+        *told = Some(undelivered);
+        if let Some(row) = self.row(at_ms) {
+            note(row, !undelivered);
+        }
+    }
+
     fn row(&self, at_ms: u64) -> Option<Undelivered> {
         Some(Undelivered {
             id: self.entry,
@@ -70,16 +90,9 @@ impl Gateway {
     /// Tells the ledger what became of an answer, if it does not know. Before the table of this
     /// process hears of it: an adopting intent comes behind this.
     pub(in crate::proxy) fn tell_delivery(&self, live: &Live, undelivered: bool) {
-        let mut told = live.told.lock();
-        // A follower may have taken the answer since the leader looked.
-        let undelivered = undelivered && !live.is_handed_out();
-        if (*told).is_none_or(|told| told == undelivered) {
-            return;
-        }
-        *told = Some(undelivered);
-        if let Some(row) = live.row(self.clock.wall_ms()) {
-            self.ledger.note_delivery(row, !undelivered);
-        }
+        live.tell_delivery(undelivered, self.clock.wall_ms(), |row, delivered| {
+            self.ledger.note_delivery(row, delivered);
+        });
     }
 
     /// Awaits the writing of a whole answer whose receipt is settled. Of a slow one the ledger is told
@@ -115,7 +128,7 @@ impl Gateway {
 // === impl ClaimTable ===
 
 impl ClaimTable {
-    pub(super) fn restore(&self, remembered: Remembered) {
+    pub(in crate::proxy) fn restore(&self, remembered: Remembered) {
         let clock = &*self.clock;
         let rows = remembered.rows.len();
         if clock.wall_ms().saturating_add(SET_BACK_MAX_MS) < remembered.journal_ended_ms {

@@ -5,7 +5,7 @@
 //! touches its own mark and what is due to be forgotten, however many rows there are.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::live::Live;
@@ -49,6 +49,8 @@ pub struct Undelivered {
     pub adoptions: u32,
     /// The complete answer, for a while.
     pub kept: Option<Arc<Live>>,
+    /// The answer while somebody may still be taking it, also after it was kept long enough.
+    pub taking: Weak<Live>,
 }
 
 /// Undelivered requests remembered at once; the oldest is forgotten first.
@@ -83,6 +85,7 @@ impl Slots {
             first: live.first,
             ended_at: now,
             adoptions: live.adoptions,
+            taking: kept.as_ref().map(Arc::downgrade).unwrap_or_default(),
             kept,
         }));
         let row = Row {
@@ -124,6 +127,7 @@ impl Slots {
             ended_at: now,
             adoptions: row.key_use.adoptions,
             kept: None,
+            taking: Weak::new(),
         })));
         let row = Row {
             mark,
@@ -248,7 +252,10 @@ impl Slot {
             return false;
         };
         // Somebody takes the kept answer just now; the key goes on only if that fails.
-        let being_taken = ended.kept.as_ref().is_some_and(|kept| kept.is_followed());
+        let being_taken = ended
+            .taking
+            .upgrade()
+            .is_some_and(|kept| kept.is_followed());
         policy.allows(claimant)
             && !being_taken
             && claimant.keyed

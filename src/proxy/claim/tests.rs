@@ -524,3 +524,17 @@ async fn answers_go_before_their_keys() {
     drop(bench.lead(9));
     assert_eq!(bench.table.sizes(), (0, 0, 0));
 }
+
+#[tokio::test]
+async fn a_key_is_not_adopted_while_its_dropped_answer_is_still_being_taken() {
+    let mut bench = Bench::new();
+    let first = bench.lead(1);
+    first.app_left();
+    record_whole(&first).await;
+    bench.table.finish(&first, Fate::Undelivered);
+    let slow = follow(bench.claim(1));
+    bench.clock.advance(Duration::from_secs(61));
+    assert_ne!(key_of(&bench.lead(1)), key_of(&first));
+    drop(slow);
+    assert_eq!(key_of(&bench.lead(1)), key_of(&first));
+}

@@ -64,6 +64,11 @@ class Program {
     return (await eventually(`${this.name}: ${what} listening`, found, 30_000)).replace(/\/$/, "");
   }
 
+  async kill() {
+    this.child.kill("SIGKILL");
+    await this.ended;
+  }
+
   async stop() {
     this.child.kill("SIGTERM");
     const kill = setTimeout(() => this.child.kill("SIGKILL"), 30_000);
@@ -86,21 +91,38 @@ export async function withDoor(use, config = "") {
     const state = join(folder, "state");
     const configFile = join(folder, "config.toml");
     writeFileSync(configFile, config);
-    const bursar = start(
-      "bursar", "run", "--config", configFile, "--upstream", truth, "--api-key-file", keyFile,
-      "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--state-dir", state,
-    ); // prettier-ignore
+    const startBursar = (listen) =>
+      start(
+        "bursar", "run", "--config", configFile, "--upstream", truth, "--api-key-file", keyFile,
+        "--listen", listen, "--admin", "127.0.0.1:0", "--state-dir", state,
+      ); // prettier-ignore
+    let bursar = startBursar("127.0.0.1:0");
     const url = await bursar.address("proxy");
     const ask = (...command) =>
       execFileSync(BURSAR, [...command, "--json", "--state-dir", state], { encoding: "utf8", env: ENVIRONMENT });
     const door = {
       url,
       sent: 0,
+      // A test whose receipt is lost on the wire says so: then the sum is a bound, not a figure.
+      doubtAllowed: false,
+      /** Called when the app has given up once and asks again. */
+      beforeSecond: async () => {},
+      /** kill -9, and a new process at the same address. */
+      async killAndStart() {
+        await bursar.kill();
+        programs.splice(programs.indexOf(bursar), 1);
+        bursar = startBursar(url.replace("http://", ""));
+        await bursar.address("proxy");
+      },
       client(options = {}, lane = "/v1") {
         // Only counts; the SDK's own way to watch its requests.
-        const counting = (...args) => (door.sent++, fetch(...args));
+        const counting = async (...args) => {
+          if (++door.sent === 2) await door.beforeSecond();
+          return fetch(...args);
+        };
         return new OpenAI({ baseURL: url + lane, apiKey: "unused", fetch: counting, ...options });
       },
+      release: (hold) => post(`${truth}/sandbox/release`, { hold }),
       fault: (rule) => post(`${truth}/sandbox/faults`, rule),
       books: async () => (await fetch(`${truth}/sandbox/books`)).json(),
       entries: () => ask("receipts").split("\n").filter(Boolean).map((line) => JSON.parse(line)),
@@ -121,15 +143,24 @@ async function ledgerAgrees(door) {
   const { debits } = await door.books();
   const entries = Map.groupBy(door.entries(), (entry) => entry.key);
   let settled = 0;
+  let inDoubt = 0;
   for (const [key, mine] of Map.groupBy(debits, (debit) => debit.key)) {
     assert.ok(entries.has(key), `a debit without an entry: ${JSON.stringify(mine)}`);
     if (entries.get(key).every((entry) => entry.state === "unreported")) continue;
     const sum = (rows, name) => rows.reduce((all, row) => all + (row[name] ?? 0), 0);
-    assert.equal(sum(entries.get(key), "billed_micro_usd"), sum(mine, "amount_micro_usd"));
+    const known = sum(entries.get(key), "billed_micro_usd");
+    if (door.doubtAllowed && entries.get(key).some((entry) => entry.state === "in_doubt")) {
+      inDoubt += sum(mine, "amount_micro_usd") - known;
+      settled += known;
+      continue;
+    }
+    assert.equal(known, sum(mine, "amount_micro_usd"));
     settled += sum(mine, "amount_micro_usd");
   }
+  assert.ok(inDoubt >= 0);
   const spend = door.spend();
   assert.equal(spend.billed_micro_usd, settled);
-  assert.deepEqual([spend.in_doubt, spend.open, spend.damaged], [0, 0, 0]);
+  assert.deepEqual([spend.open, spend.damaged], [0, 0]);
+  assert.ok(door.doubtAllowed || spend.in_doubt === 0, `${spend.in_doubt} in doubt`);
   return true;
 }
