@@ -9,12 +9,11 @@
 //! it, and each number is handed out once, in rising order.
 
 use std::io::{Read, Seek, SeekFrom};
-use std::os::unix::fs::MetadataExt;
 
 use serde::Serialize;
 
 use crate::ledger::error::LedgerError;
-use crate::ledger::record::{FORMAT_COMPACTED, Glance, Line, Position, Record, SegmentHeader};
+use crate::ledger::record::{Glance, Line, Position, Record};
 use crate::ledger::state_dir::Directory;
 
 mod lines;
@@ -22,8 +21,7 @@ mod listed;
 mod order;
 
 pub use lines::Lines;
-pub use listed::begins_late;
-use listed::open_listed;
+pub use listed::{Segment, begins_late, segment_name, segments};
 pub use order::{Misplaced, Missing};
 use order::{Run, Runs};
 
@@ -91,19 +89,6 @@ pub struct ScanReport {
     pub lacks_newline: bool,
 }
 
-/// A segment file as far as its name and first line tell.
-#[derive(Clone, Debug)]
-pub struct Segment {
-    pub number: u32,
-    pub bytes: u64,
-    /// `None` when the first line is damaged or missing.
-    pub header: Option<SegmentHeader>,
-    /// None is older: the ledger begins here.
-    pub is_oldest: bool,
-    /// The file itself, whatever its name will mean later.
-    inode: u64,
-}
-
 /// The first reading.
 #[derive(Default)]
 struct Survey {
@@ -115,65 +100,6 @@ struct Survey {
     known_seq: u64,
     /// Damaged lines behind it, each a record perhaps.
     lines_behind: u64,
-}
-
-/// File name of a segment.
-pub fn segment_name(number: u32) -> String {
-    format!("{number:08}.jsonl")
-}
-
-/// Lists the segments, oldest first. A header of another ledger or a newer format is refused.
-pub fn segments(journal: &Directory, ledger: Option<&str>) -> Result<Vec<Segment>, LedgerError> {
-    let mut found = Vec::new();
-    for name in journal.names()? {
-        let number = name.strip_suffix(".jsonl").and_then(|n| n.parse().ok());
-        let Some(number) = number.filter(|number| segment_name(*number) == name) else {
-            continue;
-        };
-        let file = open_listed(journal, &name)?;
-        let path = journal.path().join(&name);
-        let metadata = file
-            .metadata()
-            .map_err(|error| LedgerError::io(&path, error))?;
-        let mut lines = Lines::new(file);
-        let first = lines
-            .next()
-            .map_err(|error| LedgerError::io(&path, error))?;
-        let header = match first.and_then(|raw| Line::decode(lines.text(&raw))) {
-            Some(Line::Header(header)) => Some(header),
-            _ => None,
-        };
-        if let Some(header) = &header {
-            let why = if header.format > FORMAT_COMPACTED {
-                Some(format!(
-                    "its format is {}, and this bursar reads up to {FORMAT_COMPACTED}; install a newer one",
-                    header.format
-                ))
-            } else if ledger.is_some_and(|ledger| ledger != header.ledger) {
-                Some(format!(
-                    "it belongs to ledger {}; move it out of this state directory",
-                    header.ledger
-                ))
-            } else {
-                None
-            };
-            if let Some(why) = why {
-                return Err(LedgerError::ForeignFormat { path, why });
-            }
-        }
-        found.push(Segment {
-            is_oldest: found.is_empty(),
-            number,
-            bytes: metadata.len(),
-            header,
-            inode: metadata.ino(),
-        });
-    }
-    // What a compacted segment stands for may still lie there, when its removal was cut off.
-    if let Some(stands_for) = found.first().and_then(Segment::stands_for) {
-        found.retain(|segment| segment.number == COMPACTED || segment.number > stands_for.segment);
-    }
-    Ok(found)
 }
 
 /// Reads `segments` and hands each record to `visit`, by rising sequence number. What was appended
@@ -248,25 +174,6 @@ fn read_run(
         }
     }
     Ok(())
-}
-
-// === impl Segment ===
-
-impl Segment {
-    /// The first number there has to be. A ledger begins with 1; a compacted segment stands for what
-    /// came before its lines.
-    fn begins_at(&self) -> Option<u64> {
-        if self.is_oldest && self.stands_for().is_none() {
-            return Some(1);
-        }
-        self.header.as_ref().map(|header| header.first_seq)
-    }
-
-    /// The file has another segment's name.
-    pub fn is_misplaced(&self) -> bool {
-        let header = self.header.as_ref();
-        header.is_some_and(|header| header.segment != self.number)
-    }
 }
 
 // === impl TornTail ===

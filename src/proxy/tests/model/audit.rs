@@ -99,7 +99,7 @@ impl Audit {
                 }
                 return;
             }
-            Record::Unknown => panic!("a record of no known kind"),
+            Record::Rollup(_) | Record::Unknown => panic!("the model writes no such record"),
         };
         self.check(id);
     }
