@@ -59,12 +59,21 @@ pub struct Loaded {
     lost_up_to: u64,
 }
 
-/// Reads the ledger below `state`. `held` is the index when this process has it open already.
+/// What this process has of a ledger that it opens again.
+#[derive(Debug, Default)]
+pub struct Held {
+    /// Where it is open.
+    pub index: Option<Index>,
+    /// The last record that it knows to be durable.
+    pub last_seq: Option<u64>,
+}
+
+/// Reads the ledger below `state`.
 pub fn load(
     state: &Directory,
     identity: &Identity,
     options: &LedgerOptions,
-    held: Option<Index>,
+    held: Held,
 ) -> Result<Loaded, LedgerError> {
     let now_ms = options.clock.wall_ms();
     let directory = state.child("journal")?;
@@ -72,12 +81,12 @@ pub fn load(
     if let Err(error) = compact::clear(&directory) {
         tracing::warn!(%error, "what was compacted could not be removed; the next start tries again");
     }
-    let mark = Mark::read(&directory)?;
+    let mark = Mark::read(&directory)?.known().max(held.last_seq);
     let all = segments(&directory, Some(&ledger))?;
 
     let begun = all.iter().filter_map(|segment| segment.header.as_ref());
     let about = begun.map(|header| header.first_seq).max();
-    let about = about.max(mark.known()).unwrap_or(0);
+    let about = about.max(mark).unwrap_or(0);
     let on_record = |seq: u64| {
         if let Some(on_progress) = &options.rebuild {
             on_progress(seq, about.max(seq));
@@ -85,6 +94,7 @@ pub fn load(
     };
 
     let mut opened = held
+        .index
         .and_then(|index| index.go_on(&ledger))
         .unwrap_or_else(|| Index::open(state.path(), &ledger, now_ms));
     let compacted = all.first().filter(|first| first.stands_for().is_some());
@@ -96,10 +106,10 @@ pub fn load(
         opened = Index::reopen_empty(state.path(), now_ms);
     }
     let (mut loaded, mut report) = replay(&directory, &ledger, &all, opened, now_ms, &on_record)?;
-    report.extend_to(mark.known());
+    report.extend_to(mark);
     report.extend_to(Some(loaded.index_seq));
     let known_seq = report.next_seq.saturating_sub(1);
-    let is_end_known = mark.known().is_some() || loaded.index_seq > 0;
+    let is_end_known = mark.is_some() || loaded.index_seq > 0;
     let is_wrong = loaded.counts_what_is_lost(&report);
     if is_wrong {
         tracing::error!(

@@ -18,9 +18,8 @@ use std::time::Duration;
 
 use crate::ledger::entry::{EntryId, Settlement};
 use crate::ledger::error::LedgerError;
-use crate::ledger::index::Index;
 use crate::ledger::journal::Draft;
-use crate::ledger::load::{Loaded, load};
+use crate::ledger::load::{Held, Loaded};
 use crate::ledger::queue::{Answer, Command, Reply, Request};
 use crate::ledger::record::Record;
 use crate::ledger::shared::Shared;
@@ -31,6 +30,7 @@ use crate::ledger::{LedgerOptions, OnFailure};
 mod care;
 mod ends;
 mod outage;
+mod reopen;
 
 use care::Care;
 
@@ -52,8 +52,8 @@ pub struct Writer {
     ledger: String,
     /// `None` after a failure, until the journal has been read again.
     loaded: Option<Loaded>,
-    /// The index, while the journal is not open.
-    held_index: Option<Index>,
+    /// What is known of the ledger while the journal is not open.
+    held: Held,
     /// Why nothing can be written now.
     failure: Option<LedgerError>,
     /// The disk is full and the reserve is used: no new intents.
@@ -89,7 +89,7 @@ impl Writer {
             directory,
             identity,
             loaded: None,
-            held_index: None,
+            held: Held::default(),
             failure: None,
             is_full: false,
             serves: options.on_failure == OnFailure::Serve,
@@ -292,6 +292,7 @@ impl Writer {
         };
         let began = self.options.clock.monotonic();
         loaded.journal.append(batch)?;
+        self.held.last_seq = Some(loaded.books.last_seq());
         let took = self.options.clock.monotonic().saturating_sub(began);
         self.shared.committed(self.options.clock.wall_ms());
         if let Some(on_commit) = &self.options.on_commit {
@@ -325,74 +326,6 @@ impl Writer {
         {
             tracing::warn!(%error, "the journal's mark could not be written");
         }
-    }
-
-    fn fail(&mut self, error: LedgerError) {
-        if !self.is_told {
-            let requests = if self.serves {
-                "sent all the same, and written when it can write again"
-            } else {
-                "refused"
-            };
-            tracing::error!(%error, "the ledger cannot write; metered requests are {requests}");
-        }
-        self.is_told = true;
-        self.failure = Some(error);
-        self.unload();
-        self.tried_at = self.options.clock.monotonic();
-    }
-
-    /// After a failure: opens and reads the journal again, at most once a second.
-    fn recover(&mut self) -> bool {
-        let is_due = self.failure.is_some() && self.may_try();
-        if is_due {
-            self.reload();
-        }
-        is_due
-    }
-
-    fn reload(&mut self) {
-        self.tried_at = self.options.clock.monotonic();
-        self.unload();
-        self.failure = None;
-        let reloaded = self.load().and_then(|()| {
-            let loaded = self.loaded.as_ref();
-            let withdrawn: Vec<EntryId> = self
-                .refused
-                .iter()
-                .copied()
-                .filter(|id| loaded.is_some_and(|loaded| loaded.books.is_open(*id)))
-                .collect();
-            self.end_entries(&withdrawn, false)
-        });
-        match reloaded {
-            Ok(()) => {
-                self.refused.clear();
-                self.is_told = false;
-                tracing::info!("the journal is open again");
-            }
-            Err(error) => self.fail(error),
-        }
-    }
-
-    /// Lets go of the journal, so that it can be opened anew.
-    fn unload(&mut self) {
-        if let Some(loaded) = self.loaded.take() {
-            self.held_index = loaded.index;
-        }
-    }
-
-    fn load(&mut self) -> Result<(), LedgerError> {
-        let held = self.held_index.take();
-        let loaded = load(&self.directory, &self.identity, &self.options, held)?;
-        self.shared.loaded(&loaded);
-        self.loaded = Some(loaded);
-        Ok(())
-    }
-
-    fn may_try(&self) -> bool {
-        let now = self.options.clock.monotonic();
-        now.saturating_sub(self.tried_at) >= RETRY_PAUSE
     }
 
     fn publish(&self) {

@@ -12,6 +12,7 @@ use http::{HeaderMap, Method};
 
 use super::claim::live::Live;
 use super::downstream::{Downstream, Presence};
+use super::exchange::heads;
 use super::{Gateway, Settings};
 use crate::protocol::receipt::Receipt;
 
@@ -200,7 +201,8 @@ impl<'a> Attendance<'a> {
                 .is_some_and(|billed| !billed.is_zero())
         };
         if !self.broken_receipt.as_ref().is_some_and(told) {
-            self.broken_receipt = Some(Receipt::from_headers(&self.settings.names, headers));
+            let Settings { names, key, .. } = &*self.settings;
+            self.broken_receipt = Some(Receipt::from_headers(names, &heads::told(headers, key)));
         }
     }
 }

@@ -12,6 +12,7 @@ use http::HeaderMap;
 use super::claim::Fate;
 use super::claim::live::Live;
 use super::dispatch::millis;
+use super::exchange::heads;
 use super::{Gateway, Settings};
 use crate::ledger::LedgerError;
 use crate::ledger::entry::{
@@ -20,7 +21,7 @@ use crate::ledger::entry::{
 use crate::ledger::undelivered::Delivery;
 use crate::money::MicroUsd;
 use crate::protocol::body::AnswerPeek;
-use crate::protocol::names::{ServiceNames, X_REQUEST_ID};
+use crate::protocol::names::X_REQUEST_ID;
 use crate::protocol::receipt::lines::ReceiptLines;
 use crate::protocol::receipt::{Receipt, ReceiptSource};
 use crate::protocol::routes::{ReceiptFrom, Route};
@@ -271,9 +272,10 @@ async fn write(gateway: &Gateway, mut outcome: Outcome) -> (Result<Settlement, L
 
 impl Gathered {
     /// What an answer's head tells.
-    pub fn from_head(names: &ServiceNames, headers: &HeaderMap) -> Self {
+    pub fn from_head(settings: &Settings, headers: &HeaderMap) -> Self {
+        let headers = &*heads::told(headers, &settings.key);
         Self {
-            receipt: Receipt::from_headers(names, headers),
+            receipt: Receipt::from_headers(&settings.names, headers),
             request_id: headers
                 .get(X_REQUEST_ID)
                 .and_then(|id| id.to_str().ok())
@@ -283,14 +285,18 @@ impl Gathered {
     }
 
     /// Adds what a whole JSON body tells, by the route's column of the table.
-    pub fn absorb_body(&mut self, route: &Route, body: &Bytes) -> AnswerPeek {
+    pub fn absorb_body(&mut self, settings: &Settings, route: &Route, body: &Bytes) -> AnswerPeek {
         let peek = AnswerPeek::read(body);
         self.response_bytes = u64::try_from(body.len()).unwrap_or(u64::MAX);
         self.usage = peek.usage;
         match route.receipt {
             ReceiptFrom::BodyCost => self.absorb_body_cost(peek.cost_micro_usd),
             ReceiptFrom::BodyDuration => self.audio_ms = peek.audio_ms,
-            ReceiptFrom::RunLater => self.run_id.clone_from(&peek.run_id),
+            // An id that holds the key names no run.
+            ReceiptFrom::RunLater => {
+                let is_clean = |run_id: &&String| !settings.key.occurs_in(run_id.as_bytes());
+                self.run_id = peek.run_id.as_ref().filter(is_clean).cloned();
+            }
             ReceiptFrom::HeadersAndComments | ReceiptFrom::TerminalRun | ReceiptFrom::Nothing => {}
         }
         peek
@@ -311,8 +317,10 @@ impl Gathered {
     /// Takes one comment line of a stream.
     pub fn absorb_comment(&mut self, settings: &Settings, name: &[u8], value: &[u8]) {
         let names = &settings.names;
-        self.receipt.absorb_comment(names, name, value);
         let clean = |line: &[u8]| settings.key.struck_out(line);
+        let struck = clean(value);
+        let shown = struck.as_deref().unwrap_or(value);
+        self.receipt.absorb_comment(names, name, shown);
         self.lines.take_comment(names, name, value, clean);
     }
 

@@ -466,11 +466,21 @@ async fn a_daemon_and_the_journal_tell_the_same_and_comment_lines_stand_as_they_
 
 #[tokio::test]
 async fn no_receipt_line_holds_the_key_or_a_text_of_the_answer() {
-    let echo = [("X-Service-Billed", KEY), ("X-Service-Escalated", KEY)];
+    // Where a kept value is cut to its length, a piece of the key would be left.
+    let behind_60 = format!("{}{KEY}", "v".repeat(60));
+    let behind_120 = format!("{}{KEY}", "r".repeat(120));
+    let echo = [
+        ("X-Service-Billed", KEY),
+        ("X-Service-Escalated", KEY),
+        ("X-Service-Route-Version", &behind_60),
+        ("X-Service-Input-Required", KEY),
+        ("X-Service-Specialist", KEY),
+        ("x-request-id", &behind_120),
+    ];
     let stream = [
         stream_head(),
         chunk(&format!(
-            ": service-billed-micro-usd {KEY}\n: secret thought\n\n"
+            ": service-route-version {behind_60}\n: service-billed-micro-usd {KEY}\n: secret thought\n\n"
         )),
         chunk("data: {\"choices\":[]}\n\ndata: [DONE]\n\n"),
         last_chunk(),
@@ -488,9 +498,15 @@ async fn no_receipt_line_holds_the_key_or_a_text_of_the_answer() {
     );
     assert_eq!(
         entries[1].attempts[0].receipt_lines,
-        [": service-billed-micro-usd ***"]
+        [
+            format!(": service-route-version {}***", "v".repeat(60)),
+            ": service-billed-micro-usd ***".to_owned()
+        ]
     );
+    let started = &entries[0];
+    assert_eq!(started.request_id, Some(format!("{}***", "r".repeat(120))));
     let journal = bursar.state_dir().join("journal/00000001.jsonl");
     let journal = std::fs::read_to_string(journal).expect("the journal");
-    assert!(!journal.contains(KEY) && !journal.contains("secret thought"));
+    assert!(!journal.contains(&KEY[..5]) && !journal.contains("secret thought"));
+    assert!(!bursar.metrics_text().contains(&KEY[..5]), "metrics");
 }

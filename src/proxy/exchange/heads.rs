@@ -4,6 +4,8 @@
 //! ours are set, so that no app can nominate the key away; the organization's key goes into
 //! `Authorization` towards the service and nowhere else (rule I9).
 
+use std::borrow::Cow;
+
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, ACCESS_CONTROL_EXPOSE_HEADERS, ALT_SVC, AUTHORIZATION, CONNECTION,
     CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, LOCATION, SET_COOKIE, TE, TRAILER,
@@ -218,6 +220,25 @@ pub fn answer_head(
             .map_err(|_| HeadError)?;
     }
     Ok(head)
+}
+
+/// What an answer's head tells bursar itself, for the ledger and the metrics: the key is struck out
+/// before anything is cut to its length, so that no piece of it stays (rule I9).
+pub fn told<'a>(headers: &'a HeaderMap, key: &ApiKey) -> Cow<'a, HeaderMap> {
+    if !headers
+        .values()
+        .any(|value| key.occurs_in(value.as_bytes()))
+    {
+        return Cow::Borrowed(headers);
+    }
+    let mut clean = headers.clone();
+    for value in clean.values_mut() {
+        if let Some(struck) = key.struck_out(value.as_bytes()) {
+            *value = HeaderValue::from_bytes(&struck)
+                .unwrap_or_else(|_| HeaderValue::from_static("***"));
+        }
+    }
+    Cow::Owned(clean)
 }
 
 /// Answer headers that would reach beyond this answer: into other sites, into the browser's state,

@@ -87,7 +87,7 @@ impl Relay<'_> {
             chat: event_stream && kind == StreamKind::Data && self.entry.is_some(),
             hold: HoldBack::new(),
             last: None,
-            gathered: Gathered::from_head(&self.settings.names, &upstream_head.headers),
+            gathered: Gathered::from_head(&self.settings, &upstream_head.headers),
             head_written: false,
             given: false,
             on_tape: false,

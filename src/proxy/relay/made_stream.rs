@@ -34,7 +34,7 @@ impl Relay<'_> {
     /// A turn too large to be made into a stream. Its amount is known from its head.
     pub(super) async fn too_large(&mut self, flowing: Flowing) -> (Answered, bool) {
         let headers = &flowing.answering.head.headers;
-        let gathered = Gathered::from_head(&self.settings.names, headers);
+        let gathered = Gathered::from_head(&self.settings, headers);
         self.dispatch
             .record_flow(&flowing, AttemptEnd::Broken, Some("too_large"));
         let settled = self.settle(&gathered, None).await;

@@ -20,8 +20,8 @@ use crate::proxy::settle::Gathered;
 
 impl Relay<'_> {
     pub(super) async fn whole(&mut self, head: ResponseHeader, body: Bytes) -> (Answered, bool) {
-        let mut gathered = Gathered::from_head(&self.settings.names, &head.headers);
-        let peek = gathered.absorb_body(&self.admitted.route, &body);
+        let mut gathered = Gathered::from_head(&self.settings, &head.headers);
+        let peek = gathered.absorb_body(&self.settings, &self.admitted.route, &body);
         let presence = self.app.look();
         gathered.drained =
             head.status.is_success() && self.entry.is_some() && self.is_read_by_nobody(presence);

@@ -81,7 +81,11 @@ fn walk(directory: &Path, found: &mut Vec<PathBuf>) {
         let entry = entry.expect("an entry");
         let kind = entry.file_type().expect("a kind");
         let name = entry.file_name();
-        if kind.is_dir() && !is_left_out(directory, &name.to_string_lossy()) {
+        // In a second work tree `.git` is a file.
+        if is_left_out(directory, &name.to_string_lossy()) {
+            continue;
+        }
+        if kind.is_dir() {
             walk(&entry.path(), found);
         } else if kind.is_file() {
             found.push(entry.path());
