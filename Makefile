@@ -1,6 +1,8 @@
 # The commands of this repository. Each sets up what it needs by itself (see scripts/).
 
 ARGS   ?=
+# Of the model check, in each of its two tests.
+SIM_STEPS ?= 20000000
 PREFIX ?= /usr
 DESTDIR ?=
 SYSCONFDIR ?= /etc
@@ -10,7 +12,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 export PATH := $(CURDIR)/.cache/tools/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build release lint fmt test test-all torture bench install clean-tools
+.PHONY: help demo build release lint fmt test test-all torture faults bench install clean-tools
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,9 +45,14 @@ test-all: ## test, with the slow tests, the supply chain and the demo of a relea
 	$(TARGET)/release/bursar demo --once
 	@IGNORED=1 scripts/test.sh
 
-torture: ## a thousand kills at random instants, compared with the sandbox's books
+torture: ## a thousand kills at random instants, compared with the sandbox's books; a long model check
 	@scripts/setup-native.sh
 	BURSAR_KILLS=1000 cargo test --workspace --locked --test it crash::
+	BURSAR_SIM_STEPS=$(SIM_STEPS) cargo test --workspace --locked --lib simulation::
+
+faults: ## plant ten faults one after the other, and say which test catches each (N=3,7 for some)
+	@scripts/setup-native.sh
+	scripts/planted_faults.py $(if $(N),--only $(N))
 
 bench: ## own time, memory and stream delay, as ratios to the echo upstream and to nginx
 	@scripts/bench.sh $(ARGS)

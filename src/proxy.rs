@@ -31,6 +31,8 @@ mod relay;
 mod report;
 mod serve;
 mod settle;
+#[cfg(test)]
+mod simulation;
 
 use std::future::Future;
 use std::sync::Arc;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use http::{HeaderMap, Method};
 
 use super::claim::live::Live;
+use super::dispatch::decision::keep_first_priced;
 use super::downstream::{Downstream, Presence};
 use super::{Gateway, Settings};
 use crate::protocol::receipt::Receipt;
@@ -159,17 +160,10 @@ impl<'a> Attendance<'a> {
         }
     }
 
-    /// Keeps what the head of a broken answer told of its price. The first positive amount is the
-    /// key's: what repeats show is 0.
+    /// Keeps what the head of a broken answer told of its price.
     pub fn saw_broken_head(&mut self, headers: &HeaderMap) {
-        let told = |receipt: &Receipt| {
-            receipt
-                .billed
-                .value()
-                .is_some_and(|billed| !billed.is_zero())
-        };
-        if !self.broken_receipt.as_ref().is_some_and(told) {
-            self.broken_receipt = Some(Receipt::from_headers(&self.settings.names, headers));
-        }
+        keep_first_priced(&mut self.broken_receipt, || {
+            Receipt::from_headers(&self.settings.names, headers)
+        });
     }
 }

@@ -6,6 +6,7 @@
 //! and a running attempt is never cut, for that would burn a paid answer.
 
 pub mod backoff;
+pub mod decision;
 mod words;
 
 use std::sync::Arc;
@@ -15,7 +16,8 @@ use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use pingora::http::ResponseHeader;
 
-use self::backoff::{Backoff, declines_retry};
+use self::backoff::{declines_retry, random_share};
+use self::decision::{Bounds, Next, after_break, after_loss, after_refusal};
 use self::words::{attempt_result, code_of};
 use super::Gateway;
 use super::attend::{Attendance, Cut};
@@ -23,16 +25,14 @@ use super::claim::age;
 use super::exchange::{self, Answering, BodyBroke, Cause, Failed, Lost, Outgoing, heads};
 use super::refuse::Code;
 use crate::ledger::entry::{Attempt, AttemptEnd};
-use crate::protocol::routes::{AnswerKind, RetryRule, Route};
+use crate::protocol::routes::{AnswerKind, Route};
 
 /// The attempts of one logical request.
 pub struct Dispatch<'a> {
     pub gateway: &'a Arc<Gateway>,
     pub route: &'a Route,
     pub outgoing: &'a Outgoing,
-    pub backoff: Backoff,
-    /// Monotonic time after which no wait and no attempt begins.
-    pub deadline: Duration,
+    pub bounds: Bounds,
     pub attempts: Vec<Attempt>,
     /// Waits between attempts, together.
     pub waited: Duration,
@@ -111,6 +111,12 @@ impl Dispatch<'_> {
     async fn run_attempts(&mut self, app: &mut Attendance<'_>) -> (Reached, bool) {
         let mut waited = Duration::ZERO;
         let mut fresh_connection = self.outgoing.fresh_connection;
+        let live = app.live.as_ref();
+        if live.is_some_and(|live| !live.may_begin(&*self.gateway.clock)) {
+            // What the key stands for may have run, and may not be asked for under it any more.
+            let code = Code::OutcomeUnknown;
+            return (Reached::Nothing { code }, false);
+        }
         loop {
             let attempted = self.attempt(app, waited, fresh_connection).await;
             let (asked, reason, otherwise, at_once) = match attempted {
@@ -122,19 +128,18 @@ impl Dispatch<'_> {
                     at_once,
                 } => (asked, reason, otherwise, at_once),
             };
-            let retries = self.attempts.len().saturating_sub(1);
-            if retries >= self.backoff.retries_max {
-                return (otherwise, true);
-            }
-            let wait = if at_once {
-                Duration::ZERO
-            } else {
-                self.backoff.wait(retries, asked)
+            let wait = match self.bounds.next(
+                self.attempts.len(),
+                asked,
+                at_once,
+                random_share(),
+                self.gateway.clock.monotonic(),
+                self.may_repeat(app),
+            ) {
+                Next::Repeat { wait } => wait,
+                Next::Exhausted => return (otherwise, true),
+                Next::Stop => return (otherwise, false),
             };
-            let now = self.gateway.clock.monotonic();
-            if now.saturating_add(wait) >= self.deadline || !self.may_repeat(app) {
-                return (otherwise, false);
-            }
             match app.rest(wait).await {
                 // Nobody waits for the answer, so nothing more is spent on it.
                 Ok(false) => return (otherwise, false),
@@ -201,29 +206,19 @@ impl Dispatch<'_> {
     fn lost(&mut self, clock: AttemptClock, failed: Failed) -> Attempted {
         let Failed { lost, words } = failed;
         self.unreached = words;
-        let rule = self.route.retry;
-        let cause = lost.cause();
-        let (end, allowed, reason) = match lost {
-            // A refused certificate stays refused, and the key must not be offered again.
-            Lost::NotSent(Cause::Certificate) => (AttemptEnd::NotSent, false, "not_sent"),
-            Lost::NotSent(_) => (AttemptEnd::NotSent, rule.not_sent, "not_sent"),
-            Lost::NoHead(_) | Lost::StaleConnection => {
-                (AttemptEnd::NoHead, rule.no_head, "no_head")
-            }
-        };
-        self.record(clock, end, None, Some(cause.as_str()));
+        let end = decision::end_of_loss(lost);
+        self.record(clock, end, None, Some(lost.cause().as_str()));
         let otherwise = Reached::Nothing {
             code: code_of(lost, self.attempts.as_slice()),
         };
-        if allowed {
-            Attempted::Retry {
+        match after_loss(lost, self.route.retry) {
+            Some(reason) => Attempted::Retry {
                 asked: None,
                 reason,
                 otherwise,
                 at_once: lost == Lost::StaleConnection,
-            }
-        } else {
-            Attempted::Final(otherwise)
+            },
+            None => Attempted::Final(otherwise),
         }
     }
 
@@ -278,15 +273,14 @@ impl Dispatch<'_> {
                     let otherwise = Reached::Nothing {
                         code: Code::UpstreamBroken,
                     };
-                    return if self.route.retry.broken {
-                        Attempted::Retry {
+                    return match after_break(self.route.retry) {
+                        Some(reason) => Attempted::Retry {
                             asked: None,
-                            reason: "broken",
+                            reason,
                             otherwise,
                             at_once: false,
-                        }
-                    } else {
-                        Attempted::Final(otherwise)
+                        },
+                        None => Attempted::Final(otherwise),
                     };
                 }
             }
@@ -318,9 +312,9 @@ impl Dispatch<'_> {
         let status = head.status;
         let bodyless = app.is_head_request() || status == StatusCode::NOT_MODIFIED;
         let reason =
-            retry_reason(status, self.route.retry).filter(|_| !declines_retry(&head.headers));
+            after_refusal(status, self.route.retry).filter(|_| !declines_retry(&head.headers));
         // The attempts before this one are the retries done when it is counted too.
-        let is_repeated = reason.is_some() && self.attempts.len() < self.backoff.retries_max;
+        let is_repeated = reason.is_some() && self.attempts.len() < self.bounds.backoff.retries_max;
         let body = if bodyless {
             Ok(Some(Bytes::new()))
         } else if is_repeated {
@@ -366,19 +360,9 @@ impl Dispatch<'_> {
         }
     }
 
-    /// "A 502/504 without a JSON body on an unkeyed metered route … may come from a hop after the
-    /// work was done" (rule I4), and so may one whose body could not be read.
     fn end_of_refusal(&self, status: StatusCode, body: Option<&Bytes>) -> AttemptEnd {
         let is_json = |body: &Bytes| serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok();
-        let from_a_hop = matches!(status.as_u16(), 502 | 504)
-            && self.route.metered
-            && !self.route.keyed
-            && !body.is_some_and(is_json);
-        if from_a_hop {
-            AttemptEnd::Gateway
-        } else {
-            AttemptEnd::Refused
-        }
+        decision::end_of_refusal(self.route, status, body.is_some_and(is_json))
     }
 
     fn record(
@@ -423,16 +407,6 @@ impl Dispatch<'_> {
         let status = flowing.answering.head.status;
         let took = self.since(flowing.attempt);
         self.note(flowing.attempt, took, end, Some(status), cause);
-    }
-}
-
-/// "statuses 408, 409, 429, 500, 502, 503 and 504 are transient".
-fn retry_reason(status: StatusCode, rule: RetryRule) -> Option<&'static str> {
-    match status.as_u16() {
-        429 | 503 if rule.busy => Some("busy"),
-        409 if rule.conflict => Some("conflict"),
-        408 | 500 | 502 | 504 if rule.transient => Some("transient"),
-        _ => None,
     }
 }
 

@@ -5,7 +5,7 @@
 //! touches its own mark and what is due to be forgotten, however many rows there are.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::live::Live;
@@ -49,6 +49,8 @@ pub struct Undelivered {
     pub adoptions: u32,
     /// The complete answer, for a while.
     pub kept: Option<Arc<Live>>,
+    /// The answer that is kept no longer; somebody may still be taking it.
+    pub let_go: Weak<Live>,
 }
 
 /// Undelivered requests remembered at once; the oldest is forgotten first.
@@ -84,6 +86,7 @@ impl Slots {
             ended_at: now,
             adoptions: live.adoptions,
             kept,
+            let_go: Weak::new(),
         }));
         let row = Row {
             mark: live.mark.clone(),
@@ -124,6 +127,7 @@ impl Slots {
             ended_at: now,
             adoptions: row.key_use.adoptions,
             kept: None,
+            let_go: Weak::new(),
         })));
         let row = Row {
             mark,
@@ -198,8 +202,9 @@ impl Slots {
         for slot in self.by_mark.get_mut(&row.mark).into_iter().flatten() {
             if let Slot::Undelivered(ended) = slot
                 && ended.number == number
+                && let Some(kept) = ended.kept.take()
             {
-                ended.kept = None;
+                ended.let_go = Arc::downgrade(&kept);
             }
         }
     }
@@ -247,8 +252,14 @@ impl Slot {
         let Self::Undelivered(ended) = self else {
             return false;
         };
-        // Somebody takes the kept answer just now; the key goes on only if that fails.
-        let being_taken = ended.kept.as_ref().is_some_and(|kept| kept.is_followed());
+        // Somebody takes the answer just now; the key goes on only if that fails.
+        let being_taken = match &ended.kept {
+            Some(kept) => kept.is_followed(),
+            None => ended
+                .let_go
+                .upgrade()
+                .is_some_and(|live| live.is_followed()),
+        };
         policy.allows(claimant)
             && !being_taken
             && claimant.keyed
