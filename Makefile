@@ -50,9 +50,9 @@ torture: ## a thousand kills at random instants, compared with the sandbox's boo
 	BURSAR_KILLS=1000 cargo test --workspace --locked --test it crash::
 	BURSAR_SIM_STEPS=$(SIM_STEPS) cargo test --workspace --locked --lib simulation::
 
-faults: ## plant ten faults one after the other, and say which test catches each (N=3,7 for some)
+faults: ## plant faults one after the other, and say which test catches each (N=3,7 for some)
 	@scripts/setup-native.sh
-	scripts/planted_faults.py $(if $(N),--only $(N))
+	scripts/planted-faults.py $(if $(N),--only $(N))
 
 bench: ## own time, memory and stream delay, as ratios to the echo upstream and to nginx
 	@scripts/bench.sh $(ARGS)

@@ -9,6 +9,7 @@ mod demo;
 mod door;
 mod golden;
 mod heads;
+mod ledger_lost;
 mod literals;
 mod process;
 mod reading;

@@ -49,8 +49,8 @@ pub struct Undelivered {
     pub adoptions: u32,
     /// The complete answer, for a while.
     pub kept: Option<Arc<Live>>,
-    /// The answer that is kept no longer; somebody may still be taking it.
-    pub let_go: Weak<Live>,
+    /// Somebody may still be taking its answer, kept or not.
+    pub live: Weak<Live>,
 }
 
 /// Undelivered requests remembered at once; the oldest is forgotten first.
@@ -63,7 +63,13 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 impl Slots {
     /// Turns the live slot at `at` of its mark into an undelivered one.
-    pub fn remember(&mut self, live: &Live, at: usize, now: Duration, kept: Option<Arc<Live>>) {
+    pub fn remember(
+        &mut self,
+        live: &Arc<Live>,
+        at: usize,
+        now: Duration,
+        kept: Option<Arc<Live>>,
+    ) {
         let number = self.next_number;
         let slot = self
             .by_mark
@@ -86,7 +92,7 @@ impl Slots {
             ended_at: now,
             adoptions: live.adoptions,
             kept,
-            let_go: Weak::new(),
+            live: Arc::downgrade(live),
         }));
         let row = Row {
             mark: live.mark.clone(),
@@ -127,7 +133,7 @@ impl Slots {
             ended_at: now,
             adoptions: row.key_use.adoptions,
             kept: None,
-            let_go: Weak::new(),
+            live: Weak::new(),
         })));
         let row = Row {
             mark,
@@ -202,9 +208,8 @@ impl Slots {
         for slot in self.by_mark.get_mut(&row.mark).into_iter().flatten() {
             if let Slot::Undelivered(ended) = slot
                 && ended.number == number
-                && let Some(kept) = ended.kept.take()
             {
-                ended.let_go = Arc::downgrade(&kept);
+                ended.kept = None;
             }
         }
     }
@@ -252,14 +257,11 @@ impl Slot {
         let Self::Undelivered(ended) = self else {
             return false;
         };
-        // Somebody takes the answer just now; the key goes on only if that fails.
-        let being_taken = match &ended.kept {
-            Some(kept) => kept.is_followed(),
-            None => ended
-                .let_go
-                .upgrade()
-                .is_some_and(|live| live.is_followed()),
-        };
+        // Somebody takes the answer just now, or has it; the key goes on only if that fails.
+        let being_taken = ended
+            .live
+            .upgrade()
+            .is_some_and(|live| live.is_followed() || live.is_handed_out());
         policy.allows(claimant)
             && !being_taken
             && claimant.keyed

@@ -408,6 +408,22 @@ async fn the_key_of_an_answer_that_is_taken_slowly_is_not_adopted() {
 }
 
 #[tokio::test]
+async fn the_key_of_a_broken_stream_that_somebody_takes_is_not_adopted() {
+    let mut bench = Bench::new();
+    let first = bench.lead(1);
+    first.app_left();
+    let head = ResponseHeader::build(StatusCode::OK, None).expect("a plain head");
+    first.record_head(Arc::new(head), true);
+    first.record_chunk(Bytes::from_static(b"data: {}")).await;
+    let mut follower = follow(bench.claim(1));
+    bench.table.finish(&first, Fate::Undelivered);
+    assert_ne!(key_of(&bench.lead(1)), key_of(&first), "being taken");
+    follower.handed_out();
+    drop(follower);
+    assert_ne!(key_of(&bench.lead(1)), key_of(&first), "taken");
+}
+
+#[tokio::test]
 async fn an_error_that_nobody_read_is_not_kept_in_place_of_an_answer() {
     let mut bench = Bench::new();
     let first = bench.lead(1);
