@@ -1,6 +1,8 @@
 # The commands of this repository. Each sets up what it needs by itself (see scripts/).
 
 ARGS   ?=
+# Of the model check, in each of its two tests.
+SIM_STEPS ?= 20000000
 PREFIX ?= /usr
 DESTDIR ?=
 SYSCONFDIR ?= /etc
@@ -48,11 +50,11 @@ torture: ## a thousand kills, every call to the disk failing, 2000 power cuts, 2
 	BURSAR_KILLS=1000 cargo test --workspace --locked --test it crash::
 	BURSAR_DISK=all cargo test --workspace --locked --test it disk::
 	BURSAR_CUTS=2000 cargo test --workspace --locked --test it power::
-	BURSAR_SIM_STEPS=20000000 cargo test --workspace --locked --lib proxy::tests::model
+	BURSAR_SIM_STEPS=$(SIM_STEPS) cargo test --workspace --locked --lib simulation::
 
-faults: ## plant faults one after the other in a scratch tree; fails when one survives its tests
+faults: ## plant faults one after the other, and say which test catches each (N=3,7 for some)
 	@scripts/setup-native.sh
-	@scripts/planted-faults.py $(ARGS)
+	scripts/planted-faults.py $(if $(N),--only $(N))
 
 fuzz: ## each fuzz target for ten minutes (SECONDS_EACH=600); needs a nightly toolchain
 	@scripts/fuzz.sh

@@ -1,76 +1,123 @@
 #!/usr/bin/env python3
-"""Plants one-line faults one after the other and says which test caught each.
+"""Plants the faults of tests/faults/faults.toml one after the other, and says which test caught each.
 
-Why: a test suite is worth what it catches. Each fault breaks the heart of one rule.
-Promise: works in a scratch worktree of the last commit, never in the tree itself; exit 1 when a
-      fault survives, or when its line is no longer there.
+Why: a test that cannot fail holds nothing. A rule is held when a fault in its heart is seen.
+Promise: the tree itself is never changed: a worktree of HEAD below .cache is. Exit 1 when a fault
+     survives, does not compile or does not apply, or when the tree is not green without one.
 
-scripts/planted-faults.py [NUMBER…]   needs git and cargo; CARGO_TARGET_DIR is the scratch tree's own
+--only 3,7 plants some. --write puts the table into docs/planted-faults.md.
 """
 
-import json
+import argparse
 import os
+import pathlib
 import re
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
+import time
+import tomllib
 
-ROOT = Path(__file__).resolve().parent.parent
-FAULTS = ROOT / "tests" / "faults.json"
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SCRATCH = ROOT / ".cache" / "faults"
+TABLE = ROOT / "docs" / "planted-faults.md"
+# Tests named in the table; the others are counted.
+NAMED_MAX = 3
+HEAD = """# Planted faults
 
+Each row is a fault of one line that `make faults` planted in the tree, alone, and the tests that failed
+because of it: the unit tests with the model check (`proxy::simulation`), and for faults on the way of a
+request the integration tests named in `tests/faults/faults.toml`. A fault that no test sees fails the command.
 
-def caught_by(tree, fault):
-    """The tests that fail with the fault planted; None when it does not compile."""
-    target = Path(os.environ.get("FAULTS_TARGET_DIR", tree / "target"))
-    env = dict(os.environ, CARGO_TARGET_DIR=str(target), RUST_BACKTRACE="0")
-    which = ["--test", "it"] if fault.get("wire") else ["--lib"]
-    command = ["cargo", "test", "--workspace", "--locked", "--no-fail-fast", *which]
-    built = subprocess.run([*command, "--no-run"], cwd=tree, env=env, capture_output=True, text=True)
-    if built.returncode:
-        print(built.stderr[-2000:], file=sys.stderr)
-        return None
-    ran = subprocess.run([*command, "--", fault["tests"]], cwd=tree, env=env, capture_output=True, text=True)
-    return re.findall(r"^test (\S+) \.\.\. FAILED$", ran.stdout, re.M)
+"""
 
 
-def plant(tree, fault):
-    """Replaces the one place; the text that was there, or None when it is not there once."""
-    path = tree / fault["file"]
+def run(*command, **options):
+    return subprocess.run(command, text=True, capture_output=True, **options)
+
+
+def scratch():
+    """A clean worktree of HEAD."""
+    if (SCRATCH / ".git").exists():
+        head = run("git", "rev-parse", "HEAD", cwd=ROOT, check=True).stdout.strip()
+        run("git", "checkout", "--quiet", "--force", "--detach", head, cwd=SCRATCH, check=True)
+    else:
+        run("git", "worktree", "prune", cwd=ROOT)
+        SCRATCH.parent.mkdir(parents=True, exist_ok=True)
+        run("git", "worktree", "add", "--quiet", "--detach", SCRATCH, "HEAD", cwd=ROOT, check=True)
+
+
+def failed(wire):
+    """The tests that fail in the scratch tree; None when it does not compile."""
+    target = os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))
+    environment = os.environ | {"CARGO_TARGET_DIR": target, "RUST_BACKTRACE": "0"}
+    asked = [["--lib"]] + ([["--test", "it", wire]] if wire else [])
+    names = []
+    for arguments in asked:
+        command = ["cargo", "test", "--workspace", "--locked", "--no-fail-fast", *arguments]
+        ran = run(*command, cwd=SCRATCH, env=environment)
+        if "error: could not compile" in ran.stderr:
+            sys.stderr.write(ran.stderr)
+            return None
+        found = re.findall(r"^test (\S+)(?: - should panic)? \.\.\. FAILED$", ran.stdout, re.M)
+        if ran.returncode != 0 and not found:
+            found = ["(the test program itself)"]
+        names += found
+    return names
+
+
+def plant(fault):
+    path = SCRATCH / fault["file"]
     text = path.read_text()
-    if text.count(fault["line"]) != 1:
-        return None
-    path.write_text(text.replace(fault["line"], fault["fault"]))
-    return text
+    if text.count(fault["old"]) != 1:
+        return False
+    path.write_text(text.replace(fault["old"], fault["new"]))
+    return True
+
+
+def told(names):
+    """The model check first: it holds most rules at once."""
+    names = sorted(set(names), key=lambda name: ("simulation" not in name, name))
+    words = [f"`{name}`" for name in names[:NAMED_MAX]]
+    if len(names) > NAMED_MAX:
+        words.append(f"{len(names) - NAMED_MAX} more")
+    return ", ".join(words)
 
 
 def main():
-    wanted = {int(number) for number in sys.argv[1:]}
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="numbers of faults, with commas")
+    parser.add_argument("--write", action="store_true", help="write docs/planted-faults.md")
+    options = parser.parse_args()
+    faults = list(enumerate(tomllib.loads((ROOT / "tests/faults/faults.toml").read_text())["fault"], 1))
+    only = {int(number) for number in options.only.split(",") if number}
+    wires = sorted({fault["wire"] for _, fault in faults if "wire" in fault})
+
+    scratch()
+    for wire in wires or [None]:
+        if names := failed(wire):
+            sys.exit(f"not green without a fault: {', '.join(names)}")
+    rows = ["| | rule | fault | caught by |", "|---|---|---|---|"]
     survived = 0
-    print("| | rule | fault | caught by |\n|---|---|---|---|")
-    with tempfile.TemporaryDirectory() as scratch:
-        tree = Path(scratch) / "tree"
-        subprocess.run(["git", "worktree", "add", "--detach", "-q", str(tree)], cwd=ROOT, check=True)
-        try:
-            for number, fault in enumerate(json.loads(FAULTS.read_text()), 1):
-                if wanted and number not in wanted:
-                    continue
-                before = plant(tree, fault)
-                if before is None:
-                    found = None
-                    verdict = "its line is gone: mend tests/faults.json"
-                else:
-                    found = caught_by(tree, fault)
-                    (tree / fault["file"]).write_text(before)
-                    verdict = "does not compile" if found is None else "<br>".join(f"`{t}`" for t in found[:3])
-                if not found:
-                    survived += 1
-                more = f" and {len(found) - 3} more" if found and len(found) > 3 else ""
-                print(f"| {number} | {fault['rule']} | {fault['name']} | {verdict or '**survived**'}{more} |", flush=True)
-        finally:
-            subprocess.run(["git", "worktree", "remove", "--force", str(tree)], cwd=ROOT, check=False)
+    for number, fault in faults:
+        if only and number not in only:
+            continue
+        began = time.monotonic()
+        scratch()
+        if not plant(fault):
+            names, words = None, "**does not apply**"
+        elif (names := failed(fault.get("wire"))) is None:
+            words = "**does not compile**"
+        else:
+            words = told(names) if names else "**nobody**"
+        survived += not names
+        rows.append(f"| {number} | {fault['rule']} | {fault['what']} | {words} |")
+        print(f"{rows[-1]}  ({time.monotonic() - began:.0f} s)", flush=True)
+    scratch()
+    table = "\n".join(rows) + "\n"
+    if options.write:
+        TABLE.write_text(HEAD + table)
+    print(f"{len(rows) - 2} faults, {survived} survived")
     sys.exit(1 if survived else 0)
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -27,19 +27,19 @@ pub mod state;
 pub mod totals;
 pub mod undelivered;
 
-mod books;
+pub(crate) mod books;
 mod compact;
 mod entry_view;
 mod ids;
 mod index;
 mod journal;
-mod keys;
+pub(crate) mod keys;
 mod later;
 mod load;
 mod lookup;
 mod mark;
 mod queue;
-mod record;
+pub(crate) mod record;
 mod rollup;
 mod scan;
 mod shared;
@@ -390,14 +390,6 @@ fn random(options: &LedgerOptions) -> Result<[u8; 32], LedgerError> {
         LedgerError::io(&options.state_dir, std::io::Error::other(error.to_string()))
     })?;
     Ok(bytes)
-}
-
-/// The parts that the model check of the proxy drives (`src/proxy/tests/model.rs`).
-#[cfg(test)]
-pub(crate) mod model_parts {
-    pub(crate) use super::books::Books;
-    pub(crate) use super::record::{Line, Position, Record};
-    pub(crate) use super::totals::{Effect, RollupKey};
 }
 
 #[cfg(test)]

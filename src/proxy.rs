@@ -33,6 +33,8 @@ mod relay;
 mod report;
 mod serve;
 mod settle;
+#[cfg(test)]
+mod simulation;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -252,6 +254,3 @@ impl Gateway {
         buffer::drain_raw(downstream).await;
     }
 }
-
-#[cfg(test)]
-mod tests;

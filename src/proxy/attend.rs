@@ -11,6 +11,7 @@ use std::time::Duration;
 use http::{HeaderMap, Method};
 
 use super::claim::live::Live;
+use super::dispatch::decision::keep_first_priced;
 use super::downstream::{Downstream, Presence};
 use super::exchange::heads;
 use super::{Gateway, Settings};
@@ -191,18 +192,11 @@ impl<'a> Attendance<'a> {
         }
     }
 
-    /// Keeps what the head of a broken answer told of its price. The first positive amount is the
-    /// key's: what repeats show is 0.
+    /// Keeps what the head of a broken answer told of its price.
     pub fn saw_broken_head(&mut self, headers: &HeaderMap) {
-        let told = |receipt: &Receipt| {
-            receipt
-                .billed
-                .value()
-                .is_some_and(|billed| !billed.is_zero())
-        };
-        if !self.broken_receipt.as_ref().is_some_and(told) {
-            let Settings { names, key, .. } = &*self.settings;
-            self.broken_receipt = Some(Receipt::from_headers(names, &heads::told(headers, key)));
-        }
+        let Settings { names, key, .. } = &*self.settings;
+        keep_first_priced(&mut self.broken_receipt, || {
+            Receipt::from_headers(names, &heads::told(headers, key))
+        });
     }
 }

@@ -197,7 +197,7 @@ impl ClaimTable {
     }
 
     #[cfg(test)]
-    fn sizes(&self) -> (usize, usize, usize) {
+    pub(in crate::proxy) fn sizes(&self) -> (usize, usize, usize) {
         self.slots.lock().sizes()
     }
 }

@@ -6,7 +6,7 @@
 //! and a running attempt is never cut, for that would burn a paid answer.
 
 pub mod backoff;
-pub mod decide;
+pub mod decision;
 mod told;
 pub mod words;
 
@@ -17,8 +17,8 @@ use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use pingora::http::ResponseHeader;
 
-use self::backoff::{Backoff, declines_retry};
-use self::decide::Next;
+use self::backoff::{declines_retry, random_share};
+use self::decision::{Bounds, Next, after_break, after_loss, after_refusal};
 use self::words::{attempt_result, code_of};
 use super::attend::{Attendance, Cut};
 use super::claim::age;
@@ -34,9 +34,7 @@ pub struct Dispatch<'a> {
     pub settings: Arc<Settings>,
     pub route: &'a Route,
     pub outgoing: &'a Outgoing,
-    pub backoff: Backoff,
-    /// Monotonic time after which no wait and no attempt begins.
-    pub deadline: Duration,
+    pub bounds: Bounds,
     pub attempts: Vec<Attempt>,
     /// Waits between attempts, together.
     pub waited: Duration,
@@ -115,6 +113,12 @@ impl Dispatch<'_> {
     async fn run_attempts(&mut self, app: &mut Attendance<'_>) -> (Reached, bool) {
         let mut waited = Duration::ZERO;
         let mut fresh_connection = self.outgoing.fresh_connection;
+        let live = app.live.as_ref();
+        if live.is_some_and(|live| !live.may_begin(&*self.gateway.clock)) {
+            // What the key stands for may have run, and may not be asked for under it any more.
+            let code = Code::OutcomeUnknown;
+            return (Reached::Nothing { code }, false);
+        }
         loop {
             let attempted = self.attempt(app, waited, fresh_connection).await;
             let (asked, reason, otherwise, at_once) = match attempted {
@@ -126,12 +130,17 @@ impl Dispatch<'_> {
                     at_once,
                 } => (asked, reason, otherwise, at_once),
             };
-            let now = self.gateway.clock.monotonic();
-            let made = self.attempts.len();
-            let wait = match Next::decide(self.backoff, made, asked, at_once, now, self.deadline) {
-                Next::After(wait) if self.may_repeat(app) => wait,
+            let wait = match self.bounds.next(
+                self.attempts.len(),
+                asked,
+                at_once,
+                random_share(),
+                self.gateway.clock.monotonic(),
+                self.may_repeat(app),
+            ) {
+                Next::Repeat { wait } => wait,
                 Next::Exhausted => return (otherwise, true),
-                Next::After(_) | Next::TooLate => return (otherwise, false),
+                Next::Stop => return (otherwise, false),
             };
             match app.rest(wait).await {
                 // Nobody waits for the answer, so nothing more is spent on it.
@@ -199,19 +208,12 @@ impl Dispatch<'_> {
     fn lost(&mut self, clock: AttemptClock, failed: Failed) -> Attempted {
         let Failed { lost, words } = failed;
         self.unreached = words;
-        let cause = lost.cause();
-        let end = match lost {
-            Lost::NotSent(_) => AttemptEnd::NotSent,
-            Lost::NoHead(_) | Lost::StaleConnection => AttemptEnd::NoHead,
-        };
-        // A refused certificate stays refused, and the key must not be offered again.
-        let reason = decide::reason(self.route.retry, end, None)
-            .filter(|_| lost != Lost::NotSent(Cause::Certificate));
-        self.record(clock, end, None, Some(cause.as_str()));
+        let end = decision::end_of_loss(lost);
+        self.record(clock, end, None, Some(lost.cause().as_str()));
         let otherwise = Reached::Nothing {
             code: code_of(lost, self.attempts.as_slice()),
         };
-        match reason {
+        match after_loss(lost, self.route.retry) {
             Some(reason) => Attempted::Retry {
                 asked: None,
                 reason,
@@ -273,8 +275,7 @@ impl Dispatch<'_> {
                     let otherwise = Reached::Nothing {
                         code: Code::UpstreamBroken,
                     };
-                    let code = Some(answering.head.status.as_u16());
-                    return match decide::reason(self.route.retry, AttemptEnd::Broken, code) {
+                    return match after_break(self.route.retry) {
                         Some(reason) => Attempted::Retry {
                             asked: None,
                             reason,
@@ -313,10 +314,9 @@ impl Dispatch<'_> {
         let status = head.status;
         let bodyless = app.is_head_request() || status == StatusCode::NOT_MODIFIED;
         let declined = declines_retry(&head.headers);
-        let reason =
-            decide::refusal_reason(self.route.retry, status.as_u16()).filter(|_| !declined);
+        let reason = after_refusal(status, self.route.retry).filter(|_| !declined);
         // The attempts before this one are the retries done when it is counted too.
-        let is_repeated = reason.is_some() && self.attempts.len() < self.backoff.retries_max;
+        let is_repeated = reason.is_some() && self.attempts.len() < self.bounds.backoff.retries_max;
         let body = if bodyless {
             Ok(Some(Bytes::new()))
         } else if is_repeated {
@@ -350,8 +350,8 @@ impl Dispatch<'_> {
                 code: Code::UpstreamBroken,
             },
         };
-        let reason = decide::reason(self.route.retry, end, Some(status.as_u16()));
-        match reason.filter(|_| !declined) {
+        let may_have_run = end == AttemptEnd::Gateway;
+        match reason.filter(|_| !may_have_run) {
             Some(reason) => Attempted::Retry {
                 asked: backoff::asked_wait(&head.headers, self.gateway.clock.wall_ms()),
                 reason,
@@ -362,19 +362,9 @@ impl Dispatch<'_> {
         }
     }
 
-    /// "A 502/504 without a JSON body on an unkeyed metered route … may come from a hop after the
-    /// work was done" (rule I4), and so may one whose body could not be read.
     fn end_of_refusal(&self, status: StatusCode, body: Option<&Bytes>) -> AttemptEnd {
         let is_json = |body: &Bytes| serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok();
-        let from_a_hop = matches!(status.as_u16(), 502 | 504)
-            && self.route.metered
-            && !self.route.keyed
-            && !body.is_some_and(is_json);
-        if from_a_hop {
-            AttemptEnd::Gateway
-        } else {
-            AttemptEnd::Refused
-        }
+        decision::end_of_refusal(self.route, status, body.is_some_and(is_json))
     }
 
     fn record(

@@ -21,6 +21,7 @@ use pingora::http::ResponseHeader;
 use super::admit::Admitted;
 use super::attend::Attendance;
 use super::claim::Fate;
+use super::dispatch::decision::amount_of_broken;
 use super::dispatch::{Dispatch, Reached, is_transient};
 use super::downstream::Presence;
 use super::exchange::heads;
@@ -109,26 +110,11 @@ impl Relay<'_> {
         keep
     }
 
-    /// A request that cost nothing, or whose answer the app has, is closed. Anything else may have
-    /// run and was not received: the app's next equal request belongs to it. Where an adopted key
-    /// failed, the request that it was adopted from may still have run.
     fn fate(&self) -> Fate {
-        let live = self.entry.as_ref().map(|entry| &entry.live);
-        let handed_out = live.is_some_and(|live| live.is_handed_out());
-        if self.is_known_zero() || self.delivered || handed_out {
-            Fate::Closed
-        } else {
-            Fate::Undelivered
+        match &self.entry {
+            Some(entry) => entry.live.fate(self.state, self.delivered),
+            None => Fate::Closed,
         }
-    }
-
-    /// Nothing was billed for this purchase, by this request or by those whose key it adopted.
-    fn is_known_zero(&self) -> bool {
-        let adopted = self
-            .entry
-            .as_ref()
-            .is_some_and(|entry| entry.live.adoptions > 0);
-        self.state == Some(State::Failed) && !adopted
     }
 
     pub(super) fn measured(&self) -> Measured {
@@ -161,11 +147,7 @@ impl Relay<'_> {
     ) -> Result<(), LedgerError> {
         let gathered = &Gathered {
             closed: self.closed(cut_by),
-            broken_billed: self
-                .app
-                .broken_receipt
-                .as_ref()
-                .and_then(|receipt| receipt.billed.value()),
+            broken_billed: self.app.broken_receipt.as_ref().and_then(amount_of_broken),
             ..gathered.clone()
         };
         let measured = self.measured();
@@ -199,11 +181,7 @@ impl Relay<'_> {
             .last()
             .is_some_and(|last| last.end == AttemptEnd::Answered);
         let has_reader = live.is_followed() || self.app.downstream.presence() != Presence::Gone;
-        if answered && cut_by.is_none() && has_reader && !live.is_handed_out() {
-            Delivery::Pending
-        } else {
-            live.delivery_if_missed()
-        }
+        live.delivery(answered && cut_by.is_none(), has_reader)
     }
 
     /// No answer came, or bursar is shutting down.
@@ -251,7 +229,10 @@ impl Relay<'_> {
         }
         let keyed = self.admitted.route.keyed;
         let adoptions = self.entry.as_ref().map_or(0, |entry| entry.live.adoptions);
-        let known_zero = self.entry.is_none() || self.is_known_zero();
+        let known_zero = self
+            .entry
+            .as_ref()
+            .is_none_or(|entry| entry.live.is_known_zero(self.state));
         let stop = !keyed
             || (known_zero && (self.exhausted || own == Some(false)))
             || adoptions >= ADOPTIONS_MAX;

@@ -19,6 +19,7 @@ use super::claim::live::{Follower, Live};
 use super::claim::{AdoptPolicy, Claim, Claimant, Mark};
 use super::dispatch::Dispatch;
 use super::dispatch::backoff::Backoff;
+use super::dispatch::decision::Bounds;
 use super::downstream::{Downstream, Presence};
 use super::exchange::{Outgoing, heads};
 use super::refuse::{Code, Refusal};
@@ -230,18 +231,15 @@ impl Request<'_> {
             read_timeout: self.settings.config.upstream.read_timeout,
             whole_bytes_max,
         };
-        let retry = &self.settings.config.retry;
         let mut dispatch = Dispatch {
             gateway: self.gateway,
             settings: Arc::clone(&self.settings),
             route,
             outgoing: &outgoing,
-            backoff: Backoff {
-                retries_max: usize::try_from(retry.attempts.saturating_sub(1)).unwrap_or(0),
-                base: retry.base,
-                cap: retry.cap,
+            bounds: Bounds {
+                backoff: Backoff::of(&self.settings.config.retry),
+                deadline: self.arrived.saturating_add(patience(self.admitted)),
             },
-            deadline: self.arrived.saturating_add(patience(self.admitted)),
             attempts: Vec::new(),
             waited: Duration::ZERO,
             service_time: Duration::ZERO,

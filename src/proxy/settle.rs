@@ -142,7 +142,7 @@ impl OpenEntry {
     /// The intent could not be written, so there is nothing to settle.
     pub fn never_sent(&mut self) {
         self.settled = true;
-        self.close(self.fate_unsent());
+        self.close(self.live.fate_unsent());
     }
 
     /// The intent was written and no attempt was made: nothing was billed.
@@ -159,16 +159,7 @@ impl OpenEntry {
         if let Err(error) = settled {
             tracing::error!(%error, "an outcome could not be written");
         }
-        self.close(self.fate_unsent());
-    }
-
-    /// An adopted key stands for a request that may have run: it is passed on.
-    fn fate_unsent(&self) -> Fate {
-        if self.live.adoptions > 0 {
-            Fate::Undelivered
-        } else {
-            Fate::Closed
-        }
+        self.close(self.live.fate_unsent());
     }
 
     /// Tells the table of undelivered requests how this one ended.

@@ -16,6 +16,7 @@ mod golden;
 mod heads;
 mod in_doubt;
 mod ledger_care;
+mod ledger_lost;
 mod literals;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod power;

@@ -4,7 +4,7 @@
 //! Promise: the ledger is told only what it does not take for granted, so a clean request costs no
 //! line; keys whose age is in doubt are not taken over from an earlier process (rule I6).
 
-use super::ClaimTable;
+use super::{ClaimTable, Fate};
 use std::future::Future;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use tokio::time::timeout;
 
 use super::age::{self, SET_BACK_MAX_MS};
 use super::live::Live;
+use crate::clock::Clock;
 use crate::ledger::LedgerError;
 use crate::ledger::entry::State;
 use crate::ledger::undelivered::{Delivery, KeyUse, Remembered, Undelivered};
@@ -33,6 +34,11 @@ impl Live {
         })
     }
 
+    /// Rule I6, before the first attempt: the machine may have slept since an old key was taken over.
+    pub fn may_begin(&self, clock: &dyn Clock) -> bool {
+        self.adoptions == 0 || age::may_repeat(&self.first, clock)
+    }
+
     /// For an outcome behind which the app gets nothing more.
     pub fn delivery_if_missed(&self) -> Delivery {
         if self.is_handed_out() {
@@ -52,13 +58,49 @@ impl Live {
         *self.told.lock() = Some(undelivered);
     }
 
-    /// Hands `note` what the ledger is to be told about this answer, if it does not know: the row, and
-    /// whether the app has it.
-    pub fn tell_delivery(
+    /// How the answer stands with the app before its outcome is written, for the case that bursar
+    /// dies before it is given. `answered`: it is whole, and bursar did not cut it.
+    pub fn delivery(&self, answered: bool, has_reader: bool) -> Delivery {
+        if answered && has_reader && !self.is_handed_out() {
+            Delivery::Pending
+        } else {
+            self.delivery_if_missed()
+        }
+    }
+
+    /// Nothing was billed for this purchase, by this request or by those whose key it adopted.
+    pub fn is_known_zero(&self, state: Option<State>) -> bool {
+        state == Some(State::Failed) && self.adoptions == 0
+    }
+
+    /// A request that cost nothing, or whose answer the app has, is closed. Anything else may have
+    /// run and was not received: the app's next equal request belongs to it. Where an adopted key
+    /// failed, the request that it was adopted from may still have run.
+    pub fn fate(&self, state: Option<State>, delivered: bool) -> Fate {
+        if self.is_known_zero(state) || delivered || self.is_handed_out() {
+            Fate::Closed
+        } else {
+            Fate::Undelivered
+        }
+    }
+
+    /// Of a request that was not sent. An adopted key stands for one that may have run: it is passed
+    /// on.
+    pub fn fate_unsent(&self) -> Fate {
+        if self.adoptions > 0 {
+            Fate::Undelivered
+        } else {
+            Fate::Closed
+        }
+    }
+
+    /// What the ledger has to be told of the answer, if it takes it otherwise: the row, and whether
+    /// the app has the answer. Told one after the other, so that the last word is the right one.
+    pub(in crate::proxy) fn news(
         &self,
         undelivered: bool,
         at_ms: u64,
-        note: impl FnOnce(Undelivered, bool),
+        tell: impl FnOnce(Undelivered, bool),
     ) {
         let mut told = self.told.lock();
         // A follower may have taken the answer since the leader looked.
@@ -68,7 +110,7 @@ impl Live {
         }
         *told = Some(undelivered);
         if let Some(row) = self.row(at_ms) {
-            note(row, !undelivered);
+            tell(row, !undelivered);
         }
     }
 
@@ -90,7 +132,7 @@ impl Gateway {
     /// Tells the ledger what became of an answer, if it does not know. Before the table of this
     /// process hears of it: an adopting intent comes behind this.
     pub(in crate::proxy) fn tell_delivery(&self, live: &Live, undelivered: bool) {
-        live.tell_delivery(undelivered, self.clock.wall_ms(), |row, delivered| {
+        live.news(undelivered, self.clock.wall_ms(), |row, delivered| {
             self.ledger.note_delivery(row, delivered);
         });
     }

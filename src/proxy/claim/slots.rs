@@ -49,8 +49,8 @@ pub struct Undelivered {
     pub adoptions: u32,
     /// The complete answer, for a while.
     pub kept: Option<Arc<Live>>,
-    /// The answer while somebody may still be taking it, also after it was kept long enough.
-    pub taking: Weak<Live>,
+    /// Somebody may still be taking its answer, kept or not.
+    pub live: Weak<Live>,
 }
 
 /// Undelivered requests remembered at once; the oldest is forgotten first.
@@ -63,7 +63,13 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 impl Slots {
     /// Turns the live slot at `at` of its mark into an undelivered one.
-    pub fn remember(&mut self, live: &Live, at: usize, now: Duration, kept: Option<Arc<Live>>) {
+    pub fn remember(
+        &mut self,
+        live: &Arc<Live>,
+        at: usize,
+        now: Duration,
+        kept: Option<Arc<Live>>,
+    ) {
         let number = self.next_number;
         let slot = self
             .by_mark
@@ -85,8 +91,8 @@ impl Slots {
             first: live.first,
             ended_at: now,
             adoptions: live.adoptions,
-            taking: kept.as_ref().map(Arc::downgrade).unwrap_or_default(),
             kept,
+            live: Arc::downgrade(live),
         }));
         let row = Row {
             mark: live.mark.clone(),
@@ -127,7 +133,7 @@ impl Slots {
             ended_at: now,
             adoptions: row.key_use.adoptions,
             kept: None,
-            taking: Weak::new(),
+            live: Weak::new(),
         })));
         let row = Row {
             mark,
@@ -251,11 +257,11 @@ impl Slot {
         let Self::Undelivered(ended) = self else {
             return false;
         };
-        // Somebody takes the kept answer just now; the key goes on only if that fails.
+        // Somebody takes the answer just now, or has it; the key goes on only if that fails.
         let being_taken = ended
-            .taking
+            .live
             .upgrade()
-            .is_some_and(|kept| kept.is_followed());
+            .is_some_and(|live| live.is_followed() || live.is_handed_out());
         policy.allows(claimant)
             && !being_taken
             && claimant.keyed

@@ -378,6 +378,51 @@ async fn the_key_of_an_answer_that_is_being_taken_is_not_adopted() {
     drop(follow(bench.claim(1)));
 }
 
+#[test]
+fn a_key_that_was_taken_over_before_a_sleep_is_not_sent_after_it() {
+    let mut bench = Bench::new();
+    let first = bench.lead(1);
+    bench.table.finish(&first, Fate::Undelivered);
+    let adopting = bench.lead(1);
+    assert!(adopting.adoptions == 1 && adopting.may_begin(&bench.clock));
+    bench.clock.set_wall_ms(1_000_000 + 86_400_000);
+    assert!(!adopting.may_begin(&bench.clock));
+    assert!(first.may_begin(&bench.clock), "a new key was never sent");
+}
+
+#[tokio::test]
+async fn the_key_of_an_answer_that_is_taken_slowly_is_not_adopted() {
+    let mut bench = Bench::new();
+    let first = bench.lead(1);
+    first.app_left();
+    record_whole(&first).await;
+    bench.table.finish(&first, Fate::Undelivered);
+    let (key, follower) = (key_of(&first), follow(bench.claim(1)));
+    drop(first);
+    bench.clock.advance(Duration::from_secs(61));
+    let other = bench.lead(1);
+    assert_ne!(key_of(&other), key, "a purchase of its own");
+    bench.table.finish(&other, Fate::Closed);
+    drop(follower);
+    assert_eq!(key_of(&bench.lead(1)), key, "nobody took it");
+}
+
+#[tokio::test]
+async fn the_key_of_a_broken_stream_that_somebody_takes_is_not_adopted() {
+    let mut bench = Bench::new();
+    let first = bench.lead(1);
+    first.app_left();
+    let head = ResponseHeader::build(StatusCode::OK, None).expect("a plain head");
+    first.record_head(Arc::new(head), true);
+    first.record_chunk(Bytes::from_static(b"data: {}")).await;
+    let mut follower = follow(bench.claim(1));
+    bench.table.finish(&first, Fate::Undelivered);
+    assert_ne!(key_of(&bench.lead(1)), key_of(&first), "being taken");
+    follower.handed_out();
+    drop(follower);
+    assert_ne!(key_of(&bench.lead(1)), key_of(&first), "taken");
+}
+
 #[tokio::test]
 async fn an_error_that_nobody_read_is_not_kept_in_place_of_an_answer() {
     let mut bench = Bench::new();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderName};
 
+use crate::config::Retry;
 use crate::protocol::names::{RETRY_AFTER_MS, X_SHOULD_RETRY};
 
 /// The settings of one request's retries.
@@ -19,10 +20,18 @@ pub struct Backoff {
 // === impl Backoff ===
 
 impl Backoff {
+    pub fn of(retry: &Retry) -> Self {
+        Self {
+            retries_max: usize::try_from(retry.attempts.saturating_sub(1)).unwrap_or(0),
+            base: retry.base,
+            cap: retry.cap,
+        }
+    }
+
     /// The wait before retry number `retries_done` + 1. What the service asked for is a floor that
     /// is met exactly; without it the wait is anything up to `base` × 2ⁿ, at most `cap`.
-    pub fn wait(self, retries_done: usize, asked: Option<Duration>) -> Duration {
-        asked.unwrap_or_else(|| jitter(self.ceiling(retries_done), random_share()))
+    pub fn wait(self, retries_done: usize, asked: Option<Duration>, share: u32) -> Duration {
+        asked.unwrap_or_else(|| jitter(self.ceiling(retries_done), share))
     }
 
     /// `base` × 2ⁿ, at most `cap`.
@@ -38,7 +47,8 @@ pub fn jitter(ceiling: Duration, share: u32) -> Duration {
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
-fn random_share() -> u32 {
+/// A new share of jitter.
+pub fn random_share() -> u32 {
     // Without a random source every wait is the longest one.
     getrandom::u32().unwrap_or(u32::MAX)
 }

@@ -30,8 +30,11 @@ fn jitter_covers_the_whole_range_and_never_exceeds_it() {
 #[test]
 fn a_wait_that_the_service_asks_for_is_kept_exactly() {
     let asked = Duration::from_secs(3);
-    assert_eq!(BACKOFF.wait(0, Some(asked)), asked);
-    assert_eq!(BACKOFF.wait(0, Some(Duration::ZERO)), Duration::ZERO);
+    assert_eq!(BACKOFF.wait(0, Some(asked), 0), asked);
+    assert_eq!(
+        BACKOFF.wait(0, Some(Duration::ZERO), u32::MAX),
+        Duration::ZERO
+    );
 }
 
 type Headers = &'static [(&'static str, &'static str)];

@@ -1,0 +1,299 @@
+//! One request between its claim and its close: the async machine of the proxy, step by step. Every
+//! decision is the proxy's own function; only the waiting is the model's.
+
+mod give;
+mod wire;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use pingora::http::ResponseHeader;
+
+use super::scribe::Command;
+use super::service::{Answer, Ask, Repeats};
+use super::world::{Process, World};
+use crate::ledger::entry::{Attempt, AttemptEnd, EntryId, InDoubt, Outcome, State, Timings};
+use crate::ledger::undelivered::Delivery;
+use crate::money::MicroUsd;
+use crate::protocol::receipt::Receipt;
+use crate::protocol::routes::{ReceiptFrom, Route};
+use crate::protocol::{Told, Usage};
+use crate::proxy::claim::Fate;
+use crate::proxy::claim::age;
+use crate::proxy::claim::live::{Live, TapeEnd};
+use crate::proxy::dispatch::backoff::{asked_wait, declines_retry};
+use crate::proxy::dispatch::decision::{
+    Bounds, Next, after_break, after_loss, after_refusal, amount_of_broken, end_of_loss,
+    end_of_refusal, keep_first_priced,
+};
+use crate::proxy::exchange::{Cause, Lost};
+use crate::proxy::refuse::Code;
+
+/// A request that leads.
+pub struct Flight {
+    pub id: EntryId,
+    pub live: Arc<Live>,
+    pub route: Arc<Route>,
+    pub repeats: Repeats,
+    pub stream: bool,
+    pub body: u64,
+    /// Its app is connected.
+    pub here: bool,
+    pub bounds: Bounds,
+    pub attempts: Vec<Attempt>,
+    broken: Option<Receipt>,
+    state: Option<State>,
+    delivered: bool,
+    tries: u32,
+    pub step: Step,
+}
+
+/// Where a request stands.
+#[derive(Debug)]
+pub enum Step {
+    /// Its intent waits for a commit.
+    Intending,
+    Intended(bool),
+    /// Sent; a job of the service, unless it was lost on its way.
+    Waiting(Option<u64>),
+    Resting {
+        until: Duration,
+        otherwise: Reached,
+    },
+    Flowing {
+        receipt: Receipt,
+        on_tape: bool,
+        given: bool,
+    },
+    /// Its outcome waits for a commit.
+    Settling(Box<Outcome>, Reached),
+    Settled {
+        ok: bool,
+        outcome: Box<Outcome>,
+        reached: Reached,
+    },
+    /// About to write.
+    Giving(Reached),
+    Over,
+}
+
+/// What the attempts came to.
+#[derive(Clone, Debug)]
+pub enum Reached {
+    Success {
+        receipt: Receipt,
+        run_id: Option<String>,
+    },
+    Refusal(Receipt),
+    Nothing,
+    Cut,
+    /// Nothing was sent: the app had left.
+    Unsent,
+    FlowDone {
+        on_tape: bool,
+        given: bool,
+    },
+    FlowBroken {
+        on_tape: bool,
+    },
+}
+
+// === impl Step ===
+
+impl Step {
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Intending => "waits for its intent",
+            Self::Intended(_) => "has its intent",
+            Self::Waiting(_) => "waits for an answer",
+            Self::Resting { .. } => "rests",
+            Self::Flowing { .. } => "flows",
+            Self::Settling(..) => "waits for its outcome",
+            Self::Settled { .. } => "has its outcome",
+            Self::Giving(_) => "gives",
+            Self::Over => "is over",
+        }
+    }
+}
+
+// === impl Flight ===
+
+impl Flight {
+    pub fn new(live: Arc<Live>, route: Arc<Route>, repeats: Repeats, bounds: Bounds) -> Self {
+        Self {
+            id: live.entry,
+            live,
+            route,
+            repeats,
+            stream: false,
+            body: 0,
+            here: true,
+            bounds,
+            attempts: Vec::new(),
+            broken: None,
+            state: None,
+            delivered: false,
+            tries: 0,
+            step: Step::Intending,
+        }
+    }
+
+    fn is_own(&self) -> bool {
+        self.live.key.is_some() && self.live.key_use().is_none()
+    }
+
+    pub fn ask(&self) -> Ask {
+        Ask {
+            repeats: self.repeats,
+            key: self.live.key.as_ref().map(|key| Arc::clone(&key.value)),
+            body: self.body,
+            entry: self.id,
+        }
+    }
+
+    /// The app's connection ends.
+    pub fn leave(&mut self) {
+        self.here = false;
+        self.live.app_left();
+    }
+
+    pub fn advance(&mut self, world: &mut World, process: &mut Process) -> Result<(), String> {
+        let step = std::mem::replace(&mut self.step, Step::Over);
+        self.step = match step {
+            Step::Intending | Step::Settling(..) | Step::Over => step,
+            Step::Intended(true) if self.here => self.first_send(world, process)?,
+            Step::Intended(true) => {
+                world.count("left before sending");
+                self.settle(world, process, Reached::Unsent)
+            }
+            Step::Intended(false) => {
+                world.count("intent refused");
+                self.close(world, process, self.live.fate_unsent());
+                Step::Over
+            }
+            Step::Waiting(job) => self.wait(world, process, job),
+            Step::Resting { until, otherwise } => self.rest(world, process, until, otherwise)?,
+            Step::Flowing {
+                receipt,
+                on_tape,
+                given,
+            } => self.flow(world, process, receipt, on_tape, given)?,
+            Step::Settled {
+                ok,
+                outcome,
+                reached,
+            } => self.settled(world, process, ok, outcome, reached)?,
+            Step::Giving(reached) => self.give(world, process, reached)?,
+        };
+        Ok(())
+    }
+
+    fn record(&mut self, end: AttemptEnd, status: Option<u16>) {
+        self.attempts.push(Attempt {
+            end,
+            status,
+            wait_ms: 0,
+            took_ms: 1,
+            cause: None,
+            receipt_lines: Vec::new(),
+        });
+    }
+
+    fn settle(&mut self, world: &World, process: &mut Process, reached: Reached) -> Step {
+        let (receipt, cut_by) = match &reached {
+            Reached::Success { receipt, .. } | Reached::Refusal(receipt) => (receipt.clone(), None),
+            Reached::Cut => (
+                self.broken.take().unwrap_or_default(),
+                Some(InDoubt::Shutdown),
+            ),
+            Reached::Nothing => (self.broken.take().unwrap_or_default(), None),
+            Reached::Unsent | Reached::FlowDone { .. } | Reached::FlowBroken { .. } => {
+                (Receipt::default(), None)
+            }
+        };
+        self.settle_with(world, process, reached, receipt, cut_by)
+    }
+
+    fn settle_with(
+        &mut self,
+        world: &World,
+        process: &mut Process,
+        reached: Reached,
+        receipt: Receipt,
+        cut_by: Option<InDoubt>,
+    ) -> Step {
+        let last = self.attempts.last();
+        let answered = last.is_some_and(|last| last.end == AttemptEnd::Answered);
+        let has_reader = self.here || self.live.is_followed();
+        let delivery = match &reached {
+            Reached::Unsent => Delivery::Missed,
+            _ => self.live.delivery(answered && cut_by.is_none(), has_reader),
+        };
+        let run_id = match &reached {
+            Reached::Success { run_id, .. } => run_id.clone(),
+            _ => None,
+        };
+        let outcome = Box::new(Outcome {
+            id: self.id,
+            at_ms: world.wall_ms(),
+            attempts: self.attempts.clone(),
+            receipt,
+            broken_billed: self.broken.as_ref().and_then(amount_of_broken),
+            usage: Usage::default(),
+            audio_ms: None,
+            request_id: None,
+            run_id,
+            cut_by,
+            closed: Vec::new(),
+            delivery,
+            drained: false,
+            response_bytes: 0,
+            timings: Timings::default(),
+        });
+        process.scribe.queue.push(Command::Settle(outcome.clone()));
+        Step::Settling(outcome, reached)
+    }
+
+    /// The reply of a commit has come.
+    fn settled(
+        &mut self,
+        world: &mut World,
+        process: &mut Process,
+        ok: bool,
+        outcome: Box<Outcome>,
+        reached: Reached,
+    ) -> Result<Step, String> {
+        if !ok && self.tries < 2 {
+            self.tries += 1;
+            world.count("outcome offered again");
+            process.scribe.queue.push(Command::Settle(outcome.clone()));
+            return Ok(Step::Settling(outcome, reached));
+        }
+        let delivery = outcome.delivery;
+        if ok {
+            self.state = world.reading.states.get(&self.id).copied();
+        } else {
+            world.count("outcome left for later");
+            let mut outcome = outcome;
+            if outcome.delivery == Delivery::Pending {
+                outcome.delivery = Delivery::Missed;
+            }
+            process.scribe.later.push(*outcome);
+        }
+        self.live.told_at_settling(delivery, self.state);
+        Ok(match reached {
+            Reached::Unsent => {
+                self.close(world, process, self.live.fate_unsent());
+                Step::Over
+            }
+            Reached::Success { .. } if !ok => Step::Giving(Reached::Nothing),
+            Reached::FlowDone { on_tape, .. } if !ok => {
+                Step::Giving(Reached::FlowBroken { on_tape })
+            }
+            reached => Step::Giving(reached),
+        })
+    }
+}

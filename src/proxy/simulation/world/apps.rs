@@ -1,0 +1,228 @@
+//! The apps: equal requests, own keys, retries, connections that end, followers, polls of runs.
+
+use super::*;
+
+impl World {
+    /// A request of an app. Equal ones are common on purpose.
+    pub(super) fn arrive(&mut self, process: &mut Process) -> Result<(), String> {
+        if process.cutting || process.flights.len() >= 6 {
+            return Ok(());
+        }
+        let route = Arc::clone(&self.routes[self.chance.below(self.routes.len())]);
+        let app = self.chance.below(2);
+        let prompt = self.chance.below(2);
+        let stream = route.keyed && self.chance.one_in(3) && {
+            matches!(route.operation, Operation::Chat | Operation::AgentTurn)
+        };
+        let body = Self::body_of(&route, prompt, stream);
+        let own_key = (route.keyed && self.chance.one_in(5)).then(|| {
+            // Mostly one key for one body; now and then the same for several.
+            let number = if self.chance.one_in(8) { 0 } else { body };
+            format!("own-{app}-{number}")
+        });
+        let mut fingerprint = [0; 32];
+        fingerprint[..8].copy_from_slice(&body.to_be_bytes());
+        let entry = EntryId(Uuid::from_u128(self.next_entry));
+        self.next_entry += 1;
+        let claimant = Claimant {
+            mark: Mark {
+                app: Arc::from(["default", "ci"][app]),
+                fingerprint: Fingerprint(fingerprint),
+            },
+            entry,
+            own_key,
+            keyed: route.keyed,
+            marked_retry: self.chance.one_in(3),
+        };
+        self.tell(|| {
+            let app = &claimant.mark.app;
+            let key = &claimant.own_key;
+            let operation = route.operation;
+            format!(
+                "{} arrives: {operation} of {app}, body {body}, key {key:?}",
+                short(entry)
+            )
+        });
+        let claim = match process.table.claim(&claimant, self.policy, true) {
+            Claim::LookAgain(_) => {
+                self.count("looked again");
+                process.table.claim(&claimant, self.policy, false)
+            }
+            claim => claim,
+        };
+        let live = match claim {
+            Claim::Lead(live) => live,
+            Claim::Follow(follower) => {
+                self.count("joined");
+                process.followers.push(Following {
+                    follower,
+                    flows: false,
+                    is_answer: false,
+                    delivered: false,
+                });
+                return Ok(());
+            }
+            Claim::LookAgain(_) => return Err("a second look did not decide".to_owned()),
+        };
+        if process.table.sizes().0 > 4096 {
+            return Err("I11: the table grows beyond its bound".to_owned());
+        }
+        self.take_off(process, live, route, stream, body)
+    }
+
+    fn take_off(
+        &mut self,
+        process: &mut Process,
+        live: Arc<Live>,
+        route: Arc<Route>,
+        stream: bool,
+        body: u64,
+    ) -> Result<(), String> {
+        if let Some(key) = live.key.as_ref().filter(|_| live.key_use().is_some()) {
+            let others = process.flights.values();
+            let others = others.filter_map(|flight| flight.live.key.as_ref());
+            let others = others.map(|other| Arc::clone(&other.value));
+            self.facts.claimed(&key.value, others)?;
+        }
+        self.count(match (&live.key, live.adoptions) {
+            (None, _) => "without a key",
+            (Some(_), 0) if live.key_use().is_none() => "own key",
+            (Some(_), 0) => "minted",
+            (Some(_), _) => "adopted",
+        });
+        let intent = Intent {
+            id: live.entry,
+            at_ms: self.wall_ms(),
+            app: Arc::clone(&live.mark.app),
+            lane: route.lane,
+            operation: route.operation,
+            model: None,
+            stream,
+            key: live.key.clone(),
+            fingerprint: live.mark.fingerprint,
+            request_bytes: 1,
+            key_use: live.key_use(),
+        };
+        let bounds = Bounds {
+            backoff: Backoff {
+                retries_max: 2,
+                base: Duration::from_millis(500),
+                cap: Duration::from_secs(8),
+            },
+            deadline: self.monotonic() + Duration::from_secs(600),
+        };
+        let repeats = repeats_of(&route, stream);
+        let mut flight = Flight::new(live, route, repeats, bounds);
+        flight.stream = stream;
+        flight.body = body;
+        self.facts.opens(flight.id, flight.ask().account());
+        process.scribe.queue.push(Command::Intend(Box::new(intent)));
+        process.flights.insert(flight.id, flight);
+        Ok(())
+    }
+
+    /// Path and bytes in a number.
+    fn body_of(route: &Route, prompt: usize, stream: bool) -> u64 {
+        let at = Operation::ALL
+            .iter()
+            .position(|known| *known == route.operation);
+        let number = at.unwrap_or(0) * 4 + prompt * 2 + usize::from(stream);
+        u64::try_from(number).unwrap() + 1
+    }
+
+    pub(super) fn leave(&mut self, process: &mut Process) {
+        if let Some(id) = self.pick(process)
+            && let Some(flight) = process.flights.get_mut(&id)
+            && flight.here
+        {
+            flight.leave();
+            self.count("app left");
+        }
+    }
+
+    pub(super) fn follow(&mut self, process: &mut Process) -> Result<(), String> {
+        if process.followers.is_empty() {
+            return Ok(());
+        }
+        let at = self.chance.below(process.followers.len());
+        let mut following = process.followers.swap_remove(at);
+        if self.chance.one_in(8) {
+            self.count("follower left");
+            return self.unfollow(process, &following);
+        }
+        match following.follower.next().now_or_never() {
+            None => {}
+            Some(TapeItem::Head { head, flowing }) => {
+                following.flows = flowing;
+                following.is_answer = head.status.is_success();
+            }
+            Some(TapeItem::Chunk(_)) if following.flows && !following.delivered => {
+                self.hand_over(&mut following)?;
+            }
+            Some(TapeItem::Chunk(_)) => {}
+            Some(TapeItem::End(end)) => {
+                let is_whole = matches!(end, TapeEnd::Complete) && following.is_answer;
+                if is_whole && !following.delivered {
+                    self.facts
+                        .giving(following.follower.live.entry, &self.reading)?;
+                    self.hand_over(&mut following)?;
+                }
+                self.count("follower served");
+                return self.unfollow(process, &following);
+            }
+        }
+        process.followers.push(following);
+        Ok(())
+    }
+
+    fn hand_over(&mut self, following: &mut Following) -> Result<(), String> {
+        following.delivered = true;
+        following.follower.handed_out();
+        self.count("handed to a follower");
+        let live = Arc::clone(&following.follower.live);
+        self.delivered(&live)
+    }
+
+    /// `Gateway::delivered`.
+    fn unfollow(&mut self, process: &mut Process, following: &Following) -> Result<(), String> {
+        if following.delivered {
+            let live = &following.follower.live;
+            let queue = &mut process.scribe.queue;
+            live.news(false, self.clock.wall_ms(), |row, delivered| {
+                queue.push(Command::Deliver(Box::new(row), delivered));
+            });
+            process.table.delivered(&live.mark, live.entry);
+        }
+        Ok(())
+    }
+
+    /// An app has an answer: its key is used up.
+    pub fn delivered(&mut self, live: &Live) -> Result<(), String> {
+        self.count("delivered");
+        match live.key.as_ref().filter(|_| live.key_use().is_some()) {
+            Some(key) => self.facts.delivered(&key.value),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn poll_run(&mut self, process: &mut Process) {
+        if self.service.runs.is_empty() {
+            return;
+        }
+        let at = self.chance.below(self.service.runs.len());
+        if let Some((run_id, billed)) = self.service.end_run(at, &mut self.chance) {
+            self.count("run polled");
+            process.scribe.queue.push(Command::Run { run_id, billed });
+        }
+    }
+}
+
+fn repeats_of(route: &Route, stream: bool) -> Repeats {
+    match route.operation {
+        Operation::Embeddings | Operation::Rerank | Operation::AgentTurn => Repeats::Alongside,
+        _ if stream => Repeats::Alongside,
+        Operation::EvalRun => Repeats::Run,
+        _ if route.keyed => Repeats::Stored,
+        _ => Repeats::Unkeyed,
+    }
+}
