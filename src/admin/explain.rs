@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::documents;
 use crate::ledger::MicroUsdSum;
-use crate::ledger::entry::State;
+use crate::ledger::entry::{EntryId, KeyOrigin, State};
 use crate::ledger::query::{EntryView, Found};
 
 /// `found_by` (`id`, `key`, `request_id`, `prefix`, or `null` for nothing), `entries`, `purchase`
@@ -56,6 +56,14 @@ fn explained(view: &EntryView, family: &[EntryView]) -> serde_json::Result<Value
         };
         if reason.is_some() {
             fields.insert("was_reason".to_owned(), json!(reason));
+        }
+        let adopted_by: Vec<EntryId> = family
+            .iter()
+            .filter(|other| other.key_origin == Some(KeyOrigin::Adopted { from: view.id }))
+            .map(|other| other.id)
+            .collect();
+        if !adopted_by.is_empty() {
+            fields.insert("adopted_by".to_owned(), json!(adopted_by));
         }
     }
     Ok(document)

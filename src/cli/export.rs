@@ -144,6 +144,7 @@ const COLUMNS: &[Column] = &[
     each("closed_by", "/closed", "/by"),
     each("closed_stages", "/closed", "/stage"),
     at("reconciled_ms", "/reconciled_ms"),
+    at("delivery", "/delivery"),
     Column {
         name: "reconciled_from",
         cell: Cell::Word("/was"),

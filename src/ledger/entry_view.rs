@@ -11,6 +11,7 @@ use crate::ledger::entry::{
     Anomaly, Attempt, Closed, EntryId, Intent, KeyOrigin, Outcome, State, Timings, shared_text,
 };
 use crate::ledger::record::{How, Labels, Record};
+use crate::ledger::undelivered::{Delivery, Handover};
 use crate::money::MicroUsd;
 use crate::protocol::receipt::ReceiptSource;
 use crate::protocol::{Escalated, Lane, Operation, ServedBy, Told, Usage, closed_set};
@@ -80,6 +81,9 @@ pub struct EntryView {
     pub was: Option<State>,
     /// Its app had left when the answer ended, and nobody followed.
     pub drained: bool,
+    /// What became of the answer, where it did not go straight to the app that asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<DeliveryWord>,
     pub request_bytes: Option<u64>,
     pub response_bytes: Option<u64>,
     pub timings: Option<Timings>,
@@ -92,6 +96,18 @@ closed_set! {
         Absent => "absent",
         Malformed => "malformed",
         Told => "told",
+    }
+}
+
+closed_set! {
+    /// An answer that took another way, or none.
+    DeliveryWord {
+        // The app had gone, or was told an error: its next equal request belongs to this purchase.
+        Missed => "missed",
+        // bursar was killed before anybody could tell; it counts as missed.
+        AssumedMissed => "assumed_missed",
+        // An equal request was given it later.
+        Late => "late",
     }
 }
 
@@ -140,6 +156,7 @@ impl EntryView {
             reconciled_ms: None,
             was: None,
             drained: false,
+            delivery: None,
             request_bytes: None,
             response_bytes: None,
             timings: None,
@@ -180,6 +197,8 @@ impl EntryView {
         self.closed = outcome.closed;
         self.broken_billed_micro_usd = outcome.broken_billed;
         self.drained = outcome.drained;
+        let is_missed = outcome.delivery == Delivery::Missed && state != State::Failed;
+        self.delivery = is_missed.then_some(DeliveryWord::Missed);
         self.response_bytes = Some(outcome.response_bytes);
         self.timings = Some(outcome.timings);
     }
@@ -217,7 +236,19 @@ impl Views {
                 view.reconciled_ms = Some(evidence.at_ms);
                 view.was = Some(evidence.was);
             }
-            Record::Delivery(..) | Record::Rollup(_) | Record::Unknown => {}
+            // It changes nothing of the entry's state, so the entry keeps its number.
+            Record::Delivery(row, handover) => {
+                if let Some(view) = self.by_id.get_mut(&row.id) {
+                    view.delivery = Some(match handover {
+                        Handover {
+                            delivered: true, ..
+                        } => DeliveryWord::Late,
+                        Handover { assumed: true, .. } => DeliveryWord::AssumedMissed,
+                        Handover { .. } => DeliveryWord::Missed,
+                    });
+                }
+            }
+            Record::Rollup(_) | Record::Unknown => {}
         }
     }
 

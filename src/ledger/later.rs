@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 
 use crate::ledger::entry::{EntryId, Intent, Outcome};
 use crate::ledger::error::LedgerError;
+use crate::ledger::undelivered::Delivery;
 
 /// Most entries that wait. About a kilobyte each.
 pub const OUTCOMES_MAX: usize = 4_096;
@@ -93,6 +94,19 @@ impl Later {
         }
         inner.waiting.push(waiting);
         Ok(())
+    }
+
+    /// The outcome of this entry, if it waits, says what became of its answer.
+    pub fn tell_delivery(&self, id: EntryId, delivered: bool) {
+        let mut inner = self.inner.lock();
+        let waiting = inner.waiting.iter_mut().rev();
+        let mut of_entry = waiting.filter(|waiting| waiting.id() == Some(id));
+        if let Some(outcome) = of_entry.find_map(|waiting| waiting.outcome.as_mut()) {
+            outcome.delivery = match delivered {
+                true => Delivery::Given,
+                false => Delivery::Missed,
+            };
+        }
     }
 
     /// All that wait. They stay until [`Self::forget`].

@@ -86,6 +86,32 @@ fn evidence_and_adoption_name_what_came_before() {
 }
 
 #[test]
+fn an_answer_that_was_not_received_says_so_and_where_its_key_went() {
+    let rows = [
+        (
+            json!({"delivery": "missed", "adopted_by": ["0190cccc"]}),
+            "the app did not receive the answer; its key went on to entry 0190cccc\n",
+        ),
+        (
+            json!({"delivery": "late"}),
+            "an equal request of the app was given the answer later\n",
+        ),
+        (
+            json!({"adopted_by": ["0190cccc", "0190dddd"]}),
+            "its key went on to entry 0190cccc, 0190dddd\n",
+        ),
+    ];
+    for (told, wanted) in rows {
+        let mut lost = entry();
+        for (name, value) in told.as_object().expect("members") {
+            lost[name] = value.clone();
+        }
+        let told = timeline::told(&lost, &TimeZone::UTC);
+        assert!(told.contains(&format!("delivery      {wanted}")), "{told}");
+    }
+}
+
+#[test]
 fn a_purchase_of_one_entry_is_not_told_twice() {
     let line = |id: &str, billed: Value, state: &str| {
         json!({"id": id, "at_ms": 1_700_000_000_000u64, "app": "notes", "operation": "chat",

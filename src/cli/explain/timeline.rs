@@ -42,6 +42,9 @@ pub fn told(entry: &Value, zone: &TimeZone) -> String {
     for (at, closed) in list(entry, "closed").iter().enumerate() {
         facts.add(if at == 0 { "closed" } else { "" }, &told_closed(closed));
     }
+    if let Some(delivery) = delivery(entry) {
+        facts.add("delivery", &delivery);
+    }
     if let Some(id) = text(entry, "request_id") {
         facts.add("request id", id);
     }
@@ -162,6 +165,7 @@ fn cause_in_words(cause: &str) -> &str {
         "protocol" => "not valid HTTP",
         "shutdown" => "bursar's shutdown",
         "stopped" => "bursar ended the reading",
+        "too_large" => "the turn was too large to be made into a stream",
         other => other,
     }
 }
@@ -192,6 +196,30 @@ fn told_closed(closed: &Value) -> String {
     };
     let after = number(closed, "after_ms").unwrap_or_default();
     format!("{who} {stage}, {} after the request came", seconds(after))
+}
+
+/// What became of the answer, where it did not go straight to the app.
+fn delivery(entry: &Value) -> Option<String> {
+    let mut told = match text(entry, "delivery") {
+        Some("missed") => "the app did not receive the answer",
+        Some("assumed_missed") => {
+            "bursar was killed before it was known whether the app received the answer; it counts as \
+             not received"
+        }
+        Some("late") => "an equal request of the app was given the answer later",
+        _ => "",
+    }
+    .to_owned();
+    let adopted: Vec<&str> = list(entry, "adopted_by")
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    if !adopted.is_empty() {
+        let gap = if told.is_empty() { "" } else { "; " };
+        // Writing into a string does not fail.
+        let _ = write!(told, "{gap}its key went on to entry {}", adopted.join(", "));
+    }
+    (!told.is_empty()).then_some(told)
 }
 
 /// `served by specialist (coding), not escalated, route r-17, 12 tokens in, 34 out, 512 bytes`.

@@ -32,6 +32,7 @@ fn rich() -> Value {
     rich["broken_billed_micro_usd"] = json!(7);
     rich["drained"] = json!(true);
     rich["closed"] = json!([{"by": "app", "stage": "waiting", "after_ms": 5}]);
+    rich["delivery"] = json!("missed");
     rich["reconciled_ms"] = json!(1_778_284_802_000_u64);
     rich["was"] = json!({"in_doubt": {"reason": "crash"}});
     rich

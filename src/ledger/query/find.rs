@@ -103,6 +103,9 @@ pub fn find(state_dir: &Path, text: &str) -> Result<Found, LedgerError> {
     let mut held: HashSet<EntryId> = ids.clone();
     let mut more = hits.more;
     each_with(&tape, &needles, |seq, record| {
+        if let Record::Delivery(..) = record {
+            views.apply(seq, record.clone());
+        }
         let Some(said) = Said::of(record) else {
             return;
         };

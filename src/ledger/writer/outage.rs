@@ -63,10 +63,8 @@ impl Writer {
                         .push((**outcome).clone())
                         .map(|()| Answer::Settled(settlement));
                 }
-                Command::IntendLate(_)
-                | Command::ReconcileRun { .. }
-                | Command::Deliver(..)
-                | Command::Remember => {}
+                Command::Deliver(row, handover) => later.tell_delivery(row.id, handover.delivered),
+                Command::IntendLate(_) | Command::ReconcileRun { .. } | Command::Remember => {}
             }
         }
     }

@@ -14,8 +14,10 @@ use crate::support::{Answer, Sandbox, chat, chat_stream, within};
 
 /// What came of a story.
 pub struct Ran {
-    /// Calls of the fault's kind.
+    /// Calls of the fault's kind before the disk was sound again.
     pub seen: u64,
+    /// Those of the stop.
+    pub seen_stopping: u64,
     /// Calls that failed.
     pub failed: u64,
 }
@@ -35,6 +37,7 @@ pub async fn run(fault: Fault) -> Ran {
     let rig = Rig::new();
     rig.fail(fault);
     let mut told = Told::default();
+    let mut seen = None;
     match rig.try_start(&sandbox.url()).await {
         Err(mut child) => {
             let status = child.wait().await.expect("a status");
@@ -45,16 +48,22 @@ pub async fn run(fault: Fault) -> Ran {
         }
         Ok(daemon) => {
             tell(&daemon, &mut told, fault).await;
+            seen = Some(rig.seen());
+            let has_struck = rig.failed() > 0;
             rig.heal();
             resumed(&daemon, &mut told, fault).await;
             if fault.from == 0 {
                 assert_eq!(told.received.len(), 4, "{told:?}");
             }
+            // What came too late for the requests strikes at the stop.
+            let from = u64::from(fault.from > 0 && !has_struck);
+            rig.fail(Fault { from, ..fault });
             daemon.terminate().await;
         }
     }
     let ran = Ran {
-        seen: rig.seen(),
+        seen: seen.unwrap_or_default(),
+        seen_stopping: rig.seen(),
         failed: rig.failed(),
     };
     calm(&rig, &format!("{fault:?}"));
