@@ -54,7 +54,8 @@ pub enum Claim {
     /// Take the answer of the request that runs, or ran, already.
     Follow(Follower),
     /// An equal request is in flight and its app still connected: a marked retry looks again when
-    /// an app leaves, because the end of the old connection may be on its way.
+    /// an app leaves, because the end of the old connection may be on its way. So does any request
+    /// whose equal one is being given an error.
     LookAgain(watch::Receiver<()>),
 }
 
@@ -142,8 +143,13 @@ impl ClaimTable {
         let twin_in_flight = queue
             .iter()
             .any(|slot| matches!(slot, Slot::Live(_)) && slot.has_key_of(claimant));
-        let may_join = policy.allows(claimant) && claimant.marked_retry;
-        if look_again && may_join && twin_in_flight {
+        // An app that has read its error may ask again before the end of that request is told here.
+        let twin_fails = queue.iter().any(|slot| match slot {
+            Slot::Live(live) => live.is_failing() && slot.has_key_of(claimant),
+            Slot::Undelivered(_) => false,
+        });
+        let is_retry = claimant.marked_retry || twin_fails;
+        if look_again && policy.allows(claimant) && is_retry && twin_in_flight {
             return Claim::LookAgain(left);
         }
         let key = claimant.keyed.then(|| match &claimant.own_key {
@@ -176,6 +182,10 @@ impl ClaimTable {
             return;
         };
         live.finish();
+        if live.is_failing() {
+            // Whoever looks again does it when this is done: the lock is held.
+            self.left.send_replace(());
+        }
         let kept = live.keeps_answer().then(|| Arc::clone(live));
         // A follower may have taken it since the leader looked.
         let remember = fate == Fate::Undelivered

@@ -8,7 +8,7 @@ use super::{Delivery, FirstSent, KeyUse, ROWS_MAX, Remembered, Undelivered};
 use crate::clock::Clock;
 use crate::ledger::entry::{AttemptEnd, EntryId, EntryKey, Fingerprint, Intent, KeyOrigin};
 use crate::ledger::fixtures::{Bench, billed, ended, intent, kill_after_next};
-use crate::ledger::{Ledger, Lookup};
+use crate::ledger::{Ledger, LedgerOptions, Lookup, OnFailure};
 use crate::protocol::receipt::Receipt;
 
 /// One request as the proxy would write it.
@@ -194,6 +194,35 @@ async fn what_is_known_after_the_outcome_is_noted_by_a_line_of_its_own() {
     let ledger = restart(&bench, ledger).await;
     assert_eq!(rows(&ledger).await, []);
     assert_eq!(ledger.totals().billed().get(), 7, "sums do not see it");
+}
+
+/// With `on_failure = "serve"` the outcome itself waits, and takes the note in.
+#[tokio::test]
+async fn what_is_known_while_the_outcome_waits_is_written_with_it() {
+    for (before, delivered) in [(Delivery::Pending, false), (Delivery::Missed, true)] {
+        let bench = Bench::new();
+        let ledger = Ledger::open(LedgerOptions {
+            on_failure: OnFailure::Serve,
+            ..bench.options()
+        })
+        .unwrap();
+        let request = Request::begin(&ledger, &bench, "k").await;
+        bench.fail_next_write(0, 5);
+        request
+            .end(&ledger, &bench, AttemptEnd::Answered, before)
+            .await;
+        ledger.note_delivery(request.row(&bench), delivered);
+        // Behind the note, while the journal is still closed.
+        let _ = ledger.undelivered().await;
+        assert_eq!(ledger.unwritten().waiting, 1);
+        bench.clock.advance(Duration::from_secs(2));
+        let left: Vec<EntryId> = rows(&ledger).await.iter().map(|row| row.id).collect();
+        assert_eq!(ledger.unwritten().waiting, 0);
+        let ledger = restart(&bench, ledger).await;
+        let after: Vec<EntryId> = rows(&ledger).await.iter().map(|row| row.id).collect();
+        assert_eq!((left.is_empty(), after.is_empty()), (delivered, delivered));
+        assert_eq!(ledger.totals().billed().get(), 7);
+    }
 }
 
 /// Killed between settling and writing: money comes first.

@@ -45,6 +45,8 @@ struct Tape {
     taken: bool,
     /// A body byte of a flowing answer went out, or the whole answer did.
     handed_out: bool,
+    /// The leading app is being given an error: what it is about ends in a moment.
+    failing: bool,
     followed: bool,
     /// The answer outgrew what is kept for nobody: it can be adopted, not joined.
     given_up: bool,
@@ -125,6 +127,16 @@ impl Live {
         let mut tape = self.tape.lock();
         tape.taken = !tape.followed;
         tape.taken
+    }
+
+    /// After [`Self::take`]: what is written is an error. Its app may ask again before the table
+    /// has heard of the end.
+    pub fn fails(&self) {
+        self.tape.lock().failing = true;
+    }
+
+    pub(super) fn is_failing(&self) -> bool {
+        self.tape.lock().failing
     }
 
     /// The leader's own app did not take what was written.

@@ -333,6 +333,29 @@ fn a_marked_retry_looks_again_while_its_twin_is_connected() {
     ));
 }
 
+#[test]
+fn an_app_that_asks_again_at_once_after_an_error_waits_for_the_end_of_its_first() {
+    let mut bench = Bench::new();
+    let first = bench.lead(1);
+    assert!(first.take());
+    first.fails();
+    let again = bench.claimant(1);
+    let Claim::LookAgain(left) = bench.table.claim(&again, POLICY, true) else {
+        panic!("the end of the first is on its way");
+    };
+    bench.table.finish(&first, Fate::Undelivered);
+    assert!(left.has_changed().expect("the table lives"));
+    assert_eq!(key_of(&bench.lead(1)), key_of(&first));
+    // A slow reader of its error holds nobody up for longer than one look.
+    let second = bench.lead(2);
+    second.fails();
+    let other = bench.claimant(2);
+    assert!(matches!(
+        bench.table.claim(&other, POLICY, false),
+        Claim::Lead(_)
+    ));
+}
+
 /// Between the leader's look and its write nobody can attach: they would wait for nothing.
 #[test]
 fn an_answer_goes_to_the_leader_or_to_a_follower_and_never_to_both() {

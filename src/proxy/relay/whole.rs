@@ -149,6 +149,9 @@ impl Relay<'_> {
         let taken = self.app.live.as_ref().is_none_or(|live| live.take());
         self.app.phase = Phase::Answering;
         if !gone && taken {
+            if !is_answer && let Some(live) = &self.app.live {
+                live.fails();
+            }
             let bodyless = self.app.downstream.is_bodyless(&head);
             let downstream = &mut *self.app.downstream;
             let live = self.app.live.as_deref().filter(|_| is_answer);
