@@ -177,10 +177,10 @@ fn the_statuses_that_are_retried_are_those_of_the_interface() {
         .find(|line| line.starts_with("| RETRY-1 "))
         .expect("the clause");
     let mut wanted: Vec<&str> = row.split('`').skip(1).step_by(2).collect();
-    let source = Source::read(&read("src/proxy/dispatch.rs"));
+    let source = Source::read(&read("src/proxy/dispatch/decision.rs"));
     let body = source
         .code
-        .split("fn retry_reason")
+        .split("fn after_refusal")
         .nth(1)
         .expect("the function");
     let body = body.split("\n}").next().expect("its end");
