@@ -180,7 +180,7 @@ fn the_statuses_that_are_retried_are_those_of_the_interface() {
     let source = Source::read(&read("src/proxy/dispatch/decision.rs"));
     let body = source
         .code
-        .split("fn refusal_reason")
+        .split("fn after_refusal")
         .nth(1)
         .expect("the function");
     let body = body.split("\n}").next().expect("its end");
