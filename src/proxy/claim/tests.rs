@@ -558,6 +558,21 @@ async fn rows_that_were_adopted_or_delivered_leave_the_table() {
     assert_eq!(bench.table.sizes(), (1, 0, 0));
 }
 
+#[test]
+fn the_table_is_bounded_and_forgets_the_oldest_first() {
+    let mut bench = Bench::new();
+    let (oldest, next) = (bench.lead(1), bench.lead(2));
+    bench.table.finish(&oldest, Fate::Undelivered);
+    bench.table.finish(&next, Fate::Undelivered);
+    let lives: Vec<_> = (0..4095).map(|_| bench.lead(3)).collect();
+    for live in &lives {
+        bench.table.finish(live, Fate::Undelivered);
+    }
+    assert_eq!(bench.table.sizes(), (4096, 0, 0));
+    assert_ne!(key_of(&bench.lead(1)), key_of(&oldest));
+    assert_eq!(key_of(&bench.lead(2)), key_of(&next));
+}
+
 #[tokio::test]
 async fn answers_go_before_their_keys() {
     let mut bench = Bench::new();
@@ -576,18 +591,4 @@ async fn answers_go_before_their_keys() {
     bench.clock.advance(Duration::from_secs(900));
     drop(bench.lead(9));
     assert_eq!(bench.table.sizes(), (0, 0, 0));
-}
-
-#[tokio::test]
-async fn a_key_is_not_adopted_while_its_dropped_answer_is_still_being_taken() {
-    let mut bench = Bench::new();
-    let first = bench.lead(1);
-    first.app_left();
-    record_whole(&first).await;
-    bench.table.finish(&first, Fate::Undelivered);
-    let slow = follow(bench.claim(1));
-    bench.clock.advance(Duration::from_secs(61));
-    assert_ne!(key_of(&bench.lead(1)), key_of(&first));
-    drop(slow);
-    assert_eq!(key_of(&bench.lead(1)), key_of(&first));
 }
