@@ -12,7 +12,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 export PATH := $(CURDIR)/.cache/tools/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build release lint fmt test test-all torture faults fuzz bench install clean-tools
+.PHONY: help demo build release lint fmt test test-all torture faults fuzz bench bench-ledger install clean-tools
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,6 +61,10 @@ fuzz: ## each fuzz target for ten minutes (SECONDS_EACH=600); needs a nightly to
 
 bench: ## own time, memory and stream delay, as ratios to the echo upstream and to nginx
 	@scripts/bench.sh $(ARGS)
+
+bench-ledger: ## verify, rebuild and start with a long ledger (ENTRIES=1000000)
+	@scripts/setup-native.sh
+	cargo bench --workspace --locked --bench ledger -- $(or $(ENTRIES),100000)
 
 install: ## install the binary, the unit and the config; build with `make release` first
 	@test -x $(TARGET)/release/bursar || { echo "error: no $(TARGET)/release/bursar: run 'make release' first" >&2; exit 1; }
