@@ -6,8 +6,6 @@
 //!
 //! Promise: prints what was measured and asserts nothing about time.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
-
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
