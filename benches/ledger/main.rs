@@ -28,6 +28,9 @@ const BATCH: u64 = 500;
 
 const BETWEEN_MS: u64 = 10_000;
 
+/// How often a command is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
 fn main() {
     let asked = std::env::args().skip(1).find_map(|word| word.parse().ok());
     let entries: u64 = asked.unwrap_or(ENTRIES_DEFAULT);
@@ -39,9 +42,13 @@ fn main() {
     println!("{entries} entries written in {:.1} s", since(began));
     println!("journal {} MiB", bytes(&state.join("journal")) >> 20);
     println!("index   {} MiB", bytes(&state.join("index")) >> 20);
-    timed("ledger verify", &["ledger", "verify"], &state);
-    timed("ledger rebuild", &["ledger", "rebuild"], &state);
-    timed("spend, all", &["spend", "--since", "2020-01-01"], &state);
+    runtime.block_on(timed("ledger verify", &["ledger", "verify"], &state));
+    runtime.block_on(timed("ledger rebuild", &["ledger", "rebuild"], &state));
+    runtime.block_on(timed(
+        "spend, all",
+        &["spend", "--since", "2020-01-01"],
+        &state,
+    ));
     std::fs::remove_dir_all(state.join("index")).expect("the index goes");
     for how in ["start without an index", "start with its index"] {
         let began = now();
@@ -65,7 +72,7 @@ fn since(began: Duration) -> f64 {
 }
 
 /// Runs a command of the program; tells its time and the most memory it had.
-fn timed(what: &str, arguments: &[&str], state: &Path) {
+async fn timed(what: &str, arguments: &[&str], state: &Path) {
     let began = now();
     let mut child = Command::new(env!("CARGO_BIN_EXE_bursar"))
         .args(arguments)
@@ -84,8 +91,7 @@ fn timed(what: &str, arguments: &[&str], state: &Path) {
         if let Some(status) = child.try_wait().expect("a child") {
             break status;
         }
-        #[expect(clippy::disallowed_methods, reason = "a look now and then at a child")]
-        std::thread::sleep(Duration::from_millis(20));
+        tokio::time::sleep(LOOK_EVERY).await;
     };
     assert!(status.success(), "{what}: {status}");
     println!(
