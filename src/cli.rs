@@ -51,7 +51,7 @@ struct Line {
 const FIRST_STEPS: &str = "\
 To start:
   bursar demo                       see it work, with no account and no network
-  bursar sandbox                    the whole inference service on this machine
+  bursar sandbox                    the inference service on this machine
   bursar run --upstream URL --api-key-file FILE
                                     spend through http://127.0.0.1:8327/v1";
 

@@ -38,7 +38,8 @@ pub struct Args {
     /// Only this app
     #[arg(long, value_name = "NAME")]
     app: Option<String>,
-    /// Only this state: open, settled, failed, replayed, unreported, in_doubt, reconciled
+    /// Only this state: open, settled, failed, replayed, unreported (malformed ones
+    /// among them), malformed, in-doubt, reconciled
     #[arg(long, value_name = "STATE", value_parser = state_word)]
     state: Option<StateWord>,
     /// Time zone of dates and of the column `local_time` [default: this machine's]
@@ -151,8 +152,8 @@ const COLUMNS: &[Column] = &[
     },
 ];
 
-/// What each element that lacks the value shows in a list of several.
-const NONE_IN_LIST: &str = "-";
+/// What an element that lacks the value shows in a list. A `-` would look like a formula.
+const NONE_IN_LIST: &str = "none";
 
 const fn at(name: &'static str, pointer: &'static str) -> Column {
     Column {

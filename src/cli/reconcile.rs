@@ -45,6 +45,9 @@ pub fn reconcile(args: &Args) -> Result<(), CliError> {
         Some(billed) => {
             let since = args.since.as_deref();
             let range = calendar::range(since, args.until.as_deref(), now_ms, &zone)?;
+            if range.since_ms > now_ms {
+                return Err(CliError::usage("--since: lies in the future"));
+            }
             Figure::Typed {
                 billed,
                 since_ms: range.since_ms,
@@ -153,6 +156,10 @@ fn conclusion(document: &Value) -> String {
         .get("difference_micro_usd")
         .and_then(Value::as_i64)
         .is_none_or(|difference| difference > 0);
+    let or_else = match text(document, "source") {
+        "typed" => "the figure is for other days",
+        _ => "[reconcile] spend_field or window_days is not the service's",
+    };
     match (text(document, "conclusion"), is_higher) {
         ("equal", _) => "Equal to the micro-dollar.".to_owned(),
         ("explained", _) => {
@@ -162,14 +169,12 @@ fn conclusion(document: &Value) -> String {
         }
         (_, true) => format!(
             "Not explained: {} more than the ledger can account for. Spent outside bursar (another \
-             machine or app with the same key), or [reconcile] spend_field or window_days is not the \
-             service's.",
+             machine or app with the same key), or {or_else}.",
             money(document, "unexplained_micro_usd")
         ),
         (_, false) => format!(
             "Not explained: {} that the ledger has and the service does not. This ledger holds more than \
-             this organization's requests, or [reconcile] spend_field or window_days is not the \
-             service's.",
+             this organization's requests, or {or_else}.",
             money(document, "unexplained_micro_usd")
         ),
     }

@@ -144,7 +144,8 @@ fn reasons(window: &Window) -> Vec<Reason> {
         });
     }
     let anomalies: Vec<&str> = window.anomalies.keys().map(|kind| kind.as_str()).collect();
-    if !anomalies.is_empty() {
+    // Other anomalies held no amount back: the doubt they left is counted above.
+    if !window.not_added.is_zero() {
         reasons.push(Reason {
             kind: Kind::Anomalies,
             detail: anomalies.join(", "),

@@ -310,6 +310,9 @@ async fn a_figure_that_is_typed_in_is_compared_exactly() {
         "--json",
     ];
     assert_eq!(reconcile(&state, &past).await.code, Some(0));
+    let table = reconcile(&state, &["--billed-usd", "9", "--since", "1h"]).await;
+    assert!(table.out.contains("for other days"), "{}", table.out);
+    assert!(!table.out.contains("spend_field"), "{}", table.out);
 
     let told = reconcile(&state, &[]).await;
     assert_eq!(told.code, Some(1), "the service is asked by a daemon only");
@@ -319,6 +322,7 @@ async fn a_figure_that_is_typed_in_is_compared_exactly() {
         &["--billed-usd", "1.0000001", "--since", "1h"],
         &["--billed-usd", "1"],
         &["--since", "1h"],
+        &["--billed-usd", "1", "--since", "2999-01-01"],
     ] {
         assert_eq!(reconcile(&state, wrong).await.code, Some(2), "{wrong:?}");
     }

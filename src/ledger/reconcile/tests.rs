@@ -16,6 +16,16 @@ fn known() -> Window {
     }
 }
 
+/// A malformed receipt is an anomaly, and its entry is unreported: it explains once.
+#[test]
+fn an_anomaly_that_held_no_amount_back_is_no_reason() {
+    let window = Window {
+        anomalies: [(Anomaly::Malformed, 1)].into(),
+        ..known()
+    };
+    assert_eq!(compare(sum(1001), &window).reasons, []);
+}
+
 #[test]
 fn what_is_not_known_explains_up_to_its_bound_and_on_its_side_only() {
     let chat = |unknown, count| Window {
