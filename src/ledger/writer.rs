@@ -186,6 +186,11 @@ impl Writer {
 
     /// Writes a batch and applies it. One reply for each command.
     fn commit(&mut self, commands: &[&Command]) -> Vec<Reply> {
+        if let Some(failure) = &self.failure {
+            // No new failure: the next try to open the journal is not put off by who asks meanwhile.
+            let error = unavailable(failure);
+            return commands.iter().map(|_| Err(error.clone())).collect();
+        }
         match self.try_commit(commands) {
             Ok(replies) => replies,
             Err(error) => {
@@ -202,9 +207,6 @@ impl Writer {
     }
 
     fn try_commit(&mut self, commands: &[&Command]) -> Result<Vec<Reply>, LedgerError> {
-        if let Some(failure) = &self.failure {
-            return Err(unavailable(failure));
-        }
         let mut batch = self.begin()?;
         let mut replies = Vec::with_capacity(commands.len());
         for command in commands {

@@ -72,8 +72,9 @@ impl Writer {
     }
 
     pub(super) fn commit_or_open_reserve(&mut self, commands: &[&Command]) -> Vec<Reply> {
+        let was_open = self.failure.is_none();
         let replies = self.commit(commands);
-        if self.failure.as_ref().is_some_and(LedgerError::is_full) {
+        if was_open && self.failure.as_ref().is_some_and(LedgerError::is_full) {
             // The reserve makes room for what was already sent; intents are refused.
             self.open_reserve();
             return self.commit(commands);
