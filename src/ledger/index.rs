@@ -55,6 +55,8 @@ pub struct Index {
 #[derive(Debug, Default)]
 pub struct Kept {
     pub last_seq: u64,
+    /// See [`Index::note_given`].
+    pub given_seq: u64,
     pub oldest_open_seq: Option<u64>,
     pub totals: Totals,
     pub runs: Vec<(String, Unresolved)>,
@@ -229,6 +231,7 @@ impl Index {
         };
         Ok(Kept {
             last_seq: meta.last_seq,
+            given_seq: meta.given_seq,
             oldest_open_seq: meta.oldest_open_seq,
             totals,
             runs,
@@ -259,10 +262,11 @@ impl Index {
         guarded(|| {
             let _turn = self.turn.lock();
             let mut batch = sled::Batch::default();
-            let mut rows = match self.handle.db()?.get(META)? {
-                Some(meta) => decode::<Meta>(&meta)?.rows,
-                None => RowCounts::default(),
+            let before = match self.handle.db()?.get(META)? {
+                Some(meta) => decode(&meta)?,
+                None => Meta::default(),
             };
+            let mut rows = before.rows;
             self.add_entries(pending, &mut batch, &mut rows)?;
             for (key, delta) in &pending.rollups {
                 let mut at = vec![ROLLUP];
@@ -289,9 +293,24 @@ impl Index {
                 requests: totals.requests(),
                 billed: totals.billed(),
                 rows,
+                given_seq: before.given_seq,
             };
             batch.insert(META, encode(&meta)?);
             Ok(self.handle.db()?.apply_batch(batch)?)
+        })
+    }
+
+    /// Remembers that the writer had nothing to do for a while after the record `seq`: the answers that
+    /// were settled up to there have gone out, or were noted.
+    pub fn note_given(&self, seq: u64) -> Result<(), IndexError> {
+        guarded(|| {
+            let _turn = self.turn.lock();
+            if let Some(meta) = self.handle.db()?.get(META)? {
+                let mut meta: Meta = decode(&meta)?;
+                meta.given_seq = seq.min(meta.last_seq);
+                self.handle.db()?.insert(META, encode(&meta)?)?;
+            }
+            Ok(())
         })
     }
 

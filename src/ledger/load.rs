@@ -55,6 +55,8 @@ pub struct Loaded {
     pub quarantined: u64,
     /// Settled answers that the process before this one may not have given to their apps.
     pub unclear: Vec<Undelivered>,
+    /// Up to here the index knows that answers were given.
+    pub given_seq: u64,
     /// The last record that is known to be lost; 0 for none.
     lost_up_to: u64,
 }
@@ -139,7 +141,7 @@ pub fn load(
     // What a process wrote that ended in order was given to its apps, or noted.
     let stopped = state.read(STOPPED)?;
     let stopped_seq: Option<u64> = stopped.and_then(|note| note.trim().parse().ok());
-    let sure_seq = loaded.index_seq.max(stopped_seq.unwrap_or(0));
+    let sure_seq = loaded.given_seq.max(stopped_seq.unwrap_or(0));
     let unclear = loaded.books.deliveries().unclear(sure_seq);
     let mut lost_up_to = report.missing.last().map_or(0, |missing| missing.last);
     if !is_end_known && report.last_seq.is_some() {
@@ -166,6 +168,7 @@ pub fn load(
         rebuilt: loaded.rebuilt,
         quarantined,
         unclear,
+        given_seq: loaded.given_seq,
         lost_up_to,
     };
     loaded.books.prune(now_ms);
@@ -181,6 +184,7 @@ struct Replayed {
     is_new: bool,
     rebuilt: bool,
     index_seq: u64,
+    given_seq: u64,
     /// What was missing already when the index was made.
     known_missing: Vec<Missing>,
 }
@@ -208,6 +212,7 @@ fn replay(
         is_new: opened.is_new,
         rebuilt,
         index_seq,
+        given_seq: opened.kept.given_seq,
         known_missing: opened.kept.missing,
     };
     let from = first_needed(all, needed_seq, now_ms);

@@ -143,6 +143,9 @@ impl Writer {
             if is_idle || self.pending_records() >= INDEX_SLICE_RECORDS {
                 self.write_index();
             }
+            if is_idle {
+                self.note_given();
+            }
         }
         self.stop_care();
         // A last try, whatever was tried a moment ago: after this the receipts are lost.

@@ -278,6 +278,35 @@ async fn an_answer_that_the_index_was_told_of_is_not_assumed_to_be_undelivered()
     assert_eq!(rows(&bench.open()).await, []);
 }
 
+/// Under load the index is told in between, a moment after the answers were settled.
+#[tokio::test]
+async fn an_answer_that_the_index_was_told_of_under_load_may_still_be_on_its_way() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    let mut requests = Vec::new();
+    for number in 0..150 {
+        requests.push(Request::begin(&ledger, &bench, &format!("k{number}")).await);
+    }
+    let ends = requests
+        .iter()
+        .map(|request| request.end(&ledger, &bench, AttemptEnd::Answered, Delivery::Pending));
+    futures_util::future::join_all(ends).await;
+    // Looks are answered in order, so the writer has come by the index.
+    kill_after_next(&ledger);
+    rows(&ledger).await;
+    let told = ledger
+        .find(&Lookup::Id(requests[0].0.id))
+        .unwrap_or_default();
+    drop(ledger);
+    let left = rows(&bench.open()).await;
+    assert_eq!(
+        told.len(),
+        1,
+        "the index was not told: not the case that is meant"
+    );
+    assert_eq!(left.len(), requests.len());
+}
+
 /// The next process is killed at once, and the index is lost with it.
 #[tokio::test]
 async fn a_kill_casts_no_doubt_on_a_process_before_that_ended_in_order() {
