@@ -31,6 +31,7 @@ const DIRECTORY: &str = "index";
 const DAMAGED: &str = "index.damaged-";
 
 mod bulk;
+mod given;
 mod handle;
 mod rows;
 mod sweep;
@@ -55,7 +56,6 @@ pub struct Index {
 #[derive(Debug, Default)]
 pub struct Kept {
     pub last_seq: u64,
-    /// See [`Index::note_given`].
     pub given_seq: u64,
     pub oldest_open_seq: Option<u64>,
     pub totals: Totals,
@@ -181,6 +181,7 @@ impl Index {
 
     /// Reads all that the books need, and compares rows with the count.
     fn check(&self, ledger: &str) -> Result<Kept, IndexError> {
+        let _turn = self.turn.lock(); // Rows that are being swept do not agree with their count.
         let db = self.handle.db()?;
         let Some(meta) = db.get(META)? else {
             // Nothing was ever written, it was not made to its end, or everything is lost: all mean
@@ -262,12 +263,9 @@ impl Index {
         guarded(|| {
             let _turn = self.turn.lock();
             let mut batch = sled::Batch::default();
-            let before = match self.handle.db()?.get(META)? {
-                Some(meta) => decode(&meta)?,
-                None => Meta::default(),
-            };
-            let mut rows = before.rows;
-            self.add_entries(pending, &mut batch, &mut rows)?;
+            let before = self.handle.db()?.get(META)?;
+            let mut before: Meta = before.map_or(Ok(Meta::default()), |meta| decode(&meta))?;
+            self.add_entries(pending, &mut batch, &mut before.rows)?;
             for (key, delta) in &pending.rollups {
                 let mut at = vec![ROLLUP];
                 at.extend(serde_json::to_vec(key)?);
@@ -292,25 +290,10 @@ impl Index {
                 globals: totals.globals.clone(),
                 requests: totals.requests(),
                 billed: totals.billed(),
-                rows,
-                given_seq: before.given_seq,
+                ..before
             };
             batch.insert(META, encode(&meta)?);
             Ok(self.handle.db()?.apply_batch(batch)?)
-        })
-    }
-
-    /// Remembers that the writer had nothing to do for a while after the record `seq`: the answers that
-    /// were settled up to there have gone out, or were noted.
-    pub fn note_given(&self, seq: u64) -> Result<(), IndexError> {
-        guarded(|| {
-            let _turn = self.turn.lock();
-            if let Some(meta) = self.handle.db()?.get(META)? {
-                let mut meta: Meta = decode(&meta)?;
-                meta.given_seq = seq.min(meta.last_seq);
-                self.handle.db()?.insert(META, encode(&meta)?)?;
-            }
-            Ok(())
         })
     }
 

@@ -291,20 +291,47 @@ async fn an_answer_that_the_index_was_told_of_under_load_may_still_be_on_its_way
         .iter()
         .map(|request| request.end(&ledger, &bench, AttemptEnd::Answered, Delivery::Pending));
     futures_util::future::join_all(ends).await;
-    // Looks are answered in order, so the writer has come by the index.
+    // When this is answered the writer has been by the index.
+    rows(&ledger).await;
+    let told = ledger.find(&Lookup::Id(requests[0].0.id)).unwrap();
     kill_after_next(&ledger);
     rows(&ledger).await;
-    let told = ledger
-        .find(&Lookup::Id(requests[0].0.id))
-        .unwrap_or_default();
     drop(ledger);
     let left = rows(&bench.open()).await;
-    assert_eq!(
-        told.len(),
-        1,
-        "the index was not told: not the case that is meant"
-    );
+    assert_eq!(told.len(), 1, "the index was told");
     assert_eq!(left.len(), requests.len());
+}
+
+/// Nobody tells it again, and the process ends in order.
+#[tokio::test]
+async fn what_is_noted_while_the_journal_fails_is_noted_when_it_is_open_again() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    let request = Request::begin(&ledger, &bench, "k").await;
+    request
+        .end(&ledger, &bench, AttemptEnd::Answered, Delivery::Pending)
+        .await;
+    let row = request.row(&bench);
+    bench.fail_next_write(0, 5);
+    ledger.note_delivery(row.clone(), false);
+    ledger.undelivered().await.unwrap_err();
+    bench.clock.advance(Duration::from_secs(1));
+    assert_eq!(rows(&ledger).await.first(), Some(&row));
+    let ledger = restart(&bench, ledger).await;
+    assert_eq!(rows(&ledger).await, [row]);
+}
+
+/// As at a second signal to stop: the process goes while answers are being written.
+#[tokio::test]
+async fn a_ledger_that_is_dropped_and_not_closed_did_not_end_in_order() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    let request = Request::begin(&ledger, &bench, "k").await;
+    request
+        .end(&ledger, &bench, AttemptEnd::Answered, Delivery::Pending)
+        .await;
+    drop(ledger);
+    assert_eq!(rows(&bench.open()).await, [request.row(&bench)]);
 }
 
 /// The next process is killed at once, and the index is lost with it.

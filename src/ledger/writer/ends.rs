@@ -59,6 +59,9 @@ impl Writer {
 
     /// Notes up to where the journal was written by a process that ended in order.
     pub(super) fn note_stop(&self) {
+        if !self.shared.ends_in_order() {
+            return;
+        }
         let Some(loaded) = self.loaded.as_ref().filter(|_| self.failure.is_none()) else {
             return;
         };
