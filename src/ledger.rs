@@ -326,6 +326,7 @@ impl Ledger {
     /// Serves what waits, commits it, flushes the index, and stops the writer. Later calls answer
     /// [`LedgerError::Closed`].
     pub async fn close(&self) {
+        self.inner.shared.end_in_order();
         self.inner.shared.queue.close();
         let Some(writer) = self.inner.writer.lock().take() else {
             return;

@@ -188,7 +188,12 @@ pub fn build(
     let Some(header) = header else {
         return Ok(None);
     };
-    let built = write::write(journal, plan, header, stands_for, folding)?;
+    let built = write::write(journal, plan, header, stands_for, folding).inspect_err(|_| {
+        // On a full disk the journal needs its room.
+        if let Err(error) = journal.remove(NEXT) {
+            tracing::warn!(%error, "what was begun could not be removed");
+        }
+    })?;
     Ok(Some(built))
 }
 

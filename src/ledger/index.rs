@@ -31,6 +31,7 @@ const DIRECTORY: &str = "index";
 const DAMAGED: &str = "index.damaged-";
 
 mod bulk;
+mod given;
 mod handle;
 mod rows;
 mod sweep;
@@ -55,6 +56,7 @@ pub struct Index {
 #[derive(Debug, Default)]
 pub struct Kept {
     pub last_seq: u64,
+    pub given_seq: u64,
     pub oldest_open_seq: Option<u64>,
     pub totals: Totals,
     pub runs: Vec<(String, Unresolved)>,
@@ -179,6 +181,7 @@ impl Index {
 
     /// Reads all that the books need, and compares rows with the count.
     fn check(&self, ledger: &str) -> Result<Kept, IndexError> {
+        let _turn = self.turn.lock(); // Rows that are being swept do not agree with their count.
         let db = self.handle.db()?;
         let Some(meta) = db.get(META)? else {
             // Nothing was ever written, it was not made to its end, or everything is lost: all mean
@@ -229,6 +232,7 @@ impl Index {
         };
         Ok(Kept {
             last_seq: meta.last_seq,
+            given_seq: meta.given_seq,
             oldest_open_seq: meta.oldest_open_seq,
             totals,
             runs,
@@ -259,11 +263,9 @@ impl Index {
         guarded(|| {
             let _turn = self.turn.lock();
             let mut batch = sled::Batch::default();
-            let mut rows = match self.handle.db()?.get(META)? {
-                Some(meta) => decode::<Meta>(&meta)?.rows,
-                None => RowCounts::default(),
-            };
-            self.add_entries(pending, &mut batch, &mut rows)?;
+            let before = self.handle.db()?.get(META)?;
+            let mut before: Meta = before.map_or(Ok(Meta::default()), |meta| decode(&meta))?;
+            self.add_entries(pending, &mut batch, &mut before.rows)?;
             for (key, delta) in &pending.rollups {
                 let mut at = vec![ROLLUP];
                 at.extend(serde_json::to_vec(key)?);
@@ -288,7 +290,7 @@ impl Index {
                 globals: totals.globals.clone(),
                 requests: totals.requests(),
                 billed: totals.billed(),
-                rows,
+                ..before
             };
             batch.insert(META, encode(&meta)?);
             Ok(self.handle.db()?.apply_batch(batch)?)

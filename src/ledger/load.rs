@@ -12,8 +12,7 @@ use rustix::fs::OFlags;
 use crate::ledger::LedgerOptions;
 use crate::ledger::books::Books;
 use crate::ledger::compact;
-use crate::ledger::entry::EntryId;
-use crate::ledger::entry::InDoubt;
+use crate::ledger::entry::{EntryId, InDoubt};
 use crate::ledger::error::LedgerError;
 use crate::ledger::index::{Index, IndexError, Opened};
 use crate::ledger::journal::Journal;
@@ -55,6 +54,7 @@ pub struct Loaded {
     pub quarantined: u64,
     /// Settled answers that the process before this one may not have given to their apps.
     pub unclear: Vec<Undelivered>,
+    pub given_seq: u64,
     /// The last record that is known to be lost; 0 for none.
     lost_up_to: u64,
 }
@@ -105,6 +105,7 @@ pub fn load(
         drop(opened);
         opened = Index::reopen_empty(state.path(), now_ms);
     }
+    let given_seq = opened.kept.given_seq;
     let (mut loaded, mut report) = replay(&directory, &ledger, &all, opened, now_ms, &on_record)?;
     report.extend_to(mark);
     report.extend_to(Some(loaded.index_seq));
@@ -138,9 +139,9 @@ pub fn load(
     }
     // What a process wrote that ended in order was given to its apps, or noted.
     let stopped = state.read(STOPPED)?;
-    let stopped_seq: Option<u64> = stopped.and_then(|note| note.trim().parse().ok());
-    let sure_seq = loaded.index_seq.max(stopped_seq.unwrap_or(0));
-    let unclear = loaded.books.deliveries().unclear(sure_seq);
+    let stopped_seq = stopped.and_then(|note| note.trim().parse().ok());
+    let deliveries = loaded.books.deliveries();
+    let unclear = deliveries.unclear(given_seq.max(stopped_seq.unwrap_or(0)));
     let mut lost_up_to = report.missing.last().map_or(0, |missing| missing.last);
     if !is_end_known && report.last_seq.is_some() {
         tracing::error!(
@@ -166,6 +167,7 @@ pub fn load(
         rebuilt: loaded.rebuilt,
         quarantined,
         unclear,
+        given_seq,
         lost_up_to,
     };
     loaded.books.prune(now_ms);

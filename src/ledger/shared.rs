@@ -62,6 +62,8 @@ pub struct Shared {
     quarantined: AtomicU64,
     keys_dropped: AtomicU64,
     serves_unwritten: AtomicBool,
+    /// The ledger is closed after the last request, and not only let go of.
+    ends_in_order: AtomicBool,
     /// A test's kill -9.
     #[cfg(test)]
     killed: AtomicBool,
@@ -101,6 +103,7 @@ impl Default for Shared {
             quarantined: AtomicU64::default(),
             keys_dropped: AtomicU64::default(),
             serves_unwritten: AtomicBool::default(),
+            ends_in_order: AtomicBool::default(),
             #[cfg(test)]
             killed: AtomicBool::default(),
         }
@@ -187,6 +190,14 @@ impl Shared {
 
     pub fn serve_unwritten(&self) {
         self.serves_unwritten.store(true, Ordering::Relaxed);
+    }
+
+    pub fn end_in_order(&self) {
+        self.ends_in_order.store(true, Ordering::Relaxed);
+    }
+
+    pub fn ends_in_order(&self) -> bool {
+        self.ends_in_order.load(Ordering::Relaxed)
     }
 
     pub fn stopped(&self) {

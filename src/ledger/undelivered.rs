@@ -277,8 +277,8 @@ impl Deliveries {
     }
 
     /// Answers that a killed process may not have written, oldest first. `sure_seq`: up to here a
-    /// process ended in order, or the index had been told, which happens when the writer has nothing
-    /// else to do.
+    /// process ended in order, or the index was told so when the writer had had nothing to do for a
+    /// while.
     ///
     /// Assumed: such an answer was not delivered. An adopted repeat costs 0, a second purchase does
     /// not; the price is that an equal request that an app makes on purpose is answered with it, when

@@ -24,7 +24,7 @@ use crate::ledger::queue::{Answer, Command, Reply, Request};
 use crate::ledger::record::Record;
 use crate::ledger::shared::Shared;
 use crate::ledger::state_dir::{Directory, Identity, Lock};
-use crate::ledger::undelivered::Remembered;
+use crate::ledger::undelivered::{Handover, Remembered, Undelivered};
 use crate::ledger::{LedgerOptions, OnFailure};
 
 mod care;
@@ -65,6 +65,8 @@ pub struct Writer {
     tried_at: Duration,
     /// Intents that were refused although their line may have reached the file.
     refused: HashSet<EntryId>,
+    /// What was to be noted of deliveries while nothing could be written, oldest first.
+    unnoted: Vec<(Box<Undelivered>, Handover)>,
     /// Wall time of the last record that was found at the start.
     journal_ended_ms: u64,
     care: Care,
@@ -96,6 +98,7 @@ impl Writer {
             is_told: false,
             tried_at: Duration::ZERO,
             refused: HashSet::new(),
+            unnoted: Vec::new(),
             care: Care::default(),
             journal_ended_ms: 0,
             options,
@@ -143,10 +146,13 @@ impl Writer {
             if is_idle || self.pending_records() >= INDEX_SLICE_RECORDS {
                 self.write_index();
             }
+            if is_idle {
+                self.note_given();
+            }
         }
         self.stop_care();
         // A last try, whatever was tried a moment ago: after this the receipts are lost.
-        if self.failure.is_some() && self.shared.later.len() > 0 {
+        if self.failure.is_some() && (self.shared.later.len() > 0 || !self.unnoted.is_empty()) {
             self.reload();
         }
         if self.settle_waiting() {
@@ -175,6 +181,7 @@ impl Writer {
         }
         let commands: Vec<&Command> = requests.iter().map(|request| &request.command).collect();
         let mut replies = self.commit_or_open_reserve(&commands);
+        self.keep_notes(&commands, &replies);
         if self.serves {
             self.keep_for_later(&commands, &mut replies);
         }
@@ -186,6 +193,11 @@ impl Writer {
 
     /// Writes a batch and applies it. One reply for each command.
     fn commit(&mut self, commands: &[&Command]) -> Vec<Reply> {
+        if let Some(failure) = &self.failure {
+            // No new failure: the next try to open the journal is not put off by who asks meanwhile.
+            let error = unavailable(failure);
+            return commands.iter().map(|_| Err(error.clone())).collect();
+        }
         match self.try_commit(commands) {
             Ok(replies) => replies,
             Err(error) => {
@@ -202,9 +214,6 @@ impl Writer {
     }
 
     fn try_commit(&mut self, commands: &[&Command]) -> Result<Vec<Reply>, LedgerError> {
-        if let Some(failure) = &self.failure {
-            return Err(unavailable(failure));
-        }
         let mut batch = self.begin()?;
         let mut replies = Vec::with_capacity(commands.len());
         for command in commands {

@@ -244,6 +244,7 @@ impl Dispatch<'_> {
                 Err(Cut) => {
                     let head = Some(&answering.head);
                     self.record(clock, AttemptEnd::Broken, head, Some("shutdown"));
+                    app.saw_broken_head(&answering.head.headers);
                     return Attempted::Final(Reached::Cut);
                 }
             };

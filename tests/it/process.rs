@@ -89,6 +89,34 @@ async fn what_outlives_the_shutdown_timeout_is_in_doubt_and_the_app_sees_a_break
     assert!(state_word.contains("shutdown"), "{state_word}");
 }
 
+/// The head of a whole answer tells the price, and it came.
+#[tokio::test]
+async fn an_amount_that_was_told_before_a_shutdown_cut_the_answer_is_settled() {
+    let begun = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Service-Billed: 42\r\n\
+        Content-Length: 90\r\n\r\n{";
+    let origin = Origin::start([Step::Answer(begun.to_vec())]).await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let config = directory.path().join("config.toml");
+    std::fs::write(&config, "[listen]\nshutdown_timeout_s = 1\n").expect("a file");
+    let state = directory.path().join("state");
+    let config = config.to_str().expect("a path").to_owned();
+    let mut daemon = Daemon::start(&origin.url(), &state, &["--config", &config]).await;
+    let mut app = daemon.connect().await;
+    app.send(request("POST", "/v1/chat/completions", &[], &chat("x")))
+        .await;
+    eventually("the request to arrive", || async {
+        (!origin.received().is_empty()).then_some(())
+    })
+    .await;
+    daemon.signal(Signal::TERM);
+    let answer = app.answer().await;
+    assert_eq!(answer.code(), Some("shutting_down"), "{}", answer.text());
+    assert_eq!(daemon.ended().await.code(), Some(0));
+    let entries = entries(&state);
+    let billed = entries[0].billed_micro_usd.map(|billed| billed.get());
+    assert_eq!((entries[0].state.word(), billed), ("settled", Some(42)));
+}
+
 #[tokio::test]
 async fn a_second_sigterm_exits_now() {
     let origin = Origin::start([Step::Stall]).await;

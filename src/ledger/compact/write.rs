@@ -68,6 +68,8 @@ pub fn write(
     let mut line = Vec::new();
     header.encode(&mut line).map_err(encoded)?;
     out.write_all(&line).map_err(failed)?;
+    #[cfg(test)]
+    crate::ledger::fixtures::fail_write(&path, out.get_mut(), &line).map_err(failed)?;
 
     let mut seq = before_first;
     let mut globals = Some(folding.globals.clone());

@@ -112,6 +112,7 @@ impl Bulk {
             requests: totals.requests(),
             billed: totals.billed(),
             rows: self.rows,
+            given_seq: 0,
         };
         self.insert(META, &encode(&meta)?).map(drop)
     }

@@ -63,6 +63,9 @@ pub struct Meta {
     pub billed: MicroUsdSum,
     /// Rows of lookups there are.
     pub rows: RowCounts,
+    /// The answers of the outcomes up to here were given to their apps, or noted.
+    #[serde(default)]
+    pub given_seq: u64,
 }
 
 // === impl RowCounts ===

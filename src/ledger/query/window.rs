@@ -72,9 +72,10 @@ pub fn window(state_dir: &Path, since_ms: u64, until_ms: u64) -> Result<Window, 
     };
     let first = tape.first_since(Some(since_ms.saturating_sub(SINCE_EDGE_MS)));
     let part = tape.segments.get(first..).unwrap_or_default();
-    let report = scan(&tape.journal, part, &mut |_, _, record| {
+    let mut report = scan(&tape.journal, part, &mut |_, _, record| {
         reading.apply(&record);
     })?;
+    report.extend_to(tape.mark.known());
     let Reading { mut window, open } = reading;
     for operation in open.into_values() {
         *window

@@ -6,11 +6,11 @@ use std::time::Duration;
 use super::{EIO, ENOSPC, settled};
 use crate::clock::Clock;
 use crate::ledger::entry::{AttemptEnd, State};
-use crate::ledger::fixtures::{Bench, begin, billed, buy, ended};
+use crate::ledger::fixtures::{Bench, begin, billed, buy, ended, intent};
 use crate::ledger::later::OUTCOMES_MAX;
 use crate::ledger::query::{Filter, entries, verify};
 use crate::ledger::record::SegmentHeader;
-use crate::ledger::{Durability, Ledger, LedgerError, LedgerOptions, Lookup};
+use crate::ledger::{Durability, Ledger, LedgerError, LedgerOptions, Lookup, OnFailure};
 use crate::money::MicroUsd;
 use crate::protocol::Told;
 use crate::protocol::receipt::Receipt;
@@ -80,6 +80,37 @@ async fn an_outcome_that_waits_is_written_at_close_without_a_pause() {
         Err(LedgerError::Closed)
     ));
     assert_eq!(bench.open().totals().billed().get(), 40);
+}
+
+#[tokio::test]
+async fn requests_that_keep_coming_do_not_put_off_that_the_ledger_is_opened_again() {
+    for on_failure in [OnFailure::Refuse, OnFailure::Serve] {
+        let bench = Bench::new();
+        let ledger = Ledger::open(LedgerOptions {
+            on_failure,
+            ..bench.options()
+        })
+        .unwrap();
+        let id = begin(&ledger, None).await;
+        bench.fail_next_write(0, EIO);
+        let _ = ledger
+            .settle(ended(id, AttemptEnd::Answered, billed(40)))
+            .await;
+        let mut words = 0;
+        for _ in 0..20 {
+            bench.clock.advance(Duration::from_millis(100));
+            let at_ms = bench.clock.wall_ms();
+            let asked = intent(ledger.new_entry_id(), at_ms, None);
+            let _ = ledger.intend(asked).await;
+            let why = ledger.health().unavailable;
+            words = words.max(why.map_or(0, |why| why.len()));
+        }
+        let health = ledger.health();
+        ledger.close().await;
+
+        assert!(health.is_writable(), "{on_failure:?}: {health:?}");
+        assert!(words < 400, "the reason grows: {words}");
+    }
 }
 
 #[tokio::test]

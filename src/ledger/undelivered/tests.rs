@@ -307,6 +307,62 @@ async fn an_answer_that_the_index_was_told_of_is_not_assumed_to_be_undelivered()
     assert_eq!(rows(&bench.open()).await, []);
 }
 
+/// Under load the index is told in between, a moment after the answers were settled.
+#[tokio::test]
+async fn an_answer_that_the_index_was_told_of_under_load_may_still_be_on_its_way() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    let mut requests = Vec::new();
+    for number in 0..150 {
+        requests.push(Request::begin(&ledger, &bench, &format!("k{number}")).await);
+    }
+    let ends = requests
+        .iter()
+        .map(|request| request.end(&ledger, &bench, AttemptEnd::Answered, Delivery::Pending));
+    futures_util::future::join_all(ends).await;
+    // When this is answered the writer has been by the index.
+    rows(&ledger).await;
+    let told = ledger.find(&Lookup::Id(requests[0].0.id)).unwrap();
+    kill_after_next(&ledger);
+    rows(&ledger).await;
+    drop(ledger);
+    let left = rows(&bench.open()).await;
+    assert_eq!(told.len(), 1, "the index was told");
+    assert_eq!(left.len(), requests.len());
+}
+
+/// Nobody tells it again, and the process ends in order.
+#[tokio::test]
+async fn what_is_noted_while_the_journal_fails_is_noted_when_it_is_open_again() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    let request = Request::begin(&ledger, &bench, "k").await;
+    request
+        .end(&ledger, &bench, AttemptEnd::Answered, Delivery::Pending)
+        .await;
+    let row = request.row(&bench);
+    bench.fail_next_write(0, 5);
+    ledger.note_delivery(row.clone(), false);
+    ledger.undelivered().await.unwrap_err();
+    bench.clock.advance(Duration::from_secs(1));
+    assert_eq!(rows(&ledger).await.first(), Some(&row));
+    let ledger = restart(&bench, ledger).await;
+    assert_eq!(rows(&ledger).await, [row]);
+}
+
+/// As at a second signal to stop: the process goes while answers are being written.
+#[tokio::test]
+async fn a_ledger_that_is_dropped_and_not_closed_did_not_end_in_order() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    let request = Request::begin(&ledger, &bench, "k").await;
+    request
+        .end(&ledger, &bench, AttemptEnd::Answered, Delivery::Pending)
+        .await;
+    drop(ledger);
+    assert_eq!(rows(&bench.open()).await, [request.row(&bench)]);
+}
+
 /// The next process is killed at once, and the index is lost with it.
 #[tokio::test]
 async fn a_kill_casts_no_doubt_on_a_process_before_that_ended_in_order() {

@@ -37,8 +37,31 @@ impl Writer {
         self.end_entries(crashed, true)
     }
 
+    /// Notes that nothing came for [`PATIENCE`]: an answer that was settled before that has gone out, or
+    /// the proxy has noted that it goes out slowly.
+    ///
+    /// [`PATIENCE`]: super::PATIENCE
+    pub(super) fn note_given(&mut self) {
+        let Some(loaded) = self.loaded.as_mut() else {
+            return;
+        };
+        let last_seq = loaded.books.last_seq();
+        if loaded.given_seq >= last_seq {
+            return;
+        }
+        loaded.given_seq = last_seq;
+        if let Some(index) = &loaded.index
+            && let Err(error) = index.note_given(last_seq)
+        {
+            tracing::warn!(%error, "that answers were given could not be noted");
+        }
+    }
+
     /// Notes up to where the journal was written by a process that ended in order.
     pub(super) fn note_stop(&self) {
+        if !self.shared.ends_in_order() {
+            return;
+        }
         let Some(loaded) = self.loaded.as_ref().filter(|_| self.failure.is_none()) else {
             return;
         };

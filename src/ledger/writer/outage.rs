@@ -5,6 +5,7 @@
 
 use super::Writer;
 use crate::ledger::error::LedgerError;
+use crate::ledger::later::OUTCOMES_MAX;
 use crate::ledger::queue::{Answer, Command, Reply};
 use crate::ledger::state::{KeyView, fold};
 
@@ -17,10 +18,13 @@ impl Writer {
             return false;
         }
         let waiting = self.shared.later.waiting();
-        if waiting.is_empty() {
+        if waiting.is_empty() && self.unnoted.is_empty() {
             return false;
         }
         let mut commands = Vec::with_capacity(waiting.len());
+        // Before the intents: one that takes a key over comes behind what was noted of it.
+        let unnoted = self.unnoted.iter().cloned();
+        commands.extend(unnoted.map(|(row, handover)| Command::Deliver(row, handover)));
         for entry in &waiting {
             commands.extend(entry.intent.clone().map(Command::IntendLate));
             commands.extend(entry.outcome.clone().map(Command::Settle));
@@ -34,9 +38,25 @@ impl Writer {
                 tracing::error!(entry = %outcome.id, %error, "an outcome could not be written");
             }
         }
+        self.unnoted.clear();
         self.shared.later.forget(&waiting);
         tracing::info!(entries = waiting.len(), "wrote the entries that waited");
         true
+    }
+
+    /// What became of an answer is noted when it can be: nobody tells it again.
+    pub(super) fn keep_notes(&mut self, commands: &[&Command], replies: &[Reply]) {
+        for (command, reply) in commands.iter().zip(replies) {
+            if let Command::Deliver(row, handover) = command
+                && reply.as_ref().is_err_and(LedgerError::is_passing)
+            {
+                if self.unnoted.len() >= OUTCOMES_MAX {
+                    tracing::warn!(entry = %row.id, "a delivery could not be noted");
+                    continue;
+                }
+                self.unnoted.push((row.clone(), *handover));
+            }
+        }
     }
 
     /// `on_failure = "serve"`: what could not be written now waits in memory, and counts as written
@@ -70,8 +90,9 @@ impl Writer {
     }
 
     pub(super) fn commit_or_open_reserve(&mut self, commands: &[&Command]) -> Vec<Reply> {
+        let was_open = self.failure.is_none();
         let replies = self.commit(commands);
-        if self.failure.as_ref().is_some_and(LedgerError::is_full) {
+        if was_open && self.failure.as_ref().is_some_and(LedgerError::is_full) {
             // The reserve makes room for what was already sent; intents are refused.
             self.open_reserve();
             return self.commit(commands);

@@ -19,8 +19,9 @@ use crate::ledger::undelivered::{Delivery, KeyUse, Remembered, Undelivered};
 use crate::proxy::Gateway;
 
 /// An answer that is written for longer than this is noted: a start assumes of a killed process that
-/// the answers of its last two seconds were not delivered, and of none before.
-const SLOW_WRITE: Duration = Duration::from_secs(1);
+/// the answers of its last two seconds were not delivered, and of none before, nor of those that half a
+/// second without work followed.
+const SLOW_WRITE: Duration = Duration::from_millis(250);
 
 // === impl Live ===
 

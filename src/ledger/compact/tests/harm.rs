@@ -16,6 +16,21 @@ fn flip(path: &Path) {
 }
 
 #[test]
+fn on_a_full_disk_nothing_is_left_of_what_was_begun() {
+    const ENOSPC: i32 = 28;
+    let history = History::of(400);
+    let state = history.state();
+    let here = journal(&state);
+    let wanted = history.wanted(200);
+    let before = here.names().unwrap();
+    let planned = plan(&here, &wanted, false, u64::MAX).unwrap();
+    history.paper.bench.fail_next_write(10, ENOSPC);
+    let built = build(&here, &planned, &wanted, &not_cancelled());
+    assert!(built.is_err_and(|error| error.is_full()));
+    assert_eq!(here.names().unwrap(), before);
+}
+
+#[test]
 fn a_damaged_segment_stays_and_so_does_all_behind_it() {
     let history = History::of(400);
     let state = history.state();

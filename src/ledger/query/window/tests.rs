@@ -51,6 +51,23 @@ async fn amounts_are_in_the_window_or_in_the_edge_beside_it() {
     assert!(window.unknown.is_empty());
 }
 
+/// Nothing but the mark tells that the journal's last lines are gone.
+#[tokio::test]
+async fn what_is_cut_off_the_journals_end_counts_as_damage() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    buy(&ledger, None, billed(7)).await;
+    buy(&ledger, None, billed(8)).await;
+    ledger.close().await;
+    let text = std::fs::read_to_string(bench.segment(1)).unwrap();
+    let kept: Vec<&str> = text.lines().take(3).collect();
+    std::fs::write(bench.segment(1), kept.join("\n") + "\n").unwrap();
+
+    let window = window(&bench.state(), START_MS, START_MS + HOUR_MS).unwrap();
+
+    assert_eq!((window.billed, window.damaged), (sum(7), 1));
+}
+
 /// In a window shorter than its edges an amount explains once.
 #[tokio::test]
 async fn the_edges_of_a_short_window_do_not_share_an_amount() {
