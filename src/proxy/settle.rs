@@ -234,6 +234,8 @@ impl Drop for OpenEntry {
 /// will be.
 async fn write(gateway: &Gateway, mut outcome: Outcome) -> (Result<Settlement, LedgerError>, bool) {
     for _ in 0..SETTLE_RETRIES {
+        // A start after a kill asks how long before the journal's end an answer was settled.
+        outcome.at_ms = gateway.clock.wall_ms();
         match gateway.ledger.settle(outcome.clone()).await {
             Err(error) if error.is_passing() => tokio::time::sleep(SETTLE_PAUSE).await,
             written => {
@@ -242,6 +244,7 @@ async fn write(gateway: &Gateway, mut outcome: Outcome) -> (Result<Settlement, L
             }
         }
     }
+    outcome.at_ms = gateway.clock.wall_ms();
     let settled = gateway.ledger.settle(outcome.clone()).await;
     if outcome.delivery == Delivery::Pending {
         // Without its receipt on the disk the answer is not given (rule I2).
