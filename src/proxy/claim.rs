@@ -111,7 +111,10 @@ impl ClaimTable {
             .iter()
             .filter(|slot| policy.allows(claimant) && slot.has_key_of(claimant))
             .find_map(|slot| match slot {
-                Slot::Live(live) => live.follow(),
+                Slot::Live(live) => {
+                    live.look_at_app();
+                    live.follow()
+                }
                 Slot::Undelivered(ended) if now.saturating_sub(ended.ended_at) <= KEEP_ANSWER => {
                     ended.kept.as_ref().and_then(|kept| kept.follow())
                 }

@@ -20,7 +20,7 @@ use pingora::protocols::http::v1::server::HttpSession;
 use tokio::time::timeout;
 
 use super::CutSignal;
-use super::accept::connection::{Peer, Reset};
+use super::accept::connection::{Peer, Reset, Sight};
 
 /// Whether the app is still there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,6 +138,11 @@ impl Downstream {
     /// The app took bytes after its input had ended: it only closed its sending half.
     pub fn is_proven(&self) -> bool {
         self.proven
+    }
+
+    /// A look at the app's connection for equal requests that come.
+    pub fn sight(&self) -> Sight {
+        self.peer.sight()
     }
 
     /// Looks once whether the app has left, without waiting.

@@ -133,6 +133,7 @@ impl Request<'_> {
                 return self.refuse(downstream, &refusal).await;
             }
         };
+        live.led_by(downstream.sight());
         let mut entry = OpenEntry::new(self.gateway, Arc::clone(&live), &admitted.route);
         let intent = Intent {
             id: self.entry_id,

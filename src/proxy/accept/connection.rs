@@ -6,9 +6,10 @@
 //! much it sent ahead.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
 use async_trait::async_trait;
@@ -19,6 +20,7 @@ use pingora::protocols::{
     GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl,
     TimingDigest, UniqueID, UniqueIDType,
 };
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufWriter, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -47,6 +49,10 @@ pub struct HeadAllowance(Arc<AtomicUsize>);
 /// its sending half, so an end of input is checked against it.
 #[derive(Clone, Debug)]
 pub struct Peer(Arc<Mutex<Shared>>);
+
+/// A look at a connection.
+#[derive(Clone, Debug)]
+pub struct Sight(Weak<Mutex<Shared>>);
 
 #[derive(Debug)]
 struct Shared {
@@ -139,6 +145,16 @@ impl Socket {
         };
         error.ok().flatten()
     }
+
+    fn has_hung_up(&self) -> bool {
+        let socket = match self {
+            Self::Tcp(stream) => stream.as_fd(),
+            Self::Unix(stream) => stream.as_fd(),
+        };
+        let mut looked = [PollFd::from_borrowed_fd(socket, PollFlags::RDHUP)];
+        let told = poll(&mut looked, Some(&Timespec::default()));
+        told.is_ok_and(|count| count > 0)
+    }
 }
 
 impl AsyncWrite for Socket {
@@ -206,6 +222,18 @@ impl Shared {
     }
 }
 
+// === impl Sight ===
+
+impl Sight {
+    /// Whether the app's input has ended or the connection is gone, asked of the kernel now: the task
+    /// that waits for it may not have run yet.
+    pub fn has_hung_up(&self) -> bool {
+        self.0
+            .upgrade()
+            .is_none_or(|shared| shared.lock().socket.has_hung_up())
+    }
+}
+
 // === impl Peer ===
 
 impl Peer {
@@ -223,6 +251,11 @@ impl Peer {
     /// Whether the connection is broken, asked of the kernel: the runtime may not have heard yet.
     pub fn is_broken(&self) -> bool {
         self.0.lock().socket.pending_error().is_some()
+    }
+
+    /// A look at the connection for others, which does not keep it open.
+    pub fn sight(&self) -> Sight {
+        Sight(Arc::downgrade(&self.0))
     }
 
     fn poll_left(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

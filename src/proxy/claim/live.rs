@@ -5,7 +5,7 @@
 //! most 1 MiB; with a follower the leader waits for it instead of piling up.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use super::{Claimant, Mark};
 use crate::ledger::entry::{EntryId, EntryKey};
 use crate::ledger::undelivered::FirstSent;
+use crate::proxy::accept::connection::Sight;
 use crate::proxy::refuse::Refusal;
 
 /// One running request.
@@ -29,6 +30,8 @@ pub struct Live {
     pub adoptions: u32,
     /// Whether the ledger takes this request for undelivered; `None` while it is open there.
     pub(super) told: Mutex<Option<bool>>,
+    /// The connection of the leading app.
+    app: OnceLock<Sight>,
     tape: Mutex<Tape>,
     /// Ticks whenever the tape changes.
     changed: watch::Sender<()>,
@@ -108,10 +111,25 @@ impl Live {
             first,
             adoptions,
             told: Mutex::new(None),
+            app: OnceLock::new(),
             tape: Mutex::new(Tape::default()),
             changed: watch::Sender::new(()),
             left,
         })
+    }
+
+    /// The connection that leads. Once.
+    pub fn led_by(&self, app: Sight) {
+        // A second one would be another request's.
+        let _ = self.app.set(app);
+    }
+
+    /// An equal request has come. When the leading app hung up before it, and nobody has noticed yet,
+    /// this is its retry: the kernel knows the order.
+    pub(super) fn look_at_app(&self) {
+        if !self.is_open() && self.app.get().is_some_and(Sight::has_hung_up) {
+            self.app_left();
+        }
     }
 
     /// The leading app has left, or is suspected to: from now on a follower may take over.
