@@ -94,6 +94,18 @@ pub struct Follower {
 /// "A complete undelivered answer up to 1 MiB is kept".
 const TAPE_BYTES_MAX: usize = 1024 * 1024;
 
+// === impl Tape ===
+
+impl Tape {
+    fn is_error(&self) -> bool {
+        matches!(self.end, Some(TapeEnd::Broken(_)))
+            && self.head.is_none()
+            && self.chunks.is_empty()
+            && !self.consumed
+            && !self.handed_out
+    }
+}
+
 // === impl Live ===
 
 impl Live {
@@ -154,7 +166,13 @@ impl Live {
     }
 
     pub(super) fn is_failing(&self) -> bool {
-        self.tape.lock().failing
+        let tape = self.tape.lock();
+        tape.failing || tape.is_error()
+    }
+
+    /// All there is for a follower is an error of ours: who has read it may ask again at once.
+    pub(super) fn gives_error(&self) -> bool {
+        self.tape.lock().is_error()
     }
 
     /// The leader's own app did not take what was written.

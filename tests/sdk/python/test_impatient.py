@@ -125,7 +125,7 @@ def test_a_reply_that_is_lost_with_all_its_repeats_is_bought_once(door, ask, pat
     assert ask(door, path, stream, sent)
 
     debits = door.sandbox.books()["debits"]
-    assert len(debits) == 1, debits
+    assert len(debits) == 1, f"{debits}\n{door.program.said()}"
 
 
 @pytest.mark.parametrize("ask", CLIENTS)
@@ -141,4 +141,4 @@ def test_a_purchase_outlives_a_kill_of_bursar(door, ask, path, stream):
     assert ask(door, path, stream, Sent(kill_and_start))
 
     debits = door.sandbox.books()["debits"]
-    assert len(debits) == 1, debits
+    assert len(debits) == 1, f"{debits}\n{door.program.said()}"

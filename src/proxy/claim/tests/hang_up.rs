@@ -1,9 +1,10 @@
-//! An app that hung up and asked again before bursar's task had heard of it.
+//! Apps that ask again before bursar's tasks have heard how their last request ended.
 
 use tokio::net::UnixStream;
 
 use super::*;
 use crate::proxy::accept::connection::{Peer, Socket};
+use crate::proxy::refuse::Code;
 
 #[tokio::test]
 async fn a_repeat_behind_a_hang_up_that_nobody_noticed_is_the_same_purchase() {
@@ -21,4 +22,20 @@ async fn a_repeat_behind_a_hang_up_that_nobody_noticed_is_the_same_purchase() {
     drop(app);
     let follower = follow(bench.claim(1));
     assert_eq!(follower.live.entry, first.entry);
+}
+
+#[tokio::test]
+async fn who_asks_again_while_a_follower_is_given_the_error_takes_the_key_over() {
+    let mut bench = Bench::new();
+    let first = bench.lead(1);
+    first.app_left();
+    let follower = follow(bench.claim(1));
+    first.record_end(TapeEnd::Broken(Code::OutcomeUnknown.into()));
+    bench.table.finish(&first, Fate::Undelivered);
+
+    // The follower's app has read the error and asks before its first connection is done with.
+    let again = bench.lead(1);
+
+    assert_eq!(key_of(&again), key_of(&first));
+    drop(follower);
 }
