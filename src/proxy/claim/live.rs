@@ -98,11 +98,12 @@ const TAPE_BYTES_MAX: usize = 1024 * 1024;
 
 impl Tape {
     fn is_error(&self) -> bool {
-        matches!(self.end, Some(TapeEnd::Broken(_)))
-            && self.head.is_none()
-            && self.chunks.is_empty()
-            && !self.consumed
-            && !self.handed_out
+        let is_error = match (&self.head, &self.end) {
+            (_, None) => false,
+            (Some(head), Some(_)) => !head.status.is_success(),
+            (None, Some(end)) => matches!(end, TapeEnd::Broken(_)),
+        };
+        is_error && !self.handed_out
     }
 }
 

@@ -4,7 +4,6 @@ use tokio::net::UnixStream;
 
 use super::*;
 use crate::proxy::accept::connection::{Peer, Socket};
-use crate::proxy::refuse::Code;
 
 #[tokio::test]
 async fn a_repeat_behind_a_hang_up_that_nobody_noticed_is_the_same_purchase() {
@@ -30,7 +29,10 @@ async fn who_asks_again_while_a_follower_is_given_the_error_takes_the_key_over()
     let first = bench.lead(1);
     first.app_left();
     let follower = follow(bench.claim(1));
-    first.record_end(TapeEnd::Broken(Code::OutcomeUnknown.into()));
+    let head = ResponseHeader::build(StatusCode::BAD_GATEWAY, None).expect("a head");
+    first.record_head(Arc::new(head), false);
+    first.record_chunk(Bytes::from_static(b"{}")).await;
+    first.record_end(TapeEnd::Complete);
     bench.table.finish(&first, Fate::Undelivered);
 
     // The follower's app has read the error and asks before its first connection is done with.
