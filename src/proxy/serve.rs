@@ -133,7 +133,6 @@ impl Request<'_> {
                 return self.refuse(downstream, &refusal).await;
             }
         };
-        live.led_by(downstream.sight());
         let mut entry = OpenEntry::new(self.gateway, Arc::clone(&live), &admitted.route);
         let intent = Intent {
             id: self.entry_id,
@@ -248,6 +247,10 @@ impl Request<'_> {
             unreached: None,
         };
         let live = entry.as_ref().map(|entry| Arc::clone(&entry.live));
+        if let Some(live) = &live {
+            // Not before: from here on, whatever ends the request tells a follower how.
+            live.led_by(downstream.sight());
+        }
         let mut app = Attendance::new(self.gateway, Arc::clone(&self.settings), downstream, live);
         let (reached, exhausted) = dispatch.run(&mut app).await;
         let relay = Relay {
