@@ -120,15 +120,6 @@ pub struct Ledger {
     inner: Arc<Inner>,
 }
 
-/// Outcomes given to [`Ledger::settle_later`] that are not written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Unwritten {
-    /// Waiting for the journal.
-    pub waiting: usize,
-    /// There was no room for them: their entries are in doubt after the next start.
-    pub dropped: u64,
-}
-
 struct Inner {
     shared: Arc<Shared>,
     clock: SharedClock,
@@ -227,15 +218,6 @@ impl Ledger {
     /// will not be written, and that its entry is in doubt after the next start.
     pub fn settle_later(&self, outcome: Outcome) -> Result<(), LedgerError> {
         self.inner.shared.later.push(outcome)
-    }
-
-    /// What [`Self::settle_later`] was given and is not written.
-    pub fn unwritten(&self) -> Unwritten {
-        let later = &self.inner.shared.later;
-        Unwritten {
-            waiting: later.len(),
-            dropped: later.dropped(),
-        }
     }
 
     /// The terminal poll of an eval run told the run's amount: gives it to the entry of the POST

@@ -1,4 +1,4 @@
-//! The whole inference service, working on this machine.
+//! The inference service, working on this machine.
 //!
 //! It stands in for the remote service when there is no account and no network: a demo, a test, an app
 //! under development. It plans, answers, checks, escalates, meters and refuses as the interface says, from

@@ -74,12 +74,13 @@ impl Rollup {
         let hours = self.organizations.get(org).unwrap_or(&none);
         let this_hour = hour_of(now);
         // Assumed (auto-metrics): by whole hours, the oldest one counted whole.
-        let month = hours.sum(this_hour - 30 * 24, this_hour);
+        let oldest = this_hour - 30 * 24;
+        let month = hours.sum(oldest, this_hour);
         let mut document = Map::new();
         let mut add = |name: &str, value: Value| document.insert(name.to_owned(), value);
         add(crate::spec::REQUESTS_30D, json!(month.requests));
         add(crate::spec::SUCCESS_RATE_30D, month.success_rate());
-        add(BILLED, json!(month.billed));
+        add(BILLED, json!(hours.billed(oldest, this_hour)));
         add(crate::spec::SAVINGS_30D, json!(month.saved));
         let hourly = (this_hour - 7 * 24 + 1..=this_hour).map(|at| hours.hourly(at));
         add(HOURLY, hourly.collect());
@@ -113,10 +114,14 @@ impl Hours {
             sum.requests += hour.requests;
             sum.successes += hour.successes;
             sum.saved = sum.saved.saturating_add(hour.saved);
-            // The books hold the sum of all debits, so a part of it fits.
-            sum.billed = sum.billed.checked_add(hour.billed).unwrap_or(sum.billed);
         }
         sum
+    }
+
+    /// What was debited; `None` when it is more than an amount can be.
+    fn billed(&self, from: i64, to: i64) -> Option<MicroUsd> {
+        let mut hours = self.0.range(from..=to).map(|(_, hour)| hour.billed);
+        hours.try_fold(MicroUsd::ZERO, MicroUsd::checked_add)
     }
 
     fn hourly(&self, at: i64) -> Value {

@@ -338,7 +338,7 @@ impl Target {
             .create_new(true)
             .mode(0o600)
             .open(&next)
-            .map_err(|error| cannot_write(&next, &error))?;
+            .map_err(|error| cannot_write(path, &error))?;
         Ok(Self {
             file,
             next,

@@ -70,6 +70,11 @@ struct Printer {
 }
 
 pub fn receipts(args: &Args) -> Result<(), CliError> {
+    if args.reason.is_some() && args.state.is_some_and(|state| state != StateWord::InDoubt) {
+        return Err(CliError::usage(
+            "--reason tells why entries are in doubt: leave --state out, or make it in-doubt",
+        ));
+    }
     let zone = super::zone(args.tz.as_deref())?;
     let now_ms = SystemClock::shared().wall_ms();
     let since_ms = match &args.since {

@@ -116,8 +116,8 @@ impl SourceArgs {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 Err(CliError::Failed(format!(
                     "there is no ledger in {}: start `bursar run` first; for the system \
-                     service's, use sudo and --state-dir /var/lib/bursar; `spend` and `receipts` can \
-                     also ask a running daemon with --admin 127.0.0.1:8328",
+                     service's, use sudo and --state-dir /var/lib/bursar; a running daemon is \
+                     asked with --admin 127.0.0.1:8328 by every command that has the option",
                     state_dir.display()
                 )))
             }

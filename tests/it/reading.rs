@@ -193,6 +193,20 @@ async fn a_reader_without_a_ledger_is_told_of_both_ways_to_one() {
 }
 
 #[tokio::test]
+async fn a_question_that_can_have_no_answer_is_a_mistake_and_not_an_empty_list() {
+    let place = tempfile::tempdir().expect("a directory");
+    let state_dir = place.path().to_str().expect("a path");
+    let asked = ["receipts", "--state", "settled", "--reason", "crash"];
+    let done = command(&[&asked[..], &["--state-dir", state_dir]].concat())
+        .output()
+        .await
+        .expect("it runs");
+    let told = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(2), "{told}");
+    assert!(told.contains("leave --state out"), "{told}");
+}
+
+#[tokio::test]
 async fn nobody_else_can_read_a_file_of_the_state_directory_whatever_the_mask_was() {
     let sandbox = Sandbox::start().await;
     let directory = tempfile::tempdir().expect("a directory");

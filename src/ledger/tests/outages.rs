@@ -35,9 +35,9 @@ async fn an_outcome_that_outlasts_its_request_is_written_when_the_ledger_can_be_
         }
         let first = ledger.settle(told.clone()).await;
         ledger.settle_later(told.clone()).unwrap();
-        let during = ledger.unwritten().waiting;
+        let during = ledger.health().waiting;
         let mut rounds = 0;
-        while ledger.unwritten().waiting > 0 {
+        while ledger.health().waiting > 0 {
             bench.clock.advance(Duration::from_secs(1));
             let _ = ledger.reconcile_run("nobody's", MicroUsd::ZERO).await;
             rounds += 1;
@@ -126,7 +126,7 @@ async fn i11_outcomes_that_find_no_room_to_wait_are_counted() {
         ledger.settle_later(told.clone()).unwrap();
     }
     let beyond = ledger.settle_later(told);
-    let unwritten = ledger.unwritten();
+    let unwritten = ledger.health();
     ledger.close().await;
 
     assert!(matches!(beyond, Err(LedgerError::Unavailable { .. })));

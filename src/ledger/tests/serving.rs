@@ -22,7 +22,7 @@ fn serving(bench: &Bench) -> Ledger {
 /// Lets the writer try again until nothing waits.
 async fn write_what_waits(bench: &Bench, ledger: &Ledger) {
     let mut rounds = 0;
-    while ledger.unwritten().waiting > 0 {
+    while ledger.health().waiting > 0 {
         bench.clock.advance(Duration::from_secs(1));
         let _ = ledger.reconcile_run("nobody's", MicroUsd::ZERO).await;
         rounds += 1;
@@ -97,7 +97,7 @@ async fn i11_when_the_memory_is_full_requests_are_refused_and_no_outcome_is_drop
         let told = ended(*id, AttemptEnd::Answered, billed(1));
         ledger.settle(told).await.unwrap();
     }
-    let unwritten = ledger.unwritten();
+    let unwritten = ledger.health();
     write_what_waits(&bench, &ledger).await;
     let totals = ledger.totals();
     ledger.close().await;

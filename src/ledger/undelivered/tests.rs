@@ -214,10 +214,10 @@ async fn what_is_known_while_the_outcome_waits_is_written_with_it() {
         ledger.note_delivery(request.row(&bench), delivered);
         // Behind the note, while the journal is still closed.
         let _ = ledger.undelivered().await;
-        assert_eq!(ledger.unwritten().waiting, 1);
+        assert_eq!(ledger.health().waiting, 1);
         bench.clock.advance(Duration::from_secs(2));
         let left: Vec<EntryId> = rows(&ledger).await.iter().map(|row| row.id).collect();
-        assert_eq!(ledger.unwritten().waiting, 0);
+        assert_eq!(ledger.health().waiting, 0);
         let ledger = restart(&bench, ledger).await;
         let after: Vec<EntryId> = rows(&ledger).await.iter().map(|row| row.id).collect();
         assert_eq!((left.is_empty(), after.is_empty()), (delivered, delivered));
