@@ -3,7 +3,7 @@
 //!
 //! How it is decided. The service's figure may be higher by entries in doubt, unreported or in flight;
 //! each is taken for at most the dearest answer of its operation in the window, and for any amount where
-//! no price of that operation is known. It may be higher by amounts that contradicted another one, by
+//! no price of that operation is known; entries in doubt under one key are one purchase. It may be higher by amounts that contradicted another one, by
 //! what a damaged journal lost (any amount), and by entries just outside the window. It may be lower by
 //! entries just inside. What is left beyond all of this is not explained.
 //!
@@ -125,7 +125,9 @@ fn reasons(window: &Window) -> Vec<Reason> {
     for ((unknown, operation), count) in &window.unknown {
         let bound = match window.dearest.get(operation) {
             Some(dearest) => {
-                let most = u128::from(dearest.get()).saturating_mul(u128::from(*count));
+                let same = window.same_purchase.get(&(*unknown, *operation));
+                let purchases = count.saturating_sub(same.copied().unwrap_or(0));
+                let most = u128::from(dearest.get()).saturating_mul(u128::from(purchases));
                 Bound::AtMost(MicroUsdSum::from_micro_usd(most))
             }
             None => Bound::Any,

@@ -1,14 +1,14 @@
 //! What the ledger says of a stretch of time when somebody else's figure is held against it: the known
 //! sum, and everything that is not in it.
 //!
-//! Promise: one pass over the journal's files; held are counters by reason and operation, and what
-//! entries in flight are filed under.
+//! Promise: one pass over the journal's files; held are counters by reason and operation, what
+//! entries in flight are filed under, and the numbers of entries that are in doubt.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use super::tape::Tape;
-use crate::ledger::entry::{Anomaly, EntryId, InDoubt, State};
+use crate::ledger::entry::{Anomaly, EntryId, EntryKey, InDoubt, KeyOrigin, State};
 use crate::ledger::error::LedgerError;
 use crate::ledger::record::{Labels, Record};
 use crate::ledger::rollup::Rollup;
@@ -44,6 +44,8 @@ pub struct Window {
     pub failed: u64,
     pub replayed: u64,
     pub unknown: BTreeMap<(Unknown, Operation), u64>,
+    /// Those of `unknown` that took over the key of another one that is still unknown: one purchase.
+    pub same_purchase: BTreeMap<(Unknown, Operation), u64>,
     /// The largest amount that one entry of the operation was billed.
     pub dearest: BTreeMap<Operation, MicroUsd>,
     pub anomalies: BTreeMap<Anomaly, u64>,
@@ -69,6 +71,7 @@ pub fn window(state_dir: &Path, since_ms: u64, until_ms: u64) -> Result<Window, 
             ..Window::default()
         },
         open: HashMap::new(),
+        doubts: HashMap::new(),
     };
     let first = tape.first_since(Some(since_ms.saturating_sub(SINCE_EDGE_MS)));
     let part = tape.segments.get(first..).unwrap_or_default();
@@ -76,14 +79,17 @@ pub fn window(state_dir: &Path, since_ms: u64, until_ms: u64) -> Result<Window, 
         reading.apply(&record);
     })?;
     report.extend_to(tape.mark.known());
-    let Reading { mut window, open } = reading;
-    for operation in open.into_values() {
+    let Reading {
+        mut window, open, ..
+    } = reading;
+    for begun in open.into_values() {
         *window
             .unknown
-            .entry((Unknown::Open, operation))
+            .entry((Unknown::Open, begun.operation))
             .or_default() += 1;
     }
     window.unknown.retain(|_, count| *count > 0);
+    window.same_purchase.retain(|_, count| *count > 0);
     window.damaged = report.bad_count.saturating_add(report.gap_count);
     Ok(window)
 }
@@ -91,7 +97,16 @@ pub fn window(state_dir: &Path, since_ms: u64, until_ms: u64) -> Result<Window, 
 struct Reading {
     window: Window,
     /// Entries in flight that lie in the window.
-    open: HashMap<EntryId, Operation>,
+    open: HashMap<EntryId, Begun>,
+    /// Entries in doubt in the window, and whether another one stands for the same purchase.
+    doubts: HashMap<EntryId, bool>,
+}
+
+#[derive(Clone, Copy)]
+struct Begun {
+    operation: Operation,
+    /// Whose key it took over.
+    adopted: Option<EntryId>,
 }
 
 // === impl Reading ===
@@ -101,12 +116,17 @@ impl Reading {
         match record {
             Record::Intent(intent) => {
                 if self.window.covers(intent.at_ms) {
-                    self.open.insert(intent.id, intent.operation);
+                    let begun = Begun {
+                        operation: intent.operation,
+                        adopted: adopted_from(intent.key.as_ref()),
+                    };
+                    self.open.insert(intent.id, begun);
                 }
             }
             Record::Outcome(outcome, labels, verdict) => {
-                self.open.remove(&outcome.id);
+                let begun = self.open.remove(&outcome.id);
                 self.window.end(labels, verdict.state);
+                self.doubt(outcome.id, begun, labels, verdict.state);
                 if self.window.covers(labels.started_ms) {
                     for anomaly in &verdict.anomalies {
                         *self.window.anomalies.entry(*anomaly).or_default() += 1;
@@ -120,17 +140,50 @@ impl Reading {
                 }
             }
             Record::Crashed(ended, labels) | Record::Withdrawn(ended, labels) => {
-                self.open.remove(&ended.id);
+                let begun = self.open.remove(&ended.id);
                 self.window.end(labels, ended.state);
+                self.doubt(ended.id, begun, labels, ended.state);
             }
             Record::Reconciled(evidence, labels) => {
                 self.window.leave(labels, evidence.was);
+                let is_known = self.doubts.remove(&evidence.id);
+                if let (Some(true), State::InDoubt { reason }) = (is_known, evidence.was) {
+                    let kind = (Unknown::InDoubt(reason), labels.operation);
+                    if let Some(count) = self.window.same_purchase.get_mut(&kind) {
+                        *count = count.saturating_sub(1);
+                    }
+                }
                 let billed = evidence.adds_micro_usd;
                 self.window.end(labels, State::Reconciled { billed });
             }
             Record::Rollup(rollup) => self.window.add(rollup),
             Record::Delivery(..) | Record::Unknown => {}
         }
+    }
+}
+
+impl Reading {
+    /// An app's retry took over the key of a request in doubt and is in doubt itself: "one key adds at
+    /// most one amount", so both together are one purchase.
+    fn doubt(&mut self, id: EntryId, begun: Option<Begun>, labels: &Labels, state: State) {
+        let (Some(begun), State::InDoubt { reason }) = (begun, state) else {
+            return;
+        };
+        let is_same = begun
+            .adopted
+            .is_some_and(|from| self.doubts.contains_key(&from));
+        self.doubts.insert(id, is_same);
+        if is_same {
+            let kind = (Unknown::InDoubt(reason), labels.operation);
+            *self.window.same_purchase.entry(kind).or_default() += 1;
+        }
+    }
+}
+
+fn adopted_from(key: Option<&EntryKey>) -> Option<EntryId> {
+    match key?.origin {
+        KeyOrigin::Adopted { from } => Some(from),
+        KeyOrigin::Minted | KeyOrigin::App => None,
     }
 }
 

@@ -1,9 +1,11 @@
 use std::time::Duration;
 
 use super::*;
+use crate::clock::Clock;
 use crate::ledger::entry::AttemptEnd;
-use crate::ledger::fixtures::{Bench, START_MS, begin, billed, buy, ended};
+use crate::ledger::fixtures::{Bench, START_MS, begin, billed, buy, ended, intent};
 use crate::ledger::query::spend;
+use crate::ledger::reconcile::{Bound, compare};
 use crate::protocol::receipt::Receipt;
 
 const HOUR_MS: u64 = 3600 * 1000;
@@ -137,4 +139,46 @@ async fn what_is_not_known_is_counted_until_evidence_comes() {
         &zone,
     );
     assert_eq!(after.billed, sums.unwrap().total.billed_micro_usd);
+}
+
+#[tokio::test]
+async fn a_lost_answer_and_its_lost_retry_are_one_purchase() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    let read = || window(&bench.state(), START_MS, START_MS + HOUR_MS).unwrap();
+    let lost = |id| ended(id, AttemptEnd::NoHead, Receipt::default());
+    let kind = (Unknown::InDoubt(InDoubt::NoResponse), Operation::Chat);
+    buy(&ledger, None, billed(40)).await;
+
+    let first = begin(&ledger, Some("k1")).await;
+    ledger.settle(lost(first)).await.unwrap();
+    let mut from = first;
+    for _ in 0..2 {
+        let retry = ledger.new_entry_id();
+        let mut adopted = intent(retry, bench.clock.wall_ms(), Some("k1"));
+        if let Some(key) = &mut adopted.key {
+            key.origin = KeyOrigin::Adopted { from };
+        }
+        ledger.intend(adopted).await.unwrap();
+        ledger.settle(lost(retry)).await.unwrap();
+        from = retry;
+    }
+    let other = begin(&ledger, Some("k2")).await;
+    ledger.settle(lost(other)).await.unwrap();
+
+    let before = read();
+    assert_eq!(before.unknown[&kind], 4);
+    assert_eq!(before.same_purchase[&kind], 2);
+    let bound = |window: &Window| {
+        let compared = compare(sum(1_000), window);
+        (compared.reasons[0].bound, compared.unexplained)
+    };
+    assert_eq!(bound(&before), (Bound::AtMost(sum(80)), sum(880)));
+
+    // The key's amount comes with another repeat: nothing of it is unknown any more.
+    buy(&ledger, Some("k1"), billed(30)).await;
+    ledger.close().await;
+    let after = read();
+    let left = after.unknown[&kind] - after.same_purchase.get(&kind).copied().unwrap_or(0);
+    assert_eq!((after.unknown[&kind], left), (1, 1), "{after:?}");
 }
