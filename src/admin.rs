@@ -1,12 +1,14 @@
 //! The admin listener: metrics, health, the reading API and a status page. It has its own sockets,
 //! never the proxy's port, because nothing here may be reached by accident with an app's base URL.
 //!
-//! Promise: reads only (GET and HEAD; `/api/reconcile` makes one free GET of the service), refuses web pages as the proxy's door does, and is bounded:
+//! Promise: reads only (GET and HEAD; `/api/reconcile` makes one free GET of the service), but for orders
+//! about caps and freezes, which are taken through a Unix socket alone; refuses web pages as the proxy's door does, and is bounded:
 //! connections, heads, connection life, queries at once, rows in an answer.
 
 pub mod documents;
 mod door;
 pub mod explain;
+mod orders;
 mod page;
 mod query;
 pub mod reconcile;
@@ -29,6 +31,7 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 
+use crate::caps::Caps;
 use crate::clock::SharedClock;
 use crate::config::{Config, ListenAddr};
 use crate::ledger::Ledger;
@@ -65,11 +68,20 @@ pub enum AdminListener {
     Unix(UnixListener),
 }
 
+/// The way a request came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Through {
+    Tcp,
+    /// A Unix socket, whose file says who may connect.
+    Socket,
+}
+
 /// What the admin listener shows.
 pub struct AdminParts {
     pub config: Arc<Config>,
     pub ledger: Ledger,
     pub metrics: Arc<Metrics>,
+    pub caps: Arc<Caps>,
     pub clock: SharedClock,
     /// Where apps are served, for the status page.
     pub proxy: Vec<ListenAddr>,
@@ -87,6 +99,7 @@ pub struct Admin {
     config: ArcSwap<Config>,
     ledger: Ledger,
     metrics: Arc<Metrics>,
+    caps: Arc<Caps>,
     clock: SharedClock,
     proxy: Vec<ListenAddr>,
     in_flight: Box<dyn Fn() -> usize + Send + Sync>,
@@ -105,6 +118,7 @@ impl Admin {
             config: ArcSwap::new(parts.config),
             ledger: parts.ledger,
             metrics: parts.metrics,
+            caps: parts.caps,
             started_ms: parts.clock.wall_ms(),
             clock: parts.clock,
             proxy: parts.proxy,
@@ -137,6 +151,13 @@ impl Admin {
         Ok(())
     }
 
+    /// Everybody is frozen.
+    fn frozen(&self) -> Option<String> {
+        let view = self.caps.view();
+        let all = view.frozen.iter().find(|frozen| frozen.app.is_none())?;
+        Some(format!("all apps are frozen by {}", all.by))
+    }
+
     /// Why requests should not be sent here; `Ok` when they may, with what is wrong all the same.
     fn ready(&self) -> Result<Option<String>, String> {
         if self.draining.load(Ordering::Relaxed) {
@@ -145,7 +166,7 @@ impl Admin {
         self.healthy()?;
         let health = self.ledger.health();
         let Some(why) = &health.unavailable else {
-            return Ok(None);
+            return Ok(self.frozen());
         };
         let why = format!("the ledger cannot be written: {why}");
         if !health.is_serving_unwritten() {
@@ -194,11 +215,11 @@ async fn accept(
         AdminListener::Tcp(listener) => {
             let (stream, _) = listener.accept().await?;
             stream.set_nodelay(true)?;
-            spawn_connection(Arc::clone(admin), stream, place, stop);
+            spawn_connection(Arc::clone(admin), stream, Through::Tcp, place, stop);
         }
         AdminListener::Unix(listener) => {
             let (stream, _) = listener.accept().await?;
-            spawn_connection(Arc::clone(admin), stream, place, stop);
+            spawn_connection(Arc::clone(admin), stream, Through::Socket, place, stop);
         }
     }
     Ok(())
@@ -207,6 +228,7 @@ async fn accept(
 fn spawn_connection<S>(
     admin: Arc<Admin>,
     stream: S,
+    through: Through,
     place: OwnedSemaphorePermit,
     stop: watch::Receiver<bool>,
 ) where
@@ -215,22 +237,29 @@ fn spawn_connection<S>(
     // Nothing waits for this task at shutdown: it only reads, and what it reads is durable.
     tokio::spawn(async move {
         let _place = place;
-        if timeout(CONNECTION_LIFE, run_connection(admin, stream, stop))
-            .await
-            .is_err()
+        if timeout(
+            CONNECTION_LIFE,
+            run_connection(admin, stream, through, stop),
+        )
+        .await
+        .is_err()
         {
             tracing::debug!("an admin connection was closed at the end of its time");
         }
     });
 }
 
-async fn run_connection<S>(admin: Arc<Admin>, stream: S, mut stop: watch::Receiver<bool>)
-where
+async fn run_connection<S>(
+    admin: Arc<Admin>,
+    stream: S,
+    through: Through,
+    mut stop: watch::Receiver<bool>,
+) where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let service = service_fn(move |request| {
         let admin = Arc::clone(&admin);
-        async move { Ok::<_, Infallible>(routes::answer(&admin, &request).await) }
+        async move { Ok::<_, Infallible>(routes::answer(&admin, &request, through).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -4,6 +4,7 @@
 //! 0 done, 1 failed, 2 usage, 78 configuration. `--json` output only ever gains fields. A reader
 //! that closes the pipe is no mistake.
 
+pub mod caps;
 pub mod check;
 pub mod client;
 pub mod compact;
@@ -11,6 +12,7 @@ pub mod compact;
 pub mod demo;
 pub mod explain;
 pub mod export;
+pub mod freeze;
 pub mod ledger;
 pub mod receipts;
 pub mod reconcile;
@@ -71,6 +73,12 @@ enum Command {
     Spend(spend::Args),
     /// List receipts, newest last
     Receipts(receipts::Args),
+    /// What each cap has left, and the most it can be overrun; or raise one for its window
+    Caps(caps::Args),
+    /// Stop an app, or all, from spending, at once
+    Freeze(freeze::Args),
+    /// Let an app, or all, spend again
+    Thaw(freeze::Args),
     /// One request's timeline, and why it cost what it cost
     Explain(explain::Args),
     /// Hold the ledger against the service's own figure, or against an invoice
@@ -164,6 +172,9 @@ fn obey(command: Option<Command>) -> Result<(), CliError> {
         Some(Command::Check(args)) => check::check(&args),
         Some(Command::Spend(args)) => spend::spend(&args),
         Some(Command::Receipts(args)) => receipts::receipts(&args),
+        Some(Command::Caps(args)) => caps::caps(&args),
+        Some(Command::Freeze(args)) => freeze::freeze(&args),
+        Some(Command::Thaw(args)) => freeze::thaw(&args),
         Some(Command::Explain(args)) => explain::explain(&args),
         Some(Command::Reconcile(args)) => reconcile::reconcile(&args),
         Some(Command::Ledger(args)) => ledger::ledger(&args),

@@ -4,6 +4,7 @@
 //! Promise: a `Config` that exists is usable: no empty server name, no address beyond loopback, no
 //! unencrypted way for the key, no key without effect.
 
+mod app;
 mod check;
 mod env;
 mod errors;
@@ -17,6 +18,7 @@ use std::time::Duration;
 use crate::protocol::closed_set;
 use crate::protocol::names::ServiceNames;
 
+pub use app::{App, Caps, DEFAULT_APP, Limits, NameError, OTHER_APP, OnClarification};
 pub use env::Env;
 pub use errors::{ConfigErrors, Place};
 pub use key::{ApiKey, KeyError, KeyFile};
@@ -34,6 +36,9 @@ pub struct Config {
     pub retry: Retry,
     pub ledger: Ledger,
     pub streams: Streams,
+    pub caps: Caps,
+    /// In the order of the file.
+    pub apps: Vec<App>,
     pub reconcile: Reconcile,
     pub models: Models,
     pub errors: Errors,
@@ -63,6 +68,10 @@ pub struct Listen {
     pub proxy_is_default: bool,
     /// The configured addresses, then the socket below the state directory.
     pub admin: Vec<ListenAddr>,
+    /// Whether callers may spend that are no app. `None`: as long as there is no app.
+    pub anonymous: Option<bool>,
+    /// Addresses beyond loopback may be listened on.
+    pub allow_remote: bool,
     /// Lower-case names without a port, beside the loopback names.
     pub allowed_hosts: Vec<String>,
     /// Lower-case `scheme://host[:port]`.
@@ -225,6 +234,9 @@ pub struct Whereabouts {
     pub admin: Vec<ListenAddr>,
     /// As [`Ledger::retention`].
     pub retention: Option<Duration>,
+    pub caps: Caps,
+    /// As [`Config::apps`].
+    pub apps: Vec<App>,
 }
 
 // === impl Config ===

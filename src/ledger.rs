@@ -26,6 +26,7 @@ pub mod reconcile;
 pub mod state;
 pub mod totals;
 pub mod undelivered;
+pub mod usage;
 
 pub(crate) mod books;
 mod compact;
@@ -43,7 +44,7 @@ pub(crate) mod record;
 mod rollup;
 mod scan;
 mod shared;
-mod state_dir;
+pub(crate) mod state_dir;
 mod verify;
 mod writer;
 
@@ -62,6 +63,7 @@ use shared::Shared;
 use state_dir::{Directory, Identity};
 pub use totals::{LineKey, MicroUsdSum, Row, Standing, Totals};
 use undelivered::{Handover, Remembered, Undelivered};
+use usage::OnUsage;
 use writer::Writer;
 
 /// Size at which a new segment is begun.
@@ -207,9 +209,7 @@ impl Ledger {
         let command = Command::Settle(Box::new(outcome));
         match self.inner.shared.queue.ask(command).await? {
             Answer::Settled(settlement) => Ok(settlement),
-            Answer::Intended | Answer::Reconciled(_) | Answer::Noted | Answer::Remembered(_) => {
-                Err(LedgerError::UnknownEntry { id })
-            }
+            _ => Err(LedgerError::UnknownEntry { id }),
         }
     }
 
@@ -233,9 +233,7 @@ impl Ledger {
         };
         match self.inner.shared.queue.ask(command).await? {
             Answer::Reconciled(id) => Ok(id),
-            Answer::Intended | Answer::Settled(_) | Answer::Noted | Answer::Remembered(_) => {
-                Ok(None)
-            }
+            _ => Ok(None),
         }
     }
 
@@ -258,10 +256,24 @@ impl Ledger {
     pub async fn undelivered(&self) -> Result<Remembered, LedgerError> {
         match self.inner.shared.queue.ask(Command::Remember).await? {
             Answer::Remembered(remembered) => Ok(remembered),
-            Answer::Intended | Answer::Settled(_) | Answer::Reconciled(_) | Answer::Noted => {
-                Ok(Remembered::default())
-            }
+            _ => Ok(Remembered::default()),
         }
+    }
+
+    /// When a key was first used under which something was billed or may have been, within its 24 h.
+    /// `None`: nothing was, and a request under it is a purchase of its own.
+    pub async fn key_charged_since(&self, key: &str) -> Result<Option<u64>, LedgerError> {
+        let command = Command::KeyCharged(kept_form(key).into_owned());
+        match self.inner.shared.queue.ask(command).await? {
+            Answer::KeyCharged(since_ms) => Ok(since_ms),
+            _ => Ok(None),
+        }
+    }
+
+    /// From now on `on_usage` is told what counts against caps: all of it at once, then each commit,
+    /// before who waits for that is answered. The last one that was given is told.
+    pub fn watch_usage(&self, on_usage: OnUsage) {
+        self.inner.shared.watch_usage(on_usage);
     }
 
     /// The eval runs whose price is not known yet, oldest first, as of the last commit. They survive

@@ -23,11 +23,12 @@
 //! | 1 | [`protocol`] | the service's vocabulary: routes, headers, receipts |
 //! | 2 | [`config`] | the checked configuration, and the one secret |
 //! | 3 | [`ledger`] | what was intended, what was billed, what is not known |
-//! | 4 | [`telemetry`] | log lines and every metric |
-//! | 5 | [`proxy`] | the way of a request |
-//! | 5 | [`admin`] | metrics, health, the reading API; knows nothing of the proxy |
-//! | 6 | [`server`] | builds all of it, starts it, ends it in the right order |
-//! | 7 | [`cli`] | what can be typed |
+//! | 4 | [`caps`] | who may spend how much, and who may not |
+//! | 5 | [`telemetry`] | log lines and every metric |
+//! | 6 | [`proxy`] | the way of a request |
+//! | 6 | [`admin`] | metrics, health, the reading API; knows nothing of the proxy |
+//! | 7 | [`server`] | builds all of it, starts it, ends it in the right order |
+//! | 8 | [`cli`] | what can be typed |
 //!
 //! The sandbox, the service itself for demos and tests, is a package of its own; only
 //! `cli::sandbox` and `cli::demo` may name it, and it shares no code with anything here.
@@ -54,6 +55,8 @@ pub mod protocol;
 pub mod config;
 
 pub mod ledger;
+
+pub mod caps;
 
 pub mod telemetry;
 

@@ -54,8 +54,9 @@ use self::exchange::peers::{Peers, connector_options};
 use self::refuse::Refusal;
 use self::report::{Report, report};
 use self::settle::Measured;
+use crate::caps::{Caps, Rules};
 use crate::clock::SharedClock;
-use crate::config::{ApiKey, Config};
+use crate::config::{ApiKey, App, Config, DEFAULT_APP};
 use crate::ledger::Ledger;
 use crate::protocol::names::ServiceNames;
 use crate::protocol::routes::{ExtraRoute, RouteTable};
@@ -75,6 +76,7 @@ pub struct Gateway {
     ledger: Ledger,
     metrics: Arc<Metrics>,
     clock: SharedClock,
+    caps: Arc<Caps>,
     claims: ClaimTable,
     budget: BodyBudget,
     connections: Arc<Semaphore>,
@@ -92,6 +94,8 @@ pub struct Settings {
     pub key: ApiKey,
     pub peers: Peers,
     pub connector: Arc<Connector>,
+    /// The app of callers that name none: "any process on this machine may call (app `default`)".
+    pub anonymous: Arc<App>,
 }
 
 /// Resolves when bursar's shutdown has run out of patience.
@@ -102,10 +106,6 @@ struct InFlight {
     gateway: Arc<Gateway>,
     _gauge: crate::telemetry::metrics::InFlightGuard,
 }
-
-/// The app of a request as long as no app is declared: "any process on this machine may call (app
-/// `default`)".
-pub const DEFAULT_APP: &str = "default";
 
 /// "bounded: 120 s, 16 MiB, 64 at once".
 const DRAINS_MAX: usize = 64;
@@ -131,9 +131,16 @@ impl Settings {
             key: config.upstream.api_key.clone(),
             peers: Peers::new(&config.upstream, Arc::clone(clock)),
             connector,
+            anonymous: anonymous(&config),
             config,
         }
     }
+}
+
+/// As declared, or with nothing said of it.
+fn anonymous(config: &Config) -> Arc<App> {
+    let declared = config.apps.iter().find(|app| *app.name == *DEFAULT_APP);
+    Arc::new(declared.cloned().unwrap_or_else(|| App::new(DEFAULT_APP)))
 }
 
 // === impl CutSignal ===
@@ -170,6 +177,13 @@ impl Drop for InFlight {
 
 impl Gateway {
     pub fn new(parts: GatewayParts) -> Arc<Self> {
+        let caps = Caps::new(
+            &parts.ledger,
+            Rules::of(&parts.config),
+            &parts.config.ledger.state_dir,
+            Arc::clone(&parts.clock),
+        );
+        parts.metrics.watch_caps(&caps);
         let settings = Settings::new(parts.config, &parts.clock, None);
         Arc::new(Self {
             settings: ArcSwap::from_pointee(settings),
@@ -177,6 +191,7 @@ impl Gateway {
             metrics: parts.metrics,
             claims: ClaimTable::new(Arc::clone(&parts.clock)),
             clock: parts.clock,
+            caps,
             budget: BodyBudget::new(),
             connections: Arc::new(Semaphore::new(accept::CONNECTIONS_MAX)),
             drains: Arc::new(Semaphore::new(DRAINS_MAX)),
@@ -189,6 +204,7 @@ impl Gateway {
     /// Swaps the settings; requests that run keep theirs. Pooled connections go on as long as the
     /// trust they were made with is the same.
     pub fn reload(&self, config: Arc<Config>) {
+        self.caps.reload(Rules::of(&config));
         let before = self.settings.load();
         let same_trust = before.config.upstream.ca_file == config.upstream.ca_file;
         let connector = same_trust.then(|| Arc::clone(&before.connector));
@@ -199,6 +215,11 @@ impl Gateway {
     /// Accepts connections until `stop` turns true.
     pub async fn serve(self: Arc<Self>, listener: AppListener, stop: watch::Receiver<bool>) {
         accept::accept_until(self, listener, stop).await;
+    }
+
+    /// Who may spend how much.
+    pub fn caps(&self) -> &Arc<Caps> {
+        &self.caps
     }
 
     /// Requests in flight, drains included.

@@ -189,6 +189,7 @@ impl Server {
             config: Arc::clone(&config),
             ledger: ledger.clone(),
             metrics: Arc::clone(&metrics),
+            caps: Arc::clone(gateway.caps()),
             clock,
             proxy: listening.proxy.clone(),
             in_flight: Box::new(move || counted.in_flight()),

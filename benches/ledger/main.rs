@@ -144,6 +144,7 @@ async fn buy(ledger: &Ledger, at_ms: u64, amount: u64) {
         fingerprint: Fingerprint([1; 32]),
         request_bytes: 400,
         key_use: None,
+        reserved: None,
     };
     ledger.intend(intent).await.expect("an intent");
     let outcome = Outcome {

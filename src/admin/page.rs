@@ -5,6 +5,7 @@
 
 use std::fmt::{self, Display, Write};
 
+use crate::caps::CapsView;
 use crate::config::ListenAddr;
 use crate::ledger::LedgerHealth;
 use crate::ledger::query::Spend;
@@ -20,6 +21,7 @@ pub struct Status<'a> {
     /// What is wrong although it serves; or why it does not.
     pub ready: Result<Option<String>, String>,
     pub today: Result<Spend, String>,
+    pub caps: &'a CapsView,
     pub totals: &'a Totals,
     pub health: &'a LedgerHealth,
 }
@@ -56,6 +58,7 @@ pub fn render(status: &Status<'_>) -> String {
         ),
     }
     spent(&mut page, status);
+    caps(&mut page, status.caps);
     ledger(&mut page, status.health);
     table(&mut page, "Process");
     for address in status.proxy {
@@ -107,6 +110,22 @@ fn spent(page: &mut String, status: &Status<'_>) {
         estimate,
     );
     row(page, "requests", totals.requests());
+    line(page, "</table>");
+}
+
+fn caps(page: &mut String, view: &CapsView) {
+    if view.caps.is_empty() && view.frozen.is_empty() {
+        return;
+    }
+    table(page, "Caps");
+    for frozen in &view.frozen {
+        let app = frozen.app.as_deref().unwrap_or("all apps");
+        row(page, "frozen", format_args!("{app}, by {}", frozen.by));
+    }
+    for cap in &view.caps {
+        let what = format!("left of {} a {}, {}", cap.limit, cap.period, cap.scope);
+        row(page, &what, cap.left);
+    }
     line(page, "</table>");
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use http::header::{HeaderValue, X_CONTENT_TYPE_OPTIONS};
-use http::{Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use jiff::tz::TimeZone;
@@ -22,7 +22,7 @@ use super::documents::{self, Process, SpendQuestion};
 use super::page::{self, Status};
 use super::query::QueryError;
 use super::reconcile::{self, Figure, FigureError};
-use super::{Admin, door, explain, query};
+use super::{Admin, Through, door, explain, orders, query};
 use crate::calendar;
 use crate::ledger::LedgerError;
 use crate::ledger::query::{Spend, find, list, spend, window};
@@ -60,10 +60,17 @@ enum Failure {
 }
 
 /// Answers one request.
-pub async fn answer(admin: &Arc<Admin>, request: &Request<Incoming>) -> Answer {
+pub async fn answer(admin: &Arc<Admin>, request: &Request<Incoming>, through: Through) -> Answer {
     let config = admin.config.load_full();
     let allowed = &config.listen.allowed_hosts;
-    if let Err(refused) = door::admit(request.method(), request.headers(), allowed) {
+    let is_order = through == Through::Socket && request.method() == Method::POST;
+    // An order is judged by everything but its method.
+    let method = if is_order {
+        &Method::GET
+    } else {
+        request.method()
+    };
+    if let Err(refused) = door::admit(method, request.headers(), allowed) {
         let mut answer = plain(refused.status, refused.text);
         if refused.status == StatusCode::METHOD_NOT_ALLOWED {
             let headers = answer.headers_mut();
@@ -72,6 +79,15 @@ pub async fn answer(admin: &Arc<Admin>, request: &Request<Incoming>) -> Answer {
         return answer;
     }
     let asked = request.uri().query().unwrap_or_default();
+    if is_order {
+        return match orders::obey(admin, request.uri().path(), asked).await {
+            Ok(document) => respond(StatusCode::OK, JSON, format!("{document}\n")),
+            Err(refused) => {
+                let document = json!({ "detail": refused.to_string() });
+                respond(refused.status(), JSON, format!("{document}\n"))
+            }
+        };
+    }
     let answered = match request.uri().path() {
         "/metrics" => return metrics(admin),
         "/healthz" => return verdict(admin.healthy().map(|()| None)),
@@ -81,12 +97,15 @@ pub async fn answer(admin: &Arc<Admin>, request: &Request<Incoming>) -> Answer {
         "/api/receipts" => api_receipts(admin, asked).await,
         "/api/explain" => api_explain(admin, asked).await,
         "/api/reconcile" => api_reconcile(admin, asked).await,
+        "/api/caps" => query::nothing(asked)
+            .map_err(Failure::from)
+            .and_then(|()| Ok(serde_json::to_value(admin.caps.view())?)),
         "/api/status" => query::nothing(asked)
             .map_err(Failure::from)
             .and_then(|()| api_status(admin)),
         _ => {
             let text = "Here are /, /metrics, /healthz, /readyz, /api/status, /api/spend, \
-                        /api/receipts, /api/explain and /api/reconcile. Apps are served on the \
+                        /api/receipts, /api/explain, /api/reconcile and /api/caps. Apps are served on the \
                         proxy's port.";
             return plain(StatusCode::NOT_FOUND, text);
         }
@@ -202,6 +221,7 @@ async fn status_page(admin: &Arc<Admin>) -> Answer {
         today: read_spend(admin, today)
             .await
             .map_err(|why| why.to_string()),
+        caps: &admin.caps.view(),
         totals: &admin.ledger.totals(),
         health: &admin.ledger.health(),
     });

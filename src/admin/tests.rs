@@ -4,6 +4,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::*;
+use crate::caps::Rules;
 use crate::clock::ManualClock;
 use crate::config::{Env, Overrides};
 use crate::ledger::LedgerOptions;
@@ -34,8 +35,11 @@ async fn served() -> Served {
     let state_dir = folder.path().join("state");
     let clock: SharedClock = Arc::new(ManualClock::at(1_774_778_400_000));
     let ledger = Ledger::open(LedgerOptions::new(&state_dir, Arc::clone(&clock))).unwrap();
+    let config = config(&state_dir);
+    let rules = Rules::of(&config);
     let admin = Arc::new(Admin::new(AdminParts {
-        config: config(&state_dir),
+        caps: Caps::new(&ledger, rules, &state_dir, Arc::clone(&clock)),
+        config,
         ledger: ledger.clone(),
         metrics: Arc::new(Metrics::new().unwrap()),
         clock,
@@ -98,6 +102,7 @@ async fn intend(ledger: &Ledger) -> Intent {
             made_stream: false,
         }),
         key_use: None,
+        reserved: None,
         request_bytes: 2,
     };
     ledger.intend(intent.clone()).await.unwrap();

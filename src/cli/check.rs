@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::{CliError, ConfigArgs, remark, say};
-use crate::config::{Aliases, Config, Env};
+use crate::config::{Aliases, App, Caps, Config, Env, Limits};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -51,6 +51,10 @@ fn effective(config: &Config) -> String {
     text.table("listen");
     text.strings("proxy", listen.proxy.iter().map(ToString::to_string));
     text.strings("admin", listen.admin.iter().map(ToString::to_string));
+    if let Some(anonymous) = listen.anonymous {
+        text.plain("anonymous", anonymous);
+    }
+    text.plain("allow_remote", listen.allow_remote);
     text.strings("allowed_hosts", listen.allowed_hosts.iter().cloned());
     text.strings("allowed_origins", listen.allowed_origins.iter().cloned());
     text.seconds("shutdown_timeout_s", listen.shutdown_timeout);
@@ -74,6 +78,8 @@ fn effective(config: &Config) -> String {
     text.seconds("drain_timeout_s", config.streams.drain_timeout);
     text.string("agent_receipts", config.streams.agent_receipts.as_str());
 
+    text.caps(&config.caps);
+
     text.table("reconcile");
     text.plain("poll_eval_runs", config.reconcile.poll_eval_runs);
     text.plain("window_days", config.reconcile.window_days);
@@ -88,6 +94,10 @@ fn effective(config: &Config) -> String {
     text.table("log");
     text.string("format", config.log.format.as_str());
     text.string("level", config.log.level.as_str());
+
+    for app in &config.apps {
+        text.app(app);
+    }
     text.0
 }
 
@@ -132,6 +142,49 @@ impl Text {
 
     fn seconds(&mut self, key: &str, value: Duration) {
         self.plain(key, value.as_secs());
+    }
+
+    fn caps(&mut self, caps: &Caps) {
+        self.table("caps");
+        if let Some(zone) = caps.time_zone.iana_name() {
+            self.string("time_zone", zone);
+        }
+        self.limits("", caps.all);
+        self.plain("request_floor_micro_usd", caps.request_floor.get());
+    }
+
+    fn app(&mut self, app: &App) {
+        self.line("\n[[app]]".to_owned());
+        self.string("name", &app.name);
+        if let Some(path) = &app.token_file {
+            self.string("token_file", &path.to_string_lossy());
+        }
+        let uids: Vec<String> = app.uids.iter().map(ToString::to_string).collect();
+        self.plain("uids", format_args!("[{}]", uids.join(", ")));
+        self.limits("cap_", app.limits);
+        if let Some(floor) = app.request_floor {
+            self.plain("request_floor_micro_usd", floor.get());
+        }
+        if let Some(on_disconnect) = app.on_disconnect {
+            self.string("on_disconnect", on_disconnect.as_str());
+        }
+        if let Some(agent_receipts) = app.agent_receipts {
+            self.string("agent_receipts", agent_receipts.as_str());
+        }
+        self.string("on_clarification", app.on_clarification.as_str());
+    }
+
+    fn limits(&mut self, prefix: &str, limits: Limits) {
+        let windows = [
+            ("hour", limits.hour),
+            ("day", limits.day),
+            ("month", limits.month),
+        ];
+        for (window, cap) in windows {
+            if let Some(cap) = cap {
+                self.plain(&format!("{prefix}{window}_micro_usd"), cap.get());
+            }
+        }
     }
 
     fn aliases(&mut self, aliases: &Aliases) {

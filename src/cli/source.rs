@@ -9,13 +9,16 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
+use http::{HeaderMap, Method};
 use serde_json::Value;
 
 use super::CliError;
-use super::client::{Client, ClientError};
+use super::client::{Answer, Client, ClientError};
 use crate::admin::documents::{self, SpendQuestion};
 use crate::admin::reconcile::{self, Figure};
 use crate::admin::{RECEIPTS_MAX, encoded, explain};
+use crate::caps::{self, Rules};
 use crate::config::{Env, ListenAddr, Overrides, Whereabouts};
 use crate::ledger::query::{Filter, find, for_each_entry, list, spend, window};
 
@@ -87,6 +90,24 @@ impl SourceArgs {
             }
         }
         self.must_have_ledger(&whereabouts.state_dir)?;
+        Ok(Source::Journal(whereabouts.state_dir))
+    }
+
+    /// For orders: the daemon whose socket answers, else the state directory. A daemon takes orders
+    /// through its socket only, so an address of another kind is refused by it.
+    pub async fn find_to_order(&self) -> Result<Source, CliError> {
+        if let Some(daemon) = self.named_daemon()? {
+            return Ok(daemon);
+        }
+        let whereabouts = self.whereabouts()?;
+        for address in &whereabouts.admin {
+            if matches!(address, ListenAddr::Unix(_)) {
+                let client = Client::new(address.clone());
+                if client.get("/api/status").await.is_ok() {
+                    return Ok(Source::Daemon(client));
+                }
+            }
+        }
         Ok(Source::Journal(whereabouts.state_dir))
     }
 
@@ -248,6 +269,17 @@ impl Source {
         }
     }
 
+    /// What [`caps::CapsView`] holds.
+    pub async fn caps(&self, rules: &Rules, now_ms: u64) -> Result<Value, CliError> {
+        match self {
+            Self::Journal(state_dir) => {
+                let view = caps::read(state_dir, rules.clone(), now_ms)?;
+                Ok(serde_json::to_value(view)?)
+            }
+            Self::Daemon(client) => ask(client, "/api/caps").await,
+        }
+    }
+
     /// The document that [`explain::explanation`] describes.
     pub async fn explain(&self, text: &str) -> Result<Value, CliError> {
         match self {
@@ -341,7 +373,18 @@ async fn page(client: &Client, filter: &Filter) -> Result<Receipts, CliError> {
 }
 
 async fn ask(client: &Client, question: &str) -> Result<Value, CliError> {
-    let answer = client.get(question).await?;
+    understood(client, client.get(question).await?).await
+}
+
+/// Gives a daemon an order. It takes orders through its socket only.
+pub async fn order(client: &Client, path: &str, with: &[(&str, &str)]) -> Result<Value, CliError> {
+    let mut order = Question::new(path);
+    with.iter().for_each(|(name, value)| order.add(name, value));
+    let sent = client.send(Method::POST, &order.0, HeaderMap::new(), Bytes::new());
+    understood(client, sent.await?).await
+}
+
+async fn understood(client: &Client, answer: Answer) -> Result<Value, CliError> {
     let status = answer.status;
     let body = answer.bytes(ANSWER_BYTES_MAX).await?;
     if status.is_success() {

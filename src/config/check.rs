@@ -4,6 +4,7 @@
 //!
 //! Promise: a mistake never stops the search for further ones, and none yields a configuration.
 
+mod app;
 mod listen;
 mod reconcile;
 mod scalar;
@@ -71,6 +72,8 @@ pub(super) fn load(overrides: &Overrides, env: &Env) -> Result<Config, ConfigErr
     let listen = check.listen(file.listen, state_dir);
     let retry = check.retry(file.retry);
     let streams = check.streams(file.streams);
+    let caps = check.caps(file.caps);
+    let apps = check.apps(file.apps);
     let reconcile = check.reconcile(file.reconcile);
     let aliases = check.aliases(file.models.aliases);
     let log = check.log(file.log);
@@ -93,6 +96,8 @@ pub(super) fn load(overrides: &Overrides, env: &Env) -> Result<Config, ConfigErr
                 retry,
                 ledger,
                 streams,
+                caps,
+                apps,
                 reconcile,
                 models: Models { aliases },
                 errors: Errors { add_error_object },
@@ -109,8 +114,12 @@ pub(super) fn whereabouts(overrides: &Overrides, env: &Env) -> Result<Whereabout
     let ledger = check.ledger(file.ledger);
     let state_dir = ledger.as_ref().map(|ledger| ledger.state_dir.as_path());
     let listen = check.listen(file.listen, state_dir);
+    let caps = check.caps(file.caps);
+    let apps = check.apps(file.apps);
     match ledger {
         Some(ledger) if check.errors.is_empty() => Ok(Whereabouts {
+            caps,
+            apps,
             state_dir: ledger.state_dir,
             retention: ledger.retention,
             admin: listen.admin,

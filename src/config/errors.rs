@@ -28,6 +28,14 @@ pub struct ConfigErrors {
     errors: Vec<ConfigError>,
 }
 
+/// A table as the file writes it. Apps are a list of tables.
+pub(super) fn bracketed(table: &str) -> String {
+    match table {
+        "app" => "[[app]]".to_owned(),
+        table => format!("[{table}]"),
+    }
+}
+
 // === impl Place ===
 
 impl Place {
@@ -35,7 +43,7 @@ impl Place {
     pub(super) fn key(table: &str, key: &str) -> Self {
         let name = match table {
             "" => key.to_owned(),
-            table => format!("[{table}] {key}"),
+            table => format!("{} {key}", bracketed(table)),
         };
         Self { line: None, name }
     }

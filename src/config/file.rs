@@ -29,6 +29,8 @@ pub struct ConfigFile {
     pub retry: RetryTable,
     pub ledger: LedgerTable,
     pub streams: StreamsTable,
+    pub caps: CapsTable,
+    pub apps: Vec<AppTable>,
     pub reconcile: ReconcileTable,
     pub models: ModelsTable,
     pub errors: ErrorsTable,
@@ -49,6 +51,8 @@ pub struct UpstreamTable {
 pub struct ListenTable {
     pub proxy: Option<At<Vec<At<String>>>>,
     pub admin: Option<At<Vec<At<String>>>>,
+    pub anonymous: Option<At<bool>>,
+    pub allow_remote: Option<At<bool>>,
     pub allowed_hosts: Option<Vec<At<String>>>,
     pub allowed_origins: Option<Vec<At<String>>>,
     pub shutdown_timeout_s: Option<At<i64>>,
@@ -76,6 +80,35 @@ pub struct StreamsTable {
     pub on_disconnect: Option<At<String>>,
     pub drain_timeout_s: Option<At<i64>>,
     pub agent_receipts: Option<At<String>>,
+}
+
+/// The caps of the three windows, as both tables have them.
+#[derive(Debug, Default)]
+pub struct LimitsKeys {
+    pub hour: Option<At<i64>>,
+    pub day: Option<At<i64>>,
+    pub month: Option<At<i64>>,
+}
+
+#[derive(Debug, Default)]
+pub struct CapsTable {
+    pub time_zone: Option<At<String>>,
+    pub limits: LimitsKeys,
+    pub request_floor_micro_usd: Option<At<i64>>,
+}
+
+#[derive(Debug)]
+pub struct AppTable {
+    /// The line of its `[[app]]`.
+    pub place: Place,
+    pub name: Option<At<String>>,
+    pub token_file: Option<At<String>>,
+    pub uids: Option<Vec<At<i64>>>,
+    pub limits: LimitsKeys,
+    pub request_floor_micro_usd: Option<At<i64>>,
+    pub on_disconnect: Option<At<String>>,
+    pub agent_receipts: Option<At<String>>,
+    pub on_clarification: Option<At<String>>,
 }
 
 #[derive(Debug, Default)]
@@ -142,6 +175,8 @@ impl ConfigFile {
         root.table("retry", |table| file.retry = retry(table));
         root.table("ledger", |table| file.ledger = ledger(table));
         root.table("streams", |table| file.streams = streams(table));
+        root.table("caps", |table| file.caps = caps(table));
+        root.tables("app", |table, place| file.apps.push(app(table, place)));
         root.table("reconcile", |table| file.reconcile = reconcile(table));
         root.table("models", |table| {
             file.models.aliases = table.string_map("aliases");
@@ -170,6 +205,8 @@ fn listen(table: &mut Table<'_>) -> ListenTable {
     ListenTable {
         proxy: table.strings("proxy"),
         admin: table.strings("admin"),
+        anonymous: table.boolean("anonymous"),
+        allow_remote: table.boolean("allow_remote"),
         allowed_hosts: table.strings("allowed_hosts").map(|list| list.value),
         allowed_origins: table.strings("allowed_origins").map(|list| list.value),
         shutdown_timeout_s: table.integer("shutdown_timeout_s"),
@@ -200,6 +237,36 @@ fn streams(table: &mut Table<'_>) -> StreamsTable {
         on_disconnect: table.string("on_disconnect"),
         drain_timeout_s: table.integer("drain_timeout_s"),
         agent_receipts: table.string("agent_receipts"),
+    }
+}
+
+fn caps(table: &mut Table<'_>) -> CapsTable {
+    CapsTable {
+        time_zone: table.string("time_zone"),
+        limits: LimitsKeys {
+            hour: table.integer("hour_micro_usd"),
+            day: table.integer("day_micro_usd"),
+            month: table.integer("month_micro_usd"),
+        },
+        request_floor_micro_usd: table.integer("request_floor_micro_usd"),
+    }
+}
+
+fn app(table: &mut Table<'_>, place: Place) -> AppTable {
+    AppTable {
+        place,
+        name: table.string("name"),
+        token_file: table.string("token_file"),
+        uids: table.integers("uids"),
+        limits: LimitsKeys {
+            hour: table.integer("cap_hour_micro_usd"),
+            day: table.integer("cap_day_micro_usd"),
+            month: table.integer("cap_month_micro_usd"),
+        },
+        request_floor_micro_usd: table.integer("request_floor_micro_usd"),
+        on_disconnect: table.string("on_disconnect"),
+        agent_receipts: table.string("agent_receipts"),
+        on_clarification: table.string("on_clarification"),
     }
 }
 

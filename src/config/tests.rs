@@ -7,6 +7,7 @@ use tempfile::TempDir;
 use super::file::known::ACCEPTED;
 use super::*;
 
+mod apps;
 mod mistakes;
 mod shipped;
 

@@ -12,8 +12,11 @@ use crate::ledger::record::{Ended, Evidence, How, Labels, Position, Record, Verd
 use crate::ledger::state::fold;
 use crate::ledger::totals::{Effect, RollupKey, Row, Totals};
 use crate::ledger::undelivered::Deliveries;
+use crate::ledger::usage::{Charged, Usage};
 use crate::money::MicroUsd;
 use crate::protocol::ServedBy;
+
+mod charges;
 
 /// Most eval runs that wait for their terminal poll; the oldest is forgotten first and stays
 /// unreported.
@@ -29,6 +32,7 @@ pub struct OpenEntry {
     pub labels: Labels,
     pub seq: u64,
     pub position: Position,
+    pub request_bytes: u64,
 }
 
 /// An entry that ended, as the index keeps it.
@@ -78,6 +82,11 @@ pub struct Books {
     totals: Totals,
     pending: Pending,
     deliveries: Deliveries,
+    usage: Usage,
+    /// The record that `usage` reached before the first was applied.
+    usage_seq: u64,
+    /// What readers of usage were not told yet; `None`: they know nothing of these books.
+    news: Option<Vec<Charged>>,
     last_seq: u64,
 }
 
@@ -174,12 +183,14 @@ impl Books {
 
     pub fn prune(&mut self, now_ms: u64) {
         self.keys.prune(now_ms);
+        self.usage.prune(now_ms);
     }
 
     /// The records that end an entry with an outcome: its own, and one for each entry of the same
     /// key that the amount resolves. `None`: the entry is not in flight.
     pub fn settle(&self, outcome: Outcome) -> Option<(Vec<Record>, Settlement)> {
-        let labels = &self.open.get(&outcome.id)?.labels;
+        let open = self.open.get(&outcome.id)?;
+        let labels = &open.labels;
         let id = outcome.id;
         let key = labels.key.as_ref().map(|key| &key.value);
         let view = key.map(|key| self.keys.view(key, id, labels.started_ms));
@@ -198,7 +209,11 @@ impl Books {
             adds_micro_usd: adds,
             anomalies: settlement.anomalies.clone(),
         };
-        let mut records = vec![Record::Outcome(Box::new(outcome), labels.clone(), verdict)];
+        let mut labels = labels.clone();
+        if verdict.state.is_unresolved() {
+            labels.reserved = self.usage.raised(&labels, open.request_bytes);
+        }
+        let mut records = vec![Record::Outcome(Box::new(outcome), labels, verdict)];
         records.extend(resolved.into_iter().map(|waiting| {
             let how = How::Key { entry: id };
             reconciled(waiting, at_ms, MicroUsd::ZERO, how)
@@ -209,7 +224,8 @@ impl Books {
     /// The record that ends an entry without an outcome. `why` is `None` for one that was never
     /// sent.
     pub fn end(&self, id: EntryId, at_ms: u64, why: Option<InDoubt>) -> Option<Record> {
-        let labels = self.open.get(&id)?.labels.clone();
+        let open = self.open.get(&id)?;
+        let mut labels = open.labels.clone();
         let Some(reason) = why else {
             let state = State::Failed;
             return Some(Record::Withdrawn(Ended { id, at_ms, state }, labels));
@@ -222,6 +238,7 @@ impl Books {
         let state = if amount_stands_elsewhere {
             State::Replayed
         } else {
+            labels.reserved = self.usage.raised(&labels, open.request_bytes);
             State::InDoubt { reason }
         };
         Some(Record::Crashed(Ended { id, at_ms, state }, labels))
@@ -244,6 +261,7 @@ impl Books {
     pub fn apply(&mut self, seq: u64, position: Position, record: &Record, counts: bool) {
         self.last_seq = self.last_seq.max(seq);
         self.deliveries.apply(seq, record);
+        self.charge(seq, record);
         match record {
             Record::Intent(intent) => self.begin(seq, position, intent),
             Record::Outcome(outcome, labels, verdict) => {
@@ -310,6 +328,7 @@ impl Books {
             labels: Labels::of_intent(intent),
             seq,
             position,
+            request_bytes: intent.request_bytes,
         };
         self.open.insert(intent.id, open);
     }

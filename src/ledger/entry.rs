@@ -67,6 +67,14 @@ pub struct Intent {
     /// Absent without a key that is passed on, and on lines of an older bursar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_use: Option<KeyUse>,
+    /// What is held of the caps while the price is not known. An estimate, never billed money. Absent
+    /// on lines of an older bursar.
+    #[serde(
+        default,
+        rename = "reserved_micro_usd",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub reserved: Option<MicroUsd>,
 }
 
 /// How one attempt ended.

@@ -158,6 +158,7 @@ pub(crate) fn intent(id: EntryId, at_ms: u64, key: Option<&str>) -> Intent {
         fingerprint: Fingerprint([7; 32]),
         request_bytes: 120,
         key_use: None,
+        reserved: None,
     }
 }
 

@@ -129,6 +129,17 @@ impl Keys {
         }
     }
 
+    /// When the key was first used, in the 24 h of now, if something of it may have been billed.
+    pub fn charged_since(&self, key: &str, now_ms: u64) -> Option<u64> {
+        let epochs = self.epochs.get(key)?;
+        let epoch = epochs.get(find(epochs, EntryId(uuid::Uuid::nil()), now_ms)?)?;
+        let is_charged = epoch.amount.is_some()
+            || epoch.answered
+            || !epoch.open.is_empty()
+            || !epoch.unresolved.is_empty();
+        is_charged.then_some(epoch.started_ms)
+    }
+
     /// The entries that the key's amount settles at 0, when `id` is the entry it stands on.
     pub fn resolved_by(&self, key: &str, id: EntryId, at_ms: u64) -> Vec<Unresolved> {
         self.epoch_of(key, id, at_ms)

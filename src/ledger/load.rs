@@ -4,10 +4,7 @@
 //! Promise: the journal decides. An index that disagrees is rebuilt, never believed; a damaged range
 //! is copied to `quarantine/` and reported, never skipped in silence.
 
-use std::io::{Read, Seek, SeekFrom, Write};
 use std::sync::atomic::AtomicBool;
-
-use rustix::fs::OFlags;
 
 use crate::ledger::LedgerOptions;
 use crate::ledger::books::Books;
@@ -19,18 +16,16 @@ use crate::ledger::journal::Journal;
 use crate::ledger::keys::EPOCH_MS;
 use crate::ledger::mark::Mark;
 use crate::ledger::record::{Position, Record};
-use crate::ledger::scan::{
-    BadRange, Missing, ScanReport, Segment, TornTail, scan, segment_name, segments,
-};
+use crate::ledger::scan::{Missing, ScanReport, Segment, scan, segments};
 use crate::ledger::state_dir::{Directory, Identity};
 use crate::ledger::undelivered::Undelivered;
+use crate::ledger::usage::{self, KEPT_MS, Kept};
 
+mod aside;
 mod feed;
 
+use aside::{note_lost, set_aside};
 use feed::Feed;
-
-/// A damaged range is copied up to this size. It stays in the journal in any case.
-const QUARANTINE_BYTES_MAX: u64 = 64 << 20;
 
 /// How many records are told to the index at once while the journal is read.
 const INDEX_BATCH_RECORDS: u64 = 1_000;
@@ -106,7 +101,13 @@ pub fn load(
         opened = Index::reopen_empty(state.path(), now_ms);
     }
     let given_seq = opened.kept.given_seq;
-    let (mut loaded, mut report) = replay(&directory, &ledger, &all, opened, now_ms, &on_record)?;
+    let mut kept = Kept::read(state, &ledger);
+    let kept_seq = kept.last_seq;
+    if options.rebuild.is_some() {
+        kept = Kept::default();
+    }
+    let from = Begun { kept, now_ms };
+    let (mut loaded, mut report) = replay(&directory, &ledger, &all, opened, &from, &on_record)?;
     report.extend_to(mark);
     report.extend_to(Some(loaded.index_seq));
     let known_seq = report.next_seq.saturating_sub(1);
@@ -129,8 +130,15 @@ pub fn load(
                 Opened::without()
             }
         };
-        (loaded, report) = replay(&directory, &ledger, &all, opened, now_ms, &on_record)?;
+        (loaded, report) = replay(&directory, &ledger, &all, opened, &from, &on_record)?;
         report.extend_to(Some(known_seq));
+    }
+    if kept_seq >= report.next_seq {
+        // It tells of records that are lost, and the next ones will have their numbers.
+        tracing::warn!("the file `usage` reaches beyond the journal; the journal decides");
+        let usage = usage::read_ended(state.path(), now_ms)?;
+        let last_seq = report.next_seq.saturating_sub(1);
+        loaded.books = loaded.books.with_usage(Kept { last_seq, usage });
     }
     loaded.know_missing(&report);
 
@@ -187,12 +195,18 @@ struct Replayed {
     known_missing: Vec<Missing>,
 }
 
+/// What a replay goes on from.
+struct Begun {
+    kept: Kept,
+    now_ms: u64,
+}
+
 fn replay(
     directory: &Directory,
     ledger: &str,
     all: &[Segment],
     opened: Opened,
-    now_ms: u64,
+    begun: &Begun,
     on_record: &dyn Fn(u64),
 ) -> Result<(Replayed, ScanReport), LedgerError> {
     let index_seq = opened.kept.last_seq;
@@ -202,9 +216,11 @@ fn replay(
         .kept
         .oldest_open_seq
         .unwrap_or(u64::MAX)
-        .min(index_seq.saturating_add(1));
+        .min(index_seq.saturating_add(1))
+        .min(begun.needed_seq());
     let mut replayed = Replayed {
-        books: Books::from_index(opened.kept.totals, opened.kept.runs),
+        books: Books::from_index(opened.kept.totals, opened.kept.runs)
+            .with_usage(begun.kept.clone()),
         index: opened.index,
         feed: None,
         is_new: opened.is_new,
@@ -212,7 +228,7 @@ fn replay(
         index_seq,
         known_missing: opened.kept.missing,
     };
-    let from = first_needed(all, needed_seq, now_ms);
+    let from = first_needed(all, needed_seq, begun);
     let report = scan(
         directory,
         all.get(from..).unwrap_or_default(),
@@ -227,9 +243,9 @@ fn replay(
     Ok((replayed, report))
 }
 
-/// The first segment that is needed: for a record the index lacks, for an entry in flight, or for
-/// a key of the last 24 hours.
-fn first_needed(all: &[Segment], needed_seq: u64, now_ms: u64) -> usize {
+/// The first segment that is needed: for a record that index or usage lack, for an entry in flight, or
+/// for a key of the last 24 hours.
+fn first_needed(all: &[Segment], needed_seq: u64, begun: &Begun) -> usize {
     // Under another segment's name a file may hold any number.
     if all.iter().any(Segment::is_misplaced) {
         return 0;
@@ -242,7 +258,7 @@ fn first_needed(all: &[Segment], needed_seq: u64, now_ms: u64) -> usize {
         let Some(next) = &next.header else {
             return true;
         };
-        next.first_seq > needed_seq || now_ms.saturating_sub(next.at_ms) < EPOCH_MS
+        next.first_seq > needed_seq || begun.now_ms.saturating_sub(next.at_ms) < begun.age_ms()
     };
     let mut from = (0..all.len()).find(|index| is_needed(*index)).unwrap_or(0);
     // Numbering starts from a header, so reading does too.
@@ -274,108 +290,25 @@ pub fn sweep(
     index.sweep(segment, &kept, cancel).map_err(failed)
 }
 
-/// Copies damaged ranges to `quarantine/`, once each, and says so. Answers how many lie there.
-fn set_aside(
-    state: &Directory,
-    journal: &Directory,
-    report: &ScanReport,
-) -> Result<u64, LedgerError> {
-    if let Some(torn) = &report.torn_tail {
-        tracing::warn!(
-            segment = torn.segment,
-            offset = torn.offset,
-            bytes = torn.bytes,
-            "dropped an unfinished line at the journal's end; nobody was told that it is written"
-        );
-    }
-    for misplaced in &report.misplaced {
-        tracing::error!(
-            segment = misplaced.segment,
-            offset = misplaced.offset,
-            "journal records are out of order; they count once, see `bursar ledger verify`"
-        );
-    }
-    for gap in &report.gaps {
-        tracing::error!(
-            after_seq = gap.after_seq,
-            before_seq = gap.before_seq,
-            "journal records are missing; see `bursar ledger verify`"
-        );
-    }
-    let quarantine = state.child("quarantine")?;
-    for range in &report.bad {
-        tracing::error!(
-            segment = range.segment,
-            offset = range.offset,
-            bytes = range.bytes,
-            after_seq = range.after_seq,
-            before_seq = range.before_seq,
-            "journal records are damaged; copied to quarantine/, see `bursar ledger verify`"
-        );
-        copy_range(journal, &quarantine, range)?;
-    }
-    if let Some(range) = report.torn_tail.and_then(|torn| torn_range(report, torn)) {
-        copy_range(journal, &quarantine, &range)?;
-    }
-    Ok(u64::try_from(quarantine.names()?.len()).unwrap_or(u64::MAX))
-}
+// === impl Begun ===
 
-/// Leaves a note that the journal's end was not known. `ledger verify` reports it until somebody has
-/// looked and removed it.
-fn note_lost(state: &Directory, first: u64) -> Result<(), LedgerError> {
-    let name = format!("{LOST}{first}");
-    let note = format!(
-        "Nothing told how far the journal reached: records from {first} on may have been lost.\n"
-    );
-    match state.child("quarantine")?.replace(&name, note.as_bytes()) {
-        Err(error) if !error.is_full() => Err(error),
-        _ => Ok(()),
-    }
-}
-
-/// What is cut off at the journal's end held records that were acknowledged: it is kept for a look.
-fn torn_range(report: &ScanReport, torn: TornTail) -> Option<BadRange> {
-    let missing = report.missing.last()?;
-    let is_lost = missing.last.saturating_add(1) == report.next_seq;
-    is_lost.then_some(BadRange {
-        segment: torn.segment,
-        offset: torn.offset,
-        bytes: torn.bytes,
-        lines: 0,
-        after_seq: report.last_seq,
-        before_seq: None,
-    })
-}
-
-fn copy_range(
-    journal: &Directory,
-    quarantine: &Directory,
-    range: &BadRange,
-) -> Result<(), LedgerError> {
-    let name = format!("{:08}-{}-{}", range.segment, range.offset, range.bytes);
-    let path = quarantine.path().join(&name);
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-    let mut to = match quarantine.open_file(&name, flags) {
-        Ok(file) => file,
-        Err(LedgerError::Io { source, .. })
-            if source.kind() == std::io::ErrorKind::AlreadyExists =>
-        {
-            return Ok(());
+impl Begun {
+    /// How old a segment may be that is needed for its time alone.
+    fn age_ms(&self) -> u64 {
+        if self.kept.last_seq == 0 {
+            KEPT_MS
+        } else {
+            EPOCH_MS
         }
-        Err(error) if error.is_full() => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    let mut from = journal.open_file(&segment_name(range.segment), OFlags::RDONLY)?;
-    let copied = from.seek(SeekFrom::Start(range.offset)).and_then(|_| {
-        let mut bytes = from.take(range.bytes.min(QUARANTINE_BYTES_MAX));
-        std::io::copy(&mut bytes, &mut to)?;
-        to.flush()
-    });
-    match copied.map_err(|error| LedgerError::io(&path, error)) {
-        Err(error) if !error.is_full() => Err(error),
-        // On a full disk the copy waits for the next start; the range itself is where it was.
-        Err(_) => quarantine.remove(&name),
-        Ok(()) => Ok(()),
+    }
+
+    /// The first record that usage lacks.
+    fn needed_seq(&self) -> u64 {
+        match self.kept.last_seq {
+            // What is too old to count is not needed for this.
+            0 => u64::MAX,
+            last_seq => last_seq.saturating_add(1),
+        }
     }
 }
 

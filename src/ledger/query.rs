@@ -28,7 +28,7 @@ use crate::protocol::{Told, closed_set};
 mod find;
 mod listing;
 mod sums;
-mod tape;
+pub(crate) mod tape;
 mod window;
 
 pub use find::{Found, FoundBy, find};

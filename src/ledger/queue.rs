@@ -33,6 +33,8 @@ pub enum Command {
     Deliver(Box<Undelivered>, Handover),
     /// Writes nothing.
     Remember,
+    /// Since when something is charged under this key. Writes nothing.
+    KeyCharged(String),
 }
 
 /// What it answers once that is durable.
@@ -43,6 +45,7 @@ pub enum Answer {
     Reconciled(Option<EntryId>),
     Noted,
     Remembered(Remembered),
+    KeyCharged(Option<u64>),
 }
 
 pub type Reply = Result<Answer, LedgerError>;

@@ -73,6 +73,14 @@ pub struct Labels {
     pub operation: Operation,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<EntryKey>,
+    /// As in the intent; of an entry whose price is not known it may be more, when a dearer one was seen
+    /// meanwhile.
+    #[serde(
+        default,
+        rename = "reserved_micro_usd",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub reserved: Option<MicroUsd>,
 }
 
 /// What the fold made of an outcome.
@@ -225,6 +233,7 @@ impl Labels {
             lane: intent.lane,
             operation: intent.operation,
             key: intent.key.clone(),
+            reserved: intent.reserved,
         }
     }
 }

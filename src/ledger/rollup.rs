@@ -83,6 +83,7 @@ impl Rollup {
             lane: self.lane,
             operation: self.operation,
             key: None,
+            reserved: None,
         }
     }
 

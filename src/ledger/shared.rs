@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
 use crate::ledger::books::WaitingRun;
@@ -15,6 +15,7 @@ use crate::ledger::later::{Later, OUTCOMES_MAX};
 use crate::ledger::load::Loaded;
 use crate::ledger::queue::Queue;
 use crate::ledger::totals::Totals;
+use crate::ledger::usage::{News, OnUsage, Usage};
 
 /// Whether the ledger works, for `/readyz`, the watchdog and metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +50,7 @@ pub struct Shared {
     pub queue: Queue,
     pub later: Later,
     totals: RwLock<Arc<Totals>>,
+    usage: Mutex<Watched>,
     runs: watch::Sender<Arc<[WaitingRun]>>,
     runs_revision: AtomicU64,
     index: RwLock<Option<Index>>,
@@ -67,6 +69,23 @@ pub struct Shared {
     /// A test's kill -9.
     #[cfg(test)]
     killed: AtomicBool,
+}
+
+/// What was told of usage, and who is told.
+#[derive(Default)]
+struct Watched {
+    usage: Usage,
+    on_usage: Option<OnUsage>,
+}
+
+// === impl Watched ===
+
+impl std::fmt::Debug for Watched {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watched")
+            .field("is_watched", &self.on_usage.is_some())
+            .finish_non_exhaustive()
+    }
 }
 
 // === impl LedgerHealth ===
@@ -90,6 +109,7 @@ impl Default for Shared {
             queue: Queue::default(),
             later: Later::default(),
             totals: RwLock::default(),
+            usage: Mutex::default(),
             runs: watch::Sender::new(Arc::from([])),
             runs_revision: AtomicU64::new(0),
             index: RwLock::default(),
@@ -186,6 +206,29 @@ impl Shared {
                 self.runs.send_replace(loaded.books.waiting_runs().into());
             }
         }
+    }
+
+    /// Tells what became durable.
+    pub fn tell_usage(&self, news: &News) {
+        let mut watched = self.usage.lock();
+        match news {
+            News::All { usage, .. } => watched.usage = usage.clone(),
+            News::Records(records) => records
+                .iter()
+                .for_each(|charged| watched.usage.add(charged)),
+        }
+        if let Some(on_usage) = &watched.on_usage {
+            on_usage(news);
+        }
+    }
+
+    pub fn watch_usage(&self, on_usage: OnUsage) {
+        let mut watched = self.usage.lock();
+        on_usage(&News::All {
+            usage: watched.usage.clone(),
+            ended: Vec::new(),
+        });
+        watched.on_usage = Some(on_usage);
     }
 
     pub fn serve_unwritten(&self) {

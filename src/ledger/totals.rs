@@ -18,7 +18,7 @@ use crate::protocol::{Escalated, Lane, Operation, ServedBy, closed_set};
 
 mod effect;
 
-pub use effect::Effect;
+pub use effect::{Effect, held_from};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
@@ -87,6 +87,17 @@ pub struct Row {
     pub replays: u64,
     /// Entries that took over the key of an undelivered one.
     pub adopted: u64,
+    /// What caps hold for entries whose price is not known: reservations, no billed money.
+    #[serde(skip_serializing_if = "Held::is_none")]
+    pub held: Held,
+}
+
+/// Reservations of entries whose price was not told, and of those of them that evidence came for: what
+/// is between the two is held now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    pub came: MicroUsdSum,
+    pub left: MicroUsdSum,
 }
 
 closed_set! {
@@ -205,6 +216,24 @@ impl Standing {
     }
 }
 
+// === impl Held ===
+
+impl Held {
+    fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub fn merge(&mut self, other: Self) {
+        self.came.merge(other.came);
+        self.left.merge(other.left);
+    }
+
+    /// What is held now, in micro-USD.
+    pub const fn now(self) -> u128 {
+        self.came.get().saturating_sub(self.left.get())
+    }
+}
+
 // === impl Row ===
 
 impl Row {
@@ -235,6 +264,7 @@ impl Row {
         add(&mut self.clarifications, other.clarifications);
         add(&mut self.replays, other.replays);
         add(&mut self.adopted, other.adopted);
+        self.held.merge(other.held);
     }
 
     /// An entry came into `state`.

@@ -40,6 +40,9 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Least time between two tries to open a failed journal, or to get the reserve back.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
+/// Time between two writings of the file of usage. A start reads the last 24 h of the journal anyway.
+const USAGE_PAUSE: Duration = Duration::from_secs(10 * 60);
+
 /// Most records that the index is behind while the writer is busy.
 const INDEX_SLICE_RECORDS: u64 = 256;
 
@@ -70,6 +73,8 @@ pub struct Writer {
     /// Wall time of the last record that was found at the start.
     journal_ended_ms: u64,
     care: Care,
+    /// When usage was last written to its file, on the monotonic clock, and the record it reached.
+    usage_kept: (Duration, u64),
     /// Kept until everything is written.
     _lock: Lock,
 }
@@ -100,6 +105,7 @@ impl Writer {
             refused: HashSet::new(),
             unnoted: Vec::new(),
             care: Care::default(),
+            usage_kept: (Duration::ZERO, 0),
             journal_ended_ms: 0,
             options,
             _lock: lock,
@@ -149,6 +155,7 @@ impl Writer {
             if is_idle {
                 self.note_given();
             }
+            self.keep_usage(false);
         }
         self.stop_care();
         // A last try, whatever was tried a moment ago: after this the receipts are lost.
@@ -159,6 +166,7 @@ impl Writer {
             self.publish();
         }
         self.write_index();
+        self.keep_usage(true);
         self.note_stop();
         self.write_mark();
         if let Some(index) = self
@@ -287,6 +295,10 @@ impl Writer {
                     journal_ended_ms: self.journal_ended_ms,
                 }));
             }
+            Command::KeyCharged(key) => {
+                let since_ms = loaded.books.key_charged_since(key, now_ms);
+                return Ok(Answer::KeyCharged(since_ms));
+            }
         };
         for record in records {
             loaded.add(batch, &record)?;
@@ -337,7 +349,15 @@ impl Writer {
         }
     }
 
-    fn publish(&self) {
+    fn publish(&mut self) {
+        // First: who is answered behind this finds caps charged.
+        if let Some(news) = self
+            .loaded
+            .as_mut()
+            .and_then(|loaded| loaded.books.take_news())
+        {
+            self.shared.tell_usage(&news);
+        }
         let why = match &self.failure {
             Some(error) => Some(error.to_string()),
             None if self.is_full => Some("the disk is full".to_owned()),

@@ -148,8 +148,8 @@ impl Dispatch<'_> {
                 Ok(true) => {}
                 Err(Cut) => return (Reached::Cut, false),
             }
-            // The machine may have slept through the wait.
-            if !self.may_repeat(app) {
+            // The machine may have slept through the wait, and an operator may have frozen the app.
+            if !self.may_repeat(app) || self.is_stopped(app) {
                 return (otherwise, false);
             }
             // The pool may hold more connections that the service has closed.
@@ -167,6 +167,13 @@ impl Dispatch<'_> {
             .as_ref()
             .filter(|live| live.key.is_some())
             .is_none_or(|live| age::may_repeat(&live.first, clock))
+    }
+
+    /// Nothing more is spent by an app that was frozen meanwhile.
+    fn is_stopped(&self, app: &Attendance<'_>) -> bool {
+        app.live
+            .as_ref()
+            .is_some_and(|live| self.gateway.caps.stops(&live.mark.app).is_some())
     }
 
     async fn attempt(

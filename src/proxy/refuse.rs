@@ -37,6 +37,9 @@ closed_set! {
         MemoryFull => "memory_full",
         ConnectionsFull => "connections_full",
         LedgerUnavailable => "ledger_unavailable",
+        CapReached => "cap_reached",
+        CapBusy => "cap_busy",
+        Frozen => "frozen",
         UpstreamUnreachable => "upstream_unreachable",
         UpstreamName => "upstream_name",
         UpstreamTls => "upstream_tls",
@@ -72,7 +75,10 @@ impl Code {
             Self::HostRefused
             | Self::OriginRefused
             | Self::SiteRefused
-            | Self::PreflightRefused => StatusCode::FORBIDDEN,
+            | Self::PreflightRefused
+            | Self::Frozen => StatusCode::FORBIDDEN,
+            Self::CapReached => StatusCode::PAYMENT_REQUIRED,
+            Self::CapBusy => StatusCode::TOO_MANY_REQUESTS,
             Self::RouteUnknown | Self::ResponsesUnsupported | Self::BasePathMissing => {
                 StatusCode::NOT_FOUND
             }
@@ -99,7 +105,7 @@ impl Code {
     pub const fn retry_after_s(self) -> Option<u32> {
         match self {
             Self::MemoryFull | Self::ConnectionsFull => Some(1),
-            Self::LedgerUnavailable | Self::ShuttingDown => Some(5),
+            Self::LedgerUnavailable | Self::ShuttingDown | Self::CapBusy => Some(5),
             _ => None,
         }
     }
@@ -111,6 +117,7 @@ impl Code {
             Self::MemoryFull
             | Self::ConnectionsFull
             | Self::ShuttingDown
+            | Self::CapBusy
             | Self::OutcomeUnknown
             | Self::UpstreamTimeout
             | Self::UpstreamBroken => None,
@@ -178,6 +185,12 @@ impl Code {
                 "The ledger cannot be written, so nothing that costs money is sent. See \
                  `bursar check` and the daemon's log; free routes go on."
             }
+            Self::CapReached => "A cap is reached. Nothing was sent. See `bursar caps`.",
+            Self::CapBusy => {
+                "Little is left below a cap, so requests go one at a time; try again later. See \
+                 `bursar caps`."
+            }
+            Self::Frozen => "This app is frozen. Nothing was sent. `bursar thaw` ends it.",
             Self::UpstreamUnreachable => {
                 "The service cannot be reached. Nothing was sent or billed."
             }
@@ -225,6 +238,15 @@ impl Refusal {
         Self {
             code,
             detail: Cow::Owned(detail),
+            allow: None,
+        }
+    }
+
+    /// A text of the place that refuses, instead of the code's own.
+    pub fn saying(code: Code, what: impl Into<String>) -> Self {
+        Self {
+            code,
+            detail: Cow::Owned(what.into()),
             allow: None,
         }
     }

@@ -29,6 +29,7 @@ use super::refuse::{Code, Refusal};
 use super::report::{Report, report};
 use super::settle::{Gathered, Measured, OpenEntry};
 use super::{Gateway, Settings};
+use crate::config::App;
 use crate::ledger::LedgerError;
 use crate::ledger::entry::{AttemptEnd, EntryId, InDoubt, State};
 use crate::ledger::undelivered::Delivery;
@@ -44,6 +45,8 @@ pub struct Relay<'a> {
     pub gateway: &'a Arc<Gateway>,
     pub settings: Arc<Settings>,
     pub admitted: &'a Admitted,
+    /// Who spends, and what was declared of it.
+    pub declared: Arc<App>,
     pub app: Attendance<'a>,
     pub dispatch: Dispatch<'a>,
     /// `None` on free routes.
@@ -95,7 +98,7 @@ impl Relay<'_> {
         report(
             self.gateway,
             &Report {
-                app: super::DEFAULT_APP,
+                app: &self.declared.name,
                 route: Some(&self.admitted.route),
                 entry: Some(self.entry_id),
                 adopted: self.adopted,

@@ -4,6 +4,7 @@
 //! before it was sent costs nothing and says so.
 
 mod prepare;
+mod spend;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use pingora::protocols::http::ReusableHttpStream;
 use tokio::time::Instant;
 
 use self::prepare::Prepared;
+use self::spend::NoPermit;
 use super::admit::{self, Admission, Admitted, LocalAnswer};
 use super::attend::Attendance;
 use super::buffer::{self, RequestBody};
@@ -26,7 +28,8 @@ use super::refuse::{Code, Refusal};
 use super::relay::{self, Relay};
 use super::report::{Report, report};
 use super::settle::{Measured, OpenEntry};
-use super::{DEFAULT_APP, Gateway, InFlight, Settings};
+use super::{Gateway, InFlight, Settings};
+use crate::config::App;
 use crate::ledger::FingerprintParts;
 use crate::ledger::entry::{EntryId, EntryKey, Intent, KeyOrigin};
 
@@ -48,26 +51,31 @@ pub(super) async fn serve_request(
     let arrived = gateway.clock.monotonic();
     let entry_id = gateway.ledger.new_entry_id();
     let settings = gateway.settings.load_full();
+    let app = Arc::clone(&settings.anonymous);
     let admission = admit::admit(&settings, &downstream);
     let admitted = match admission {
         Ok(Admission::Relay(admitted)) => admitted,
         Ok(Admission::Local(answer)) => {
-            return serve_local(gateway, downstream, &answer, entry_id, arrived).await;
+            return serve_local(gateway, downstream, &answer, &app, entry_id, arrived).await;
         }
         Err(refusal) => {
-            return turn_down(gateway, downstream, refusal, None, entry_id, arrived).await;
+            return turn_down(gateway, downstream, refusal, None, &app, entry_id, arrived).await;
         }
     };
     let body = match buffer::read_body(&gateway.budget, &mut downstream, &admitted).await {
         Ok(body) => body,
         Err(refusal) => {
             let admitted = Some(&*admitted);
-            return turn_down(gateway, downstream, refusal, admitted, entry_id, arrived).await;
+            return turn_down(
+                gateway, downstream, refusal, admitted, &app, entry_id, arrived,
+            )
+            .await;
         }
     };
     let request = Request {
         gateway,
         settings,
+        app,
         admitted: &admitted,
         arrived,
         entry_id,
@@ -88,6 +96,8 @@ pub(super) async fn serve_request(
 struct Request<'a> {
     gateway: &'a Arc<Gateway>,
     settings: Arc<Settings>,
+    /// Who spends.
+    app: Arc<App>,
     admitted: &'a Admitted,
     arrived: Duration,
     entry_id: EntryId,
@@ -116,7 +126,7 @@ impl Request<'_> {
         });
         let claimant = Claimant {
             mark: Mark {
-                app: Arc::from(DEFAULT_APP),
+                app: Arc::clone(&self.app.name),
                 fingerprint,
             },
             entry: self.entry_id,
@@ -134,6 +144,11 @@ impl Request<'_> {
             }
         };
         let mut entry = OpenEntry::new(self.gateway, Arc::clone(&live), &admitted.route);
+        let request_bytes = u64::try_from(body.bytes.len()).unwrap_or(u64::MAX);
+        let reserved = match self.permit(downstream, &mut entry, request_bytes).await {
+            Ok(reserved) => Some(reserved),
+            Err(NoPermit { keep }) => return keep,
+        };
         let intent = Intent {
             id: self.entry_id,
             at_ms: self.gateway.clock.wall_ms(),
@@ -145,7 +160,8 @@ impl Request<'_> {
             key: live.key.clone(),
             fingerprint,
             key_use: live.key_use(),
-            request_bytes: u64::try_from(body.bytes.len()).unwrap_or(u64::MAX),
+            request_bytes,
+            reserved,
         };
         // Rule I1: nothing leaves before its intent is durable.
         if let Err(error) = self.gateway.ledger.intend(intent).await {
@@ -156,6 +172,9 @@ impl Request<'_> {
         }
         if downstream.look() == Presence::Gone {
             return self.left(&mut entry).await;
+        }
+        if let Err(NoPermit { keep }) = self.still_permitted(downstream, &mut entry).await {
+            return keep;
         }
         let adopted = adopted_from(live.key.as_ref());
         if adopted.is_some() {
@@ -257,6 +276,7 @@ impl Request<'_> {
             gateway: self.gateway,
             settings: self.settings,
             admitted: self.admitted,
+            declared: self.app,
             app,
             dispatch,
             entry,
@@ -284,7 +304,7 @@ impl Request<'_> {
         report(
             self.gateway,
             &Report {
-                app: DEFAULT_APP,
+                app: &self.app.name,
                 route: Some(&self.admitted.route),
                 entry: Some(leader.entry),
                 adopted: Some(leader.entry),
@@ -309,6 +329,7 @@ impl Request<'_> {
             self.gateway,
             refusal,
             Some(self.admitted),
+            &self.app,
             self.entry_id,
             self.arrived,
         );
@@ -336,6 +357,7 @@ async fn serve_local(
     gateway: &Arc<Gateway>,
     mut downstream: Downstream,
     answer: &LocalAnswer,
+    app: &App,
     entry_id: EntryId,
     arrived: Duration,
 ) -> Option<ReusableHttpStream> {
@@ -343,7 +365,7 @@ async fn serve_local(
     report(
         gateway,
         &Report {
-            app: DEFAULT_APP,
+            app: &app.name,
             route: None,
             entry: Some(entry_id),
             adopted: None,
@@ -371,10 +393,11 @@ async fn turn_down(
     downstream: Downstream,
     refusal: Refusal,
     admitted: Option<&Admitted>,
+    app: &App,
     entry_id: EntryId,
     arrived: Duration,
 ) -> Option<ReusableHttpStream> {
-    report_refusal(gateway, &refusal, admitted, entry_id, arrived);
+    report_refusal(gateway, &refusal, admitted, app, entry_id, arrived);
     let framing_is_clear = !matches!(
         refusal.code,
         Code::LengthRefused | Code::HeadMalformed | Code::BodyBroken | Code::BodyTooSlow
@@ -392,13 +415,14 @@ fn report_refusal(
     gateway: &Gateway,
     refusal: &Refusal,
     admitted: Option<&Admitted>,
+    app: &App,
     entry_id: EntryId,
     arrived: Duration,
 ) {
     report(
         gateway,
         &Report {
-            app: DEFAULT_APP,
+            app: &app.name,
             route: admitted.map(|admitted| &admitted.route),
             entry: Some(entry_id),
             adopted: None,

@@ -14,6 +14,7 @@ use super::claim::live::Live;
 use super::dispatch::millis;
 use super::exchange::heads;
 use super::{Gateway, Settings};
+use crate::caps::Permit;
 use crate::ledger::LedgerError;
 use crate::ledger::entry::{
     Attempt, AttemptEnd, Closed, InDoubt, Outcome, Settlement, State, Timings,
@@ -32,6 +33,8 @@ pub struct OpenEntry {
     gateway: Arc<Gateway>,
     pub live: Arc<Live>,
     pub route: Route,
+    /// Kept until the end is in the ledger.
+    pub permit: Option<Permit>,
     settled: bool,
     closed: bool,
 }
@@ -79,6 +82,7 @@ impl OpenEntry {
             gateway: Arc::clone(gateway),
             live,
             route: route.clone(),
+            permit: None,
             settled: false,
             closed: false,
         }
@@ -119,6 +123,9 @@ impl OpenEntry {
         let (settled, is_kept) = write(&self.gateway, outcome).await;
         let state = settled.as_ref().ok().map(|settlement| settlement.state);
         self.live.told_at_settling(delivery, state);
+        if let (Some(mut permit), Some(state)) = (self.permit.take(), state) {
+            permit.settled(state);
+        }
         let answered = attempts
             .last()
             .is_some_and(|last| last.end == AttemptEnd::Answered);
@@ -142,6 +149,9 @@ impl OpenEntry {
     /// The intent could not be written, so there is nothing to settle.
     pub fn never_sent(&mut self) {
         self.settled = true;
+        if let Some(mut permit) = self.permit.take() {
+            permit.unsent();
+        }
         self.close(self.live.fate_unsent());
     }
 
@@ -220,7 +230,9 @@ impl Drop for OpenEntry {
             timings: Timings::default(),
         };
         let gateway = Arc::clone(&self.gateway);
+        let permit = self.permit.take();
         gateway.clone().spawn(async move {
+            let _permit = permit;
             if let (Err(error), _) = write(&gateway, outcome).await {
                 tracing::error!(%error, "the outcome of a failed task could not be written");
             }

@@ -6,11 +6,13 @@
 //! Promise: label sets are closed or bounded (rule I11); no path, model, key, session or request id
 //! is ever a label. Names, units and suffixes pass `promtool check metrics`.
 
+mod caps;
 mod evidence;
 mod families;
 mod ledger;
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -25,6 +27,7 @@ use self::families::{Families, add, bool_label, long_buckets, observe, set, shor
 use self::ledger::{write_health, write_unknowns};
 use super::exposition::{Exposition, Kind};
 use super::labels::FirstSeen;
+use crate::caps::Caps;
 use crate::ledger::entry::Anomaly;
 use crate::ledger::totals::MicroUsdSum;
 use crate::ledger::{LedgerHealth, Totals};
@@ -81,6 +84,7 @@ pub struct Metrics {
     overhead: HistogramVec,
     journal_commit: Histogram,
     reloads: IntCounterVec,
+    caps: OnceLock<Arc<Caps>>,
 }
 
 /// A metric could not be made: two have one name, or a name is not valid. A bug of ours.
@@ -216,6 +220,7 @@ impl Metrics {
                 "Reloads of the configuration; a refused one changed nothing.",
                 &["result"],
             )?,
+            caps: OnceLock::new(),
             registry: families.0.clone(),
         };
         let build = families.infos(
@@ -253,6 +258,7 @@ impl Metrics {
         write_unknowns(totals, &mut text);
         write_health(health, &mut text);
         self.evidence.write(&mut text);
+        self.write_caps(&mut text);
         Ok(text.into_text())
     }
 

@@ -65,6 +65,7 @@ async fn buy(ledger: &Ledger, at_ms: u64, app: &str, amount: Option<u64>) {
             fingerprint: Fingerprint([1; 32]),
             request_bytes: 10,
             key_use: None,
+            reserved: None,
         })
         .await
         .unwrap();

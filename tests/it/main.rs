@@ -3,6 +3,7 @@
 
 mod support;
 
+mod caps;
 mod config_errors;
 mod corpus;
 mod crash;

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::caps::CapsView;
 use crate::ledger::query::SpendRow;
 use crate::money::MicroUsd;
 
@@ -38,6 +39,7 @@ fn the_page_shows_what_is_known_and_what_is_not_and_escapes_both() {
         in_flight: 0,
         ready: Err("the ledger cannot be written: disk <full>".to_owned()),
         today: Ok(today),
+        caps: &CapsView::default(),
         totals: &totals,
         health: &health,
     });

@@ -16,7 +16,12 @@ fn what_is_printed_is_the_configuration_in_force_without_its_key() {
     fs::write(
         &file,
         "service_name = \"acme\"\n[retry]\nattempts = 5\n\
-         [models]\naliases = { \"gpt-4o\" = \"auto\", \"*\" = \"auto\" }\n",
+         [models]\naliases = { \"gpt-4o\" = \"auto\", \"*\" = \"auto\" }\n\
+         [listen]\nanonymous = false\n\
+         [caps]\ntime_zone = \"UTC\"\nmonth_micro_usd = 5\n\
+         [[app]]\nname = \"a\"\nuids = [7, 8]\ncap_hour_micro_usd = 0\n\
+         [[app]]\nname = \"b\"\ntoken_file = \"b\"\nrequest_floor_micro_usd = 9\n\
+         on_disconnect = \"cancel\"\nagent_receipts = \"exact\"\non_clarification = \"error\"\n",
     )
     .unwrap();
     let load = |file: &std::path::Path| {

@@ -73,6 +73,8 @@ impl Check<'_> {
             proxy,
             proxy_is_default,
             admin,
+            anonymous: file.anonymous.map(|given| given.value),
+            allow_remote: file.allow_remote.is_some_and(|given| given.value),
             allowed_hosts: self.each(file.allowed_hosts, value::allowed_host),
             allowed_origins: self.each(file.allowed_origins, value::allowed_origin),
             shutdown_timeout: self.seconds(

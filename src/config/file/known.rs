@@ -2,7 +2,7 @@
 
 use toml::de::DeValue;
 
-use crate::config::errors::Place;
+use crate::config::errors::{Place, bracketed};
 
 /// Every accepted key, by table; `""` is the top level. A test holds the reader, the shipped
 /// `config.toml` and this list together.
@@ -24,6 +24,8 @@ pub(crate) const ACCEPTED: &[(&str, &[&str])] = &[
         &[
             "proxy",
             "admin",
+            "anonymous",
+            "allow_remote",
             "allowed_hosts",
             "allowed_origins",
             "shutdown_timeout_s",
@@ -42,6 +44,31 @@ pub(crate) const ACCEPTED: &[(&str, &[&str])] = &[
         &["on_disconnect", "drain_timeout_s", "agent_receipts"],
     ),
     (
+        "caps",
+        &[
+            "time_zone",
+            "hour_micro_usd",
+            "day_micro_usd",
+            "month_micro_usd",
+            "request_floor_micro_usd",
+        ],
+    ),
+    (
+        "app",
+        &[
+            "name",
+            "token_file",
+            "uids",
+            "cap_hour_micro_usd",
+            "cap_day_micro_usd",
+            "cap_month_micro_usd",
+            "request_floor_micro_usd",
+            "on_disconnect",
+            "agent_receipts",
+            "on_clarification",
+        ],
+    ),
+    (
         "reconcile",
         &["poll_eval_runs", "window_days", "spend_field"],
     ),
@@ -51,13 +78,7 @@ pub(crate) const ACCEPTED: &[(&str, &[&str])] = &[
 ];
 
 /// Keys that a later release brings, so that they are not taken for misspelt. `*`: every key.
-const LATER: &[(&str, &[&str])] = &[
-    ("listen", &["anonymous", "allow_remote"]),
-    ("shaping", &["*"]),
-    ("streams", &["strip_comments"]),
-    ("caps", &["*"]),
-    ("app", &["*"]),
-];
+const LATER: &[(&str, &[&str])] = &[("shaping", &["*"]), ("streams", &["strip_comments"])];
 
 /// What to say of a key that is not accepted.
 pub(super) fn refusal(table: &str, key: &str, value: &DeValue<'_>) -> String {
@@ -66,7 +87,7 @@ pub(super) fn refusal(table: &str, key: &str, value: &DeValue<'_>) -> String {
         ("", DeValue::Table(_)) => format!("[{key}]"),
         ("", _) if is_table => format!("[[{key}]]"),
         ("", _) => key.escape_debug().to_string(),
-        (table, _) => format!("[{table}] {}", key.escape_debug()),
+        (table, _) => format!("{} {}", bracketed(table), key.escape_debug()),
     };
     if is_later(table, key) {
         return format!("{full} is not in this release; a later one brings it");
@@ -82,7 +103,10 @@ pub(super) fn refusal(table: &str, key: &str, value: &DeValue<'_>) -> String {
     if let Some((other, _)) = elsewhere {
         return match *other {
             "" => format!("{full} is unknown here; {key} stands above all tables"),
-            other => format!("{full} is unknown here; {key} belongs to [{other}]"),
+            other => {
+                let place = bracketed(other);
+                format!("{full} is unknown here; {key} belongs to {place}")
+            }
         };
     }
     match nearest(table, key, is_table) {
@@ -120,7 +144,7 @@ fn nearest(table: &str, key: &str, is_table: bool) -> Option<String> {
         .iter()
         .map(|(name, _)| *name)
         .filter(|name| table.is_empty() && !name.is_empty())
-        .map(|name| (name, format!("[{name}]")));
+        .map(|name| (name, bracketed(name)));
     let keys = keys_of(table)
         .iter()
         .filter(|_| !is_table)
@@ -136,7 +160,7 @@ fn known(table: &str) -> Vec<String> {
     let tables = ACCEPTED
         .iter()
         .filter(|(name, _)| table.is_empty() && !name.is_empty())
-        .map(|(name, _)| format!("[{name}]"));
+        .map(|(name, _)| bracketed(name));
     keys_of(table)
         .iter()
         .map(|key| (*key).to_owned())

@@ -65,16 +65,25 @@ impl<'a> Table<'a> {
     }
 
     pub(super) fn integer(&mut self, key: &str) -> Option<At<i64>> {
-        self.take(key, "a whole number", |value| {
-            let integer = value.as_integer()?;
-            // One that does not fit is out of every range, and is refused as that.
-            let beyond = if integer.as_str().starts_with('-') {
-                i64::MIN
-            } else {
-                i64::MAX
-            };
-            Some(i64::from_str_radix(integer.as_str(), integer.radix()).unwrap_or(beyond))
-        })
+        self.take(key, "a whole number", integer_of)
+    }
+
+    pub(super) fn integers(&mut self, key: &str) -> Option<Vec<At<i64>>> {
+        const WANTED: &str = "a list of whole numbers, such as [1000]";
+        let At { value, place } = self.take(key, WANTED, |value| value.as_array())?;
+        let mut integers = Vec::new();
+        for element in value {
+            let place = place.on_line(self.lines.line_of(&element.span()));
+            match integer_of(element.get_ref()) {
+                Some(value) => integers.push(At { value, place }),
+                None => {
+                    let given = kind_of(element.get_ref());
+                    let message = format!("takes {WANTED}; this element is {given}");
+                    self.errors.push(&place, message);
+                }
+            }
+        }
+        Some(integers)
     }
 
     pub(super) fn strings(&mut self, key: &str) -> Option<At<Vec<At<String>>>> {
@@ -143,6 +152,35 @@ impl<'a> Table<'a> {
         table.refuse_the_rest();
     }
 
+    /// Reads each table of the list `[[name]]` with `read`, then refuses what `read` did not take.
+    pub(super) fn tables(
+        &mut self,
+        name: &'static str,
+        mut read: impl FnMut(&mut Table<'_>, Place),
+    ) {
+        let Some(member) = self.members.remove(name) else {
+            return;
+        };
+        let Some(list) = member.value.as_array() else {
+            let given = kind_of(member.value);
+            let message = format!("[[{name}]] is a list of tables; here it is {given}");
+            self.errors.push(&Place::of_line(member.line), message);
+            return;
+        };
+        for element in list {
+            let line = self.lines.line_of(&element.span());
+            let DeValue::Table(members) = element.get_ref() else {
+                let given = kind_of(element.get_ref());
+                let message = format!("[[{name}]] is a list of tables; this element is {given}");
+                self.errors.push(&Place::of_line(line), message);
+                continue;
+            };
+            let mut table = Table::new(name, members, self.lines, self.errors);
+            read(&mut table, Place::of_line(line));
+            table.refuse_the_rest();
+        }
+    }
+
     fn take<T>(
         &mut self,
         key: &str,
@@ -187,6 +225,17 @@ impl Lines {
     pub(super) fn line_of(&self, span: &Range<usize>) -> usize {
         self.starts.partition_point(|start| *start <= span.start)
     }
+}
+
+/// A whole number. One that does not fit is out of every range, and is refused as that.
+fn integer_of(value: &DeValue<'_>) -> Option<i64> {
+    let integer = value.as_integer()?;
+    let beyond = if integer.as_str().starts_with('-') {
+        i64::MIN
+    } else {
+        i64::MAX
+    };
+    Some(i64::from_str_radix(integer.as_str(), integer.radix()).unwrap_or(beyond))
 }
 
 /// The type of a value, in words. Never the value: it may be the key.

@@ -5,6 +5,7 @@ use super::*;
 fn wrong_type(table: &str, key: &str) -> String {
     match table {
         "" => format!("{key} = 2026-01-01\n"),
+        "app" => format!("[[app]]\n{key} = 2026-01-01\n"),
         table => format!("[{table}]\n{key} = 2026-01-01\n"),
     }
 }

@@ -6,6 +6,9 @@ use super::*;
 
 const SHIPPED: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/config.toml"));
 
+/// The one table that stands there as an example as a whole.
+const APP_LINE: &str = "# [[app]]";
+
 /// Every `# key = value` line: table, key, the line without its `# `, and whether it is an example.
 fn key_lines() -> Vec<(String, String, String, bool)> {
     let mut table = String::new();
@@ -16,6 +19,8 @@ fn key_lines() -> Vec<(String, String, String, bool)> {
             .and_then(|rest| rest.strip_suffix(']'))
         {
             table = name.to_owned();
+        } else if line == APP_LINE {
+            table = "app".to_owned();
         }
         let Some(setting) = line.strip_prefix("# ") else {
             continue;
@@ -43,12 +48,19 @@ fn key_lines() -> Vec<(String, String, String, bool)> {
 /// The shipped file with some of its `# key = value` lines in force.
 fn uncommented(which: impl Fn(&str, bool) -> bool) -> String {
     let mut text = String::new();
+    // A key of an app takes an app, and that takes a name.
+    let has_app = key_lines()
+        .iter()
+        .any(|(table, key, _, is_example)| table == "app" && which(key, *is_example));
     let mut lines = key_lines().into_iter().peekable();
     for line in SHIPPED.lines() {
         match lines.next_if(|(_, _, setting, _)| line.strip_prefix("# ") == Some(setting)) {
-            Some((_, key, setting, is_example)) if which(&key, is_example) => {
+            Some((table, key, setting, is_example))
+                if which(&key, is_example) || (has_app && table == "app" && key == "name") =>
+            {
                 text.push_str(&setting)
             }
+            None if has_app && line == APP_LINE => text.push_str("[[app]]"),
             _ => text.push_str(line),
         }
         text.push('\n');
@@ -61,7 +73,10 @@ fn load(text: &str) -> Config {
     let place = Fixture::new();
     // The example names a file of the reader's machine; here it is one that exists.
     let ca_file = place.path("ca.pem").display().to_string();
-    let text = text.replace("/etc/bursar/ca.pem", &ca_file);
+    let key_file = place.path("key").display().to_string();
+    let text = text
+        .replace("/etc/bursar/ca.pem", &ca_file)
+        .replace("/etc/bursar/apps/nightly", &key_file);
     let flags = Overrides {
         upstream: Some("https://api.example".to_owned()),
         ..place.flags(&text)
@@ -128,6 +143,6 @@ fn it_explains_each_key() {
         if is_key {
             assert!(explained, "no explanation above: {line}");
         }
-        explained = line.starts_with("# ") && !is_key;
+        explained = line.starts_with("# ") && !is_key && line != APP_LINE;
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::ledger::entry::{AttemptEnd, KeyOrigin, Outcome, State};
 use crate::ledger::record::{Labels, Record, Verdict};
-use crate::ledger::totals::{Globals, MicroUsdSum, ReceiptKind, RollupKey, Row};
+use crate::ledger::totals::{Globals, Held, MicroUsdSum, ReceiptKind, RollupKey, Row};
 use crate::protocol::Told;
 use crate::protocol::receipt::ReceiptSource;
 
@@ -34,6 +34,7 @@ impl Effect {
                     ..Row::default()
                 };
                 row.enter(ended.state);
+                row.held = held_from(ended.state, labels);
                 Some(Self {
                     key: RollupKey::new(labels, None),
                     row,
@@ -46,6 +47,7 @@ impl Effect {
                     billed: evidence.adds_micro_usd.into(),
                     ..Row::default()
                 };
+                row.held.left = held_from(evidence.was, labels).came;
                 match evidence.was {
                     State::Unreported => row.unreported.left = 1,
                     State::InDoubt { reason } => row.in_doubt.entry(reason).or_default().left = 1,
@@ -88,6 +90,7 @@ impl Effect {
             row.drained = row.billed;
         }
         row.enter(verdict.state);
+        row.held = held_from(verdict.state, labels);
         if is_answered {
             row.answers.insert(receipt.escalated, 1);
         }
@@ -124,4 +127,15 @@ fn adopted(labels: &Labels) -> u64 {
         .as_ref()
         .is_some_and(|key| matches!(key.origin, KeyOrigin::Adopted { .. }));
     u64::from(is_adopted)
+}
+
+/// What caps hold for an entry that came into this state.
+pub fn held_from(state: State, labels: &Labels) -> Held {
+    let mut held = Held::default();
+    if state.is_unresolved()
+        && let Some(reserved) = labels.reserved
+    {
+        held.came = reserved.into();
+    }
+    held
 }

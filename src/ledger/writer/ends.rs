@@ -4,12 +4,13 @@
 //! Promise: what a start assumes of the process before it is written down, so that every later start
 //! finds the same.
 
-use super::Writer;
+use super::{USAGE_PAUSE, Writer};
 use crate::ledger::entry::EntryId;
 use crate::ledger::error::LedgerError;
 use crate::ledger::load::STOPPED;
 use crate::ledger::record::Record;
 use crate::ledger::undelivered::{Handover, Undelivered};
+use crate::ledger::usage::Kept;
 
 // === impl Writer ===
 
@@ -54,6 +55,26 @@ impl Writer {
             && let Err(error) = index.note_given(last_seq)
         {
             tracing::warn!(%error, "that answers were given could not be noted");
+        }
+    }
+
+    /// Writes usage to its file, now and then and at the end, so that the next start need not read a
+    /// month of the journal.
+    pub(super) fn keep_usage(&mut self, is_last: bool) {
+        let now = self.options.clock.monotonic();
+        let (kept_at, kept_seq) = self.usage_kept;
+        let Some(loaded) = self.loaded.as_ref().filter(|_| self.failure.is_none()) else {
+            return;
+        };
+        let last_seq = loaded.books.last_seq();
+        let is_due = is_last || now.saturating_sub(kept_at) >= USAGE_PAUSE;
+        if !is_due || last_seq == kept_seq {
+            return;
+        }
+        let usage = loaded.books.usage();
+        self.usage_kept = (now, last_seq);
+        if let Err(error) = Kept::write(&self.directory, &self.ledger, last_seq, usage) {
+            tracing::warn!(%error, "what caps were charged is not kept; a start reads more of the journal");
         }
     }
 

@@ -84,7 +84,10 @@ impl Writer {
                         .map(|()| Answer::Settled(settlement));
                 }
                 Command::Deliver(row, handover) => later.tell_delivery(row.id, handover.delivered),
-                Command::IntendLate(_) | Command::ReconcileRun { .. } | Command::Remember => {}
+                Command::IntendLate(_)
+                | Command::ReconcileRun { .. }
+                | Command::Remember
+                | Command::KeyCharged(_) => {}
             }
         }
     }

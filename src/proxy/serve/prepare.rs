@@ -45,8 +45,12 @@ impl Request<'_> {
             RequestPeek::default()
         };
         let prepared = self.with_alias(body, peek);
-        let wants_price = route.operation == Operation::AgentTurn
-            && self.settings.config.streams.agent_receipts == AgentReceipts::Exact;
+        let agent_receipts = self
+            .app
+            .agent_receipts
+            .unwrap_or(self.settings.config.streams.agent_receipts);
+        let wants_price =
+            route.operation == Operation::AgentTurn && agent_receipts == AgentReceipts::Exact;
         match wants_price
             .then(|| without_stream(&prepared.body))
             .flatten()

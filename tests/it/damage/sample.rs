@@ -260,6 +260,7 @@ async fn begin(ledger: &Ledger, clock: &ManualClock, key: Option<&str>) -> Entry
             first_sent: FirstSent::now(clock),
             adoptions: 0,
         }),
+        reserved: None,
     };
     ledger.intend(intent).await.expect("an intent");
     id

@@ -128,7 +128,8 @@ impl Relay<'_> {
             return Some(InDoubt::ClientGone);
         }
         let Some(since) = flow.drain.since else {
-            if streams.on_disconnect == OnDisconnect::Cancel {
+            let own = self.declared.on_disconnect;
+            if own.unwrap_or(streams.on_disconnect) == OnDisconnect::Cancel {
                 self.gateway.metrics.drain("cancelled");
                 return Some(InDoubt::ClientGone);
             }

@@ -102,6 +102,7 @@ impl World {
             fingerprint: live.mark.fingerprint,
             request_bytes: 1,
             key_use: live.key_use(),
+            reserved: None,
         };
         let bounds = Bounds {
             backoff: Backoff {

@@ -1,0 +1,275 @@
+//! Caps and freezes: who may spend how much, by hour, day and month, and who may not spend at all.
+//!
+//! A request asks before its intent is written, and keeps its [`Permit`] until its end is. What counts
+//! against a cap is folded from the ledger ([`crate::ledger::usage`]), so that editing a cap loses nothing
+//! and kill -9 forgets nothing; what is under way is reserved beside it. The rule, and the bound that
+//! follows from it, stand in [`engine`].
+//!
+//! Promise: one lock, nothing awaited under it, no float. What is refused here was not sent. How far a
+//! cap can be overrun is what `bursar caps` says.
+
+mod engine;
+mod orders;
+mod refused;
+mod rules;
+mod view;
+mod window;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use self::engine::{Answers, Engine};
+pub use self::engine::{Ask, End};
+pub use self::orders::{Frozen, Orders, Raise};
+pub use self::refused::{Reached, Refused};
+pub use self::rules::{Rules, Scope};
+pub use self::view::{CapView, CapsView, FrozenView, read};
+pub use self::window::{Period, Window};
+use crate::clock::SharedClock;
+use crate::ledger::entry::{EntryId, State};
+use crate::ledger::usage::News;
+use crate::ledger::{Ledger, LedgerError};
+use crate::money::MicroUsd;
+
+/// How often somebody who waits looks whether a window has ended: clocks jump, and machines sleep.
+const LOOK_PAUSE: Duration = Duration::from_secs(1);
+
+/// All caps of a process.
+pub struct Caps {
+    engine: Mutex<Engine>,
+    /// One order at a time is written.
+    ordering: Mutex<()>,
+    state_dir: PathBuf,
+    clock: SharedClock,
+}
+
+/// A request may be sent. Dropped when its end is in the ledger.
+#[derive(Debug)]
+pub struct Permit {
+    caps: Arc<Caps>,
+    entry: EntryId,
+    /// What is held for it while its price is not known.
+    pub reserved: MicroUsd,
+    end: End,
+}
+
+/// Why an order was not given.
+#[derive(Debug, thiserror::Error)]
+pub enum OrderError {
+    #[error("it could not be written: {0}")]
+    Ledger(#[from] LedgerError),
+    #[error(
+        "{scope} has no cap a {period} that could be raised; set one in the configuration first"
+    )]
+    NoCap { scope: String, period: Period },
+    #[error("{to} is below the cap, which is {configured}; change the configuration to lower it")]
+    NotRaised { to: MicroUsd, configured: MicroUsd },
+}
+
+/// Somebody in line; dropping it leaves the line.
+struct InLine<'a> {
+    caps: &'a Arc<Caps>,
+    entry: EntryId,
+    /// It has its permit, which lets go of it.
+    is_admitted: bool,
+}
+
+// === impl Caps ===
+
+impl Caps {
+    /// Caps that stand on this ledger, with what was ordered before.
+    pub fn new(
+        ledger: &Ledger,
+        rules: Rules,
+        state_dir: impl Into<PathBuf>,
+        clock: SharedClock,
+    ) -> Arc<Self> {
+        let state_dir = state_dir.into();
+        let orders = Orders::read(&state_dir, clock.wall_ms());
+        let caps = Arc::new(Self {
+            engine: Mutex::new(Engine::new(rules, orders)),
+            ordering: Mutex::new(()),
+            state_dir,
+            clock,
+        });
+        let told = Arc::downgrade(&caps);
+        ledger.watch_usage(Box::new(move |news| {
+            if let Some(caps) = told.upgrade() {
+                caps.tell(news);
+            }
+        }));
+        caps
+    }
+
+    /// Other rules, from now on, also for who waits.
+    pub fn reload(&self, rules: Rules) {
+        self.change(|engine| {
+            engine.rules = rules;
+            engine.changed();
+        });
+    }
+
+    /// Waits for room below every cap of the request, at most `patience`.
+    pub async fn reserve(
+        self: &Arc<Self>,
+        ask: Ask,
+        patience: Duration,
+    ) -> Result<Permit, Refused> {
+        let entry = ask.entry;
+        let (way, mut told) = oneshot::channel();
+        let until = Instant::now() + patience;
+        let mut in_line = InLine {
+            caps: self,
+            entry,
+            is_admitted: false,
+        };
+        self.serve(|engine, now_ms| engine.ask(ask, way, now_ms));
+        let answer = loop {
+            let look = Instant::now() + LOOK_PAUSE;
+            tokio::select! {
+                biased;
+                answer = &mut told => break answer,
+                () = tokio::time::sleep_until(until) => {
+                    break Ok(Err(Refused::late(patience.as_secs())));
+                }
+                () = tokio::time::sleep_until(look) => {
+                    self.serve(|engine, now_ms| engine.serve(now_ms));
+                }
+            }
+        };
+        match answer {
+            Ok(Ok(reserved)) => {
+                in_line.is_admitted = true;
+                Ok(Permit {
+                    caps: Arc::clone(self),
+                    entry,
+                    reserved,
+                    end: End::Unknown,
+                })
+            }
+            Ok(Err(refused)) => Err(refused),
+            // The engine keeps the way of everybody in line.
+            Err(_) => Err(Refused::late(patience.as_secs())),
+        }
+    }
+
+    /// Whether there is any cap.
+    pub fn are_set(&self) -> bool {
+        self.engine.lock().rules.limits().next().is_some()
+    }
+
+    /// Why this app may send nothing now. Asked before each attempt.
+    pub fn stops(&self, app: &str) -> Option<Refused> {
+        self.engine.lock().stops(app)
+    }
+
+    /// Freezes an app, or all: on the disk first, then at once.
+    pub fn freeze(&self, app: Option<&str>, by: &str) -> Result<(), OrderError> {
+        let frozen = Frozen {
+            since_ms: self.clock.wall_ms(),
+            by: by.to_owned(),
+        };
+        self.order(|orders| orders.freeze(app, frozen))?;
+        tracing::warn!(
+            app = app.unwrap_or("all"),
+            by,
+            "frozen: nothing that costs money is sent"
+        );
+        Ok(())
+    }
+
+    pub fn thaw(&self, app: Option<&str>, by: &str) -> Result<(), OrderError> {
+        self.order(|orders| orders.thaw(app))?;
+        tracing::warn!(app = app.unwrap_or("all"), by, "thawed");
+        Ok(())
+    }
+
+    /// Another limit, for the window of now.
+    pub fn raise(&self, app: Option<&str>, period: Period, to: MicroUsd) -> Result<(), OrderError> {
+        let now_ms = self.clock.wall_ms();
+        let raise = self.engine.lock().rules.raise(app, period, to, now_ms)?;
+        self.order(|orders| orders.raise(raise, now_ms))?;
+        tracing::warn!(cap = app.unwrap_or("all"), %period, %to, "a cap was raised for its window");
+        Ok(())
+    }
+
+    fn order(&self, change: impl FnOnce(&Orders) -> Orders) -> Result<(), OrderError> {
+        let _turn = self.ordering.lock();
+        let orders = change(&self.engine.lock().orders);
+        orders.write(&self.state_dir)?;
+        self.change(|engine| {
+            engine.orders = orders;
+            engine.changed();
+        });
+        Ok(())
+    }
+
+    fn tell(&self, news: &News) {
+        self.change(|engine| engine.tell(news));
+    }
+
+    /// Changes something, and gives turns to who has room after that.
+    fn change(&self, change: impl FnOnce(&mut Engine)) {
+        self.serve(|engine, now_ms| {
+            change(engine);
+            engine.serve(now_ms)
+        });
+    }
+
+    fn serve(&self, serve: impl FnOnce(&mut Engine, u64) -> Answers) {
+        let now_ms = self.clock.wall_ms();
+        let answers = serve(&mut self.engine.lock(), now_ms);
+        answers.send(&self.engine, now_ms);
+    }
+}
+
+impl fmt::Debug for Caps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Caps")
+            .field("state_dir", &self.state_dir)
+            .finish_non_exhaustive()
+    }
+}
+
+// === impl InLine ===
+
+impl Drop for InLine<'_> {
+    fn drop(&mut self) {
+        if self.is_admitted {
+            return;
+        }
+        let entry = self.entry;
+        self.caps.serve(|engine, now_ms| {
+            // It may have been admitted at the very moment at which it left.
+            engine.release(entry, End::Unsent);
+            engine.give_up(entry, now_ms)
+        });
+    }
+}
+
+// === impl Permit ===
+
+impl Permit {
+    /// Nothing was written of it, and nothing was sent.
+    pub fn unsent(&mut self) {
+        self.end = End::Unsent;
+    }
+
+    /// Its end is in the ledger, or waits for it in memory.
+    pub fn settled(&mut self, state: State) {
+        self.end = End::Settled(state);
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let (entry, end) = (self.entry, self.end);
+        self.caps.change(|engine| engine.release(entry, end));
+    }
+}

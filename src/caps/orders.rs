@@ -1,0 +1,185 @@
+//! What an operator ordered: who is frozen, and which caps are raised for their window. One small file
+//! in the state directory.
+//!
+//! Promise: an order is on the disk before it counts as given, and it survives a restart. A file that
+//! cannot be read freezes everything, for it may have said so, until `bursar thaw` writes a new one.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::window::{Period, Window};
+use crate::ledger::LedgerError;
+use crate::ledger::record::{is_sealed, seal};
+use crate::ledger::state_dir::Directory;
+use crate::money::MicroUsd;
+
+const NAME: &str = "orders";
+const START: &[u8] = br#"{"kind":"orders","#;
+const FORMAT: u32 = 1;
+
+/// Since when and by whom.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Frozen {
+    /// Unix milliseconds.
+    pub since_ms: u64,
+    pub by: String,
+}
+
+/// Another limit for one window.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Raise {
+    /// `None`: the cap of all apps together.
+    pub app: Option<String>,
+    pub period: Period,
+    /// The window it is for.
+    pub since_ms: u64,
+    pub until_ms: u64,
+    pub to_micro_usd: MicroUsd,
+}
+
+/// All orders.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Orders {
+    /// Everybody is frozen.
+    pub all: Option<Frozen>,
+    pub apps: BTreeMap<String, Frozen>,
+    pub raised: Vec<Raise>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Body {
+    format: u32,
+    orders: Orders,
+}
+
+// === impl Orders ===
+
+impl Orders {
+    /// What was ordered below `state_dir`. Without a file: nothing.
+    pub fn read(state_dir: &Path, now_ms: u64) -> Self {
+        let read = match Directory::open(state_dir) {
+            Ok(directory) => directory.read(NAME),
+            Err(error) if is_missing(&error) => return Self::default(),
+            Err(error) => Err(error),
+        };
+        let why = match read {
+            Ok(None) => return Self::default(),
+            Ok(Some(text)) => match parse(&text) {
+                Some(orders) => return orders,
+                None => "it is damaged".to_owned(),
+            },
+            Err(error) => error.to_string(),
+        };
+        tracing::error!(
+            why,
+            "the file `orders` in the state directory cannot be read: everything is frozen, and no cap is \
+             raised; `bursar thaw` begins a new one"
+        );
+        Self {
+            all: Some(Frozen {
+                since_ms: now_ms,
+                by: "bursar, because its file of orders cannot be read".to_owned(),
+            }),
+            ..Self::default()
+        }
+    }
+
+    /// Puts them on the disk.
+    pub fn write(&self, state_dir: &Path) -> Result<(), LedgerError> {
+        let directory = Directory::open_or_create(state_dir)?;
+        let body = Body {
+            format: FORMAT,
+            orders: self.clone(),
+        };
+        let members =
+            serde_json::to_vec(&body).map_err(|error| LedgerError::io(state_dir, error))?;
+        let mut line = START.to_vec();
+        let inner = members
+            .strip_prefix(b"{")
+            .and_then(|members| members.strip_suffix(b"}"));
+        line.extend_from_slice(inner.unwrap_or_default());
+        seal(0, &mut line);
+        directory.replace(NAME, &line)
+    }
+
+    /// Gives an order where no daemon has the ledger. One that starts meanwhile waits for nothing: it
+    /// finds the ledger in use.
+    pub fn order(
+        state_dir: &Path,
+        now_ms: u64,
+        change: impl FnOnce(&Self) -> Self,
+    ) -> Result<(), LedgerError> {
+        let _lock = Directory::open_or_create(state_dir)?.lock()?;
+        change(&Self::read(state_dir, now_ms)).write(state_dir)
+    }
+
+    /// Who froze this app, or everybody.
+    pub fn frozen(&self, app: &str) -> Option<&Frozen> {
+        self.all.as_ref().or_else(|| self.apps.get(app))
+    }
+
+    /// Freezes an app, or all. What is frozen stays so since when it was.
+    #[must_use]
+    pub fn freeze(&self, app: Option<&str>, frozen: Frozen) -> Self {
+        let mut orders = self.clone();
+        match app {
+            None => orders.all.get_or_insert(frozen),
+            Some(app) => orders.apps.entry(app.to_owned()).or_insert(frozen),
+        };
+        orders
+    }
+
+    /// Thaws an app; without a name all that was frozen in all. What was frozen by name stays.
+    #[must_use]
+    pub fn thaw(&self, app: Option<&str>) -> Self {
+        let mut orders = self.clone();
+        match app {
+            None => orders.all = None,
+            Some(app) => {
+                orders.apps.remove(app);
+            }
+        }
+        orders
+    }
+
+    /// Sets a limit for a window, and forgets those of windows that are over.
+    #[must_use]
+    pub fn raise(&self, raise: Raise, now_ms: u64) -> Self {
+        let mut orders = self.clone();
+        orders.raised.retain(|other| {
+            other.until_ms > now_ms && (&other.app, other.period) != (&raise.app, raise.period)
+        });
+        orders.raised.push(raise);
+        orders
+    }
+
+    /// The limit that was set for this window.
+    pub fn raised_to(&self, app: Option<&str>, period: Period, window: Window) -> Option<MicroUsd> {
+        self.raised
+            .iter()
+            .find(|raise| {
+                raise.app.as_deref() == app
+                    && raise.period == period
+                    && raise.since_ms == window.since_ms
+            })
+            .map(|raise| raise.to_micro_usd)
+    }
+}
+
+fn parse(text: &str) -> Option<Orders> {
+    let line = text.trim_end_matches('\n').as_bytes();
+    if !line.starts_with(START) || !is_sealed(line) {
+        return None;
+    }
+    let body: Body = serde_json::from_slice(line).ok()?;
+    (body.format == FORMAT).then_some(body.orders)
+}
+
+fn is_missing(error: &LedgerError) -> bool {
+    matches!(error, LedgerError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+//! Why a request may not spend now, in words for the person whose program it was.
+//!
+//! Promise: the text names the app or all apps, the cap, its amount and when it begins anew, or who
+//! froze it and since when; nothing of the request is in it.
+
+use std::fmt;
+
+use jiff::tz::TimeZone;
+
+use super::orders::Frozen;
+use super::rules::Scope;
+use super::window::{Period, Window};
+use crate::calendar;
+use crate::ledger::totals::MicroUsdSum;
+use crate::money::MicroUsd;
+
+/// Why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// Nothing is left.
+    Reached(Reached),
+    Frozen(Words),
+    /// Others wait already, as many as may.
+    Crowded(Words),
+    /// It waited for room as long as it may.
+    Late(Words),
+}
+
+/// A cap without anything left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reached {
+    pub scope: Scope,
+    pub period: Period,
+    pub limit: MicroUsd,
+    pub counted: MicroUsdSum,
+    pub window: Window,
+    words: Words,
+}
+
+/// A text that is ready to be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Words(String);
+
+// === impl Refused ===
+
+impl Refused {
+    pub fn reached(
+        (scope, period): (&Scope, Period),
+        limit: MicroUsd,
+        counted: u128,
+        window: Window,
+        zone: &TimeZone,
+    ) -> Self {
+        let counted = MicroUsdSum::from_micro_usd(counted);
+        let words = Words(format!(
+            "The cap of {} is reached: {limit} in the {period}, and {counted} are spent or held. It begins \
+             anew at {}. Nothing was sent. See `bursar caps`; `bursar caps raise` raises it until then.",
+            whose(scope),
+            moment(window.until_ms, zone),
+        ));
+        Self::Reached(Reached {
+            scope: scope.clone(),
+            period,
+            limit,
+            counted,
+            window,
+            words,
+        })
+    }
+
+    pub fn frozen(app: &str, is_all: bool, frozen: &Frozen, zone: &TimeZone) -> Self {
+        let (who, thaw) = if is_all {
+            ("All apps are".to_owned(), "bursar thaw".to_owned())
+        } else {
+            (format!("The app {app} is"), format!("bursar thaw {app}"))
+        };
+        Self::Frozen(Words(format!(
+            "{who} frozen since {} by {}. Nothing that costs money is sent; free routes go on. `{thaw}` ends \
+             it.",
+            moment(frozen.since_ms, zone),
+            frozen.by,
+        )))
+    }
+
+    pub fn crowded(waiting: usize) -> Self {
+        Self::Crowded(Words(format!(
+            "Little is left below a cap, so requests go one at a time, and {waiting} wait already. Nothing \
+             was sent; try again later. See `bursar caps`."
+        )))
+    }
+
+    pub fn late(seconds: u64) -> Self {
+        Self::Late(Words(format!(
+            "Little is left below a cap, so requests go one at a time, and this one had no turn within \
+             {seconds} s. Nothing was sent; try again later. See `bursar caps`."
+        )))
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = match self {
+            Self::Reached(reached) => &reached.words,
+            Self::Frozen(words) | Self::Crowded(words) | Self::Late(words) => words,
+        };
+        f.write_str(&words.0)
+    }
+}
+
+fn whose(scope: &Scope) -> String {
+    match scope {
+        Scope::All => "all apps together".to_owned(),
+        Scope::App(name) => format!("the app {name}"),
+    }
+}
+
+fn moment(at_ms: u64, zone: &TimeZone) -> String {
+    let name = zone.iana_name().unwrap_or("this machine's time");
+    format!("{} ({name})", calendar::shown(at_ms, zone))
+}

@@ -1,0 +1,150 @@
+//! What is configured of caps: limits, floors, and the time zone of their windows.
+//!
+//! Promise: a limit that is not given is `None`, and zero is a limit.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::tz::TimeZone;
+
+use super::OrderError;
+use super::orders::Raise;
+use super::window::{Period, Window};
+use crate::config::{self, App, Config, Limits};
+use crate::money::MicroUsd;
+
+/// Whose cap it is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// All apps together.
+    All,
+    App(Arc<str>),
+}
+
+/// The rules that requests are judged by. A reload replaces them.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    pub zone: TimeZone,
+    pub all: Limits,
+    floor: MicroUsd,
+    apps: BTreeMap<Arc<str>, OfApp>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct OfApp {
+    limits: Limits,
+    floor: Option<MicroUsd>,
+}
+
+// === impl Scope ===
+
+impl Scope {
+    /// The app's name, or `all`.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::All => "all",
+            Self::App(name) => name,
+        }
+    }
+
+    /// `None` for all apps.
+    pub fn app(&self) -> Option<&str> {
+        match self {
+            Self::All => None,
+            Self::App(name) => Some(name),
+        }
+    }
+
+    /// Whether an app's requests count here.
+    pub fn holds(&self, app: &str) -> bool {
+        self.app().is_none_or(|own| own == app)
+    }
+}
+
+// === impl Rules ===
+
+impl Rules {
+    pub fn of(config: &Config) -> Self {
+        Self::new(&config.caps, &config.apps)
+    }
+
+    pub fn new<'a>(caps: &config::Caps, apps: impl IntoIterator<Item = &'a App>) -> Self {
+        let of_app = |app: &App| OfApp {
+            limits: app.limits,
+            floor: app.request_floor,
+        };
+        Self {
+            zone: caps.time_zone.clone(),
+            all: caps.all,
+            floor: caps.request_floor,
+            apps: apps
+                .into_iter()
+                .map(|app| (Arc::clone(&app.name), of_app(app)))
+                .collect(),
+        }
+    }
+
+    /// No cap at all.
+    pub fn none() -> Self {
+        Self {
+            zone: TimeZone::UTC,
+            all: Limits::default(),
+            floor: MicroUsd::ZERO,
+            apps: BTreeMap::new(),
+        }
+    }
+
+    /// The least that a request of this app is expected to cost.
+    pub fn floor(&self, app: &str) -> MicroUsd {
+        let own = self.apps.get(app).and_then(|app| app.floor);
+        own.unwrap_or(self.floor)
+    }
+
+    /// An order to raise a cap to `to` in the window of now.
+    pub fn raise(
+        &self,
+        app: Option<&str>,
+        period: Period,
+        to: MicroUsd,
+        now_ms: u64,
+    ) -> Result<Raise, OrderError> {
+        let set = self
+            .limits()
+            .find_map(|(scope, of, limit)| (scope.app() == app && of == period).then_some(limit));
+        let configured = set.ok_or_else(|| OrderError::NoCap {
+            scope: app.unwrap_or("all").to_owned(),
+            period,
+        })?;
+        if to < configured {
+            return Err(OrderError::NotRaised { to, configured });
+        }
+        let window = Window::of(period, now_ms, &self.zone);
+        Ok(Raise {
+            app: app.map(str::to_owned),
+            period,
+            since_ms: window.since_ms,
+            until_ms: window.until_ms,
+            to_micro_usd: to,
+        })
+    }
+
+    /// Every cap that is set.
+    pub fn limits(&self) -> impl Iterator<Item = (Scope, Period, MicroUsd)> {
+        let all = std::iter::once((Scope::All, self.all));
+        let apps = self
+            .apps
+            .iter()
+            .map(|(name, app)| (Scope::App(Arc::clone(name)), app.limits));
+        all.chain(apps).flat_map(|(scope, limits)| {
+            let of = [
+                (Period::Hour, limits.hour),
+                (Period::Day, limits.day),
+                (Period::Month, limits.month),
+            ];
+            let given = of
+                .into_iter()
+                .filter_map(|(period, limit)| Some((period, limit?)));
+            given.map(move |(period, limit)| (scope.clone(), period, limit))
+        })
+    }
+}

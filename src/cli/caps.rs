@@ -1,0 +1,206 @@
+//! `bursar caps`: what each cap has left, what it holds, and the most it can be overrun.
+//!
+//! Promise: integers and exact decimals; what is billed, what is held for prices that are not known and
+//! what is reserved for requests under way stand apart.
+
+use jiff::tz::TimeZone;
+use serde_json::Value;
+
+use super::freeze::{caller, name, scope};
+use super::source::{Source, SourceArgs, order};
+use super::table::{Align, Table};
+use super::{CliError, block_on, say};
+use crate::calendar;
+use crate::caps::{Orders, Period, Rules};
+use crate::clock::SystemClock;
+use crate::money::MicroUsd;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    order: Option<Order>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    source: SourceArgs,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Order {
+    /// Raise a cap for the window of now; it falls back by itself
+    Raise(Raise),
+}
+
+#[derive(Debug, clap::Args)]
+struct Raise {
+    /// The app whose cap it is; all: that of all apps together
+    #[arg(value_name = "APP|all", value_parser = name)]
+    app: String,
+    /// hour, day or month
+    #[arg(value_name = "PERIOD", value_parser = period)]
+    period: Period,
+    /// The new limit, such as 7.50
+    #[arg(long, value_name = "USD", value_parser = usd)]
+    to_usd: MicroUsd,
+    #[command(flatten)]
+    source: SourceArgs,
+}
+
+pub fn caps(args: &Args) -> Result<(), CliError> {
+    if let Some(Order::Raise(asked)) = &args.order {
+        return raise(asked);
+    }
+    let now_ms = SystemClock::shared().wall_ms();
+    let view = block_on(async {
+        let source = args.source.find().await?;
+        // A daemon has its own rules; the files alone have none.
+        let rules = match &source {
+            Source::Daemon(_) => Rules::none(),
+            Source::Journal(_) => rules(&args.source)?,
+        };
+        source.caps(&rules, now_ms).await
+    })?;
+    if args.json {
+        say(&view)
+    } else {
+        say(report(&view))
+    }
+}
+
+fn raise(asked: &Raise) -> Result<(), CliError> {
+    let app = scope(Some(&asked.app));
+    let (period, to) = (asked.period, asked.to_usd);
+    match block_on(asked.source.find_to_order())? {
+        Source::Daemon(client) => {
+            let micro_usd = to.get().to_string();
+            let mut with = vec![("period", period.as_str()), ("to_micro_usd", &micro_usd)];
+            with.extend(app.map(|app| ("app", app)));
+            block_on(order(&client, "/api/caps/raise", &with))?;
+        }
+        Source::Journal(state_dir) => {
+            let now_ms = SystemClock::shared().wall_ms();
+            let raise = rules(&asked.source)?.raise(app, period, to, now_ms);
+            let raise = raise.map_err(|error| CliError::Failed(error.to_string()))?;
+            Orders::order(&state_dir, now_ms, |orders| orders.raise(raise, now_ms))?;
+        }
+    }
+    let whose = app.unwrap_or("all apps together");
+    say(format_args!(
+        "the cap of {whose} is {to} for this {period} (ordered by {})",
+        caller()
+    ))
+}
+
+fn rules(source: &SourceArgs) -> Result<Rules, CliError> {
+    let whereabouts = source.whereabouts()?;
+    Ok(Rules::new(&whereabouts.caps, &whereabouts.apps))
+}
+
+fn period(text: &str) -> Result<Period, String> {
+    Period::from_word(text).ok_or_else(|| "hour, day or month is wanted".to_owned())
+}
+
+fn usd(text: &str) -> Result<MicroUsd, String> {
+    MicroUsd::parse_usd(text).ok_or_else(|| {
+        "an amount is wanted, such as 7.50: at most six digits behind the point".to_owned()
+    })
+}
+
+/// The answer for people.
+fn report(view: &Value) -> String {
+    let zone_name = view.get("time_zone").and_then(Value::as_str);
+    let zone = zone_name.and_then(|name| TimeZone::get(name).ok());
+    let zone = zone.unwrap_or_else(TimeZone::system);
+    let mut lines: Vec<String> = list(view, "frozen")
+        .map(|frozen| {
+            let app = frozen.get("app").and_then(Value::as_str);
+            format!(
+                "FROZEN since {}: {}, by {}",
+                at(frozen, "since_ms", &zone),
+                app.unwrap_or("all apps"),
+                text(frozen, "by"),
+            )
+        })
+        .collect();
+    let mut table = Table::new(&[
+        ("cap of", Align::Left),
+        ("a", Align::Left),
+        ("limit", Align::Right),
+        ("spent", Align::Right),
+        ("held", Align::Right),
+        ("reserved", Align::Right),
+        ("left", Align::Right),
+        ("worst case", Align::Right),
+        ("begins anew", Align::Left),
+    ]);
+    for cap in list(view, "caps") {
+        let raised = cap.get("limit_micro_usd") != cap.get("configured_micro_usd");
+        table.row([
+            text(cap, "scope").to_owned(),
+            text(cap, "period").to_owned(),
+            format!(
+                "{}{}",
+                money(cap, "limit"),
+                if raised { " (raised)" } else { "" }
+            ),
+            money(cap, "spent"),
+            money(cap, "held"),
+            money(cap, "reserved"),
+            money(cap, "left"),
+            match cap.get("worst_case_micro_usd") {
+                Some(Value::Null) => "limit + one request".to_owned(),
+                _ => money(cap, "worst_case"),
+            },
+            at(cap, "resets_at_ms", &zone),
+        ]);
+    }
+    if table.is_empty() {
+        lines.push("There is no cap. See [caps] and [[app]] in the configuration.".to_owned());
+    } else {
+        lines.push(table.to_string());
+        lines.push(WORST_CASE.to_owned());
+    }
+    let waiting = view
+        .get("waiting")
+        .and_then(Value::as_u64)
+        .filter(|waiting| *waiting > 0);
+    lines.extend(waiting.map(|waiting| format!("{waiting} requests wait for room below a cap.")));
+    lines.join("\n")
+}
+
+const WORST_CASE: &str = "\
+held: for requests whose price is not known. reserved: for those under way. Both are estimates.
+worst case: the most that the service can bill in the window, the limit and one request of the dearest
+price known. It holds as long as no request under way beside others costs more than four times the
+dearest of its kind, and none in `held` more than is held for it.";
+
+fn list<'a>(view: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+    view.get(name)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+}
+
+fn at(from: &Value, name: &str, zone: &TimeZone) -> String {
+    let ms = from.get(name).and_then(Value::as_u64);
+    ms.map_or_else(|| "?".to_owned(), |ms| calendar::shown(ms, zone))
+}
+
+/// A figure that is missing shows as `?`, never as 0.
+fn money(cap: &Value, name: &str) -> String {
+    let amount = cap
+        .get(format!("{name}_micro_usd").as_str())
+        .and_then(Value::as_u64);
+    amount.map_or_else(
+        || "?".to_owned(),
+        |amount| MicroUsd::new(amount).to_string(),
+    )
+}
+
+fn text<'a>(from: &'a Value, name: &str) -> &'a str {
+    from.get(name).and_then(Value::as_str).unwrap_or("?")
+}
+
+#[cfg(test)]
+mod tests;

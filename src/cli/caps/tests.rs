@@ -1,0 +1,35 @@
+use super::*;
+use serde_json::json;
+
+#[test]
+fn the_table_tells_what_is_spent_held_reserved_left_and_the_worst_case() {
+    let view = json!({
+        "time_zone": "Europe/Berlin",
+        "caps": [
+            { "scope": "nightly", "period": "day", "limit_micro_usd": 7_000_000,
+              "configured_micro_usd": 5_000_000, "spent_micro_usd": 1_250_000,
+              "held_micro_usd": 30_000, "reserved_micro_usd": 20_000, "left_micro_usd": 5_700_000,
+              "worst_case_micro_usd": 7_050_000, "resets_at_ms": 1_774_821_600_000_u64 },
+            { "scope": "all", "period": "hour", "limit_micro_usd": 1, "configured_micro_usd": 1,
+              "spent_micro_usd": 0, "held_micro_usd": 0, "reserved_micro_usd": 0,
+              "left_micro_usd": 1, "worst_case_micro_usd": null, "resets_at_ms": 0 },
+        ],
+        "frozen": [{ "app": null, "since_ms": 1_774_786_200_000_u64, "by": "user 1000" }],
+        "waiting": 2,
+    });
+    let text = report(&view);
+    for part in [
+        "FROZEN since 2026-03-29 14:10:00: all apps, by user 1000",
+        "$7.000000 (raised)",
+        "$1.250000",
+        "$0.030000",
+        "$5.700000",
+        "$7.050000",
+        "2026-03-30 00:00:00",
+        "limit + one request",
+        "2 requests wait",
+    ] {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+    assert!(report(&json!({ "caps": [], "frozen": [] })).contains("There is no cap."));
+}

@@ -1,0 +1,202 @@
+//! `[[app]]` and `[caps]`: who may spend, and how much.
+//!
+//! Promise: two apps are never told apart by the same thing: no name and no user stands twice.
+
+use super::Check;
+use crate::calendar;
+use crate::config::app::{App, Caps, DEFAULT_APP, Limits, OnClarification};
+use crate::config::errors::Place;
+use crate::config::file::{AppTable, At, CapsTable, LimitsKeys};
+use crate::config::{AgentReceipts, OnDisconnect};
+use crate::money::MicroUsd;
+
+/// Most declared apps: each is a label of every metric that has apps.
+const APPS_MAX: usize = 64;
+
+/// The largest amount of the interface's grammar: 15 digits.
+const MICRO_USD_MAX: u64 = 999_999_999_999_999;
+
+/// One cent: more than an answer of a specialist usually costs.
+const REQUEST_FLOOR: MicroUsd = MicroUsd::new(10_000);
+
+// === impl Check ===
+
+impl Check<'_> {
+    /// Every declared app, in the order of the file.
+    pub(super) fn apps(&mut self, tables: Vec<AppTable>) -> Vec<App> {
+        if let Some(table) = tables.get(APPS_MAX) {
+            let place = table.place.clone();
+            self.refuse(&place, format!("[[app]]: at most {APPS_MAX} apps"));
+        }
+        let mut apps: Vec<App> = Vec::new();
+        for table in tables {
+            if let Some(app) = self.app(table, &apps) {
+                apps.push(app);
+            }
+        }
+        apps
+    }
+
+    fn app(&mut self, table: AppTable, before: &[App]) -> Option<App> {
+        let name = self.app_name(table.name, &table.place, before);
+        let uids = self.uids(table.uids.unwrap_or_default(), before);
+        let limits = self.limits("app", table.limits);
+        let floor = self.amount(table.request_floor_micro_usd);
+        let token_place = table.token_file.as_ref().map(|given| given.place.clone());
+        let token_file = table.token_file.map(|given| self.path(given));
+        let on_disconnect = table.on_disconnect.map(|given| {
+            self.word(
+                Some(given),
+                OnDisconnect::Drain,
+                OnDisconnect::ALL,
+                OnDisconnect::as_str,
+            )
+        });
+        let agent_receipts = table.agent_receipts.map(|given| {
+            self.word(
+                Some(given),
+                AgentReceipts::Unreported,
+                AgentReceipts::ALL,
+                AgentReceipts::as_str,
+            )
+        });
+        let on_clarification = self.word(
+            table.on_clarification,
+            OnClarification::Pass,
+            OnClarification::ALL,
+            OnClarification::as_str,
+        );
+        let name = name?;
+        if name == DEFAULT_APP && (token_file.is_some() || !uids.is_empty()) {
+            let place = token_place.unwrap_or(table.place);
+            self.refuse(
+                &place,
+                format!(
+                    "{DEFAULT_APP:?} is the app of callers that show no token; it takes neither token_file nor uids"
+                ),
+            );
+        }
+        Some(App {
+            token_file,
+            uids,
+            limits,
+            request_floor: floor,
+            on_disconnect,
+            agent_receipts,
+            on_clarification,
+            ..App::new(name)
+        })
+    }
+
+    fn app_name(
+        &mut self,
+        given: Option<At<String>>,
+        table: &Place,
+        before: &[App],
+    ) -> Option<String> {
+        let Some(At { value, place }) = given else {
+            if !self.errors.has_named(&Place::key("app", "name")) {
+                self.refuse(table, "[[app]] has no name");
+            }
+            return None;
+        };
+        if let Err(why) = App::check_name(&value) {
+            self.refuse(&place, format!("{value:?}: {why}"));
+            return None;
+        }
+        if before.iter().any(|app| *app.name == *value) {
+            self.refuse(&place, format!("there is an app {value:?} already"));
+            return None;
+        }
+        Some(value)
+    }
+
+    fn uids(&mut self, given: Vec<At<i64>>, before: &[App]) -> Vec<u32> {
+        let mut uids = Vec::new();
+        for At { value, place } in given {
+            let Some(uid) = u32::try_from(value).ok().filter(|uid| *uid != u32::MAX) else {
+                self.refuse(&place, format!("{value} is no user id"));
+                continue;
+            };
+            if let Some(other) = before.iter().find(|app| app.uids.contains(&uid)) {
+                let name = &other.name;
+                self.refuse(
+                    &place,
+                    format!("the user {uid} is the app {name:?} already"),
+                );
+            } else if uids.contains(&uid) {
+                self.refuse(&place, format!("the user {uid} stands twice"));
+            } else {
+                uids.push(uid);
+            }
+        }
+        uids
+    }
+
+    pub(super) fn caps(&mut self, file: CapsTable) -> Caps {
+        let time_zone = match file.time_zone {
+            None => calendar::zone(None),
+            Some(given) => {
+                let zone = calendar::zone(Some(&given.value));
+                if let Err(why) = &zone {
+                    self.refuse(&given.place, why.to_string());
+                }
+                zone
+            }
+        };
+        Caps {
+            time_zone: time_zone.unwrap_or(jiff::tz::TimeZone::UTC),
+            all: self.limits("caps", file.limits),
+            request_floor: self
+                .amount(file.request_floor_micro_usd)
+                .unwrap_or(REQUEST_FLOOR),
+        }
+    }
+
+    /// A cap that a shorter window's never lets reach is a mistake.
+    fn limits(&mut self, table: &str, given: LimitsKeys) -> Limits {
+        let prefix = if table == "app" { "cap_" } else { "" };
+        let places = [&given.hour, &given.day, &given.month]
+            .map(|at| at.as_ref().map(|at| at.place.clone()));
+        let limits = Limits {
+            hour: self.amount(given.hour),
+            day: self.amount(given.day),
+            month: self.amount(given.month),
+        };
+        let windows = [
+            ("hour", limits.hour),
+            ("day", limits.day),
+            ("month", limits.month),
+        ];
+        let given = windows
+            .into_iter()
+            .zip(places)
+            .filter_map(|((window, cap), place)| Some((window, cap?, place?)))
+            .collect::<Vec<_>>();
+        for ((short, less, place), (long, more, _)) in given.iter().zip(given.iter().skip(1)) {
+            if less > more {
+                self.refuse(
+                    place,
+                    format!(
+                        "the cap of the {short}, {less}, is above that of the {long}, {more}: it would never be reached; see {prefix}{long}_micro_usd"
+                    ),
+                );
+            }
+        }
+        limits
+    }
+
+    fn amount(&mut self, given: Option<At<i64>>) -> Option<MicroUsd> {
+        let At { value, place } = given?;
+        match u64::try_from(value) {
+            Ok(value) if value <= MICRO_USD_MAX => Some(MicroUsd::new(value)),
+            _ => {
+                self.refuse(
+                    &place,
+                    format!("takes micro-dollars, 0 to {MICRO_USD_MAX}, not {value}"),
+                );
+                None
+            }
+        }
+    }
+}

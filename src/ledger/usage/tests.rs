@@ -1,0 +1,239 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::*;
+use crate::clock::{ManualClock, SharedClock};
+use crate::ledger::entry::AttemptEnd;
+use crate::ledger::fixtures::{START_MS, billed, ended, intent, kill_after_next};
+use crate::ledger::state_dir::Directory;
+use crate::ledger::{Ledger, LedgerOptions, compact};
+use crate::protocol::receipt::Receipt;
+
+struct Bench {
+    folder: tempfile::TempDir,
+    clock: ManualClock,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            clock: ManualClock::at(START_MS),
+        }
+    }
+
+    fn state_dir(&self) -> std::path::PathBuf {
+        self.folder.path().join("state")
+    }
+
+    fn options(&self) -> LedgerOptions {
+        let clock: SharedClock = Arc::new(self.clock.clone());
+        LedgerOptions {
+            segment_bytes_max: 2_000,
+            ..LedgerOptions::new(self.state_dir(), clock)
+        }
+    }
+
+    fn open(&self) -> Ledger {
+        Ledger::open(self.options()).unwrap()
+    }
+
+    /// As the ledger tells it, and as a reader of its files finds it.
+    fn usage(&self, ledger: &Ledger) -> Usage {
+        let told = told(ledger);
+        let read = read(&self.state_dir(), self.now_ms()).unwrap();
+        assert_eq!(told, read, "files and daemon tell the same");
+        told
+    }
+
+    fn now_ms(&self) -> u64 {
+        use crate::clock::Clock;
+        self.clock.wall_ms()
+    }
+
+    async fn begin(&self, ledger: &Ledger, reserved: u64) -> EntryId {
+        let id = ledger.new_entry_id();
+        let mut intent = intent(id, self.now_ms(), Some(&id.to_string()));
+        intent.reserved = Some(MicroUsd::new(reserved));
+        ledger.intend(intent).await.unwrap();
+        id
+    }
+
+    async fn buy(&self, ledger: &Ledger, reserved: u64, receipt: Receipt) {
+        let id = self.begin(ledger, reserved).await;
+        let outcome = ended(id, AttemptEnd::Answered, receipt);
+        ledger.settle(outcome).await.unwrap();
+    }
+}
+
+fn told(ledger: &Ledger) -> Usage {
+    let got: Arc<parking_lot::Mutex<Usage>> = Arc::default();
+    let to = Arc::clone(&got);
+    ledger.watch_usage(Box::new(move |news| {
+        if let News::All { usage, .. } = news {
+            *to.lock() = usage.clone();
+        }
+    }));
+    std::mem::take(&mut *got.lock())
+}
+
+fn sums(usage: &Usage) -> (u128, u128) {
+    let all = usage.charged(None, 0, u64::MAX);
+    (all.billed.get(), all.held.now())
+}
+
+#[tokio::test]
+async fn a_start_finds_what_the_process_before_it_had_also_after_a_kill() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    bench.buy(&ledger, 50, billed(30)).await;
+    bench.buy(&ledger, 50, Receipt::default()).await;
+    assert_eq!(sums(&bench.usage(&ledger)), (30, 50), "unreported is held");
+    let _open = bench.begin(&ledger, 70).await;
+    let last = bench.begin(&ledger, 50).await;
+    kill_after_next(&ledger);
+    let outcome = ended(last, AttemptEnd::Answered, billed(90));
+    ledger.settle(outcome).await.unwrap();
+    drop(ledger);
+
+    let ledger = bench.open();
+    // The one that was open is held at the dearest price of its kind, not at what was reserved first.
+    assert_eq!(sums(&bench.usage(&ledger)), (120, 50 + 90));
+    ledger.close().await;
+    assert!(
+        bench.state_dir().join("usage").exists(),
+        "kept at the end in order"
+    );
+    let ledger = bench.open();
+    assert_eq!(sums(&bench.usage(&ledger)), (120, 140));
+}
+
+#[tokio::test]
+async fn a_damaged_or_missing_file_of_usage_costs_a_reading_and_nothing_else() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    for _ in 0..40 {
+        bench.buy(&ledger, 5, billed(3)).await;
+        bench.clock.advance(Duration::from_secs(4 * 3600));
+    }
+    let before = bench.usage(&ledger);
+    ledger.close().await;
+    let path = bench.state_dir().join("usage");
+    let sound = std::fs::read(&path).unwrap();
+    let mut flipped = sound.clone();
+    flipped[sound.len() / 2] ^= 2;
+    for bytes in [
+        Some(&sound[..]),
+        Some(&flipped[..]),
+        Some(&sound[..9]),
+        None,
+    ] {
+        match bytes {
+            Some(bytes) => std::fs::write(&path, bytes).unwrap(),
+            None => std::fs::remove_file(&path).unwrap(),
+        }
+        let ledger = bench.open();
+        assert_eq!(bench.usage(&ledger), before);
+        ledger.close().await;
+    }
+    // One that reaches beyond the journal: the journal decides, and what comes next counts.
+    let state = Directory::open(&bench.state_dir()).unwrap();
+    let text = std::fs::read_to_string(bench.state_dir().join("identity.json")).unwrap();
+    let identity: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let name = identity["ledger"].as_str().unwrap();
+    let mut more = before.clone();
+    more.quarters.clear();
+    Kept::write(&state, name, 10_000, &more).unwrap();
+    let ledger = bench.open();
+    assert_eq!(bench.usage(&ledger).quarters, before.quarters);
+    ledger.close().await;
+    // One that is behind: what came after it is read from the journal.
+    let ledger = bench.open();
+    bench.buy(&ledger, 5, billed(1_000)).await;
+    ledger.close().await;
+    std::fs::write(&path, &sound).unwrap();
+    let ledger = bench.open();
+    assert_eq!(sums(&bench.usage(&ledger)), (40 * 3 + 1_000, 0));
+}
+
+#[tokio::test]
+async fn what_was_compacted_still_counts() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    for _ in 0..30 {
+        bench.buy(&ledger, 5, billed(3)).await;
+        bench.buy(&ledger, 8, Receipt::default()).await;
+        bench.clock.advance(Duration::from_secs(4 * 3600));
+    }
+    let before = bench.usage(&ledger);
+    ledger.close().await;
+    let days = Duration::from_secs(2 * 24 * 3600);
+    let report = compact(bench.options(), days).unwrap();
+    assert!(
+        report.entries.is_some_and(|entries| entries > 10),
+        "{report:?}"
+    );
+    std::fs::remove_file(bench.state_dir().join("usage")).unwrap();
+    let ledger = bench.open();
+    let after = bench.usage(&ledger);
+    assert_eq!(after.quarters, before.quarters);
+    assert_eq!(sums(&after), (90, 240));
+}
+
+#[tokio::test]
+async fn usage_of_five_weeks_ago_is_forgotten_and_its_prices_are_not() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    bench.buy(&ledger, 5, billed(300)).await;
+    bench
+        .clock
+        .advance(Duration::from_millis(KEPT_MS + 3_600_000));
+    bench.buy(&ledger, 5, billed(4)).await;
+    ledger.close().await;
+    let ledger = bench.open();
+    let usage = told(&ledger);
+    assert_eq!(sums(&usage), (4, 0));
+    let prices = usage.prices(&Arc::from("notes"), Operation::Chat).unwrap();
+    assert_eq!(prices.dearest(), Some(MicroUsd::new(300)));
+}
+
+#[test]
+fn the_dearest_is_that_of_the_last_thousand() {
+    let mut prices = Prices::default();
+    let mut told: Vec<u64> = Vec::new();
+    let mut random = 0x1234_5678_9abc_def1_u64;
+    for _ in 0..5_000 {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let amount = random % 1_000_000;
+        told.push(amount);
+        prices.add(Price::Told {
+            amount: MicroUsd::new(amount),
+            bytes: amount / 7,
+        });
+        let last = &told[told.len().saturating_sub(1_000)..];
+        assert_eq!(
+            prices.dearest().map(MicroUsd::get),
+            last.iter().copied().max()
+        );
+    }
+    assert!(
+        prices.dearest.len() < 100,
+        "what a later one exceeds is not kept"
+    );
+}
+
+#[test]
+fn a_file_of_another_ledger_is_not_believed() {
+    let bench = Bench::new();
+    let state = Directory::open_or_create(&bench.state_dir()).unwrap();
+    let mut usage = Usage::default();
+    usage
+        .prices
+        .insert((Arc::from("a"), Operation::Chat), Prices::default());
+    Kept::write(&state, "one", 7, &usage).unwrap();
+    assert_eq!(Kept::read(&state, "one").last_seq, 7);
+    assert_eq!(Kept::read(&state, "one").usage, usage);
+    assert_eq!(Kept::read(&state, "two").last_seq, 0);
+}

@@ -1,0 +1,118 @@
+//! May this request spend? Asked behind the claim, which knows what it repeats, and before the intent,
+//! which says what is held for it.
+//!
+//! Promise: what is refused here was not sent, has no entry, and is no retry that an SDK should make by
+//! itself; who waits is told at once when the answer is no, and takes no place when its app has left.
+
+use std::time::Duration;
+
+use super::{Request, patience};
+use crate::caps::{Ask, Permit, Refused};
+use crate::ledger::entry::KeyOrigin;
+use crate::money::MicroUsd;
+use crate::proxy::claim::live::Live;
+use crate::proxy::downstream::Downstream;
+use crate::proxy::refuse::{Code, Refusal};
+use crate::proxy::settle::OpenEntry;
+
+/// Longest wait for room below a cap.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// There is no permit, and the app was told so or has left. `keep`: its connection can be kept.
+pub(super) struct NoPermit {
+    pub keep: bool,
+}
+
+// === impl Request ===
+
+impl Request<'_> {
+    /// Waits until every cap has room. The permit goes to the entry; answers what is held for it.
+    pub(super) async fn permit(
+        &self,
+        downstream: &mut Downstream,
+        entry: &mut OpenEntry,
+        request_bytes: u64,
+    ) -> Result<MicroUsd, NoPermit> {
+        let live = &entry.live;
+        let ask = Ask {
+            entry: self.entry_id,
+            app: live.mark.app.clone(),
+            operation: self.admitted.route.operation,
+            request_bytes,
+            charged_since_ms: self.charged_since_ms(live).await,
+        };
+        let refusal = match self.wait(downstream, ask).await {
+            Ok(permit) => {
+                let reserved = permit.reserved;
+                entry.permit = Some(permit);
+                return Ok(reserved);
+            }
+            Err(refusal) => refusal,
+        };
+        entry.never_sent();
+        let keep = match refusal {
+            Some(refusal) => self.refuse(downstream, &refusal).await,
+            None => {
+                self.gateway.metrics.disconnect("waiting");
+                false
+            }
+        };
+        Err(NoPermit { keep })
+    }
+
+    /// Behind the intent: meanwhile an operator may have frozen the app.
+    pub(super) async fn still_permitted(
+        &self,
+        downstream: &mut Downstream,
+        entry: &mut OpenEntry,
+    ) -> Result<(), NoPermit> {
+        let Some(frozen) = self.gateway.caps.stops(&self.app.name) else {
+            return Ok(());
+        };
+        entry.nothing_sent().await;
+        let keep = self.refuse(downstream, &refusal(&frozen)).await;
+        Err(NoPermit { keep })
+    }
+
+    /// An error without a refusal: the app has left.
+    async fn wait(&self, downstream: &mut Downstream, ask: Ask) -> Result<Permit, Option<Refusal>> {
+        let waited = self.gateway.clock.monotonic().saturating_sub(self.arrived);
+        let wait = WAIT_MAX.min(patience(self.admitted).saturating_sub(waited));
+        let mut cut = self.gateway.cut_signal();
+        tokio::select! {
+            // Who need not wait does not ask whether the app is there.
+            biased;
+            answer = self.gateway.caps.reserve(ask, wait) => {
+                answer.map_err(|refused| Some(refusal(&refused)))
+            }
+            () = downstream.left() => Err(None),
+            () = cut.wait() => Err(Some(Refusal::new(Code::ShuttingDown))),
+        }
+    }
+
+    /// Since when the key is charged that this request goes under, if it repeats what was bought.
+    async fn charged_since_ms(&self, live: &Live) -> Option<u64> {
+        let key = live.key.as_ref()?;
+        match key.origin {
+            KeyOrigin::Minted => None,
+            // An undelivered request stands behind it, billed or held.
+            KeyOrigin::Adopted { .. } => Some(live.first.at_ms),
+            KeyOrigin::App if !self.gateway.caps.are_set() => None,
+            KeyOrigin::App => {
+                let since = self.gateway.ledger.key_charged_since(&key.value).await;
+                // A ledger that cannot tell takes no intent either, or is told to serve all the same.
+                since.unwrap_or(None)
+            }
+        }
+    }
+}
+
+/// The answer to who may not spend.
+fn refusal(refused: &Refused) -> Refusal {
+    let code = match refused {
+        Refused::Reached(_) => Code::CapReached,
+        Refused::Frozen(_) => Code::Frozen,
+        Refused::Crowded(_) | Refused::Late(_) => Code::CapBusy,
+    };
+    Refusal::saying(code, refused.to_string())
+}

@@ -1,0 +1,164 @@
+//! Freeze: effective at once wherever a request is, and what is under way finishes.
+
+use super::{CHAT, ask, on_cue, received};
+use crate::support::origin::{billed, chunk, json, last_chunk, stream_head};
+use crate::support::wire::request;
+use crate::support::{Answer, Bursar, Origin, Step, chat, chat_stream, eventually};
+
+fn is_frozen(answer: &Answer) {
+    assert_eq!(answer.status, 403, "{}", answer.text());
+    assert_eq!(answer.code(), Some("frozen"));
+    assert_eq!(answer.header("x-should-retry"), Some("false"));
+    assert!(answer.text().contains("frozen since"), "{}", answer.text());
+    assert!(answer.text().contains("by the test"), "{}", answer.text());
+}
+
+#[tokio::test]
+async fn a_frozen_app_spends_nothing_its_stream_finishes_and_a_thawed_one_goes_on() {
+    let mut piece = stream_head();
+    piece.extend(chunk("data: {\"choices\":[]}\n\n"));
+    let mut end = chunk(": service-billed-micro-usd 40\n\ndata: [DONE]\n\n");
+    end.extend(last_chunk());
+    let origin = Origin::start([Step::Pieces(vec![piece, end])]).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    let mut stream = bursar.connect().await;
+    stream
+        .send(request("POST", CHAT, &[], &chat_stream("long")))
+        .await;
+    received(&origin, 1).await;
+    origin.go();
+    let mut head = stream.head().await;
+    for app in [None, Some("default")] {
+        bursar
+            .gateway
+            .caps()
+            .freeze(app, "the test")
+            .expect("an order");
+        is_frozen(&ask(&bursar, &chat("hi"), &[]).await);
+        bursar
+            .gateway
+            .caps()
+            .thaw(app, "the test")
+            .expect("an order");
+    }
+    bursar
+        .gateway
+        .caps()
+        .freeze(None, "the test")
+        .expect("an order");
+    origin.go();
+    stream.rest(&mut head).await;
+    assert!(
+        head.complete && head.text().ends_with("data: [DONE]\n\n"),
+        "{}",
+        head.text()
+    );
+    assert_eq!(bursar.settled(1).await.len(), 1);
+    assert_eq!(bursar.billed(), 40);
+    origin.push(Step::Answer(json(200, &[], r#"{"data":[]}"#)));
+    let free = bursar.connect().await.get("/v1/models").await;
+    assert_eq!(free.status, 200, "free routes go on");
+    assert_eq!(bursar.metric("bursar_frozen", "app=\"all\""), 1.0);
+
+    let bursar = bursar.restart("").await;
+    is_frozen(&ask(&bursar, &chat("hi"), &[]).await);
+    bursar
+        .gateway
+        .caps()
+        .thaw(None, "the test")
+        .expect("an order");
+    origin.push(Step::Answer(billed(1)));
+    assert_eq!(ask(&bursar, &chat("hi"), &[]).await.status, 200);
+    assert_eq!(origin.received().len(), 3);
+}
+
+#[tokio::test]
+async fn another_apps_freeze_is_its_own() {
+    let origin = Origin::always(Step::Answer(billed(1))).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    bursar
+        .gateway
+        .caps()
+        .freeze(Some("other-app"), "the test")
+        .expect("an order");
+    assert_eq!(ask(&bursar, &chat("hi"), &[]).await.status, 200);
+}
+
+#[tokio::test]
+async fn between_attempts_a_freeze_ends_the_retries() {
+    let busy = || Step::Answer(json(503, &[("Retry-After", "1")], r#"{"detail":"busy"}"#));
+    let origin = Origin::start([busy(), busy(), busy()]).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    let mut wire = bursar.connect().await;
+    wire.send(request("POST", CHAT, &[], &chat("hi"))).await;
+    received(&origin, 1).await;
+    bursar
+        .gateway
+        .caps()
+        .freeze(None, "the test")
+        .expect("an order");
+    let answer = wire.answer().await;
+    assert_eq!(
+        answer.status,
+        503,
+        "the service's own answer: {}",
+        answer.text()
+    );
+    assert_eq!(origin.received().len(), 1, "nothing more was sent");
+}
+
+#[tokio::test]
+async fn who_waits_below_a_cap_is_told_at_once() {
+    let origin = Origin::start([on_cue(billed(1))]).await;
+    let caps = "[caps]\nday_micro_usd = 1000\nrequest_floor_micro_usd = 600\n";
+    let bursar = Bursar::with(&origin.url(), caps).await;
+    let mut first = bursar.connect().await;
+    first.send(request("POST", CHAT, &[], &chat("first"))).await;
+    received(&origin, 1).await;
+    let mut waits = bursar.connect().await;
+    waits.send(request("POST", CHAT, &[], &chat("waits"))).await;
+    eventually("it to wait", || async {
+        (bursar.metric("bursar_cap_waiting_requests", "") == 1.0).then_some(())
+    })
+    .await;
+    bursar
+        .gateway
+        .caps()
+        .freeze(None, "the test")
+        .expect("an order");
+    is_frozen(&waits.answer().await);
+    origin.go();
+    assert_eq!(first.answer().await.status, 200);
+}
+
+#[tokio::test]
+async fn a_damaged_file_of_orders_freezes_everything() {
+    let origin = Origin::always(Step::Answer(billed(1))).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    bursar
+        .gateway
+        .caps()
+        .freeze(Some("other-app"), "the test")
+        .expect("an order");
+    let path = bursar.state_dir().join("orders");
+    let mut bytes = std::fs::read(&path).expect("the orders");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&path, bytes).expect("a bit flips");
+    let bursar = bursar.restart("").await;
+    let refused = ask(&bursar, &chat("hi"), &[]).await;
+    assert_eq!(refused.status, 403, "{}", refused.text());
+    assert!(
+        refused.text().contains("cannot be read"),
+        "{}",
+        refused.text()
+    );
+    bursar
+        .gateway
+        .caps()
+        .thaw(None, "the test")
+        .expect("an order");
+    assert_eq!(ask(&bursar, &chat("hi"), &[]).await.status, 200);
+    let bursar = bursar.restart("").await;
+    assert_eq!(ask(&bursar, &chat("hi"), &[]).await.status, 200);
+}
