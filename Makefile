@@ -7,6 +7,7 @@ PREFIX ?= /usr
 DESTDIR ?=
 SYSCONFDIR ?= /etc
 UNITDIR ?= $(PREFIX)/lib/systemd/system
+SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 # The cmake that scripts/setup-native.sh may have put there.
 export PATH := $(CURDIR)/.cache/tools/bin:$(PATH)
@@ -39,8 +40,7 @@ test: ## everything CI runs: layout, clippy, Rust tests, systemd unit, OpenAI SD
 
 test-all: ## test, with the slow tests, the supply chain and the demo of a release build
 	@scripts/setup-native.sh
-	@scripts/setup-deny.sh
-	cargo deny --locked check licenses bans sources
+	@scripts/deny.sh
 	cargo build --workspace --locked --release
 	$(TARGET)/release/bursar demo --once
 	@IGNORED=1 scripts/test.sh
@@ -66,13 +66,15 @@ bench-ledger: ## verify, rebuild and start with a long ledger (ENTRIES=1000000)
 	@scripts/setup-native.sh
 	cargo bench --workspace --locked --bench ledger -- $(or $(ENTRIES),100000)
 
-install: ## install the binary, the unit and the config; build with `make release` first
+install: ## install the binary, the units and the config; build with `make release` first
 	@test -x $(TARGET)/release/bursar || { echo "error: no $(TARGET)/release/bursar: run 'make release' first" >&2; exit 1; }
 	install -D -m 0755 $(TARGET)/release/bursar $(DESTDIR)$(PREFIX)/bin/bursar
 	install -d -m 0755 $(DESTDIR)$(UNITDIR) $(DESTDIR)$(SYSCONFDIR)/bursar
 	sed 's|^ExecStart=/usr/bin/bursar|ExecStart=$(PREFIX)/bin/bursar|; s|/etc/bursar/|$(SYSCONFDIR)/bursar/|g' \
 		systemd/bursar.service >$(DESTDIR)$(UNITDIR)/bursar.service
 	chmod 0644 $(DESTDIR)$(UNITDIR)/bursar.service
+	install -m 0644 systemd/bursar.socket $(DESTDIR)$(UNITDIR)/bursar.socket
+	install -D -m 0644 systemd/bursar.sysusers $(DESTDIR)$(SYSUSERSDIR)/bursar.conf
 	@# A config that is there stays there.
 	test -e $(DESTDIR)$(SYSCONFDIR)/bursar/config.toml || install -m 0644 config.toml $(DESTDIR)$(SYSCONFDIR)/bursar/config.toml
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# systemd's own opinion of systemd/bursar.service: does it parse, and how exposed is it?
+# systemd's own opinion of the units in systemd/: do they parse, and how exposed is the service?
 #
 # Why: a misspelt directive is only a warning at run time, and then the hardening is not there.
 # Promise: any message of `verify` fails, and so does an exposure above 1.3.
@@ -17,10 +17,24 @@ trap 'rm -rf "$tmp"' EXIT
 sed 's|^ExecStart=/usr/bin/bursar |ExecStart=/bin/true |; s|^ExecReload=/bin/kill |ExecReload=/bin/true |' "$unit" \
     >"$tmp/bursar.service"
 grep -q '^ExecStart=/bin/true ' "$tmp/bursar.service" || die "$unit: no ExecStart=/usr/bin/bursar"
+# The socket beside its service: a socket that starts nothing is found, too.
+cp systemd/bursar.socket "$tmp/"
 
-say "systemd-analyze verify $unit"
-systemd-analyze verify --man=no "$tmp/bursar.service" >"$tmp/out" 2>&1 || { cat "$tmp/out"; exit 1; }
+say "systemd-analyze verify $unit systemd/bursar.socket"
+systemd-analyze verify --man=no "$tmp/bursar.service" "$tmp/bursar.socket" >"$tmp/out" 2>&1 || { cat "$tmp/out"; exit 1; }
 [ ! -s "$tmp/out" ] || { cat "$tmp/out"; exit 1; }
+# What parses both units must see a misspelt line in either.
+for name in bursar.service bursar.socket; do
+    mkdir -p "$tmp/misspelt"
+    cp "$tmp"/bursar.* "$tmp/misspelt/"
+    printf '[%s]\nLimitKORE=0\n' "$([ "$name" = bursar.socket ] && echo Socket || echo Service)" >>"$tmp/misspelt/$name"
+    systemd-analyze verify --man=no "$tmp/misspelt/bursar.service" "$tmp/misspelt/bursar.socket" 2>&1 |
+        grep -q LimitKORE || die "verify does not see a misspelt line in $name"
+done
+if have systemd-sysusers; then
+    say "systemd-sysusers --dry-run systemd/bursar.sysusers"
+    systemd-sysusers --dry-run "$PWD/systemd/bursar.sysusers" >"$tmp/out" 2>&1 || { cat "$tmp/out"; exit 1; }
+fi
 # Older ones have no --offline; their verdict on the syntax is enough.
 systemd-analyze security --help 2>/dev/null | grep -q -- --offline || exit 0
 systemd-analyze security --no-pager --offline=true --threshold=13 "$tmp/bursar.service" >"$tmp/out" 2>&1 || { cat "$tmp/out"; exit 1; }

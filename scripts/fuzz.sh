@@ -13,6 +13,8 @@ fi
 if ! command -v cargo-fuzz >/dev/null; then
   cargo install cargo-fuzz --locked --version 0.13.2 --root "$root"
 fi
+# `cargo fuzz` cannot be told so: what it builds is what the lock file says.
+cargo metadata --locked --manifest-path fuzz/Cargo.toml --format-version 1 >/dev/null
 targets=${TARGETS:-sse receipt journal routes config}
 for target in $targets; do
   # What is found goes to .cache first; what is worth keeping is merged into fuzz/corpus by hand:

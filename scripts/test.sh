@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every check of the project, in one run: layout, lints, Rust tests, the systemd unit, real SDKs.
+# Every check of the project, in one run: layout, lints, Rust tests, the systemd units, real SDKs.
 #
 # Why: CI and a developer must run the same thing.
 # Promise: one failing part fails the whole, and the parts after it still run (only a build that
@@ -51,6 +51,7 @@ else
 fi
 
 step unit scripts/check-unit.sh || true
+step confined env BURSAR_BIN="${BURSAR_BIN:-$TARGET/debug/bursar}" scripts/confined.sh || true
 step sdk-setup scripts/setup-sdk.sh || finish
 step promtool-setup scripts/setup-promtool.sh || true
 

@@ -35,7 +35,8 @@ use self::client::ClientError;
 use crate::calendar::{self, WhenError};
 use crate::config::{ConfigErrors, Overrides};
 use crate::ledger::LedgerError;
-use crate::server::ServerError;
+use crate::server::listen::GivenError;
+use crate::server::{self, ServerError};
 
 /// sysexits.h: something is wrong with the configuration. systemd does not restart after it.
 const EXIT_CONFIG: u8 = 78;
@@ -116,6 +117,8 @@ pub enum CliError {
     #[error(transparent)]
     Config(#[from] ConfigErrors),
     #[error(transparent)]
+    Given(#[from] GivenError),
+    #[error(transparent)]
     Server(#[from] ServerError),
     #[error(transparent)]
     Ledger(#[from] LedgerError),
@@ -144,6 +147,7 @@ pub enum CliError {
 
 /// The whole program.
 pub fn main() -> ExitCode {
+    server::keep_memory_private();
     let line = match Line::try_parse() {
         Ok(line) => line,
         // Help and version come this way, too; they go to standard output and are no mistake.
@@ -273,7 +277,7 @@ impl ConfigArgs {
 impl CliError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Config(_) | Self::Settings(_) => EXIT_CONFIG,
+            Self::Config(_) | Self::Settings(_) | Self::Given(_) => EXIT_CONFIG,
             Self::Usage(_) | Self::When(_) => EXIT_USAGE,
             Self::ReaderGone => 0,
             _ => EXIT_FAILED,

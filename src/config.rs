@@ -19,7 +19,7 @@ use crate::protocol::closed_set;
 use crate::protocol::names::ServiceNames;
 
 pub use app::{App, Caps, DEFAULT_APP, Limits, NameError, OTHER_APP, OnClarification};
-pub use env::Env;
+pub use env::{Env, LISTEN_FDNAMES};
 pub use errors::{ConfigErrors, Place};
 pub use key::{ApiKey, KeyError, KeyFile};
 pub use value::{Aliases, BaseUrl, ExtraRoute, ListenAddr};

@@ -83,6 +83,7 @@ pub struct Gateway {
     drains: Arc<Semaphore>,
     tasks: TaskTracker,
     in_flight: watch::Sender<usize>,
+    arriving: watch::Sender<usize>,
     cut: watch::Sender<bool>,
 }
 
@@ -106,6 +107,10 @@ struct InFlight {
     gateway: Arc<Gateway>,
     _gauge: crate::telemetry::metrics::InFlightGuard,
 }
+
+/// Counts an open door, and a connection until its first request has had its answer: a stop waits for
+/// them.
+struct Arriving(Arc<Gateway>);
 
 /// "bounded: 120 s, 16 MiB, 64 at once".
 const DRAINS_MAX: usize = 64;
@@ -173,6 +178,22 @@ impl Drop for InFlight {
     }
 }
 
+// === impl Arriving ===
+
+impl Arriving {
+    fn enter(gateway: &Arc<Gateway>) -> Self {
+        gateway.arriving.send_modify(|count| *count += 1);
+        Self(Arc::clone(gateway))
+    }
+}
+
+impl Drop for Arriving {
+    fn drop(&mut self) {
+        let arriving = &self.0.arriving;
+        arriving.send_modify(|count| *count = count.saturating_sub(1));
+    }
+}
+
 // === impl Gateway ===
 
 impl Gateway {
@@ -197,6 +218,7 @@ impl Gateway {
             drains: Arc::new(Semaphore::new(DRAINS_MAX)),
             tasks: TaskTracker::new(),
             in_flight: watch::Sender::new(0),
+            arriving: watch::Sender::new(0),
             cut: watch::Sender::new(false),
         })
     }
@@ -232,6 +254,14 @@ impl Gateway {
         let mut count = self.in_flight.subscribe();
         // The sender lives as long as `self`.
         count.wait_for(|count| *count == 0).await.ok();
+    }
+
+    /// Resolves after a stop: the doors are shut, who had come in has been answered, nothing is in
+    /// flight.
+    pub async fn at_rest(&self) {
+        let mut arriving = self.arriving.subscribe();
+        arriving.wait_for(|count| *count == 0).await.ok();
+        self.idle().await;
     }
 
     /// The shutdown's time is up: what is left ends now, as `in_doubt(shutdown)`.

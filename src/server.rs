@@ -3,7 +3,7 @@
 //!
 //! Start: key and configuration are there already; the sockets are bound (all or none), then the
 //! ledger is locked and replayed, then the first connection is accepted: a start that finds its
-//! address taken leaves no state directory behind. The admin socket lies inside that directory, which
+//! address taken leaves no state directory behind. Sockets that systemd gives stand in for those. The admin socket lies inside that directory, which
 //! the ledger makes, so it is bound last. Stop: not ready, no new connections, what is in
 //! flight ends, the ledger closes last.
 //!
@@ -20,12 +20,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::Mode;
-use rustix::process::{DumpableBehavior, set_dumpable_behavior, umask};
+use rustix::process::{
+    DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit, umask,
+};
 use tokio::sync::watch;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
 
-use self::listen::{BindError, Bound, SocketFile, bind_all};
+use self::listen::{BindError, Bound, Given, SocketFile, bind_all, take_over};
 use self::reload::{ReloadError, keys_needing_restart};
 use self::signals::{Asked, Signals};
 use crate::admin::{self, Admin, AdminListener, AdminParts};
@@ -62,6 +64,8 @@ pub enum ServerError {
     LedgerPanicked,
     #[error(transparent)]
     Bind(#[from] BindError),
+    #[error("a socket that was given cannot be used: {0}")]
+    Given(io::Error),
     #[error("a listener ended by itself; the log has the place")]
     ListenerLost,
     #[error("a second signal ended the process before its requests were through")]
@@ -90,14 +94,15 @@ pub struct Server {
     _socket_files: Vec<SocketFile>,
 }
 
-/// Runs the daemon until a signal ends it. `announce` is called once, when everything is served.
+/// Runs the daemon until a signal ends it, on the sockets that were given, if any. `announce` is called
+/// once, when everything is served.
 pub fn run(
     config: Config,
     overrides: Overrides,
     env: Env,
+    given: Given,
     announce: impl FnOnce(&Listening),
 ) -> Result<(), ServerError> {
-    keep_memory_private();
     keep_files_private();
     let logging = Logging::start(config.log)?;
     telemetry::log_panics();
@@ -109,7 +114,7 @@ pub fn run(
         .build()
         .map_err(ServerError::Runtime)?;
     let ended = runtime.block_on(async {
-        let mut server = Server::start(config, SystemClock::shared()).await?;
+        let mut server = Server::start_on(given, config, SystemClock::shared()).await?;
         let mut signals = Signals::install().map_err(ServerError::Signals)?;
         announce(server.listening());
         notify::ready();
@@ -133,10 +138,20 @@ pub fn run(
     ended
 }
 
-/// No core dump and no `/proc/…/mem` for other processes of this user: they would show the key.
-fn keep_memory_private() {
+/// No core dump, and no `/proc/…/mem`, `environ` or `fd` for other processes of this user: they
+/// would show the key. To be called before the key is read.
+pub fn keep_memory_private() {
     // Without the right to do it the rest of the defences stand.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    // A pattern that pipes cores into a program is not asked for a size, but goes by the above.
+    let none = Some(0);
+    let _ = setrlimit(
+        Resource::Core,
+        Rlimit {
+            current: none,
+            maximum: none,
+        },
+    );
 }
 
 /// Whatever creates a file (the index does, with a mode of its own choice): 0600 and 0700.
@@ -149,6 +164,15 @@ fn keep_files_private() {
 impl Server {
     /// Binds all sockets, opens the ledger, and starts serving.
     pub async fn start(config: Config, clock: SharedClock) -> Result<Self, ServerError> {
+        Self::start_on(Given::default(), config, clock).await
+    }
+
+    /// The same on sockets that were given, in place of the configured ones.
+    pub async fn start_on(
+        given: Given,
+        config: Config,
+        clock: SharedClock,
+    ) -> Result<Self, ServerError> {
         let config = Arc::new(config);
         let metrics = Arc::new(Metrics::new()?);
         // Whoever connects before the ledger is open waits in the backlog.
@@ -165,10 +189,19 @@ impl Server {
             .iter()
             .cloned()
             .partition(|address| address.is_below(state_dir));
-        let mut proxy = bind_all(&proxy_outside, config.listen.proxy_is_default)?;
-        let mut admin_bound = bind_all(&admin_outside, false)?;
+        let proxy_is_given = !given.proxy.is_empty();
+        let mut proxy = match proxy_is_given {
+            true => take_over(given.proxy, "[listen] proxy").map_err(ServerError::Given)?,
+            false => bind_all(&proxy_outside, config.listen.proxy_is_default)?,
+        };
+        let mut admin_bound = match given.admin.is_empty() {
+            true => bind_all(&admin_outside, false)?,
+            false => take_over(given.admin, "[listen] admin").map_err(ServerError::Given)?,
+        };
         let ledger = open_ledger(&config, &metrics, &clock).await?;
-        proxy.extend(bind_all(&proxy_inside, false)?);
+        if !proxy_is_given {
+            proxy.extend(bind_all(&proxy_inside, false)?);
+        }
         admin_bound.extend(bind_all(&inside, false)?);
         let addresses = |bound: &[Bound]| bound.iter().map(Bound::address).collect();
         let listening = Listening {
@@ -332,11 +365,11 @@ impl Server {
         self.admin.drain();
         self.stop_proxy.send_replace(true);
         let patience = self.config.listen.shutdown_timeout;
-        if timeout(patience, self.gateway.idle()).await.is_err() {
+        if timeout(patience, self.gateway.at_rest()).await.is_err() {
             let left = self.gateway.in_flight();
             tracing::warn!(left, "shutdown_timeout_s is over; what is left is cut");
             self.gateway.cut();
-            if timeout(CUT_GRACE, self.gateway.idle()).await.is_err() {
+            if timeout(CUT_GRACE, self.gateway.at_rest()).await.is_err() {
                 tracing::error!("requests did not end when they were cut");
             }
         }

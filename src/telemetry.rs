@@ -3,9 +3,10 @@
 //! Log lines go to standard error, as text or as one JSON object a line. Records of the `log` crate
 //! (pingora, sled, rustls) are bridged into the same stream.
 //!
-//! Promise: only bursar's own lines follow `[log] level`; what other crates say is capped at `warn`
-//! whatever the level, because at `debug` they print whole request heads (measured). A panic is
-//! logged with its place and never with its message, which may hold bytes of a request.
+//! Promise: only bursar's own lines follow `[log] level`. What other crates say is capped at `warn`
+//! and reduced to where it was said, whatever the level: at `debug` they print whole request heads, and
+//! some of their warnings hold a header's value (both measured). A panic is logged with its place and
+//! never with its message, which may hold bytes of a request.
 
 pub mod exposition;
 pub mod labels;
@@ -15,10 +16,11 @@ use std::io;
 use std::panic::{self, PanicHookInfo};
 
 use tracing::level_filters::LevelFilter;
-use tracing_log::LogTracer;
+use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_log::log::LevelFilter as BridgedLevel;
-use tracing_subscriber::filter::Targets;
-use tracing_subscriber::layer::SubscriberExt;
+use tracing_log::{LogTracer, NormalizeEvent};
+use tracing_subscriber::filter::{Targets, filter_fn};
+use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::{Layer, Registry, fmt, reload};
 
 use crate::config::{Log, LogFormat, LogLevel};
@@ -28,6 +30,9 @@ const OWN_TARGETS: &str = "bursar";
 
 /// The most that other crates may say.
 const FOREIGN_LEVEL: LevelFilter = LevelFilter::WARN;
+
+/// Tells of a line of another crate that there was one, and nothing that stands in it.
+struct Foreign;
 
 /// The running log, whose level can be changed.
 #[derive(Debug)]
@@ -64,7 +69,10 @@ impl Logging {
                 .with_writer(io::stderr)
                 .boxed(),
         };
-        let subscriber = tracing_subscriber::registry().with(filter).with(lines);
+        let subscriber = tracing_subscriber::registry()
+            .with(filter)
+            .with(lines.with_filter(filter_fn(is_own)))
+            .with(Foreign);
         tracing::subscriber::set_global_default(subscriber).map_err(|_| LoggingError::Twice)?;
         LogTracer::builder()
             .with_max_level(BridgedLevel::Warn)
@@ -93,6 +101,31 @@ fn targets(level: LogLevel) -> Targets {
     Targets::new()
         .with_default(own.min(FOREIGN_LEVEL))
         .with_target(OWN_TARGETS, own)
+}
+
+/// `bursar`, and every crate or module whose name begins with it.
+fn is_own(metadata: &Metadata<'_>) -> bool {
+    metadata.target().starts_with(OWN_TARGETS)
+}
+
+impl<S: Subscriber> Layer<S> for Foreign {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let bridged = event.normalized_metadata();
+        let said = bridged.as_ref().unwrap_or_else(|| event.metadata());
+        if is_own(said) {
+            return;
+        }
+        let (by, line) = (said.target(), said.line());
+        if *said.level() == Level::ERROR {
+            tracing::error!(
+                by,
+                line,
+                "a library reports an error; its words are not shown"
+            );
+        } else {
+            tracing::warn!(by, line, "a library warns; its words are not shown");
+        }
+    }
 }
 
 /// From here on a panic is one log line with the place, and nothing else.

@@ -185,6 +185,8 @@ async fn show(stage: &Stage, world: &World, folder: &Folder) -> Result<(), CliEr
 /// Stays up, and shows receipts as they land, until a signal comes.
 async fn stay(stage: &Stage, world: &World, interrupt: &mut Interrupt) -> Result<(), CliError> {
     let places = &world.places;
+    // Before the addresses are told: who uses them at once is shown, too.
+    let mut seen = world.journal.last_seq().await?;
     say("")?;
     stage.heading("your turn: it stays up until Ctrl-C, and your receipts land here")?;
     say("")?;
@@ -203,7 +205,6 @@ async fn stay(stage: &Stage, world: &World, interrupt: &mut Interrupt) -> Result
     say(places.python())?;
     say("")?;
 
-    let mut seen = world.journal.last_seq().await?;
     let mut came = false;
     loop {
         tokio::select! {

@@ -5,6 +5,7 @@
 
 use super::{CliError, ConfigArgs, say};
 use crate::config::{Config, Env, ListenAddr};
+use crate::server::listen::Given;
 use crate::server::{self, Listening};
 
 #[derive(Debug, clap::Args)]
@@ -16,8 +17,9 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<(), CliError> {
     let overrides = args.config.overrides();
     let env = Env::from_process();
+    let given = Given::take(&env)?;
     let config = Config::load(&overrides, &env)?;
-    Ok(server::run(config, overrides, env, announce)?)
+    Ok(server::run(config, overrides, env, given, announce)?)
 }
 
 /// A daemon whose standard output is closed serves all the same.

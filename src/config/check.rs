@@ -224,6 +224,10 @@ impl<'a> Check<'a> {
             (Place::named(env::BURSAR_API_KEY_FILE), from_file(&path))
         } else if let Some(text) = self.env.get(env::BURSAR_API_KEY) {
             let key = ApiKey::from_text(text.as_encoded_bytes());
+            self.warnings.push(format!(
+                "the key came in {}, where root and everything that started this process can read it as long as it runs; a file (--api-key-file) or systemd's credential keeps it closer",
+                env::BURSAR_API_KEY
+            ));
             (Place::named(env::BURSAR_API_KEY), key)
         } else if let Some(given) = in_file {
             let place = given.place.clone();

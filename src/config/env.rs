@@ -17,10 +17,12 @@ pub const BURSAR_STATE_DIR: &str = "BURSAR_STATE_DIR";
 pub const STATE_DIRECTORY: &str = "STATE_DIRECTORY";
 /// Set by systemd for `LoadCredential=`.
 pub const CREDENTIALS_DIRECTORY: &str = "CREDENTIALS_DIRECTORY";
+/// Set by systemd beside `LISTEN_FDS`: what each socket is for, divided by colons.
+pub const LISTEN_FDNAMES: &str = "LISTEN_FDNAMES";
 pub const XDG_STATE_HOME: &str = "XDG_STATE_HOME";
 pub const HOME: &str = "HOME";
 
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 10] = [
     BURSAR_CONFIG,
     BURSAR_UPSTREAM,
     BURSAR_API_KEY_FILE,
@@ -28,6 +30,7 @@ const NAMES: [&str; 9] = [
     BURSAR_STATE_DIR,
     STATE_DIRECTORY,
     CREDENTIALS_DIRECTORY,
+    LISTEN_FDNAMES,
     XDG_STATE_HOME,
     HOME,
 ];

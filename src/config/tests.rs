@@ -442,6 +442,25 @@ fn a_state_directory_too_deep_for_a_socket_is_a_warning() {
 }
 
 #[test]
+fn a_key_from_the_environment_is_a_warning_that_names_the_variable_and_not_the_key() {
+    let place = Fixture::new();
+    let flags = place.flags(UPSTREAM);
+    let file = place.path("key");
+    std::fs::write(&file, SECRET).unwrap();
+    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let file = file.to_str().unwrap();
+
+    let open = Config::load(&flags, &env(&[("BURSAR_API_KEY", SECRET)])).unwrap();
+    let closed = Config::load(&flags, &env(&[("BURSAR_API_KEY_FILE", file)])).unwrap();
+
+    let [warning] = open.warnings.as_slice() else {
+        panic!("{:?}", open.warnings);
+    };
+    assert!(warning.contains("BURSAR_API_KEY,") && !warning.contains(SECRET));
+    assert!(closed.warnings.is_empty(), "{:?}", closed.warnings);
+}
+
+#[test]
 fn no_output_of_the_configuration_shows_the_key() {
     let place = Fixture::new();
     let env = env(&[("BURSAR_API_KEY", SECRET)]);

@@ -24,10 +24,10 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use self::connection::{AppConnection, HeadAllowance, Peer, Reset, Socket};
-use super::Gateway;
 use super::admit::HEAD_BYTES_MAX;
 use super::downstream::Downstream;
 use super::refuse::Code;
+use super::{Arriving, Gateway};
 
 /// A bound socket that apps connect to.
 #[derive(Debug)]
@@ -48,6 +48,10 @@ const HEAD_DEADLINE: Duration = Duration::from_secs(10);
 
 /// Longest silence inside a request body.
 const BODY_IDLE: Duration = Duration::from_secs(30);
+
+/// How long a connection that came just before a stop may take to say something. Where the sockets
+/// were given, its app was promised not to be refused.
+const ARRIVAL_MAX: Duration = Duration::from_millis(500);
 
 /// Pause after a failed accept (descriptors used up), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -76,6 +80,7 @@ pub(super) async fn accept_until(
     listener: AppListener,
     mut stop: watch::Receiver<bool>,
 ) {
+    let _door = Arriving::enter(&gateway);
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -84,12 +89,14 @@ pub(super) async fn accept_until(
         match accepted {
             Ok(socket) => {
                 let (gateway, stop) = (Arc::clone(&gateway), stop.clone());
+                let arriving = Arriving::enter(&gateway);
                 gateway.clone().spawn(async move {
                     let Ok(_slot) = Arc::clone(&gateway.connections).try_acquire_owned() else {
+                        drop(arriving);
                         turn_away(&gateway, socket).await;
                         return;
                     };
-                    run_connection(gateway, socket, stop).await;
+                    run_connection(gateway, socket, stop, arriving).await;
                 });
             }
             Err(error) => {
@@ -101,7 +108,13 @@ pub(super) async fn accept_until(
 }
 
 /// Serves one connection, request after request.
-async fn run_connection(gateway: Arc<Gateway>, socket: Socket, mut stop: watch::Receiver<bool>) {
+async fn run_connection(
+    gateway: Arc<Gateway>,
+    socket: Socket,
+    mut stop: watch::Receiver<bool>,
+    arriving: Arriving,
+) {
+    let mut arriving = Some(arriving);
     let reset = Reset::default();
     let allowance = HeadAllowance::default();
     let peer = Peer::new(socket);
@@ -115,8 +128,15 @@ async fn run_connection(gateway: Arc<Gateway>, socket: Socket, mut stop: watch::
             // read here and handed to the parser.
             let mut bytes = BytesMut::with_capacity(4096);
             let read = tokio::select! {
-                read = timeout(KEEP_ALIVE, stream.read_buf(&mut bytes)) => read,
-                _ = stop.wait_for(|stopped| *stopped) => return,
+                read = timeout(KEEP_ALIVE, stream.read_buf(&mut bytes)) => Some(read),
+                _ = stop.wait_for(|stopped| *stopped) => None,
+            };
+            let read = match read {
+                Some(read) => read,
+                None if arriving.is_some() => {
+                    timeout(ARRIVAL_MAX, stream.read_buf(&mut bytes)).await
+                }
+                None => return,
             };
             match read {
                 Ok(Ok(read)) if read > 0 => first_bytes = bytes,
@@ -158,6 +178,7 @@ async fn run_connection(gateway: Arc<Gateway>, socket: Socket, mut stop: watch::
             }
             None => return,
         }
+        arriving = None;
     }
 }
 

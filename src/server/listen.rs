@@ -3,6 +3,8 @@
 //! Promise: a Unix socket that somebody answers on is never taken away; a file that is no socket is
 //! never removed; a socket of ours is entered by its owner only.
 
+mod given;
+
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -14,6 +16,7 @@ use rustix::fs::Mode;
 use rustix::process::umask;
 use tokio::net::{TcpListener, TcpSocket, UnixListener};
 
+pub use self::given::{Given, GivenError, take_over};
 use crate::config::ListenAddr;
 
 /// Connections that wait to be accepted.
@@ -33,8 +36,8 @@ pub enum Bound {
 #[derive(Debug)]
 pub struct SocketFile {
     path: PathBuf,
-    /// Device and inode.
-    identity: (u64, u64),
+    /// Device and inode. `None`: the file is not ours.
+    identity: Option<(u64, u64)>,
 }
 
 /// A socket could not be bound.
@@ -138,14 +141,23 @@ impl SocketFile {
     fn of(path: &Path) -> io::Result<Self> {
         Ok(Self {
             path: path.to_owned(),
-            identity: identity(path)?,
+            identity: Some(identity(path)?),
         })
+    }
+
+    /// The file of a socket that somebody else opened and keeps.
+    fn of_another(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            identity: None,
+        }
     }
 }
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        if identity(&self.path).is_ok_and(|there| there == self.identity) {
+        let there = identity(&self.path).ok();
+        if there.is_some() && there == self.identity {
             // What stays behind is removed at the next start.
             let _ = fs::remove_file(&self.path);
         }

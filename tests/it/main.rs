@@ -3,6 +3,7 @@
 
 mod support;
 
+mod activation;
 mod caps;
 mod config_errors;
 mod corpus;
@@ -26,7 +27,10 @@ mod reading;
 mod receipts;
 mod reconcile;
 mod retries;
+mod secrets;
 mod streams;
 mod tidy;
 mod tls;
 mod undelivered;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod watchdog;

@@ -40,6 +40,7 @@ enum word {
     W_FAILED,   /* calls that failed for us */
     W_EVENTS,   /* records in the log */
     W_KINDS,    /* calls of each kind below the directory, from here on */
+    W_HANG = 31, /* 1: a sync does not come back until this is 0 again */
     WORDS = 32
 };
 
@@ -364,8 +365,16 @@ int fsync(int fd)
     ON_FD(K_FSYNC, fd, syscall(SYS_fsync, fd), note(R_SYNC, fds[fd].inode, 0, 0, NULL, NULL, NULL));
 }
 
+/* A disk that neither succeeds nor fails. The lock is not held meanwhile: only this thread waits. */
+static void hang(int fd)
+{
+    while (words && fd >= 0 && fd < FDS && fds[fd].path && words[W_HANG])
+        usleep(1000);
+}
+
 int fdatasync(int fd)
 {
+    hang(fd);
     ON_FD(K_FDATASYNC, fd, syscall(SYS_fdatasync, fd), note(R_SYNC, fds[fd].inode, 0, 0, NULL, NULL, NULL));
 }
 

@@ -162,3 +162,25 @@ fn a_large_file_is_refused_and_not_read_whole() {
     let (_directory, path) = key_file(&longest, 0o600);
     assert!(ApiKey::from_file(&path, KeyFile::Plain).is_ok());
 }
+
+/// Reads what stands where the key stood, after its last user has let go of it.
+#[test]
+fn the_buffer_of_a_key_is_wiped_with_its_last_user() {
+    use std::os::unix::fs::FileExt;
+    let secret = "sk-wiped-0123456789-abcdefghijklmnop";
+    let memory = File::open("/proc/self/mem").unwrap();
+    let key = ApiKey::from_text(secret.as_bytes()).unwrap();
+    let user = key.header_value();
+    let address = u64::try_from(user.as_bytes().as_ptr().addr()).unwrap();
+    let stands_there = || {
+        let mut bytes = vec![0; BEARER.len() + secret.len()];
+        memory.read_exact_at(&mut bytes, address).unwrap();
+        memmem::find(&bytes, secret.as_bytes()).is_some()
+    };
+
+    drop(key);
+    assert!(stands_there(), "a request still uses it");
+    drop(user);
+
+    assert!(!stands_there());
+}

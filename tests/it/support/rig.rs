@@ -64,6 +64,7 @@ enum Word {
     Failed,
     Events,
     Kinds,
+    Hang = 31,
 }
 
 /// Words of the control file in all.
@@ -200,6 +201,11 @@ impl Rig {
     /// Most bytes that all files below the state directory may have together; 0: no bound.
     pub fn budget(&self, bytes: u64) {
         self.put(Word::Budget, bytes);
+    }
+
+    /// From now on a sync neither succeeds nor fails, until this is lifted.
+    pub fn hang(&self, hangs: bool) {
+        self.put(Word::Hang, hangs.into());
     }
 
     /// Calls that counted since [`Self::fail`].

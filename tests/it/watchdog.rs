@@ -1,0 +1,82 @@
+//! The watchdog: systemd hears that bursar lives only as long as the ledger's writer does. A real daemon
+//! on a disk whose sync does not come back.
+
+use std::os::unix::net::UnixDatagram;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::support::daemon::Daemon;
+use crate::support::rig::Rig;
+use crate::support::wire::request;
+use crate::support::{Sandbox, chat, eventually, within};
+
+/// Twice in this time the watchdog is fed.
+const WATCHDOG: Duration = Duration::from_millis(400);
+
+/// No word for so long: three meals were left out.
+const SILENCE: Duration = Duration::from_millis(900);
+
+/// What was told since the last call.
+fn heard(socket: &UnixDatagram) -> Vec<String> {
+    let mut buffer = [0; 4096];
+    let mut words = Vec::new();
+    while let Ok(read) = socket.recv(&mut buffer) {
+        let text = String::from_utf8_lossy(&buffer[..read]);
+        words.extend(text.lines().map(str::to_owned));
+    }
+    words
+}
+
+fn is_fed(socket: &UnixDatagram) -> bool {
+    heard(socket).iter().any(|word| word == "WATCHDOG=1")
+}
+
+#[tokio::test]
+async fn a_writer_that_hangs_is_not_covered_up_by_a_fed_watchdog() {
+    let sandbox = Sandbox::start().await;
+    let rig = Rig::new();
+    let path = rig.outside("notify");
+    let socket = UnixDatagram::bind(&path).expect("a socket");
+    socket.set_nonblocking(true).expect("nonblocking");
+    let mut command = rig.command(&sandbox.url(), &[]);
+    command
+        .env("NOTIFY_SOCKET", &path)
+        .env("WATCHDOG_USEC", WATCHDOG.as_micros().to_string());
+    let daemon = Daemon::launched(command).await.expect("a daemon");
+    eventually("the watchdog to be fed", || async {
+        is_fed(&socket).then_some(())
+    })
+    .await;
+
+    rig.hang(true);
+    let mut app = daemon.connect().await;
+    let body = chat("its intent is never durable");
+    app.send(request("POST", "/v1/chat/completions", &[], &body))
+        .await;
+    let mut last_fed = Instant::now();
+    within(Duration::from_secs(20), "the watchdog to starve", || {
+        if is_fed(&socket) {
+            last_fed = Instant::now();
+        }
+        let starves = last_fed.elapsed() > SILENCE;
+        async move { starves.then_some(()) }
+    })
+    .await;
+    // The rest of the process is well: only the writer's state tells.
+    let page = daemon.admin_page("/healthz").await;
+    assert_eq!(page.status, 503, "{}", page.text());
+    assert!(
+        rig.logged().contains("the watchdog is not fed"),
+        "{}",
+        rig.logged()
+    );
+
+    rig.hang(false);
+    eventually("the watchdog to be fed again", || async {
+        is_fed(&socket).then_some(())
+    })
+    .await;
+    assert_eq!(app.answer().await.status, 200);
+    daemon.terminate().await;
+}
