@@ -277,7 +277,10 @@ impl ConfigArgs {
 impl CliError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Config(_) | Self::Settings(_) | Self::Given(_) => EXIT_CONFIG,
+            Self::Config(_)
+            | Self::Settings(_)
+            | Self::Given(_)
+            | Self::Server(ServerError::Trust(_)) => EXIT_CONFIG,
             Self::Usage(_) | Self::When(_) => EXIT_USAGE,
             Self::ReaderGone => 0,
             _ => EXIT_FAILED,

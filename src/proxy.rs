@@ -50,7 +50,9 @@ use self::buffer::BodyBudget;
 use self::claim::ClaimTable;
 use self::downstream::Downstream;
 pub use self::evidence::Evidence;
-use self::exchange::peers::{Peers, connector_options};
+use self::exchange::peers::Peers;
+pub use self::exchange::trust::TrustError;
+use self::exchange::trust::{self, connector_options};
 use self::refuse::Refusal;
 use self::report::{Report, report};
 use self::settle::Measured;
@@ -68,6 +70,11 @@ pub struct GatewayParts {
     pub ledger: Ledger,
     pub metrics: Arc<Metrics>,
     pub clock: SharedClock,
+}
+
+/// Whether the service can be told from another one; to be asked before a gateway is made or reloaded.
+pub fn check_trust(config: &Config) -> Result<(), TrustError> {
+    trust::check(&config.upstream)
 }
 
 /// The proxy: everything that requests share.
@@ -228,7 +235,11 @@ impl Gateway {
     pub fn reload(&self, config: Arc<Config>) {
         self.caps.reload(Rules::of(&config));
         let before = self.settings.load();
-        let same_trust = before.config.upstream.ca_file == config.upstream.ca_file;
+        let trust = |config: &Config| {
+            let upstream = &config.upstream;
+            (upstream.base_url.tls, upstream.ca_file.clone())
+        };
+        let same_trust = trust(&before.config) == trust(&config);
         let connector = same_trust.then(|| Arc::clone(&before.connector));
         let settings = Settings::new(config, &self.clock, connector);
         self.settings.store(Arc::new(settings));

@@ -34,7 +34,7 @@ use crate::admin::{self, Admin, AdminListener, AdminParts};
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::{self, Config, Env, ListenAddr, Overrides};
 use crate::ledger::{self, Ledger, LedgerError, LedgerOptions};
-use crate::proxy::{AppListener, Evidence, Gateway, GatewayParts};
+use crate::proxy::{self, AppListener, Evidence, Gateway, GatewayParts, TrustError};
 use crate::telemetry::metrics::{Metrics, MetricsError};
 use crate::telemetry::{self, Logging, LoggingError};
 
@@ -66,6 +66,8 @@ pub enum ServerError {
     Bind(#[from] BindError),
     #[error("a socket that was given cannot be used: {0}")]
     Given(io::Error),
+    #[error(transparent)]
+    Trust(#[from] TrustError),
     #[error("a listener ended by itself; the log has the place")]
     ListenerLost,
     #[error("a second signal ended the process before its requests were through")]
@@ -173,6 +175,7 @@ impl Server {
         config: Config,
         clock: SharedClock,
     ) -> Result<Self, ServerError> {
+        proxy::check_trust(&config)?;
         let config = Arc::new(config);
         let metrics = Arc::new(Metrics::new()?);
         // Whoever connects before the ledger is open waits in the backlog.
@@ -350,6 +353,7 @@ impl Server {
                 return Err(ReloadError::TooSlow { seconds });
             }
         };
+        proxy::check_trust(&config)?;
         let keys = keys_needing_restart(&self.config, &config);
         if keys.is_empty() {
             Ok(config)

@@ -118,6 +118,16 @@ impl ApiKey {
         memmem::find(bytes, self.secret()).is_some()
     }
 
+    /// Whether the key stands in a header's name, where letters have lost their case.
+    pub fn is_named_in(&self, name: &str) -> bool {
+        let secret = self.secret();
+        name.len() >= secret.len()
+            && name
+                .as_bytes()
+                .windows(secret.len())
+                .any(|part| part.eq_ignore_ascii_case(secret))
+    }
+
     /// `bytes` with every occurrence of the key struck out; `None` when it does not occur.
     pub fn struck_out(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let secret = self.secret();
@@ -133,6 +143,35 @@ impl ApiKey {
         }
         clean.extend_from_slice(rest);
         Some(clean)
+    }
+
+    /// `bytes` with a star for each letter of the key, where it stands; `None` where it does not.
+    pub fn starred(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let secret = self.secret();
+        let mut first = memmem::find(bytes, secret).filter(|_| !secret.is_empty())?;
+        let mut clean = bytes.to_vec();
+        loop {
+            let end = first + secret.len();
+            clean.get_mut(first..end)?.fill(b'*');
+            match memmem::find(bytes.get(end..)?, secret) {
+                Some(next) => first = end + next,
+                None => return Some(clean),
+            }
+        }
+    }
+
+    /// How many of the last bytes may be the beginning of the key; fewer than the key has.
+    pub fn begins_at_end_of(&self, bytes: &[u8]) -> usize {
+        let secret = self.secret();
+        let Some((first, _)) = secret.split_first() else {
+            return 0;
+        };
+        let tail = bytes.len() - bytes.len().min(secret.len() - 1);
+        let tail = bytes.get(tail..).unwrap_or_default();
+        memchr::memchr_iter(*first, tail)
+            .filter_map(|at| tail.get(at..))
+            .find(|end| secret.starts_with(end))
+            .map_or(0, <[u8]>::len)
     }
 
     fn secret(&self) -> &[u8] {

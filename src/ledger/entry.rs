@@ -252,6 +252,7 @@ closed_set! {
         AmountOnReplay => "amount_on_replay",
         AmountOnFailure => "amount_on_failure",
         Malformed => "malformed",
+        AboveCeiling => "above_ceiling",
     }
 }
 

@@ -9,6 +9,9 @@ use crate::ledger::entry::{Anomaly, Attempt, AttemptEnd, InDoubt, Outcome, Settl
 use crate::money::MicroUsd;
 use crate::protocol::{ServedBy, Told};
 
+/// 1,000 USD: more than one request can be expected to cost.
+const CEILING: MicroUsd = MicroUsd::new(1_000_000_000);
+
 /// What the ledger knows of a key in its epoch (24 h), apart from the entry being folded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyView {
@@ -65,6 +68,10 @@ pub fn fold(outcome: &Outcome, key: Option<&KeyView>) -> Settlement {
     } else {
         state
     };
+    // Told is told: it is added, so that the ledger agrees with the service's books.
+    if matches!(state, State::Settled { billed } if billed > CEILING) {
+        anomalies.push(Anomaly::AboveCeiling);
+    }
     Settlement { state, anomalies }
 }
 

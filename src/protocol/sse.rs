@@ -217,6 +217,9 @@ impl SseScanner {
     fn read_line(&mut self, line: &[u8], sink: &mut impl FnMut(SseEvent<'_>)) {
         let text = line.strip_suffix(b"\r").unwrap_or(line);
         match (text.first(), self.kind) {
+            // "comment lines before `[DONE]`". What comes behind it in the same chunk would be read,
+            // and in the next one not.
+            (Some(b':' | b'd'), _) if self.done_at.is_some() => {}
             (Some(b':'), _) => read_comment(text, sink),
             (Some(b'd'), StreamKind::Data) => {
                 if self.is_done_mark(text) {

@@ -53,6 +53,26 @@ pub enum Phase {
 #[derive(Debug)]
 pub struct Cut;
 
+/// Since when an answer is read for nobody.
+#[derive(Debug, Default)]
+pub struct Alone(Option<Duration>);
+
+// === impl Alone ===
+
+impl Alone {
+    /// Whether nobody has been there for longer than this. An answer that drips would be read for
+    /// ever: no silence in it is ever too long.
+    pub fn for_longer_than(&mut self, limit: Duration, app: &Attendance<'_>) -> bool {
+        if !app.is_alone() {
+            self.0 = None;
+            return false;
+        }
+        let now = app.gateway.clock.monotonic();
+        let since = *self.0.get_or_insert(now);
+        now.saturating_sub(since) > limit
+    }
+}
+
 // === impl Phase ===
 
 impl Phase {
@@ -88,6 +108,12 @@ impl<'a> Attendance<'a> {
 
     pub fn settings(&self) -> Arc<Settings> {
         Arc::clone(&self.settings)
+    }
+
+    /// The app has left, and nobody has taken its place.
+    pub fn is_alone(&self) -> bool {
+        self.downstream.presence() != Presence::Here
+            && !self.live.as_ref().is_some_and(|live| live.is_followed())
     }
 
     pub fn is_head_request(&self) -> bool {

@@ -20,7 +20,7 @@ use pingora::http::ResponseHeader;
 use self::backoff::{declines_retry, random_share};
 use self::decision::{Bounds, Next, after_break, after_loss, after_refusal};
 use self::words::{attempt_result, code_of};
-use super::attend::{Attendance, Cut};
+use super::attend::{Alone, Attendance, Cut};
 use super::claim::age;
 use super::exchange::{self, Answering, BodyBroke, Cause, Failed, Lost, Outgoing, heads};
 use super::refuse::Code;
@@ -244,7 +244,11 @@ impl Dispatch<'_> {
         // A stream that ends with `data: [DONE]` has not ended before its first byte.
         let wants_bytes =
             event_stream && self.route.metered && self.route.answer == AnswerKind::JsonOrStream;
+        if answering.is_unfit {
+            return self.broke(app, clock, &answering.head, Cause::Protocol);
+        }
         let mut body = BytesMut::new();
+        let mut alone = Alone::default();
         loop {
             let chunk = match app.attend(answering.next_chunk()).await {
                 Ok(chunk) => chunk,
@@ -257,6 +261,9 @@ impl Dispatch<'_> {
             };
             let chunk = match chunk {
                 Ok(None) if wants_bytes => Err(BodyBroke(Cause::Closed)),
+                Ok(Some(_)) if alone.for_longer_than(self.outgoing.read_timeout, app) => {
+                    Err(BodyBroke(Cause::Timeout))
+                }
                 chunk => chunk,
             };
             match chunk {
@@ -276,24 +283,32 @@ impl Dispatch<'_> {
                     }
                 }
                 Ok(None) => return self.whole(app, clock, answering, body.freeze()).await,
-                Err(BodyBroke(cause)) => {
-                    let head = Some(&answering.head);
-                    self.record(clock, AttemptEnd::Broken, head, Some(cause.as_str()));
-                    app.saw_broken_head(&answering.head.headers);
-                    let otherwise = Reached::Nothing {
-                        code: Code::UpstreamBroken,
-                    };
-                    return match after_break(self.route.retry) {
-                        Some(reason) => Attempted::Retry {
-                            asked: None,
-                            reason,
-                            otherwise,
-                            at_once: false,
-                        },
-                        None => Attempted::Final(otherwise),
-                    };
-                }
+                Err(BodyBroke(cause)) => return self.broke(app, clock, &answering.head, cause),
             }
+        }
+    }
+
+    /// A 2xx answer that did not come whole.
+    fn broke(
+        &mut self,
+        app: &mut Attendance<'_>,
+        clock: AttemptClock,
+        head: &ResponseHeader,
+        cause: Cause,
+    ) -> Attempted {
+        self.record(clock, AttemptEnd::Broken, Some(head), Some(cause.as_str()));
+        app.saw_broken_head(&head.headers);
+        let otherwise = Reached::Nothing {
+            code: Code::UpstreamBroken,
+        };
+        match after_break(self.route.retry) {
+            Some(reason) => Attempted::Retry {
+                asked: None,
+                reason,
+                otherwise,
+                at_once: false,
+            },
+            None => Attempted::Final(otherwise),
         }
     }
 
@@ -325,7 +340,9 @@ impl Dispatch<'_> {
         let reason = after_refusal(status, self.route.retry).filter(|_| !declined);
         // The attempts before this one are the retries done when it is counted too.
         let is_repeated = reason.is_some() && self.attempts.len() < self.bounds.backoff.retries_max;
-        let body = if bodyless {
+        let body = if answering.is_unfit {
+            Ok(None)
+        } else if bodyless {
             Ok(Some(Bytes::new()))
         } else if is_repeated {
             app.attend(answering.read_small_body()).await

@@ -6,10 +6,13 @@
 
 pub mod heads;
 pub mod peers;
+pub mod trust;
+mod unfit;
 
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::StatusCode;
 use pingora::connectors::http::Connector;
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::protocols::http::client::HttpSession;
@@ -17,7 +20,7 @@ use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error as PingoraError, ErrorType};
 use tokio::time::timeout;
 
-use self::peers::{Peers, ResolveError};
+use self::peers::{Peers, Pooled, ResolveError};
 
 /// The request as every attempt repeats it.
 #[derive(Debug)]
@@ -34,9 +37,14 @@ pub struct Outgoing {
 /// An upstream connection whose response head was read.
 pub struct Answering {
     pub head: ResponseHeader,
+    /// Nothing of it goes to an app; what its head tells of a price counts.
+    pub is_unfit: bool,
     session: HttpSession,
     peer: HttpPeer,
     reusable: bool,
+    /// The pool, of a connection that other requests use meanwhile.
+    shared: Option<Pooled>,
+    read_timeout: Duration,
 }
 
 /// An attempt that ended without a response head.
@@ -91,6 +99,9 @@ const INTERIM_HEADS_MAX: usize = 10;
 /// Idle time of pooled connections, below what servers commonly allow.
 const POOL_IDLE: Duration = Duration::from_secs(55);
 
+/// Longest text of a failure to connect.
+const WORDS_BYTES_MAX: usize = 500;
+
 /// Bounds of draining a refused answer so that the next attempt reuses the connection.
 const REFUSED_BODY_MAX: usize = 64 * 1024;
 const REFUSED_BODY_WAIT: Duration = Duration::from_millis(500);
@@ -108,12 +119,17 @@ pub async fn attempt(
     let written = write_request(&mut session, peers, outgoing).await;
     let mut reusable = written.is_ok();
     let read = match written {
-        Ok(()) => read_head(&mut session).await,
+        Ok(()) => head_in_time(&mut session, outgoing.read_timeout).await,
         Err(cause) => match timeout(EARLY_ANSWER_WAIT, read_head(&mut session)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) | Err(_) => return Err(Lost::NotSent(cause).into()),
         },
     };
+    // A connection of HTTP/1.1 ends with its request; one of HTTP/2 would be given the next one, too.
+    let shared = matches!(session, HttpSession::H2(_)).then(|| peers.pooled());
+    if let (Err(HeadLost::Other(_)), Some(shared)) = (&read, &shared) {
+        shared.turn();
+    }
     match read {
         Ok(()) => {}
         Err(HeadLost::NotRun) => return Err(Lost::NotSent(Cause::Refused).into()),
@@ -124,14 +140,17 @@ pub async fn attempt(
     let Some(head) = session.response_header().cloned() else {
         return Err(Lost::NoHead(Cause::Protocol).into());
     };
-    if fresh_connection {
+    if fresh_connection || unfit::is_framed_twice(&session) {
         reusable = false;
     }
     Ok(Answering {
+        is_unfit: unfit::is_unfit(&head, &session),
         head,
         session,
         peer,
         reusable,
+        shared,
+        read_timeout: outgoing.read_timeout,
     })
 }
 
@@ -158,7 +177,7 @@ async fn connect(
             }
             Err(error) => {
                 last = connect_cause(&error);
-                words = Some(error.to_string());
+                words = Some(on_one_line(&error.to_string()));
             }
         }
     }
@@ -166,6 +185,23 @@ async fn connect(
         lost: Lost::NotSent(last),
         words,
     })
+}
+
+/// Words that hold what the other side wrote (names in its certificate), fit for a line of the log.
+fn on_one_line(words: &str) -> String {
+    let mut line = String::new();
+    for character in words.chars() {
+        if line.len() > WORDS_BYTES_MAX {
+            line.push('…');
+            break;
+        }
+        if character.is_control() {
+            line.extend(character.escape_default());
+        } else {
+            line.push(character);
+        }
+    }
+    line
 }
 
 fn connect_cause(error: &PingoraError) -> Cause {
@@ -219,12 +255,25 @@ enum HeadLost {
     Other(Cause),
 }
 
+/// One silence may last as long as the whole head, interim ones included: a head that comes byte by
+/// byte would be waited for without end.
+async fn head_in_time(session: &mut HttpSession, limit: Duration) -> Result<(), HeadLost> {
+    match timeout(limit, read_head(session)).await {
+        Ok(read) => read,
+        Err(_) => Err(HeadLost::Other(Cause::Timeout)),
+    }
+}
+
 async fn read_head(session: &mut HttpSession) -> Result<(), HeadLost> {
     for _ in 0..=INTERIM_HEADS_MAX {
         if let Err(error) = session.read_response_header().await {
             return Err(head_lost(&error));
         }
         match session.response_header() {
+            // No request of ours asks for another protocol: what follows is in none that we know.
+            Some(head) if head.status == StatusCode::SWITCHING_PROTOCOLS => {
+                return Err(HeadLost::Other(Cause::Protocol));
+            }
             Some(head) if head.status.is_informational() => {}
             Some(_) => return Ok(()),
             None => return Err(HeadLost::Other(Cause::Protocol)),
@@ -255,14 +304,16 @@ fn head_lost(error: &PingoraError) -> HeadLost {
 impl Answering {
     /// The next body bytes; `None` at a clean end.
     pub async fn next_chunk(&mut self) -> Result<Option<Bytes>, BodyBroke> {
-        self.session
-            .read_response_body()
-            .await
-            .map_err(|error| match error.etype {
+        self.session.read_response_body().await.map_err(|error| {
+            if let Some(shared) = &self.shared {
+                shared.turn();
+            }
+            match error.etype {
                 ErrorType::ReadTimedout => BodyBroke(Cause::Timeout),
                 ErrorType::ConnectionClosed => BodyBroke(Cause::Closed),
                 _ => BodyBroke(Cause::Reset),
-            })
+            }
+        })
     }
 
     /// Gives the connection back to the pool; after a clean end only.
@@ -288,18 +339,23 @@ impl Answering {
             .flatten()
     }
 
-    /// Reads a body of at most `bytes_max`. `None` when it is larger or broken.
+    /// Reads a body of at most `bytes_max`. `None` when it is larger, broken, or takes longer in all
+    /// than one silence may.
     pub async fn read_body(&mut self, bytes_max: usize) -> Option<Bytes> {
-        let mut body = Vec::new();
-        loop {
-            match self.next_chunk().await {
-                Ok(Some(chunk)) if body.len() + chunk.len() <= bytes_max => {
-                    body.extend_from_slice(&chunk);
+        let limit = self.read_timeout;
+        let read = async {
+            let mut body = Vec::new();
+            loop {
+                match self.next_chunk().await {
+                    Ok(Some(chunk)) if body.len() + chunk.len() <= bytes_max => {
+                        body.extend_from_slice(&chunk);
+                    }
+                    Ok(None) => return Some(Bytes::from(body)),
+                    Ok(Some(_)) | Err(_) => return None,
                 }
-                Ok(None) => return Some(Bytes::from(body)),
-                Ok(Some(_)) | Err(_) => return None,
             }
-        }
+        };
+        timeout(limit, read).await.ok().flatten()
     }
 }
 

@@ -285,6 +285,8 @@ impl Gathered {
             request_id: headers
                 .get(X_REQUEST_ID)
                 .and_then(|id| id.to_str().ok())
+                // A tab is the one control character that a header may hold.
+                .filter(|id| !id.contains('\t'))
                 .map(|id| id.chars().take(REQUEST_ID_CHARS_MAX).collect()),
             ..Self::default()
         }
@@ -320,14 +322,10 @@ impl Gathered {
         }
     }
 
-    /// Takes one comment line of a stream.
+    /// Takes one comment line of a stream, from which the key was struck out as it came.
     pub fn absorb_comment(&mut self, settings: &Settings, name: &[u8], value: &[u8]) {
-        let names = &settings.names;
-        let clean = |line: &[u8]| settings.key.struck_out(line);
-        let struck = clean(value);
-        let shown = struck.as_deref().unwrap_or(value);
-        self.receipt.absorb_comment(names, name, shown);
-        self.lines.take_comment(names, name, value, clean);
+        self.receipt.absorb_comment(&settings.names, name, value);
+        self.lines.take_comment(&settings.names, name, value);
     }
 
     /// The service told an amount, of any size.

@@ -4,12 +4,15 @@
 //! Promise: a bad file, or one that needs a restart, changes nothing.
 
 use crate::config::{Config, ConfigErrors};
+use crate::proxy::TrustError;
 
 /// Why a reload changed nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
     #[error("{}", .0.lines().join("; "))]
     Config(#[from] ConfigErrors),
+    #[error("{0}")]
+    Trust(#[from] TrustError),
     #[error("a change of {} takes effect with a restart only; the running configuration stays", keys.join(", "))]
     NeedsRestart { keys: Vec<&'static str> },
     #[error("reading the configuration took longer than {seconds} s; the running one stays")]

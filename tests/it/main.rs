@@ -16,6 +16,7 @@ mod door;
 mod explain;
 mod golden;
 mod heads;
+mod hostile;
 mod in_doubt;
 mod ledger_care;
 mod ledger_lost;

@@ -3,8 +3,8 @@
 //! Promise: a certificate that does not hold sees no byte of a request, least of all the key; what
 //! the service did not take is sent again, what it may have taken is not.
 
-mod certs;
-mod front;
+pub mod certs;
+pub mod front;
 mod http2;
 mod trust;
 

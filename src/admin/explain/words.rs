@@ -190,5 +190,8 @@ pub const fn odd(kind: Anomaly) -> &'static str {
             "A failed answer showed an amount; failures bill nothing, so it is not added."
         }
         Anomaly::Malformed => "An amount was told that cannot be read.",
+        Anomaly::AboveCeiling => {
+            "The amount is above 1,000 USD for one request; it is in the sum as the service told it."
+        }
     }
 }

@@ -51,13 +51,7 @@ impl ReceiptLines {
     }
 
     /// Takes a comment line `: name value` when it is a receipt's.
-    pub fn take_comment(
-        &mut self,
-        names: &ServiceNames,
-        name: &[u8],
-        value: &[u8],
-        clean: impl Fn(&[u8]) -> Option<Vec<u8>>,
-    ) {
+    pub fn take_comment(&mut self, names: &ServiceNames, name: &[u8], value: &[u8]) {
         let is_receipt = [
             &names.comment_billed,
             &names.comment_would_have_cost,
@@ -68,7 +62,7 @@ impl ReceiptLines {
         .any(|known| **known == *name);
         if is_receipt {
             let line = [b": ", name, b" ", value].concat();
-            self.push(&clean(&line).unwrap_or(line));
+            self.push(&line);
         }
     }
 

@@ -244,12 +244,12 @@ fn the_end_mark_counts_without_its_line_end_and_with_anything_behind_it() {
 }
 
 #[test]
-fn receipts_behind_the_end_mark_are_still_told_and_their_bytes_held() {
-    let stream = "data: {}\n\ndata: [DONE]\n\n: service-billed-micro-usd 9\n\ndata: [DONE]\n\n";
+fn what_comes_behind_the_end_mark_tells_nothing_and_its_bytes_are_held() {
+    let stream = "data: {}\n\ndata: [DONE]\n\n: service-billed-micro-usd 9\n\ndata: {\"usage\":{\"prompt_tokens\":9}}\n\ndata: [DONE]\n\n";
 
     let outcome = whole(StreamKind::Data, stream);
 
-    assert_eq!(outcome.told, [comment("service-billed-micro-usd", "9")]);
+    assert_eq!(outcome.told, []);
     assert_eq!(outcome.flowed, b"data: {}\n\n");
 }
 

@@ -8,8 +8,8 @@ use std::borrow::Cow;
 
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, ACCESS_CONTROL_EXPOSE_HEADERS, ALT_SVC, AUTHORIZATION, CONNECTION,
-    CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, LOCATION, SET_COOKIE, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE, VARY,
+    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, LOCATION, SET_COOKIE, TE,
+    TRAILER, TRANSFER_ENCODING, UPGRADE, VARY,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version};
 use pingora::http::{RequestHeader, ResponseHeader};
@@ -27,6 +27,7 @@ const PROXY_AUTHENTICATE: HeaderName = HeaderName::from_static("proxy-authentica
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
 const CLEAR_SITE_DATA: HeaderName = HeaderName::from_static("clear-site-data");
+const REFRESH: HeaderName = HeaderName::from_static("refresh");
 const COOKIE: HeaderName = http::header::COOKIE;
 const ORIGIN: HeaderName = http::header::ORIGIN;
 const REFERER: HeaderName = http::header::REFERER;
@@ -207,7 +208,8 @@ pub fn answer_head(
         let stays = !is_hop_by_hop(name)
             && !dropped.contains(name)
             && !is_stripped(name)
-            && (keep_length || *name != CONTENT_LENGTH);
+            && *name != CONTENT_LENGTH
+            && !key.is_named_in(name.as_str());
         if !stays {
             continue;
         }
@@ -219,7 +221,17 @@ pub fn answer_head(
         head.append_header(name.clone(), value)
             .map_err(|_| HeadError)?;
     }
+    // Said twice, or as a list, it was one length: pingora takes no two.
+    if let Some(length) = content_length(&upstream.headers).filter(|_| keep_length) {
+        head.insert_header(CONTENT_LENGTH, length)
+            .map_err(|_| HeadError)?;
+    }
     Ok(head)
+}
+
+fn content_length(headers: &HeaderMap) -> Option<u64> {
+    let first = headers.get(CONTENT_LENGTH)?.to_str().ok()?;
+    first.split(',').next()?.trim().parse().ok()
 }
 
 /// What an answer's head tells bursar itself, for the ledger and the metrics: the key is struck out
@@ -244,7 +256,7 @@ pub fn told<'a>(headers: &'a HeaderMap, key: &ApiKey) -> Cow<'a, HeaderMap> {
 /// Answer headers that would reach beyond this answer: into other sites, into the browser's state,
 /// or, by a redirect, to another address.
 fn is_stripped(name: &HeaderName) -> bool {
-    [SET_COOKIE, ALT_SVC, CLEAR_SITE_DATA, LOCATION].contains(name)
+    [SET_COOKIE, ALT_SVC, CLEAR_SITE_DATA, LOCATION, REFRESH].contains(name)
         || name.as_str().starts_with("access-control-")
         || name.as_str().starts_with("x-bursar-")
 }
@@ -280,6 +292,17 @@ pub fn is_event_stream(headers: &HeaderMap) -> bool {
 /// Whether an answer is JSON.
 pub fn is_json(headers: &HeaderMap) -> bool {
     media_type(headers).is_some_and(|kind| kind.eq_ignore_ascii_case("application/json"))
+}
+
+/// Whether a body is in a coding, though none was asked for. It is never undone here: a few bytes may
+/// stand for a gigabyte.
+pub fn is_encoded(headers: &HeaderMap) -> bool {
+    headers.get_all(CONTENT_ENCODING).iter().any(|coding| {
+        !coding
+            .as_bytes()
+            .trim_ascii()
+            .eq_ignore_ascii_case(b"identity")
+    })
 }
 
 fn media_type(headers: &HeaderMap) -> Option<&str> {

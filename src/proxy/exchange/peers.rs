@@ -5,11 +5,11 @@
 //! would switch verification off in pingora's rustls connector).
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use pingora::connectors::ConnectorOptions;
 use pingora::protocols::ALPN;
 use pingora::upstreams::peer::HttpPeer;
 use tokio::net::lookup_host;
@@ -30,7 +30,15 @@ pub struct Peers {
     answer: Mutex<Option<Resolved>>,
     /// Makes peers of fresh connections unlike any pooled one.
     fresh: AtomicU64,
+    pooled: Pooled,
 }
+
+/// Which pooled connections are used: those made since it was last turned.
+#[derive(Clone, Default)]
+pub struct Pooled(Arc<AtomicU64>);
+
+/// Peers of fresh connections are told from pooled ones by this bit.
+const FRESH: u64 = 1 << 63;
 
 struct Resolved {
     addresses: Vec<SocketAddr>,
@@ -52,6 +60,16 @@ const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 const H2_STREAMS_MAX: usize = 100;
 const H2_PING: Duration = Duration::from_secs(30);
 
+// === impl Pooled ===
+
+impl Pooled {
+    /// The connections there are get no further requests. One over HTTP/2 that hangs, or is kept busy
+    /// by its other side, would be given all of them.
+    pub fn turn(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 // === impl Peers ===
 
 impl Peers {
@@ -64,7 +82,8 @@ impl Peers {
             connect_timeout: upstream.connect_timeout,
             clock,
             answer: Mutex::new(None),
-            fresh: AtomicU64::new(1),
+            fresh: AtomicU64::new(0),
+            pooled: Pooled::default(),
         }
     }
 
@@ -81,14 +100,18 @@ impl Peers {
     pub async fn candidates(&self, fresh_connection: bool) -> Result<Vec<HttpPeer>, ResolveError> {
         let addresses = self.addresses().await?;
         let group_key = if fresh_connection {
-            self.fresh.fetch_add(1, Ordering::Relaxed)
+            FRESH | self.fresh.fetch_add(1, Ordering::Relaxed)
         } else {
-            0
+            self.pooled.0.load(Ordering::Relaxed)
         };
         Ok(addresses
             .into_iter()
             .map(|address| self.peer(address, group_key))
             .collect())
+    }
+
+    pub fn pooled(&self) -> Pooled {
+        self.pooled.clone()
     }
 
     /// The address that worked goes first next time.
@@ -115,7 +138,11 @@ impl Peers {
             options.alpn = ALPN::H2H1;
             // A connection of its own has room for one stream: with more, pingora would keep it in
             // the pool of those in use, and nobody would ever ask for it there.
-            options.max_h2_streams = if group_key == 0 { H2_STREAMS_MAX } else { 1 };
+            options.max_h2_streams = if group_key & FRESH == 0 {
+                H2_STREAMS_MAX
+            } else {
+                1
+            };
             options.h2_ping_interval = Some(H2_PING);
         }
         peer
@@ -156,18 +183,3 @@ impl Peers {
         }
     }
 }
-
-/// Pool size and trust of the process-wide connector. The CA file belongs here and not to a peer:
-/// with a peer's own CA every connection builds a new TLS client and loses resumption.
-pub fn connector_options(upstream: &Upstream) -> ConnectorOptions {
-    let mut options = ConnectorOptions::new(POOLED_CONNECTIONS_MAX);
-    options.ca_file = upstream
-        .ca_file
-        .as_ref()
-        .map(|path| path.display().to_string());
-    options.debug_ssl_keylog = false;
-    options
-}
-
-/// Idle upstream connections kept.
-const POOLED_CONNECTIONS_MAX: usize = 128;

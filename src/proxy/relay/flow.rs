@@ -5,6 +5,7 @@
 //! (bounded), because the receipt comes last; a break reaches the app as a break.
 
 mod drain;
+mod strike;
 
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use bytes::Bytes;
 use pingora::http::ResponseHeader;
 
 use self::drain::Drain;
+use self::strike::Strike;
 use super::{Answered, Relay};
 use crate::ledger::entry::{AttemptEnd, InDoubt};
 use crate::protocol::routes::{AnswerKind, ReceiptFrom};
@@ -28,8 +30,12 @@ use crate::proxy::settle::Gathered;
 struct Flow {
     head: Arc<ResponseHeader>,
     scanner: Option<SseScanner>,
-    /// A chat stream: ends with `data: [DONE]`.
+    /// A chat stream that can be read: ends with `data: [DONE]`.
     chat: bool,
+    /// In a coding that was not asked for. It passes as it is and tells nothing.
+    is_encoded: bool,
+    /// Strikes out the key where the service says it.
+    strike: Strike,
     hold: HoldBack,
     /// Of a large body: the chunk that waits for its successor.
     last: Option<Bytes>,
@@ -77,6 +83,7 @@ impl Relay<'_> {
         let Ok(head) = head else {
             return (answered(Some(Code::Internal)), false);
         };
+        let is_encoded = heads::is_encoded(&upstream_head.headers);
         let kind = match self.admitted.route.answer {
             AnswerKind::NamedEvents => StreamKind::NamedEvents,
             AnswerKind::JsonOrStream | AnswerKind::Json => StreamKind::Data,
@@ -84,7 +91,9 @@ impl Relay<'_> {
         let mut flow = Flow {
             head: Arc::new(head),
             scanner: event_stream.then(|| SseScanner::new(kind)),
-            chat: event_stream && kind == StreamKind::Data && self.entry.is_some(),
+            chat: event_stream && kind == StreamKind::Data && self.entry.is_some() && !is_encoded,
+            is_encoded,
+            strike: Strike::new(self.settings.key.clone()),
             hold: HoldBack::new(),
             last: None,
             gathered: Gathered::from_head(&self.settings, &upstream_head.headers),
@@ -99,15 +108,20 @@ impl Relay<'_> {
         self.app.phase = Phase::Streaming;
         let mut moved = Move::Chunk(flowing.first.clone());
         loop {
+            let chunk = match &moved {
+                Move::Chunk(chunk) => flow.strike.pass(chunk.clone()),
+                Move::End | Move::Broke(_) | Move::Stop(_) => flow.strike.rest(),
+            };
+            match self.pass(&mut flow, &flowing, chunk).await {
+                Ok(()) => {}
+                Err(Halt::Refused(code)) => return self.break_off(&mut flow, code).await,
+                Err(Halt::Cut) => {
+                    let stop = Move::Stop(InDoubt::Shutdown);
+                    return self.ended(&mut flow, *flowing, stop, answered(None)).await;
+                }
+            }
             match moved {
-                Move::Chunk(chunk) => match self.pass(&mut flow, &flowing, chunk).await {
-                    Ok(()) => {}
-                    Err(Halt::Refused(code)) => return self.break_off(&mut flow, code).await,
-                    Err(Halt::Cut) => {
-                        let stop = Move::Stop(InDoubt::Shutdown);
-                        return self.ended(&mut flow, *flowing, stop, answered(None)).await;
-                    }
-                },
+                Move::Chunk(_) => {}
                 Move::End => {
                     let complete = !flow.chat || flow.settled || flow.gathered.is_priced();
                     if !complete {
@@ -132,6 +146,9 @@ impl Relay<'_> {
 
     /// Scans a chunk and gives out what may flow.
     async fn pass(&mut self, flow: &mut Flow, flowing: &Flowing, chunk: Bytes) -> Result<(), Halt> {
+        if chunk.is_empty() {
+            return Ok(());
+        }
         let bytes = u64::try_from(chunk.len()).unwrap_or(u64::MAX);
         flow.gathered.response_bytes = flow.gathered.response_bytes.saturating_add(bytes);
         flow.drain.bytes = flow.drain.bytes.saturating_add(chunk.len());
@@ -141,6 +158,9 @@ impl Relay<'_> {
             }
             return Ok(());
         };
+        if flow.is_encoded {
+            return self.give(flow, chunk).await;
+        }
         let settings = &self.settings;
         let takes_comments = self.admitted.route.receipt == ReceiptFrom::HeadersAndComments;
         let gathered = &mut flow.gathered;

@@ -105,7 +105,10 @@ pub fn short_buckets() -> Vec<f64> {
 pub fn add(family: &IntCounterVec, labels: &[&str], by: u64) {
     let counter = family.get_metric_with_label_values(labels);
     debug_assert!(counter.is_ok(), "a label is missing: {labels:?}");
-    if let Ok(counter) = counter {
+    // A counter that ran over would go back to nothing.
+    if let Ok(counter) = counter
+        && counter.get().checked_add(by).is_some()
+    {
         counter.inc_by(by);
     }
 }

@@ -192,6 +192,21 @@ fn every_event_has_its_counter() {
 }
 
 #[test]
+fn a_counter_never_runs_over() {
+    let metrics = Metrics::new().unwrap();
+    let lies = [u64::MAX - 1, 5, 1, 1, u64::MAX];
+    for prompt_tokens in lies {
+        let usage = Usage {
+            prompt_tokens: Some(prompt_tokens),
+            ..Usage::default()
+        };
+        metrics.tokens(Lane::Inference, &usage);
+    }
+    let counter = metrics.tokens.with_label_values(&["inference", "input"]);
+    assert_eq!(counter.get(), u64::MAX);
+}
+
+#[test]
 fn histograms_reach_eleven_minutes_and_measure_microseconds() {
     let metrics = Metrics::new().unwrap();
     let millis = Duration::from_millis;

@@ -112,7 +112,7 @@ async fn what_a_stream_tells_is_taken_as_told() {
             "15 digits",
             ": service-billed-micro-usd 999999999999999\n\n",
             settled(999_999_999_999_999),
-            none,
+            &[Anomaly::AboveCeiling],
         ),
         (
             "twice the same",

@@ -31,6 +31,11 @@ pub enum Step {
     Pieces(Vec<Vec<u8>>),
     /// As `Pieces`, then closes.
     PiecesAndClose(Vec<Vec<u8>>),
+    /// Writes the first bytes, then the second ones every 50 ms, until nobody reads.
+    Drip(Vec<u8>, Vec<u8>),
+    /// Writes the first bytes, then the second ones so many times without a pause, and keeps the
+    /// connection; what the kernel took is counted.
+    Flood(Vec<u8>, Vec<u8>, usize),
 }
 
 /// One request as it came.
@@ -173,6 +178,24 @@ async fn serve(mut stream: TcpStream, connection: usize, shared: Arc<Shared>) {
             Step::PiecesAndClose(pieces) => {
                 write_pieces(&mut stream, pieces, &shared).await;
                 return;
+            }
+            Step::Drip(first, drop) => {
+                let mut next = first;
+                while stream.write_all(&next).await.is_ok() {
+                    next.clone_from(&drop);
+                    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                }
+                return;
+            }
+            Step::Flood(first, piece, times) => {
+                let mut written = stream.write_all(&first).await;
+                for _ in 0..times {
+                    if written.is_err() {
+                        return;
+                    }
+                    written = stream.write_all(&piece).await;
+                    shared.written.fetch_add(piece.len(), Ordering::SeqCst);
+                }
             }
         }
     }

@@ -57,7 +57,7 @@ fn the_number_of_lines_is_bounded_and_that_there_were_more_is_said() {
 
     let mut comments = ReceiptLines::default();
     for _ in 0..40 {
-        comments.take_comment(&names(), b"service-billed-micro-usd", b"1", |_| None);
+        comments.take_comment(&names(), b"service-billed-micro-usd", b"1");
     }
     let mut kept = of(&[pair; 10]);
     comments.append_to(&mut kept);
@@ -70,8 +70,8 @@ fn the_number_of_lines_is_bounded_and_that_there_were_more_is_said() {
 fn comments_that_are_no_receipt_are_not_kept() {
     let mut lines = ReceiptLines::default();
 
-    lines.take_comment(&names(), b"keep-alive", b"the prompt was ...", |_| None);
-    lines.take_comment(&names(), b"service-served-by", b"frontier", |_| None);
+    lines.take_comment(&names(), b"keep-alive", b"the prompt was ...");
+    lines.take_comment(&names(), b"service-served-by", b"frontier");
 
     assert_eq!(lines.into_vec(), [": service-served-by frontier"]);
 }

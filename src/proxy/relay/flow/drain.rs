@@ -2,7 +2,7 @@
 //! last.
 //!
 //! Promise: a stream is read on for nobody within bounds of time, bytes and number, and how that
-//! ended is counted; a document is read to its end. An app that leaves is noticed also while the
+//! ended is counted; a document is read to its end, within wide bounds. An app that leaves is noticed also while the
 //! service is silent.
 
 use std::sync::Arc;
@@ -20,6 +20,9 @@ use crate::proxy::exchange::Answering;
 
 /// Most bytes that are read for nobody.
 const DRAIN_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Most bytes of a document that are read for nobody; the service stores answers up to 16 MB.
+const DOCUMENT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Wait for the clean end behind an end mark, so that the upstream connection can be reused.
 const AFTER_END_WAIT: Duration = Duration::from_secs(1);
@@ -103,11 +106,13 @@ impl Relay<'_> {
 
     /// Begins, bounds and lifts the drain. `Some` when the reading is to end.
     fn drain_over(&self, flow: &mut Flow) -> Option<InDoubt> {
-        let is_document = flow.scanner.is_none();
-        if flow.settled || (is_document && self.entry.is_some()) {
+        if flow.settled {
             return None;
         }
         let now = self.gateway.clock.monotonic();
+        if flow.scanner.is_none() && self.entry.is_some() {
+            return self.document_over(flow, now);
+        }
         let streams = &self.settings.config.streams;
         let is_over = |since: Duration| now.saturating_sub(since) >= streams.drain_timeout;
         match self.reader(flow) {
@@ -146,6 +151,25 @@ impl Relay<'_> {
             return None;
         };
         let over = is_over(since) || flow.drain.bytes > DRAIN_BYTES_MAX;
+        if over {
+            self.gateway.metrics.drain("cut");
+        }
+        over.then_some(InDoubt::ClientGone)
+    }
+
+    /// A document is read to its end for nobody, too, unless it has none: it has as long as a silence
+    /// may last, and room for more than any document of the interface.
+    fn document_over(&self, flow: &mut Flow, now: Duration) -> Option<InDoubt> {
+        if matches!(self.reader(flow), Reader::Somebody) {
+            flow.drain = Drain::default();
+            return None;
+        }
+        let since = *flow.drain.since.get_or_insert_with(|| {
+            flow.drain.bytes = 0;
+            now
+        });
+        let limit = self.settings.config.upstream.read_timeout;
+        let over = now.saturating_sub(since) > limit || flow.drain.bytes > DOCUMENT_BYTES_MAX;
         if over {
             self.gateway.metrics.drain("cut");
         }
