@@ -1,10 +1,11 @@
 //! The admin listener: metrics, health, the reading API and a status page. It has its own sockets,
 //! never the proxy's port, because nothing here may be reached by accident with an app's base URL.
 //!
-//! Promise: reads only (GET and HEAD; `/api/reconcile` makes one free GET of the service), but for orders
-//! about caps and freezes, which are taken through a Unix socket alone; refuses web pages as the proxy's door does, and is bounded:
+//! Promise: on a port it reads only (GET and HEAD; `/api/reconcile` makes one free GET of the service);
+//! changes take the Unix socket. It refuses web pages as the proxy's door does, and is bounded:
 //! connections, heads, connection life, queries at once, rows in an answer.
 
+pub mod change;
 pub mod documents;
 mod door;
 pub mod explain;
@@ -13,6 +14,7 @@ mod page;
 mod query;
 pub mod reconcile;
 mod routes;
+pub mod runs;
 
 use std::convert::Infallible;
 use std::io;
@@ -27,10 +29,11 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::time::timeout;
 
+use self::change::Via;
+use crate::apps::Apps;
 use crate::caps::Caps;
 use crate::clock::SharedClock;
 use crate::config::{Config, ListenAddr};
@@ -68,14 +71,6 @@ pub enum AdminListener {
     Unix(UnixListener),
 }
 
-/// The way a request came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Through {
-    Tcp,
-    /// A Unix socket, whose file says who may connect.
-    Socket,
-}
-
 /// What the admin listener shows.
 pub struct AdminParts {
     pub config: Arc<Config>,
@@ -83,6 +78,7 @@ pub struct AdminParts {
     pub metrics: Arc<Metrics>,
     pub caps: Arc<Caps>,
     pub clock: SharedClock,
+    pub apps: Arc<Apps>,
     /// Where apps are served, for the status page.
     pub proxy: Vec<ListenAddr>,
     /// Requests in flight now.
@@ -101,6 +97,7 @@ pub struct Admin {
     metrics: Arc<Metrics>,
     caps: Arc<Caps>,
     clock: SharedClock,
+    apps: Arc<Apps>,
     proxy: Vec<ListenAddr>,
     in_flight: Box<dyn Fn() -> usize + Send + Sync>,
     auto_metrics: AskAutoMetrics,
@@ -121,6 +118,7 @@ impl Admin {
             caps: parts.caps,
             started_ms: parts.clock.wall_ms(),
             clock: parts.clock,
+            apps: parts.apps,
             proxy: parts.proxy,
             in_flight: parts.in_flight,
             auto_metrics: parts.auto_metrics,
@@ -215,36 +213,53 @@ async fn accept(
         AdminListener::Tcp(listener) => {
             let (stream, _) = listener.accept().await?;
             stream.set_nodelay(true)?;
-            spawn_connection(Arc::clone(admin), stream, Through::Tcp, place, stop);
+            spawn_connection(Arc::clone(admin), stream, Via::Reader, place, stop);
         }
         AdminListener::Unix(listener) => {
             let (stream, _) = listener.accept().await?;
-            spawn_connection(Arc::clone(admin), stream, Through::Socket, place, stop);
+            let via = via(&stream);
+            spawn_connection(Arc::clone(admin), stream, via, place, stop);
         }
     }
     Ok(())
 }
 
+/// The socket's mode lets nobody else in; who it is asked all the same.
+fn via(stream: &UnixStream) -> Via {
+    let own = rustix::process::geteuid().as_raw();
+    match stream.peer_cred() {
+        Ok(peer) if peer.uid() == own || peer.uid() == 0 => Via::Owner,
+        Ok(_) | Err(_) => Via::Reader,
+    }
+}
+
 fn spawn_connection<S>(
     admin: Arc<Admin>,
     stream: S,
-    through: Through,
+    via: Via,
     place: OwnedSemaphorePermit,
     stop: watch::Receiver<bool>,
 ) where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    // Nothing waits for this task at shutdown: it only reads, and what it reads is durable.
+    // Nothing waits for this task at shutdown: what it reads is durable, and a change is whole or not
+    // there.
     tokio::spawn(async move {
         let _place = place;
-        if timeout(
-            CONNECTION_LIFE,
-            run_connection(admin, stream, through, stop),
-        )
-        .await
-        .is_err()
-        {
-            tracing::debug!("an admin connection was closed at the end of its time");
+        let holds_run = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&holds_run);
+        let life = async {
+            loop {
+                tokio::time::sleep(CONNECTION_LIFE).await;
+                // A run ends with its connection, and not before.
+                if !seen.load(Ordering::Relaxed) {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            () = run_connection(admin, stream, via, holds_run, stop) => {}
+            () = life => tracing::debug!("an admin connection was closed at the end of its time"),
         }
     });
 }
@@ -252,14 +267,15 @@ fn spawn_connection<S>(
 async fn run_connection<S>(
     admin: Arc<Admin>,
     stream: S,
-    through: Through,
+    via: Via,
+    holds_run: Arc<AtomicBool>,
     mut stop: watch::Receiver<bool>,
 ) where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let service = service_fn(move |request| {
-        let admin = Arc::clone(&admin);
-        async move { Ok::<_, Infallible>(routes::answer(&admin, &request, through).await) }
+        let (admin, holds_run) = (Arc::clone(&admin), Arc::clone(&holds_run));
+        async move { Ok::<_, Infallible>(routes::answer(&admin, via, &holds_run, request).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

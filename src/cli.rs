@@ -4,15 +4,18 @@
 //! 0 done, 1 failed, 2 usage, 78 configuration. `--json` output only ever gains fields. A reader
 //! that closes the pipe is no mistake.
 
+pub mod app;
 pub mod caps;
 pub mod check;
 pub mod client;
 pub mod compact;
 #[cfg(feature = "sandbox")]
 pub mod demo;
+pub mod exec;
 pub mod explain;
 pub mod export;
 pub mod freeze;
+pub mod keeper;
 pub mod ledger;
 pub mod receipts;
 pub mod reconcile;
@@ -32,6 +35,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use jiff::tz::TimeZone;
 
 use self::client::ClientError;
+use crate::apps::AppsError;
 use crate::calendar::{self, WhenError};
 use crate::config::{ConfigErrors, Overrides};
 use crate::ledger::LedgerError;
@@ -70,6 +74,10 @@ enum Command {
     Sandbox(sandbox::Args),
     /// Check the configuration and print what it comes to
     Check(check::Args),
+    /// Who may spend: add, remove, list apps and renew their tokens
+    App(app::Args),
+    /// Run a command that spends as an app, up to a limit, and print what it came to
+    Exec(exec::Args),
     /// What was spent, by app, day and more
     Spend(spend::Args),
     /// List receipts, newest last
@@ -123,6 +131,8 @@ pub enum CliError {
     #[error(transparent)]
     Ledger(#[from] LedgerError),
     #[error(transparent)]
+    Apps(#[from] AppsError),
+    #[error(transparent)]
     Client(#[from] ClientError),
     #[error(transparent)]
     Json(#[from] serde_json::Error),
@@ -135,6 +145,9 @@ pub enum CliError {
     Settings(String),
     #[error("{0}")]
     Failed(String),
+    /// The command that was run ended so.
+    #[error("the command ended with {0}")]
+    Child(u8),
     /// Everything was said already; only the exit code is left.
     #[error("failed")]
     Said,
@@ -174,6 +187,8 @@ fn obey(command: Option<Command>) -> Result<(), CliError> {
         #[cfg(feature = "sandbox")]
         Some(Command::Sandbox(args)) => sandbox::sandbox(args),
         Some(Command::Check(args)) => check::check(&args),
+        Some(Command::App(args)) => app::app(&args),
+        Some(Command::Exec(args)) => exec::exec(&args),
         Some(Command::Spend(args)) => spend::spend(&args),
         Some(Command::Receipts(args)) => receipts::receipts(&args),
         Some(Command::Caps(args)) => caps::caps(&args),
@@ -226,7 +241,7 @@ pub fn zone(name: Option<&str>) -> Result<TimeZone, CliError> {
 
 fn complain(error: &CliError) {
     match error {
-        CliError::Said => {}
+        CliError::Said | CliError::Child(_) => {}
         CliError::Config(errors) => {
             for line in errors.lines() {
                 remark(format_args!("bursar: {line}"));
@@ -280,9 +295,10 @@ impl CliError {
             Self::Config(_)
             | Self::Settings(_)
             | Self::Given(_)
-            | Self::Server(ServerError::Trust(_)) => EXIT_CONFIG,
+            | Self::Server(ServerError::Trust(_) | ServerError::NobodyMayCall) => EXIT_CONFIG,
             Self::Usage(_) | Self::When(_) => EXIT_USAGE,
             Self::ReaderGone => 0,
+            Self::Child(code) => *code,
             _ => EXIT_FAILED,
         }
     }

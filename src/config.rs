@@ -1,8 +1,8 @@
 //! The configuration: flags over environment over file over defaults, checked once, all mistakes
 //! told together. Everything behind it works with checked values only.
 //!
-//! Promise: a `Config` that exists is usable: no empty server name, no address beyond loopback, no
-//! unencrypted way for the key, no key without effect.
+//! Promise: a `Config` that exists is usable: no empty server name, no address beyond loopback that
+//! was not asked for twice, no unencrypted way for the key, no key without effect.
 
 mod app;
 mod check;
@@ -10,6 +10,7 @@ mod env;
 mod errors;
 mod file;
 mod key;
+mod token;
 mod value;
 
 use std::path::PathBuf;
@@ -19,9 +20,10 @@ use crate::protocol::closed_set;
 use crate::protocol::names::ServiceNames;
 
 pub use app::{App, Caps, DEFAULT_APP, Limits, NameError, OTHER_APP, OnClarification};
-pub use env::{Env, LISTEN_FDNAMES};
+pub use env::{Env, LISTEN_FDNAMES, NO_PROXY, PROXIES};
 pub use errors::{ConfigErrors, Place};
 pub use key::{ApiKey, KeyError, KeyFile};
+pub use token::{TOKEN_MARK, Token, TokenForm, TokenHash};
 pub use value::{Aliases, BaseUrl, ExtraRoute, ListenAddr};
 
 /// Everything that is configured. Each field's meaning, default and edge stand in `config.toml`.
@@ -39,6 +41,8 @@ pub struct Config {
     pub caps: Caps,
     /// In the order of the file.
     pub apps: Vec<App>,
+    /// Where each of them stands: `config.toml:12`.
+    pub app_places: Vec<String>,
     pub reconcile: Reconcile,
     pub models: Models,
     pub errors: Errors,
@@ -235,8 +239,14 @@ pub struct Whereabouts {
     /// As [`Ledger::retention`].
     pub retention: Option<Duration>,
     pub caps: Caps,
-    /// As [`Config::apps`].
+    /// As [`Listen::anonymous`].
+    pub anonymous: Option<bool>,
+    /// As [`Listen::is_remote`].
+    pub is_remote: bool,
+    /// As [`Config::apps`], but without their tokens.
     pub apps: Vec<App>,
+    /// As [`Config::app_places`].
+    pub app_places: Vec<String>,
 }
 
 // === impl Config ===
@@ -246,6 +256,15 @@ impl Config {
     /// else; changes nothing.
     pub fn load(overrides: &Overrides, env: &Env) -> Result<Self, ConfigErrors> {
         check::load(overrides, env)
+    }
+}
+
+// === impl Listen ===
+
+impl Listen {
+    /// Whether other machines can reach the proxy.
+    pub fn is_remote(&self) -> bool {
+        self.proxy.iter().any(|address| !address.is_local())
     }
 }
 

@@ -25,6 +25,7 @@
 //! | 3 | [`ledger`] | what was intended, what was billed, what is not known |
 //! | 4 | [`caps`] | who may spend how much, and who may not |
 //! | 5 | [`telemetry`] | log lines and every metric |
+//! | 5 | [`apps`] | who may spend |
 //! | 6 | [`proxy`] | the way of a request |
 //! | 6 | [`admin`] | metrics, health, the reading API; knows nothing of the proxy |
 //! | 7 | [`server`] | builds all of it, starts it, ends it in the right order |
@@ -56,8 +57,8 @@ pub mod config;
 
 pub mod ledger;
 
+pub mod apps;
 pub mod caps;
-
 pub mod telemetry;
 
 pub mod admin;

@@ -56,9 +56,10 @@ use self::exchange::trust::{self, connector_options};
 use self::refuse::Refusal;
 use self::report::{Report, report};
 use self::settle::Measured;
+use crate::apps::{Apps, Table};
 use crate::caps::{Caps, Rules};
 use crate::clock::SharedClock;
-use crate::config::{ApiKey, App, Config, DEFAULT_APP};
+use crate::config::{ApiKey, Config};
 use crate::ledger::Ledger;
 use crate::protocol::names::ServiceNames;
 use crate::protocol::routes::{ExtraRoute, RouteTable};
@@ -70,6 +71,7 @@ pub struct GatewayParts {
     pub ledger: Ledger,
     pub metrics: Arc<Metrics>,
     pub clock: SharedClock,
+    pub apps: Arc<Apps>,
 }
 
 /// Whether the service can be told from another one; to be asked before a gateway is made or reloaded.
@@ -84,6 +86,7 @@ pub struct Gateway {
     metrics: Arc<Metrics>,
     clock: SharedClock,
     caps: Arc<Caps>,
+    apps: Arc<Apps>,
     claims: ClaimTable,
     budget: BodyBudget,
     connections: Arc<Semaphore>,
@@ -102,8 +105,6 @@ pub struct Settings {
     pub key: ApiKey,
     pub peers: Peers,
     pub connector: Arc<Connector>,
-    /// The app of callers that name none: "any process on this machine may call (app `default`)".
-    pub anonymous: Arc<App>,
 }
 
 /// Resolves when bursar's shutdown has run out of patience.
@@ -143,16 +144,14 @@ impl Settings {
             key: config.upstream.api_key.clone(),
             peers: Peers::new(&config.upstream, Arc::clone(clock)),
             connector,
-            anonymous: anonymous(&config),
             config,
         }
     }
 }
 
-/// As declared, or with nothing said of it.
-fn anonymous(config: &Config) -> Arc<App> {
-    let declared = config.apps.iter().find(|app| *app.name == *DEFAULT_APP);
-    Arc::new(declared.cloned().unwrap_or_else(|| App::new(DEFAULT_APP)))
+/// What the configuration says of caps, and what is said of each app.
+fn rules(config: &Config, apps: &Table) -> Rules {
+    Rules::new(&config.caps, apps.spenders())
 }
 
 // === impl CutSignal ===
@@ -207,19 +206,20 @@ impl Gateway {
     pub fn new(parts: GatewayParts) -> Arc<Self> {
         let caps = Caps::new(
             &parts.ledger,
-            Rules::of(&parts.config),
+            rules(&parts.config, &parts.apps.table()),
             &parts.config.ledger.state_dir,
             Arc::clone(&parts.clock),
         );
         parts.metrics.watch_caps(&caps);
         let settings = Settings::new(parts.config, &parts.clock, None);
-        Arc::new(Self {
+        let gateway = Arc::new(Self {
             settings: ArcSwap::from_pointee(settings),
             ledger: parts.ledger,
             metrics: parts.metrics,
             claims: ClaimTable::new(Arc::clone(&parts.clock)),
             clock: parts.clock,
             caps,
+            apps: parts.apps,
             budget: BodyBudget::new(),
             connections: Arc::new(Semaphore::new(accept::CONNECTIONS_MAX)),
             drains: Arc::new(Semaphore::new(DRAINS_MAX)),
@@ -227,13 +227,21 @@ impl Gateway {
             in_flight: watch::Sender::new(0),
             arriving: watch::Sender::new(0),
             cut: watch::Sender::new(false),
-        })
+        });
+        let judge = Arc::downgrade(&gateway);
+        gateway.apps.on_change(Box::new(move |table| {
+            if let Some(gateway) = judge.upgrade() {
+                let config = Arc::clone(&gateway.settings.load().config);
+                gateway.caps.reload(rules(&config, table));
+            }
+        }));
+        gateway
     }
 
     /// Swaps the settings; requests that run keep theirs. Pooled connections go on as long as the
     /// trust they were made with is the same.
     pub fn reload(&self, config: Arc<Config>) {
-        self.caps.reload(Rules::of(&config));
+        self.caps.reload(rules(&config, &self.apps.table()));
         let before = self.settings.load();
         let trust = |config: &Config| {
             let upstream = &config.upstream;
@@ -300,7 +308,7 @@ impl Gateway {
         report(
             self,
             &Report {
-                app: DEFAULT_APP,
+                app: None,
                 route: None,
                 entry: Some(entry),
                 adopted: None,

@@ -14,6 +14,7 @@ pub mod listen;
 mod notify;
 mod reload;
 mod signals;
+mod spenders;
 
 use std::io;
 use std::sync::Arc;
@@ -31,6 +32,7 @@ use self::listen::{BindError, Bound, Given, SocketFile, bind_all, take_over};
 use self::reload::{ReloadError, keys_needing_restart};
 use self::signals::{Asked, Signals};
 use crate::admin::{self, Admin, AdminListener, AdminParts};
+use crate::apps::{Apps, AppsError, Declared};
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::{self, Config, Env, ListenAddr, Overrides};
 use crate::ledger::{self, Ledger, LedgerError, LedgerOptions};
@@ -68,6 +70,13 @@ pub enum ServerError {
     Given(io::Error),
     #[error(transparent)]
     Trust(#[from] TrustError),
+    #[error(transparent)]
+    Apps(#[from] AppsError),
+    #[error(
+        "[listen] proxy names an address beyond loopback, and no app has a token: nobody could call. \
+         Add one with `bursar app add NAME`, or declare one with a token_file"
+    )]
+    NobodyMayCall,
     #[error("a listener ended by itself; the log has the place")]
     ListenerLost,
     #[error("a second signal ended the process before its requests were through")]
@@ -87,6 +96,7 @@ pub struct Server {
     ledger: Ledger,
     metrics: Arc<Metrics>,
     gateway: Arc<Gateway>,
+    apps: Arc<Apps>,
     admin: Arc<Admin>,
     listening: Listening,
     stop_proxy: watch::Sender<bool>,
@@ -202,6 +212,11 @@ impl Server {
             false => take_over(given.admin, "[listen] admin").map_err(ServerError::Given)?,
         };
         let ledger = open_ledger(&config, &metrics, &clock).await?;
+        let apps = Arc::new(Apps::open(state_dir, Declared::from(&*config))?);
+        if config.listen.is_remote() && !apps.table().has_token() {
+            return Err(ServerError::NobodyMayCall);
+        }
+        spenders::say(&apps);
         if !proxy_is_given {
             proxy.extend(bind_all(&proxy_inside, false)?);
         }
@@ -217,6 +232,7 @@ impl Server {
             ledger: ledger.clone(),
             metrics: Arc::clone(&metrics),
             clock: Arc::clone(&clock),
+            apps: Arc::clone(&apps),
         });
         gateway.restore_undelivered().await?;
         let counted = Arc::clone(&gateway);
@@ -227,6 +243,7 @@ impl Server {
             metrics: Arc::clone(&metrics),
             caps: Arc::clone(gateway.caps()),
             clock,
+            apps: Arc::clone(&apps),
             proxy: listening.proxy.clone(),
             in_flight: Box::new(move || counted.in_flight()),
             auto_metrics: Box::new(move || Box::pin(Arc::clone(&asking).auto_metrics())),
@@ -237,6 +254,7 @@ impl Server {
             ledger,
             metrics,
             gateway,
+            apps,
             admin,
             listening,
             stop_proxy: watch::Sender::new(false),
@@ -245,6 +263,7 @@ impl Server {
             _socket_files: Vec::new(),
         };
         server.open_doors(proxy, admin_bound);
+        spenders::share_sockets(&server.apps, &server.listening.proxy);
         let evidence = Evidence::new(&server.gateway);
         tokio::spawn(evidence.gather(server.stop_proxy.subscribe()));
         tracing::info!(
@@ -355,11 +374,13 @@ impl Server {
         };
         proxy::check_trust(&config)?;
         let keys = keys_needing_restart(&self.config, &config);
-        if keys.is_empty() {
-            Ok(config)
-        } else {
-            Err(ReloadError::NeedsRestart { keys })
+        if !keys.is_empty() {
+            return Err(ReloadError::NeedsRestart { keys });
         }
+        // Last: from here on nothing can be wrong with it.
+        self.apps.redeclare(Declared::from(&config))?;
+        spenders::say(&self.apps);
+        Ok(config)
     }
 
     /// Ends everything in order. What is still in flight when the time is up is cut and ends in

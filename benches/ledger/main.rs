@@ -142,6 +142,7 @@ async fn buy(ledger: &Ledger, at_ms: u64, amount: u64) {
             origin: KeyOrigin::Minted,
         }),
         fingerprint: Fingerprint([1; 32]),
+        run: None,
         request_bytes: 400,
         key_use: None,
         reserved: None,

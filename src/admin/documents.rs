@@ -29,6 +29,8 @@ pub struct Process {
     pub started_ms: u64,
     pub now_ms: u64,
     pub in_flight: usize,
+    /// Callers that are no app may spend.
+    pub anonymous: bool,
     pub draining: bool,
     pub proxy: Vec<String>,
     pub upstream: String,
@@ -92,6 +94,7 @@ pub fn status(
         "uptime_s": process.now_ms.saturating_sub(process.started_ms) / 1000,
         "draining": process.draining,
         "in_flight": process.in_flight,
+        "anonymous": process.anonymous,
         "proxy": process.proxy,
         "upstream": process.upstream,
         "billed_micro_usd": serde_json::to_value(totals.billed())?,

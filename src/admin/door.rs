@@ -19,11 +19,12 @@ pub struct Refused {
     pub text: &'static str,
 }
 
-/// Judges a request head.
+/// Judges a request head. `may_change`: the path is a change, and the caller may make it.
 pub fn admit(
     method: &Method,
     headers: &HeaderMap,
     allowed_hosts: &[String],
+    may_change: bool,
 ) -> Result<(), Refused> {
     let mut hosts = headers.get_all(HOST).iter();
     let host = hosts.next().and_then(|host| host.to_str().ok());
@@ -45,13 +46,15 @@ pub fn admit(
             text: "Web pages may not read this. Open the address itself, or use the command line.",
         });
     }
-    if !matches!(*method, Method::GET | Method::HEAD) {
-        return Err(Refused {
+    match *method {
+        Method::GET | Method::HEAD => Ok(()),
+        Method::POST if may_change => Ok(()),
+        _ => Err(Refused {
             status: StatusCode::METHOD_NOT_ALLOWED,
-            text: "Everything here is read with GET or HEAD.",
-        });
+            text: "Everything here is read with GET or HEAD. Changes take the socket in the state \
+                   directory: use the command line.",
+        }),
     }
-    Ok(())
 }
 
 fn is_allowed(name: &str, allowed_hosts: &[String]) -> bool {

@@ -45,6 +45,11 @@ impl Disobeyed {
     }
 }
 
+/// The paths that [`obey`] takes.
+pub fn is_order(path: &str) -> bool {
+    matches!(path, "/api/freeze" | "/api/thaw" | "/api/caps/raise")
+}
+
 /// Does as ordered; answers what [`crate::caps::Caps::view`] shows then.
 pub async fn obey(admin: &Arc<Admin>, path: &str, asked: &str) -> Result<Value, Disobeyed> {
     let caps = Arc::clone(&admin.caps);

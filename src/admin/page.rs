@@ -18,6 +18,8 @@ pub struct Status<'a> {
     pub proxy: &'a [ListenAddr],
     pub upstream: String,
     pub in_flight: usize,
+    /// Callers that are no app may spend.
+    pub anonymous: bool,
     /// What is wrong although it serves; or why it does not.
     pub ready: Result<Option<String>, String>,
     pub today: Result<Spend, String>,
@@ -64,6 +66,11 @@ pub fn render(status: &Status<'_>) -> String {
     for address in status.proxy {
         row(&mut page, "apps are served at", address);
     }
+    let who = match status.anonymous {
+        true => "every process of this machine",
+        false => "apps with a token or a user",
+    };
+    row(&mut page, "who may spend", who);
     row(&mut page, "the service", &status.upstream);
     row(&mut page, "in flight", status.in_flight);
     row(&mut page, "started", &status.since);

@@ -4,25 +4,27 @@
 //! the metrics and the addresses.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use http::header::{HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use http::{Method, Request, Response, StatusCode};
-use http_body_util::Full;
+use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
+use super::change::{self, Change, Made, Via};
 use super::documents::{self, Process, SpendQuestion};
 use super::page::{self, Status};
 use super::query::QueryError;
 use super::reconcile::{self, Figure, FigureError};
-use super::{Admin, Through, door, explain, orders, query};
+use super::runs::RunBody;
+use super::{Admin, door, explain, orders, query};
 use crate::calendar;
 use crate::ledger::LedgerError;
 use crate::ledger::query::{Spend, find, list, spend, window};
@@ -38,7 +40,7 @@ const TURN_MAX: Duration = Duration::from_secs(10);
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
-type Answer = Response<Full<Bytes>>;
+type Answer = Response<Either<Full<Bytes>, RunBody>>;
 
 /// Why a question was not answered.
 #[derive(Debug, thiserror::Error)]
@@ -60,17 +62,19 @@ enum Failure {
 }
 
 /// Answers one request.
-pub async fn answer(admin: &Arc<Admin>, request: &Request<Incoming>, through: Through) -> Answer {
+/// `holds_run` is set when the answer is one that stays open.
+pub async fn answer(
+    admin: &Arc<Admin>,
+    via: Via,
+    holds_run: &AtomicBool,
+    request: Request<Incoming>,
+) -> Answer {
     let config = admin.config.load_full();
     let allowed = &config.listen.allowed_hosts;
-    let is_order = through == Through::Socket && request.method() == Method::POST;
-    // An order is judged by everything but its method.
-    let method = if is_order {
-        &Method::GET
-    } else {
-        request.method()
-    };
-    if let Err(refused) = door::admit(method, request.headers(), allowed) {
+    let change = Change::of(request.uri().path()).filter(|_| via == Via::Owner);
+    let is_order = via == Via::Owner && orders::is_order(request.uri().path());
+    let may_change = change.is_some() || is_order;
+    if let Err(refused) = door::admit(request.method(), request.headers(), allowed, may_change) {
         let mut answer = plain(refused.status, refused.text);
         if refused.status == StatusCode::METHOD_NOT_ALLOWED {
             let headers = answer.headers_mut();
@@ -78,8 +82,23 @@ pub async fn answer(admin: &Arc<Admin>, request: &Request<Incoming>, through: Th
         }
         return answer;
     }
+    if let Some(change) = change.filter(|_| request.method() == Method::POST) {
+        return match change::make(admin, change, request, holds_run).await {
+            Ok(Made::Document(document)) => respond(StatusCode::OK, JSON, format!("{document}\n")),
+            Ok(Made::Run(body)) => {
+                let mut answer = Response::new(Either::Right(body));
+                let kind = HeaderValue::from_static("application/x-ndjson");
+                answer.headers_mut().insert(CONTENT_TYPE, kind);
+                answer
+            }
+            Err(error) => {
+                let document = json!({ "detail": error.to_string() });
+                respond(error.status(), JSON, format!("{document}\n"))
+            }
+        };
+    }
     let asked = request.uri().query().unwrap_or_default();
-    if is_order {
+    if is_order && request.method() == Method::POST {
         return match orders::obey(admin, request.uri().path(), asked).await {
             Ok(document) => respond(StatusCode::OK, JSON, format!("{document}\n")),
             Err(refused) => {
@@ -91,7 +110,7 @@ pub async fn answer(admin: &Arc<Admin>, request: &Request<Incoming>, through: Th
     let answered = match request.uri().path() {
         "/metrics" => return metrics(admin),
         "/healthz" => return verdict(admin.healthy().map(|()| None)),
-        "/readyz" => return verdict(admin.ready()),
+        "/readyz" => return readyz(admin),
         "/" => return status_page(admin).await,
         "/api/spend" => api_spend(admin, asked).await,
         "/api/receipts" => api_receipts(admin, asked).await,
@@ -100,12 +119,16 @@ pub async fn answer(admin: &Arc<Admin>, request: &Request<Incoming>, through: Th
         "/api/caps" => query::nothing(asked)
             .map_err(Failure::from)
             .and_then(|()| Ok(serde_json::to_value(admin.caps.view())?)),
+        "/api/apps" => query::nothing(asked)
+            .map_err(Failure::from)
+            .map(|()| change::list(&admin.apps.table())),
         "/api/status" => query::nothing(asked)
             .map_err(Failure::from)
             .and_then(|()| api_status(admin)),
         _ => {
             let text = "Here are /, /metrics, /healthz, /readyz, /api/status, /api/spend, \
-                        /api/receipts, /api/explain, /api/reconcile and /api/caps. Apps are served on the \
+                        /api/receipts, /api/apps, /api/caps, /api/explain and /api/reconcile. Apps are \
+                        served on the \
                         proxy's port.";
             return plain(StatusCode::NOT_FOUND, text);
         }
@@ -132,6 +155,18 @@ fn verdict(verdict: Result<Option<String>, String>) -> Answer {
         Ok(None) => plain(StatusCode::OK, "ok"),
         Ok(Some(wrong)) => plain(StatusCode::OK, &format!("degraded: {wrong}")),
         Err(why) => plain(StatusCode::SERVICE_UNAVAILABLE, &why),
+    }
+}
+
+/// A second line where anybody may spend; the first is what it always was.
+fn readyz(admin: &Admin) -> Answer {
+    const NOTE: &str = "anonymous: every process of this machine may spend without a token";
+    match admin.ready() {
+        Ok(wrong) if admin.apps.table().is_anonymous_allowed() => {
+            let first = wrong.map_or_else(|| "ok".to_owned(), |wrong| format!("degraded: {wrong}"));
+            plain(StatusCode::OK, &format!("{first}\n{NOTE}"))
+        }
+        verdict_of => verdict(verdict_of),
     }
 }
 
@@ -194,6 +229,7 @@ fn api_status(admin: &Admin) -> Result<Value, Failure> {
         started_ms: admin.started_ms,
         now_ms: admin.clock.wall_ms(),
         in_flight: (admin.in_flight)(),
+        anonymous: admin.apps.table().is_anonymous_allowed(),
         draining: admin.draining.load(Ordering::Relaxed),
         proxy: admin.proxy.iter().map(ToString::to_string).collect(),
         upstream: config.upstream.base_url.to_string(),
@@ -217,6 +253,7 @@ async fn status_page(admin: &Arc<Admin>) -> Answer {
         proxy: &admin.proxy,
         upstream: config.upstream.base_url.to_string(),
         in_flight: (admin.in_flight)(),
+        anonymous: admin.apps.table().is_anonymous_allowed(),
         ready: admin.ready(),
         today: read_spend(admin, today)
             .await
@@ -291,7 +328,7 @@ fn plain(status: StatusCode, text: &str) -> Answer {
 }
 
 fn respond(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Answer {
-    let mut answer = Response::new(Full::new(body.into()));
+    let mut answer = Response::new(Either::Left(Full::new(body.into())));
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));

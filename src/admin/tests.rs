@@ -4,6 +4,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::*;
+use crate::apps::{Apps, Declared};
 use crate::caps::Rules;
 use crate::clock::ManualClock;
 use crate::config::{Env, Overrides};
@@ -36,13 +37,15 @@ async fn served() -> Served {
     let clock: SharedClock = Arc::new(ManualClock::at(1_774_778_400_000));
     let ledger = Ledger::open(LedgerOptions::new(&state_dir, Arc::clone(&clock))).unwrap();
     let config = config(&state_dir);
-    let rules = Rules::of(&config);
+    let rules = Rules::new(&config.caps, &config.apps);
+    let apps = Apps::open(&state_dir, Declared::from(&*config)).unwrap();
     let admin = Arc::new(Admin::new(AdminParts {
         caps: Caps::new(&ledger, rules, &state_dir, Arc::clone(&clock)),
         config,
         ledger: ledger.clone(),
         metrics: Arc::new(Metrics::new().unwrap()),
         clock,
+        apps: Arc::new(apps),
         proxy: vec![ListenAddr::Tcp("127.0.0.1:8327".parse().unwrap())],
         in_flight: Box::new(|| 3),
         auto_metrics: Box::new(|| {
@@ -103,6 +106,7 @@ async fn intend(ledger: &Ledger) -> Intent {
         }),
         key_use: None,
         reserved: None,
+        run: None,
         request_bytes: 2,
     };
     ledger.intend(intent.clone()).await.unwrap();
@@ -116,7 +120,10 @@ async fn every_path_answers_what_it_is_for() {
     let cases = [
         ("/metrics", "bursar_ledger_writable 1\n"),
         ("/healthz", "ok\n"),
-        ("/readyz", "ok\n"),
+        (
+            "/readyz",
+            "ok\nanonymous: every process of this machine may spend without a token\n",
+        ),
         ("/", "<h1>bursar</h1>"),
         ("/api/status", "\"in_flight\":3"),
         (

@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 use super::OrderError;
 use super::orders::Raise;
 use super::window::{Period, Window};
-use crate::config::{self, App, Config, Limits};
+use crate::config::{self, App, Limits};
 use crate::money::MicroUsd;
 
 /// Whose cap it is.
@@ -64,10 +64,6 @@ impl Scope {
 // === impl Rules ===
 
 impl Rules {
-    pub fn of(config: &Config) -> Self {
-        Self::new(&config.caps, &config.apps)
-    }
-
     pub fn new<'a>(caps: &config::Caps, apps: impl IntoIterator<Item = &'a App>) -> Self {
         let of_app = |app: &App| OfApp {
             limits: app.limits,

@@ -10,6 +10,7 @@ use super::freeze::{caller, name, scope};
 use super::source::{Source, SourceArgs, order};
 use super::table::{Align, Table};
 use super::{CliError, block_on, say};
+use crate::apps::{self, Declared};
 use crate::calendar;
 use crate::caps::{Orders, Period, Rules};
 use crate::clock::SystemClock;
@@ -94,7 +95,9 @@ fn raise(asked: &Raise) -> Result<(), CliError> {
 
 fn rules(source: &SourceArgs) -> Result<Rules, CliError> {
     let whereabouts = source.whereabouts()?;
-    Ok(Rules::new(&whereabouts.caps, &whereabouts.apps))
+    let declared = Declared::from(&whereabouts);
+    let apps = apps::read(&whereabouts.state_dir, &declared)?;
+    Ok(Rules::new(&whereabouts.caps, apps.spenders()))
 }
 
 fn period(text: &str) -> Result<Period, String> {

@@ -122,13 +122,24 @@ impl SourceArgs {
     }
 
     fn named_daemon(&self) -> Result<Option<Source>, CliError> {
-        let Some(address) = &self.admin else {
-            return Ok(None);
-        };
+        match &self.admin {
+            None => Ok(None),
+            Some(_) => Ok(Some(Source::Daemon(self.named_client()?))),
+        }
+    }
+
+    /// The daemon of `--admin`.
+    pub fn named_client(&self) -> Result<Client, CliError> {
+        let address = self.admin.as_deref().unwrap_or_default();
         let bare = address.strip_prefix("http://").unwrap_or(address);
         let address = ListenAddr::parse(bare.trim_end_matches('/'))
             .map_err(|why| CliError::usage(format_args!("--admin: {why}")))?;
-        Ok(Some(Source::Daemon(Client::new(address))))
+        if !address.is_local() {
+            return Err(CliError::usage(format_args!(
+                "--admin: {address} is not a loopback address; the admin listener is for its own machine"
+            )));
+        }
+        Ok(Client::new(address))
     }
 
     pub fn must_have_ledger(&self, state_dir: &Path) -> Result<(), CliError> {

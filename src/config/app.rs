@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 
-use super::{AgentReceipts, OnDisconnect};
+use super::{AgentReceipts, OnDisconnect, TokenHash};
 use crate::money::MicroUsd;
 use crate::protocol::closed_set;
 
@@ -28,6 +28,8 @@ pub struct App {
     pub name: Arc<str>,
     /// The file with the app's token. `None`: it is known by its user, or by nothing.
     pub token_file: Option<PathBuf>,
+    /// Of what stands in `token_file`.
+    pub token: Option<TokenHash>,
     /// The users that are this app on a Unix socket.
     pub uids: Vec<u32>,
     pub limits: Limits,
@@ -88,6 +90,7 @@ impl App {
         Self {
             name: name.into(),
             token_file: None,
+            token: None,
             uids: Vec::new(),
             limits: Limits::default(),
             request_floor: None,
@@ -118,6 +121,30 @@ impl Limits {
     /// No window has a cap.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Each window with its name, the shortest first.
+    pub fn windows(&self) -> [(&'static str, Option<MicroUsd>); 3] {
+        [
+            ("hour", self.hour),
+            ("day", self.day),
+            ("month", self.month),
+        ]
+    }
+
+    /// Windows whose cap is above that of the next longer one that has any: it would never be
+    /// reached.
+    pub fn unreachable(&self) -> Vec<(&'static str, &'static str)> {
+        let given: Vec<_> = self
+            .windows()
+            .into_iter()
+            .filter_map(|(window, cap)| Some((window, cap?)))
+            .collect();
+        let pairs = given.iter().zip(given.iter().skip(1));
+        pairs
+            .filter(|((_, less), (_, more))| less > more)
+            .map(|((short, _), (long, _))| (*short, *long))
+            .collect()
     }
 }
 

@@ -18,10 +18,11 @@ use rustls::RootCertStore;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::{PemObject, SectionKind};
 
+use self::app::{Tokens, key_file_kind};
 use super::env::{self, Env};
 use super::errors::{ConfigErrors, Place};
 use super::file::{At, ConfigFile, LedgerTable, LogTable, RetryTable, StreamsTable};
-use super::key::{ApiKey, KeyError, KeyFile};
+use super::key::{ApiKey, KeyError};
 use super::value::{Aliases, BaseUrl, ExtraRoute};
 use super::{
     Adopt, AgentReceipts, Config, Durability, Errors, Ledger, Log, LogFormat, LogLevel, Models,
@@ -73,7 +74,7 @@ pub(super) fn load(overrides: &Overrides, env: &Env) -> Result<Config, ConfigErr
     let retry = check.retry(file.retry);
     let streams = check.streams(file.streams);
     let caps = check.caps(file.caps);
-    let apps = check.apps(file.apps);
+    let (apps, app_places) = check.apps(file.apps, Tokens::Read);
     let reconcile = check.reconcile(file.reconcile);
     let aliases = check.aliases(file.models.aliases);
     let log = check.log(file.log);
@@ -98,6 +99,7 @@ pub(super) fn load(overrides: &Overrides, env: &Env) -> Result<Config, ConfigErr
                 streams,
                 caps,
                 apps,
+                app_places,
                 reconcile,
                 models: Models { aliases },
                 errors: Errors { add_error_object },
@@ -115,13 +117,16 @@ pub(super) fn whereabouts(overrides: &Overrides, env: &Env) -> Result<Whereabout
     let state_dir = ledger.as_ref().map(|ledger| ledger.state_dir.as_path());
     let listen = check.listen(file.listen, state_dir);
     let caps = check.caps(file.caps);
-    let apps = check.apps(file.apps);
+    let (apps, app_places) = check.apps(file.apps, Tokens::LeftAlone);
     match ledger {
         Some(ledger) if check.errors.is_empty() => Ok(Whereabouts {
             caps,
-            apps,
             state_dir: ledger.state_dir,
             retention: ledger.retention,
+            anonymous: listen.anonymous,
+            is_remote: listen.is_remote(),
+            apps,
+            app_places,
             admin: listen.admin,
         }),
         _ => Err(check.errors),
@@ -205,17 +210,7 @@ impl<'a> Check<'a> {
     /// first that is given counts, readable or not: a key that was meant is never replaced.
     fn api_key(&mut self, in_file: Option<At<String>>) -> Option<ApiKey> {
         let credential_dir = self.env.path(env::CREDENTIALS_DIRECTORY);
-        let from_file = |path: &Path| {
-            let is_credential = credential_dir
-                .as_deref()
-                .is_some_and(|directory| path.starts_with(directory));
-            let kind = if is_credential {
-                KeyFile::Credential
-            } else {
-                KeyFile::Plain
-            };
-            ApiKey::from_file(path, kind)
-        };
+        let from_file = |path: &Path| ApiKey::from_file(path, key_file_kind(self.env, path));
         let (place, key): (Place, Result<ApiKey, KeyError>) = if let Some(path) =
             &self.overrides.api_key_file
         {

@@ -22,6 +22,18 @@ pub const LISTEN_FDNAMES: &str = "LISTEN_FDNAMES";
 pub const XDG_STATE_HOME: &str = "XDG_STATE_HOME";
 pub const HOME: &str = "HOME";
 
+/// Set where the network is reached through a proxy; in both spellings.
+pub const PROXIES: [&str; 6] = [
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+];
+/// What is reached without that proxy; in both spellings.
+pub const NO_PROXY: [&str; 2] = ["NO_PROXY", "no_proxy"];
+
 const NAMES: [&str; 10] = [
     BURSAR_CONFIG,
     BURSAR_UPSTREAM,
@@ -52,6 +64,8 @@ impl Env {
         Self::from_pairs(
             NAMES
                 .into_iter()
+                .chain(PROXIES)
+                .chain(NO_PROXY)
                 .filter_map(|name| Some((name, std::env::var_os(name)?))),
         )
     }

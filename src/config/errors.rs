@@ -121,6 +121,15 @@ impl ConfigErrors {
         said.any(|error| names(&error.place) || error.meant.as_ref().is_some_and(names))
     }
 
+    /// A line of the file as a person finds it: `config.toml:12`.
+    pub(super) fn shown(&self, place: &Place) -> String {
+        let path = self.path.as_deref().unwrap_or(Path::new("")).display();
+        match place.line {
+            Some(line) => format!("{path}:{line}"),
+            None => path.to_string(),
+        }
+    }
+
     pub fn is_empty(&self) -> bool {
         self.errors.is_empty()
     }

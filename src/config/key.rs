@@ -174,7 +174,7 @@ impl ApiKey {
             .map_or(0, <[u8]>::len)
     }
 
-    fn secret(&self) -> &[u8] {
+    pub(super) fn secret(&self) -> &[u8] {
         self.header
             .as_bytes()
             .strip_prefix(BEARER)

@@ -27,7 +27,7 @@ pub struct BaseUrl {
     pub path_prefix: String,
 }
 
-/// An address to listen on. TCP ones are loopback addresses.
+/// An address to listen on, or to ask.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ListenAddr {
     Tcp(SocketAddr),
@@ -141,12 +141,15 @@ impl ListenAddr {
                 "{text:?} is neither \"IP:PORT\" (127.0.0.1:8327, [::1]:8327) nor \"unix:/path\""
             )
         })?;
-        if !address.ip().to_canonical().is_loopback() {
-            return Err(format!(
-                "{text:?} is not a loopback address; this release has no app tokens, so nothing else is listened on"
-            ));
-        }
         Ok(Self::Tcp(address))
+    }
+
+    /// Whether only this machine reaches it.
+    pub fn is_local(&self) -> bool {
+        match self {
+            Self::Tcp(address) => address.ip().to_canonical().is_loopback(),
+            Self::Unix(_) => true,
+        }
     }
 
     /// Whether it is a socket in this directory, or deeper.

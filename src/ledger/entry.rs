@@ -64,6 +64,9 @@ pub struct Intent {
     pub key: Option<EntryKey>,
     pub fingerprint: Fingerprint,
     pub request_bytes: u64,
+    /// The run of `bursar exec` that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
     /// Absent without a key that is passed on, and on lines of an older bursar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_use: Option<KeyUse>,

@@ -84,6 +84,9 @@ pub struct EntryView {
     /// What became of the answer, where it did not go straight to the app that asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivery: Option<DeliveryWord>,
+    /// The run of `bursar exec` that it belongs to; `run_id` is an eval run of the service.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
     pub request_bytes: Option<u64>,
     pub response_bytes: Option<u64>,
     pub timings: Option<Timings>,
@@ -157,6 +160,7 @@ impl EntryView {
             was: None,
             drained: false,
             delivery: None,
+            run: None,
             request_bytes: None,
             response_bytes: None,
             timings: None,
@@ -166,6 +170,7 @@ impl EntryView {
     fn begin(&mut self, intent: Intent) {
         self.model = intent.model;
         self.stream = Some(intent.stream);
+        self.run = intent.run;
         self.request_bytes = Some(intent.request_bytes);
     }
 

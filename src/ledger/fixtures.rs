@@ -156,6 +156,7 @@ pub(crate) fn intent(id: EntryId, at_ms: u64, key: Option<&str>) -> Intent {
             origin: KeyOrigin::Minted,
         }),
         fingerprint: Fingerprint([7; 32]),
+        run: None,
         request_bytes: 120,
         key_use: None,
         reserved: None,

@@ -2,11 +2,13 @@
 //! and stop at the first that fails.
 //!
 //! The order: framing of the head, request line, Host, Origin and Sec-Fetch-Site, preflight, local
-//! answers, route and method, content type, body length, headers that rules depend on.
+//! answers, the app's token, route and method, content type, body length, headers that rules depend
+//! on.
 //!
 //! Promise: no web page can spend, no path trick reaches another upstream route, and what is
 //! forwarded is rebuilt from what was judged here.
 
+mod caller;
 pub mod head;
 mod web;
 
@@ -22,6 +24,7 @@ pub use self::web::AllowedOrigin;
 use super::Settings;
 use super::downstream::Downstream;
 use super::refuse::{Code, Refusal};
+use crate::apps::{Apps, Caller};
 use crate::protocol::names::{
     IDEMPOTENCY_KEY, X_STAINLESS_READ_TIMEOUT, X_STAINLESS_RETRY_COUNT, X_STAINLESS_TIMEOUT,
 };
@@ -35,6 +38,8 @@ pub const BODY_BYTES_MAX: u64 = 30 * 1024 * 1024;
 /// A request that passed the door.
 #[derive(Debug)]
 pub struct Admitted {
+    /// Who spends.
+    pub caller: Caller,
     pub route: Route,
     pub method: Method,
     /// Path and query, byte for byte as they came.
@@ -72,7 +77,11 @@ pub enum LocalAnswer {
 }
 
 /// Judges one request head.
-pub fn admit(settings: &Settings, downstream: &Downstream) -> Result<Admission, Refusal> {
+pub fn admit(
+    settings: &Settings,
+    apps: &Apps,
+    downstream: &Downstream,
+) -> Result<Admission, Refusal> {
     let raw_head = downstream.raw_head();
     let header = downstream.head();
     let framing = Framing::read(&raw_head, header.version)?;
@@ -90,6 +99,7 @@ pub fn admit(settings: &Settings, downstream: &Downstream) -> Result<Admission, 
             _ => {}
         }
     }
+    let caller = caller::of(apps, &header.headers, downstream.user())?;
     let route = find_route(settings, &header.method, path)?;
     check_content_type(&header.headers, route.body, framing.has_body())?;
     if framing.content_length > BODY_BYTES_MAX {
@@ -97,6 +107,7 @@ pub fn admit(settings: &Settings, downstream: &Downstream) -> Result<Admission, 
         return Err(Code::BodyTooLarge.into());
     }
     Ok(Admission::Relay(Box::new(Admitted {
+        caller,
         own_key: own_key(&header.headers)?,
         session: single_value(&header.headers, &settings.names.session)?,
         rte_query: single_value(&header.headers, &settings.names.rte_query)?,

@@ -116,6 +116,11 @@ impl Downstream {
         self.session.get_headers_raw_bytes()
     }
 
+    /// The user at the other end of a Unix socket.
+    pub fn user(&self) -> Option<u32> {
+        self.peer.user()
+    }
+
     pub fn session(&mut self) -> &mut HttpSession {
         &mut self.session
     }

@@ -23,6 +23,8 @@ closed_set! {
         OriginRefused => "origin_refused",
         SiteRefused => "site_refused",
         PreflightRefused => "preflight_refused",
+        TokenMissing => "token_missing",
+        TokenRefused => "token_refused",
         ContentTypeRefused => "content_type_refused",
         PathRefused => "path_refused",
         HeaderRefused => "header_refused",
@@ -46,6 +48,7 @@ closed_set! {
         UpstreamTimeout => "upstream_timeout",
         UpstreamBroken => "upstream_broken",
         OutcomeUnknown => "outcome_unknown",
+        Clarification => "clarification",
         ShuttingDown => "shutting_down",
         Internal => "internal",
     }
@@ -72,6 +75,8 @@ impl Code {
             | Self::HeaderRefused
             | Self::LengthRefused
             | Self::BodyBroken => StatusCode::BAD_REQUEST,
+            Self::TokenMissing | Self::TokenRefused => StatusCode::UNAUTHORIZED,
+            Self::Clarification => StatusCode::UNPROCESSABLE_ENTITY,
             Self::HostRefused
             | Self::OriginRefused
             | Self::SiteRefused
@@ -152,6 +157,15 @@ impl Code {
                 "Cross-origin requests are not allowed. If this page may spend, list its origin in \
                  [listen] allowed_origins."
             }
+            Self::TokenMissing => {
+                "bursar asks for a token here: set the app's token where the API key goes \
+                 (OPENAI_API_KEY). `bursar app add NAME` makes one."
+            }
+            Self::TokenRefused => {
+                "bursar does not know this token. It goes where the API key goes \
+                 (OPENAI_API_KEY); `bursar app add NAME` makes one, and `bursar app rotate NAME` \
+                 replaces a lost one."
+            }
             Self::ContentTypeRefused => "This route takes Content-Type: application/json.",
             Self::PathRefused => {
                 "The path has a form that is not relayed (dot segments, escapes of / \\ . or NUL, \
@@ -212,6 +226,10 @@ impl Code {
             Self::OutcomeUnknown => {
                 "The request was sent and no answer came. It may have run: the entry is in doubt, \
                  and a retry of the same request uses the same key where the route has one."
+            }
+            Self::Clarification => {
+                "The service asks for more input instead of answering (billed 0). This app takes \
+                 that as an error (on_clarification)."
             }
             Self::ShuttingDown => "bursar is shutting down; try again.",
             Self::Internal => "bursar failed on this request; the log has the place.",

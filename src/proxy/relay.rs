@@ -5,6 +5,7 @@
 //! are the service's (rule I8), except for the `error` object added to bodies that have only
 //! `detail`; every answer carries its entry's id.
 
+mod clarification;
 mod closed;
 pub mod flow;
 pub mod follow;
@@ -98,7 +99,7 @@ impl Relay<'_> {
         report(
             self.gateway,
             &Report {
-                app: &self.declared.name,
+                app: Some(&self.declared.name),
                 route: Some(&self.admitted.route),
                 entry: Some(self.entry_id),
                 adopted: self.adopted,

@@ -8,13 +8,15 @@ use std::time::Duration;
 use super::Gateway;
 use super::dispatch::millis;
 use super::settle::{Measured, billed_of, state_word};
+use crate::config::OTHER_APP;
 use crate::ledger::entry::{EntryId, State};
 use crate::protocol::routes::Route;
 
 /// What is known of a request when it ends.
 #[derive(Clone, Debug)]
 pub struct Report<'a> {
-    pub app: &'a str,
+    /// `None` where the door refused before it asked whose request it is.
+    pub app: Option<&'a str>,
     /// `None` where the door refused before a route was found.
     pub route: Option<&'a Route>,
     pub entry: Option<EntryId>,
@@ -36,7 +38,7 @@ pub fn report(gateway: &Gateway, report: &Report<'_>) {
     }
     if let Some(route) = report.route {
         metrics.request(
-            report.app,
+            report.app.unwrap_or(OTHER_APP),
             route.lane,
             route.operation,
             report.stream,

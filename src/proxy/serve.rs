@@ -4,6 +4,7 @@
 //! before it was sent costs nothing and says so.
 
 mod prepare;
+mod run_leave;
 mod spend;
 
 use std::sync::Arc;
@@ -13,6 +14,8 @@ use pingora::protocols::http::ReusableHttpStream;
 use tokio::time::Instant;
 
 use self::prepare::Prepared;
+pub(super) use self::run_leave::RunHold;
+use self::run_leave::RunLeave;
 use self::spend::NoPermit;
 use super::admit::{self, Admission, Admitted, LocalAnswer};
 use super::attend::Attendance;
@@ -51,31 +54,27 @@ pub(super) async fn serve_request(
     let arrived = gateway.clock.monotonic();
     let entry_id = gateway.ledger.new_entry_id();
     let settings = gateway.settings.load_full();
-    let app = Arc::clone(&settings.anonymous);
-    let admission = admit::admit(&settings, &downstream);
+    let admission = admit::admit(&settings, &gateway.apps, &downstream);
     let admitted = match admission {
         Ok(Admission::Relay(admitted)) => admitted,
         Ok(Admission::Local(answer)) => {
-            return serve_local(gateway, downstream, &answer, &app, entry_id, arrived).await;
+            return serve_local(gateway, downstream, &answer, entry_id, arrived).await;
         }
         Err(refusal) => {
-            return turn_down(gateway, downstream, refusal, None, &app, entry_id, arrived).await;
+            return turn_down(gateway, downstream, refusal, None, entry_id, arrived).await;
         }
     };
     let body = match buffer::read_body(&gateway.budget, &mut downstream, &admitted).await {
         Ok(body) => body,
         Err(refusal) => {
             let admitted = Some(&*admitted);
-            return turn_down(
-                gateway, downstream, refusal, admitted, &app, entry_id, arrived,
-            )
-            .await;
+            return turn_down(gateway, downstream, refusal, admitted, entry_id, arrived).await;
         }
     };
     let request = Request {
         gateway,
         settings,
-        app,
+        app: Arc::clone(&admitted.caller.app),
         admitted: &admitted,
         arrived,
         entry_id,
@@ -145,6 +144,18 @@ impl Request<'_> {
         };
         let mut entry = OpenEntry::new(self.gateway, Arc::clone(&live), &admitted.route);
         let request_bytes = u64::try_from(body.bytes.len()).unwrap_or(u64::MAX);
+        match self.leave_of_run(downstream).await {
+            RunLeave::Go(hold) => entry.hold = hold,
+            RunLeave::Refused(refusal) => {
+                entry.never_sent();
+                return self.refuse(downstream, &refusal).await;
+            }
+            RunLeave::Left => {
+                self.gateway.metrics.disconnect("waiting");
+                entry.never_sent();
+                return false;
+            }
+        }
         let reserved = match self.permit(downstream, &mut entry, request_bytes).await {
             Ok(reserved) => Some(reserved),
             Err(NoPermit { keep }) => return keep,
@@ -162,6 +173,7 @@ impl Request<'_> {
             key_use: live.key_use(),
             request_bytes,
             reserved,
+            run: admitted.caller.run.as_ref().map(|run| run.id.to_string()),
         };
         // Rule I1: nothing leaves before its intent is durable.
         if let Err(error) = self.gateway.ledger.intend(intent).await {
@@ -304,7 +316,7 @@ impl Request<'_> {
         report(
             self.gateway,
             &Report {
-                app: &self.app.name,
+                app: Some(&self.app.name),
                 route: Some(&self.admitted.route),
                 entry: Some(leader.entry),
                 adopted: Some(leader.entry),
@@ -329,7 +341,6 @@ impl Request<'_> {
             self.gateway,
             refusal,
             Some(self.admitted),
-            &self.app,
             self.entry_id,
             self.arrived,
         );
@@ -357,7 +368,6 @@ async fn serve_local(
     gateway: &Arc<Gateway>,
     mut downstream: Downstream,
     answer: &LocalAnswer,
-    app: &App,
     entry_id: EntryId,
     arrived: Duration,
 ) -> Option<ReusableHttpStream> {
@@ -365,7 +375,7 @@ async fn serve_local(
     report(
         gateway,
         &Report {
-            app: &app.name,
+            app: None,
             route: None,
             entry: Some(entry_id),
             adopted: None,
@@ -393,11 +403,10 @@ async fn turn_down(
     downstream: Downstream,
     refusal: Refusal,
     admitted: Option<&Admitted>,
-    app: &App,
     entry_id: EntryId,
     arrived: Duration,
 ) -> Option<ReusableHttpStream> {
-    report_refusal(gateway, &refusal, admitted, app, entry_id, arrived);
+    report_refusal(gateway, &refusal, admitted, entry_id, arrived);
     let framing_is_clear = !matches!(
         refusal.code,
         Code::LengthRefused | Code::HeadMalformed | Code::BodyBroken | Code::BodyTooSlow
@@ -415,14 +424,13 @@ fn report_refusal(
     gateway: &Gateway,
     refusal: &Refusal,
     admitted: Option<&Admitted>,
-    app: &App,
     entry_id: EntryId,
     arrived: Duration,
 ) {
     report(
         gateway,
         &Report {
-            app: &app.name,
+            app: admitted.map(|admitted| &*admitted.caller.app.name),
             route: admitted.map(|admitted| &admitted.route),
             entry: Some(entry_id),
             adopted: None,

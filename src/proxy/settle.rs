@@ -13,6 +13,7 @@ use super::claim::Fate;
 use super::claim::live::Live;
 use super::dispatch::millis;
 use super::exchange::heads;
+use super::serve::RunHold;
 use super::{Gateway, Settings};
 use crate::caps::Permit;
 use crate::ledger::LedgerError;
@@ -35,6 +36,8 @@ pub struct OpenEntry {
     pub route: Route,
     /// Kept until the end is in the ledger.
     pub permit: Option<Permit>,
+    /// Counts it for its run.
+    pub hold: Option<RunHold>,
     settled: bool,
     closed: bool,
 }
@@ -83,6 +86,7 @@ impl OpenEntry {
             live,
             route: route.clone(),
             permit: None,
+            hold: None,
             settled: false,
             closed: false,
         }
@@ -122,6 +126,10 @@ impl OpenEntry {
         };
         let (settled, is_kept) = write(&self.gateway, outcome).await;
         let state = settled.as_ref().ok().map(|settlement| settlement.state);
+        if let (Some(state), Some(hold)) = (state, self.hold.take()) {
+            let estimate = gathered.receipt.would_have_cost.value();
+            hold.ended(state, estimate, self.live.key.as_ref());
+        }
         self.live.told_at_settling(delivery, state);
         if let (Some(mut permit), Some(state)) = (self.permit.take(), state) {
             permit.settled(state);
@@ -148,6 +156,9 @@ impl OpenEntry {
 
     /// The intent could not be written, so there is nothing to settle.
     pub fn never_sent(&mut self) {
+        if let Some(hold) = self.hold.take() {
+            hold.give_back();
+        }
         self.settled = true;
         if let Some(mut permit) = self.permit.take() {
             permit.unsent();

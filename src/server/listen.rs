@@ -1,7 +1,8 @@
 //! Binding sockets: all of them before anything is served, each failure one clear line.
 //!
 //! Promise: a Unix socket that somebody answers on is never taken away; a file that is no socket is
-//! never removed; a socket of ours is entered by its owner only.
+//! never removed; a socket of ours is entered by its owner only, but for a proxy socket while apps are
+//! known by their users and nobody else may spend.
 
 mod given;
 
@@ -24,6 +25,9 @@ const BACKLOG: u32 = 1024;
 
 /// Read and write for the owner.
 const SOCKET_MODE: u32 = 0o600;
+
+/// Read and write for everybody: the door asks who it is.
+const SHARED_SOCKET_MODE: u32 = 0o666;
 
 /// A socket that listens.
 #[derive(Debug)]
@@ -101,6 +105,15 @@ fn bind_unix(path: &Path) -> io::Result<Bound> {
     fs::set_permissions(path, fs::Permissions::from_mode(SOCKET_MODE))?;
     let file = SocketFile::of(path)?;
     Ok(Bound::Unix(listener, file))
+}
+
+/// Lets every user connect to a proxy's socket, or only this one. Who is no app is refused behind it.
+pub fn share(socket: &Path, with_everybody: bool) -> io::Result<()> {
+    let mode = match with_everybody {
+        true => SHARED_SOCKET_MODE,
+        false => SOCKET_MODE,
+    };
+    fs::set_permissions(socket, fs::Permissions::from_mode(mode))
 }
 
 /// Removes a socket that nobody answers on: what a killed process left.

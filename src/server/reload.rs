@@ -3,6 +3,7 @@
 //!
 //! Promise: a bad file, or one that needs a restart, changes nothing.
 
+use crate::apps::AppsError;
 use crate::config::{Config, ConfigErrors};
 use crate::proxy::TrustError;
 
@@ -15,6 +16,8 @@ pub enum ReloadError {
     Trust(#[from] TrustError),
     #[error("a change of {} takes effect with a restart only; the running configuration stays", keys.join(", "))]
     NeedsRestart { keys: Vec<&'static str> },
+    #[error("{0}; the running configuration stays")]
+    Apps(#[from] AppsError),
     #[error("reading the configuration took longer than {seconds} s; the running one stays")]
     TooSlow { seconds: u64 },
     #[error("reading the configuration failed; the running one stays")]

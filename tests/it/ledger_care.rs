@@ -63,6 +63,7 @@ async fn buy(ledger: &Ledger, at_ms: u64, app: &str, amount: Option<u64>) {
                 origin: KeyOrigin::Minted,
             }),
             fingerprint: Fingerprint([1; 32]),
+            run: None,
             request_bytes: 10,
             key_use: None,
             reserved: None,

@@ -4,6 +4,7 @@
 mod support;
 
 mod activation;
+mod apps;
 mod caps;
 mod config_errors;
 mod corpus;
@@ -13,6 +14,7 @@ mod demo;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod disk;
 mod door;
+mod exec;
 mod explain;
 mod golden;
 mod heads;

@@ -14,7 +14,7 @@ const RANKS: [&[&str]; 9] = [
     &["config"],
     &["ledger"],
     &["caps"],
-    &["telemetry"],
+    &["telemetry", "apps"],
     &["proxy", "admin"],
     &["server"],
     &["cli", "main", "lib"],

@@ -16,7 +16,7 @@ fn judge(method: Method, headers: &[(&'static str, &'static str)]) -> Result<(),
             HeaderValue::from_static(value),
         );
     }
-    admit(&method, &map, &["box.lan".to_owned()]).map_err(|refused| refused.status.as_u16())
+    admit(&method, &map, &["box.lan".to_owned()], false).map_err(|refused| refused.status.as_u16())
 }
 
 #[test]

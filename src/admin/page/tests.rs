@@ -37,6 +37,7 @@ fn the_page_shows_what_is_known_and_what_is_not_and_escapes_both() {
         proxy: &[],
         upstream: "https://inference.example".to_owned(),
         in_flight: 0,
+        anonymous: true,
         ready: Err("the ledger cannot be written: disk <full>".to_owned()),
         today: Ok(today),
         caps: &CapsView::default(),
@@ -45,6 +46,7 @@ fn the_page_shows_what_is_known_and_what_is_not_and_escapes_both() {
     });
 
     assert!(page.contains("<th>today, as far as known</th><td>$0.001234</td>"));
+    assert!(page.contains("<th>who may spend</th><td>every process of this machine</td>"));
     assert!(page.contains("<th>today in doubt</th><td>2</td>"));
     assert!(page.contains("disk &lt;full&gt;"));
     assert!(!page.contains("<full>"));

@@ -34,6 +34,9 @@ fn what_is_printed_is_the_configuration_in_force_without_its_key() {
         let home = folder.path().to_str().unwrap();
         Config::load(&overrides, &Env::from_pairs([("HOME", home)])).unwrap()
     };
+    let token = folder.path().join("b");
+    fs::write(&token, "0123456789abcdef0123456789abcdef").unwrap();
+    fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
     let config = load(&file);
 
     let printed = effective(&config);
@@ -46,5 +49,6 @@ fn what_is_printed_is_the_configuration_in_force_without_its_key() {
     // Written down, the default addresses are no defaults any more.
     reloaded.listen.proxy_is_default = config.listen.proxy_is_default;
     reloaded.path.clone_from(&config.path);
+    reloaded.app_places.clone_from(&config.app_places);
     assert_eq!(reloaded, config);
 }

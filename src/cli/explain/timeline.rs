@@ -100,6 +100,9 @@ fn request(entry: &Value) -> String {
     if let Some(bytes) = number(entry, "request_bytes") {
         parts.push(format!("{bytes} bytes"));
     }
+    if let Some(run) = text(entry, "run") {
+        parts.push(format!("run {run} of bursar exec"));
+    }
     parts.join(", ")
 }
 

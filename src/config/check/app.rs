@@ -2,12 +2,16 @@
 //!
 //! Promise: two apps are never told apart by the same thing: no name and no user stands twice.
 
+use std::path::Path;
+
 use super::Check;
 use crate::calendar;
 use crate::config::app::{App, Caps, DEFAULT_APP, Limits, OnClarification};
+use crate::config::env::{CREDENTIALS_DIRECTORY, Env};
 use crate::config::errors::Place;
 use crate::config::file::{AppTable, At, CapsTable, LimitsKeys};
-use crate::config::{AgentReceipts, OnDisconnect};
+use crate::config::token::{TOKEN_CHARS_MIN, TokenForm, TokenHash};
+use crate::config::{AgentReceipts, ApiKey, KeyFile, OnDisconnect};
 use crate::money::MicroUsd;
 
 /// Most declared apps: each is a label of every metric that has apps.
@@ -19,31 +23,60 @@ const MICRO_USD_MAX: u64 = 999_999_999_999_999;
 /// One cent: more than an answer of a specialist usually costs.
 const REQUEST_FLOOR: MicroUsd = MicroUsd::new(10_000);
 
+/// Whether the files with tokens are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tokens {
+    Read,
+    LeftAlone,
+}
+
+/// systemd guards the directory of its credentials.
+pub(super) fn key_file_kind(env: &Env, path: &Path) -> KeyFile {
+    let directory = env.path(CREDENTIALS_DIRECTORY);
+    if directory.is_some_and(|directory| path.starts_with(directory)) {
+        KeyFile::Credential
+    } else {
+        KeyFile::Plain
+    }
+}
+
 // === impl Check ===
 
 impl Check<'_> {
-    /// Every declared app, in the order of the file.
-    pub(super) fn apps(&mut self, tables: Vec<AppTable>) -> Vec<App> {
+    /// Every declared app, in the order of the file, and where it stands. A command that only reads
+    /// may have no right to the tokens.
+    pub(super) fn apps(
+        &mut self,
+        tables: Vec<AppTable>,
+        tokens: Tokens,
+    ) -> (Vec<App>, Vec<String>) {
         if let Some(table) = tables.get(APPS_MAX) {
             let place = table.place.clone();
             self.refuse(&place, format!("[[app]]: at most {APPS_MAX} apps"));
         }
         let mut apps: Vec<App> = Vec::new();
+        let mut places = Vec::new();
         for table in tables {
-            if let Some(app) = self.app(table, &apps) {
+            let place = self.errors.shown(&table.place);
+            if let Some(app) = self.app(table, &apps, tokens) {
                 apps.push(app);
+                places.push(place);
             }
         }
-        apps
+        (apps, places)
     }
 
-    fn app(&mut self, table: AppTable, before: &[App]) -> Option<App> {
+    fn app(&mut self, table: AppTable, before: &[App], tokens: Tokens) -> Option<App> {
         let name = self.app_name(table.name, &table.place, before);
         let uids = self.uids(table.uids.unwrap_or_default(), before);
         let limits = self.limits("app", table.limits);
         let floor = self.amount(table.request_floor_micro_usd);
         let token_place = table.token_file.as_ref().map(|given| given.place.clone());
         let token_file = table.token_file.map(|given| self.path(given));
+        let token = match (&token_file, &token_place, tokens) {
+            (Some(path), Some(place), Tokens::Read) => self.token(path, place, before),
+            _ => None,
+        };
         let on_disconnect = table.on_disconnect.map(|given| {
             self.word(
                 Some(given),
@@ -78,6 +111,7 @@ impl Check<'_> {
         }
         Some(App {
             token_file,
+            token,
             uids,
             limits,
             request_floor: floor,
@@ -86,6 +120,48 @@ impl Check<'_> {
             on_clarification,
             ..App::new(name)
         })
+    }
+
+    /// The hash of the token in a file, which is read under the rules of the key's.
+    fn token(&mut self, path: &Path, place: &Place, before: &[App]) -> Option<TokenHash> {
+        if self.errors.has(place) {
+            return None;
+        }
+        let read = ApiKey::from_file(path, key_file_kind(self.env, path));
+        let text = match &read {
+            Ok(token) => token.secret(),
+            Err(why) => {
+                self.refuse(place, format!("not a token: {why}"));
+                return None;
+            }
+        };
+        if text.len() < TOKEN_CHARS_MIN {
+            self.refuse(
+                place,
+                format!(
+                    "the token in {} is shorter than {TOKEN_CHARS_MIN} characters and could be guessed; `openssl rand -hex 32` makes one",
+                    path.display()
+                ),
+            );
+            return None;
+        }
+        if TokenForm::of(text) == TokenForm::Mistyped {
+            self.refuse(
+                place,
+                format!(
+                    "the token in {} has a slip in it: its checksum differs",
+                    path.display()
+                ),
+            );
+            return None;
+        }
+        let hash = TokenHash::of(text);
+        if let Some(other) = before.iter().find(|app| app.token == Some(hash)) {
+            let name = &other.name;
+            self.refuse(place, format!("the app {name:?} has the same token"));
+            return None;
+        }
+        Some(hash)
     }
 
     fn app_name(
@@ -163,18 +239,16 @@ impl Check<'_> {
             day: self.amount(given.day),
             month: self.amount(given.month),
         };
-        let windows = [
-            ("hour", limits.hour),
-            ("day", limits.day),
-            ("month", limits.month),
-        ];
-        let given = windows
-            .into_iter()
-            .zip(places)
-            .filter_map(|((window, cap), place)| Some((window, cap?, place?)))
-            .collect::<Vec<_>>();
-        for ((short, less, place), (long, more, _)) in given.iter().zip(given.iter().skip(1)) {
-            if less > more {
+        let cap = |window: &str| {
+            let mut windows = limits.windows().into_iter();
+            windows.find(|(name, _)| *name == window)?.1
+        };
+        for (short, long) in limits.unreachable() {
+            let place = match (short, &places) {
+                ("hour", [Some(place), _, _]) | ("day", [_, Some(place), _]) => place,
+                _ => continue,
+            };
+            if let (Some(less), Some(more)) = (cap(short), cap(long)) {
                 self.refuse(
                     place,
                     format!(

@@ -12,6 +12,30 @@ const ADMIN_PORT: u16 = 8328;
 /// The admin socket's name below the state directory.
 const ADMIN_SOCKET: &str = "admin.sock";
 
+/// Which addresses may be listened on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    Local,
+    AllowedRemote,
+    /// What is spent is this machine's business.
+    Admin,
+}
+
+// === impl Reach ===
+
+impl Reach {
+    fn way_out(self) -> &'static str {
+        match self {
+            Self::Local | Self::AllowedRemote => {
+                "[listen] allow_remote = true lets other machines call, for apps with tokens"
+            }
+            Self::Admin => {
+                "the admin listener is for this machine alone; reach it through a tunnel"
+            }
+        }
+    }
+}
+
 // === impl Check ===
 
 impl Check<'_> {
@@ -33,9 +57,14 @@ impl Check<'_> {
             None => None,
         };
         let proxy_is_default = proxy_given.is_none();
+        let allow_remote = file.allow_remote.as_ref().is_some_and(|given| given.value);
+        let proxy_reach = match allow_remote {
+            true => Reach::AllowedRemote,
+            false => Reach::Local,
+        };
         let mut taken = Vec::new();
         let proxy = match proxy_given {
-            Some(given) => self.addresses(given, &mut taken),
+            Some(given) => self.addresses(given, proxy_reach, &mut taken),
             None => value::default_addresses(PROXY_PORT)
                 .map(ListenAddr::Tcp)
                 .to_vec(),
@@ -48,7 +77,7 @@ impl Check<'_> {
             .map(|address| vec![At::named("--admin", address)])
             .or(file.admin.map(|list| list.value));
         let mut admin = match admin_given {
-            Some(given) => self.addresses(given, &mut taken),
+            Some(given) => self.addresses(given, Reach::Admin, &mut taken),
             None => {
                 let [loopback, _] = value::default_addresses(ADMIN_PORT);
                 vec![ListenAddr::Tcp(loopback)]
@@ -69,13 +98,27 @@ impl Check<'_> {
             );
         }
 
+        let allowed_hosts = self.each(file.allowed_hosts, value::allowed_host);
+        let is_remote = proxy.iter().any(|address| !address.is_local());
+        if is_remote && let Some(At { value: true, place }) = &file.anonymous {
+            self.refuse(
+                place,
+                "cannot be true with an address beyond loopback (allow_remote): whoever reaches it would spend",
+            );
+        }
+        if is_remote && allowed_hosts.is_empty() {
+            self.warnings.push(
+                "an address beyond loopback is listened on, but [listen] allowed_hosts names no host: requests of other machines are refused until it lists the name or address that they call"
+                    .to_owned(),
+            );
+        }
         Listen {
             proxy,
             proxy_is_default,
             admin,
             anonymous: file.anonymous.map(|given| given.value),
-            allow_remote: file.allow_remote.is_some_and(|given| given.value),
-            allowed_hosts: self.each(file.allowed_hosts, value::allowed_host),
+            allow_remote,
+            allowed_hosts,
             allowed_origins: self.each(file.allowed_origins, value::allowed_origin),
             shutdown_timeout: self.seconds(
                 "listen",
@@ -91,6 +134,7 @@ impl Check<'_> {
     fn addresses(
         &mut self,
         given: Vec<At<String>>,
+        reach: Reach,
         taken: &mut Vec<ListenAddr>,
     ) -> Vec<ListenAddr> {
         let mut addresses = Vec::new();
@@ -98,6 +142,12 @@ impl Check<'_> {
             match ListenAddr::parse(&value) {
                 Ok(address) if taken.iter().any(|other| other.collides_with(&address)) => {
                     self.refuse(&place, format!("{value:?} is already listened on"));
+                }
+                Ok(address) if !address.is_local() && reach != Reach::AllowedRemote => {
+                    self.refuse(
+                        &place,
+                        format!("{value:?} is not a loopback address; {}", reach.way_out()),
+                    );
                 }
                 Ok(address) => {
                     taken.push(address.clone());

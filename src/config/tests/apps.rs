@@ -3,9 +3,18 @@
 use super::*;
 use crate::money::MicroUsd;
 
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+/// A file with a token, for its owner alone.
+fn token(place: &Fixture, name: &str, text: &str) {
+    fs::write(place.path(name), text).unwrap();
+    fs::set_permissions(place.path(name), fs::Permissions::from_mode(0o600)).unwrap();
+}
+
 #[test]
 fn an_app_is_what_its_table_says() {
     let place = Fixture::new();
+    token(&place, "token", TOKEN);
     let config = place
         .load(
             r#"
@@ -20,7 +29,7 @@ fn an_app_is_what_its_table_says() {
             request_floor_micro_usd = 0
             [[app]]
             name = "nightly"
-            token_file = "key"
+            token_file = "token"
             uids = [0, 4294967294]
             cap_hour_micro_usd = 0
             cap_day_micro_usd = 10
@@ -49,7 +58,8 @@ fn an_app_is_what_its_table_says() {
     );
     assert_eq!(config.caps.request_floor, MicroUsd::ZERO);
     let nightly = App {
-        token_file: Some(place.path("key")),
+        token_file: Some(place.path("token")),
+        token: Some(TokenHash::of(TOKEN.as_bytes())),
         uids: vec![0, u32::MAX - 1],
         limits: Limits {
             hour: Some(MicroUsd::ZERO),
@@ -63,6 +73,99 @@ fn an_app_is_what_its_table_says() {
         ..App::new("nightly")
     };
     assert_eq!(config.apps, [nightly, App::new("other.team")]);
+    let file = place.path("config.toml").display().to_string();
+    assert_eq!(
+        config.app_places,
+        [format!("{file}:14"), format!("{file}:25")]
+    );
+
+    // Who only looks needs no right to the token.
+    fs::remove_file(place.path("token")).unwrap();
+    let flags = place.flags(
+        "[upstream]\n[ledger]\nstate_dir = \"/s\"\n[[app]]\nname = \"a\"\ntoken_file = \"token\"\n",
+    );
+    let found = Whereabouts::find(&flags, &env(&[])).unwrap();
+    assert_eq!(found.apps[0].token, None);
+    assert_eq!(found.app_places, [format!("{file}:4")]);
+}
+
+#[test]
+fn a_token_file_is_judged_as_the_keys_is() {
+    let place = Fixture::new();
+    token(&place, "good", &format!("{TOKEN}\n"));
+    token(&place, "twin", TOKEN);
+    token(&place, "short", &TOKEN[1..]);
+    token(&place, "slip", &format!("bursar_{TOKEN}"));
+    token(&place, "open", TOKEN);
+    fs::set_permissions(place.path("open"), fs::Permissions::from_mode(0o604)).unwrap();
+    let table = [
+        ("none", "cannot be read: No such file"),
+        ("open", "run: chmod o-rwx"),
+        (
+            "short",
+            "is shorter than 32 characters and could be guessed",
+        ),
+        ("slip", "has a slip in it: its checksum differs"),
+        ("twin", "the app \"a\" has the same token"),
+    ];
+    for (name, part) in table {
+        let lines = place
+            .load(&format!(
+                "[[app]]\nname = \"a\"\ntoken_file = \"good\"\n[[app]]\nname = \"b\"\ntoken_file = \"{name}\"\n"
+            ))
+            .unwrap_err();
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(
+            lines[0].starts_with("config.toml:9: [[app]] token_file: "),
+            "{lines:?}"
+        );
+        assert!(lines[0].contains(part), "{name}: {lines:?}");
+        assert!(!lines[0].contains(TOKEN), "{lines:?}");
+    }
+}
+
+#[test]
+fn other_machines_are_let_in_only_when_asked_for_and_never_anonymously() {
+    let place = Fixture::new();
+    let load = |more: &str| {
+        place.load(&format!(
+            "[listen]\nproxy = [\"0.0.0.0:1\", \"127.0.0.1:2\"]\n{more}"
+        ))
+    };
+
+    let config = load("allow_remote = true\nallowed_hosts = [\"box\"]\n").unwrap();
+    assert!(config.listen.is_remote());
+    assert_eq!(config.warnings, [] as [&str; 0]);
+    let config = load("allow_remote = true\n").unwrap();
+    assert!(
+        config.warnings[0].contains("allowed_hosts"),
+        "{:?}",
+        config.warnings
+    );
+    assert!(
+        !place
+            .load("[listen]\nallow_remote = true\n")
+            .unwrap()
+            .listen
+            .is_remote()
+    );
+
+    for (more, line) in [
+        (
+            "",
+            "config.toml:5: [listen] proxy: \"0.0.0.0:1\" is not a loopback address; [listen] allow_remote = true lets other machines call, for apps with tokens",
+        ),
+        (
+            "allow_remote = true\nanonymous = true\nallowed_hosts = [\"box\"]\n",
+            "config.toml:7: [listen] anonymous: cannot be true with an address beyond loopback (allow_remote): whoever reaches it would spend",
+        ),
+        (
+            "allow_remote = true\nadmin = [\"10.0.0.1:1\"]\n",
+            "config.toml:7: [listen] admin: \"10.0.0.1:1\" is not a loopback address; the admin listener is for this machine alone; reach it through a tunnel",
+        ),
+    ] {
+        assert_eq!(load(more).unwrap_err(), [line]);
+    }
 }
 
 #[test]

@@ -163,7 +163,7 @@ fn each_mistake_is_one_clear_line() {
         (
             "[listen]\nproxy = [\"0.0.0.0:8327\"]\n",
             &[
-                "config.toml:5: [listen] proxy: \"0.0.0.0:8327\" is not a loopback address; this release has no app tokens, so nothing else is listened on",
+                "config.toml:5: [listen] proxy: \"0.0.0.0:8327\" is not a loopback address; [listen] allow_remote = true lets other machines call, for apps with tokens",
             ],
         ),
         (
@@ -348,7 +348,7 @@ fn a_wrong_flag_or_variable_is_named() {
         [
             "--upstream: \"https://\" has no host",
             "--api-key-file: the key file /nowhere/key cannot be read: No such file or directory (os error 2)",
-            "--listen: \"0.0.0.0:1\" is not a loopback address; this release has no app tokens, so nothing else is listened on",
+            "--listen: \"0.0.0.0:1\" is not a loopback address; [listen] allow_remote = true lets other machines call, for apps with tokens",
             "--admin: \"admin\" is neither \"IP:PORT\" (127.0.0.1:8327, [::1]:8327) nor \"unix:/path\"",
         ]
     );

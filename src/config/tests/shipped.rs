@@ -73,10 +73,12 @@ fn load(text: &str) -> Config {
     let place = Fixture::new();
     // The example names a file of the reader's machine; here it is one that exists.
     let ca_file = place.path("ca.pem").display().to_string();
-    let key_file = place.path("key").display().to_string();
+    let token = place.path("token");
+    fs::write(&token, SECRET.repeat(2)).unwrap();
+    fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
     let text = text
         .replace("/etc/bursar/ca.pem", &ca_file)
-        .replace("/etc/bursar/apps/nightly", &key_file);
+        .replace("/etc/bursar/apps/nightly", &token.display().to_string());
     let flags = Overrides {
         upstream: Some("https://api.example".to_owned()),
         ..place.flags(&text)
@@ -84,6 +86,8 @@ fn load(text: &str) -> Config {
     let key = env(&[("BURSAR_API_KEY", SECRET)]);
     let mut config = Config::load(&flags, &key).unwrap();
     config.path = None;
+    // Lines of a file that is gone.
+    config.app_places.clear();
     config
 }
 

@@ -242,6 +242,14 @@ impl Peer {
         Self(Arc::new(Mutex::new(Shared { socket, ahead })))
     }
 
+    /// The user who connected to a Unix socket, as the kernel noted it then (SO_PEERCRED).
+    pub fn user(&self) -> Option<u32> {
+        match &self.0.lock().socket {
+            Socket::Tcp(_) => None,
+            Socket::Unix(stream) => stream.peer_cred().ok().map(|peer| peer.uid()),
+        }
+    }
+
     /// Resolves once the app's input ends, or with an error once the connection is broken. What
     /// comes before is kept for the session. Not to be awaited while the session reads.
     pub async fn left(&self) -> io::Result<()> {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, ALLOW, CACHE_CONTROL, CONTENT_LENGTH,
-    CONTENT_TYPE, RETRY_AFTER, VARY,
+    CONTENT_TYPE, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
 };
 use http::{HeaderValue, StatusCode};
 use pingora::http::ResponseHeader;
@@ -38,6 +38,10 @@ pub fn refusal_answer(refusal: &Refusal) -> Result<(ResponseHeader, Bytes), Head
     }
     if let Some(seconds) = refusal.code.retry_after_s() {
         set(&mut head, &RETRY_AFTER, HeaderValue::from(seconds))?;
+    }
+    if refusal.status() == StatusCode::UNAUTHORIZED {
+        let scheme = HeaderValue::from_static("Bearer");
+        set(&mut head, &WWW_AUTHENTICATE, scheme)?;
     }
     if let Some(allow) = &refusal.allow {
         let allow = HeaderValue::from_str(allow).map_err(|_| HeadError)?;

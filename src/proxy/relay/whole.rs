@@ -49,7 +49,6 @@ impl Relay<'_> {
         if gathered.drained && committed.is_ok() {
             self.gateway.metrics.drain("completed");
         }
-        let status = head.status;
         let bodyless = self.app.downstream.is_bodyless(&head);
         let body = if bodyless {
             body
@@ -66,6 +65,9 @@ impl Relay<'_> {
                 false,
             );
         };
+        let clarified = self.clarified(&mut answer, &body, &gathered.receipt);
+        let own = clarified.is_some().then_some(Code::Clarification);
+        let body = clarified.unwrap_or(body);
         let made = self.made_stream(&mut answer, &body);
         let stream = made.is_some();
         let body = made.unwrap_or(body);
@@ -76,12 +78,13 @@ impl Relay<'_> {
             }
         }
         self.say_whether_to_retry(&mut answer, None);
+        let status = answer.status;
         let keep = self.give_whole(answer, body).await;
         self.delivered = keep && status.is_success();
         (
             Answered {
                 status: status.as_u16(),
-                code: None,
+                code: own,
                 stream,
             },
             keep,

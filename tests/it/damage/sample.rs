@@ -255,6 +255,7 @@ async fn begin(ledger: &Ledger, clock: &ManualClock, key: Option<&str>) -> Entry
             origin: KeyOrigin::Minted,
         }),
         fingerprint: Fingerprint([7; 32]),
+        run: None,
         request_bytes: 120,
         key_use: key.map(|_| KeyUse {
             first_sent: FirstSent::now(clock),

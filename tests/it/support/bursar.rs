@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bursar::apps::{Apps, Declared};
 use bursar::clock::{SharedClock, SystemClock};
 use bursar::config::{Config, Env, Overrides};
 use bursar::ledger::query::{self, EntryView, Filter};
@@ -24,6 +25,7 @@ pub struct Bursar {
     pub gateway: Arc<Gateway>,
     pub ledger: Ledger,
     pub metrics: Arc<Metrics>,
+    pub apps: Arc<Apps>,
     /// Dropping it ends the accept loops.
     _stop: watch::Sender<bool>,
     directory: TempDir,
@@ -91,11 +93,14 @@ impl Bursar {
         let ledger = Ledger::open(LedgerOptions::new(&state_dir, Arc::clone(&clock)))
             .expect("the ledger opens");
         let metrics = Arc::new(Metrics::new().expect("metrics register"));
+        let apps = Apps::open(&state_dir, Declared::from(&config)).expect("the apps are read");
+        let apps = Arc::new(apps);
         let gateway = Gateway::new(GatewayParts {
             config: Arc::new(config),
             ledger: ledger.clone(),
             metrics: Arc::clone(&metrics),
             clock: Arc::clone(&clock),
+            apps: Arc::clone(&apps),
         });
         gateway
             .restore_undelivered()
@@ -116,6 +121,7 @@ impl Bursar {
             gateway,
             ledger,
             metrics,
+            apps,
             _stop: stop,
             directory,
             upstream: upstream.to_owned(),

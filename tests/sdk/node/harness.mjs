@@ -122,6 +122,7 @@ export async function withDoor(use, config = "") {
         };
         return new OpenAI({ baseURL: url + lane, apiKey: "unused", fetch: counting, ...options });
       },
+      ask,
       release: (hold) => post(`${truth}/sandbox/release`, { hold }),
       fault: (rule) => post(`${truth}/sandbox/faults`, rule),
       books: async () => (await fetch(`${truth}/sandbox/books`)).json(),

@@ -100,6 +100,7 @@ impl World {
             stream,
             key: live.key.clone(),
             fingerprint: live.mark.fingerprint,
+            run: None,
             request_bytes: 1,
             key_use: live.key_use(),
             reserved: None,

@@ -1,0 +1,181 @@
+//! A run of `bursar exec`, opened over the Unix socket: the answer is a stream of lines that stays open
+//! as long as the run, the first of them with what the child has to know.
+//!
+//! Why a stream: whoever opened the run may be killed at any moment, and its connection ends with it.
+//! Promise: a run ends, and its token with it, within two seconds of its connection.
+
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio::task::spawn_blocking;
+use tokio::time::{Interval, interval};
+use uuid::Uuid;
+
+use super::Admin;
+use super::change::ChangeError;
+use crate::apps::runs::{Run, RunSoFar};
+use crate::apps::{AppsError, OpenRun};
+use crate::config::{ListenAddr, TokenForm, TokenHash};
+use crate::ledger::LedgerError;
+use crate::ledger::entry::State;
+use crate::ledger::query::{Filter, for_each_entry};
+use crate::money::MicroUsd;
+
+/// How often a line goes out, so that a connection whose other end has gone shows.
+const BEAT: Duration = Duration::from_secs(1);
+
+/// How far the clock may have been set back since a run began.
+const CLOCK_SLACK_MS: u64 = 60 * 60 * 1000;
+
+/// What is asked for.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunOpen {
+    pub app: String,
+    /// Drawn by who opens the run, so that it can be taken up again after a restart of the daemon.
+    pub token: String,
+    #[serde(default)]
+    pub max_micro_usd: Option<MicroUsd>,
+    /// The run to take up again.
+    #[serde(default)]
+    pub run: Option<String>,
+}
+
+/// The answer's body: a first line, then an empty one each second, without end.
+pub struct RunBody {
+    first: Option<Bytes>,
+    beat: Interval,
+    /// Open as long as this is read.
+    _run: OpenRun,
+}
+
+/// Opens a run.
+pub(super) async fn open(
+    admin: &Arc<Admin>,
+    asked: RunOpen,
+    holds: &AtomicBool,
+) -> Result<RunBody, ChangeError> {
+    if TokenForm::of(asked.token.as_bytes()) != TokenForm::Whole {
+        return Err(ChangeError::Body("its token is not whole".to_owned()));
+    }
+    let base_url = base_url(&admin.proxy).ok_or(ChangeError::NoPort)?;
+    let table = admin.apps.table();
+    let is_default = *table.default_app().name == *asked.app;
+    let app = match table.app(&asked.app) {
+        Some(app) if !is_default || table.is_anonymous_allowed() => Arc::clone(app),
+        Some(_) | None => return Err(AppsError::Unknown { name: asked.app }.into()),
+    };
+    let run = match asked.run {
+        None => Run::new(&app, asked.max_micro_usd, admin.clock.wall_ms())?,
+        Some(id) => {
+            let id = Uuid::try_parse(&id)
+                .map_err(|_| ChangeError::Body("its run is no id".to_owned()))?
+                .to_string();
+            let state_dir = admin.config.load().ledger.state_dir.clone();
+            let asked_id = id.clone();
+            let read = spawn_blocking(move || so_far(&state_dir, &asked_id)).await;
+            let so_far = read.map_err(|_| ChangeError::Panicked)?;
+            let so_far = so_far.map_err(AppsError::from)?;
+            Run::again(id, &app, asked.max_micro_usd, so_far)
+        }
+    };
+    let hash = TokenHash::of(asked.token.as_bytes());
+    let open = admin.apps.open_run(run, hash)?;
+    let first = json!({
+        "run": *open.run.id,
+        "app": *app.name,
+        "base_url": base_url,
+        "started_ms": admin.clock.wall_ms(),
+        "state_dir": admin.config.load().ledger.state_dir,
+    });
+    tracing::info!(run = %open.run.id, app = %app.name, "a run of bursar exec begins");
+    holds.store(true, Ordering::Relaxed);
+    Ok(RunBody {
+        first: Some(Bytes::from(format!("{first}\n"))),
+        beat: interval(BEAT),
+        _run: open,
+    })
+}
+
+/// What the ledger tells of a run.
+fn so_far(state_dir: &Path, run: &str) -> Result<RunSoFar, LedgerError> {
+    let mut so_far = RunSoFar::default();
+    // The id tells when the run began. A clock that was set back a little does no harm.
+    let began_ms = Uuid::try_parse(run)
+        .ok()
+        .and_then(|id| id.get_timestamp())
+        .map(|began| began.to_unix().0.saturating_mul(1000));
+    let filter = Filter {
+        since_ms: began_ms.map(|began_ms| began_ms.saturating_sub(CLOCK_SLACK_MS)),
+        ..Filter::default()
+    };
+    for_each_entry(state_dir, &filter, |entry| {
+        if entry.run.as_deref() != Some(run) {
+            return Ok(());
+        }
+        let billed = entry.billed_micro_usd;
+        if let Some(billed) = billed {
+            // A sum that cannot be held is above every limit.
+            let most = MicroUsd::new(u64::MAX);
+            so_far.spent = so_far.spent.checked_add(billed).unwrap_or(most);
+        }
+        let estimate = entry.would_have_cost_micro_usd;
+        so_far.dearest = so_far.dearest.max(billed).max(estimate);
+        if matches!(
+            entry.state,
+            State::Open | State::Unreported | State::InDoubt { .. }
+        ) {
+            so_far.unknown.push(entry.id);
+        }
+        Ok::<(), LedgerError>(())
+    })?;
+    Ok(so_far)
+}
+
+/// Where a process of this machine reaches the proxy.
+fn base_url(proxy: &[ListenAddr]) -> Option<String> {
+    proxy.iter().find_map(|address| match address {
+        ListenAddr::Unix(_) => None,
+        ListenAddr::Tcp(address) => Some(format!("http://{}", reached(*address))),
+    })
+}
+
+/// An address of all is reached at loopback.
+fn reached(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+// === impl RunBody ===
+
+impl Body for RunBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let this = self.get_mut();
+        if let Some(first) = this.first.take() {
+            return Poll::Ready(Some(Ok(Frame::data(first))));
+        }
+        this.beat
+            .poll_tick(cx)
+            .map(|_| Some(Ok(Frame::data(Bytes::from_static(b"\n")))))
+    }
+}

@@ -1,0 +1,363 @@
+//! Who may spend: the apps that the configuration declares, those that were added while bursar ran,
+//! and whoever is let in without being one.
+//!
+//! The door asks for the app of each request; the command line adds, removes and rotates, over the
+//! daemon's admin socket or, with no daemon, under the ledger's lock. A request keeps its app to its
+//! end, whatever becomes of the app meanwhile.
+//!
+//! Promise: a change is durable before it is in force, and in force before it is answered; a file
+//! that is damaged lets nobody in instead of everybody; tokens are kept as hashes and compared in
+//! constant time.
+
+pub mod runs;
+mod stored;
+mod table;
+
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use self::runs::{Run, Runs};
+pub use self::stored::{AppAdd, Stored, StoredApp};
+pub use self::table::{Known, Origin, Stranger, Table};
+use crate::config::{App, Config, NameError, Token, TokenForm, TokenHash, Whereabouts};
+use crate::ledger::LedgerError;
+use crate::ledger::state_dir::{Directory, Lock};
+
+/// Most apps, declared and added: each is a label of every metric that has apps.
+pub const APPS_MAX: usize = 64;
+
+/// What the configuration says of apps.
+#[derive(Clone, Debug)]
+pub struct Declared {
+    pub apps: Vec<App>,
+    /// Where each stands: `config.toml:12`.
+    pub places: Vec<String>,
+    pub anonymous: Option<bool>,
+    /// An address beyond loopback is listened on.
+    pub remote: bool,
+}
+
+/// Why apps cannot be read or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum AppsError {
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    #[error(
+        "{path} is damaged ({why}), so nobody can tell who may spend. Move it away and add its apps \
+         again with `bursar app add`; the ledger is not concerned"
+    )]
+    Damaged { path: String, why: String },
+    #[error("{0}")]
+    Name(#[from] NameError),
+    #[error("there is an app {name:?} already; `bursar app rotate {name}` gives it a new token")]
+    Exists { name: String },
+    #[error(
+        "the app {name:?} is declared in the configuration ({place}); it is changed there, and a \
+         reload (SIGHUP) puts that in force"
+    )]
+    Declared { name: String, place: String },
+    #[error("there is no app {name:?}; `bursar app list` shows them")]
+    Unknown { name: String },
+    #[error(
+        "the app {name:?} was added while bursar ran and is declared in the configuration \
+         ({place}) as well; take it away in one place: `bursar app remove {name}`, or there"
+    )]
+    Twice { name: String, place: String },
+    #[error("the user {uid} is the app {name:?} already")]
+    UserTaken { uid: u32, name: String },
+    #[error("the apps {one:?} and {other:?} have the same token; give one of them another")]
+    SameToken { one: String, other: String },
+    #[error("there are {APPS_MAX} apps; no more can be added")]
+    Full,
+    #[error(
+        "the cap of the {short} is above that of the {long}, which would never let it be reached"
+    )]
+    Caps {
+        short: &'static str,
+        long: &'static str,
+    },
+    #[error("\"default\" is the app of callers that show no token; it is declared, not added")]
+    Default,
+    #[error(
+        "there are {} runs of `bursar exec` at once; no more can begin",
+        runs::RUNS_MAX
+    )]
+    RunsFull,
+    #[error("no token can be drawn: {0}")]
+    Random(getrandom::Error),
+}
+
+/// The registry of one process.
+pub struct Apps {
+    runs: Runs,
+    table: ArcSwap<Table>,
+    /// One change at a time.
+    changing: Mutex<Changing>,
+    changed: watch::Sender<()>,
+    told: OnceLock<OnChange>,
+}
+
+/// Told of another table before the change is answered.
+type OnChange = Box<dyn Fn(&Table) + Send + Sync>;
+
+/// Whose a request is.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    pub app: Arc<App>,
+    /// Its token was a run's.
+    pub run: Option<Arc<Run>>,
+}
+
+/// A run that is open until this is dropped: then its token is nobody's.
+pub struct OpenRun {
+    apps: Arc<Apps>,
+    pub run: Arc<Run>,
+}
+
+/// The apps where no daemon runs, under the ledger's lock.
+pub struct Alone {
+    changing: Changing,
+    _lock: Lock,
+}
+
+struct Changing {
+    directory: Directory,
+    declared: Declared,
+    stored: Stored,
+}
+
+// === impl Declared ===
+
+impl From<&Config> for Declared {
+    fn from(config: &Config) -> Self {
+        Self {
+            apps: config.apps.clone(),
+            places: config.app_places.clone(),
+            anonymous: config.listen.anonymous,
+            remote: config.listen.is_remote(),
+        }
+    }
+}
+
+impl From<&Whereabouts> for Declared {
+    fn from(whereabouts: &Whereabouts) -> Self {
+        Self {
+            apps: whereabouts.apps.clone(),
+            places: whereabouts.app_places.clone(),
+            anonymous: whereabouts.anonymous,
+            remote: whereabouts.is_remote,
+        }
+    }
+}
+
+// === impl Changing ===
+
+impl Changing {
+    fn read(directory: Directory, declared: Declared) -> Result<Self, AppsError> {
+        let stored = Stored::read(&directory)?;
+        Ok(Self {
+            directory,
+            declared,
+            stored,
+        })
+    }
+
+    fn table(&self) -> Result<Table, AppsError> {
+        Table::of(&self.declared, &self.stored)
+    }
+
+    /// Adds an app and answers its token: nothing else knows it.
+    fn add(&mut self, new: &AppAdd, now_ms: u64) -> Result<Token, AppsError> {
+        let token = Token::draw().map_err(AppsError::Random)?;
+        let mut next = self.stored.clone();
+        next.add(new, &self.declared, token.hash(), now_ms)?;
+        // What is wrong with it beside the others shows before it is written.
+        Table::of(&self.declared, &next)?;
+        self.keep(next)?;
+        Ok(token)
+    }
+
+    fn remove(&mut self, name: &str) -> Result<(), AppsError> {
+        let mut next = self.stored.clone();
+        next.remove(name, &self.declared)?;
+        self.keep(next)
+    }
+
+    fn rotate(&mut self, name: &str, now_ms: u64) -> Result<Token, AppsError> {
+        let token = Token::draw().map_err(AppsError::Random)?;
+        let mut next = self.stored.clone();
+        next.rotate(name, &self.declared, token.hash(), now_ms)?;
+        self.keep(next)?;
+        Ok(token)
+    }
+
+    fn keep(&mut self, next: Stored) -> Result<(), AppsError> {
+        next.write(&self.directory)?;
+        self.stored = next;
+        Ok(())
+    }
+}
+
+// === impl Apps ===
+
+impl Apps {
+    /// Reads the apps that were added, and sets them beside the declared ones. The directory is the
+    /// ledger's, and the caller holds its lock.
+    pub fn open(state_dir: &Path, declared: Declared) -> Result<Self, AppsError> {
+        let changing = Changing::read(Directory::open(state_dir)?, declared)?;
+        Ok(Self {
+            runs: Runs::default(),
+            table: ArcSwap::from_pointee(changing.table()?),
+            changing: Mutex::new(changing),
+            changed: watch::Sender::new(()),
+            told: OnceLock::new(),
+        })
+    }
+
+    /// Who may spend at this moment.
+    pub fn table(&self) -> Arc<Table> {
+        self.table.load_full()
+    }
+
+    /// Whose request it is. Runs' tokens are looked at first; a run whose app was removed is nobody's.
+    pub fn caller(&self, token: Option<&[u8]>, user: Option<u32>) -> Result<Caller, Stranger> {
+        let table = self.table();
+        let run = token.and_then(|token| self.runs.with(TokenHash::of(token)));
+        let Some(run) = run else {
+            let app = table.app_of(token, user)?;
+            return Ok(Caller { app, run: None });
+        };
+        match table.app(&run.app) {
+            Some(app) => Ok(Caller {
+                app: Arc::clone(app),
+                run: Some(run),
+            }),
+            None => Err(Stranger::WrongToken(TokenForm::Whole)),
+        }
+    }
+
+    /// Lets a token spend as this run, until what is answered is dropped.
+    pub fn open_run(self: &Arc<Self>, run: Run, token: TokenHash) -> Result<OpenRun, AppsError> {
+        let run = Arc::new(run);
+        self.runs.open(Arc::clone(&run), token)?;
+        Ok(OpenRun {
+            apps: Arc::clone(self),
+            run,
+        })
+    }
+
+    /// Marked whenever the table is another one.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// Lets the first who asks know of each change in the moment it is made.
+    pub fn on_change(&self, tell: OnChange) {
+        // There is one who judges by it.
+        let _ = self.told.set(tell);
+    }
+
+    /// A reload: other apps are declared. On an error nothing has changed.
+    pub fn redeclare(&self, declared: Declared) -> Result<(), AppsError> {
+        let mut changing = self.changing.lock();
+        let table = Table::of(&declared, &changing.stored)?;
+        changing.declared = declared;
+        self.put_in_force(table);
+        Ok(())
+    }
+
+    /// Adds an app and answers its token: nothing else knows it. Blocks for the disk.
+    pub fn add(&self, new: &AppAdd, now_ms: u64) -> Result<Token, AppsError> {
+        self.change(|changing| changing.add(new, now_ms))
+    }
+
+    /// Takes an app away; its token stops at once. Requests that run go on. Blocks for the disk.
+    pub fn remove(&self, name: &str) -> Result<(), AppsError> {
+        self.change(|changing| changing.remove(name))
+    }
+
+    /// Gives an app a new token; the old one stops at once. Blocks for the disk.
+    pub fn rotate(&self, name: &str, now_ms: u64) -> Result<Token, AppsError> {
+        self.change(|changing| changing.rotate(name, now_ms))
+    }
+
+    fn change<T>(
+        &self,
+        change: impl FnOnce(&mut Changing) -> Result<T, AppsError>,
+    ) -> Result<T, AppsError> {
+        let mut changing = self.changing.lock();
+        let changed = change(&mut changing)?;
+        self.put_in_force(changing.table()?);
+        Ok(changed)
+    }
+
+    fn put_in_force(&self, table: Table) {
+        if let Some(tell) = self.told.get() {
+            tell(&table);
+        }
+        self.table.store(Arc::new(table));
+        self.changed.send_replace(());
+    }
+}
+
+// === impl OpenRun ===
+
+impl Drop for OpenRun {
+    fn drop(&mut self) {
+        self.apps.runs.close(&self.run);
+    }
+}
+
+// === impl Alone ===
+
+impl Alone {
+    /// Takes the ledger's lock, so that no daemon runs beside. Makes the directory where there is none.
+    pub fn open(state_dir: &Path, declared: Declared) -> Result<Self, AppsError> {
+        let directory = Directory::open_or_create(state_dir)?;
+        let lock = directory.lock()?;
+        Ok(Self {
+            changing: Changing::read(directory, declared)?,
+            _lock: lock,
+        })
+    }
+
+    /// As [`Apps::add`].
+    pub fn add(&mut self, new: &AppAdd, now_ms: u64) -> Result<Token, AppsError> {
+        self.changing.add(new, now_ms)
+    }
+
+    /// As [`Apps::remove`]. Works also where an app is in two places, which no daemon starts with.
+    pub fn remove(&mut self, name: &str) -> Result<(), AppsError> {
+        self.changing.remove(name)
+    }
+
+    /// As [`Apps::rotate`].
+    pub fn rotate(&mut self, name: &str, now_ms: u64) -> Result<Token, AppsError> {
+        self.changing.rotate(name, now_ms)
+    }
+
+    /// As [`Apps::table`].
+    pub fn table(&self) -> Result<Table, AppsError> {
+        self.changing.table()
+    }
+}
+
+/// Who may spend, read without a lock: for looking only.
+pub fn read(state_dir: &Path, declared: &Declared) -> Result<Table, AppsError> {
+    let stored = match Directory::open_to_read(state_dir) {
+        Ok(directory) => Stored::read(&directory)?,
+        Err(LedgerError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            Stored::default()
+        }
+        Err(error) => return Err(error.into()),
+    };
+    Table::of(declared, &stored)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,253 @@
+//! The apps that were added while bursar ran: one file in the state directory, hashes and no tokens.
+//!
+//! Promise: written whole or not at all, 0600, with a checksum; a file of another format or with a
+//! flipped bit is an error, for taken as empty it would open the door to everybody.
+
+use serde::{Deserialize, Serialize};
+
+use super::{APPS_MAX, AppsError, Declared};
+use crate::config::{App, DEFAULT_APP, Limits, TokenHash};
+use crate::ledger::state_dir::Directory;
+use crate::money::MicroUsd;
+
+const FILE: &str = "apps.json";
+const FORMAT: u32 = 1;
+
+/// What `bursar app add` asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AppAdd {
+    pub name: String,
+    #[serde(default)]
+    pub uids: Vec<u32>,
+    #[serde(default)]
+    pub cap_hour_micro_usd: Option<MicroUsd>,
+    #[serde(default)]
+    pub cap_day_micro_usd: Option<MicroUsd>,
+    #[serde(default)]
+    pub cap_month_micro_usd: Option<MicroUsd>,
+}
+
+/// Everything in the file, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stored {
+    pub apps: Vec<StoredApp>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredApp {
+    pub name: String,
+    pub token: TokenHash,
+    pub uids: Vec<u32>,
+    pub limits: Limits,
+    pub added_ms: u64,
+    pub token_ms: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct File {
+    format: u32,
+    apps: Vec<Row>,
+    /// CRC-32C of the apps as they are written.
+    crc: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Row {
+    name: String,
+    token_blake3: String,
+    #[serde(default)]
+    uids: Vec<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cap_hour_micro_usd: Option<MicroUsd>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cap_day_micro_usd: Option<MicroUsd>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cap_month_micro_usd: Option<MicroUsd>,
+    added_ms: u64,
+    token_ms: u64,
+}
+
+// === impl Stored ===
+
+impl Stored {
+    /// Nothing stored is nothing added.
+    pub(super) fn read(directory: &Directory) -> Result<Self, AppsError> {
+        let Some(text) = directory.read(FILE)? else {
+            return Ok(Self::default());
+        };
+        Self::parse(&text).map_err(|why| AppsError::Damaged {
+            path: directory.path().join(FILE).display().to_string(),
+            why,
+        })
+    }
+
+    pub(super) fn write(&self, directory: &Directory) -> Result<(), AppsError> {
+        let text = self.print().map_err(|error| AppsError::Damaged {
+            path: directory.path().join(FILE).display().to_string(),
+            why: error.to_string(),
+        })?;
+        Ok(directory.replace(FILE, text.as_bytes())?)
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let file: File = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        if file.format != FORMAT {
+            return Err(format!(
+                "it is of format {}, and this release knows {FORMAT}",
+                file.format
+            ));
+        }
+        if sum(&file.apps).map_err(|error| error.to_string())? != file.crc {
+            return Err("its checksum differs".to_owned());
+        }
+        let apps = file
+            .apps
+            .into_iter()
+            .map(StoredApp::of)
+            .collect::<Option<_>>();
+        let apps = apps.ok_or("an app in it has no valid name or hash")?;
+        Ok(Self { apps })
+    }
+
+    fn print(&self) -> serde_json::Result<String> {
+        let apps: Vec<Row> = self.apps.iter().map(StoredApp::row).collect();
+        let file = File {
+            format: FORMAT,
+            crc: sum(&apps)?,
+            apps,
+        };
+        serde_json::to_string_pretty(&file)
+    }
+
+    pub(super) fn add(
+        &mut self,
+        new: &AppAdd,
+        declared: &Declared,
+        token: TokenHash,
+        now_ms: u64,
+    ) -> Result<(), AppsError> {
+        App::check_name(&new.name)?;
+        not_declared(&new.name, declared)?;
+        if new.name == DEFAULT_APP {
+            return Err(AppsError::Default);
+        }
+        if self.apps.iter().any(|app| app.name == new.name) {
+            let name = new.name.clone();
+            return Err(AppsError::Exists { name });
+        }
+        if self.apps.len() + declared.apps.len() >= APPS_MAX {
+            return Err(AppsError::Full);
+        }
+        let limits = Limits {
+            hour: new.cap_hour_micro_usd,
+            day: new.cap_day_micro_usd,
+            month: new.cap_month_micro_usd,
+        };
+        if let Some((short, long)) = limits.unreachable().first().copied() {
+            return Err(AppsError::Caps { short, long });
+        }
+        let mut uids = new.uids.clone();
+        uids.sort_unstable();
+        uids.dedup();
+        self.apps.push(StoredApp {
+            name: new.name.clone(),
+            token,
+            uids,
+            limits,
+            added_ms: now_ms,
+            token_ms: now_ms,
+        });
+        self.apps.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(())
+    }
+
+    pub(super) fn remove(&mut self, name: &str, declared: &Declared) -> Result<(), AppsError> {
+        let before = self.apps.len();
+        self.apps.retain(|app| app.name != name);
+        // One that is in both places is taken out of this one: that is the way out.
+        if self.apps.len() < before {
+            return Ok(());
+        }
+        not_declared(name, declared)?;
+        Err(unknown(name))
+    }
+
+    pub(super) fn rotate(
+        &mut self,
+        name: &str,
+        declared: &Declared,
+        token: TokenHash,
+        now_ms: u64,
+    ) -> Result<(), AppsError> {
+        not_declared(name, declared)?;
+        let app = self.apps.iter_mut().find(|app| app.name == name);
+        let app = app.ok_or_else(|| unknown(name))?;
+        app.token = token;
+        app.token_ms = now_ms;
+        Ok(())
+    }
+}
+
+fn not_declared(name: &str, declared: &Declared) -> Result<(), AppsError> {
+    let mut apps = declared.apps.iter().zip(&declared.places);
+    match apps.find(|(app, _)| *app.name == *name) {
+        None => Ok(()),
+        Some((_, place)) => Err(AppsError::Declared {
+            name: name.to_owned(),
+            place: place.clone(),
+        }),
+    }
+}
+
+fn unknown(name: &str) -> AppsError {
+    AppsError::Unknown {
+        name: name.to_owned(),
+    }
+}
+
+fn sum(apps: &[Row]) -> serde_json::Result<String> {
+    let text = serde_json::to_string(apps)?;
+    Ok(format!("{:08x}", crc32c::crc32c(text.as_bytes())))
+}
+
+// === impl StoredApp ===
+
+impl StoredApp {
+    pub(super) fn app(&self) -> App {
+        App {
+            uids: self.uids.clone(),
+            limits: self.limits,
+            ..App::new(self.name.as_str())
+        }
+    }
+
+    fn of(row: Row) -> Option<Self> {
+        App::check_name(&row.name).ok()?;
+        Some(Self {
+            token: TokenHash::from_hex(&row.token_blake3)?,
+            name: row.name,
+            uids: row.uids,
+            limits: Limits {
+                hour: row.cap_hour_micro_usd,
+                day: row.cap_day_micro_usd,
+                month: row.cap_month_micro_usd,
+            },
+            added_ms: row.added_ms,
+            token_ms: row.token_ms,
+        })
+    }
+
+    fn row(&self) -> Row {
+        Row {
+            name: self.name.clone(),
+            token_blake3: self.token.to_hex(),
+            uids: self.uids.clone(),
+            cap_hour_micro_usd: self.limits.hour,
+            cap_day_micro_usd: self.limits.day,
+            cap_month_micro_usd: self.limits.month,
+            added_ms: self.added_ms,
+            token_ms: self.token_ms,
+        }
+    }
+}

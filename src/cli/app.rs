@@ -1,0 +1,247 @@
+//! `bursar app`: who may spend. Changes go to the running daemon over the socket in its state
+//! directory and are in force when the command ends; where no daemon runs, the file is changed under
+//! the ledger's lock.
+//!
+//! Promise: a token is printed once, alone on standard output, and stands nowhere else; what is said
+//! beside it goes to standard error.
+
+use serde_json::{Value, json};
+
+use super::keeper::{Keeper, Right, document, keeper, post};
+use super::source::SourceArgs;
+use super::table::{Align, Table};
+use super::{CliError, block_on, remark, say};
+use crate::admin::change::{given, list, removed};
+use crate::apps::{self, Alone, AppAdd, Declared};
+use crate::clock::SystemClock;
+use crate::money::MicroUsd;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Add an app and print its token, which is shown this once
+    Add(AddArgs),
+    /// Show the apps
+    List(ListArgs),
+    /// Take an app away; its token stops at once
+    Remove(NameArgs),
+    /// Print a new token for an app; the old one stops at once
+    Rotate(NameArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct AddArgs {
+    /// What the app is called: a-z, 0-9, and . _ -
+    name: String,
+    /// A user (number) that is this app on a Unix socket without a token; may be repeated
+    #[arg(long = "uid", value_name = "UID")]
+    uids: Vec<u32>,
+    /// Most it may spend in a calendar hour, such as 0.50
+    #[arg(long, value_name = "USD", value_parser = usd)]
+    cap_hour_usd: Option<MicroUsd>,
+    /// Most it may spend in a calendar day
+    #[arg(long, value_name = "USD", value_parser = usd)]
+    cap_day_usd: Option<MicroUsd>,
+    /// Most it may spend in a calendar month
+    #[arg(long, value_name = "USD", value_parser = usd)]
+    cap_month_usd: Option<MicroUsd>,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+#[derive(Debug, clap::Args)]
+struct NameArgs {
+    /// The app's name
+    name: String,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+#[derive(Debug, clap::Args)]
+struct ListArgs {
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+#[derive(Debug, clap::Args)]
+struct PlaceArgs {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    source: SourceArgs,
+}
+
+pub fn app(args: &Args) -> Result<(), CliError> {
+    match &args.command {
+        Command::Add(args) => add(args),
+        Command::List(args) => show(args),
+        Command::Remove(args) => remove(args),
+        Command::Rotate(args) => rotate(args),
+    }
+}
+
+fn add(args: &AddArgs) -> Result<(), CliError> {
+    let new = AppAdd {
+        name: args.name.clone(),
+        uids: args.uids.clone(),
+        cap_hour_micro_usd: args.cap_hour_usd,
+        cap_day_micro_usd: args.cap_day_usd,
+        cap_month_micro_usd: args.cap_month_usd,
+    };
+    let document = block_on(async {
+        match keeper(&args.place.source, Right::Change).await? {
+            Keeper::Daemon(daemon) => post(&daemon, "/api/apps/add", &json!(new)).await,
+            Keeper::Files(place) => {
+                let mut apps = Alone::open(&place.state_dir, Declared::from(&place))?;
+                let token = apps.add(&new, SystemClock::shared().wall_ms())?;
+                Ok(given(&new.name, &token, &apps.table()?))
+            }
+        }
+    })?;
+    args.place.print_token(&document)
+}
+
+fn rotate(args: &NameArgs) -> Result<(), CliError> {
+    let document = block_on(async {
+        let name = &args.name;
+        match keeper(&args.place.source, Right::Change).await? {
+            Keeper::Daemon(daemon) => {
+                post(&daemon, "/api/apps/rotate", &json!({ "name": name })).await
+            }
+            Keeper::Files(place) => {
+                let mut apps = Alone::open(&place.state_dir, Declared::from(&place))?;
+                let token = apps.rotate(name, SystemClock::shared().wall_ms())?;
+                Ok(given(name, &token, &apps.table()?))
+            }
+        }
+    })?;
+    args.place.print_token(&document)
+}
+
+fn remove(args: &NameArgs) -> Result<(), CliError> {
+    let document = block_on(async {
+        let name = &args.name;
+        match keeper(&args.place.source, Right::Change).await? {
+            Keeper::Daemon(daemon) => {
+                post(&daemon, "/api/apps/remove", &json!({ "name": name })).await
+            }
+            Keeper::Files(place) => {
+                let mut apps = Alone::open(&place.state_dir, Declared::from(&place))?;
+                apps.remove(name)?;
+                Ok(removed(name, &apps.table()?))
+            }
+        }
+    })?;
+    if args.place.json {
+        return say(&document);
+    }
+    remark(format_args!(
+        "bursar: {} is no app any more; what it spent stays in the ledger",
+        args.name
+    ));
+    remark_if_anonymous(&document);
+    Ok(())
+}
+
+fn show(args: &ListArgs) -> Result<(), CliError> {
+    let document = block_on(async {
+        match keeper(&args.place.source, Right::Look).await? {
+            Keeper::Daemon(daemon) => {
+                let answer = daemon.get("/api/apps").await?;
+                document(&daemon, answer).await
+            }
+            Keeper::Files(place) => {
+                let table = apps::read(&place.state_dir, &Declared::from(&place))?;
+                Ok(list(&table))
+            }
+        }
+    })?;
+    if args.place.json {
+        return say(&document);
+    }
+    let none = Vec::new();
+    let known = document.get("apps").and_then(Value::as_array);
+    let known = known.unwrap_or(&none);
+    if !known.is_empty() {
+        say(rows(known))?;
+    }
+    remark_if_anonymous(&document);
+    Ok(())
+}
+
+/// The apps for people, one a line.
+fn rows(known: &[Value]) -> Table {
+    let mut table = Table::new(&[
+        ("app", Align::Left),
+        ("token", Align::Left),
+        ("users", Align::Left),
+        ("hour", Align::Right),
+        ("day", Align::Right),
+        ("month", Align::Right),
+        ("from", Align::Left),
+    ]);
+    for app in known {
+        let text = |name: &str| app.get(name).and_then(Value::as_str).unwrap_or_default();
+        let cap = |name: &str| {
+            let cap = app.get(name).and_then(Value::as_u64).map(MicroUsd::new);
+            cap.map_or_else(|| "-".to_owned(), |cap| cap.to_string())
+        };
+        let has_token = app.get("token").and_then(Value::as_bool) == Some(true);
+        let uids = app.get("uids").and_then(Value::as_array);
+        let uids = uids.into_iter().flatten().map(Value::to_string);
+        let from = match text("declared") {
+            "" => format!("added {}", text("added")),
+            place => place.to_owned(),
+        };
+        table.row([
+            text("name").to_owned(),
+            if has_token { "yes" } else { "no" }.to_owned(),
+            uids.collect::<Vec<_>>().join(","),
+            cap("cap_hour_micro_usd"),
+            cap("cap_day_micro_usd"),
+            cap("cap_month_micro_usd"),
+            from,
+        ]);
+    }
+    table
+}
+
+fn remark_if_anonymous(document: &Value) {
+    if document.get("anonymous").and_then(Value::as_bool) == Some(true) {
+        remark(
+            "bursar: every process of this machine may spend without a token ([listen] anonymous)",
+        );
+    }
+}
+
+// === impl PlaceArgs ===
+
+impl PlaceArgs {
+    fn print_token(&self, document: &Value) -> Result<(), CliError> {
+        if self.json {
+            return say(document);
+        }
+        let text = |name: &str| document.get(name).and_then(Value::as_str);
+        let (Some(name), Some(token)) = (text("name"), text("token")) else {
+            return Err(CliError::Failed("the answer holds no token".to_owned()));
+        };
+        remark(format_args!(
+            "bursar: the token of {name}, shown this once; it goes where the API key goes (OPENAI_API_KEY):"
+        ));
+        say(token)?;
+        remark_if_anonymous(document);
+        Ok(())
+    }
+}
+
+fn usd(text: &str) -> Result<MicroUsd, String> {
+    MicroUsd::parse_usd(text).ok_or_else(|| {
+        "an amount is wanted, such as 12.50: at most six digits behind the point".to_owned()
+    })
+}

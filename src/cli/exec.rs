@@ -1,0 +1,213 @@
+//! `bursar exec --app NAME [--max-usd N] -- CMD…`: runs a command whose SDKs spend through bursar, under
+//! a token and a limit of its own, and tells at the end what it came to.
+//!
+//! The run lives as long as a connection to the daemon's socket: whatever ends this process ends the
+//! token. A daemon that is restarted meanwhile is told of the run again; what it spent is in the ledger.
+//!
+//! Promise: the child has this process's standard input, output and error, gets its signals once, and
+//! its exit code is ours (128 and the number for a signal); the organization's key is not in its
+//! environment.
+
+mod child;
+mod receipt;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use http::header::CONTENT_TYPE;
+use serde_json::Value;
+
+use self::child::{Child, Surroundings};
+use super::client::{Answer, Client, ClientError};
+use super::keeper::{Keeper, Right, document, keeper};
+use super::source::{Source, SourceArgs};
+use super::{CliError, block_on, remark};
+use crate::admin::runs::RunOpen;
+use crate::config::{Env, Token};
+use crate::money::MicroUsd;
+
+/// How often a daemon that has gone is looked for.
+const AGAIN: Duration = Duration::from_millis(300);
+
+/// Longest first line of a run.
+const LINE_BYTES_MAX: usize = 64 * 1024;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The app that spends
+    #[arg(long, value_name = "NAME")]
+    app: String,
+    /// Most that this run may spend, such as 2 or 0.50
+    #[arg(long, value_name = "USD", value_parser = usd)]
+    max_usd: Option<MicroUsd>,
+    /// Print the receipt as one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    source: SourceArgs,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// A run as the daemon opened it. Dropping it ends the run.
+struct Run {
+    daemon: Client,
+    token: Token,
+    max: Option<MicroUsd>,
+    app: String,
+    id: String,
+    base_url: String,
+    started_ms: u64,
+    state_dir: PathBuf,
+    connection: Answer,
+}
+
+pub fn exec(args: &Args) -> Result<(), CliError> {
+    let code = block_on(async {
+        let daemon = match keeper(&args.source, Right::Change).await? {
+            Keeper::Daemon(daemon) => daemon,
+            Keeper::Files(place) => {
+                return Err(CliError::Failed(format!(
+                    "no daemon runs on {}: start `bursar run`, or name its state directory with --state-dir",
+                    place.state_dir.display()
+                )));
+            }
+        };
+        let run = Run::open(daemon, &args.app, args.max_usd).await?;
+        let surroundings = Surroundings {
+            base_url: format!("{}/v1", run.base_url),
+            token: run.token.reveal(),
+            run: &run.id,
+            env: &Env::from_process(),
+        };
+        // Signals are caught before the child is there, so that none is lost between.
+        let mut child = Child::start(&args.command, &surroundings)?;
+        let mut run = run;
+        let code = tokio::select! {
+            code = child.ended() => code?,
+            () = run.keep() => child.ended().await?,
+        };
+        let place = run.place().await;
+        let (id, app, max) = (run.id.clone(), run.app.clone(), run.max);
+        let started_ms = run.started_ms;
+        // The token ends here, whoever else still has it.
+        drop(run);
+        let receipt = receipt::of(&place, &id, started_ms).await;
+        match receipt {
+            Ok(receipt) if args.json => remark(receipt.document(&id, &app, max)),
+            Ok(receipt) => remark(receipt.text(&id, &app, max)),
+            Err(error) => remark(format_args!(
+                "bursar: the run {id} of {app} ended, and its receipt cannot be read: {error}; `bursar receipts --app {app}` lists it"
+            )),
+        }
+        Ok(code)
+    })?;
+    match code {
+        0 => Ok(()),
+        code => Err(CliError::Child(code)),
+    }
+}
+
+fn usd(text: &str) -> Result<MicroUsd, String> {
+    MicroUsd::parse_usd(text).ok_or_else(|| {
+        "an amount is wanted, such as 2 or 0.50: at most six digits behind the point".to_owned()
+    })
+}
+
+// === impl Run ===
+
+impl Run {
+    async fn open(daemon: Client, app: &str, max: Option<MicroUsd>) -> Result<Self, CliError> {
+        let token = Token::draw()
+            .map_err(|error| CliError::Failed(format!("no token can be drawn: {error}")))?;
+        let asked = RunOpen {
+            app: app.to_owned(),
+            token: token.reveal().to_owned(),
+            max_micro_usd: max,
+            run: None,
+        };
+        let (connection, first) = ask(&daemon, &asked).await?;
+        let text = |name: &str| {
+            let value = first.get(name).and_then(Value::as_str);
+            value.map(str::to_owned).ok_or_else(|| {
+                CliError::Failed(format!(
+                    "the daemon's answer has no {name}; is it of another version?"
+                ))
+            })
+        };
+        Ok(Self {
+            id: text("run")?,
+            app: text("app")?,
+            base_url: text("base_url")?,
+            started_ms: first.get("started_ms").and_then(Value::as_u64).unwrap_or(0),
+            state_dir: PathBuf::from(text("state_dir")?),
+            daemon,
+            token,
+            max,
+            connection,
+        })
+    }
+
+    /// Holds the run open, over restarts of the daemon. Returns when it cannot be any more: its app
+    /// is gone, say.
+    async fn keep(&mut self) {
+        loop {
+            while let Ok(Some(_)) = self.connection.chunk().await {}
+            let again = RunOpen {
+                app: self.app.clone(),
+                token: self.token.reveal().to_owned(),
+                max_micro_usd: self.max,
+                run: Some(self.id.clone()),
+            };
+            loop {
+                tokio::time::sleep(AGAIN).await;
+                match ask(&self.daemon, &again).await {
+                    Ok((connection, _)) => {
+                        self.connection = connection;
+                        break;
+                    }
+                    // Not there, or just coming or going.
+                    Err(CliError::Client(_)) => {}
+                    Err(error) => {
+                        remark(format_args!(
+                            "bursar: the run {} ends before its command, which cannot spend any more: {error}",
+                            self.id
+                        ));
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Where its entries are read: the files where they can be, else of the daemon.
+    async fn place(&self) -> Source {
+        match std::fs::read_dir(self.state_dir.join("journal")) {
+            Ok(_) => Source::Journal(self.state_dir.clone()),
+            Err(_) => Source::Daemon(self.daemon.clone()),
+        }
+    }
+}
+
+/// Opens a run and reads its first line.
+async fn ask(daemon: &Client, asked: &RunOpen) -> Result<(Answer, Value), CliError> {
+    let body = serde_json::to_string(asked)?;
+    let mut answer = daemon.post_json("/api/runs", body).await?;
+    let is_run = answer.header(CONTENT_TYPE.as_str()) == Some("application/x-ndjson");
+    if !answer.status.is_success() || !is_run {
+        document(daemon, answer).await?;
+        return Err(CliError::Failed("the daemon opened no run".to_owned()));
+    }
+    let mut line = BytesMut::new();
+    while !line.contains(&b'\n') && line.len() < LINE_BYTES_MAX {
+        match answer.chunk().await? {
+            Some(chunk) => line.extend_from_slice(&chunk),
+            None => break,
+        }
+    }
+    let first = serde_json::from_slice(line.trim_ascii()).map_err(ClientError::from)?;
+    Ok((answer, first))
+}

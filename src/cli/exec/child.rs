@@ -1,0 +1,183 @@
+//! The child of `bursar exec`: its environment, its signals, its end.
+//!
+//! Signals: the terminal sends Ctrl-C and its like to every process in front, the child among them, so
+//! they are not passed on then; everything else that is sent to this process alone is.
+//!
+//! Promise: no signal between start and end is lost, none reaches the child twice from one key press,
+//! and the organization's key is not in its environment.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+use rustix::process::{Pid, Signal as Sent, getpgrp, kill_process};
+use rustix::termios::tcgetpgrp;
+use tokio::process::Command;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::cli::CliError;
+use crate::config::{Env, NO_PROXY, PROXIES};
+
+/// Exit codes of shells for a command that cannot be started.
+const EXIT_NOT_EXECUTABLE: u8 = 126;
+const EXIT_NOT_FOUND: u8 = 127;
+
+/// What a run's child finds around it.
+pub(super) struct Surroundings<'a> {
+    /// With `/v1`.
+    pub base_url: String,
+    pub token: &'a str,
+    pub run: &'a str,
+    /// What is around this process.
+    pub env: &'a Env,
+}
+
+/// A running child.
+pub(super) struct Child {
+    child: tokio::process::Child,
+    hangup: Signal,
+    interrupt: Signal,
+    quit: Signal,
+    terminate: Signal,
+}
+
+impl Surroundings<'_> {
+    /// What every SDK of the OpenAI kind reads; the second is the name of older ones.
+    fn variables(&self) -> Vec<(&'static str, OsString)> {
+        let mut variables: Vec<(&'static str, OsString)> = vec![
+            ("OPENAI_BASE_URL", OsString::from(&self.base_url)),
+            ("OPENAI_API_BASE", OsString::from(&self.base_url)),
+            ("OPENAI_API_KEY", OsString::from(self.token)),
+            ("BURSAR_RUN", OsString::from(self.run)),
+        ];
+        // A proxy of the network is no way to this machine, and would see the token.
+        if PROXIES.iter().any(|name| self.env.get(name).is_some()) {
+            let before = NO_PROXY.iter().find_map(|name| self.env.get(name));
+            let direct = directly(before);
+            variables.extend(NO_PROXY.map(|name| (name, direct.clone())));
+        }
+        variables
+    }
+}
+
+/// The names that are reached without a proxy, and this machine.
+fn directly(before: Option<&OsStr>) -> OsString {
+    let mut names = before.map(|names| {
+        let mut names = names.to_owned();
+        names.push(",");
+        names
+    });
+    let names = names.get_or_insert_with(OsString::new);
+    names.push("127.0.0.1,localhost,::1");
+    std::mem::take(names)
+}
+
+// === impl Child ===
+
+impl Child {
+    pub(super) fn start(
+        command: &[OsString],
+        surroundings: &Surroundings<'_>,
+    ) -> Result<Self, CliError> {
+        let caught = |kind| {
+            signal(kind)
+                .map_err(|error| CliError::Failed(format!("signals cannot be received: {error}")))
+        };
+        let hangup = caught(SignalKind::hangup())?;
+        let interrupt = caught(SignalKind::interrupt())?;
+        let quit = caught(SignalKind::quit())?;
+        let terminate = caught(SignalKind::terminate())?;
+        let [program, arguments @ ..] = command else {
+            return Err(CliError::usage("a command is wanted behind --"));
+        };
+        let mut command = Command::new(program);
+        command.args(arguments).envs(surroundings.variables());
+        for name in [
+            "BURSAR_API_KEY",
+            "BURSAR_API_KEY_FILE",
+            "CREDENTIALS_DIRECTORY",
+        ] {
+            command.env_remove(name);
+        }
+        let child = command.spawn().map_err(|error| {
+            super::remark(format_args!(
+                "bursar: {} cannot be started: {error}",
+                program.display()
+            ));
+            CliError::Child(match error.kind() {
+                io::ErrorKind::NotFound => EXIT_NOT_FOUND,
+                _ => EXIT_NOT_EXECUTABLE,
+            })
+        })?;
+        Ok(Self {
+            child,
+            hangup,
+            interrupt,
+            quit,
+            terminate,
+        })
+    }
+
+    /// Passes signals on until the child has ended; its exit code.
+    pub(super) async fn ended(&mut self) -> Result<u8, CliError> {
+        loop {
+            let (sent, is_key) = tokio::select! {
+                ended = self.child.wait() => {
+                    let status = ended.map_err(|error| {
+                        CliError::Failed(format!("the command cannot be waited for: {error}"))
+                    })?;
+                    return Ok(code(status));
+                }
+                _ = self.hangup.recv() => (Sent::HUP, true),
+                _ = self.interrupt.recv() => (Sent::INT, true),
+                _ = self.quit.recv() => (Sent::QUIT, true),
+                _ = self.terminate.recv() => (Sent::TERM, false),
+            };
+            if is_key && is_in_front() {
+                continue;
+            }
+            let pid = self.child.id().and_then(|pid| i32::try_from(pid).ok());
+            if let Some(pid) = pid.and_then(Pid::from_raw) {
+                // One that has just ended needs no signal.
+                let _ = kill_process(pid, sent);
+            }
+        }
+    }
+}
+
+/// Whether this process is in front at a terminal, which sends its keys to the child by itself.
+fn is_in_front() -> bool {
+    File::open("/dev/tty").is_ok_and(|terminal| tcgetpgrp(terminal).ok() == Some(getpgrp()))
+}
+
+/// As shells tell it.
+fn code(status: ExitStatus) -> u8 {
+    let code = match (status.code(), status.signal()) {
+        (Some(code), _) => code,
+        (None, Some(signal)) => 128 + signal,
+        (None, None) => 1,
+    };
+    u8::try_from(code).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_is_told_as_shells_tell_it() {
+        for (raw, wanted) in [(0, 0), (3 << 8, 3), (255 << 8, 255), (15, 143), (9, 137)] {
+            assert_eq!(code(ExitStatus::from_raw(raw)), wanted, "{raw}");
+        }
+    }
+
+    #[test]
+    fn this_machine_is_added_to_what_is_reached_directly() {
+        let this = "127.0.0.1,localhost,::1";
+        assert_eq!(directly(None), this);
+        let more = format!("corp.example,{this}");
+        assert_eq!(directly(Some(OsStr::new("corp.example"))), *more);
+    }
+}

@@ -1,0 +1,69 @@
+//! Whose request is this? The token stands where SDKs put the API key; on a Unix socket the kernel
+//! tells the user.
+//!
+//! Promise: asked behind Host and Origin and before anything else, so that a stranger learns nothing
+//! of routes, apps or bodies; the text of a refusal is the same for every stranger, and only the log
+//! tells a slip from a token that nobody has.
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+
+use crate::apps::{Apps, Caller, Stranger};
+use crate::proxy::refuse::{Code, Refusal};
+
+const SCHEME: &str = "bearer";
+
+/// A text that is no token.
+const NOBODYS: &[u8] = b"";
+
+/// Whose a request is.
+pub fn of(apps: &Apps, headers: &HeaderMap, user: Option<u32>) -> Result<Caller, Refusal> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let token = match (values.next(), values.next()) {
+        (Some(value), None) => bearer(value.as_bytes()),
+        (None, _) => None,
+        // Two of them are no app's. Neither goes upstream.
+        (Some(_), Some(_)) => Some(NOBODYS),
+    };
+    apps.caller(token, user).map_err(|stranger| match stranger {
+        Stranger::NoToken => Code::TokenMissing.into(),
+        Stranger::WrongToken(form) => {
+            tracing::info!(token = form.as_str(), user, "a token was refused");
+            Code::TokenRefused.into()
+        }
+    })
+}
+
+/// The token of `Bearer TOKEN`; another scheme, or none, shows no token.
+fn bearer(value: &[u8]) -> Option<&[u8]> {
+    let (scheme, rest) = value.split_at_checked(SCHEME.len())?;
+    let token = rest.trim_ascii();
+    let is_bearer = scheme.eq_ignore_ascii_case(SCHEME.as_bytes())
+        && rest.first().is_some_and(|byte| *byte == b' ')
+        && !token.is_empty();
+    is_bearer.then_some(token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bearer;
+
+    #[test]
+    fn a_token_stands_behind_bearer() {
+        for (value, token) in [
+            ("Bearer abc", Some("abc")),
+            ("bearer abc", Some("abc")),
+            ("BEARER   abc ", Some("abc")),
+            ("Bearer a b", Some("a b")),
+            ("Bearer", None),
+            ("Bearer ", None),
+            ("Bearerabc", None),
+            ("Basic abc", None),
+            ("abc", None),
+            ("", None),
+        ] {
+            let found = bearer(value.as_bytes());
+            assert_eq!(found, token.map(str::as_bytes), "{value:?}");
+        }
+    }
+}

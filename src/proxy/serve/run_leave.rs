@@ -1,0 +1,126 @@
+//! The limit of a run (`bursar exec --max-usd`): each paid request of the run asks for leave before its
+//! intent is written.
+//!
+//! Promise: a request that waits for others of its run holds nothing at the service and ends with its
+//! app; one that was refused was not sent. What a request was let go for is given back once, however it
+//! ends.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use tokio::time::{Instant, timeout_at};
+
+use super::{Request, patience};
+use crate::apps::runs::{Leave, Run, WAIT_MAX};
+use crate::ledger::entry::{EntryId, EntryKey, InDoubt, KeyOrigin, State};
+use crate::money::MicroUsd;
+use crate::proxy::downstream::{Downstream, Presence};
+use crate::proxy::refuse::{Code, Refusal};
+
+/// What a request of a run may do.
+pub(super) enum RunLeave {
+    /// `None`: it belongs to no run.
+    Go(Option<RunHold>),
+    Refused(Refusal),
+    /// Its app left while it waited.
+    Left,
+}
+
+/// A request on its way counts for its run until this has been told how it ended.
+#[derive(Debug)]
+pub struct RunHold {
+    run: Arc<Run>,
+    entry: EntryId,
+    is_told: bool,
+}
+
+impl Request<'_> {
+    /// Waits until the run has room for the request, or has none any more.
+    pub(super) async fn leave_of_run(&self, downstream: &mut Downstream) -> RunLeave {
+        let Some(run) = &self.admitted.caller.run else {
+            return RunLeave::Go(None);
+        };
+        let of_all = self.settings.config.caps.request_floor;
+        let floor = self.app.request_floor.unwrap_or(of_all);
+        let until = Instant::now() + WAIT_MAX.min(patience(self.admitted));
+        let mut moves = run.moves();
+        loop {
+            match run.ask(self.entry_id, floor) {
+                Leave::Go => {
+                    return RunLeave::Go(Some(RunHold {
+                        run: Arc::clone(run),
+                        entry: self.entry_id,
+                        is_told: false,
+                    }));
+                }
+                Leave::Reached { max, spent, held } => {
+                    return RunLeave::Refused(reached(run, max, spent, held));
+                }
+                Leave::Wait => {}
+            }
+            let moved = tokio::select! {
+                moved = timeout_at(until, moves.changed()) => moved,
+                () = downstream.left() => Ok(Ok(())),
+            };
+            if downstream.presence() == Presence::Gone {
+                return RunLeave::Left;
+            }
+            if moved.is_err() {
+                return RunLeave::Refused(waited(run));
+            }
+        }
+    }
+}
+
+fn reached(run: &Run, max: MicroUsd, spent: MicroUsd, held: MicroUsd) -> Refusal {
+    Refusal {
+        detail: Cow::Owned(format!(
+            "The run {} of {} has reached its limit of {max} (bursar exec --max-usd): {spent} billed, \
+             {held} set aside for answers whose price is not known. Nothing was sent; a new run has a \
+             new limit.",
+            run.id, run.app
+        )),
+        ..Refusal::new(Code::CapReached)
+    }
+}
+
+fn waited(run: &Run) -> Refusal {
+    Refusal {
+        detail: Cow::Owned(format!(
+            "What is left of the limit of the run {} of {} (bursar exec --max-usd) is taken by its \
+             requests on their way, and none ended in time. Nothing was sent.",
+            run.id, run.app
+        )),
+        ..Refusal::new(Code::CapReached)
+    }
+}
+
+// === impl RunHold ===
+
+impl RunHold {
+    /// Nothing of it was sent.
+    pub fn give_back(mut self) {
+        self.is_told = true;
+        self.run.give_back(self.entry);
+    }
+
+    /// How it ended. An amount under a key that was taken over is also that of the entry before.
+    pub fn ended(mut self, state: State, estimate: Option<MicroUsd>, key: Option<&EntryKey>) {
+        self.is_told = true;
+        self.run.ended(self.entry, state, estimate);
+        let is_paid = matches!(state, State::Settled { billed } if !billed.is_zero());
+        if let Some(KeyOrigin::Adopted { from }) = key.map(|key| key.origin).filter(|_| is_paid) {
+            self.run.cleared(from);
+        }
+    }
+}
+
+impl Drop for RunHold {
+    fn drop(&mut self) {
+        if !self.is_told {
+            // Its outcome could not be written, or its task failed: it may have run.
+            let reason = InDoubt::Crash;
+            self.run.ended(self.entry, State::InDoubt { reason }, None);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What follows for the process from who may spend: a line in the log, and who can connect to the
+//! proxy's Unix sockets.
+//!
+//! Promise: that everybody may spend is never left unsaid; a socket is opened to other users only while
+//! the door asks each of them who it is.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::listen;
+use crate::apps::Apps;
+use crate::config::ListenAddr;
+
+/// The one thing about apps that an operator must not find out by accident.
+pub fn say(apps: &Apps) {
+    let table = apps.table();
+    let apps = table.known().len();
+    if table.is_anonymous_allowed() {
+        tracing::warn!(
+            apps,
+            "every process of this machine may spend without a token; `bursar app add NAME` or \
+             [[app]] names who may, and [listen] anonymous = false refuses others at once"
+        );
+    } else {
+        tracing::info!(
+            apps,
+            "apps with a token or a user may spend, and nobody else"
+        );
+    }
+}
+
+/// Users that are apps must be able to connect. As long as others may spend, the file's mode is what
+/// keeps them out. Goes on with every change of the apps.
+pub fn share_sockets(apps: &Arc<Apps>, proxy: &[ListenAddr]) {
+    let paths = proxy.iter().filter_map(|address| match address {
+        ListenAddr::Unix(path) => Some(path.clone()),
+        ListenAddr::Tcp(_) => None,
+    });
+    let sockets: Vec<PathBuf> = paths.collect();
+    if sockets.is_empty() {
+        return;
+    }
+    let apps = Arc::clone(apps);
+    let mut changes = apps.changes();
+    share(&apps, &sockets);
+    tokio::spawn(async move {
+        while changes.changed().await.is_ok() {
+            share(&apps, &sockets);
+        }
+    });
+}
+
+fn share(apps: &Apps, sockets: &[PathBuf]) {
+    let table = apps.table();
+    let with_everybody = table.has_users() && !table.is_anonymous_allowed();
+    for socket in sockets {
+        if let Err(error) = listen::share(socket, with_everybody) {
+            tracing::warn!(%error, socket = %socket.display(), "a socket's mode stays as it is");
+        }
+    }
+}
