@@ -5,6 +5,7 @@
 //! fields that rules need are ever read.
 
 pub mod body;
+pub mod browser;
 pub mod names;
 pub mod receipt;
 pub mod routes;

@@ -46,7 +46,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio_util::task::TaskTracker;
 
 pub use self::accept::AppListener;
-use self::buffer::BodyBudget;
+use self::buffer::{BUDGET_BYTES, BodyBudget};
 use self::claim::ClaimTable;
 use self::downstream::Downstream;
 pub use self::evidence::Evidence;
@@ -90,6 +90,7 @@ pub struct Gateway {
     claims: ClaimTable,
     budget: BodyBudget,
     connections: Arc<Semaphore>,
+    turn_aways: Arc<Semaphore>,
     drains: Arc<Semaphore>,
     tasks: TaskTracker,
     in_flight: watch::Sender<usize>,
@@ -220,8 +221,9 @@ impl Gateway {
             clock: parts.clock,
             caps,
             apps: parts.apps,
-            budget: BodyBudget::new(),
+            budget: BodyBudget::new(BUDGET_BYTES),
             connections: Arc::new(Semaphore::new(accept::CONNECTIONS_MAX)),
+            turn_aways: Arc::new(Semaphore::new(accept::TURN_AWAYS_MAX)),
             drains: Arc::new(Semaphore::new(DRAINS_MAX)),
             tasks: TaskTracker::new(),
             in_flight: watch::Sender::new(0),

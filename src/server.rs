@@ -10,6 +10,7 @@
 //! Promise: a start that fails leaves nothing half started, and says why in one line; a stop never
 //! loses an outcome that can still be written.
 
+mod descriptors;
 pub mod listen;
 mod notify;
 mod reload;
@@ -118,6 +119,7 @@ pub fn run(
     keep_files_private();
     let logging = Logging::start(config.log)?;
     telemetry::log_panics();
+    descriptors::raise_limit();
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }

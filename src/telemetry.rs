@@ -4,9 +4,9 @@
 //! (pingora, sled, rustls) are bridged into the same stream.
 //!
 //! Promise: only bursar's own lines follow `[log] level`. What other crates say is capped at `warn`
-//! and reduced to where it was said, whatever the level: at `debug` they print whole request heads, and
-//! some of their warnings hold a header's value (both measured). A panic is logged with its place and
-//! never with its message, which may hold bytes of a request.
+//! and reduced to where it was said, whatever the level: at `debug` they print whole request heads
+//! (measured), and some of their warnings are written to hold a header's value. A panic is logged with
+//! its place and never with its message, which may hold bytes of a request.
 
 pub mod exposition;
 pub mod labels;

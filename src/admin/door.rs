@@ -5,12 +5,9 @@
 //! (`Sec-Fetch-Site: none`) is let in.
 
 use http::header::{HOST, ORIGIN};
-use http::{HeaderMap, HeaderName, Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode, Uri};
 
-const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-
-/// Names of this machine itself, any port: tunnels and port maps are ordinary.
-const LOOPBACK_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+use crate::protocol::browser::{is_known_host, is_made_by_a_page};
 
 /// A request that is turned away: what it gets to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +25,7 @@ pub fn admit(
 ) -> Result<(), Refused> {
     let mut hosts = headers.get_all(HOST).iter();
     let host = hosts.next().and_then(|host| host.to_str().ok());
-    let is_known = host.is_some_and(|host| is_allowed(without_port(host), allowed_hosts));
+    let is_known = host.is_some_and(|host| is_known_host(host, allowed_hosts));
     if !is_known || hosts.next().is_some() {
         return Err(Refused {
             status: StatusCode::FORBIDDEN,
@@ -36,11 +33,7 @@ pub fn admit(
                    name in [listen] allowed_hosts.",
         });
     }
-    let crosses = headers
-        .get_all(SEC_FETCH_SITE)
-        .iter()
-        .any(|site| site.as_bytes() != b"none");
-    if headers.contains_key(ORIGIN) || crosses {
+    if headers.contains_key(ORIGIN) || is_made_by_a_page(headers) {
         return Err(Refused {
             status: StatusCode::FORBIDDEN,
             text: "Web pages may not read this. Open the address itself, or use the command line.",
@@ -57,26 +50,14 @@ pub fn admit(
     }
 }
 
-fn is_allowed(name: &str, allowed_hosts: &[String]) -> bool {
-    LOOPBACK_NAMES
-        .iter()
-        .copied()
-        .chain(allowed_hosts.iter().map(String::as_str))
-        .any(|allowed| allowed.eq_ignore_ascii_case(name))
-}
-
-/// `name:port`, `[v6]:port`, or either without a port. Anything odd is returned whole and matches
-/// nothing.
-fn without_port(host: &str) -> &str {
-    match host.rsplit_once(':') {
-        Some((name, port))
-            if !host.ends_with(']')
-                && (1..=5).contains(&port.len())
-                && port.bytes().all(|byte| byte.is_ascii_digit()) =>
-        {
-            name
-        }
-        _ => host,
+/// A target that names another receiver is none of this listener's, whatever its Host says.
+pub fn check_target(uri: &Uri) -> Result<(), Refused> {
+    match uri.authority() {
+        None => Ok(()),
+        Some(_) => Err(Refused {
+            status: StatusCode::BAD_REQUEST,
+            text: "The request target has to start with a slash.",
+        }),
     }
 }
 

@@ -74,7 +74,9 @@ pub async fn answer(
     let change = Change::of(request.uri().path()).filter(|_| via == Via::Owner);
     let is_order = via == Via::Owner && orders::is_order(request.uri().path());
     let may_change = change.is_some() || is_order;
-    if let Err(refused) = door::admit(request.method(), request.headers(), allowed, may_change) {
+    let admitted = door::admit(request.method(), request.headers(), allowed, may_change)
+        .and_then(|()| door::check_target(request.uri()));
+    if let Err(refused) = admitted {
         let mut answer = plain(refused.status, refused.text);
         if refused.status == StatusCode::METHOD_NOT_ALLOWED {
             let headers = answer.headers_mut();

@@ -3,7 +3,7 @@
 //! The rule, for each cap that a request counts in. T is what was billed and what is held in the cap's
 //! window, L its limit.
 //!
-//! * T ≥ L: refused.
+//! * T ≥ L: refused; but while a repeat of what is held is under way, which may bring its price, it waits.
 //! * nothing else is under way here: admitted, whatever it may cost.
 //! * else admitted while T + 4 · (dearest price of its kind), summed over what is under way and itself,
 //!   is at most L; otherwise it waits. A kind without any known price goes alone.
@@ -91,6 +91,8 @@ pub struct Under {
     pub reserved: u128,
     room: u128,
     unknown: usize,
+    /// Repeats of what is charged: their evidence may make room.
+    repeats: usize,
 }
 
 /// One cap in its window of now.
@@ -143,6 +145,10 @@ enum Judged {
 
 impl Under {
     fn add(&mut self, share: Share) {
+        if !share.counts {
+            self.repeats += 1;
+            return;
+        }
         self.requests += 1;
         self.reserved = self.reserved.saturating_add(share.reserved);
         self.room = self.room.saturating_add(share.room);
@@ -150,6 +156,10 @@ impl Under {
     }
 
     fn remove(&mut self, share: Share) {
+        if !share.counts {
+            self.repeats = self.repeats.saturating_sub(1);
+            return;
+        }
         self.requests = self.requests.saturating_sub(1);
         self.reserved = self.reserved.saturating_sub(share.reserved);
         self.room = self.room.saturating_sub(share.room);
@@ -262,6 +272,12 @@ impl Engine {
             let charge = self.counted(scope, purse);
             let counted = charge.billed.get().saturating_add(charge.held.now());
             let limit = u128::from(purse.limit.get());
+            let under = self.under(scope);
+            if counted >= limit && charge.billed.get() < limit && under.repeats > 0 {
+                // What is held for the request that one of them repeats may turn out not to be owed.
+                without_room.push(scope.clone());
+                continue;
+            }
             if counted >= limit {
                 let refused = Refused::reached(
                     (scope, *period),
@@ -272,7 +288,6 @@ impl Engine {
                 );
                 return Judged::Never(refused);
             }
-            let under = self.under(scope);
             let needed = counted
                 .saturating_add(under.room)
                 .saturating_add(share.room);
@@ -290,10 +305,8 @@ impl Engine {
     }
 
     fn admit(&mut self, ask: Ask, reserved: MicroUsd, share: Share, now_ms: u64) {
-        if share.counts {
-            for scope in [Scope::All, Scope::App(Arc::clone(&ask.app))] {
-                self.under.entry(scope).or_default().add(share);
-            }
+        for scope in [Scope::All, Scope::App(Arc::clone(&ask.app))] {
+            self.under.entry(scope).or_default().add(share);
         }
         let flight = Flight {
             at_ms: now_ms,
@@ -310,11 +323,9 @@ impl Engine {
         let Some(flight) = self.flights.remove(&entry) else {
             return;
         };
-        if flight.share.counts {
-            let app = Scope::App(Arc::clone(&flight.ask.app));
-            self.leave(&Scope::All, flight.share);
-            self.leave(&app, flight.share);
-        }
+        let app = Scope::App(Arc::clone(&flight.ask.app));
+        self.leave(&Scope::All, flight.share);
+        self.leave(&app, flight.share);
         if flight.booked || end == End::Unsent {
             return;
         }
@@ -361,7 +372,7 @@ impl Engine {
     fn leave(&mut self, scope: &Scope, share: Share) {
         if let Some(under) = self.under.get_mut(scope) {
             under.remove(share);
-            if under.requests == 0 {
+            if *under == Under::default() {
                 self.under.remove(scope);
             }
         }

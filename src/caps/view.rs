@@ -98,9 +98,11 @@ impl Engine {
             let under = self.under(scope);
             let counted = charge.billed.get().saturating_add(charge.held.now());
             let limit = u128::from(purse.limit.get());
+            // A cap that was lowered while requests were under way does not stop them.
+            let promised = limit.max(counted.saturating_add(under.reserved));
             let worst = self
                 .dearest(scope)
-                .map(|dearest| counted.max(limit).saturating_add(u128::from(dearest.get())));
+                .map(|dearest| promised.saturating_add(u128::from(dearest.get())));
             let sum = MicroUsdSum::from_micro_usd;
             CapView {
                 scope: scope.as_str().to_owned(),

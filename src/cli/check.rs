@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use super::{CliError, ConfigArgs, remark, say};
 use crate::config::{Aliases, App, Caps, Config, Env, Limits};
+use crate::proxy;
+use crate::server::ServerError;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -16,6 +18,7 @@ pub struct Args {
 
 pub fn check(args: &Args) -> Result<(), CliError> {
     let config = Config::load(&args.config.overrides(), &Env::from_process())?;
+    proxy::check_trust(&config).map_err(ServerError::from)?;
     say(effective(&config))?;
     for warning in &config.warnings {
         remark(format_args!("bursar: warning: {warning}"));

@@ -211,7 +211,8 @@ fn matches(pattern: &str, path: &str) -> bool {
         match (wanted.next(), given.next()) {
             (None, None) => return true,
             (Some("{}"), Some(segment)) if is_id(segment) => {}
-            (Some(literal), Some(segment)) if literal == segment => {}
+            // A segment that is spelled like the place of an id is none.
+            (Some(literal), Some(segment)) if literal == segment && literal != "{}" => {}
             _ => return false,
         }
     }

@@ -6,10 +6,11 @@
 //! close-delimited app needs (ARCHITECTURE, deviations). HTTP/1.1 itself is pingora's server session.
 //!
 //! Promise: idle connections live at least 75 s and end at shutdown; a head that drips is answered
-//! 408, and one without end 431; connections are bounded.
+//! 408, and one without end 431; connections are bounded, and so are those that are turned away.
 
 pub mod connection;
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,6 +40,10 @@ pub enum AppListener {
 /// Connections at once, all listeners together. Above it: 503 and close.
 pub(super) const CONNECTIONS_MAX: usize = 512;
 
+/// Those above it that are told so at once. Telling costs a descriptor for half a second; in a flood
+/// the others find their connection closed, or the ledger and the service would lack descriptors.
+pub(super) const TURN_AWAYS_MAX: usize = 64;
+
 /// How long an idle connection is kept. Pooled clients drop theirs after 4 to 5 s; a shorter time
 /// here than theirs would make them race the close.
 const KEEP_ALIVE: Duration = Duration::from_secs(90);
@@ -47,11 +52,11 @@ const KEEP_ALIVE: Duration = Duration::from_secs(90);
 const HEAD_DEADLINE: Duration = Duration::from_secs(10);
 
 /// Longest silence inside a request body.
-const BODY_IDLE: Duration = Duration::from_secs(30);
+pub(super) const BODY_IDLE: Duration = Duration::from_secs(30);
 
 /// How long a connection that came just before a stop may take to say something. Where the sockets
 /// were given, its app was promised not to be refused.
-const ARRIVAL_MAX: Duration = Duration::from_millis(500);
+const ARRIVAL_MAX: Duration = Duration::from_secs(1);
 
 /// Pause after a failed accept (descriptors used up), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -63,7 +68,8 @@ impl AppListener {
         match self {
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
-                stream.set_nodelay(true)?;
+                // Fails for a peer that has left already, which is no fault of the listener.
+                stream.set_nodelay(true).ok();
                 Ok(Socket::Tcp(stream))
             }
             Self::Unix(listener) => {
@@ -88,17 +94,25 @@ pub(super) async fn accept_until(
         };
         match accepted {
             Ok(socket) => {
-                let (gateway, stop) = (Arc::clone(&gateway), stop.clone());
-                let arriving = Arriving::enter(&gateway);
-                gateway.clone().spawn(async move {
-                    let Ok(_slot) = Arc::clone(&gateway.connections).try_acquire_owned() else {
-                        drop(arriving);
-                        turn_away(&gateway, socket).await;
-                        return;
-                    };
-                    run_connection(gateway, socket, stop, arriving).await;
-                });
+                let place = Arc::clone(&gateway.connections).try_acquire_owned();
+                let (serving, stop) = (Arc::clone(&gateway), stop.clone());
+                if let Ok(place) = place {
+                    let arriving = Arriving::enter(&gateway);
+                    Arc::clone(&gateway).spawn(async move {
+                        let _place = place;
+                        run_connection(serving, socket, stop, arriving).await;
+                    });
+                } else if let Ok(turn) = Arc::clone(&gateway.turn_aways).try_acquire_owned() {
+                    Arc::clone(&gateway).spawn(async move {
+                        let _turn = turn;
+                        turn_away(&serving, socket).await;
+                    });
+                } else {
+                    gateway.metrics.refusal(Code::ConnectionsFull.as_str());
+                }
             }
+            // Its peer gave up before it was accepted.
+            Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
                 tokio::time::sleep(ACCEPT_PAUSE).await;

@@ -14,8 +14,8 @@ mod web;
 
 use std::time::Duration;
 
-use http::header::{CONTENT_TYPE, EXPECT};
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, EXPECT};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
 use pingora::http::RequestHeader;
 
 pub use self::head::HEAD_BYTES_MAX;
@@ -89,19 +89,26 @@ pub fn admit(
     web::check_host(header, &settings.config.listen.allowed_hosts)?;
     let origin = web::check_origin(&header.headers, &settings.config.listen.allowed_origins)?;
     if header.method == Method::OPTIONS {
+        check_bodyless(&header.method, framing)?;
         return web::preflight(&header.headers, origin).map(Admission::Local);
     }
     let path = line.path();
     if matches!(header.method, Method::GET | Method::HEAD) {
-        match path {
-            "/" => return Ok(Admission::Local(LocalAnswer::Greeting)),
-            "/favicon.ico" => return Ok(Admission::Local(LocalAnswer::NoContent)),
-            _ => {}
+        let answer = match path {
+            "/" => Some(LocalAnswer::Greeting),
+            "/favicon.ico" => Some(LocalAnswer::NoContent),
+            _ => None,
+        };
+        if let Some(answer) = answer {
+            check_bodyless(&header.method, framing)?;
+            return Ok(Admission::Local(answer));
         }
     }
     let caller = caller::of(apps, &header.headers, downstream.user())?;
     let route = find_route(settings, &header.method, path)?;
+    check_bodyless(&header.method, framing)?;
     check_content_type(&header.headers, route.body, framing.has_body())?;
+    check_content_coding(&header.headers, framing)?;
     if framing.content_length > BODY_BYTES_MAX {
         // "request body over 30 MB; not to be retried"
         return Err(Code::BodyTooLarge.into());
@@ -150,6 +157,37 @@ fn unknown_route(settings: &Settings, method: &Method, path: &str) -> Refusal {
     }
 }
 
+/// What reads has no body, neither for the service nor for a local answer: one reader of two would
+/// take it for the next request.
+fn check_bodyless(method: &Method, framing: Framing) -> Result<(), Refusal> {
+    let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+    if reads && framing.has_body() {
+        return Err(Refusal {
+            detail: "A request that reads (GET, HEAD, OPTIONS) has no body.".into(),
+            ..Refusal::new(Code::ContentTypeRefused)
+        });
+    }
+    Ok(())
+}
+
+/// A body in a coding says to the service what bursar cannot see: its model, its wish for a stream.
+///
+/// Assumed: the interface's bodies are plain; it does not speak of codings.
+fn check_content_coding(headers: &HeaderMap, framing: Framing) -> Result<(), Refusal> {
+    let plain = headers
+        .get_all(CONTENT_ENCODING)
+        .iter()
+        .all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity"));
+    if plain || !framing.has_body() {
+        return Ok(());
+    }
+    Err(Refusal {
+        detail: "Request bodies are relayed as they are: send them without Content-Encoding."
+            .into(),
+        ..Refusal::new(Code::ContentTypeRefused)
+    })
+}
+
 /// A page can send forms, plain text and typeless bodies without a preflight, so JSON routes take
 /// JSON and nothing else.
 fn check_content_type(headers: &HeaderMap, form: BodyForm, has_body: bool) -> Result<(), Refusal> {
@@ -189,20 +227,12 @@ fn own_key(headers: &HeaderMap) -> Result<Option<String>, Refusal> {
     let Some(value) = single_value(headers, &IDEMPOTENCY_KEY)? else {
         return Ok(None);
     };
-    let printable = value
-        .as_bytes()
-        .iter()
-        .all(|byte| (0x20..=0x7e).contains(byte));
-    match value.to_str() {
-        Ok(key) if printable => Ok(Some(key.trim().to_owned()).filter(|key| !key.is_empty())),
-        _ => Err(Refusal::because(
-            Code::HeaderRefused,
-            "The Idempotency-Key is not printable ASCII.",
-        )),
-    }
+    let key = value.to_str().map_err(|_| Code::HeaderRefused)?.trim();
+    Ok(Some(key.to_owned()).filter(|key| !key.is_empty()))
 }
 
-/// The only value of a header that rules depend on; two values have no meaning.
+/// The only value of a header that rules depend on. Two values have no meaning, and bytes that are
+/// no printable ASCII have several.
 fn single_value(headers: &HeaderMap, name: &HeaderName) -> Result<Option<HeaderValue>, Refusal> {
     let mut values = headers.get_all(name).iter();
     let first = values.next().cloned();
@@ -210,6 +240,16 @@ fn single_value(headers: &HeaderMap, name: &HeaderName) -> Result<Option<HeaderV
         return Err(Refusal::because(
             Code::HeaderRefused,
             format!("The header {name} is given more than once."),
+        ));
+    }
+    let printable = first.iter().all(|value| {
+        let mut bytes = value.as_bytes().iter();
+        bytes.all(|byte| (0x20..=0x7e).contains(byte))
+    });
+    if !printable {
+        return Err(Refusal::because(
+            Code::HeaderRefused,
+            format!("The header {name} is not printable ASCII."),
         ));
     }
     Ok(first.filter(|value| !value.is_empty()))
@@ -234,9 +274,9 @@ fn is_marked_retry(headers: &HeaderMap) -> bool {
         .is_some_and(|count| count >= 1)
 }
 
+/// "A server that receives a 100-continue expectation in an HTTP/1.0 request MUST ignore" it: the app
+/// would take the 100 for its answer.
 fn expects_continue(header: &RequestHeader) -> bool {
-    header
-        .headers
-        .get(EXPECT)
-        .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+    let is_expected = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"100-continue");
+    header.version == Version::HTTP_11 && header.headers.get(EXPECT).is_some_and(is_expected)
 }

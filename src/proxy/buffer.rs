@@ -5,41 +5,31 @@
 //! sends is drained for a while, so that it reads the answer instead of a reset; what is announced
 //! and not sent takes nothing of the budget, and a body that drips is refused.
 
-use std::sync::Arc;
+mod budget;
+
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use pingora::ErrorType;
 use tokio::io::AsyncReadExt;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
+pub use self::budget::BodyBudget;
+use self::budget::{NoShare, Share};
+use super::accept::BODY_IDLE;
 use super::admit::{Admitted, BODY_BYTES_MAX};
 use super::downstream::Downstream;
 use super::refuse::{Code, Refusal};
-
-/// One budget for buffered bodies, in KiB.
-#[derive(Clone, Debug)]
-pub struct BodyBudget {
-    kib: Arc<Semaphore>,
-}
 
 /// A body and its share of the budget, given back when both are dropped.
 #[derive(Debug)]
 pub struct RequestBody {
     pub bytes: Bytes,
-    _share: Share,
+    _share: Option<Share>,
 }
 
-/// What a body has of the budget.
-#[derive(Debug, Default)]
-struct Share {
-    bytes: usize,
-    permit: Option<OwnedSemaphorePermit>,
-}
-
-/// 256 MiB.
-const BUDGET_KIB: usize = 256 * 1024;
+/// Of bodies in memory, all together.
+pub const BUDGET_BYTES: usize = 256 * 1024 * 1024;
 
 /// Bodies up to this size are covered by the limit on connections instead.
 const FREE_BYTES: usize = 64 * 1024;
@@ -54,47 +44,10 @@ const BODY_TIME_MAX: Duration = Duration::from_secs(600);
 const RATE_AFTER: Duration = Duration::from_secs(30);
 const RATE_MIN_BYTES_PER_S: usize = 1024;
 
-/// How long a request waits for its share.
-const SHARE_WAIT: Duration = Duration::from_secs(10);
-
 /// Bounds of draining a refused body.
 const DRAIN_BYTES_MAX: usize = 64 * 1024 * 1024;
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 const DRAIN_RAW_TIME_MAX: Duration = Duration::from_millis(500);
-
-// === impl BodyBudget ===
-
-impl BodyBudget {
-    pub fn new() -> Self {
-        Self {
-            kib: Arc::new(Semaphore::new(BUDGET_KIB)),
-        }
-    }
-
-    /// Makes a share large enough for a body of `total` bytes so far, of at most `announced`.
-    async fn cover(
-        &self,
-        share: &mut Share,
-        total: usize,
-        announced: Option<usize>,
-    ) -> Result<(), Refusal> {
-        let more = share_step(share.bytes, total, announced);
-        if more == 0 {
-            return Ok(());
-        }
-        let kib = u32::try_from(more.div_ceil(1024)).unwrap_or(u32::MAX);
-        let wanted = Arc::clone(&self.kib).acquire_many_owned(kib);
-        let Ok(Ok(permit)) = timeout(SHARE_WAIT, wanted).await else {
-            return Err(Code::MemoryFull.into());
-        };
-        share.bytes = share.bytes.saturating_add(more);
-        match share.permit.as_mut() {
-            Some(held) => held.merge(permit),
-            None => share.permit = Some(permit),
-        }
-        Ok(())
-    }
-}
 
 /// Reads the body of an admitted request.
 pub async fn read_body(
@@ -107,14 +60,14 @@ pub async fn read_body(
         Some(Ok(0)) => {
             return Ok(RequestBody {
                 bytes: Bytes::new(),
-                _share: Share::default(),
+                _share: None,
             });
         }
         Some(Ok(length)) => Some(length),
         Some(Err(_)) => return Err(Code::BodyTooLarge.into()),
         None => None,
     };
-    let mut share = Share::default();
+    let mut share = None;
     if admitted.expects_continue
         && downstream
             .session()
@@ -130,15 +83,16 @@ pub async fn read_body(
     let bytes_max = usize::try_from(BODY_BYTES_MAX).unwrap_or(usize::MAX);
     loop {
         let began = Instant::now();
-        let read = downstream.session().read_body_bytes().await;
+        let read = timeout(BODY_IDLE, downstream.session().read_body_bytes()).await;
         took = took.saturating_add(began.elapsed());
         let piece = match read {
-            Ok(Some(piece)) => piece,
-            Ok(None) => break,
-            Err(error) if error.etype == ErrorType::ReadTimedout => {
-                return Err(Code::BodyTooSlow.into());
+            Ok(Ok(Some(piece))) => piece,
+            Ok(Ok(None)) => break,
+            Ok(Err(error)) if error.etype != ErrorType::ReadTimedout => {
+                return Err(Code::BodyBroken.into());
             }
-            Err(_) => return Err(Code::BodyBroken.into()),
+            // The session's own bound is the same time.
+            Ok(Err(_)) | Err(_) => return Err(Code::BodyTooSlow.into()),
         };
         let total = body.len().saturating_add(piece.len());
         if total > bytes_max {
@@ -147,16 +101,38 @@ pub async fn read_body(
         if is_too_slow(took, total) {
             return Err(Code::BodyTooSlow.into());
         }
-        budget.cover(&mut share, total, announced).await?;
+        cover(budget, &mut share, total, announced).await?;
         body.extend_from_slice(&piece);
     }
     if announced.is_some_and(|length| length != body.len()) {
         return Err(Code::BodyBroken.into());
     }
+    if let Some(share) = share.as_mut() {
+        share.is_complete();
+    }
     Ok(RequestBody {
         bytes: body.freeze(),
         _share: share,
     })
+}
+
+/// Makes the share large enough for a body of `total` bytes so far, of at most `announced`.
+async fn cover(
+    budget: &BodyBudget,
+    share: &mut Option<Share>,
+    total: usize,
+    announced: Option<usize>,
+) -> Result<(), Refusal> {
+    let covered = share.as_ref().map_or(0, Share::bytes);
+    let more = share_step(covered, total, announced);
+    if more == 0 {
+        return Ok(());
+    }
+    let chunked_max = usize::try_from(BODY_BYTES_MAX).unwrap_or(usize::MAX);
+    let most = announced.unwrap_or(chunked_max.saturating_add(SHARE_STEP_BYTES));
+    let share = share.get_or_insert_with(|| budget.share(most));
+    let grown = share.grow(more).await;
+    grown.map_err(|NoShare| Code::MemoryFull.into())
 }
 
 /// By how much a share grows that covers `covered` bytes, when `total` have come.

@@ -207,9 +207,10 @@ impl Downstream {
         } else {
             chunk
         };
-        match bounded(&mut self.cut, self.session.write_body(&chunk)).await {
-            Some(Ok(_)) => self.confirm().await.map(|()| Written::Out),
-            Some(Err(_)) => Err(self.lost()),
+        let write = timeout(WRITE_TIMEOUT, self.session.write_body(&chunk));
+        match bounded(&mut self.cut, write).await {
+            Some(Ok(Ok(_))) => self.confirm().await.map(|()| Written::Out),
+            Some(_) => Err(self.lost()),
             None => Err(self.cut_off()),
         }
     }

@@ -33,16 +33,6 @@ fn the_level_is_that_of_our_own_lines() {
     assert!(targets.would_enable("pingora_core", &Level::WARN));
 }
 
-/// pingora warns of a bad Content-Length with the value as the service sent it.
-#[test]
-fn warnings_that_quote_an_answer_are_not_passed_on() {
-    for level in LogLevel::ALL {
-        let targets = targets(*level);
-        assert!(!targets.would_enable("pingora_core::protocols::http::v1::common", &Level::WARN));
-        assert!(targets.would_enable("pingora_core::protocols::http::v2::client", &Level::ERROR));
-    }
-}
-
 #[test]
 fn an_error_level_silences_the_warnings_of_others() {
     assert!(!targets(LogLevel::Error).would_enable("h2", &Level::WARN));

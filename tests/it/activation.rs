@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::process::Command;
+use tokio::time::timeout;
 
 use crate::support::daemon::{Daemon, Signal, command, run_arguments};
 use crate::support::origin::{self, billed, chunk, last_chunk, stream_head};
@@ -179,6 +180,30 @@ async fn no_connection_is_refused_while_the_daemon_restarts() {
     daemon.terminate().await;
 }
 
+/// Whoever was let in just before the stop is not thrown out before it could speak.
+#[tokio::test]
+async fn a_connection_that_was_accepted_before_a_stop_may_still_ask() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let origin = Origin::always(Step::Answer(billed(3))).await;
+    let state = directory.path().join("state");
+    let mut daemon = Daemon::start(&origin.url(), &state, &[]).await;
+    let mut silent = daemon.connect().await;
+    // Connections are accepted in their order: when this one is answered, that one is inside.
+    let mut idle = daemon.connect().await;
+    idle.send("GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .await;
+    assert_eq!(idle.answer().await.status, 200);
+
+    daemon.signal(Signal::TERM);
+    assert!(idle.ends().await, "the stop ends what is idle");
+    silent
+        .send(request("POST", CHAT, &[], &chat("just in time")))
+        .await;
+
+    assert_eq!(silent.answer().await.status, 200);
+    assert_eq!(daemon.ended().await.code(), Some(0));
+}
+
 #[tokio::test]
 async fn a_unix_socket_that_was_given_keeps_its_mode_and_stays() {
     use std::os::unix::fs::PermissionsExt;
@@ -301,8 +326,10 @@ async fn a_descriptor_that_is_not_what_it_should_be_is_refused_by_name() {
     for (what, given, name, why) in cases {
         let state = directory.path().join("state");
         let mut command = activated("http://127.0.0.1:9", &state, vec![given], name);
-        let done = command.stderr(Stdio::piped()).output().await;
-        let done = done.expect("it ends");
+        let done = command.stderr(Stdio::piped()).output();
+        let done = timeout(Duration::from_secs(20), done).await;
+        let done = done.unwrap_or_else(|_| panic!("{what} is listened on"));
+        let done = done.expect("an output");
         let said = String::from_utf8_lossy(&done.stderr);
         assert_eq!(done.status.code(), Some(78), "{what}: {said}");
         let told = format!("the socket that was given as descriptor 3 {why}");

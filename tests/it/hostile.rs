@@ -251,9 +251,21 @@ impl Stage {
         answer
     }
 
-    /// Nothing of the key is kept, and the metrics are text that Prometheus takes.
+    /// Nothing of the key is kept, words of the service are short and printable, and the metrics are
+    /// text that Prometheus takes.
     fn check_what_is_kept(&self) {
         assert_no_key_in(&self.bursar.state_dir());
+        for entry in self.bursar.entries() {
+            let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+            let category = entry.specialist.unwrap_or_default();
+            let is_category = category.bytes().all(|byte| is_word(byte) || byte == b'-');
+            assert!(is_category && category.len() <= 32, "{category:?}");
+            for text in [entry.route_version, entry.input_required, entry.request_id] {
+                let text = text.unwrap_or_default();
+                let is_printable = text.bytes().all(|byte| (b' '..0x7f).contains(&byte));
+                assert!(is_printable && text.len() <= 128, "{text:?}");
+            }
+        }
         let metrics = self.bursar.metrics_text();
         assert!(!metrics.contains(KEY), "the key is in the metrics");
         exposition::samples(&metrics).unwrap_or_else(|error| panic!("{error}"));
@@ -373,6 +385,7 @@ fn every_row_that_a_service_can_trigger_has_at_least_three_cases() {
     let count = names.len();
     names.dedup();
     assert_eq!(names.len(), count, "two cases have one name");
+    eprintln!("{count} cases in tables");
     for (row, elsewhere) in ELSEWHERE {
         let here = cases.iter().filter(|case| case.row == row).count();
         assert!(here + elsewhere.len() >= 3, "row {row}: {here} cases");

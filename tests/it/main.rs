@@ -5,6 +5,7 @@ mod support;
 
 mod activation;
 mod apps;
+mod attack;
 mod caps;
 mod config_errors;
 mod corpus;

@@ -1,4 +1,4 @@
-use http::HeaderValue;
+use http::{HeaderName, HeaderValue};
 
 use super::*;
 

@@ -350,6 +350,25 @@ fn a_repeat_takes_the_charge_over_and_passes_at_the_cap() {
 }
 
 #[test]
+fn while_a_repeat_of_what_is_held_is_under_way_nobody_is_refused_for_what_it_may_free() {
+    let mut bench = Bench::new(rules(limits(Some(100), None), &[], 0));
+    bench.buy("a", 50);
+    let (doubtful, _) = bench.admitted("a");
+    bench.end(doubtful, "a", DOUBT);
+    let Became::Admitted(repeat, 0) = bench.ask_of("a", Operation::Chat, 100, Some(NOON)) else {
+        panic!("a repeat passes");
+    };
+    let Became::Waits(waiting) = bench.ask("a") else {
+        panic!("50 are billed, 50 held, and the repeat may tell that they are not owed");
+    };
+    bench.end(repeat, "a", DOUBT);
+    assert!(
+        matches!(bench.became(waiting), Became::Refused(_)),
+        "nothing may make room any more"
+    );
+}
+
+#[test]
 fn a_dearer_receipt_raises_what_is_under_way() {
     let mut bench = Bench::new(rules(limits(None, Some(100_000)), &[], 0));
     bench.buy("a", 10);

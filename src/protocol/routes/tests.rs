@@ -57,6 +57,7 @@ fn a_path_is_matched_byte_by_byte() {
         "//v1/models",
         "/V1/models",
         "/v1/eval-sets/",
+        "/v1/eval-sets/{}",
         "/v1/eval-sets/..",
         "/v1/eval-sets/.",
         "/v1/eval-sets/a%2fb",

@@ -1,20 +1,14 @@
 //! Browser and network defences: a page on any site can make the user's browser send requests to
 //! localhost. Host names stop DNS rebinding; Origin and Sec-Fetch-Site stop everything that a page
 //! sends on purpose.
-//!
-//! Sec-Fetch-Mode and Sec-Fetch-Dest are never judged: plain Node programs send them (measured).
 
 use http::header::{ACCESS_CONTROL_REQUEST_METHOD, HOST, ORIGIN};
-use http::{HeaderMap, HeaderName, HeaderValue, Version};
+use http::{HeaderMap, HeaderValue, Version};
 use pingora::http::RequestHeader;
 
 use super::LocalAnswer;
+use crate::protocol::browser::{is_known_host, is_made_by_a_page};
 use crate::proxy::refuse::{Code, Refusal};
-
-const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-
-/// Names of this machine itself. Any port: tunnels and port maps are ordinary.
-const LOOPBACK_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 /// An origin that the config lists, as the app sent it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,31 +25,10 @@ pub fn check_host(header: &RequestHeader, allowed_hosts: &[String]) -> Result<()
     let Ok(host) = value.to_str() else {
         return Err(Code::HostRefused.into());
     };
-    let name = without_port(host);
-    let known = LOOPBACK_NAMES
-        .iter()
-        .copied()
-        .chain(allowed_hosts.iter().map(String::as_str))
-        .any(|allowed| allowed.eq_ignore_ascii_case(name));
-    if known {
+    if is_known_host(host, allowed_hosts) {
         Ok(())
     } else {
         Err(Code::HostRefused.into())
-    }
-}
-
-/// `name:port`, `[v6]:port` or either without a port. Anything odd is returned whole, and matches
-/// nothing.
-fn without_port(host: &str) -> &str {
-    let (name, port) = match host.rfind(':') {
-        Some(colon) if !host.ends_with(']') => host.split_at(colon),
-        _ => return host,
-    };
-    let digits = port.get(1..).unwrap_or_default();
-    if !digits.is_empty() && digits.len() <= 5 && digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        name
-    } else {
-        host
     }
 }
 
@@ -81,11 +54,7 @@ pub fn check_origin(
             Err(Code::OriginRefused.into())
         };
     }
-    let crosses = headers
-        .get_all(SEC_FETCH_SITE)
-        .iter()
-        .any(|site| site.as_bytes() != b"none");
-    if crosses {
+    if is_made_by_a_page(headers) {
         return Err(Code::SiteRefused.into());
     }
     Ok(None)

@@ -8,8 +8,8 @@ use std::borrow::Cow;
 
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, ACCESS_CONTROL_EXPOSE_HEADERS, ALT_SVC, AUTHORIZATION, CONNECTION,
-    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, LOCATION, SET_COOKIE, TE,
-    TRAILER, TRANSFER_ENCODING, UPGRADE, VARY,
+    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, IF_RANGE, LOCATION, RANGE,
+    SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VARY,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version};
 use pingora::http::{RequestHeader, ResponseHeader};
@@ -34,21 +34,34 @@ const REFERER: HeaderName = http::header::REFERER;
 
 /// Request headers that would make the service, or a hop before it, read another request, another
 /// sender or other credentials into this one.
-const FOREIGN: [&str; 7] = [
+const FOREIGN: [&str; 18] = [
     "forwarded",
     "via",
     "proxy",
     "x-real-ip",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "true-client-ip",
+    "cf-connecting-ip",
+    "x-host",
+    "x-rewrite-url",
+    "x-override-url",
+    "x-remote-user",
+    "remote-user",
     "x-api-key",
     "api-key",
-    "x-rewrite-url",
+    "x-goog-api-key",
+    "x-auth-token",
+    "x-access-token",
 ];
-const FOREIGN_PREFIXES: [&str; 5] = [
+const FOREIGN_PREFIXES: [&str; 7] = [
     "sec-fetch-",
-    "x-forwarded-",
+    "x-forwarded",
     "x-original-",
     "x-http-method",
     "x-method-override",
+    "x-envoy-",
+    "proxy-",
 ];
 
 /// A head that cannot be written.
@@ -95,14 +108,19 @@ fn is_ours_to_set(name: &HeaderName) -> bool {
         COOKIE,
         ORIGIN,
         REFERER,
+        // A part of an answer has no receipt that can be read.
+        RANGE,
+        IF_RANGE,
+        // Bodies are plain; nothing else passes the door.
+        CONTENT_ENCODING,
     ]
     .contains(name)
         || FOREIGN.contains(&name.as_str())
         || FOREIGN_PREFIXES
             .iter()
             .any(|prefix| name.as_str().starts_with(prefix))
-        // Variants with an underscore are read as the hyphen form by some servers.
-        || name.as_str().contains('_')
+        // Variants with an underscore, a dot or the like are read as the hyphen form by some servers.
+        || !name.as_str().bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
 /// The request as it goes to the service, in HTTP/1.1 form.
@@ -120,8 +138,13 @@ pub fn request_head(
     let mut head = RequestHeader::build(admitted.method.clone(), target.as_bytes(), None)
         .map_err(|_| HeadError)?;
     let dropped = nominated(app_headers);
+    let names = &settings.names;
     for (name, value) in app_headers {
-        if !is_hop_by_hop(name) && !dropped.contains(name) && !is_ours_to_set(name) {
+        // The door judged the Content-Type: it stays, whatever `Connection` nominates.
+        let is_dropped = *name != CONTENT_TYPE && dropped.contains(name);
+        let is_set_below =
+            is_ours_to_set(name) || *name == names.session || *name == names.rte_query;
+        if !is_hop_by_hop(name) && !is_dropped && !is_set_below {
             head.append_header(name.clone(), value.clone())
                 .map_err(|_| HeadError)?;
         }
@@ -129,8 +152,8 @@ pub fn request_head(
     // What a key is bound to goes out even where `Connection` nominated it away: dropped on one
     // attempt and not on another it would be another request (rule I6).
     let bound = [
-        (&settings.names.session, &admitted.session),
-        (&settings.names.rte_query, &admitted.rte_query),
+        (&names.session, &admitted.session),
+        (&names.rte_query, &admitted.rte_query),
     ];
     for (name, value) in bound {
         if let Some(value) = value {
@@ -297,12 +320,11 @@ pub fn is_json(headers: &HeaderMap) -> bool {
 /// Whether a body is in a coding, though none was asked for. It is never undone here: a few bytes may
 /// stand for a gigabyte.
 pub fn is_encoded(headers: &HeaderMap) -> bool {
-    headers.get_all(CONTENT_ENCODING).iter().any(|coding| {
-        !coding
-            .as_bytes()
-            .trim_ascii()
-            .eq_ignore_ascii_case(b"identity")
-    })
+    let values = headers.get_all(CONTENT_ENCODING).iter();
+    values
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
+        .map(<[u8]>::trim_ascii)
+        .any(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity"))
 }
 
 fn media_type(headers: &HeaderMap) -> Option<&str> {

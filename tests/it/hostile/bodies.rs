@@ -288,6 +288,14 @@ fn codings() -> Vec<Case> {
             Books::Unreported,
         ),
         coded(
+            "a stream in an empty coding",
+            ", identity",
+            "",
+            plain.as_bytes(),
+            whole(&plain),
+            PAID,
+        ),
+        coded(
             "a stream in identity",
             "identity",
             "",

@@ -32,6 +32,11 @@ async fn refused(url: &str, state: &Path, variables: &[(&str, &Path)]) -> String
         Ok(_) => panic!("the daemon started with {variables:?}"),
         Err(child) => child,
     };
+    // `bursar check` says the same.
+    let mut checking = command(&["check", "--upstream", url]);
+    checking.envs(variables.iter().copied());
+    let checked = checking.output().await.expect("it runs");
+    assert_eq!(checked.status.code(), Some(78), "{variables:?}");
     let status = child.wait().await.expect("an end");
     let mut told = String::new();
     let mut stderr = child.stderr.take().expect("a pipe");

@@ -71,6 +71,11 @@ impl Wire {
         self.io.shutdown().await.expect("the half is closed");
     }
 
+    /// The same where the other side may have closed or reset the connection already.
+    pub async fn half_close_if_open(&mut self) {
+        self.io.shutdown().await.ok();
+    }
+
     pub async fn post(mut self, path: &str, body: &str) -> Answer {
         self.send(request("POST", path, &[], body)).await;
         self.answer().await

@@ -1,0 +1,258 @@
+//! Row 15: too much of everything, and what many connections may take.
+
+use std::process::Stdio;
+
+use super::case::{CHAT, Case, Sent, framed, get, hidden};
+use super::stage::Stage;
+use super::witness::Witness;
+use crate::support::origin::json;
+use crate::support::{Bursar, Origin, Step, Wire, chat, eventually};
+
+const TOO_LARGE: &[&str] = &["head_too_large"];
+const BODY: &[&str] = &["body_too_large"];
+
+const MIB: usize = 1024 * 1024;
+
+/// Connections that bursar serves at once.
+const PLACES: usize = 512;
+
+pub fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for count in [100, 256, 257, 2_000] {
+        let fields: String = (0..count).map(|at| format!("X-{at}: y\r\n")).collect();
+        let name = format!("{count} fields and a host");
+        cases.push(Case::refused(
+            15,
+            &name,
+            get("/v1/models", &fields),
+            TOO_LARGE,
+        ));
+    }
+    let one_name = "X: y\r\n".repeat(150);
+    cases.push(Case::refused(
+        15,
+        "150 fields of one name",
+        get("/v1/models", &one_name),
+        TOO_LARGE,
+    ));
+    for bytes in [65_537, 200_000, 1_200_000] {
+        let line = format!("X: {}\r\n", "y".repeat(bytes));
+        let name = format!("a field of {bytes} bytes");
+        cases.push(Case::refused(
+            15,
+            &name,
+            get("/v1/models", &line),
+            TOO_LARGE,
+        ));
+        let name = format!("a name of {bytes} bytes");
+        let line = format!("{}: x\r\n", "y".repeat(bytes));
+        cases.push(Case::refused(
+            15,
+            &name,
+            get("/v1/models", &line),
+            TOO_LARGE,
+        ));
+    }
+    let tokens = format!("Connection: {}\r\n", "x,".repeat(35_000));
+    cases.push(Case::refused(
+        15,
+        "35,000 nominations",
+        get("/v1/models", &tokens),
+        TOO_LARGE,
+    ));
+    for length in ["31457281", "999999999999999"] {
+        let name = format!("a body of {length} bytes, announced");
+        let bytes = framed(&format!("Content-Length: {length}\r\n"), b"");
+        cases.push(Case::refused(15, &name, bytes, BODY).ending());
+    }
+    let chunk = format!("100000\r\n{}\r\n", " ".repeat(MIB));
+    let body = format!("{}0\r\n\r\n", chunk.repeat(31));
+    let bytes = framed("Transfer-Encoding: chunked\r\n", body.as_bytes());
+    cases.push(Case::refused(15, "a body of 31 MB in chunks", bytes, BODY).ending());
+    let passes: String = (1..100).map(|at| format!("X-{at}: y\r\n")).collect();
+    let sent = Sent::get("/v1/models").with("x-99", "y");
+    cases.push(Case::relayed(
+        15,
+        "99 fields and a host",
+        get("/v1/models", &passes),
+        sent,
+    ));
+    cases
+}
+
+#[tokio::test]
+async fn a_flood_of_tiny_chunks_is_read_as_one_body() {
+    let stage = Stage::open().await;
+    let body = chat(&"x".repeat(200_000));
+    let chunks: String = body
+        .chars()
+        .map(|letter| format!("1\r\n{letter}\r\n"))
+        .collect();
+    let bytes = framed(
+        "Transfer-Encoding: chunked\r\n",
+        format!("{chunks}0\r\n\r\n").as_bytes(),
+    );
+    let case = Case::relayed(15, "tiny chunks", bytes, Sent::chat(body).ending());
+    let entries = stage.judge(&case).await.expect("one body");
+    stage.close(entries).await;
+}
+
+/// Whoever finds no place is told so, and as many at once as a machine can bear; nobody takes the
+/// descriptors that the ledger and the service need.
+#[tokio::test]
+async fn connections_above_the_limit_take_a_bounded_number_of_descriptors() {
+    let most_of_mine = may_open(2_400);
+    let stage = Stage::open().await;
+    let resting = stage.descriptors().unwrap_or_default();
+    let mut inside = Vec::new();
+    for _ in 0..PLACES {
+        inside.push(stage.daemon.connect().await);
+    }
+    // Served, so that its place is taken surely; the others' were taken before.
+    let last = inside.last_mut().expect("a connection");
+    last.send(get("/v1/models", "")).await;
+    assert_eq!(last.answer().await.status, 200);
+    let mut outside = Vec::new();
+    let mut most = 0;
+    for _ in 0..most_of_mine - PLACES - 100 {
+        outside.push(stage.daemon.connect().await);
+        if outside.len() % 50 == 0 {
+            most = most.max(stage.descriptors().unwrap_or_default());
+        }
+    }
+    let above = most.saturating_sub(resting + PLACES);
+    assert!(above <= 90, "{above} descriptors for those without a place");
+    // Grown to the next power of two, never shrunk, and told to everybody.
+    assert!(stage.told("status", "FDSize") <= 1024);
+    let told = outside[0].answer().await;
+    assert_eq!((told.status, told.code()), (503, Some("connections_full")));
+    drop(outside);
+    // Who is inside is served all the while.
+    inside[0].send(get("/v1/models", "")).await;
+    assert_eq!(inside[0].answer().await.status, 200);
+    drop(inside);
+    eventually("a place", || async {
+        let answer = stage.daemon.connect().await.get("/v1/models").await;
+        (answer.status == 200).then_some(())
+    })
+    .await;
+    stage.close(0).await;
+}
+
+/// Raises this process's limit on descriptors, and gives what it is.
+fn may_open(wanted: usize) -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = u64::try_from(wanted).expect("a number");
+    let most = limit.maximum.map_or(wanted, |most| most.min(wanted));
+    if limit.current.is_some_and(|now| now < most) {
+        let current = Some(most);
+        setrlimit(Resource::Nofile, Rlimit { current, ..limit }).expect("the limit");
+    }
+    usize::try_from(most).expect("a number")
+}
+
+/// 512 apps and their connections to the service need more than the 1024 descriptors that a shell
+/// gives: the daemon takes what it may.
+#[tokio::test]
+async fn the_daemon_raises_its_limit_on_descriptors() {
+    let stage = Stage::with(Witness::start().await, |command| {
+        let command = command.into_std();
+        let mut shell = tokio::process::Command::new("/bin/sh");
+        shell
+            .args(["-c", "ulimit -Sn 256 && exec \"$0\" \"$@\""])
+            .arg(command.get_program())
+            .args(command.get_args())
+            .env_clear()
+            .envs(
+                command
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true);
+        shell
+    })
+    .await;
+    let hard = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
+    let wanted = hard.map_or(8192, |hard| hard.min(8192));
+    assert_eq!(stage.told("limits", "Max open files"), wanted);
+    stage.close(0).await;
+}
+
+/// 511 programs that begin a head and go no further: who is inside is served, who is not is told so,
+/// and after the heads' deadline there is room again.
+#[tokio::test]
+async fn slow_clients_on_all_places_do_not_stop_who_is_inside() {
+    let origin = Origin::always(Step::Answer(json(200, &[], "{}"))).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    let mut inside = bursar.connect().await;
+    inside.send(get("/v1/models", "")).await;
+    assert_eq!(inside.answer().await.status, 200);
+    let mut slow = Vec::new();
+    for _ in 1..PLACES {
+        let mut wire = bursar.connect().await;
+        wire.send("GET /v1/mod").await;
+        slow.push(wire);
+    }
+    let refused = eventually("the limit to show", || async {
+        let mut wire = bursar.connect().await;
+        let looked = tokio::time::timeout(std::time::Duration::from_millis(100), wire.answer());
+        looked.await.ok()
+    })
+    .await;
+    assert_eq!(refused.code(), Some("connections_full"));
+    for _ in 0..20 {
+        inside.send(get("/v1/models", "")).await;
+        assert_eq!(inside.answer().await.status, 200, "who is inside");
+    }
+    tokio::time::pause();
+    tokio::time::advance(std::time::Duration::from_secs(11)).await;
+    tokio::time::resume();
+    for wire in &mut slow {
+        assert_eq!(wire.answer().await.code(), Some("head_too_slow"));
+    }
+    let answer = eventually("room", || async {
+        let answer = bursar.connect().await.get("/v1/models").await;
+        (answer.status == 200).then_some(answer)
+    })
+    .await;
+    assert!(answer.complete);
+}
+
+#[tokio::test]
+async fn the_admin_listener_outlives_heads_and_connections_without_end() {
+    let stage = Stage::open().await;
+    let resting = stage.descriptors().unwrap_or_default();
+    let endless = format!(
+        "GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: {}",
+        "y".repeat(100_000)
+    );
+    let calls = [
+        hidden(),
+        b"\r\n".repeat(10_000),
+        endless.into_bytes(),
+        vec![0; 50_000],
+    ];
+    // More than it has places for, one after the other: each has to give its place back.
+    for round in 0..80 {
+        for bytes in &calls {
+            let mut wire = Wire::tcp(stage.daemon.admin).await;
+            wire.try_send(bytes).await;
+            if round % 2 == 0 {
+                wire.half_close_if_open().await;
+                assert_ne!(wire.head().await.status, 200);
+            }
+        }
+    }
+    assert_eq!(stage.daemon.admin_page("/healthz").await.status, 200);
+    eventually("its descriptors", || async {
+        (stage.descriptors().unwrap_or_default() <= resting + 5).then_some(())
+    })
+    .await;
+    assert_eq!(stage.witness.count(), 0);
+    let answer = stage.daemon.connect().await.post(CHAT, &chat("x")).await;
+    assert_eq!(answer.status, 200);
+    stage.close(1).await;
+}
