@@ -9,7 +9,7 @@ pub mod change;
 pub mod documents;
 mod door;
 pub mod explain;
-mod orders;
+pub mod orders;
 mod page;
 mod query;
 pub mod reconcile;

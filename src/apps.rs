@@ -9,13 +9,14 @@
 //! that is damaged lets nobody in instead of everybody; tokens are kept as hashes and compared in
 //! constant time.
 
+mod rules;
 pub mod runs;
 mod stored;
 mod table;
 
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -99,11 +100,7 @@ pub struct Apps {
     /// One change at a time.
     changing: Mutex<Changing>,
     changed: watch::Sender<()>,
-    told: OnceLock<OnChange>,
 }
-
-/// Told of another table before the change is answered.
-type OnChange = Box<dyn Fn(&Table) + Send + Sync>;
 
 /// Whose a request is.
 #[derive(Clone, Debug)]
@@ -215,7 +212,6 @@ impl Apps {
             table: ArcSwap::from_pointee(changing.table()?),
             changing: Mutex::new(changing),
             changed: watch::Sender::new(()),
-            told: OnceLock::new(),
         })
     }
 
@@ -256,12 +252,6 @@ impl Apps {
         self.changed.subscribe()
     }
 
-    /// Lets the first who asks know of each change in the moment it is made.
-    pub fn on_change(&self, tell: OnChange) {
-        // There is one who judges by it.
-        let _ = self.told.set(tell);
-    }
-
     /// A reload: other apps are declared. On an error nothing has changed.
     pub fn redeclare(&self, declared: Declared) -> Result<(), AppsError> {
         let mut changing = self.changing.lock();
@@ -297,9 +287,6 @@ impl Apps {
     }
 
     fn put_in_force(&self, table: Table) {
-        if let Some(tell) = self.told.get() {
-            tell(&table);
-        }
         self.table.store(Arc::new(table));
         self.changed.send_replace(());
     }

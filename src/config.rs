@@ -36,6 +36,7 @@ pub struct Config {
     pub upstream: Upstream,
     pub listen: Listen,
     pub retry: Retry,
+    pub shaping: Shaping,
     pub ledger: Ledger,
     pub streams: Streams,
     pub caps: Caps,
@@ -102,6 +103,19 @@ closed_set! {
         Marked => "marked",
         Never => "never",
     }
+}
+
+/// `[shaping]`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shaping {
+    /// Most requests at the service at once. `None`: no limit of bursar's.
+    pub in_flight: Option<usize>,
+    /// Most requests in any minute. `None`: no limit of bursar's.
+    pub per_minute: Option<usize>,
+    /// Most requests that wait.
+    pub queue_max: usize,
+    /// The longest wait.
+    pub queue_wait: Duration,
 }
 
 /// `[ledger]`

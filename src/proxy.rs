@@ -5,6 +5,8 @@
 //! admit     the door: host, origin, path, method, content type, length
 //! buffer    the body, whole, once
 //! claim     is this the retry of a request whose answer the app never got? join, adopt, or lead
+//! breaker   is there anything that the service just refused to everybody?
+//! queue     a place within the service's ceilings, in turn
 //! dispatch  attempts, waits, deadline
 //! exchange  one attempt on the wire
 //! relay     the answer: whole, flowing, followed, or our own
@@ -21,6 +23,7 @@
 pub mod accept;
 pub mod admit;
 mod attend;
+mod breaker;
 mod buffer;
 pub mod claim;
 pub mod dispatch;
@@ -28,6 +31,7 @@ mod downstream;
 pub mod evidence;
 pub mod exchange;
 mod own_call;
+pub mod queue;
 pub mod refuse;
 mod relay;
 mod report;
@@ -46,6 +50,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio_util::task::TaskTracker;
 
 pub use self::accept::AppListener;
+use self::breaker::Breaker;
 use self::buffer::{BUDGET_BYTES, BodyBudget};
 use self::claim::ClaimTable;
 use self::downstream::Downstream;
@@ -53,11 +58,12 @@ pub use self::evidence::Evidence;
 use self::exchange::peers::Peers;
 pub use self::exchange::trust::TrustError;
 use self::exchange::trust::{self, connector_options};
+use self::queue::Queue;
 use self::refuse::Refusal;
 use self::report::{Report, report};
 use self::settle::Measured;
-use crate::apps::{Apps, Table};
-use crate::caps::{Caps, Rules};
+use crate::apps::Apps;
+use crate::caps::Caps;
 use crate::clock::SharedClock;
 use crate::config::{ApiKey, Config};
 use crate::ledger::Ledger;
@@ -92,6 +98,8 @@ pub struct Gateway {
     connections: Arc<Semaphore>,
     turn_aways: Arc<Semaphore>,
     drains: Arc<Semaphore>,
+    queue: Arc<Queue>,
+    breaker: Arc<Breaker>,
     tasks: TaskTracker,
     in_flight: watch::Sender<usize>,
     arriving: watch::Sender<usize>,
@@ -150,11 +158,6 @@ impl Settings {
     }
 }
 
-/// What the configuration says of caps, and what is said of each app.
-fn rules(config: &Config, apps: &Table) -> Rules {
-    Rules::new(&config.caps, apps.spenders())
-}
-
 // === impl CutSignal ===
 
 impl CutSignal {
@@ -207,13 +210,19 @@ impl Gateway {
     pub fn new(parts: GatewayParts) -> Arc<Self> {
         let caps = Caps::new(
             &parts.ledger,
-            rules(&parts.config, &parts.apps.table()),
+            parts.apps.cap_rules(&parts.config.caps),
             &parts.config.ledger.state_dir,
             Arc::clone(&parts.clock),
         );
         parts.metrics.watch_caps(&caps);
         let settings = Settings::new(parts.config, &parts.clock, None);
-        let gateway = Arc::new(Self {
+        let (clock, metrics) = (&parts.clock, &parts.metrics);
+        let shaping = &settings.config.shaping;
+        let queue = Queue::new(shaping, Arc::clone(clock), Arc::clone(metrics));
+        let breaker = Breaker::new(Arc::clone(clock), Arc::clone(metrics));
+        Arc::new(Self {
+            queue,
+            breaker,
             settings: ArcSwap::from_pointee(settings),
             ledger: parts.ledger,
             metrics: parts.metrics,
@@ -229,21 +238,13 @@ impl Gateway {
             in_flight: watch::Sender::new(0),
             arriving: watch::Sender::new(0),
             cut: watch::Sender::new(false),
-        });
-        let judge = Arc::downgrade(&gateway);
-        gateway.apps.on_change(Box::new(move |table| {
-            if let Some(gateway) = judge.upgrade() {
-                let config = Arc::clone(&gateway.settings.load().config);
-                gateway.caps.reload(rules(&config, table));
-            }
-        }));
-        gateway
+        })
     }
 
     /// Swaps the settings; requests that run keep theirs. Pooled connections go on as long as the
     /// trust they were made with is the same.
     pub fn reload(&self, config: Arc<Config>) {
-        self.caps.reload(rules(&config, &self.apps.table()));
+        self.caps.reload(self.apps.cap_rules(&config.caps));
         let before = self.settings.load();
         let trust = |config: &Config| {
             let upstream = &config.upstream;
@@ -252,7 +253,14 @@ impl Gateway {
         let same_trust = trust(&before.config) == trust(&config);
         let connector = same_trust.then(|| Arc::clone(&before.connector));
         let settings = Settings::new(config, &self.clock, connector);
+        self.queue.reconfigure(&settings.config.shaping);
         self.settings.store(Arc::new(settings));
+        self.breaker.reset();
+    }
+
+    /// bursar is stopping: what waits for its turn is told so, and what is at the service goes on.
+    pub fn close_queue(&self) {
+        self.queue.close();
     }
 
     /// Accepts connections until `stop` turns true.

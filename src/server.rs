@@ -391,6 +391,7 @@ impl Server {
         tracing::info!(in_flight = self.gateway.in_flight(), "stopping");
         self.admin.drain();
         self.stop_proxy.send_replace(true);
+        self.gateway.close_queue();
         let patience = self.config.listen.shutdown_timeout;
         if timeout(patience, self.gateway.at_rest()).await.is_err() {
             let left = self.gateway.in_flight();

@@ -154,7 +154,10 @@ fn start_bursar(
     let config = directory.join("config.toml");
     fs::write(
         &config,
-        format!("[ledger]\ndurability = \"{durability}\"\n"),
+        // Its own time is what is measured, not the service's ceilings.
+        format!(
+            "[ledger]\ndurability = \"{durability}\"\n[shaping]\nin_flight = 1000\nper_minute = 1000000\n"
+        ),
     )?;
     let mut command = Command::new(program);
     command

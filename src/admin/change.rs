@@ -21,9 +21,11 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::Admin;
+use super::orders::{self, Order};
 use super::runs::{self, RunBody, RunOpen};
 use crate::apps::{AppAdd, AppsError, Known, Origin, Table};
 use crate::calendar;
+use crate::caps::OrderError;
 use crate::config::Token;
 
 /// Largest body of a change, in bytes.
@@ -55,6 +57,7 @@ pub enum Change {
     RemoveApp,
     RotateApp,
     OpenRun,
+    Order(Order),
 }
 
 /// What a change came to.
@@ -76,6 +79,12 @@ pub enum ChangeError {
     Apps(#[from] AppsError),
     #[error("the proxy listens on Unix sockets alone; a run takes an address with a port")]
     NoPort,
+    #[error(transparent)]
+    Order(#[from] OrderError),
+    #[error("that is no name of an app")]
+    NoApp,
+    #[error("the state cannot be told: {0}")]
+    Told(serde_json::Error),
     #[error("the change failed; the log has the place")]
     Panicked,
 }
@@ -89,7 +98,7 @@ impl Change {
             "/api/apps/remove" => Some(Self::RemoveApp),
             "/api/apps/rotate" => Some(Self::RotateApp),
             "/api/runs" => Some(Self::OpenRun),
-            _ => None,
+            _ => Order::of(path).map(Self::Order),
         }
     }
 }
@@ -100,7 +109,14 @@ impl ChangeError {
     pub fn status(&self) -> StatusCode {
         match self {
             Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::Body(_) | Self::Form(_) => StatusCode::BAD_REQUEST,
+            Self::Body(_)
+            | Self::Form(_)
+            | Self::NoApp
+            | Self::Order(OrderError::NoCap { .. } | OrderError::NotRaised { .. }) => {
+                StatusCode::BAD_REQUEST
+            }
+            Self::Order(OrderError::Ledger(_)) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Told(_) => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Apps(AppsError::Unknown { .. }) => StatusCode::NOT_FOUND,
             Self::Apps(AppsError::Ledger(_) | AppsError::Random(_) | AppsError::Damaged { .. })
             | Self::Panicked => StatusCode::INTERNAL_SERVER_ERROR,
@@ -128,6 +144,9 @@ pub(super) async fn make(
             let new: AppAdd = parse(&body)?;
             let name = new.name.clone();
             let token = on_disk(move || apps.add(&new, now_ms)).await?;
+            admin
+                .caps
+                .reload(admin.apps.cap_rules(&admin.config.load().caps));
             tracing::info!(app = %name, "an app was added");
             given(&name, &token, &admin.apps.table())
         }
@@ -135,8 +154,18 @@ pub(super) async fn make(
             let AppName { name } = parse(&body)?;
             let asked = name.clone();
             on_disk(move || apps.remove(&asked)).await?;
+            admin
+                .caps
+                .reload(admin.apps.cap_rules(&admin.config.load().caps));
             tracing::info!(app = %name, "an app was removed");
             removed(&name, &admin.apps.table())
+        }
+        Change::Order(order) => {
+            let act = orders::understood(admin, order, &body)?;
+            spawn_blocking(act)
+                .await
+                .map_err(|_| ChangeError::Panicked)??;
+            serde_json::to_value(admin.caps.view()).map_err(ChangeError::Told)?
         }
         Change::RotateApp => {
             let AppName { name } = parse(&body)?;
@@ -204,7 +233,7 @@ async fn read(request: Request<Incoming>) -> Result<Bytes, ChangeError> {
     }
 }
 
-fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ChangeError> {
+pub(super) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ChangeError> {
     serde_json::from_slice(body).map_err(ChangeError::Form)
 }
 

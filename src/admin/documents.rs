@@ -12,6 +12,7 @@ use crate::ledger::LedgerHealth;
 use crate::ledger::entry::State;
 use crate::ledger::query::{EntryView, GroupBy, Listing, Spend};
 use crate::ledger::totals::Totals;
+use crate::telemetry::metrics::Traffic;
 
 /// What `/api/spend` and `bursar spend` ask.
 #[derive(Clone, Debug)]
@@ -34,6 +35,7 @@ pub struct Process {
     pub draining: bool,
     pub proxy: Vec<String>,
     pub upstream: String,
+    pub traffic: Traffic,
 }
 
 /// The answer to a question about spend: the sums, then the same by group.
@@ -97,6 +99,14 @@ pub fn status(
         "anonymous": process.anonymous,
         "proxy": process.proxy,
         "upstream": process.upstream,
+        "traffic": {
+            "waiting": process.traffic.waiting,
+            "at_service": process.traffic.in_flight,
+            // 0: bursar sets no limit.
+            "in_flight_limit": process.traffic.in_flight_limit,
+            "per_minute_limit": process.traffic.per_minute_limit,
+            "held_back_by": process.traffic.breaking,
+        },
         "billed_micro_usd": serde_json::to_value(totals.billed())?,
         "drained_micro_usd": serde_json::to_value(totals.drained())?,
         "requests": totals.requests(),

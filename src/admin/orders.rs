@@ -1,76 +1,90 @@
-//! Orders: freeze, thaw, raise a cap. They come by POST through a Unix socket, whose directory only its
-//! owner may enter; the parameters stand behind the question mark.
+//! Orders about caps: freeze, thaw, raise. A kind of change ([`super::change`]).
 //!
-//! Promise: an order that was answered with 200 is on the disk and in force; one that is not understood
-//! changes nothing.
+//! Promise: an order that was answered is on the disk and in force; one that is not understood changes
+//! nothing.
 
 use std::sync::Arc;
 
-use http::StatusCode;
-use serde_json::Value;
-use tokio::task::spawn_blocking;
+use serde::{Deserialize, Serialize};
 
 use super::Admin;
-use super::query::{self, QueryError};
-use crate::caps::OrderError;
+use super::change::{ChangeError, parse};
+use crate::caps::{OrderError, Period};
+use crate::config::App;
+use crate::money::MicroUsd;
 
-/// Why an order was not obeyed.
-#[derive(Debug, thiserror::Error)]
-pub enum Disobeyed {
-    #[error("there is no such order; there are /api/freeze, /api/thaw and /api/caps/raise")]
-    Unknown,
-    #[error(transparent)]
-    Query(#[from] QueryError),
-    #[error(transparent)]
-    Order(#[from] OrderError),
-    #[error("the state cannot be told: {0}")]
-    Json(#[from] serde_json::Error),
-    #[error("the order failed; the log has the place")]
-    Panicked,
+/// Which order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    Freeze,
+    Thaw,
+    Raise,
 }
 
-// === impl Disobeyed ===
+/// Who is frozen or thawed.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FreezeOrder {
+    /// `None`: all apps.
+    pub app: Option<String>,
+    /// Who says so.
+    pub by: String,
+}
 
-impl Disobeyed {
-    pub fn status(&self) -> StatusCode {
-        match self {
-            Self::Unknown => StatusCode::NOT_FOUND,
-            Self::Query(_)
-            | Self::Order(OrderError::NoCap { .. } | OrderError::NotRaised { .. }) => {
-                StatusCode::BAD_REQUEST
-            }
-            Self::Order(OrderError::Ledger(_)) => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Json(_) | Self::Panicked => StatusCode::INTERNAL_SERVER_ERROR,
+/// Which cap is raised to what, in its window of now.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RaiseOrder {
+    /// `None`: the cap of all apps together.
+    pub app: Option<String>,
+    pub period: Period,
+    pub to_micro_usd: MicroUsd,
+}
+
+/// Longest name of who orders, in characters.
+const BY_CHARS_MAX: usize = 64;
+
+// === impl Order ===
+
+impl Order {
+    pub fn of(path: &str) -> Option<Self> {
+        match path {
+            "/api/freeze" => Some(Self::Freeze),
+            "/api/thaw" => Some(Self::Thaw),
+            "/api/caps/raise" => Some(Self::Raise),
+            _ => None,
         }
     }
 }
 
-/// The paths that [`obey`] takes.
-pub fn is_order(path: &str) -> bool {
-    matches!(path, "/api/freeze" | "/api/thaw" | "/api/caps/raise")
-}
-
-/// Does as ordered; answers what [`crate::caps::Caps::view`] shows then.
-pub async fn obey(admin: &Arc<Admin>, path: &str, asked: &str) -> Result<Value, Disobeyed> {
+/// What an order does, once it is understood.
+pub(super) fn understood(
+    admin: &Admin,
+    order: Order,
+    body: &[u8],
+) -> Result<impl FnOnce() -> Result<(), OrderError> + Send + 'static, ChangeError> {
     let caps = Arc::clone(&admin.caps);
-    let order: Box<dyn FnOnce() -> Result<(), OrderError> + Send> = match path {
-        "/api/freeze" => {
-            let asked = query::freeze(asked)?;
-            Box::new(move || caps.freeze(asked.app.as_deref(), &asked.by))
-        }
-        "/api/thaw" => {
-            let asked = query::freeze(asked)?;
-            Box::new(move || caps.thaw(asked.app.as_deref(), &asked.by))
-        }
-        "/api/caps/raise" => {
-            let asked = query::raise(asked)?;
-            Box::new(move || caps.raise(asked.app.as_deref(), asked.period, asked.to))
-        }
-        _ => return Err(Disobeyed::Unknown),
+    let checked = |app: Option<String>| match &app {
+        Some(name) if App::check_name(name).is_err() => Err(ChangeError::NoApp),
+        _ => Ok(app),
     };
-    // It waits for the disk.
-    spawn_blocking(order)
-        .await
-        .map_err(|_| Disobeyed::Panicked)??;
-    Ok(serde_json::to_value(admin.caps.view())?)
+    type Act = Box<dyn FnOnce() -> Result<(), OrderError> + Send>;
+    let act: Act = match order {
+        Order::Freeze | Order::Thaw => {
+            let FreezeOrder { app, by } = parse(body)?;
+            let app = checked(app)?;
+            let shown = by.chars().filter(|letter| !letter.is_control());
+            let by: String = shown.take(BY_CHARS_MAX).collect();
+            Box::new(move || match order {
+                Order::Freeze => caps.freeze(app.as_deref(), &by),
+                _ => caps.thaw(app.as_deref(), &by),
+            })
+        }
+        Order::Raise => {
+            let asked: RaiseOrder = parse(body)?;
+            let app = checked(asked.app)?;
+            Box::new(move || caps.raise(app.as_deref(), asked.period, asked.to_micro_usd))
+        }
+    };
+    Ok(act)
 }

@@ -10,6 +10,7 @@ use crate::config::ListenAddr;
 use crate::ledger::LedgerHealth;
 use crate::ledger::query::Spend;
 use crate::ledger::totals::{MicroUsdSum, Totals};
+use crate::telemetry::metrics::Traffic;
 
 /// What the page shows.
 pub struct Status<'a> {
@@ -20,6 +21,7 @@ pub struct Status<'a> {
     pub in_flight: usize,
     /// Callers that are no app may spend.
     pub anonymous: bool,
+    pub traffic: Traffic,
     /// What is wrong although it serves; or why it does not.
     pub ready: Result<Option<String>, String>,
     pub today: Result<Spend, String>,
@@ -62,6 +64,7 @@ pub fn render(status: &Status<'_>) -> String {
     spent(&mut page, status);
     caps(&mut page, status.caps);
     ledger(&mut page, status.health);
+    traffic(&mut page, &status.traffic);
     table(&mut page, "Process");
     for address in status.proxy {
         row(&mut page, "apps are served at", address);
@@ -146,6 +149,26 @@ fn ledger(page: &mut String, health: &LedgerHealth) {
     row(page, "journal bytes", health.journal_bytes);
     row(page, "damaged ranges set aside", health.quarantined);
     row(page, "index behind by records", health.index_lag_records);
+    line(page, "</table>");
+}
+
+fn traffic(page: &mut String, traffic: &Traffic) {
+    let of = |limit: i64| match limit {
+        0 => String::new(),
+        limit => format!(" of {limit}"),
+    };
+    table(page, "At the service");
+    let at_once = format!("{}{}", traffic.in_flight, of(traffic.in_flight_limit));
+    row(page, "requests in flight", at_once);
+    row(page, "waiting for a place", traffic.waiting);
+    if traffic.per_minute_limit > 0 {
+        row(page, "most in a minute", traffic.per_minute_limit);
+    }
+    let held_back = match traffic.breaking.as_slice() {
+        [] => "no".to_owned(),
+        causes => format!("yes: {}", causes.join(", ")),
+    };
+    row(page, "new requests are held back", held_back);
     line(page, "</table>");
 }
 

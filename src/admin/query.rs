@@ -7,8 +7,6 @@ use jiff::tz::TimeZone;
 
 use crate::admin::documents::SpendQuestion;
 use crate::admin::reconcile::Figure;
-use crate::caps::Period;
-use crate::config::App;
 use crate::ledger::entry::{EntryId, InDoubt};
 use crate::ledger::query::{Filter, GroupBy, StateWord};
 use crate::money::MicroUsd;
@@ -115,74 +113,6 @@ pub fn explain(query: &str) -> Result<String, QueryError> {
     asked
         .filter(|text| !text.trim().is_empty())
         .ok_or_else(|| wrong("id", "an entry id, an Idempotency-Key or an x-request-id"))
-}
-
-/// Who is frozen or thawed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FreezeQuestion {
-    /// `None`: all apps.
-    pub app: Option<String>,
-    pub by: String,
-}
-
-/// `app` (none: all), `by`.
-pub fn freeze(query: &str) -> Result<FreezeQuestion, QueryError> {
-    let mut asked = FreezeQuestion {
-        app: None,
-        by: "somebody".to_owned(),
-    };
-    for (name, value) in pairs(query) {
-        match name.as_str() {
-            "app" => asked.app = Some(app(&name, value)?),
-            "by" => {
-                let is_plain = |letter: char| !letter.is_control();
-                asked.by = value
-                    .chars()
-                    .filter(|letter| is_plain(*letter))
-                    .take(64)
-                    .collect();
-            }
-            _ => return Err(QueryError::Unknown { name }),
-        }
-    }
-    Ok(asked)
-}
-
-/// Which cap is raised to what.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RaiseQuestion {
-    /// `None`: the cap of all apps together.
-    pub app: Option<String>,
-    pub period: Period,
-    pub to: MicroUsd,
-}
-
-/// `app` (none: all), `period`, `to_micro_usd`.
-pub fn raise(query: &str) -> Result<RaiseQuestion, QueryError> {
-    let (mut of, mut period, mut to) = (None, None, None);
-    for (name, value) in pairs(query) {
-        match name.as_str() {
-            "app" => of = Some(app(&name, value)?),
-            "period" => {
-                let word = Period::from_word(&value);
-                period = Some(word.ok_or_else(|| wrong(&name, "hour, day or month"))?);
-            }
-            "to_micro_usd" => to = Some(MicroUsd::new(number(&name, &value)?)),
-            _ => return Err(QueryError::Unknown { name }),
-        }
-    }
-    Ok(RaiseQuestion {
-        app: of,
-        period: period.ok_or_else(|| wrong("period", "hour, day or month"))?,
-        to: to.ok_or_else(|| wrong("to_micro_usd", "an amount in micro-dollars"))?,
-    })
-}
-
-fn app(name: &str, value: String) -> Result<String, QueryError> {
-    match App::check_name(&value) {
-        Ok(()) => Ok(value),
-        Err(_) => Err(wrong(name, "the name of an app")),
-    }
 }
 
 /// None: the service's own figure. Else `billed_micro_usd`, `since_ms`, and `until_ms` if it is not now.

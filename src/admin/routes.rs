@@ -24,7 +24,7 @@ use super::page::{self, Status};
 use super::query::QueryError;
 use super::reconcile::{self, Figure, FigureError};
 use super::runs::RunBody;
-use super::{Admin, door, explain, orders, query};
+use super::{Admin, door, explain, query};
 use crate::calendar;
 use crate::ledger::LedgerError;
 use crate::ledger::query::{Spend, find, list, spend, window};
@@ -72,8 +72,7 @@ pub async fn answer(
     let config = admin.config.load_full();
     let allowed = &config.listen.allowed_hosts;
     let change = Change::of(request.uri().path()).filter(|_| via == Via::Owner);
-    let is_order = via == Via::Owner && orders::is_order(request.uri().path());
-    let may_change = change.is_some() || is_order;
+    let may_change = change.is_some();
     let admitted = door::admit(request.method(), request.headers(), allowed, may_change)
         .and_then(|()| door::check_target(request.uri()));
     if let Err(refused) = admitted {
@@ -100,15 +99,6 @@ pub async fn answer(
         };
     }
     let asked = request.uri().query().unwrap_or_default();
-    if is_order && request.method() == Method::POST {
-        return match orders::obey(admin, request.uri().path(), asked).await {
-            Ok(document) => respond(StatusCode::OK, JSON, format!("{document}\n")),
-            Err(refused) => {
-                let document = json!({ "detail": refused.to_string() });
-                respond(refused.status(), JSON, format!("{document}\n"))
-            }
-        };
-    }
     let answered = match request.uri().path() {
         "/metrics" => return metrics(admin),
         "/healthz" => return verdict(admin.healthy().map(|()| None)),
@@ -130,8 +120,7 @@ pub async fn answer(
         _ => {
             let text = "Here are /, /metrics, /healthz, /readyz, /api/status, /api/spend, \
                         /api/receipts, /api/apps, /api/caps, /api/explain and /api/reconcile. Apps are \
-                        served on the \
-                        proxy's port.";
+                        served on the proxy's port.";
             return plain(StatusCode::NOT_FOUND, text);
         }
     };
@@ -232,6 +221,7 @@ fn api_status(admin: &Admin) -> Result<Value, Failure> {
         now_ms: admin.clock.wall_ms(),
         in_flight: (admin.in_flight)(),
         anonymous: admin.apps.table().is_anonymous_allowed(),
+        traffic: admin.metrics.traffic.now(),
         draining: admin.draining.load(Ordering::Relaxed),
         proxy: admin.proxy.iter().map(ToString::to_string).collect(),
         upstream: config.upstream.base_url.to_string(),
@@ -256,6 +246,7 @@ async fn status_page(admin: &Arc<Admin>) -> Answer {
         upstream: config.upstream.base_url.to_string(),
         in_flight: (admin.in_flight)(),
         anonymous: admin.apps.table().is_anonymous_allowed(),
+        traffic: admin.metrics.traffic.now(),
         ready: admin.ready(),
         today: read_spend(admin, today)
             .await

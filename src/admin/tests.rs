@@ -5,7 +5,6 @@ use tokio::net::TcpStream;
 
 use super::*;
 use crate::apps::{Apps, Declared};
-use crate::caps::Rules;
 use crate::clock::ManualClock;
 use crate::config::{Env, Overrides};
 use crate::ledger::LedgerOptions;
@@ -37,8 +36,8 @@ async fn served() -> Served {
     let clock: SharedClock = Arc::new(ManualClock::at(1_774_778_400_000));
     let ledger = Ledger::open(LedgerOptions::new(&state_dir, Arc::clone(&clock))).unwrap();
     let config = config(&state_dir);
-    let rules = Rules::new(&config.caps, &config.apps);
     let apps = Apps::open(&state_dir, Declared::from(&*config)).unwrap();
+    let rules = apps.cap_rules(&config.caps);
     let admin = Arc::new(Admin::new(AdminParts {
         caps: Caps::new(&ledger, rules, &state_dir, Arc::clone(&clock)),
         config,

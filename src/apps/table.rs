@@ -145,12 +145,6 @@ impl Table {
         &self.known
     }
 
-    /// Every app, and the app of callers that are none.
-    pub fn spenders(&self) -> impl Iterator<Item = &App> {
-        let known = self.known.iter().map(|known| &*known.app);
-        known.chain(std::iter::once(&*self.default))
-    }
-
     /// The app of callers that are none.
     pub fn default_app(&self) -> &Arc<App> {
         &self.default

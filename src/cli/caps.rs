@@ -10,7 +10,8 @@ use super::freeze::{caller, name, scope};
 use super::source::{Source, SourceArgs, order};
 use super::table::{Align, Table};
 use super::{CliError, block_on, say};
-use crate::apps::{self, Declared};
+use crate::admin::orders::RaiseOrder;
+use crate::apps::{Apps, Declared};
 use crate::calendar;
 use crate::caps::{Orders, Period, Rules};
 use crate::clock::SystemClock;
@@ -74,10 +75,13 @@ fn raise(asked: &Raise) -> Result<(), CliError> {
     let (period, to) = (asked.period, asked.to_usd);
     match block_on(asked.source.find_to_order())? {
         Source::Daemon(client) => {
-            let micro_usd = to.get().to_string();
-            let mut with = vec![("period", period.as_str()), ("to_micro_usd", &micro_usd)];
-            with.extend(app.map(|app| ("app", app)));
-            block_on(order(&client, "/api/caps/raise", &with))?;
+            let asked = RaiseOrder {
+                app: app.map(str::to_owned),
+                period,
+                to_micro_usd: to,
+            };
+            let asked = serde_json::to_value(asked)?;
+            block_on(order(&client, "/api/caps/raise", &asked))?;
         }
         Source::Journal(state_dir) => {
             let now_ms = SystemClock::shared().wall_ms();
@@ -96,8 +100,10 @@ fn raise(asked: &Raise) -> Result<(), CliError> {
 fn rules(source: &SourceArgs) -> Result<Rules, CliError> {
     let whereabouts = source.whereabouts()?;
     let declared = Declared::from(&whereabouts);
-    let apps = apps::read(&whereabouts.state_dir, &declared)?;
-    Ok(Rules::new(&whereabouts.caps, apps.spenders()))
+    // Only read: those that were added have caps of their own.
+    let apps = Apps::open(&whereabouts.state_dir, declared);
+    let apps = apps.map_err(|error| CliError::Failed(error.to_string()))?;
+    Ok(apps.cap_rules(&whereabouts.caps))
 }
 
 fn period(text: &str) -> Result<Period, String> {

@@ -5,6 +5,7 @@
 
 use super::source::{Source, SourceArgs, order};
 use super::{CliError, block_on, say};
+use crate::admin::orders::FreezeOrder;
 use crate::caps::{Frozen, Orders};
 use crate::clock::SystemClock;
 use crate::config::App;
@@ -58,9 +59,12 @@ fn give(
 ) -> Result<(), CliError> {
     match block_on(args.source.find_to_order())? {
         Source::Daemon(client) => {
-            let mut with = vec![("by", by)];
-            with.extend(app.map(|app| ("app", app)));
-            block_on(order(&client, path, &with)).map(drop)
+            let asked = FreezeOrder {
+                app: app.map(str::to_owned),
+                by: by.to_owned(),
+            };
+            let asked = serde_json::to_value(asked)?;
+            block_on(order(&client, path, &asked)).map(drop)
         }
         Source::Journal(state_dir) => {
             let now_ms = SystemClock::shared().wall_ms();

@@ -9,8 +9,6 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
-use bytes::Bytes;
-use http::{HeaderMap, Method};
 use serde_json::Value;
 
 use super::CliError;
@@ -388,11 +386,8 @@ async fn ask(client: &Client, question: &str) -> Result<Value, CliError> {
 }
 
 /// Gives a daemon an order. It takes orders through its socket only.
-pub async fn order(client: &Client, path: &str, with: &[(&str, &str)]) -> Result<Value, CliError> {
-    let mut order = Question::new(path);
-    with.iter().for_each(|(name, value)| order.add(name, value));
-    let sent = client.send(Method::POST, &order.0, HeaderMap::new(), Bytes::new());
-    understood(client, sent.await?).await
+pub async fn order(client: &Client, path: &str, with: &Value) -> Result<Value, CliError> {
+    understood(client, client.post_json(path, with.to_string()).await?).await
 }
 
 async fn understood(client: &Client, answer: Answer) -> Result<Value, CliError> {

@@ -8,6 +8,7 @@ mod app;
 mod listen;
 mod reconcile;
 mod scalar;
+mod shaping;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -72,6 +73,7 @@ pub(super) fn load(overrides: &Overrides, env: &Env) -> Result<Config, ConfigErr
     let state_dir = ledger.as_ref().map(|ledger| ledger.state_dir.as_path());
     let listen = check.listen(file.listen, state_dir);
     let retry = check.retry(file.retry);
+    let shaping = check.shaping(file.shaping);
     let streams = check.streams(file.streams);
     let caps = check.caps(file.caps);
     let (apps, app_places) = check.apps(file.apps, Tokens::Read);
@@ -95,6 +97,7 @@ pub(super) fn load(overrides: &Overrides, env: &Env) -> Result<Config, ConfigErr
                 },
                 listen,
                 retry,
+                shaping,
                 ledger,
                 streams,
                 caps,

@@ -27,6 +27,7 @@ pub struct ConfigFile {
     pub upstream: UpstreamTable,
     pub listen: ListenTable,
     pub retry: RetryTable,
+    pub shaping: ShapingTable,
     pub ledger: LedgerTable,
     pub streams: StreamsTable,
     pub caps: CapsTable,
@@ -65,6 +66,14 @@ pub struct RetryTable {
     pub cap_ms: Option<At<i64>>,
     pub adopt: Option<At<String>>,
     pub adopt_window_s: Option<At<i64>>,
+}
+
+#[derive(Debug, Default)]
+pub struct ShapingTable {
+    pub in_flight: Option<At<i64>>,
+    pub per_minute: Option<At<i64>>,
+    pub queue_max: Option<At<i64>>,
+    pub queue_wait_s: Option<At<i64>>,
 }
 
 #[derive(Debug, Default)]
@@ -173,6 +182,7 @@ impl ConfigFile {
         root.table("upstream", |table| file.upstream = upstream(table));
         root.table("listen", |table| file.listen = listen(table));
         root.table("retry", |table| file.retry = retry(table));
+        root.table("shaping", |table| file.shaping = shaping(table));
         root.table("ledger", |table| file.ledger = ledger(table));
         root.table("streams", |table| file.streams = streams(table));
         root.table("caps", |table| file.caps = caps(table));
@@ -220,6 +230,15 @@ fn retry(table: &mut Table<'_>) -> RetryTable {
         cap_ms: table.integer("cap_ms"),
         adopt: table.string("adopt"),
         adopt_window_s: table.integer("adopt_window_s"),
+    }
+}
+
+fn shaping(table: &mut Table<'_>) -> ShapingTable {
+    ShapingTable {
+        in_flight: table.integer("in_flight"),
+        per_minute: table.integer("per_minute"),
+        queue_max: table.integer("queue_max"),
+        queue_wait_s: table.integer("queue_wait_s"),
     }
 }
 

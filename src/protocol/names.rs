@@ -19,6 +19,8 @@ pub const X_BURSAR_ENTRY: HeaderName = HeaderName::from_static("x-bursar-entry")
 pub const X_BURSAR_ADOPTED: HeaderName = HeaderName::from_static("x-bursar-adopted");
 /// Code of an error made by bursar.
 pub const X_BURSAR_ERROR: HeaderName = HeaderName::from_static("x-bursar-error");
+/// Milliseconds that the request waited here for its turn.
+pub const X_BURSAR_QUEUE_MS: HeaderName = HeaderName::from_static("x-bursar-queue-ms");
 /// Tells an SDK whether to retry by itself (`true`, `false`).
 pub const X_SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 /// Wait in milliseconds; finer than `Retry-After`.

@@ -85,6 +85,18 @@ pub struct Route {
     pub auto_model: bool,
 }
 
+// === impl Route ===
+
+impl Route {
+    /// The service's ceilings on requests in flight and a minute hold for it.
+    ///
+    /// Assumed: "inference" is what is billed on the lanes where models answer: chat, agent turns,
+    /// embeddings, rerank, images, speech and the comparison. Reads, eval runs and deploys are not.
+    pub fn is_inference(&self) -> bool {
+        self.metered && self.lane != Lane::Control
+    }
+}
+
 /// A route that the interface does not name and the config lists (`[upstream] extra_routes`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtraRoute {

@@ -8,6 +8,7 @@
 pub mod backoff;
 pub mod decision;
 mod told;
+mod turn;
 pub mod words;
 
 use std::sync::Arc;
@@ -21,8 +22,10 @@ use self::backoff::{declines_retry, random_share};
 use self::decision::{Bounds, Next, after_break, after_loss, after_refusal};
 use self::words::{attempt_result, code_of};
 use super::attend::{Alone, Attendance, Cut};
+use super::breaker::Pass;
 use super::claim::age;
 use super::exchange::{self, Answering, BodyBroke, Cause, Failed, Lost, Outgoing, heads};
+use super::queue::Slot;
 use super::refuse::Code;
 use super::{Gateway, Settings};
 use crate::ledger::entry::{Attempt, AttemptEnd};
@@ -42,6 +45,12 @@ pub struct Dispatch<'a> {
     pub service_time: Duration,
     /// When the first byte of the final answer came, on the monotonic clock.
     pub first_byte_at: Option<Duration>,
+    /// The attempt's place at the service; `None` between attempts, and where none is needed.
+    pub slot: Option<Slot>,
+    /// Waits for places, together.
+    pub queued: Duration,
+    pub pass: Pass,
+    pub app: Arc<str>,
     /// What the last failure to connect was, in words, for the log.
     pub unreached: Option<String>,
 }
@@ -142,7 +151,7 @@ impl Dispatch<'_> {
                 Next::Exhausted => return (otherwise, true),
                 Next::Stop => return (otherwise, false),
             };
-            match app.rest(wait).await {
+            match self.rest(app, wait).await {
                 // Nobody waits for the answer, so nothing more is spent on it.
                 Ok(false) => return (otherwise, false),
                 Ok(true) => {}
@@ -190,6 +199,7 @@ impl Dispatch<'_> {
         self.first_byte_at = None;
         self.unreached = None;
         let settings = app.settings();
+        self.sends();
         let answering = app
             .attend(exchange::attempt(
                 &settings.connector,
@@ -198,6 +208,7 @@ impl Dispatch<'_> {
                 fresh_connection,
             ))
             .await;
+        self.heard(&answering);
         match answering {
             Err(Cut) => {
                 // The request may be on its way: what it cost is not known.
@@ -359,6 +370,7 @@ impl Dispatch<'_> {
         };
         self.first_byte_at
             .get_or_insert(self.gateway.clock.monotonic());
+        self.heard_busy(&head, body.as_ref());
         let end = self.end_of_refusal(status, body.as_ref());
         self.record(clock, end, Some(&head), None);
         if body.is_some() {
@@ -399,6 +411,8 @@ impl Dispatch<'_> {
         head: Option<&ResponseHeader>,
         cause: Option<&'static str>,
     ) {
+        // The attempt is over at the service, too.
+        self.slot = None;
         let took = self.since(clock);
         self.service_time = self.service_time.saturating_add(took);
         self.note(clock, took, end, head, cause);

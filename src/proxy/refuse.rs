@@ -6,6 +6,7 @@
 //! what to do; no secret and no byte of a request is echoed.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -42,6 +43,10 @@ closed_set! {
         CapReached => "cap_reached",
         CapBusy => "cap_busy",
         Frozen => "frozen",
+        QueueFull => "queue_full",
+        QueueTimeout => "queue_timeout",
+        UpstreamRefusedKey => "upstream_refused_key",
+        BalanceEmpty => "balance_empty",
         UpstreamUnreachable => "upstream_unreachable",
         UpstreamName => "upstream_name",
         UpstreamTls => "upstream_tls",
@@ -62,6 +67,8 @@ pub struct Refusal {
     pub detail: Cow<'static, str>,
     /// Methods for the `Allow` header of a 405.
     pub allow: Option<String>,
+    /// Seconds for `Retry-After`, where this refusal knows them better than its code.
+    pub retry_after_s: Option<u64>,
 }
 
 // === impl Code ===
@@ -91,6 +98,9 @@ impl Code {
             Self::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::HeadTooSlow | Self::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::QueueFull | Self::QueueTimeout => StatusCode::TOO_MANY_REQUESTS,
+            Self::UpstreamRefusedKey => StatusCode::UNAUTHORIZED,
+            Self::BalanceEmpty => StatusCode::PAYMENT_REQUIRED,
             Self::ContentTypeRefused => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::MemoryFull
             | Self::ConnectionsFull
@@ -121,6 +131,8 @@ impl Code {
         match self {
             Self::MemoryFull
             | Self::ConnectionsFull
+            | Self::QueueFull
+            | Self::QueueTimeout
             | Self::ShuttingDown
             | Self::CapBusy
             | Self::OutcomeUnknown
@@ -205,6 +217,22 @@ impl Code {
                  `bursar caps`."
             }
             Self::Frozen => "This app is frozen. Nothing was sent. `bursar thaw` ends it.",
+            Self::QueueFull => {
+                "Too many requests wait for the service already ([shaping] queue_max). This one was \
+                 not sent; try again."
+            }
+            Self::QueueTimeout => {
+                "The service's ceilings left no place for this request in time ([shaping] \
+                 queue_wait_s, or the app's own timeout). It was not sent; try again."
+            }
+            Self::UpstreamRefusedKey => {
+                "It does not take the organization's key. Nothing was sent for this request; bursar \
+                 asks again in a few seconds, or at once when it reloads (SIGHUP) with another key."
+            }
+            Self::BalanceEmpty => {
+                "The organization's balance is empty. Nothing was sent for this request; bursar asks \
+                 again in a few seconds, or at once when it reloads (SIGHUP)."
+            }
             Self::UpstreamUnreachable => {
                 "The service cannot be reached. Nothing was sent or billed."
             }
@@ -245,6 +273,7 @@ impl Refusal {
             code,
             detail: Cow::Borrowed(code.text()),
             allow: None,
+            retry_after_s: None,
         }
     }
 
@@ -257,6 +286,7 @@ impl Refusal {
             code,
             detail: Cow::Owned(detail),
             allow: None,
+            retry_after_s: None,
         }
     }
 
@@ -266,7 +296,15 @@ impl Refusal {
             code,
             detail: Cow::Owned(what.into()),
             allow: None,
+            retry_after_s: None,
         }
+    }
+
+    /// The same, worth another try after `wait`; in whole seconds, at least one.
+    pub fn after(mut self, wait: Duration) -> Self {
+        let begun = u64::from(wait.subsec_nanos() > 0);
+        self.retry_after_s = Some(wait.as_secs().saturating_add(begun).max(1));
+        self
     }
 
     pub fn status(&self) -> StatusCode {

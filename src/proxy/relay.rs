@@ -23,7 +23,7 @@ use super::admit::Admitted;
 use super::attend::Attendance;
 use super::claim::Fate;
 use super::dispatch::decision::amount_of_broken;
-use super::dispatch::{Dispatch, Reached, is_transient};
+use super::dispatch::{Dispatch, Reached, is_transient, millis};
 use super::downstream::Presence;
 use super::exchange::heads;
 use super::refuse::{Code, Refusal};
@@ -34,7 +34,7 @@ use crate::config::App;
 use crate::ledger::LedgerError;
 use crate::ledger::entry::{AttemptEnd, EntryId, InDoubt, State};
 use crate::ledger::undelivered::Delivery;
-use crate::protocol::names::X_SHOULD_RETRY;
+use crate::protocol::names::{X_BURSAR_QUEUE_MS, X_SHOULD_RETRY};
 
 pub use own::{give_refusal, send_local, send_refusal};
 
@@ -79,6 +79,10 @@ pub struct Answered {
 impl Relay<'_> {
     /// Gives the app what the attempts came to. Returns whether its connection can be kept.
     pub async fn run(mut self, reached: Reached) -> bool {
+        if !matches!(reached, Reached::Flowing(_)) {
+            // The service has done its part.
+            self.dispatch.slot = None;
+        }
         let (answered, keep) = match reached {
             Reached::Whole { head, body } => self.whole(head, body).await,
             Reached::Flowing(flowing) if self.made_stream && !flowing.event_stream => {
@@ -126,13 +130,15 @@ impl Relay<'_> {
         let elsewhere = self
             .dispatch
             .service_time
-            .saturating_add(self.dispatch.waited);
+            .saturating_add(self.dispatch.waited)
+            .saturating_add(self.dispatch.queued);
         Measured {
             total,
             first_byte: self
                 .dispatch
                 .first_byte_at
                 .map(|at| at.saturating_sub(self.arrived)),
+            queue: self.dispatch.queued,
             own: total.saturating_sub(elsewhere),
         }
     }
@@ -250,6 +256,11 @@ impl Relay<'_> {
 
     /// Adds what bursar says about the answer.
     pub(super) fn mark(&self, head: &mut ResponseHeader) -> Result<(), heads::HeadError> {
+        if self.admitted.route.is_inference() {
+            let queue_ms = HeaderValue::from(millis(self.dispatch.queued));
+            head.insert_header(X_BURSAR_QUEUE_MS, queue_ms)
+                .map_err(|_| heads::HeadError)?;
+        }
         heads::mark(
             head,
             self.entry_id,

@@ -66,6 +66,7 @@ pub fn report(gateway: &Gateway, report: &Report<'_>) {
         state = report.state.map(state_word),
         billed_micro_usd = report.state.and_then(billed_of).map(|billed| billed.get()),
         total_ms = millis(report.measured.total),
+        queue_ms = millis(report.measured.queue),
         first_byte_ms = report.measured.first_byte.map(millis),
         own_us = micros(report.measured.own),
         "request"

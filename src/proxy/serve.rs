@@ -6,6 +6,7 @@
 mod prepare;
 mod run_leave;
 mod spend;
+mod turn;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +16,11 @@ use tokio::time::Instant;
 
 use self::prepare::Prepared;
 pub(super) use self::run_leave::RunHold;
-use self::run_leave::RunLeave;
 use self::spend::NoPermit;
+use self::turn::{Going, patience};
 use super::admit::{self, Admission, Admitted, LocalAnswer};
 use super::attend::Attendance;
+use super::breaker::Asks;
 use super::buffer::{self, RequestBody};
 use super::claim::live::{Follower, Live};
 use super::claim::{AdoptPolicy, Claim, Claimant, Mark};
@@ -38,12 +40,6 @@ use crate::ledger::entry::{EntryId, EntryKey, Intent, KeyOrigin};
 
 /// "it waits up to 20 ms for that connection's end to show".
 const TWIN_WAIT: Duration = Duration::from_millis(20);
-
-/// "else 10 minutes": the client default of the interface.
-const PATIENCE_DEFAULT: Duration = Duration::from_secs(600);
-
-/// An app that says more is not believed: attempts are not begun for longer than this.
-const PATIENCE_MAX: Duration = Duration::from_secs(3600);
 
 /// One request, from its head to its last byte. Returns the connection when it can be kept.
 pub(super) async fn serve_request(
@@ -108,7 +104,11 @@ impl Request<'_> {
     /// A request that makes no entry.
     async fn serve_free(self, downstream: &mut Downstream, body: RequestBody) -> bool {
         let prepared = self.prepare(&body);
-        self.exchange(downstream, prepared, None, None).await
+        let going = match self.gateway.breaker.pass(Asks::Free) {
+            Ok(pass) => Going::free(pass),
+            Err(refusal) => return self.refuse(downstream, &refusal).await,
+        };
+        self.exchange(downstream, prepared, going, None, None).await
     }
 
     async fn serve_metered(self, downstream: &mut Downstream, body: RequestBody) -> bool {
@@ -144,21 +144,16 @@ impl Request<'_> {
         };
         let mut entry = OpenEntry::new(self.gateway, Arc::clone(&live), &admitted.route);
         let request_bytes = u64::try_from(body.bytes.len()).unwrap_or(u64::MAX);
-        match self.leave_of_run(downstream).await {
-            RunLeave::Go(hold) => entry.hold = hold,
-            RunLeave::Refused(refusal) => {
-                entry.never_sent();
-                return self.refuse(downstream, &refusal).await;
-            }
-            RunLeave::Left => {
-                self.gateway.metrics.disconnect("waiting");
-                entry.never_sent();
-                return false;
-            }
+        if let Err(NoPermit { keep }) = self.leave_of_run(downstream, &mut entry).await {
+            return keep;
         }
         let reserved = match self.permit(downstream, &mut entry, request_bytes).await {
             Ok(reserved) => Some(reserved),
             Err(NoPermit { keep }) => return keep,
+        };
+        let going = match self.turn(downstream, &mut entry).await {
+            Ok(going) => going,
+            Err(keep) => return keep,
         };
         let intent = Intent {
             id: self.entry_id,
@@ -192,7 +187,7 @@ impl Request<'_> {
         if adopted.is_some() {
             self.gateway.metrics.adopted();
         }
-        self.exchange(downstream, prepared, Some(entry), adopted)
+        self.exchange(downstream, prepared, going, Some(entry), adopted)
             .await
     }
 
@@ -230,6 +225,7 @@ impl Request<'_> {
         self,
         downstream: &mut Downstream,
         prepared: Prepared,
+        going: Going,
         entry: Option<OpenEntry>,
         adopted: Option<EntryId>,
     ) -> bool {
@@ -275,6 +271,10 @@ impl Request<'_> {
             waited: Duration::ZERO,
             service_time: Duration::ZERO,
             first_byte_at: None,
+            slot: going.slot,
+            queued: going.queued,
+            pass: going.pass,
+            app: Arc::clone(&self.app.name),
             unreached: None,
         };
         let live = entry.as_ref().map(|entry| Arc::clone(&entry.live));
@@ -346,15 +346,6 @@ impl Request<'_> {
         );
         keep
     }
-}
-
-/// The app's announced patience, at most an hour, "less the larger of 1 s and 10 %"; else 10 minutes.
-fn patience(admitted: &Admitted) -> Duration {
-    admitted.patience.map_or(PATIENCE_DEFAULT, |announced| {
-        let announced = announced.min(PATIENCE_MAX);
-        let margin = (announced / 10).max(Duration::from_secs(1));
-        announced.saturating_sub(margin)
-    })
 }
 
 fn adopted_from(key: Option<&EntryKey>) -> Option<EntryId> {

@@ -66,6 +66,8 @@ pub struct Gathered {
 pub struct Measured {
     pub total: Duration,
     pub first_byte: Option<Duration>,
+    /// Waits for places at the service.
+    pub queue: Duration,
     /// Own time: total less waits and the service's time.
     pub own: Duration,
 }
@@ -118,7 +120,7 @@ impl OpenEntry {
             drained: gathered.drained,
             response_bytes: gathered.response_bytes,
             timings: Timings {
-                queue_ms: 0,
+                queue_ms: millis(measured.queue),
                 first_byte_ms: measured.first_byte.map(millis),
                 total_ms: millis(measured.total),
                 own_us: u64::try_from(measured.own.as_micros()).unwrap_or(u64::MAX),

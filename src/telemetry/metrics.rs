@@ -10,6 +10,7 @@ mod caps;
 mod evidence;
 mod families;
 mod ledger;
+mod traffic;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -25,6 +26,7 @@ pub use self::evidence::{Difference, EvidenceMetrics};
 pub use self::families::InFlightGuard;
 use self::families::{Families, add, bool_label, long_buckets, observe, set, short_buckets};
 use self::ledger::{write_health, write_unknowns};
+pub use self::traffic::{Breaking, Traffic, TrafficMetrics};
 use super::exposition::{Exposition, Kind};
 use super::labels::FirstSeen;
 use crate::caps::Caps;
@@ -50,7 +52,7 @@ const RETRY_REASONS: [&str; 6] = [
     "transient",
 ];
 /// What `drains_total{result}` can be.
-const DRAIN_RESULTS: [&str; 4] = ["completed", "cut", "cancelled", "refused"];
+const DRAIN_RESULTS: [&str; 5] = ["completed", "cut", "cancelled", "displaced", "refused"];
 /// What `client_disconnects_total{phase}` can be.
 const DISCONNECT_PHASES: [&str; 3] = ["waiting", "answering", "streaming"];
 
@@ -76,6 +78,7 @@ pub struct Metrics {
     specialists: IntCounterVec,
     tokens: IntCounterVec,
     pub evidence: EvidenceMetrics,
+    pub traffic: TrafficMetrics,
     route_version: IntGaugeVec,
     current_route_version: Mutex<String>,
     in_flight: IntGauge,
@@ -182,6 +185,7 @@ impl Metrics {
                 &["lane", "type"],
             )?,
             evidence: EvidenceMetrics::new(&families)?,
+            traffic: TrafficMetrics::new(&families)?,
             route_version: families.infos(
                 "bursar_route_version_info",
                 "The route version that the last answer told.",

@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use crate::support::bursar::entries;
+use crate::support::bursar::{NO_LIMITS, entries};
 use crate::support::daemon::Daemon;
 use crate::support::wire::{Wire, request};
 use crate::support::{Sandbox, chat, chat_stream, eventually};
@@ -78,11 +78,14 @@ async fn whatever_instant_the_daemon_is_killed_at_the_ledger_agrees_with_the_boo
     .await;
     let directory = tempfile::tempdir().expect("a directory");
     let state_dir = directory.path().join("state");
+    let config = directory.path().join("config.toml");
+    std::fs::write(&config, NO_LIMITS).expect("the config is written");
+    let config = ["--config", config.to_str().expect("a UTF-8 path")];
     let apps: Arc<Mutex<Apps>> = Arc::default();
     let mut tally = Tally::default();
 
     for _ in 0..kills {
-        let daemon = Daemon::start(&sandbox.url(), &state_dir, &[]).await;
+        let daemon = Daemon::start(&sandbox.url(), &state_dir, &config).await;
         let mut clients = JoinSet::new();
         for client in 0..CLIENTS {
             clients.spawn(use_it(daemon.proxy, client, Arc::clone(&apps), true));
@@ -97,7 +100,7 @@ async fn whatever_instant_the_daemon_is_killed_at_the_ledger_agrees_with_the_boo
     // What was under way in the sandbox comes to its end without a reader; the apps get what they
     // still wait for, and the start before that marks what the last kill left open.
     resting(&sandbox).await;
-    let daemon = Daemon::start(&sandbox.url(), &state_dir, &[]).await;
+    let daemon = Daemon::start(&sandbox.url(), &state_dir, &config).await;
     for client in 0..CLIENTS {
         use_it(daemon.proxy, client, Arc::clone(&apps), false).await;
     }

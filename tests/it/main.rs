@@ -32,6 +32,7 @@ mod receipts;
 mod reconcile;
 mod retries;
 mod secrets;
+mod shaping;
 mod streams;
 mod tidy;
 mod tls;

@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 use self::disk::Recording;
 use self::watch::Watch;
 use crate::crash::Random;
-use crate::support::bursar::entries;
+use crate::support::bursar::{NO_LIMITS, entries};
 use crate::support::daemon::Daemon;
 use crate::support::rig::Rig;
 use crate::support::wire::{Wire, request};
@@ -106,7 +106,7 @@ async fn record(durability: &str) -> Run {
     let config = rig.outside("config.toml");
     std::fs::write(
         &config,
-        format!("[ledger]\ndurability = \"{durability}\"\n"),
+        format!("[ledger]\ndurability = \"{durability}\"\n{NO_LIMITS}"),
     )
     .expect("a file");
     let more = ["--config", config.to_str().expect("a UTF-8 path")];

@@ -130,7 +130,17 @@ fn check_answer(name: &str, bursar: &Bursar, row: &Row, failure: &Failure, answe
 async fn run_failure(failure: &Failure, config: &str) {
     let origin = Origin::always(failure.step()).await;
     let bursar = Bursar::with(&origin.url(), config).await;
-    let answers = join_all(ROUTES.iter().map(|row| ask(&bursar, row))).await;
+    let answers = if matches!(failure.status, 401 | 402) {
+        // What one is told holds for those after it.
+        let mut answers = Vec::new();
+        for row in ROUTES {
+            answers.push(ask(&bursar, row).await);
+            bursar.forget_refusals();
+        }
+        answers
+    } else {
+        join_all(ROUTES.iter().map(|row| ask(&bursar, row))).await
+    };
     for (row, answer) in ROUTES.iter().zip(&answers) {
         let name = format!("{} {} × {}", row.method, row.pattern, failure.name);
         check_attempts(&name, row, &origin, failure.attempts[row.kind as usize]);

@@ -38,6 +38,13 @@ fn the_page_shows_what_is_known_and_what_is_not_and_escapes_both() {
         upstream: "https://inference.example".to_owned(),
         in_flight: 0,
         anonymous: true,
+        traffic: Traffic {
+            waiting: 5,
+            in_flight: 4,
+            in_flight_limit: 4,
+            per_minute_limit: 0,
+            breaking: vec!["balance"],
+        },
         ready: Err("the ledger cannot be written: disk <full>".to_owned()),
         today: Ok(today),
         caps: &CapsView::default(),
@@ -48,6 +55,10 @@ fn the_page_shows_what_is_known_and_what_is_not_and_escapes_both() {
     assert!(page.contains("<th>today, as far as known</th><td>$0.001234</td>"));
     assert!(page.contains("<th>who may spend</th><td>every process of this machine</td>"));
     assert!(page.contains("<th>today in doubt</th><td>2</td>"));
+    assert!(page.contains("<th>requests in flight</th><td>4 of 4</td>"));
+    assert!(page.contains("<th>waiting for a place</th><td>5</td>"));
+    assert!(page.contains("<th>new requests are held back</th><td>yes: balance</td>"));
+    assert!(!page.contains("most in a minute"), "there is no such limit");
     assert!(page.contains("disk &lt;full&gt;"));
     assert!(!page.contains("<full>"));
     assert!(!page.contains("<script"));

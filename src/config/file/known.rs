@@ -36,6 +36,10 @@ pub(crate) const ACCEPTED: &[(&str, &[&str])] = &[
         &["attempts", "base_ms", "cap_ms", "adopt", "adopt_window_s"],
     ),
     (
+        "shaping",
+        &["in_flight", "per_minute", "queue_max", "queue_wait_s"],
+    ),
+    (
         "ledger",
         &["state_dir", "durability", "on_failure", "retention_days"],
     ),
@@ -78,7 +82,7 @@ pub(crate) const ACCEPTED: &[(&str, &[&str])] = &[
 ];
 
 /// Keys that a later release brings, so that they are not taken for misspelt. `*`: every key.
-const LATER: &[(&str, &[&str])] = &[("shaping", &["*"]), ("streams", &["strip_comments"])];
+const LATER: &[(&str, &[&str])] = &[("streams", &["strip_comments"])];
 
 /// What to say of a key that is not accepted.
 pub(super) fn refusal(table: &str, key: &str, value: &DeValue<'_>) -> String {

@@ -38,7 +38,7 @@ fn each_mistake_is_one_clear_line() {
         (
             "[zzz]\n",
             &[
-                "config.toml:4: [zzz] is unknown; known here: service_name, [upstream], [listen], [retry], [ledger], [streams], [caps], [[app]], [reconcile], [models], [errors], [log]",
+                "config.toml:4: [zzz] is unknown; known here: service_name, [upstream], [listen], [retry], [shaping], [ledger], [streams], [caps], [[app]], [reconcile], [models], [errors], [log]",
             ],
         ),
         (
@@ -55,11 +55,15 @@ fn each_mistake_is_one_clear_line() {
                 "config.toml:4: [upstream] api_key is unknown: the key itself never stands in this file; put it into a file of its own and name that in [upstream] api_key_file",
             ],
         ),
-        // Keys of a later release.
         (
-            "[shaping]\nin_flight = 8\n",
-            &["config.toml:4: [shaping] is not in this release; a later one brings it"],
+            "[shaping]\nin_flight = 1001\nper_minute = -1\nqueue_wait_s = 0\n",
+            &[
+                "config.toml:5: [shaping] in_flight: takes 0 to 1000, not 1001",
+                "config.toml:6: [shaping] per_minute: takes 0 to 1000000, not -1",
+                "config.toml:7: [shaping] queue_wait_s: takes 1 to 3600, not 0",
+            ],
         ),
+        // Keys of a later release.
         (
             "[ledger]\nretention_days = 1\n[streams]\nstrip_comments = true\n",
             &[

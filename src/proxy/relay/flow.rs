@@ -324,6 +324,7 @@ impl Relay<'_> {
             }
             if matches!(moved, Move::Broke(_) | Move::Stop(_)) {
                 flowing.answering.abandon().await;
+                self.dispatch.slot = None;
                 let code = match cut_by {
                     Some(InDoubt::Shutdown) => Code::ShuttingDown,
                     _ => Code::UpstreamBroken,
@@ -336,6 +337,7 @@ impl Relay<'_> {
             Move::End => flowing.answering.release(&self.settings.connector).await,
             _ => flowing.answering.abandon().await,
         }
+        self.dispatch.slot = None;
         if flow.gathered.drained {
             self.gateway.metrics.drain("completed");
         }

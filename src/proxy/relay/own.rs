@@ -36,7 +36,8 @@ pub fn refusal_answer(refusal: &Refusal) -> Result<(ResponseHeader, Bytes), Head
         let word = if should_retry { "true" } else { "false" };
         set(&mut head, &X_SHOULD_RETRY, HeaderValue::from_static(word))?;
     }
-    if let Some(seconds) = refusal.code.retry_after_s() {
+    let of_code = refusal.code.retry_after_s().map(u64::from);
+    if let Some(seconds) = refusal.retry_after_s.or(of_code) {
         set(&mut head, &RETRY_AFTER, HeaderValue::from(seconds))?;
     }
     if refusal.status() == StatusCode::UNAUTHORIZED {

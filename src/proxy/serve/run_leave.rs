@@ -10,21 +10,15 @@ use std::sync::Arc;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::{Request, patience};
+use super::Request;
+use super::spend::NoPermit;
+use super::turn::patience;
 use crate::apps::runs::{Leave, Run, WAIT_MAX};
 use crate::ledger::entry::{EntryId, EntryKey, InDoubt, KeyOrigin, State};
 use crate::money::MicroUsd;
 use crate::proxy::downstream::{Downstream, Presence};
 use crate::proxy::refuse::{Code, Refusal};
-
-/// What a request of a run may do.
-pub(super) enum RunLeave {
-    /// `None`: it belongs to no run.
-    Go(Option<RunHold>),
-    Refused(Refusal),
-    /// Its app left while it waited.
-    Left,
-}
+use crate::proxy::settle::OpenEntry;
 
 /// A request on its way counts for its run until this has been told how it ended.
 #[derive(Debug)]
@@ -35,11 +29,40 @@ pub struct RunHold {
 }
 
 impl Request<'_> {
-    /// Waits until the run has room for the request, or has none any more.
-    pub(super) async fn leave_of_run(&self, downstream: &mut Downstream) -> RunLeave {
+    /// Waits until the run has room for the request, or has none any more. What it holds goes to the
+    /// entry.
+    pub(super) async fn leave_of_run(
+        &self,
+        downstream: &mut Downstream,
+        entry: &mut OpenEntry,
+    ) -> Result<(), NoPermit> {
         let Some(run) = &self.admitted.caller.run else {
-            return RunLeave::Go(None);
+            return Ok(());
         };
+        let refusal = match self.wait_for_run(run, downstream).await {
+            Ok(hold) => {
+                entry.hold = Some(hold);
+                return Ok(());
+            }
+            Err(refusal) => refusal,
+        };
+        entry.never_sent();
+        let keep = match refusal {
+            Some(refusal) => self.refuse(downstream, &refusal).await,
+            None => {
+                self.gateway.metrics.disconnect("waiting");
+                false
+            }
+        };
+        Err(NoPermit { keep })
+    }
+
+    /// An error without a refusal: the app has left.
+    async fn wait_for_run(
+        &self,
+        run: &Arc<Run>,
+        downstream: &mut Downstream,
+    ) -> Result<RunHold, Option<Refusal>> {
         let of_all = self.settings.config.caps.request_floor;
         let floor = self.app.request_floor.unwrap_or(of_all);
         let until = Instant::now() + WAIT_MAX.min(patience(self.admitted));
@@ -47,14 +70,14 @@ impl Request<'_> {
         loop {
             match run.ask(self.entry_id, floor) {
                 Leave::Go => {
-                    return RunLeave::Go(Some(RunHold {
+                    return Ok(RunHold {
                         run: Arc::clone(run),
                         entry: self.entry_id,
                         is_told: false,
-                    }));
+                    });
                 }
                 Leave::Reached { max, spent, held } => {
-                    return RunLeave::Refused(reached(run, max, spent, held));
+                    return Err(Some(reached(run, max, spent, held)));
                 }
                 Leave::Wait => {}
             }
@@ -63,10 +86,10 @@ impl Request<'_> {
                 () = downstream.left() => Ok(Ok(())),
             };
             if downstream.presence() == Presence::Gone {
-                return RunLeave::Left;
+                return Err(None);
             }
             if moved.is_err() {
-                return RunLeave::Refused(waited(run));
+                return Err(Some(waited(run)));
             }
         }
     }

@@ -6,7 +6,8 @@
 
 use std::time::Duration;
 
-use super::{Request, patience};
+use super::Request;
+use super::turn::patience;
 use crate::caps::{Ask, Permit, Refused};
 use crate::ledger::entry::KeyOrigin;
 use crate::money::MicroUsd;
@@ -41,7 +42,7 @@ impl Request<'_> {
             request_bytes,
             charged_since_ms: self.charged_since_ms(live).await,
         };
-        let refusal = match self.wait(downstream, ask).await {
+        let refusal = match self.wait_for_room(downstream, ask).await {
             Ok(permit) => {
                 let reserved = permit.reserved;
                 entry.permit = Some(permit);
@@ -75,7 +76,11 @@ impl Request<'_> {
     }
 
     /// An error without a refusal: the app has left.
-    async fn wait(&self, downstream: &mut Downstream, ask: Ask) -> Result<Permit, Option<Refusal>> {
+    async fn wait_for_room(
+        &self,
+        downstream: &mut Downstream,
+        ask: Ask,
+    ) -> Result<Permit, Option<Refusal>> {
         let waited = self.gateway.clock.monotonic().saturating_sub(self.arrived);
         let wait = WAIT_MAX.min(patience(self.admitted).saturating_sub(waited));
         let mut cut = self.gateway.cut_signal();

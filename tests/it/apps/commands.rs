@@ -479,3 +479,35 @@ async fn no_log_shows_a_token() {
         "{log}"
     );
 }
+
+/// A cap that is given with `app add` holds before the token does, beside a daemon and after a restart.
+#[tokio::test]
+async fn an_added_app_has_its_cap_at_once_and_after_a_restart() {
+    let origin = Origin::always(Step::Answer(billed(700_000))).await;
+    let place = Place::new();
+    let daemon = Daemon::start(&origin.url(), Path::new(&place.state()), &[]).await;
+    let capped = place
+        .done(&["add", "capped", "--cap-month-usd", "0.50"])
+        .await;
+    let free = place.done(&["add", "free"]).await;
+
+    assert_eq!(ask(&daemon, capped.trim_end()).await.status, 200);
+    let refused = ask(&daemon, capped.trim_end()).await;
+    assert_eq!(
+        (refused.status, refused.code()),
+        (402, Some("cap_reached")),
+        "{}",
+        refused.text()
+    );
+    assert!(refused.text().contains("capped"), "{}", refused.text());
+    assert_eq!(ask(&daemon, free.trim_end()).await.status, 200);
+
+    daemon.terminate().await;
+    let daemon = Daemon::start(&origin.url(), Path::new(&place.state()), &[]).await;
+    assert_eq!(
+        ask(&daemon, capped.trim_end()).await.code(),
+        Some("cap_reached")
+    );
+    assert_eq!(ask(&daemon, free.trim_end()).await.status, 200);
+    daemon.terminate().await;
+}

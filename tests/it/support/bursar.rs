@@ -18,11 +18,15 @@ use tokio::sync::watch;
 use super::wire::Wire;
 use super::{KEY, eventually};
 
+/// The service's ceilings are not what the test is about.
+pub const NO_LIMITS: &str = "[shaping]\nin_flight = 0\nper_minute = 0\n";
+
 /// A running gateway. Dropping it removes its state.
 pub struct Bursar {
     pub address: SocketAddr,
     pub socket: PathBuf,
     pub gateway: Arc<Gateway>,
+    pub config: Arc<Config>,
     pub ledger: Ledger,
     pub metrics: Arc<Metrics>,
     pub apps: Arc<Apps>,
@@ -39,7 +43,8 @@ impl Bursar {
         Self::with(upstream, "").await
     }
 
-    /// The same with more lines of config. `[retry]` is quick unless the lines have their own.
+    /// The same with more lines of config. `[retry]` is quick and `[shaping]` sets no limits, unless
+    /// the lines have their own.
     pub async fn with(upstream: &str, lines: &str) -> Self {
         Self::with_clock(upstream, lines, SystemClock::shared()).await
     }
@@ -73,6 +78,11 @@ impl Bursar {
         } else {
             "[retry]\nbase_ms = 1\ncap_ms = 2\n"
         };
+        let shaping = if lines.contains("[shaping]") {
+            ""
+        } else {
+            NO_LIMITS
+        };
         let state_dir = directory.path().join("state");
         let upstream_table = if lines.contains("[upstream]") {
             ""
@@ -80,7 +90,7 @@ impl Bursar {
             "[upstream]\n"
         };
         let file = directory.path().join("config.toml");
-        let text = format!("{lines}\n{upstream_table}{retry}");
+        let text = format!("{lines}\n{upstream_table}{retry}{shaping}");
         std::fs::write(&file, text).expect("the config is written");
         let overrides = Overrides {
             config: Some(file),
@@ -93,10 +103,12 @@ impl Bursar {
         let ledger = Ledger::open(LedgerOptions::new(&state_dir, Arc::clone(&clock)))
             .expect("the ledger opens");
         let metrics = Arc::new(Metrics::new().expect("metrics register"));
-        let apps = Apps::open(&state_dir, Declared::from(&config)).expect("the apps are read");
+        let config = Arc::new(config);
+        let apps = Apps::open(&state_dir, Declared::from(&*config)).expect("the apps are read");
         let apps = Arc::new(apps);
+        let config = Arc::new(config);
         let gateway = Gateway::new(GatewayParts {
-            config: Arc::new(config),
+            config: Arc::clone(&config),
             ledger: ledger.clone(),
             metrics: Arc::clone(&metrics),
             clock: Arc::clone(&clock),
@@ -119,6 +131,7 @@ impl Bursar {
             address,
             socket,
             gateway,
+            config,
             ledger,
             metrics,
             apps,
@@ -135,6 +148,11 @@ impl Bursar {
 
     pub async fn connect(&self) -> Wire {
         Wire::tcp(self.address).await
+    }
+
+    /// What the service refused to everybody is forgotten, as by a reload.
+    pub fn forget_refusals(&self) {
+        self.gateway.reload(Arc::clone(&self.config));
     }
 
     /// One request on a connection of its own.

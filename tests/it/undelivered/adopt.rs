@@ -139,6 +139,7 @@ async fn a_key_is_passed_on_until_its_answer_is_delivered() {
             key(&origin, 2),
             "{name}: the third is the same purchase"
         );
+        bursar.forget_refusals();
         ask(&bursar, &chat("hi"), &[]).await;
         assert_ne!(
             key(&origin, 2),
@@ -171,6 +172,7 @@ async fn a_failure_that_cost_nothing_is_not_adopted() {
         let origin = Origin::start([refusal, Step::Answer(billed(7))]).await;
         let bursar = Bursar::with(&origin.url(), ONCE).await;
         assert_eq!(ask(&bursar, &chat("hi"), &[]).await.status, status);
+        bursar.forget_refusals();
         let answer = ask(&bursar, &chat("hi"), &[]).await;
         assert_eq!(answer.header("x-bursar-adopted"), None, "{status}");
         assert_ne!(key(&origin, 0), key(&origin, 1), "{status}");

@@ -17,6 +17,7 @@ use crate::ledger::entry::InDoubt;
 use crate::proxy::attend::Cut;
 use crate::proxy::downstream::Presence;
 use crate::proxy::exchange::Answering;
+use crate::proxy::queue::{Drained, Slot};
 
 /// Most bytes that are read for nobody.
 const DRAIN_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -31,6 +32,8 @@ const AFTER_END_WAIT: Duration = Duration::from_secs(1);
 #[derive(Default)]
 pub(super) struct Drain {
     slot: Option<OwnedSemaphorePermit>,
+    /// Its place at the service may be asked for by somebody who waits.
+    place: Option<Drained>,
     /// When it was certain that nobody reads.
     since: Option<Duration>,
     /// When the app's input had ended. It has taken nothing since, for nothing came for it.
@@ -70,13 +73,13 @@ impl Relay<'_> {
                 }
             };
             let follower = self.app.live.clone().filter(|live| live.is_followed());
+            let displaced = flow.drain.place.as_ref().map(Drained::displaced);
             let chunk = async {
-                let Some(follower) = follower else {
-                    return Some(answering.next_chunk().await);
-                };
                 tokio::select! {
+                    biased;
+                    () = of(displaced) => None,
+                    () = of(follower.as_ref().map(|follower| follower.unfollowed())) => None,
                     read = answering.next_chunk() => Some(read),
-                    () = follower.unfollowed() => None,
                 }
             };
             // `None` in whatever place: who reads has changed, and the loop's head decides.
@@ -139,7 +142,10 @@ impl Relay<'_> {
                 return Some(InDoubt::ClientGone);
             }
             match Arc::clone(&self.gateway.drains).try_acquire_owned() {
-                Ok(slot) => flow.drain.slot = Some(slot),
+                Ok(slot) => {
+                    flow.drain.slot = Some(slot);
+                    flow.drain.place = self.dispatch.slot.as_ref().map(Slot::drains);
+                }
                 Err(_) => {
                     self.gateway.metrics.drain("refused");
                     return Some(InDoubt::ClientGone);
@@ -150,6 +156,10 @@ impl Relay<'_> {
             flow.drain.bytes = 0;
             return None;
         };
+        if flow.drain.place.as_ref().is_some_and(Drained::is_displaced) {
+            self.gateway.metrics.drain("displaced");
+            return Some(InDoubt::ClientGone);
+        }
         let over = is_over(since) || flow.drain.bytes > DRAIN_BYTES_MAX;
         if over {
             self.gateway.metrics.drain("cut");
@@ -195,6 +205,14 @@ impl Relay<'_> {
     /// The answer has ended, and nobody has shown to be there for it.
     pub(super) fn drains(&self, flow: &Flow) -> bool {
         self.entry.is_some() && !matches!(self.reader(flow), Reader::Somebody)
+    }
+}
+
+/// Awaits what there is to await, else for ever.
+async fn of(future: Option<impl Future<Output = ()>>) {
+    match future {
+        Some(future) => future.await,
+        None => std::future::pending().await,
     }
 }
 

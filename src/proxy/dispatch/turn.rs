@@ -1,0 +1,162 @@
+//! An attempt's place at the service: asked for anew before each repeat, and what the service's
+//! answers say of its ceilings, its account and its health.
+//!
+//! Promise: between attempts no place is held; a repeat waits before its app's new requests; a free
+//! route never waits.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::StatusCode;
+use pingora::http::ResponseHeader;
+
+use super::Dispatch;
+use super::backoff::asked_wait;
+use super::words::code_of;
+use crate::proxy::attend::{Attendance, Cut};
+use crate::proxy::downstream::Presence;
+use crate::proxy::exchange::{Answering, Cause, Failed, Lost};
+use crate::proxy::queue::Turn;
+use crate::proxy::queue::ceilings::Busy;
+
+/// An answer's words are looked at up to here.
+const WORDS_BYTES_MAX: usize = 1024;
+
+impl Dispatch<'_> {
+    /// Waits between attempts, and for a place for the next one. `false` where none came in time, or
+    /// where nobody waits for the answer any more.
+    pub(super) async fn rest(
+        &mut self,
+        app: &mut Attendance<'_>,
+        wait: Duration,
+    ) -> Result<bool, Cut> {
+        Ok(app.rest(wait).await? && self.next_turn(app).await?)
+    }
+
+    /// A place for the next attempt. `false` where none came in time, or where nobody waits for the
+    /// answer any more.
+    async fn next_turn(&mut self, app: &mut Attendance<'_>) -> Result<bool, Cut> {
+        if !self.route.is_inference() {
+            return Ok(true);
+        }
+        let began = self.gateway.clock.monotonic();
+        let enter = self
+            .gateway
+            .queue
+            .enter(&self.app, Turn::Again, self.bounds.deadline);
+        let entered = if app.look() == Presence::Here {
+            app.attend_while_here(enter).await?
+        } else {
+            // Somebody follows: the place is for them.
+            Some(app.attend(enter).await?)
+        };
+        let waited = self.gateway.clock.monotonic().saturating_sub(began);
+        self.queued = self.queued.saturating_add(waited);
+        match entered {
+            Some(Ok((slot, _))) => {
+                self.slot = Some(slot);
+                Ok(true)
+            }
+            Some(Err(_)) | None => Ok(false),
+        }
+    }
+
+    pub(super) fn sends(&self) {
+        if let Some(slot) = &self.slot {
+            slot.sends();
+        }
+    }
+
+    /// How the attempt went as far as its head.
+    pub(super) fn heard(&mut self, answering: &Result<Result<Answering, Failed>, Cut>) {
+        let slot = self.slot.as_ref();
+        match answering {
+            // The app has nothing, the service perhaps everything.
+            Err(Cut) => {}
+            Ok(Err(failed)) => {
+                let lost = failed.lost;
+                if did_not_connect(lost) {
+                    self.pass.unreached(code_of(lost, &[]));
+                } else {
+                    self.pass.reached();
+                }
+                match (lost, slot) {
+                    (Lost::NotSent(_), Some(slot)) => slot.not_sent(),
+                    (_, Some(slot)) => slot.arrived(),
+                    (_, None) => {}
+                }
+            }
+            Ok(Ok(answering)) => {
+                let status = answering.head.status;
+                self.pass.reached();
+                if self.route.metered {
+                    self.pass.answered(status);
+                }
+                if let Some(slot) = slot {
+                    slot.arrived();
+                    if status.is_success() {
+                        slot.served();
+                    }
+                }
+            }
+        }
+    }
+
+    /// A refusal was read; a 429 says that bursar lets too much go.
+    pub(super) fn heard_busy(&self, head: &ResponseHeader, body: Option<&Bytes>) {
+        let Some(slot) = &self.slot else { return };
+        if head.status == StatusCode::TOO_MANY_REQUESTS {
+            slot.busy(Busy {
+                asked: asked_wait(&head.headers, self.gateway.clock.wall_ms()),
+                names_rate: body.is_some_and(|body| names_rate(body)),
+            });
+        }
+    }
+}
+
+/// Nothing of the request can have left: there was no connection to the service.
+fn did_not_connect(lost: Lost) -> bool {
+    match lost {
+        Lost::NotSent(cause) => matches!(
+            cause,
+            Cause::Name | Cause::Connect | Cause::ConnectTimeout | Cause::Tls | Cause::Certificate
+        ),
+        Lost::NoHead(_) | Lost::StaleConnection => false,
+    }
+}
+
+/// Assumed: the words of a 429 tell the rate's from the other ceiling's where `Retry-After` does not.
+fn names_rate(body: &[u8]) -> bool {
+    let start = body.get(..WORDS_BYTES_MAX).unwrap_or(body);
+    let text = String::from_utf8_lossy(start).to_ascii_lowercase();
+    let words = || text.split(|letter: char| !letter.is_ascii_alphanumeric());
+    words().any(|word| matches!(word, "rate" | "minute"))
+        && !words().any(|word| matches!(word, "concurrency" | "concurrent" | "flight"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_a_429_tell_which_ceiling_it_was() {
+        let rows: [(&[u8], bool); 7] = [
+            (br#"{"detail":"rate ceiling exceeded"}"#, true),
+            (br#"{"detail":"120 requests per minute"}"#, true),
+            (br#"{"detail":"concurrency ceiling exceeded"}"#, false),
+            (
+                br#"{"detail":"at this rate 8 requests are in flight"}"#,
+                false,
+            ),
+            (br#"{"detail":"could not generate"}"#, false),
+            (b"", false),
+            (b"\xff\xfe rate", true),
+        ];
+        for (body, wanted) in rows {
+            let shown = String::from_utf8_lossy(body);
+            assert_eq!(names_rate(body), wanted, "{shown}");
+        }
+        let late = [vec![b' '; WORDS_BYTES_MAX], b"rate".to_vec()].concat();
+        assert!(!names_rate(&late), "words are looked for at the beginning");
+    }
+}

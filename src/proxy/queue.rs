@@ -1,0 +1,376 @@
+//! The queue in front of the service's ceilings ("8 requests in flight per serving instance",
+//! "120 requests per minute"): a burst above them waits here instead of failing there, and apps take
+//! turns.
+//!
+//! Who may go is decided by [`desk`]; here are the lock, the clock, and those who wait. No task of its
+//! own keeps the time: one of those who wait does it for all.
+//!
+//! Promise: a [`Slot`] is held from before a request's first byte until its answer has ended at the
+//! service, and given back however its holder ends; whoever stops waiting leaves at once; waiting is
+//! bounded in number and time.
+
+pub mod ceilings;
+mod desk;
+mod line;
+mod pace;
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::{oneshot, watch};
+
+use self::ceilings::Busy;
+use self::desk::{Desk, Entered, SlotNo};
+use self::line::TicketNo;
+pub use self::line::Turn;
+use crate::clock::SharedClock;
+use crate::config::Shaping;
+use crate::telemetry::metrics::Metrics;
+
+/// Why a request did not get a place, and when another try is worth it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unserved {
+    /// The line is full, and the app has its share of it.
+    Full { retry_after: Duration },
+    /// It waited as long as it may.
+    TooLong {
+        waited: Duration,
+        retry_after: Duration,
+    },
+    /// bursar is stopping.
+    Closed,
+}
+
+/// A place in flight at the service. Dropping it gives it back.
+#[derive(Debug)]
+pub struct Slot {
+    queue: Arc<Queue>,
+    no: SlotNo,
+}
+
+/// A stream that is read for nobody: as long as this lives, its place may be asked for.
+#[derive(Debug)]
+pub struct Drained {
+    queue: Arc<Queue>,
+    slot: SlotNo,
+    asked: watch::Receiver<bool>,
+}
+
+pub struct Queue {
+    clock: SharedClock,
+    metrics: Arc<Metrics>,
+    inner: Mutex<Inner>,
+    /// Whoever holds it keeps the time for all who wait.
+    timekeeper: tokio::sync::Mutex<()>,
+}
+
+type Decided = Result<Slot, NotNow>;
+
+struct Inner {
+    desk: Desk,
+    queue_wait: Duration,
+    waiting: HashMap<TicketNo, oneshot::Sender<Decided>>,
+    drains: HashMap<SlotNo, watch::Sender<bool>>,
+    /// What was decided, to be told when the lock is free: a place that nobody takes comes back here.
+    news: Vec<(oneshot::Sender<Decided>, Decided)>,
+}
+
+/// The end of a wait without a place.
+#[derive(Clone, Copy, Debug)]
+enum NotNow {
+    MadeRoom,
+    TooLong,
+    Closed,
+}
+
+/// Takes whoever stops waiting out of the line.
+struct Waiting<'a> {
+    queue: &'a Arc<Queue>,
+    ticket: TicketNo,
+}
+
+/// Naps of the timekeeper. Not longer, because the machine may sleep meanwhile.
+const NAP_MAX: Duration = Duration::from_millis(250);
+const NAP_MIN: Duration = Duration::from_millis(1);
+
+/// Least time that an app is asked to wait.
+const RETRY_AFTER_MIN: Duration = Duration::from_secs(1);
+
+// === impl Queue ===
+
+impl Queue {
+    pub fn new(config: &Shaping, clock: SharedClock, metrics: Arc<Metrics>) -> Arc<Self> {
+        let queue = Arc::new(Self {
+            clock,
+            metrics,
+            inner: Mutex::new(Inner {
+                desk: Desk::new(config),
+                queue_wait: config.queue_wait,
+                waiting: HashMap::new(),
+                drains: HashMap::new(),
+                news: Vec::new(),
+            }),
+            timekeeper: tokio::sync::Mutex::new(()),
+        });
+        queue.change(|_, _| ());
+        queue
+    }
+
+    /// New limits hold at once; who waits goes on waiting as long as it was told.
+    pub fn reconfigure(self: &Arc<Self>, config: &Shaping) {
+        self.change(|inner, _| {
+            inner.desk.reconfigure(config);
+            inner.queue_wait = config.queue_wait;
+        });
+    }
+
+    /// bursar is stopping: who waits is told, and nobody waits any more.
+    pub fn close(self: &Arc<Self>) {
+        self.change(|inner, _| {
+            inner.desk.close();
+            let waiting: Vec<TicketNo> = inner.waiting.keys().copied().collect();
+            for ticket in waiting {
+                inner.tell(ticket, NotNow::Closed);
+            }
+        });
+    }
+
+    /// Waits for a place until `deadline` on the monotonic clock, but not longer than
+    /// `[shaping] queue_wait_s`; also returns how long that took. Dropping the future leaves the line.
+    pub async fn enter(
+        self: &Arc<Self>,
+        app: &Arc<str>,
+        turn: Turn,
+        deadline: Duration,
+    ) -> Result<(Slot, Duration), Unserved> {
+        let mut answer = None;
+        let (entered, since) = self.change(|inner, now| {
+            let deadline = deadline.min(now.saturating_add(inner.queue_wait));
+            let (entered, gone) = inner.desk.enter(now, app, turn, deadline);
+            if let Entered::Waits(ticket) = entered {
+                let (wake, wakes) = oneshot::channel();
+                inner.waiting.insert(ticket, wake);
+                answer = Some((ticket, wakes));
+            }
+            if let Some(gone) = gone {
+                inner.tell(gone, NotNow::MadeRoom);
+            }
+            (entered, now)
+        });
+        let (ticket, wakes) = match (entered, answer) {
+            (Entered::Goes(no), _) => {
+                self.metrics.traffic.waited(Duration::ZERO);
+                return Ok((self.slot(no), Duration::ZERO));
+            }
+            (Entered::Waits(_), Some(answer)) => answer,
+            (Entered::Full, _) => return Err(self.full()),
+            (Entered::Closed | Entered::Waits(_), _) => return Err(Unserved::Closed),
+        };
+        let waiting = Waiting {
+            queue: self,
+            ticket,
+        };
+        let decided = tokio::select! {
+            biased;
+            decided = wakes => decided.unwrap_or(Err(NotNow::Closed)),
+            never = self.keep_time() => match never {},
+        };
+        drop(waiting);
+        let waited = self.clock.monotonic().saturating_sub(since);
+        match decided {
+            Ok(slot) => {
+                self.metrics.traffic.waited(waited);
+                Ok((slot, waited))
+            }
+            Err(NotNow::Closed) => Err(Unserved::Closed),
+            Err(NotNow::MadeRoom) => Err(self.full()),
+            Err(NotNow::TooLong) => Err(Unserved::TooLong {
+                waited,
+                retry_after: self.retry_after(),
+            }),
+        }
+    }
+
+    /// Does what time alone brings, for all who wait, for as long as this one waits.
+    async fn keep_time(self: &Arc<Self>) -> Infallible {
+        let _turn = self.timekeeper.lock().await;
+        loop {
+            let nap = self.change(|inner, now| {
+                for ticket in inner.desk.expired(now) {
+                    inner.tell(ticket, NotNow::TooLong);
+                }
+                let next = inner.desk.next_at(now);
+                next.map_or(NAP_MAX, |at| at.saturating_sub(now))
+            });
+            tokio::time::sleep(nap.clamp(NAP_MIN, NAP_MAX)).await;
+        }
+    }
+
+    fn full(&self) -> Unserved {
+        Unserved::Full {
+            retry_after: self.retry_after(),
+        }
+    }
+
+    /// When another try is worth it, as far as that is known.
+    fn retry_after(&self) -> Duration {
+        let now = self.clock.monotonic();
+        let opens_at = self.inner.lock().desk.opens_at(now);
+        let left = opens_at.map_or(Duration::ZERO, |at| at.saturating_sub(now));
+        left.max(RETRY_AFTER_MIN)
+    }
+
+    /// One change under the lock, all that follows from it, and the word to those it concerns.
+    fn change<T>(self: &Arc<Self>, act: impl FnOnce(&mut Inner, Duration) -> T) -> T {
+        let now = self.clock.monotonic();
+        let mut inner = self.inner.lock();
+        let done = act(&mut inner, now);
+        let due = inner.desk.due(now);
+        for granted in due.granted {
+            match inner.waiting.remove(&granted.ticket) {
+                Some(wake) => inner.news.push((wake, Ok(self.slot(granted.slot)))),
+                None => inner.desk.end(granted.slot, now),
+            }
+        }
+        for slot in due.displaced {
+            if let Some(asked) = inner.drains.get(&slot) {
+                asked.send_replace(true);
+            }
+        }
+        let news = std::mem::take(&mut inner.news);
+        self.metrics.traffic.show(
+            inner.desk.waiting(),
+            inner.desk.in_flight(),
+            inner.desk.ceilings().in_flight(),
+            inner.desk.ceilings().per_minute(),
+        );
+        drop(inner);
+        for (wake, decided) in news {
+            // Who has left since gives its place back by not taking it.
+            drop(wake.send(decided));
+        }
+        done
+    }
+
+    fn slot(self: &Arc<Self>, no: SlotNo) -> Slot {
+        Slot {
+            queue: Arc::clone(self),
+            no,
+        }
+    }
+}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Queue").finish_non_exhaustive()
+    }
+}
+
+// === impl Inner ===
+
+impl Inner {
+    fn tell(&mut self, ticket: TicketNo, why: NotNow) {
+        if let Some(wake) = self.waiting.remove(&ticket) {
+            self.news.push((wake, Err(why)));
+        }
+    }
+}
+
+// === impl Waiting ===
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.queue.change(|inner, _| {
+            if inner.waiting.remove(&self.ticket).is_some() {
+                inner.desk.leave(self.ticket);
+            }
+        });
+    }
+}
+
+// === impl Slot ===
+
+impl Slot {
+    /// The request's bytes are about to leave.
+    pub fn sends(&self) {
+        self.change(|desk, now| desk.sends(self.no, now));
+    }
+
+    /// An answer came, or the attempt ended otherwise: the service has had the request, if ever.
+    pub fn arrived(&self) {
+        self.change(|desk, now| desk.arrived(self.no, now));
+    }
+
+    /// The service never had the request.
+    pub fn not_sent(&self) {
+        self.change(|desk, _| desk.not_sent(self.no));
+    }
+
+    /// The service answered 429.
+    pub fn busy(&self, busy: Busy) {
+        self.change(|desk, now| desk.busy(self.no, now, busy));
+    }
+
+    /// The service began to answer as it should.
+    pub fn served(&self) {
+        self.change(|desk, now| desk.served(now));
+    }
+
+    /// The stream is read for nobody from now on.
+    pub fn drains(&self) -> Drained {
+        let (ask, asked) = watch::channel(false);
+        self.queue.change(|inner, _| {
+            inner.drains.insert(self.no, ask);
+            inner.desk.drains(self.no);
+        });
+        Drained {
+            queue: Arc::clone(&self.queue),
+            slot: self.no,
+            asked,
+        }
+    }
+
+    fn change(&self, act: impl FnOnce(&mut Desk, Duration)) {
+        self.queue.change(|inner, now| act(&mut inner.desk, now));
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.change(|desk, now| desk.end(self.no, now));
+    }
+}
+
+// === impl Drained ===
+
+impl Drained {
+    /// The drain is to end: somebody waits for its place.
+    pub fn is_displaced(&self) -> bool {
+        *self.asked.borrow()
+    }
+
+    /// Resolves when the drain is to end.
+    pub fn displaced(&self) -> impl Future<Output = ()> + use<> {
+        let mut asked = self.asked.clone();
+        async move {
+            if asked.wait_for(|asked| *asked).await.is_err() {
+                std::future::pending().await
+            }
+        }
+    }
+}
+
+impl Drop for Drained {
+    fn drop(&mut self) {
+        self.queue.change(|inner, _| {
+            inner.drains.remove(&self.slot);
+            inner.desk.drains_no_more(self.slot);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,169 @@
+//! How much may go to the service at once and in a minute: the configured ceilings, lowered when the
+//! service says 429 and raised again when it serves.
+//!
+//! Others use the same organization's ceilings, and how much of them is not told. So the limits are
+//! halved (the rate: to three quarters) at a 429 and grow by one at a time with what is served, which
+//! settles at what is left by others and finds more when they go.
+//!
+//! Promise: a limit is at least 1 and never above its ceiling; the answers of one overload lower it
+//! once; the longest `Retry-After` is a pause for all, of at most [`PAUSE_MAX`].
+
+use std::time::Duration;
+
+use crate::config::Shaping;
+
+/// A longer `Retry-After` is not believed: the next request asks.
+pub const PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// `Retry-After` of the rate ceiling. "rate ceiling exceeded (`Retry-After: 15`)".
+const RATE_RETRY_AFTER: Duration = Duration::from_secs(15);
+
+/// Served requests for which the rate grows by one a minute.
+const SERVED_PER_RATE_STEP: u32 = 10;
+
+/// Without a 429 for so long what others do is not known any more.
+const MEMORY: Duration = Duration::from_secs(600);
+
+/// A 429 of the service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Busy {
+    pub asked: Option<Duration>,
+    /// The answer's words say that it is the rate.
+    pub names_rate: bool,
+}
+
+/// A limit now, below its ceiling.
+#[derive(Clone, Copy, Debug)]
+struct Limit {
+    /// `None`: bursar sets no limit.
+    ceiling: Option<usize>,
+    now: usize,
+    /// Served since the limit changed last.
+    served: u32,
+}
+
+/// Both limits, and the pause.
+#[derive(Debug)]
+pub struct Ceilings {
+    in_flight: Limit,
+    per_minute: Limit,
+    paused_until: Duration,
+    /// When the limits were lowered last.
+    lowered_at: Option<Duration>,
+}
+
+// === impl Limit ===
+
+impl Limit {
+    fn new(ceiling: Option<usize>) -> Self {
+        Self {
+            ceiling,
+            now: ceiling.unwrap_or(usize::MAX),
+            served: 0,
+        }
+    }
+
+    fn current(&self) -> Option<usize> {
+        self.ceiling.map(|_| self.now)
+    }
+
+    /// `used` is what was too much.
+    fn lower(&mut self, used: usize, numerator: usize, denominator: usize) {
+        if self.ceiling.is_some() {
+            self.now = (self.now.min(used) * numerator / denominator).max(1);
+            self.served = 0;
+        }
+    }
+
+    fn served(&mut self, per_step: u32) {
+        let Some(ceiling) = self.ceiling.filter(|ceiling| self.now < *ceiling) else {
+            return;
+        };
+        self.served += 1;
+        if self.served >= per_step {
+            self.served = 0;
+            self.now = (self.now + 1).min(ceiling);
+        }
+    }
+
+    fn recover(&mut self) {
+        *self = Self::new(self.ceiling);
+    }
+
+    /// A lowered limit stays as it is when its ceiling moves, unless it is above.
+    fn reconfigure(&mut self, ceiling: Option<usize>) {
+        let was_lowered = self.ceiling.is_some_and(|before| self.now < before);
+        let now = self.now;
+        *self = Self::new(ceiling);
+        if was_lowered {
+            self.now = self.now.min(now);
+        }
+    }
+}
+
+// === impl Ceilings ===
+
+impl Ceilings {
+    pub fn new(config: &Shaping) -> Self {
+        Self {
+            in_flight: Limit::new(config.in_flight),
+            per_minute: Limit::new(config.per_minute),
+            paused_until: Duration::ZERO,
+            lowered_at: None,
+        }
+    }
+
+    pub fn reconfigure(&mut self, config: &Shaping) {
+        self.in_flight.reconfigure(config.in_flight);
+        self.per_minute.reconfigure(config.per_minute);
+    }
+
+    /// Most requests in flight now; `None`: no limit.
+    pub fn in_flight(&self) -> Option<usize> {
+        self.in_flight.current()
+    }
+
+    /// Most requests a minute now; `None`: no limit.
+    pub fn per_minute(&self) -> Option<usize> {
+        self.per_minute.current()
+    }
+
+    /// The end of the pause, while it lasts.
+    pub fn pause(&self, now: Duration) -> Option<Duration> {
+        (self.paused_until > now).then_some(self.paused_until)
+    }
+
+    /// A request that was let go at `let_go` was answered 429, when `held` were in flight and
+    /// `sent` were counted in the minute.
+    pub fn busy(&mut self, now: Duration, let_go: Duration, held: usize, sent: usize, busy: Busy) {
+        let asked = busy.asked.unwrap_or(Duration::ZERO).min(PAUSE_MAX);
+        self.paused_until = self.paused_until.max(now.saturating_add(asked));
+        // What was let go before the limits fell tells of the same overload.
+        if self.lowered_at.is_some_and(|at| let_go < at) {
+            return;
+        }
+        self.lowered_at = Some(now);
+        self.in_flight.lower(held, 1, 2);
+        if busy.names_rate || asked >= RATE_RETRY_AFTER {
+            self.per_minute.lower(sent, 3, 4);
+        }
+    }
+
+    /// A request was served.
+    pub fn served(&mut self, now: Duration) {
+        let per_round = u32::try_from(self.in_flight.now).unwrap_or(u32::MAX);
+        self.in_flight.served(per_round);
+        self.per_minute.served(SERVED_PER_RATE_STEP);
+        self.forget_old(now);
+    }
+
+    /// Lifts limits that nothing has confirmed for long.
+    pub fn forget_old(&mut self, now: Duration) {
+        let is_old = |at: Duration| now.saturating_sub(at) >= MEMORY;
+        if self.lowered_at.is_some_and(is_old) {
+            self.lowered_at = None;
+            self.in_flight.recover();
+            self.per_minute.recover();
+        }
+    }
+}

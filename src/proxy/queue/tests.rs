@@ -1,0 +1,33 @@
+//! What the queue promises, on a clock of the test's own: the decisions alone, a service that counts,
+//! and those who wait.
+
+mod rules;
+mod service;
+mod waiting;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::desk::{Desk, Due, Entered, Granted, SlotNo};
+use super::line::{TicketNo, Turn};
+use crate::config::Shaping;
+
+pub(super) const FAR: Duration = Duration::from_secs(1_000_000);
+
+pub(super) fn shaping(in_flight: usize, per_minute: usize) -> Shaping {
+    let limit = |limit: usize| (limit > 0).then_some(limit);
+    Shaping {
+        in_flight: limit(in_flight),
+        per_minute: limit(per_minute),
+        queue_max: 1_000,
+        queue_wait: Duration::from_secs(60),
+    }
+}
+
+pub(super) fn app(name: &str) -> Arc<str> {
+    Arc::from(name)
+}
+
+pub(super) const fn s(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}

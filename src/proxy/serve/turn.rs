@@ -1,0 +1,148 @@
+//! Between the claim and the intent: what the service refuses to everybody is answered here, and a
+//! request that needs a place at the service waits for it.
+//!
+//! Promise: nothing was sent of what ends here, and no entry is made of it; whoever hangs up leaves at
+//! once; what waits when bursar stops is told so.
+
+use std::time::Duration;
+
+use super::Request;
+use crate::ledger::entry::KeyOrigin;
+use crate::proxy::admit::Admitted;
+use crate::proxy::breaker::{Asks, Pass};
+use crate::proxy::downstream::Downstream;
+use crate::proxy::queue::{Slot, Turn, Unserved};
+use crate::proxy::refuse::{Code, Refusal};
+use crate::proxy::settle::OpenEntry;
+
+/// "else 10 minutes": the client default of the interface.
+const PATIENCE_DEFAULT: Duration = Duration::from_secs(600);
+
+/// An app that says more is not believed: attempts are not begun for longer than this.
+const PATIENCE_MAX: Duration = Duration::from_secs(3600);
+
+/// A request that may go.
+pub struct Going {
+    pub pass: Pass,
+    /// `None` where the service's ceilings do not hold.
+    pub slot: Option<Slot>,
+    /// How long it waited for its place.
+    pub queued: Duration,
+}
+
+/// Why a request does not go.
+enum Stays {
+    Refused(Refusal),
+    /// Its app has left.
+    Left,
+}
+
+// === impl Going ===
+
+impl Going {
+    pub fn free(pass: Pass) -> Self {
+        Self {
+            pass,
+            slot: None,
+            queued: Duration::ZERO,
+        }
+    }
+}
+
+// === impl Request ===
+
+impl Request<'_> {
+    /// Waits until this request may go. `Err` where it has ended instead: whether the app's connection
+    /// can be kept.
+    pub(super) async fn turn(
+        &self,
+        downstream: &mut Downstream,
+        entry: &mut OpenEntry,
+    ) -> Result<Going, bool> {
+        match self.wait(downstream, entry).await {
+            Ok(going) => Ok(going),
+            Err(Stays::Refused(refusal)) => {
+                entry.never_sent();
+                Err(self.refuse(downstream, &refusal).await)
+            }
+            Err(Stays::Left) => {
+                self.gateway.metrics.disconnect("waiting");
+                entry.never_sent();
+                Err(false)
+            }
+        }
+    }
+
+    async fn wait(&self, downstream: &mut Downstream, entry: &OpenEntry) -> Result<Going, Stays> {
+        let breaker = &self.gateway.breaker;
+        let asks = self.asks(entry).await;
+        breaker.look(asks).map_err(Stays::Refused)?;
+        let (slot, queued) = if self.admitted.route.is_inference() {
+            let (slot, queued) = self.place(downstream, entry).await?;
+            (Some(slot), queued)
+        } else {
+            (None, Duration::ZERO)
+        };
+        // Much may have happened meanwhile, and only who goes may be the one that asks for all.
+        let pass = breaker.pass(asks).map_err(Stays::Refused)?;
+        Ok(Going { pass, slot, queued })
+    }
+
+    async fn place(
+        &self,
+        downstream: &mut Downstream,
+        entry: &OpenEntry,
+    ) -> Result<(Slot, Duration), Stays> {
+        let deadline = self.arrived.saturating_add(patience(self.admitted));
+        let app = &entry.live.mark.app;
+        let entered = tokio::select! {
+            biased;
+            entered = self.gateway.queue.enter(app, Turn::First, deadline) => entered,
+            // As between attempts, an end of input is enough: nothing is spent on the answer.
+            () = downstream.left() => return Err(Stays::Left),
+        };
+        entered.map_err(|unserved| {
+            Stays::Refused(match unserved {
+                Unserved::Full { retry_after } => Refusal::new(Code::QueueFull).after(retry_after),
+                Unserved::TooLong {
+                    waited,
+                    retry_after,
+                } => {
+                    let what = format!("The request waited {:.1} s.", waited.as_secs_f64());
+                    Refusal::because(Code::QueueTimeout, what).after(retry_after)
+                }
+                Unserved::Closed => Refusal::new(Code::ShuttingDown),
+            })
+        })
+    }
+
+    /// Whether the request's key may be known to the service: then it is answered from what is stored
+    /// there, "even with zero balance".
+    async fn asks(&self, entry: &OpenEntry) -> Asks {
+        let Some(key) = &entry.live.key else {
+            return Asks::Anew;
+        };
+        let is_known = match key.origin {
+            KeyOrigin::Minted => false,
+            KeyOrigin::Adopted { .. } => true,
+            // The ledger is asked only where the answer matters.
+            KeyOrigin::App => {
+                self.gateway.breaker.is_refusing() && {
+                    let since_ms = self.gateway.ledger.key_charged_since(&key.value).await;
+                    // A ledger that cannot tell knows nothing.
+                    matches!(since_ms, Ok(Some(_)))
+                }
+            }
+        };
+        if is_known { Asks::Again } else { Asks::Anew }
+    }
+}
+
+/// The app's announced patience, at most an hour, "less the larger of 1 s and 10 %"; else 10 minutes.
+pub(super) fn patience(admitted: &Admitted) -> Duration {
+    admitted.patience.map_or(PATIENCE_DEFAULT, |announced| {
+        let announced = announced.min(PATIENCE_MAX);
+        let margin = (announced / 10).max(Duration::from_secs(1));
+        announced.saturating_sub(margin)
+    })
+}

@@ -1,0 +1,132 @@
+//! What holds requests back on their way to the service: the queue, the limits as they are now, and
+//! the breaker.
+//!
+//! Promise: the status page and `/metrics` show the same numbers.
+
+use std::time::Duration;
+
+use prometheus::{Histogram, IntGauge, IntGaugeVec};
+
+use super::families::{Families, long_buckets, set};
+use crate::protocol::closed_set;
+
+closed_set! {
+    /// What the breaker holds requests back for.
+    Breaking {
+        /// The service refuses the organization's key (401).
+        Key => "key",
+        /// The organization's balance is empty (402).
+        Balance => "balance",
+        /// The service cannot be reached.
+        Upstream => "upstream",
+    }
+}
+
+/// The numbers of this moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    pub waiting: i64,
+    pub in_flight: i64,
+    /// 0: bursar sets no limit.
+    pub in_flight_limit: i64,
+    /// 0: bursar sets no limit.
+    pub per_minute_limit: i64,
+    /// What requests are held back for.
+    pub breaking: Vec<&'static str>,
+}
+
+#[derive(Debug)]
+pub struct TrafficMetrics {
+    depth: IntGauge,
+    wait: Histogram,
+    in_flight: IntGauge,
+    in_flight_limit: IntGauge,
+    per_minute_limit: IntGauge,
+    breaker: IntGaugeVec,
+}
+
+// === impl TrafficMetrics ===
+
+impl TrafficMetrics {
+    pub(super) fn new(families: &Families) -> prometheus::Result<Self> {
+        let traffic = Self {
+            depth: families.gauge(
+                "bursar_queue_depth",
+                "Requests that wait for a place at the service.",
+            )?,
+            wait: families.histogram(
+                "bursar_queue_wait_seconds",
+                "How long attempts waited for a place at the service; most of them not at all.",
+                long_buckets(),
+            )?,
+            in_flight: families.gauge(
+                "bursar_upstream_inflight_requests",
+                "Places at the service that are taken, drains included; those that \
+                 bursar_concurrency_limit bounds.",
+            )?,
+            in_flight_limit: families.gauge(
+                "bursar_concurrency_limit",
+                "Requests that may be at the service at once: [shaping] in_flight, or less after a \
+                 429. 0: no limit.",
+            )?,
+            per_minute_limit: families.gauge(
+                "bursar_rate_limit_per_minute",
+                "Requests that may go in a minute: [shaping] per_minute, or less after a 429. 0: no \
+                 limit.",
+            )?,
+            breaker: families.infos(
+                "bursar_breaker_open",
+                "1 while new requests are held back because the service refuses the key (key), has \
+                 an empty balance (balance) or cannot be reached (upstream).",
+                &["cause"],
+            )?,
+        };
+        for cause in Breaking::ALL {
+            traffic.breaker(*cause, false);
+        }
+        Ok(traffic)
+    }
+
+    /// An attempt got its place after this time.
+    pub fn waited(&self, waited: Duration) {
+        self.wait.observe(waited.as_secs_f64());
+    }
+
+    /// The queue now; `None`: no limit.
+    pub fn show(
+        &self,
+        waiting: usize,
+        in_flight: usize,
+        in_flight_limit: Option<usize>,
+        per_minute_limit: Option<usize>,
+    ) {
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        self.depth.set(number(waiting));
+        self.in_flight.set(number(in_flight));
+        self.in_flight_limit.set(in_flight_limit.map_or(0, number));
+        self.per_minute_limit
+            .set(per_minute_limit.map_or(0, number));
+    }
+
+    pub fn breaker(&self, cause: Breaking, is_open: bool) {
+        set(&self.breaker, &[cause.as_str()], i64::from(is_open));
+    }
+
+    pub fn now(&self) -> Traffic {
+        let is_open = |cause: &&Breaking| {
+            let gauge = self.breaker.get_metric_with_label_values(&[cause.as_str()]);
+            gauge.is_ok_and(|gauge| gauge.get() != 0)
+        };
+        Traffic {
+            waiting: self.depth.get(),
+            in_flight: self.in_flight.get(),
+            in_flight_limit: self.in_flight_limit.get(),
+            per_minute_limit: self.per_minute_limit.get(),
+            breaking: Breaking::ALL
+                .iter()
+                .filter(is_open)
+                .map(|cause| cause.as_str())
+                .collect(),
+        }
+    }
+}
