@@ -104,7 +104,7 @@ pub struct Server {
     stop_admin: watch::Sender<bool>,
     /// The accept loops.
     doors: JoinSet<()>,
-    _socket_files: Vec<SocketFile>,
+    socket_files: Vec<SocketFile>,
 }
 
 /// Runs the daemon until a signal ends it, on the sockets that were given, if any. `announce` is called
@@ -262,10 +262,11 @@ impl Server {
             stop_proxy: watch::Sender::new(false),
             stop_admin: watch::Sender::new(false),
             doors: JoinSet::new(),
-            _socket_files: Vec::new(),
+            socket_files: Vec::new(),
         };
         server.open_doors(proxy, admin_bound);
-        spenders::share_sockets(&server.apps, &server.listening.proxy);
+        let own = server.socket_files.iter().filter_map(SocketFile::own_path);
+        spenders::share_sockets(&server.apps, &server.listening.proxy, own);
         let evidence = Evidence::new(&server.gateway);
         tokio::spawn(evidence.gather(server.stop_proxy.subscribe()));
         tracing::info!(
@@ -282,7 +283,7 @@ impl Server {
             let listener = match bound {
                 Bound::Tcp(listener, _) => AppListener::Tcp(listener),
                 Bound::Unix(listener, file) => {
-                    self._socket_files.push(file);
+                    self.socket_files.push(file);
                     AppListener::Unix(listener)
                 }
             };
@@ -294,7 +295,7 @@ impl Server {
             let listener = match bound {
                 Bound::Tcp(listener, _) => AdminListener::Tcp(listener),
                 Bound::Unix(listener, file) => {
-                    self._socket_files.push(file);
+                    self.socket_files.push(file);
                     AdminListener::Unix(listener)
                 }
             };

@@ -7,7 +7,7 @@
 
 pub mod backoff;
 pub mod decision;
-mod told;
+mod record;
 mod turn;
 pub mod words;
 
@@ -20,7 +20,7 @@ use pingora::http::ResponseHeader;
 
 use self::backoff::{declines_retry, random_share};
 use self::decision::{Bounds, Next, after_break, after_loss, after_refusal};
-use self::words::{attempt_result, code_of};
+use self::words::code_of;
 use super::attend::{Alone, Attendance, Cut};
 use super::breaker::Pass;
 use super::claim::age;
@@ -402,54 +402,6 @@ impl Dispatch<'_> {
     fn end_of_refusal(&self, status: StatusCode, body: Option<&Bytes>) -> AttemptEnd {
         let is_json = |body: &Bytes| serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok();
         decision::end_of_refusal(self.route, status, body.is_some_and(is_json))
-    }
-
-    fn record(
-        &mut self,
-        clock: AttemptClock,
-        end: AttemptEnd,
-        head: Option<&ResponseHeader>,
-        cause: Option<&'static str>,
-    ) {
-        // The attempt is over at the service, too.
-        self.slot = None;
-        let took = self.since(clock);
-        self.service_time = self.service_time.saturating_add(took);
-        self.note(clock, took, end, head, cause);
-    }
-
-    fn since(&self, clock: AttemptClock) -> Duration {
-        self.gateway.clock.monotonic().saturating_sub(clock.began)
-    }
-
-    fn note(
-        &mut self,
-        clock: AttemptClock,
-        took: Duration,
-        end: AttemptEnd,
-        head: Option<&ResponseHeader>,
-        cause: Option<&'static str>,
-    ) {
-        let status = head.map(|head| head.status);
-        self.gateway
-            .metrics
-            .attempt(self.route.operation, attempt_result(end, status));
-        self.attempts.push(Attempt {
-            end,
-            status: status.map(|status| status.as_u16()),
-            wait_ms: millis(clock.waited),
-            took_ms: millis(took),
-            cause: cause.map(str::to_owned),
-            receipt_lines: self.receipt_lines(head),
-        });
-    }
-
-    /// A flowing answer has ended; its attempt is complete only now. While it flowed, the service's
-    /// time was counted read by read, so that writing to the app counts as our own.
-    pub fn record_flow(&mut self, flowing: &Flowing, end: AttemptEnd, cause: Option<&'static str>) {
-        let took = self.since(flowing.attempt);
-        let head = Some(&flowing.answering.head);
-        self.note(flowing.attempt, took, end, head, cause);
     }
 }
 

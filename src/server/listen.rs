@@ -158,6 +158,11 @@ impl SocketFile {
         })
     }
 
+    /// Its path, where the file is ours.
+    pub fn own_path(&self) -> Option<&Path> {
+        self.identity.map(|_| self.path.as_path())
+    }
+
     /// The file of a socket that somebody else opened and keeps.
     fn of_another(path: &Path) -> Self {
         Self {

@@ -4,7 +4,7 @@
 //! Promise: that everybody may spend is never left unsaid; a socket is opened to other users only while
 //! the door asks each of them who it is.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::listen;
@@ -30,13 +30,18 @@ pub fn say(apps: &Apps) {
 }
 
 /// Users that are apps must be able to connect. As long as others may spend, the file's mode is what
-/// keeps them out. Goes on with every change of the apps.
-pub fn share_sockets(apps: &Arc<Apps>, proxy: &[ListenAddr]) {
-    let paths = proxy.iter().filter_map(|address| match address {
-        ListenAddr::Unix(path) => Some(path.clone()),
-        ListenAddr::Tcp(_) => None,
-    });
-    let sockets: Vec<PathBuf> = paths.collect();
+/// keeps them out. Goes on with every change of the apps. The mode of a socket that was given is its
+/// giver's: only files of `own` are changed.
+pub fn share_sockets<'a>(
+    apps: &Arc<Apps>,
+    proxy: &[ListenAddr],
+    own: impl Iterator<Item = &'a Path>,
+) {
+    let is_for_apps = |path: &&Path| {
+        let listens = |address: &ListenAddr| matches!(address, ListenAddr::Unix(at) if at == *path);
+        proxy.iter().any(listens)
+    };
+    let sockets: Vec<PathBuf> = own.filter(is_for_apps).map(Path::to_owned).collect();
     if sockets.is_empty() {
         return;
     }

@@ -41,7 +41,11 @@ impl Stage {
         let directory = tempfile::tempdir().expect("a directory");
         let state = directory.path().join("state");
         let url = witness.url();
-        let arguments = daemon::run_arguments(&url, state.to_str().expect("a UTF-8 path"));
+        let config = directory.path().join("bursar.toml");
+        // Nothing waits for a place at the service: what is asked here is who gets there.
+        std::fs::write(&config, "[shaping]\nin_flight = 0\nper_minute = 0\n").expect("a config");
+        let mut arguments = daemon::run_arguments(&url, state.to_str().expect("a UTF-8 path"));
+        arguments.extend(["--config", config.to_str().expect("a UTF-8 path")]);
         let mut command = wrap(daemon::command(&arguments));
         let log = File::create(directory.path().join("stderr")).expect("a file for the log");
         command.stderr(Stdio::from(log));

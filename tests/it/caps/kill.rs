@@ -40,7 +40,9 @@ async fn books_exceed_a_cap_by_at_most_the_dearest_request_also_over_a_kill() {
         directory.path().join("state"),
         directory.path().join("c.toml"),
     );
-    let text = format!("[caps]\nmonth_micro_usd = {cap}\nrequest_floor_micro_usd = 1\n");
+    let text = format!(
+        "[caps]\nmonth_micro_usd = {cap}\nrequest_floor_micro_usd = 1\n[shaping]\nin_flight = 0\nper_minute = 0\n"
+    );
     std::fs::write(&file, text).expect("a config");
 
     let mut daemon = start(&sandbox, &state_dir, &file).await;

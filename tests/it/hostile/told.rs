@@ -7,8 +7,8 @@ use tokio::io::AsyncReadExt;
 use tokio::task::JoinHandle;
 
 use super::{Ask, Case, all, contains, exposition};
-use crate::support::daemon::{Daemon, command, run_arguments};
-use crate::support::{KEY, Origin, Wire};
+use crate::support::daemon::{Daemon, Signal, command, run_arguments};
+use crate::support::{KEY, Origin, Wire, eventually};
 
 /// What is looked at for row 25.
 pub const LOG_NAMES: &[&str] = &[
@@ -57,12 +57,17 @@ async fn talkative(origin: &Origin, state: &Path, format: &str) -> (Daemon, Join
 async fn played(state: &Path, format: &str) -> (Vec<u8>, Vec<(&'static str, Vec<u8>)>) {
     let origin = Origin::start([]).await;
     let (daemon, log) = talkative(&origin, state, format).await;
+    let mut reloads = 0;
     for case in corpus() {
         origin.push(case.step());
         let mut app = Wire::tcp(daemon.proxy).await;
         app.send(case.asks()).await;
         let answer = app.answer().await;
         case.check_answer(&answer);
+        if matches!(answer.status, 401 | 402) {
+            reloads += 1;
+            reload(&daemon, reloads).await;
+        }
     }
     let mut pages = Vec::new();
     for page in ["/metrics", "/", "/api/receipts?limit=1000", "/api/spend"] {
@@ -72,6 +77,17 @@ async fn played(state: &Path, format: &str) -> (Vec<u8>, Vec<(&'static str, Vec<
     }
     daemon.terminate().await;
     (log.await.expect("the log"), pages)
+}
+
+/// What the service said of the account is forgotten, and the next request is sent.
+async fn reload(daemon: &Daemon, times: u32) {
+    daemon.signal(Signal::HUP);
+    let line = format!("bursar_config_reloads_total{{result=\"ok\"}} {times}");
+    eventually("the reload", || async {
+        let page = daemon.admin_page("/metrics").await.text();
+        page.lines().any(|known| known == line).then_some(())
+    })
+    .await;
 }
 
 /// What a command prints.

@@ -239,7 +239,6 @@ fn echoes() -> Vec<Vec<u8>> {
     ];
     let raw = |text: String| text.into_bytes();
     vec![
-        origin::json(401, &headers, &detail),
         origin::json(500, &headers, &detail),
         origin::json(200, &headers, &answer.to_string()),
         origin::json(302, &[("Location", KEY)], &detail),
@@ -263,6 +262,8 @@ fn echoes() -> Vec<Vec<u8>> {
         raw(format!(
             "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{{}}{KEY}{ANSWER}"
         )),
+        // Last, because nothing new is sent for 5 s behind it.
+        origin::json(401, &headers, &detail),
     ]
 }
 

@@ -106,7 +106,6 @@ impl Bursar {
         let config = Arc::new(config);
         let apps = Apps::open(&state_dir, Declared::from(&*config)).expect("the apps are read");
         let apps = Arc::new(apps);
-        let config = Arc::new(config);
         let gateway = Gateway::new(GatewayParts {
             config: Arc::clone(&config),
             ledger: ledger.clone(),
