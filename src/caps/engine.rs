@@ -6,10 +6,12 @@
 //! * T ≥ L: refused; but while a repeat of what is held is under way, which may bring its price, it waits.
 //! * nothing else is under way here: admitted, whatever it may cost.
 //! * else admitted while T + 4 · (dearest price of its kind), summed over what is under way and itself,
-//!   is at most L; otherwise it waits. A kind without any known price goes alone.
+//!   is at most L; otherwise it waits. A kind of which no answer came yet goes alone; one whose answers
+//!   have told no price counts with four times what is held for it.
 //!
 //! Why that bounds what is spent. Whoever was admitted beside others left T + all of it ≤ L, as long as
-//! none costs more than four times the dearest of its kind so far (and of its size), so they end at or
+//! none costs more than four times the dearest of its kind so far (and of its size), or than four
+//! times what is held where no price was told, so they end at or
 //! below the limit. Only one that went alone can go beyond, when T < L: by less than its own price. So
 //! the service's books exceed a cap by at most one request. What can break it: prices that grow more
 //! than fourfold within what is under way at one moment, and entries without a price that cost more than

@@ -36,7 +36,9 @@ impl Engine {
         let own = known.and_then(|prices| prices.for_body(ask.request_bytes));
         let price = own.or_else(|| self.price_of_others(ask));
         let reserved = price.map_or(floor, |price| price.max(floor));
-        let growing = price.map_or(0, |price| u128::from(price.get()).saturating_mul(GROWTH));
+        // Of a kind whose answers have told no price so far, the next one may.
+        let basis = own.unwrap_or(reserved);
+        let growing = u128::from(basis.get()).saturating_mul(GROWTH);
         let share = Share {
             counts: true,
             reserved: u128::from(reserved.get()),

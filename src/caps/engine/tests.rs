@@ -245,6 +245,19 @@ fn a_kind_that_never_tells_a_price_goes_beside_others_after_its_first_answer() {
     assert!(view.billed.is_zero(), "and is no billed money");
 }
 
+/// Such a kind may tell a price all the same: an agent turn that is not a stream does.
+#[test]
+fn a_kind_without_a_price_so_far_counts_with_four_times_what_is_held() {
+    let mut bench = Bench::new(rules(limits(None, Some(100)), &[], 10));
+    let (first, _) = bench.admitted("a");
+    bench.end(first, "a", State::Unreported);
+    // 90 are left: two of up to 40 fit beside each other.
+    for _ in 0..2 {
+        bench.admitted("a");
+    }
+    assert!(matches!(bench.ask("a"), Became::Waits(_)));
+}
+
 #[test]
 fn near_the_cap_requests_go_one_at_a_time_and_at_the_cap_none_does() {
     let mut bench = Bench::new(rules(limits(None, Some(999)), &[], 0));

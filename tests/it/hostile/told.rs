@@ -32,7 +32,7 @@ fn corpus() -> Vec<Case> {
 /// A daemon at its most talkative, whose log is kept.
 async fn talkative(origin: &Origin, state: &Path, format: &str) -> (Daemon, JoinHandle<Vec<u8>>) {
     let lines = format!(
-        "[log]\nlevel = \"trace\"\nformat = \"{format}\"\n{}",
+        "[log]\nlevel = \"trace\"\nformat = \"{format}\"\n[shaping]\nin_flight = 0\nper_minute = 0\n{}",
         super::ONCE
     );
     let config = state.with_extension("toml");

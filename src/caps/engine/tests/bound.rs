@@ -21,6 +21,42 @@ enum Step {
     Kill,
 }
 
+/// What was known of a kind's price when a request of it was admitted.
+#[derive(Clone, Copy, Debug)]
+enum Dearest {
+    /// No answer came.
+    Nothing,
+    /// Answers came, and none told a price; so much is held for the request.
+    Untold(u64),
+    Told(u64),
+}
+
+impl Dearest {
+    fn of(bench: &Bench, app: &str, operation: Operation) -> Self {
+        match bench.engine.usage.prices(&Arc::from(app), operation) {
+            None => Self::Nothing,
+            Some(prices) => prices
+                .dearest()
+                .map_or(Self::Untold(0), |dearest| Self::Told(dearest.get())),
+        }
+    }
+
+    fn held(self, bench: &Bench, entry: EntryId) -> Self {
+        match self {
+            Self::Untold(_) => Self::Untold(bench.engine.flights[&entry].reserved.get()),
+            known => known,
+        }
+    }
+
+    /// At most four times what was known; of a new kind at most `first`. `quarters`: 0 to 16.
+    fn price(self, first: u64, quarters: u64) -> u64 {
+        match self {
+            Self::Nothing => first * quarters / 16,
+            Self::Untold(known) | Self::Told(known) => known * quarters / 4,
+        }
+    }
+}
+
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         6 => (0..3u8, any::<bool>()).prop_map(|(app, operation)| Step::Ask { app, operation }),
@@ -49,7 +85,7 @@ proptest! {
         let limited = [("a", limits(Some(own), Some(own * 2)))];
         let rules = rules(limits(None, Some(all)), &limited, floor);
         let mut bench = Bench::new(rules.clone());
-        let mut under: Vec<(EntryId, &str, Operation, Option<u64>)> = Vec::new();
+        let mut under: Vec<(EntryId, &str, Operation, Dearest)> = Vec::new();
         let mut waiting: Vec<(EntryId, &str, Operation)> = Vec::new();
         let (mut books_all, mut books_a, mut dearest) = (0u64, 0u64, 0u64);
         for step in steps {
@@ -62,10 +98,11 @@ proptest! {
                 Step::Ask { app, operation } => {
                     let app = names[usize::from(app)];
                     let operation = if operation { Operation::Chat } else { Operation::AgentTurn };
-                    let known = bench.engine.usage.prices(&Arc::from(app), operation);
-                    let known = known.and_then(|prices| prices.dearest()).map(MicroUsd::get);
+                    let known = Dearest::of(&bench, app, operation);
                     match bench.ask_of(app, operation, 100, None) {
-                        Became::Admitted(entry, _) => under.push((entry, app, operation, known)),
+                        Became::Admitted(entry, _) => {
+                            under.push((entry, app, operation, known.held(&bench, entry)));
+                        }
                         Became::Waits(entry) => waiting.push((entry, app, operation)),
                         Became::Refused(_) => {}
                     }
@@ -73,7 +110,7 @@ proptest! {
                 Step::End { which, quarters, state } if !under.is_empty() => {
                     let (entry, app, _, known) = under.remove(which % under.len());
                     let reserved = bench.engine.flights[&entry].reserved.get();
-                    let price = known.map_or(first * quarters / 16, |known| known * quarters / 4);
+                    let price = known.price(first, quarters);
                     match state {
                         0 => bench.end(entry, app, State::Failed),
                         1 => {
@@ -94,7 +131,7 @@ proptest! {
                 Step::Kill => {
                     for (entry, app, operation, known) in under.drain(..) {
                         let reserved = bench.engine.flights[&entry].reserved;
-                        let price = known.unwrap_or(first).min(reserved.get());
+                        let price = known.price(first, 4).min(reserved.get());
                         bill(app, price);
                         let dead = charged(entry, app, operation, NOON, DOUBT, reserved, 100);
                         bench.engine.book(&dead);
@@ -108,10 +145,11 @@ proptest! {
             }
             let mut still = Vec::new();
             for (entry, app, operation) in waiting.drain(..) {
-                let known = bench.engine.usage.prices(&Arc::from(app), operation);
-                let known = known.and_then(|prices| prices.dearest()).map(MicroUsd::get);
+                let known = Dearest::of(&bench, app, operation);
                 match bench.became(entry) {
-                    Became::Admitted(..) => under.push((entry, app, operation, known)),
+                    Became::Admitted(..) => {
+                        under.push((entry, app, operation, known.held(&bench, entry)));
+                    }
                     Became::Waits(_) => still.push((entry, app, operation)),
                     Became::Refused(_) => {}
                 }
