@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use self::engine::{Answers, Engine};
@@ -45,6 +45,8 @@ pub struct Caps {
     engine: Mutex<Engine>,
     /// One order at a time is written.
     ordering: Mutex<()>,
+    /// Marked with each order.
+    ordered: watch::Sender<()>,
     state_dir: PathBuf,
     clock: SharedClock,
 }
@@ -95,6 +97,7 @@ impl Caps {
         let caps = Arc::new(Self {
             engine: Mutex::new(Engine::new(rules, orders)),
             ordering: Mutex::new(()),
+            ordered: watch::Sender::new(()),
             state_dir,
             clock,
         });
@@ -169,6 +172,18 @@ impl Caps {
         self.engine.lock().stops(app)
     }
 
+    /// Resolves when this app may send nothing, for who waits somewhere else.
+    pub async fn stopped(&self, app: &str) -> Refused {
+        let mut ordered = self.ordered.subscribe();
+        loop {
+            if let Some(frozen) = self.stops(app) {
+                return frozen;
+            }
+            // The sender lives as long as `self`.
+            ordered.changed().await.ok();
+        }
+    }
+
     /// Freezes an app, or all: on the disk first, then at once.
     pub fn freeze(&self, app: Option<&str>, by: &str) -> Result<(), OrderError> {
         let frozen = Frozen {
@@ -207,6 +222,7 @@ impl Caps {
             engine.orders = orders;
             engine.changed();
         });
+        self.ordered.send_replace(());
         Ok(())
     }
 

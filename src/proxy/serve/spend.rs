@@ -113,7 +113,7 @@ impl Request<'_> {
 }
 
 /// The answer to who may not spend.
-fn refusal(refused: &Refused) -> Refusal {
+pub(super) fn refusal(refused: &Refused) -> Refusal {
     let code = match refused {
         Refused::Reached(_) => Code::CapReached,
         Refused::Frozen(_) => Code::Frozen,

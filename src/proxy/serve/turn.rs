@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::Request;
+use super::{Request, spend};
 use crate::ledger::entry::KeyOrigin;
 use crate::proxy::admit::Admitted;
 use crate::proxy::breaker::{Asks, Pass};
@@ -100,6 +100,9 @@ impl Request<'_> {
             entered = self.gateway.queue.enter(app, Turn::First, deadline) => entered,
             // As between attempts, an end of input is enough: nothing is spent on the answer.
             () = downstream.left() => return Err(Stays::Left),
+            frozen = self.gateway.caps.stopped(app) => {
+                return Err(Stays::Refused(spend::refusal(&frozen)));
+            }
         };
         entered.map_err(|unserved| {
             Stays::Refused(match unserved {

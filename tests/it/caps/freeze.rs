@@ -132,6 +132,27 @@ async fn who_waits_below_a_cap_is_told_at_once() {
 }
 
 #[tokio::test]
+async fn who_waits_for_a_place_at_the_service_is_told_at_once() {
+    let origin = Origin::start([on_cue(billed(1))]).await;
+    let bursar = Bursar::with(&origin.url(), "[shaping]\nin_flight = 1\n").await;
+    let mut first = bursar.connect().await;
+    first.send(request("POST", CHAT, &[], &chat("first"))).await;
+    received(&origin, 1).await;
+    let mut waits = bursar.connect().await;
+    waits.send(request("POST", CHAT, &[], &chat("waits"))).await;
+    eventually("it to wait", || async {
+        (bursar.metric("bursar_queue_depth", "") == 1.0).then_some(())
+    })
+    .await;
+    let caps = bursar.gateway.caps();
+    caps.freeze(Some("default"), "the test").expect("an order");
+    is_frozen(&waits.answer().await);
+    origin.go();
+    assert_eq!(first.answer().await.status, 200);
+    assert_eq!(origin.received().len(), 1);
+}
+
+#[tokio::test]
 async fn a_damaged_file_of_orders_freezes_everything() {
     let origin = Origin::always(Step::Answer(billed(1))).await;
     let bursar = Bursar::before(&origin.url()).await;
