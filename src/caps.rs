@@ -172,6 +172,12 @@ impl Caps {
         self.engine.lock().stops(app)
     }
 
+    /// A cap was reached while a request that has its permit waited somewhere else.
+    pub fn over(&self, entry: EntryId) -> Option<Refused> {
+        let now_ms = self.clock.wall_ms();
+        self.engine.lock().over(entry, now_ms)
+    }
+
     /// Resolves when this app may send nothing, for who waits somewhere else.
     pub async fn stopped(&self, app: &str) -> Refused {
         let mut ordered = self.ordered.subscribe();

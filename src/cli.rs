@@ -295,7 +295,9 @@ impl CliError {
             Self::Config(_)
             | Self::Settings(_)
             | Self::Given(_)
-            | Self::Server(ServerError::Trust(_) | ServerError::NobodyMayCall) => EXIT_CONFIG,
+            | Self::Server(
+                ServerError::Trust(_) | ServerError::NobodyMayCall | ServerError::Apps(_),
+            ) => EXIT_CONFIG,
             Self::Usage(_) | Self::When(_) => EXIT_USAGE,
             Self::ReaderGone => 0,
             Self::Child(code) => *code,

@@ -103,6 +103,7 @@ pub struct Gateway {
     tasks: TaskTracker,
     in_flight: watch::Sender<usize>,
     arriving: watch::Sender<usize>,
+    stopping: watch::Sender<bool>,
     cut: watch::Sender<bool>,
 }
 
@@ -116,7 +117,7 @@ pub struct Settings {
     pub connector: Arc<Connector>,
 }
 
-/// Resolves when bursar's shutdown has run out of patience.
+/// Resolves when bursar stops, or when its shutdown has run out of patience.
 pub(crate) struct CutSignal(watch::Receiver<bool>);
 
 /// Counts a request as in flight until it is dropped.
@@ -237,6 +238,7 @@ impl Gateway {
             tasks: TaskTracker::new(),
             in_flight: watch::Sender::new(0),
             arriving: watch::Sender::new(0),
+            stopping: watch::Sender::new(false),
             cut: watch::Sender::new(false),
         })
     }
@@ -258,8 +260,10 @@ impl Gateway {
         self.breaker.reset();
     }
 
-    /// bursar is stopping: what waits for its turn is told so, and what is at the service goes on.
+    /// bursar is stopping: what waits for its turn, or for room below a limit, is told so, and what is
+    /// at the service goes on.
     pub fn close_queue(&self) {
+        self.stopping.send_replace(true);
         self.queue.close();
     }
 
@@ -301,6 +305,10 @@ impl Gateway {
     /// The service's own rollup, asked for with the key. A free GET; in words why it is not there.
     pub async fn auto_metrics(self: Arc<Self>) -> Result<Bytes, String> {
         own_call::auto_metrics(self).await
+    }
+
+    fn stop_signal(&self) -> CutSignal {
+        CutSignal(self.stopping.subscribe())
     }
 
     fn cut_signal(&self) -> CutSignal {

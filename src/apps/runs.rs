@@ -152,6 +152,14 @@ impl Run {
         self.purse.lock().ask(entry, floor)
     }
 
+    /// Nothing is left: the limit, what was billed, and what is set aside.
+    pub fn over(&self) -> Option<(MicroUsd, MicroUsd, MicroUsd)> {
+        let purse = self.purse.lock();
+        let held = sum(purse.held.values());
+        let max = purse.max.filter(|max| purse.left(*max).is_zero())?;
+        Some((max, purse.spent, held))
+    }
+
     /// Nothing of it was sent.
     pub fn give_back(&self, entry: EntryId) {
         self.purse.lock().flying.remove(&entry);
@@ -193,14 +201,9 @@ impl Purse {
             self.flying.insert(entry, MicroUsd::ZERO);
             return Leave::Go;
         };
-        let held = sum(self.held.values());
-        let left = self
-            .spent
-            .checked_add(held)
-            .and_then(|gone| max.checked_sub(gone))
-            .unwrap_or(MicroUsd::ZERO);
+        let left = self.left(max);
         if left.is_zero() {
-            let spent = self.spent;
+            let (spent, held) = (self.spent, sum(self.held.values()));
             return Leave::Reached { max, spent, held };
         }
         let expected = self.expected(floor);
@@ -215,6 +218,13 @@ impl Purse {
         }
         self.flying.insert(entry, expected);
         Leave::Go
+    }
+
+    fn left(&self, max: MicroUsd) -> MicroUsd {
+        self.spent
+            .checked_add(sum(self.held.values()))
+            .and_then(|gone| max.checked_sub(gone))
+            .unwrap_or(MicroUsd::ZERO)
     }
 
     fn ended(&mut self, entry: EntryId, state: State, estimate: Option<MicroUsd>) {

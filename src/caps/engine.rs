@@ -306,6 +306,24 @@ impl Engine {
         }
     }
 
+    /// A cap that is reached by now, for a request that was admitted. A repeat is charged already.
+    pub fn over(&mut self, entry: EntryId, now_ms: u64) -> Option<Refused> {
+        self.roll(now_ms);
+        let ask = &self.flights.get(&entry)?.ask;
+        if ask.charged_since_ms.is_some() {
+            return None;
+        }
+        let mut purses = self.purses.iter();
+        purses.find_map(|((scope, period), purse)| {
+            let charge = self.counted(scope, purse);
+            let counted = charge.billed.get().saturating_add(charge.held.now());
+            let is_over = scope.holds(&ask.app) && counted >= u128::from(purse.limit.get());
+            let limit = purse.limit;
+            let zone = &self.rules.zone;
+            is_over.then(|| Refused::reached((scope, *period), limit, counted, purse.window, zone))
+        })
+    }
+
     fn admit(&mut self, ask: Ask, reserved: MicroUsd, share: Share, now_ms: u64) {
         for scope in [Scope::All, Scope::App(Arc::clone(&ask.app))] {
             self.under.entry(scope).or_default().add(share);

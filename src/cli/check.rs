@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use super::{CliError, ConfigArgs, remark, say};
+use crate::apps::{self, Declared};
 use crate::config::{Aliases, App, Caps, Config, Env, Limits};
 use crate::proxy;
 use crate::server::ServerError;
@@ -19,6 +20,11 @@ pub struct Args {
 pub fn check(args: &Args) -> Result<(), CliError> {
     let config = Config::load(&args.config.overrides(), &Env::from_process())?;
     proxy::check_trust(&config).map_err(ServerError::from)?;
+    let apps = apps::read(&config.ledger.state_dir, &Declared::from(&config));
+    let apps = apps.map_err(ServerError::from)?;
+    if config.listen.is_remote() && !apps.has_token() {
+        return Err(ServerError::NobodyMayCall.into());
+    }
     say(effective(&config))?;
     for warning in &config.warnings {
         remark(format_args!("bursar: warning: {warning}"));
@@ -68,6 +74,13 @@ fn effective(config: &Config) -> String {
     text.plain("cap_ms", config.retry.cap.as_millis());
     text.string("adopt", config.retry.adopt.as_str());
     text.seconds("adopt_window_s", config.retry.adopt_window);
+
+    let shaping = &config.shaping;
+    text.table("shaping");
+    text.plain("in_flight", shaping.in_flight.unwrap_or(0));
+    text.plain("per_minute", shaping.per_minute.unwrap_or(0));
+    text.plain("queue_max", shaping.queue_max);
+    text.seconds("queue_wait_s", shaping.queue_wait);
 
     text.table("ledger");
     text.string("state_dir", &config.ledger.state_dir.to_string_lossy());

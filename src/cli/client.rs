@@ -72,6 +72,16 @@ pub enum ClientError {
 #[derive(Debug)]
 struct Connection(JoinHandle<()>);
 
+// === impl ClientError ===
+
+impl ClientError {
+    /// No daemon is at the address. Another user's, which may not be entered, is not nobody.
+    pub fn means_nobody(&self) -> bool {
+        use io::ErrorKind::{ConnectionRefused, NotFound};
+        matches!(self, Self::Connect { cause, .. } if matches!(cause.kind(), NotFound | ConnectionRefused))
+    }
+}
+
 // === impl Client ===
 
 impl Client {

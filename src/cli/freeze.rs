@@ -3,12 +3,17 @@
 //!
 //! Promise: with exit code 0 the order is on the disk, and in force in the daemon if one runs.
 
+use serde_json::Value;
+
+use super::keeper::document;
 use super::source::{Source, SourceArgs, order};
 use super::{CliError, block_on, say};
+use crate::admin::change::list;
 use crate::admin::orders::FreezeOrder;
+use crate::apps::{self, Declared};
 use crate::caps::{Frozen, Orders};
 use crate::clock::SystemClock;
-use crate::config::App;
+use crate::config::{App, DEFAULT_APP};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -37,26 +42,58 @@ pub fn freeze(args: &Args) -> Result<(), CliError> {
         by: by.clone(),
     };
     let change = |orders: &Orders| orders.freeze(app, frozen);
-    give(args, "/api/freeze", app, &by, change)?;
+    if let Some(app) = app {
+        must_be_known(args, app)?;
+    }
+    let note = give(args, "/api/freeze", app, &by, change)?;
     say(format_args!(
-        "{} frozen: nothing that costs money is sent until `bursar thaw`",
-        whose(app)
+        "{} frozen: nothing that costs money is sent until `bursar thaw{}`{note}",
+        whose(app),
+        app.map(|app| format!(" {app}")).unwrap_or_default(),
     ))
 }
 
 pub fn thaw(args: &Args) -> Result<(), CliError> {
     let (app, by) = (scope(args.app.as_deref()), caller());
-    give(args, "/api/thaw", app, &by, |orders| orders.thaw(app))?;
-    say(format_args!("{} thawed", whose(app)))
+    let note = give(args, "/api/thaw", app, &by, |orders| orders.thaw(app))?;
+    match app {
+        Some(_) => say(format_args!("{} thawed{note}", whose(app))),
+        None => say(format_args!(
+            "the freeze of all apps has ended; an app that was frozen by its name stays so{note}"
+        )),
+    }
 }
 
+/// A slip in the name would leave the app that was meant spending.
+fn must_be_known(args: &Args, app: &str) -> Result<(), CliError> {
+    let known = match block_on(args.source.find_to_order())? {
+        Source::Daemon(client) => block_on(async {
+            let answer = client.get("/api/apps").await?;
+            document(&client, answer).await
+        })?,
+        Source::Journal(state_dir) => {
+            let declared = Declared::from(&args.source.whereabouts()?);
+            list(&apps::read(&state_dir, &declared)?)
+        }
+    };
+    let named = |entry: &Value| entry.get("name").and_then(Value::as_str) == Some(app);
+    let apps = known.get("apps").and_then(Value::as_array);
+    if app == DEFAULT_APP || apps.is_some_and(|apps| apps.iter().any(named)) {
+        return Ok(());
+    }
+    Err(CliError::Failed(format!(
+        "there is no app {app:?}; `bursar app list` shows them. Nothing was frozen"
+    )))
+}
+
+/// What there is to say beside "done".
 fn give(
     args: &Args,
     path: &str,
     app: Option<&str>,
     by: &str,
     change: impl FnOnce(&Orders) -> Orders,
-) -> Result<(), CliError> {
+) -> Result<String, CliError> {
     match block_on(args.source.find_to_order())? {
         Source::Daemon(client) => {
             let asked = FreezeOrder {
@@ -64,11 +101,15 @@ fn give(
                 by: by.to_owned(),
             };
             let asked = serde_json::to_value(asked)?;
-            block_on(order(&client, path, &asked)).map(drop)
+            block_on(order(&client, path, &asked)).map(|_| String::new())
         }
         Source::Journal(state_dir) => {
             let now_ms = SystemClock::shared().wall_ms();
-            Ok(Orders::order(&state_dir, now_ms, change)?)
+            Orders::order(&state_dir, now_ms, change)?;
+            Ok(format!(
+                "\nno daemon runs on {}: it holds from the next start",
+                state_dir.display()
+            ))
         }
     }
 }

@@ -53,7 +53,7 @@ pub async fn keeper(source: &SourceArgs, right: Right) -> Result<Keeper, CliErro
                 )));
             }
             // Nobody there: the files are ours if the lock is.
-            Err(ClientError::Connect { .. }) => {}
+            Err(error) if error.means_nobody() => {}
             Err(error) => return Err(error.into()),
         }
     }

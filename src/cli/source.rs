@@ -101,11 +101,16 @@ impl SourceArgs {
         for address in &whereabouts.admin {
             if matches!(address, ListenAddr::Unix(_)) {
                 let client = Client::new(address.clone());
-                if client.get("/api/status").await.is_ok() {
-                    return Ok(Source::Daemon(client));
+                match client.get("/api/status").await {
+                    Ok(_) => return Ok(Source::Daemon(client)),
+                    Err(error) if error.means_nobody() => {}
+                    // A daemon that does not take the order must not be taken for none.
+                    Err(error) => return Err(error.into()),
                 }
             }
         }
+        // An order for a directory that nobody uses would be obeyed by nobody.
+        self.must_have_ledger(&whereabouts.state_dir)?;
         Ok(Source::Journal(whereabouts.state_dir))
     }
 

@@ -183,10 +183,12 @@ impl<'a> Attendance<'a> {
     /// Waits between attempts. `false` when by the end of it nobody waits for the answer.
     pub async fn rest(&mut self, wait: Duration) -> Result<bool, Cut> {
         self.attend(tokio::time::sleep(wait)).await?;
-        if self.look() == Presence::Here {
-            return Ok(true);
-        }
-        Ok(self.live.as_ref().is_some_and(|live| live.is_followed()))
+        Ok(self.is_awaited())
+    }
+
+    /// The app, or somebody who follows, waits for the answer.
+    pub fn is_awaited(&mut self) -> bool {
+        self.look() == Presence::Here || self.live.as_ref().is_some_and(|live| live.is_followed())
     }
 
     /// Looks once whether the app is there, and tells the table when it is not.

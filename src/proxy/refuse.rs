@@ -311,6 +311,17 @@ impl Refusal {
         self.code.status()
     }
 
+    /// As [`Code::should_retry`]; but where no attempt was made for a service that could not be
+    /// reached a moment ago, waiting helps, and the app may.
+    pub const fn should_retry(&self) -> Option<bool> {
+        match (self.code, self.retry_after_s) {
+            (Code::UpstreamUnreachable | Code::UpstreamName | Code::UpstreamTimeout, Some(_)) => {
+                None
+            }
+            (code, _) => code.should_retry(),
+        }
+    }
+
     /// `{"detail": …, "error": {"message", "type", "code"}}`.
     pub fn body(&self) -> Bytes {
         let body = json!({

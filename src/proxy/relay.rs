@@ -221,7 +221,7 @@ impl Relay<'_> {
         let Ok((mut head, body)) = own::refusal_answer(refusal) else {
             return false;
         };
-        self.say_whether_to_retry(&mut head, refusal.code.should_retry());
+        self.say_whether_to_retry(&mut head, refusal.should_retry());
         if refusal.code.ends_connection() {
             self.app.downstream.session().set_server_keepalive(None);
         }

@@ -173,11 +173,13 @@ impl Request<'_> {
         // Rule I1: nothing leaves before its intent is durable.
         if let Err(error) = self.gateway.ledger.intend(intent).await {
             tracing::error!(%error, "an intent could not be written; the request was not sent");
+            drop(going);
             entry.never_sent();
             let refusal = Refusal::new(Code::LedgerUnavailable);
             return self.refuse(downstream, &refusal).await;
         }
         if downstream.look() == Presence::Gone {
+            drop(going);
             return self.left(&mut entry).await;
         }
         if let Err(NoPermit { keep }) = self.still_permitted(downstream, &mut entry).await {

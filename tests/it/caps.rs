@@ -5,6 +5,7 @@ mod freeze;
 mod kill;
 mod order;
 mod rules;
+mod waits;
 
 use crate::support::wire::request;
 use crate::support::{Answer, Bursar, Origin, Step, eventually};

@@ -53,6 +53,8 @@ impl Dispatch<'_> {
         let waited = self.gateway.clock.monotonic().saturating_sub(began);
         self.queued = self.queued.saturating_add(waited);
         match entered {
+            // Who followed may have left meanwhile.
+            Some(Ok(_)) if !app.is_awaited() => Ok(false),
             Some(Ok((slot, _))) => {
                 self.slot = Some(slot);
                 Ok(true)

@@ -32,7 +32,7 @@ pub fn refusal_answer(refusal: &Refusal) -> Result<(ResponseHeader, Bytes), Head
         &X_BURSAR_ERROR,
         HeaderValue::from_static(refusal.code.as_str()),
     )?;
-    if let Some(should_retry) = refusal.code.should_retry() {
+    if let Some(should_retry) = refusal.should_retry() {
         let word = if should_retry { "true" } else { "false" };
         set(&mut head, &X_SHOULD_RETRY, HeaderValue::from_static(word))?;
     }

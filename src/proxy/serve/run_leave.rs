@@ -11,12 +11,12 @@ use std::sync::Arc;
 use tokio::time::{Instant, timeout_at};
 
 use super::Request;
-use super::spend::NoPermit;
+use super::spend::{self, NoPermit};
 use super::turn::patience;
 use crate::apps::runs::{Leave, Run, WAIT_MAX};
 use crate::ledger::entry::{EntryId, EntryKey, InDoubt, KeyOrigin, State};
 use crate::money::MicroUsd;
-use crate::proxy::downstream::{Downstream, Presence};
+use crate::proxy::downstream::Downstream;
 use crate::proxy::refuse::{Code, Refusal};
 use crate::proxy::settle::OpenEntry;
 
@@ -67,6 +67,7 @@ impl Request<'_> {
         let floor = self.app.request_floor.unwrap_or(of_all);
         let until = Instant::now() + WAIT_MAX.min(patience(self.admitted));
         let mut moves = run.moves();
+        let mut stop = self.gateway.stop_signal();
         loop {
             match run.ask(self.entry_id, floor) {
                 Leave::Go => {
@@ -83,11 +84,13 @@ impl Request<'_> {
             }
             let moved = tokio::select! {
                 moved = timeout_at(until, moves.changed()) => moved,
-                () = downstream.left() => Ok(Ok(())),
+                // As between attempts, an end of input is enough: nothing is spent on the answer.
+                () = downstream.left() => return Err(None),
+                frozen = self.gateway.caps.stopped(&self.app.name) => {
+                    return Err(Some(spend::refusal(&frozen)));
+                }
+                () = stop.wait() => return Err(Some(Refusal::new(Code::ShuttingDown))),
             };
-            if downstream.presence() == Presence::Gone {
-                return Err(None);
-            }
             if moved.is_err() {
                 return Err(Some(waited(run)));
             }
@@ -114,13 +117,19 @@ fn waited(run: &Run) -> Refusal {
              requests on their way, and none ended in time. Nothing was sent.",
             run.id, run.app
         )),
-        ..Refusal::new(Code::CapReached)
+        ..Refusal::new(Code::CapBusy)
     }
 }
 
 // === impl RunHold ===
 
 impl RunHold {
+    /// The run's limit was reached while its request waited for a place.
+    pub fn over(&self) -> Option<Refusal> {
+        let (max, spent, held) = self.run.over()?;
+        Some(reached(&self.run, max, spent, held))
+    }
+
     /// Nothing of it was sent.
     pub fn give_back(mut self) {
         self.is_told = true;

@@ -83,7 +83,7 @@ impl Request<'_> {
     ) -> Result<Permit, Option<Refusal>> {
         let waited = self.gateway.clock.monotonic().saturating_sub(self.arrived);
         let wait = WAIT_MAX.min(patience(self.admitted).saturating_sub(waited));
-        let mut cut = self.gateway.cut_signal();
+        let mut stop = self.gateway.stop_signal();
         tokio::select! {
             // Who need not wait does not ask whether the app is there.
             biased;
@@ -91,7 +91,7 @@ impl Request<'_> {
                 answer.map_err(|refused| Some(refusal(&refused)))
             }
             () = downstream.left() => Err(None),
-            () = cut.wait() => Err(Some(Refusal::new(Code::ShuttingDown))),
+            () = stop.wait() => Err(Some(Refusal::new(Code::ShuttingDown))),
         }
     }
 

@@ -436,7 +436,7 @@ async fn a_damaged_file_of_apps_stops_the_start() {
         .await;
 
     let output = output.expect("it ends");
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(78), "a restart does not mend it");
     assert!(
         said(&output).contains("apps.json is damaged"),
         "{}",

@@ -30,7 +30,8 @@ impl Place {
         let path = self.directory.path().join("config.toml");
         let text = format!(
             "[ledger]\nstate_dir = {:?}\n[caps]\ntime_zone = \"UTC\"\nday_micro_usd = {day_micro_usd}\n\
-             request_floor_micro_usd = 0\n",
+             request_floor_micro_usd = 0\n[listen]\nanonymous = true\n\
+             [[app]]\nname = \"nightly\"\nuids = [4242]\n",
             self.state_dir()
         );
         std::fs::write(&path, text).expect("a config");
@@ -178,4 +179,36 @@ async fn freeze_and_thaw_work_with_and_without_a_daemon_and_through_the_socket_a
         "{text}"
     );
     daemon.terminate().await;
+}
+
+#[tokio::test]
+async fn an_order_that_nobody_would_obey_is_an_error() {
+    let place = Place::new();
+    let config = place.config(50);
+    let freeze: &[&str] = &["freeze"];
+    let nowhere = place.told(freeze, &config).await;
+    let said = String::from_utf8_lossy(&nowhere.stderr).into_owned();
+    assert_eq!(nowhere.status.code(), Some(1), "{said}");
+    assert!(said.contains("there is no ledger in"), "{said}");
+    assert!(!place.state_dir().exists(), "nothing was made there");
+
+    let origin = Origin::always(Step::Answer(billed(1))).await;
+    let daemon = place.daemon(&origin, &config).await;
+    for running in [true, false] {
+        if !running {
+            daemon.signal(Signal::TERM);
+            eventually("the end of the daemon", || async {
+                let socket = place.state_dir().join("admin.sock");
+                (!socket.exists()).then_some(())
+            })
+            .await;
+        }
+        let slip = place.told(&["freeze", "nobody"], &config).await;
+        let said = String::from_utf8_lossy(&slip.stderr).into_owned();
+        assert_eq!(slip.status.code(), Some(1), "{said}");
+        assert!(said.contains("there is no app \"nobody\""), "{said}");
+        let done = place.does(&["freeze", "nightly"], &config).await;
+        assert!(done.contains("bursar thaw nightly"), "{done}");
+        assert_eq!(done.contains("no daemon runs on"), !running, "{done}");
+    }
 }

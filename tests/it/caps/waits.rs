@@ -1,0 +1,110 @@
+//! Waiting for room below a limit: who hangs up is not bought for, who waits when bursar stops is told,
+//! and what was let wait for a place is looked at again before it is sent.
+
+use bursar::apps::runs::Run;
+use bursar::config::{App, Token};
+use bursar::money::MicroUsd;
+
+use super::{CHAT, is_reached, on_cue, received};
+use crate::support::origin::billed;
+use crate::support::wire::request;
+use crate::support::{Bursar, Origin, Step, Wire, chat, eventually};
+
+const ROOM_FOR_ONE: &str = "[caps]\nday_micro_usd = 1000\nrequest_floor_micro_usd = 600\n";
+
+async fn begin(bursar: &Bursar, prompt: &str, headers: &[(&str, &str)]) -> Wire {
+    let mut wire = bursar.connect().await;
+    wire.send(request("POST", CHAT, headers, &chat(prompt)))
+        .await;
+    wire
+}
+
+/// Nothing of the request is under way any more.
+async fn in_flight(bursar: &Bursar, count: usize) {
+    eventually("requests in flight", || async {
+        (bursar.gateway.in_flight() == count).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_request_that_waits_for_its_run_ends_with_its_app() {
+    let origin = Origin::start([on_cue(billed(1)), Step::Answer(billed(1))]).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    let run = Run::new(&App::new("default"), Some(MicroUsd::new(1_000_000)), 1).expect("a run");
+    let token = Token::draw().expect("a token");
+    let _open = bursar
+        .apps
+        .open_run(run, token.hash())
+        .expect("the run is open");
+    let bearer = format!("Bearer {}", token.reveal());
+    let as_run: &[(&str, &str)] = &[("Authorization", &bearer)];
+
+    let mut first = begin(&bursar, "first", as_run).await;
+    received(&origin, 1).await;
+    let waits = begin(&bursar, "waits", as_run).await;
+    in_flight(&bursar, 2).await;
+    drop(waits);
+    in_flight(&bursar, 1).await;
+    origin.go();
+    assert_eq!(first.answer().await.status, 200);
+
+    assert_eq!(origin.received().len(), 1, "nobody waits for the second");
+    assert_eq!(bursar.settled(1).await.len(), 1);
+}
+
+#[tokio::test]
+async fn who_waits_for_room_is_told_when_bursar_stops() {
+    let origin = Origin::start([on_cue(billed(1))]).await;
+    let bursar = Bursar::with(&origin.url(), ROOM_FOR_ONE).await;
+    let mut first = begin(&bursar, "first", &[]).await;
+    received(&origin, 1).await;
+    let mut waits = begin(&bursar, "waits", &[]).await;
+    in_flight(&bursar, 2).await;
+
+    bursar.gateway.close_queue();
+
+    let told = waits.answer().await;
+    assert_eq!((told.status, told.code()), (503, Some("shutting_down")));
+    origin.go();
+    assert_eq!(first.answer().await.status, 200);
+    assert_eq!(origin.received().len(), 1);
+}
+
+/// All of a burst may have room below the cap when it comes, at the prices that are known then.
+#[tokio::test]
+async fn a_cap_that_is_reached_meanwhile_stops_who_waits_for_a_place() {
+    let mut steps = vec![Step::Answer(billed(1)), on_cue(billed(2_000))];
+    steps.extend([on_cue(billed(2_000)), Step::Answer(billed(2_000))]);
+    let origin = Origin::start(steps).await;
+    let config =
+        "[caps]\nday_micro_usd = 1000\nrequest_floor_micro_usd = 1\n[shaping]\nin_flight = 1\n";
+    let bursar = Bursar::with(&origin.url(), config).await;
+    let cheap = begin(&bursar, "cheap", &[]).await.answer().await;
+    assert_eq!(cheap.status, 200);
+    let mut dear = begin(&bursar, "dear", &[]).await;
+    received(&origin, 2).await;
+    let mut behind = Vec::new();
+    for number in 0..2 {
+        behind.push(begin(&bursar, &format!("behind {number}"), &[]).await);
+    }
+    in_flight(&bursar, 3).await;
+    eventually("them to wait", || async {
+        (bursar.metric("bursar_queue_depth", "") == 2.0).then_some(())
+    })
+    .await;
+    origin.go();
+    assert_eq!(dear.answer().await.status, 200);
+    // The place was free a moment before the price was in the ledger: one may have taken it.
+    origin.go();
+    let mut refused = 0;
+    for mut wire in behind {
+        let answer = wire.answer().await;
+        if answer.status != 200 {
+            is_reached(&answer);
+            refused += 1;
+        }
+    }
+    assert!(refused >= 1, "nobody was refused");
+    assert_eq!(origin.received().len(), 4 - refused);
+}
