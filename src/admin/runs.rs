@@ -85,7 +85,12 @@ pub(super) async fn open(
             let asked_id = id.clone();
             let read = spawn_blocking(move || so_far(&state_dir, &asked_id)).await;
             let so_far = read.map_err(|_| ChangeError::Panicked)?;
-            let so_far = so_far.map_err(AppsError::from)?;
+            let so_far = RunSoFar {
+                floor: app
+                    .request_floor
+                    .unwrap_or(admin.config.load().caps.request_floor),
+                ..so_far.map_err(AppsError::from)?
+            };
             Run::again(id, &app, asked.max_micro_usd, so_far)
         }
     };

@@ -49,6 +49,8 @@ pub struct Purse {
     flying: HashMap<EntryId, MicroUsd>,
     /// Ended, and their price is not known.
     held: HashMap<EntryId, MicroUsd>,
+    /// Requests that took over the key of one that is held, or of one that did: the same purchase.
+    repeats: HashMap<EntryId, EntryId>,
     /// The largest amount or estimate that was told so far.
     dearest: Option<MicroUsd>,
 }
@@ -73,6 +75,8 @@ pub struct RunSoFar {
     pub dearest: Option<MicroUsd>,
     /// Entries whose price is not known.
     pub unknown: Vec<EntryId>,
+    /// What each of those counts at least.
+    pub floor: MicroUsd,
 }
 
 /// The runs of this process.
@@ -86,10 +90,11 @@ pub struct Runs {
 impl Runs {
     pub(super) fn open(&self, run: Arc<Run>, token: TokenHash) -> Result<(), AppsError> {
         let mut open = self.open.lock();
-        if open.len() >= RUNS_MAX {
+        // A run that is taken up again while its old connection is not yet known to have ended.
+        let is_again = open.iter().any(|(_, other)| other.id == run.id);
+        if open.len() >= RUNS_MAX && !is_again {
             return Err(AppsError::RunsFull);
         }
-        // A run that is taken up again while its old connection is not yet known to have ended.
         open.retain(|(_, other)| other.id != run.id);
         open.push((token, run));
         Ok(())
@@ -131,13 +136,13 @@ impl Run {
             spent: so_far.spent,
             flying: HashMap::new(),
             held: HashMap::new(),
+            repeats: HashMap::new(),
             dearest: so_far.dearest,
         };
-        let expected = purse.expected(MicroUsd::ZERO);
         purse.held = so_far
             .unknown
             .into_iter()
-            .map(|id| (id, expected))
+            .map(|id| (id, purse.expected(so_far.floor)))
             .collect();
         Self {
             id: id.into(),
@@ -150,6 +155,12 @@ impl Run {
     /// Asks for leave for one request. With `Go` it counts as on its way.
     pub fn ask(&self, entry: EntryId, floor: MicroUsd) -> Leave {
         self.purse.lock().ask(entry, floor)
+    }
+
+    /// A request that repeats what was bought, under the key of the entry `from`: it may go, for what it
+    /// costs is spent or set aside.
+    pub fn repeats(&self, entry: EntryId, from: EntryId) {
+        self.purse.lock().repeats(entry, from);
     }
 
     /// Nothing is left: the limit, what was billed, and what is set aside.
@@ -169,12 +180,6 @@ impl Run {
     /// How a request ended; the service's estimate counts for what others may cost.
     pub fn ended(&self, entry: EntryId, state: State, estimate: Option<MicroUsd>) {
         self.purse.lock().ended(entry, state, estimate);
-        self.moved.send_replace(());
-    }
-
-    /// A later request under the same key told the price of an earlier one, or that it has none.
-    pub fn cleared(&self, entry: EntryId) {
-        self.purse.lock().held.remove(&entry);
         self.moved.send_replace(());
     }
 
@@ -227,14 +232,34 @@ impl Purse {
             .unwrap_or(MicroUsd::ZERO)
     }
 
+    fn repeats(&mut self, entry: EntryId, from: EntryId) {
+        let first = self.repeats.get(&from).copied().unwrap_or(from);
+        self.repeats.insert(entry, first);
+        self.flying.insert(entry, MicroUsd::ZERO);
+    }
+
     fn ended(&mut self, entry: EntryId, state: State, estimate: Option<MicroUsd>) {
         let expected = self.flying.remove(&entry).unwrap_or(MicroUsd::ZERO);
+        // "One key adds at most one amount": whoever tells it tells it for all of the key.
+        let first = self.repeats.get(&entry).copied();
         let billed = match state {
-            State::Settled { billed } | State::Reconciled { billed } => Some(billed),
-            State::Failed | State::Replayed => None,
+            State::Settled { billed } | State::Reconciled { billed } => {
+                if !billed.is_zero() {
+                    first.map(|first| self.held.remove(&first));
+                }
+                Some(billed)
+            }
+            State::Replayed => {
+                first.map(|first| self.held.remove(&first));
+                None
+            }
+            State::Failed => None,
             State::Open | State::Unreported | State::InDoubt { .. } => {
-                let at_least = self.expected(expected);
-                self.held.insert(entry, at_least);
+                let is_held = first.is_some_and(|first| self.held.contains_key(&first));
+                if !is_held {
+                    let at_least = self.expected(expected);
+                    self.held.insert(entry, at_least);
+                }
                 None
             }
         };

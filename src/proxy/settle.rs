@@ -130,7 +130,7 @@ impl OpenEntry {
         let state = settled.as_ref().ok().map(|settlement| settlement.state);
         if let (Some(state), Some(hold)) = (state, self.hold.take()) {
             let estimate = gathered.receipt.would_have_cost.value();
-            hold.ended(state, estimate, self.live.key.as_ref());
+            hold.ended(state, estimate);
         }
         self.live.told_at_settling(delivery, state);
         if let (Some(mut permit), Some(state)) = (self.permit.take(), state) {

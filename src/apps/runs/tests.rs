@@ -90,8 +90,35 @@ fn what_is_not_known_stays_set_aside() {
     assert_eq!(reached(&run), Some((60, 60)));
 
     // Its price came with a later one of the same key.
-    run.cleared(second);
+    let repeat = entry();
+    run.repeats(repeat, second);
+    run.ended(repeat, settled(5), None);
     assert_eq!(reached(&run), None);
+}
+
+/// A lost answer and its lost retries are one purchase, and the last of them tells its price.
+#[test]
+fn a_repeat_may_go_at_the_limit_and_holds_nothing_of_its_own() {
+    let run = run(50);
+    let first = go(&run);
+    let lost = State::InDoubt {
+        reason: InDoubt::NoResponse,
+    };
+    run.ended(first, lost, Some(usd(60)));
+    let mut from = first;
+    for _ in 0..3 {
+        let repeat = entry();
+        run.repeats(repeat, from);
+        run.ended(repeat, lost, None);
+        from = repeat;
+    }
+    let held = |run: &Run| run.purse.lock().held.len();
+    assert_eq!(held(&run), 1);
+    let last = entry();
+    run.repeats(last, from);
+    run.ended(last, settled(20), None);
+    assert_eq!(held(&run), 0);
+    assert_eq!(run.purse.lock().spent, usd(20));
 }
 
 #[test]
@@ -169,11 +196,25 @@ fn a_run_goes_on_with_what_the_ledger_knows() {
         spent: usd(30),
         dearest: Some(usd(20)),
         unknown: vec![one, other],
+        floor: usd(15),
     };
     let run = Run::again("r".to_owned(), &App::new("a"), Some(usd(70)), so_far);
     assert_eq!(reached(&run), Some((30, 40)));
-    run.cleared(one);
+    let repeat = entry();
+    run.repeats(repeat, one);
+    run.ended(repeat, State::Replayed, None);
     go(&run);
+}
+
+#[test]
+fn a_run_that_goes_on_without_a_price_holds_the_floor_for_what_is_unknown() {
+    let so_far = RunSoFar {
+        unknown: vec![entry(), entry()],
+        floor: usd(10),
+        ..RunSoFar::default()
+    };
+    let run = Run::again("r".to_owned(), &App::new("a"), Some(usd(20)), so_far);
+    assert_eq!(reached(&run), Some((0, 20)));
 }
 
 #[test]

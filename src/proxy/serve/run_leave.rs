@@ -14,7 +14,7 @@ use super::Request;
 use super::spend::{self, NoPermit};
 use super::turn::patience;
 use crate::apps::runs::{Leave, Run, WAIT_MAX};
-use crate::ledger::entry::{EntryId, EntryKey, InDoubt, KeyOrigin, State};
+use crate::ledger::entry::{EntryId, InDoubt, KeyOrigin, State};
 use crate::money::MicroUsd;
 use crate::proxy::downstream::Downstream;
 use crate::proxy::refuse::{Code, Refusal};
@@ -25,6 +25,8 @@ use crate::proxy::settle::OpenEntry;
 pub struct RunHold {
     run: Arc<Run>,
     entry: EntryId,
+    /// It is charged already.
+    is_repeat: bool,
     is_told: bool,
 }
 
@@ -39,6 +41,16 @@ impl Request<'_> {
         let Some(run) = &self.admitted.caller.run else {
             return Ok(());
         };
+        if let Some(KeyOrigin::Adopted { from }) = entry.live.key.as_ref().map(|key| key.origin) {
+            run.repeats(self.entry_id, from);
+            entry.hold = Some(RunHold {
+                run: Arc::clone(run),
+                entry: self.entry_id,
+                is_repeat: true,
+                is_told: false,
+            });
+            return Ok(());
+        }
         let refusal = match self.wait_for_run(run, downstream).await {
             Ok(hold) => {
                 entry.hold = Some(hold);
@@ -74,6 +86,7 @@ impl Request<'_> {
                     return Ok(RunHold {
                         run: Arc::clone(run),
                         entry: self.entry_id,
+                        is_repeat: false,
                         is_told: false,
                     });
                 }
@@ -126,7 +139,8 @@ fn waited(run: &Run) -> Refusal {
 impl RunHold {
     /// The run's limit was reached while its request waited for a place.
     pub fn over(&self) -> Option<Refusal> {
-        let (max, spent, held) = self.run.over()?;
+        let over = self.run.over().filter(|_| !self.is_repeat);
+        let (max, spent, held) = over?;
         Some(reached(&self.run, max, spent, held))
     }
 
@@ -136,14 +150,10 @@ impl RunHold {
         self.run.give_back(self.entry);
     }
 
-    /// How it ended. An amount under a key that was taken over is also that of the entry before.
-    pub fn ended(mut self, state: State, estimate: Option<MicroUsd>, key: Option<&EntryKey>) {
+    /// How it ended.
+    pub fn ended(mut self, state: State, estimate: Option<MicroUsd>) {
         self.is_told = true;
         self.run.ended(self.entry, state, estimate);
-        let is_paid = matches!(state, State::Settled { billed } if !billed.is_zero());
-        if let Some(KeyOrigin::Adopted { from }) = key.map(|key| key.origin).filter(|_| is_paid) {
-            self.run.cleared(from);
-        }
     }
 }
 
