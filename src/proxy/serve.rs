@@ -144,6 +144,7 @@ impl Request<'_> {
         };
         let mut entry = OpenEntry::new(self.gateway, Arc::clone(&live), &admitted.route);
         let request_bytes = u64::try_from(body.bytes.len()).unwrap_or(u64::MAX);
+        let asked = self.gateway.clock.monotonic();
         if let Err(NoPermit { keep }) = self.leave_of_run(downstream, &mut entry).await {
             return keep;
         }
@@ -151,10 +152,12 @@ impl Request<'_> {
             Ok(reserved) => Some(reserved),
             Err(NoPermit { keep }) => return keep,
         };
-        let going = match self.turn(downstream, &mut entry).await {
+        let for_room = self.gateway.clock.monotonic().saturating_sub(asked);
+        let mut going = match self.turn(downstream, &mut entry).await {
             Ok(going) => going,
             Err(keep) => return keep,
         };
+        going.waited_before(for_room);
         let intent = Intent {
             id: self.entry_id,
             at_ms: self.gateway.clock.wall_ms(),

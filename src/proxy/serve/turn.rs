@@ -21,12 +21,15 @@ const PATIENCE_DEFAULT: Duration = Duration::from_secs(600);
 /// An app that says more is not believed: attempts are not begun for longer than this.
 const PATIENCE_MAX: Duration = Duration::from_secs(3600);
 
+/// What asks for leave takes less than this where it need not wait.
+const WAIT_MIN: Duration = Duration::from_millis(5);
+
 /// A request that may go.
 pub struct Going {
     pub pass: Pass,
     /// `None` where the service's ceilings do not hold.
     pub slot: Option<Slot>,
-    /// How long it waited for its place.
+    /// How long it waited for room below its limits, and for its place.
     pub queued: Duration,
 }
 
@@ -40,6 +43,13 @@ enum Stays {
 // === impl Going ===
 
 impl Going {
+    /// The time it took to get leave below its limits. Without a wait that is bursar's own.
+    pub fn waited_before(&mut self, for_room: Duration) {
+        if for_room >= WAIT_MIN {
+            self.queued = self.queued.saturating_add(for_room);
+        }
+    }
+
     pub fn free(pass: Pass) -> Self {
         Self {
             pass,

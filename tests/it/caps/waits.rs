@@ -108,3 +108,24 @@ async fn a_cap_that_is_reached_meanwhile_stops_who_waits_for_a_place() {
     assert!(refused >= 1, "nobody was refused");
     assert_eq!(origin.received().len(), 4 - refused);
 }
+
+#[tokio::test]
+async fn the_wait_for_room_is_told_and_is_not_bursars_own_time() {
+    let origin = Origin::start([on_cue(billed(1)), Step::Answer(billed(1))]).await;
+    let bursar = Bursar::with(&origin.url(), ROOM_FOR_ONE).await;
+    let mut first = begin(&bursar, "first", &[]).await;
+    received(&origin, 1).await;
+    let mut waits = begin(&bursar, "waits", &[]).await;
+    in_flight(&bursar, 2).await;
+    tokio::time::sleep(std::time::Duration::from_millis(60)).await;
+    origin.go();
+    assert_eq!(first.answer().await.status, 200);
+    let answer = waits.answer().await;
+
+    let told = answer.header("x-bursar-queue-ms").unwrap_or("none");
+    let told: u64 = told.parse().expect("a number");
+    assert!(told >= 50, "{told}");
+    let timings = bursar.entry_of(&answer).timings.expect("timings");
+    assert_eq!(timings.queue_ms, told);
+    assert!(timings.own_us < told * 1_000, "{timings:?}");
+}
