@@ -169,7 +169,7 @@ impl Caps {
 
     /// Why this app may send nothing now. Asked before each attempt.
     pub fn stops(&self, app: &str) -> Option<Refused> {
-        self.engine.lock().stops(app)
+        self.engine.lock().frozen(app)
     }
 
     /// A cap was reached while a request that has its permit waited somewhere else.

@@ -295,9 +295,12 @@ impl CliError {
             Self::Config(_)
             | Self::Settings(_)
             | Self::Given(_)
-            | Self::Server(
-                ServerError::Trust(_) | ServerError::NobodyMayCall | ServerError::Apps(_),
-            ) => EXIT_CONFIG,
+            | Self::Server(ServerError::Trust(_) | ServerError::NobodyMayCall) => EXIT_CONFIG,
+            // A disk may be well again at the next start; what the files say stays.
+            Self::Server(ServerError::Apps(AppsError::Ledger(_) | AppsError::Random(_))) => {
+                EXIT_FAILED
+            }
+            Self::Server(ServerError::Apps(_)) => EXIT_CONFIG,
             Self::Usage(_) | Self::When(_) => EXIT_USAGE,
             Self::ReaderGone => 0,
             Self::Child(code) => *code,

@@ -238,15 +238,11 @@ impl Engine {
         self.under.get(scope).copied().unwrap_or_default()
     }
 
-    fn frozen(&self, app: &str) -> Option<Refused> {
+    /// Why this app, or everybody, may send nothing.
+    pub fn frozen(&self, app: &str) -> Option<Refused> {
         let frozen = self.orders.frozen(app)?;
         let is_all = self.orders.all.is_some();
         Some(Refused::frozen(app, is_all, frozen, &self.rules.zone))
-    }
-
-    /// As [`Self::frozen`], for a request that was admitted.
-    pub fn stops(&self, app: &str) -> Option<Refused> {
-        self.frozen(app)
     }
 
     fn judge(&mut self, ask: &Ask, now_ms: u64) -> Judged {

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::{CliError, ConfigArgs, remark, say};
-use crate::apps::{self, Declared};
+use crate::apps::{self, AppsError, Declared};
 use crate::config::{Aliases, App, Caps, Config, Env, Limits};
 use crate::proxy;
 use crate::server::ServerError;
@@ -20,14 +20,23 @@ pub struct Args {
 pub fn check(args: &Args) -> Result<(), CliError> {
     let config = Config::load(&args.config.overrides(), &Env::from_process())?;
     proxy::check_trust(&config).map_err(ServerError::from)?;
-    let apps = apps::read(&config.ledger.state_dir, &Declared::from(&config));
-    let apps = apps.map_err(ServerError::from)?;
-    if config.listen.is_remote() && !apps.has_token() {
-        return Err(ServerError::NobodyMayCall.into());
-    }
+    let unread = match apps::read(&config.ledger.state_dir, &Declared::from(&config)) {
+        Ok(apps) if config.listen.is_remote() && !apps.has_token() => {
+            return Err(ServerError::NobodyMayCall.into());
+        }
+        Ok(_) => None,
+        // Perhaps only for whoever checks: the state directory is the daemon's alone.
+        Err(AppsError::Ledger(error)) => Some(error),
+        Err(error) => return Err(ServerError::from(error).into()),
+    };
     say(effective(&config))?;
     for warning in &config.warnings {
         remark(format_args!("bursar: warning: {warning}"));
+    }
+    if let Some(error) = unread {
+        remark(format_args!(
+            "bursar: warning: the apps added at run time were not checked: {error}"
+        ));
     }
     Ok(())
 }

@@ -42,10 +42,11 @@ pub fn freeze(args: &Args) -> Result<(), CliError> {
         by: by.clone(),
     };
     let change = |orders: &Orders| orders.freeze(app, frozen);
+    let keeper = block_on(args.source.find_to_order())?;
     if let Some(app) = app {
-        must_be_known(args, app)?;
+        must_be_known(args, &keeper, app)?;
     }
-    let note = give(args, "/api/freeze", app, &by, change)?;
+    let note = give(keeper, "/api/freeze", app, &by, change)?;
     say(format_args!(
         "{} frozen: nothing that costs money is sent until `bursar thaw{}`{note}",
         whose(app),
@@ -55,7 +56,8 @@ pub fn freeze(args: &Args) -> Result<(), CliError> {
 
 pub fn thaw(args: &Args) -> Result<(), CliError> {
     let (app, by) = (scope(args.app.as_deref()), caller());
-    let note = give(args, "/api/thaw", app, &by, |orders| orders.thaw(app))?;
+    let keeper = block_on(args.source.find_to_order())?;
+    let note = give(keeper, "/api/thaw", app, &by, |orders| orders.thaw(app))?;
     match app {
         Some(_) => say(format_args!("{} thawed{note}", whose(app))),
         None => say(format_args!(
@@ -65,15 +67,15 @@ pub fn thaw(args: &Args) -> Result<(), CliError> {
 }
 
 /// A slip in the name would leave the app that was meant spending.
-fn must_be_known(args: &Args, app: &str) -> Result<(), CliError> {
-    let known = match block_on(args.source.find_to_order())? {
+fn must_be_known(args: &Args, keeper: &Source, app: &str) -> Result<(), CliError> {
+    let known = match keeper {
         Source::Daemon(client) => block_on(async {
             let answer = client.get("/api/apps").await?;
-            document(&client, answer).await
+            document(client, answer).await
         })?,
         Source::Journal(state_dir) => {
             let declared = Declared::from(&args.source.whereabouts()?);
-            list(&apps::read(&state_dir, &declared)?)
+            list(&apps::read(state_dir, &declared)?)
         }
     };
     let named = |entry: &Value| entry.get("name").and_then(Value::as_str) == Some(app);
@@ -88,13 +90,13 @@ fn must_be_known(args: &Args, app: &str) -> Result<(), CliError> {
 
 /// What there is to say beside "done".
 fn give(
-    args: &Args,
+    keeper: Source,
     path: &str,
     app: Option<&str>,
     by: &str,
     change: impl FnOnce(&Orders) -> Orders,
 ) -> Result<String, CliError> {
-    match block_on(args.source.find_to_order())? {
+    match keeper {
         Source::Daemon(client) => {
             let asked = FreezeOrder {
                 app: app.map(str::to_owned),

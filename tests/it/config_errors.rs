@@ -268,6 +268,43 @@ async fn a_state_directory_that_others_may_enter_is_refused() {
     assert!(lines.iter().any(|line| line.contains(&state)), "{lines:?}");
 }
 
+/// Whoever checks may have no right to look there; what is damaged there is a mistake all the same.
+#[tokio::test]
+async fn a_check_says_what_it_could_not_look_at_and_finds_what_a_start_would_refuse() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let state = place.path("state");
+    let check = [
+        "check",
+        "--upstream",
+        "http://127.0.0.1:1",
+        "--state-dir",
+        &state,
+    ];
+    std::fs::write(&state, "no directory").expect("a file");
+    let unread = run(&check, &[], false).await;
+    let lines = stderr_lines(&unread);
+    assert_eq!(unread.status.code(), Some(0), "{lines:?}");
+    let told = lines.iter().any(|line| line.contains("were not checked"));
+    assert!(told, "{lines:?}");
+    let text = String::from_utf8_lossy(&unread.stdout).into_owned();
+    assert!(text.contains("[shaping]\nin_flight = 8\n"), "{text}");
+
+    std::fs::remove_file(&state).expect("it was there");
+    std::fs::create_dir(&state).expect("a directory");
+    let private = |mode| std::fs::Permissions::from_mode(mode);
+    std::fs::set_permissions(&state, private(0o700)).expect("permissions");
+    let apps = place.write("state/apps.json", "{");
+    std::fs::set_permissions(&apps, private(0o600)).expect("permissions");
+    let damaged = run(&check, &[], false).await;
+    let lines = stderr_lines(&damaged);
+    assert_eq!(damaged.status.code(), Some(78), "{lines:?}");
+    assert!(
+        lines.iter().any(|line| line.contains("is damaged")),
+        "{lines:?}"
+    );
+}
+
 #[tokio::test]
 async fn usage_mistakes_are_exit_code_2() {
     for arguments in [&["run", "--no-such-flag"][..], &["no-such-command"]] {
