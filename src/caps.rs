@@ -25,7 +25,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use self::engine::{Answers, Engine};
-pub use self::engine::{Ask, End};
+pub use self::engine::{Ask, End, Repeats};
 pub use self::orders::{Frozen, Orders, Raise};
 pub use self::refused::{Reached, Refused};
 pub use self::rules::{Rules, Scope};
@@ -33,7 +33,7 @@ pub use self::view::{CapView, CapsView, FrozenView, read};
 pub use self::window::{Period, Window};
 use crate::clock::SharedClock;
 use crate::ledger::entry::{EntryId, State};
-use crate::ledger::usage::News;
+use crate::ledger::usage::{News, RunSoFar};
 use crate::ledger::{Ledger, LedgerError};
 use crate::money::MicroUsd;
 
@@ -59,6 +59,13 @@ pub struct Permit {
     /// What is held for it while its price is not known.
     pub reserved: MicroUsd,
     end: End,
+}
+
+/// A run's limit holds until this is dropped.
+#[derive(Debug)]
+pub struct RunLimit {
+    caps: Arc<Caps>,
+    run: Arc<str>,
 }
 
 /// Why an order was not given.
@@ -139,7 +146,9 @@ impl Caps {
                 biased;
                 answer = &mut told => break answer,
                 () = tokio::time::sleep_until(until) => {
-                    break Ok(Err(Refused::late(patience.as_secs())));
+                    let now_ms = self.clock.wall_ms();
+                    let late = self.engine.lock().late(entry, patience.as_secs(), now_ms);
+                    break Ok(Err(late));
                 }
                 () = tokio::time::sleep_until(look) => {
                     self.serve(|engine, now_ms| engine.serve(now_ms));
@@ -160,6 +169,25 @@ impl Caps {
             // The engine keeps the way of everybody in line.
             Err(_) => Err(Refused::late(patience.as_secs())),
         }
+    }
+
+    /// Gives a run a limit, until what is answered is dropped. `so_far` reads what the journal tells of a
+    /// run; it is asked for one that this process does not know, and may block.
+    pub fn open_run(
+        self: &Arc<Self>,
+        run: &Arc<str>,
+        limit: MicroUsd,
+        so_far: impl FnOnce() -> Result<RunSoFar, LedgerError>,
+    ) -> Result<RunLimit, LedgerError> {
+        if !self.engine.lock().hold_run(run, limit) {
+            // It has no requests under way before this is answered, so no end is missed meanwhile.
+            let so_far = so_far()?;
+            self.engine.lock().open_run(run, limit, so_far);
+        }
+        Ok(RunLimit {
+            caps: Arc::clone(self),
+            run: Arc::clone(run),
+        })
     }
 
     /// Whether there is any cap.
@@ -283,6 +311,11 @@ impl Permit {
         self.end = End::Unsent;
     }
 
+    /// What it came to is known, and is on its way to the ledger: others count with it from now on.
+    pub fn hears(&self, state: State) {
+        self.caps.engine.lock().hear(self.entry, state);
+    }
+
     /// Its end is in the ledger, or waits for it in memory.
     pub fn settled(&mut self, state: State) {
         self.end = End::Settled(state);
@@ -293,5 +326,13 @@ impl Drop for Permit {
     fn drop(&mut self) {
         let (entry, end) = (self.entry, self.end);
         self.caps.change(|engine| engine.release(entry, end));
+    }
+}
+
+// === impl RunLimit ===
+
+impl Drop for RunLimit {
+    fn drop(&mut self) {
+        self.caps.engine.lock().close_run(&self.run);
     }
 }

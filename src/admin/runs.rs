@@ -6,7 +6,6 @@
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,12 +22,11 @@ use uuid::Uuid;
 
 use super::Admin;
 use super::change::ChangeError;
-use crate::apps::runs::{Run, RunSoFar};
+use crate::apps::runs::Run;
 use crate::apps::{AppsError, OpenRun};
+use crate::caps::RunLimit;
 use crate::config::{ListenAddr, TokenForm, TokenHash};
-use crate::ledger::LedgerError;
-use crate::ledger::entry::State;
-use crate::ledger::query::{Filter, for_each_entry};
+use crate::ledger::usage::read_run;
 use crate::money::MicroUsd;
 
 /// How often a line goes out, so that a connection whose other end has gone shows.
@@ -57,6 +55,7 @@ pub struct RunBody {
     beat: Interval,
     /// Open as long as this is read.
     _run: OpenRun,
+    _limit: Option<RunLimit>,
 }
 
 /// Opens a run.
@@ -76,23 +75,16 @@ pub(super) async fn open(
         Some(_) | None => return Err(AppsError::Unknown { name: asked.app }.into()),
     };
     let run = match asked.run {
-        None => Run::new(&app, asked.max_micro_usd, admin.clock.wall_ms())?,
+        None => Run::new(&app, admin.clock.wall_ms())?,
         Some(id) => {
             let id = Uuid::try_parse(&id)
-                .map_err(|_| ChangeError::Body("its run is no id".to_owned()))?
-                .to_string();
-            let state_dir = admin.config.load().ledger.state_dir.clone();
-            let asked_id = id.clone();
-            let read = spawn_blocking(move || so_far(&state_dir, &asked_id)).await;
-            let so_far = read.map_err(|_| ChangeError::Panicked)?;
-            let so_far = RunSoFar {
-                floor: app
-                    .request_floor
-                    .unwrap_or(admin.config.load().caps.request_floor),
-                ..so_far.map_err(AppsError::from)?
-            };
-            Run::again(id, &app, asked.max_micro_usd, so_far)
+                .map_err(|_| ChangeError::Body("its run is no id".to_owned()))?;
+            Run::again(id, &app)
         }
+    };
+    let limit = match asked.max_micro_usd {
+        None => None,
+        Some(max) => Some(limit(admin, &run, max).await?),
     };
     let hash = TokenHash::of(asked.token.as_bytes());
     let open = admin.apps.open_run(run, hash)?;
@@ -109,42 +101,27 @@ pub(super) async fn open(
         first: Some(Bytes::from(format!("{first}\n"))),
         beat: interval(BEAT),
         _run: open,
+        _limit: limit,
     })
 }
 
-/// What the ledger tells of a run.
-fn so_far(state_dir: &Path, run: &str) -> Result<RunSoFar, LedgerError> {
-    let mut so_far = RunSoFar::default();
+/// Its limit, with what the ledger tells of a run that this process does not know.
+async fn limit(admin: &Arc<Admin>, run: &Run, max: MicroUsd) -> Result<RunLimit, ChangeError> {
+    let (caps, run) = (Arc::clone(&admin.caps), run.clone());
+    let state_dir = admin.config.load().ledger.state_dir.clone();
     // The id tells when the run began. A clock that was set back a little does no harm.
-    let began_ms = Uuid::try_parse(run)
+    let began = Uuid::try_parse(&run.id)
         .ok()
-        .and_then(|id| id.get_timestamp())
-        .map(|began| began.to_unix().0.saturating_mul(1000));
-    let filter = Filter {
-        since_ms: began_ms.map(|began_ms| began_ms.saturating_sub(CLOCK_SLACK_MS)),
-        ..Filter::default()
+        .and_then(|id| id.get_timestamp());
+    let began_ms = began.map_or(0, |began| began.to_unix().0.saturating_mul(1000));
+    let since_ms = began_ms.saturating_sub(CLOCK_SLACK_MS);
+    let read = move || {
+        let so_far = || read_run(&state_dir, &run.id, since_ms);
+        caps.open_run(&run.id, max, so_far)
     };
-    for_each_entry(state_dir, &filter, |entry| {
-        if entry.run.as_deref() != Some(run) {
-            return Ok(());
-        }
-        let billed = entry.billed_micro_usd;
-        if let Some(billed) = billed {
-            // A sum that cannot be held is above every limit.
-            let most = MicroUsd::new(u64::MAX);
-            so_far.spent = so_far.spent.checked_add(billed).unwrap_or(most);
-        }
-        let estimate = entry.would_have_cost_micro_usd;
-        so_far.dearest = so_far.dearest.max(billed).max(estimate);
-        if matches!(
-            entry.state,
-            State::Open | State::Unreported | State::InDoubt { .. }
-        ) {
-            so_far.unknown.push(entry.id);
-        }
-        Ok::<(), LedgerError>(())
-    })?;
-    Ok(so_far)
+    let limit = spawn_blocking(read).await;
+    let limit = limit.map_err(|_| ChangeError::Panicked)?;
+    Ok(limit.map_err(AppsError::from)?)
 }
 
 /// Where a process of this machine reaches the proxy.

@@ -5,17 +5,22 @@
 //!
 //! * T ≥ L: refused; but while a repeat of what is held is under way, which may bring its price, it waits.
 //! * nothing else is under way here: admitted, whatever it may cost.
-//! * else admitted while T + 4 · (dearest price of its kind), summed over what is under way and itself,
-//!   is at most L; otherwise it waits. A kind of which no answer came yet goes alone; one whose answers
-//!   have told no price counts with four times what is held for it.
+//! * else admitted while T + what each may cost, summed over what is under way and itself, is at most L;
+//!   otherwise it waits. A request may cost four times the dearest price of its kind; one of a kind
+//!   whose answers have told no price, four times what is held for it; one of a kind of which no answer
+//!   came yet, 16 times the dearest of others ([`price`]), below the caps of all apps. Below those of
+//!   its own app, and where no price is known at all, it goes alone: an app is not kept waiting for the
+//!   first answers of another.
+//!
+//! The limit of a run ([`runs`]) is one more cap, whose window is the run's life.
 //!
 //! Why that bounds what is spent. Whoever was admitted beside others left T + all of it ≤ L, as long as
-//! none costs more than four times the dearest of its kind so far (and of its size), or than four
-//! times what is held where no price was told, so they end at or
-//! below the limit. Only one that went alone can go beyond, when T < L: by less than its own price. So
-//! the service's books exceed a cap by at most one request. What can break it: prices that grow more
-//! than fourfold within what is under way at one moment, and entries without a price that cost more than
-//! they are held for.
+//! none costs more than it was taken to, so they end at or below the limit. Only one that went alone
+//! can go beyond, when T < L: by less than its own price. One that goes beside others and costs more
+//! than it was taken to is no worse: the others ended below L with its share to spare. So the service's
+//! books exceed a cap by at most one request. What can break it: two requests under way at one moment
+//! that each cost more than they were taken to, and entries without a price that cost more than they
+//! are held for.
 //!
 //! Promise: integers only, no waiting, no file, no clock; an entry is counted at least once at every
 //! moment from its admission to the end of its window, unless it is known to cost nothing.
@@ -28,16 +33,19 @@ use super::refused::Refused;
 use super::rules::{Rules, Scope};
 use super::window::{Period, Window};
 use crate::ledger::entry::{EntryId, State};
-use crate::ledger::totals::Held;
 use crate::ledger::usage::{Charge, Charged, News, Price, Usage, quarter_of};
 use crate::money::MicroUsd;
 use crate::protocol::Operation;
 
 mod line;
 mod price;
+mod room;
+mod runs;
 
 pub use line::Answers;
-use line::Waiter;
+use line::{LineOf, Waiter};
+use room::{Room, Share, Take, Under, sum};
+use runs::RunPurse;
 
 /// Ends that the ledger could not write yet and that are counted one by one. More than can wait there.
 const UNBOOKED_MAX: usize = 8_192;
@@ -47,10 +55,20 @@ const UNBOOKED_MAX: usize = 8_192;
 pub struct Ask {
     pub entry: EntryId,
     pub app: Arc<str>,
+    /// The run of `bursar exec` that spends.
+    pub run: Option<Arc<str>>,
     pub operation: Operation,
     pub request_bytes: u64,
-    /// Its key is charged since then, Unix milliseconds: it repeats what was bought.
-    pub charged_since_ms: Option<u64>,
+    pub repeats: Option<Repeats>,
+}
+
+/// A key that is charged: its request repeats what was bought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repeats {
+    /// Since when, Unix milliseconds.
+    pub since_ms: u64,
+    /// The entry that it was taken over from.
+    pub from: Option<EntryId>,
 }
 
 /// How a request ended.
@@ -70,31 +88,10 @@ struct Flight {
     at_ms: u64,
     reserved: MicroUsd,
     share: Share,
-    /// The ledger told its end.
+    /// Its end is in the ledger.
     booked: bool,
-}
-
-/// What a request takes of the room below a limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Share {
-    /// It counts as under way. A repeat does not: it is charged already.
-    counts: bool,
-    reserved: u128,
-    /// What it may cost, for those beside it.
-    room: u128,
-    /// Nothing says what it may cost.
-    unknown: bool,
-}
-
-/// Requests under way, together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Under {
-    pub requests: usize,
-    pub reserved: u128,
-    room: u128,
-    unknown: usize,
-    /// Repeats of what is charged: their evidence may make room.
-    repeats: usize,
+    /// The ledger told it by itself, with its charge.
+    told: bool,
 }
 
 /// One cap in its window of now.
@@ -107,8 +104,6 @@ pub struct Purse {
     pub charge: Charge,
     /// A refusal was logged in this window.
     told: bool,
-    /// Of this process.
-    pub refusals: u64,
 }
 
 #[derive(Debug)]
@@ -124,12 +119,15 @@ pub struct Engine {
     pub orders: Orders,
     usage: Usage,
     pub purses: BTreeMap<(Scope, Period), Purse>,
+    /// Refusals of this process. They outlive their cap, which may be set again.
+    pub refusals: BTreeMap<(Scope, Period), u64>,
+    runs: BTreeMap<Arc<str>, RunPurse>,
     /// The purses have to be made anew.
     stale: bool,
     flights: HashMap<EntryId, Flight>,
     under: BTreeMap<Scope, Under>,
     unbooked: HashMap<EntryId, Unbooked>,
-    lines: BTreeMap<Arc<str>, VecDeque<Waiter>>,
+    lines: BTreeMap<LineOf, VecDeque<Waiter>>,
     /// When an app was last given a turn, by number.
     turns: HashMap<Arc<str>, u64>,
     next_number: u64,
@@ -138,35 +136,9 @@ pub struct Engine {
 /// What is to become of an ask now.
 enum Judged {
     Go(MicroUsd, Share),
-    /// These scopes have no room for it.
+    /// These scopes have no room for it; none: its run has not.
     Wait(Vec<Scope>),
     Never(Refused),
-}
-
-// === impl Under ===
-
-impl Under {
-    fn add(&mut self, share: Share) {
-        if !share.counts {
-            self.repeats += 1;
-            return;
-        }
-        self.requests += 1;
-        self.reserved = self.reserved.saturating_add(share.reserved);
-        self.room = self.room.saturating_add(share.room);
-        self.unknown += usize::from(share.unknown);
-    }
-
-    fn remove(&mut self, share: Share) {
-        if !share.counts {
-            self.repeats = self.repeats.saturating_sub(1);
-            return;
-        }
-        self.requests = self.requests.saturating_sub(1);
-        self.reserved = self.reserved.saturating_sub(share.reserved);
-        self.room = self.room.saturating_sub(share.room);
-        self.unknown = self.unknown.saturating_sub(usize::from(share.unknown));
-    }
 }
 
 // === impl Engine ===
@@ -178,6 +150,8 @@ impl Engine {
             orders,
             usage: Usage::default(),
             purses: BTreeMap::new(),
+            refusals: BTreeMap::new(),
+            runs: BTreeMap::new(),
             stale: true,
             flights: HashMap::new(),
             under: BTreeMap::new(),
@@ -209,15 +183,13 @@ impl Engine {
                 .usage
                 .charged(scope.app(), window.since_ms, window.until_ms);
             let key = (scope, period);
-            let old = before.get(&key);
-            let same = old.filter(|old| old.window == window);
+            let same = before.get(&key).filter(|old| old.window == window);
             let purse = Purse {
                 limit: raised.unwrap_or(configured),
                 configured,
                 window,
                 charge,
                 told: same.is_some_and(|old| old.told),
-                refusals: old.map_or(0, |old| old.refusals),
             };
             self.purses.insert(key, purse);
         }
@@ -250,88 +222,108 @@ impl Engine {
         if let Some(refused) = self.frozen(&ask.app) {
             return Judged::Never(refused);
         }
-        let scopes = [Scope::All, Scope::App(Arc::clone(&ask.app))];
-        let of_ask = |key: &(Scope, Period)| scopes.contains(&key.0);
         let (reserved, share) = self.estimate(ask);
-        if let Some(since_ms) = ask.charged_since_ms {
-            let purses = self.purses.iter().filter(|(key, _)| of_ask(key));
-            let covered = purses
-                .map(|(_, purse)| purse)
-                .all(|purse| purse.window.holds(since_ms));
-            // What it repeats is charged in these windows; in a later one it is not.
-            return if covered {
-                Judged::Go(MicroUsd::ZERO, Share::default())
-            } else {
-                Judged::Go(reserved, share)
-            };
-        }
+        let mut waits = false;
         let mut without_room = Vec::new();
-        for ((scope, period), purse) in self.purses.iter().filter(|(key, _)| of_ask(key)) {
+        let mut is_covered = true;
+        for ((scope, period), purse) in self.purses_of(ask) {
+            is_covered = false;
             let charge = self.counted(scope, purse);
-            let counted = charge.billed.get().saturating_add(charge.held.now());
-            let limit = u128::from(purse.limit.get());
-            let under = self.under(scope);
-            if counted >= limit && charge.billed.get() < limit && under.repeats > 0 {
-                // What is held for the request that one of them repeats may turn out not to be owed.
-                without_room.push(scope.clone());
-                continue;
-            }
-            if counted >= limit {
-                let refused = Refused::reached(
-                    (scope, *period),
-                    purse.limit,
-                    counted,
-                    purse.window,
-                    &self.rules.zone,
-                );
-                return Judged::Never(refused);
-            }
-            let needed = counted
-                .saturating_add(under.room)
-                .saturating_add(share.room);
-            let is_alone = under.requests == 0;
-            let goes_beside = under.unknown == 0 && !share.unknown && needed <= limit;
-            if !is_alone && !goes_beside {
-                without_room.push(scope.clone());
+            let take = if *scope == Scope::All {
+                share.all
+            } else {
+                share.own
+            };
+            match self.under(scope).room(charge, purse.limit, take) {
+                Room::Enough => {}
+                Room::Taken => {
+                    waits = true;
+                    without_room.push(scope.clone());
+                }
+                Room::Reached => return Judged::Never(self.reached(scope, *period, purse)),
             }
         }
-        if without_room.is_empty() {
-            Judged::Go(reserved, share)
-        } else {
+        if let Some((run, purse)) = self.run_of(ask).filter(|(_, purse)| !purse.covers(ask)) {
+            is_covered = false;
+            match purse.under.room(purse.counted(), purse.limit(), share.own) {
+                Room::Enough => {}
+                Room::Taken => waits = true,
+                Room::Reached => return Judged::Never(purse.refusal(run, &ask.app)),
+            }
+        }
+        if waits {
             Judged::Wait(without_room)
+        } else if is_covered && ask.repeats.is_some() {
+            Judged::Go(MicroUsd::ZERO, Share::default())
+        } else {
+            Judged::Go(reserved, share)
         }
     }
 
-    /// A cap that is reached by now, for a request that was admitted. A repeat is charged already.
-    pub fn over(&mut self, entry: EntryId, now_ms: u64) -> Option<Refused> {
-        self.roll(now_ms);
-        let ask = &self.flights.get(&entry)?.ask;
-        if ask.charged_since_ms.is_some() {
-            return None;
-        }
-        let mut purses = self.purses.iter();
-        purses.find_map(|((scope, period), purse)| {
-            let charge = self.counted(scope, purse);
-            let counted = charge.billed.get().saturating_add(charge.held.now());
-            let is_over = scope.holds(&ask.app) && counted >= u128::from(purse.limit.get());
-            let limit = purse.limit;
-            let zone = &self.rules.zone;
-            is_over.then(|| Refused::reached((scope, *period), limit, counted, purse.window, zone))
+    /// The caps that a request counts in. What a repeat repeats is charged in the windows in which it
+    /// was bought, and is no new purchase there; in a later one it may be billed anew.
+    fn purses_of(&self, ask: &Ask) -> impl Iterator<Item = (&(Scope, Period), &Purse)> {
+        self.purses.iter().filter(|((scope, _), purse)| {
+            let is_charged = |repeats: Repeats| purse.window.holds(repeats.since_ms);
+            scope.holds(&ask.app) && !ask.repeats.is_some_and(is_charged)
         })
     }
 
-    fn admit(&mut self, ask: Ask, reserved: MicroUsd, share: Share, now_ms: u64) {
-        for scope in [Scope::All, Scope::App(Arc::clone(&ask.app))] {
-            self.under.entry(scope).or_default().add(share);
+    fn reached(&self, scope: &Scope, period: Period, purse: &Purse) -> Refused {
+        let counted = sum(self.counted(scope, purse));
+        let zone = &self.rules.zone;
+        Refused::reached((scope, period), purse.limit, counted, purse.window, zone)
+    }
+
+    /// A limit that is reached by now, for a request that was admitted.
+    pub fn over(&mut self, entry: EntryId, now_ms: u64) -> Option<Refused> {
+        self.roll(now_ms);
+        let ask = &self.flights.get(&entry)?.ask;
+        let is_over = |scope: &Scope, purse: &Purse| {
+            sum(self.counted(scope, purse)) >= u128::from(purse.limit.get())
+        };
+        let over = self
+            .purses_of(ask)
+            .find(|((scope, _), purse)| is_over(scope, purse));
+        if let Some(((scope, period), purse)) = over {
+            return Some(self.reached(scope, *period, purse));
         }
+        let (run, purse) = self.run_of(ask)?;
+        let is_over = purse.is_reached() && !purse.covers(ask);
+        is_over.then(|| purse.refusal(run, &ask.app))
+    }
+
+    fn admit(&mut self, ask: Ask, reserved: MicroUsd, share: Share, now_ms: u64) {
+        let app = Scope::App(Arc::clone(&ask.app));
+        for (scope, take) in [(Scope::All, share.all), (app, share.own)] {
+            self.under.entry(scope).or_default().add(share, take);
+        }
+        self.run_begins(&ask, share);
         let flight = Flight {
             at_ms: now_ms,
             reserved,
             share,
             booked: false,
+            told: false,
             ask,
         };
         self.flights.insert(flight.ask.entry, flight);
+    }
+
+    /// What a request under way came to is known, and is on its way to the ledger: it counts from now on.
+    pub fn hear(&mut self, entry: EntryId, state: State) {
+        let flight = self.flights.get(&entry);
+        let Some(flight) = flight.filter(|flight| flight.share.counts && !flight.booked) else {
+            return;
+        };
+        let charge = flight.came_to(End::Settled(state));
+        let (app, at_ms) = (Arc::clone(&flight.ask.app), flight.at_ms);
+        let run = flight.ask.run.clone();
+        if charge == Charge::default() || self.unbooked.len() >= UNBOOKED_MAX {
+            return;
+        }
+        self.run_hears(run.as_deref(), entry, charge);
+        self.unbooked.insert(entry, Unbooked { app, at_ms, charge });
     }
 
     /// A request has ended.
@@ -340,28 +332,16 @@ impl Engine {
             return;
         };
         let app = Scope::App(Arc::clone(&flight.ask.app));
-        self.leave(&Scope::All, flight.share);
-        self.leave(&app, flight.share);
-        if flight.booked || end == End::Unsent {
-            return;
-        }
+        self.leave(&Scope::All, flight.share, flight.share.all);
+        self.leave(&app, flight.share, flight.share.own);
         // The ledger was not told, or cannot write now: what is known here counts until it can.
-        let held = Charge {
-            held: Held {
-                came: flight.reserved.into(),
-                ..Held::default()
-            },
-            ..Charge::default()
+        let heard = self.unbooked.remove(&entry).map(|unbooked| unbooked.charge);
+        let charge = match (end, heard) {
+            (End::Unknown, Some(heard)) => heard,
+            _ => flight.came_to(end),
         };
-        let charge = match end {
-            End::Settled(state) if state.is_unresolved() => held,
-            End::Settled(state) => Charge {
-                billed: state.adds().into(),
-                ..Charge::default()
-            },
-            End::Unknown | End::Unsent => held,
-        };
-        if charge == Charge::default() {
+        self.run_ends(&flight, (end != End::Unsent).then_some(charge));
+        if flight.booked || charge == Charge::default() {
             return;
         }
         let unbooked = Unbooked {
@@ -376,6 +356,7 @@ impl Engine {
             let charged = Charged {
                 entry: None,
                 app: unbooked.app,
+                run: None,
                 operation: flight.ask.operation,
                 at_ms: unbooked.at_ms,
                 charge,
@@ -385,9 +366,9 @@ impl Engine {
         }
     }
 
-    fn leave(&mut self, scope: &Scope, share: Share) {
+    fn leave(&mut self, scope: &Scope, share: Share, take: Take) {
         if let Some(under) = self.under.get_mut(scope) {
-            under.remove(share);
+            under.remove(share, take);
             if *under == Under::default() {
                 self.under.remove(scope);
             }
@@ -400,13 +381,18 @@ impl Engine {
             News::All { usage, ended } => {
                 self.usage = usage.clone();
                 ended.iter().for_each(|entry| self.booked(*entry));
+                self.keep_untold(ended);
                 self.stale = true;
                 self.estimate_anew(|_| true);
             }
             News::Records(records) => records.iter().for_each(|charged| {
                 self.book(charged);
+                self.charge_run(charged);
                 if let Some(entry) = charged.entry {
                     self.booked(entry);
+                    if let Some(flight) = self.flights.get_mut(&entry) {
+                        flight.told = true;
+                    }
                 }
                 if charged.price != Price::Nothing {
                     self.estimate_anew(|ask| {
@@ -432,6 +418,21 @@ impl Engine {
         if let Some(flight) = self.flights.get_mut(&entry) {
             flight.booked = true;
         }
+    }
+}
+
+// === impl Flight ===
+
+impl Flight {
+    /// What an end of it is charged with.
+    fn came_to(&self, end: End) -> Charge {
+        let mut charge = Charge::default();
+        match end {
+            End::Unsent => {}
+            End::Settled(state) if !state.is_unresolved() => charge.billed = state.adds().into(),
+            End::Settled(_) | End::Unknown => charge.held.came = self.reserved.into(),
+        }
+        charge
     }
 }
 

@@ -12,6 +12,7 @@ use super::rules::Scope;
 use super::window::{Period, Window};
 use crate::calendar;
 use crate::ledger::totals::MicroUsdSum;
+use crate::ledger::usage::Charge;
 use crate::money::MicroUsd;
 
 /// Why.
@@ -19,6 +20,8 @@ use crate::money::MicroUsd;
 pub enum Refused {
     /// Nothing is left.
     Reached(Reached),
+    /// Nothing is left of the limit of its run.
+    RunReached(Words),
     Frozen(Words),
     /// Others wait already, as many as may.
     Crowded(Words),
@@ -68,6 +71,16 @@ impl Refused {
         })
     }
 
+    pub fn run_reached(run: &str, app: &str, limit: MicroUsd, charge: Charge) -> Self {
+        let held = MicroUsdSum::from_micro_usd(charge.held.now());
+        Self::RunReached(Words(format!(
+            "The run {run} of {app} has reached its limit of {limit} (bursar exec --max-usd): {} billed, \
+             {held} set aside for answers whose price is not known. Nothing was sent; a new run has a \
+             new limit.",
+            charge.billed
+        )))
+    }
+
     pub fn frozen(app: &str, is_all: bool, frozen: &Frozen, zone: &TimeZone) -> Self {
         let (who, thaw) = if is_all {
             ("All apps are".to_owned(), "bursar thaw".to_owned())
@@ -89,6 +102,13 @@ impl Refused {
         )))
     }
 
+    pub fn run_late(run: &str, app: &str, seconds: u64) -> Self {
+        Self::Late(Words(format!(
+            "What is left of the limit of the run {run} of {app} (bursar exec --max-usd) is taken by its \
+             requests on their way, and none ended within {seconds} s. Nothing was sent."
+        )))
+    }
+
     pub fn late(seconds: u64) -> Self {
         Self::Late(Words(format!(
             "Little is left below a cap, so requests go one at a time, and this one had no turn within \
@@ -101,7 +121,10 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = match self {
             Self::Reached(reached) => &reached.words,
-            Self::Frozen(words) | Self::Crowded(words) | Self::Late(words) => words,
+            Self::RunReached(words)
+            | Self::Frozen(words)
+            | Self::Crowded(words)
+            | Self::Late(words) => words,
         };
         f.write_str(&words.0)
     }

@@ -93,7 +93,8 @@ pub fn read(state_dir: &Path, rules: Rules, now_ms: u64) -> Result<CapsView, Led
 impl Engine {
     fn view(&mut self, now_ms: u64) -> CapsView {
         self.roll(now_ms);
-        let caps = self.purses.iter().map(|((scope, period), purse)| {
+        let caps = self.purses.iter().map(|(key, purse)| {
+            let (scope, period) = key;
             let charge = self.counted(scope, purse);
             let under = self.under(scope);
             let counted = charge.billed.get().saturating_add(charge.held.now());
@@ -117,7 +118,7 @@ impl Engine {
                 worst_case: worst.map(sum),
                 since_ms: purse.window.since_ms,
                 resets_at_ms: purse.window.until_ms,
-                refusals: purse.refusals,
+                refusals: self.refusals.get(key).copied().unwrap_or(0),
             }
         });
         let all = self.orders.all.iter().map(|frozen| (None, frozen));

@@ -81,6 +81,9 @@ pub struct Labels {
         skip_serializing_if = "Option::is_none"
     )]
     pub reserved: Option<MicroUsd>,
+    /// As in the intent; absent on lines of an older bursar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
 }
 
 /// What the fold made of an outcome.
@@ -234,6 +237,7 @@ impl Labels {
             operation: intent.operation,
             key: intent.key.clone(),
             reserved: intent.reserved,
+            run: intent.run.clone(),
         }
     }
 }

@@ -84,6 +84,7 @@ impl Rollup {
             operation: self.operation,
             key: None,
             reserved: None,
+            run: None,
         }
     }
 

@@ -22,10 +22,12 @@ use crate::protocol::Operation;
 
 mod keep;
 mod read;
+mod run;
 
 pub(crate) use keep::Kept;
 pub use read::read;
 pub(crate) use read::read_ended;
+pub use run::{RunSoFar, read_run};
 
 /// How long usage is kept: the longest calendar month, and days for clocks and zones.
 pub const KEPT_MS: u64 = 35 * 24 * 60 * 60 * 1000;
@@ -52,7 +54,8 @@ pub struct Prices {
     dearest: VecDeque<(u64, MicroUsd)>,
     /// The same of body sizes.
     largest: VecDeque<(u64, u64)>,
-    /// An answer came that tells no price, as the interface has it for some operations.
+    /// An answer came that tells no price, as the interface has it for some operations, or that cost
+    /// nothing.
     untold: bool,
 }
 
@@ -66,7 +69,7 @@ pub enum Price {
         amount: MicroUsd,
         bytes: u64,
     },
-    /// Complete, and without a price.
+    /// Complete, and without a price, or for nothing: the next one may cost something.
     Untold,
 }
 
@@ -76,6 +79,8 @@ pub struct Charged {
     /// `None`: many entries that were compacted.
     pub entry: Option<EntryId>,
     pub app: Arc<str>,
+    /// The run of `bursar exec` that it belongs to.
+    pub run: Option<String>,
     pub operation: Operation,
     /// The intent's time, Unix milliseconds.
     pub at_ms: u64,
@@ -210,6 +215,7 @@ impl Charged {
                     _ if !amount.is_zero() => Price::Told { amount, bytes },
                     // A run tells its price when it is over.
                     State::Unreported if outcome.run_id.is_none() => Price::Untold,
+                    State::Settled { .. } => Price::Untold,
                     _ => Price::Nothing,
                 };
                 let id = outcome.id;
@@ -252,6 +258,7 @@ impl Charged {
                 let priced = u128::from(row.settled.saturating_add(row.reconciled).max(1));
                 let mean = u64::try_from(row.billed.get().div_ceil(priced)).unwrap_or(u64::MAX);
                 let price = match mean {
+                    0 if row.settled > 0 => Price::Untold,
                     0 => Price::Nothing,
                     mean => Price::Told {
                         amount: MicroUsd::new(mean),
@@ -293,6 +300,7 @@ impl Charged {
         Self {
             entry: None,
             app: Arc::clone(&labels.app),
+            run: labels.run.clone(),
             operation: labels.operation,
             at_ms: labels.started_ms,
             charge: Charge::default(),

@@ -45,7 +45,8 @@ pub struct Dispatch<'a> {
     pub service_time: Duration,
     /// When the first byte of the final answer came, on the monotonic clock.
     pub first_byte_at: Option<Duration>,
-    /// The attempt's place at the service; `None` between attempts, and where none is needed.
+    /// The attempt's place at the service; `None` between attempts, and where none is needed. That of
+    /// the last one is given back with its price.
     pub slot: Option<Slot>,
     /// Waits for places, together.
     pub queued: Duration,
@@ -151,6 +152,9 @@ impl Dispatch<'_> {
                 Next::Exhausted => return (otherwise, true),
                 Next::Stop => return (otherwise, false),
             };
+            // The attempt is over at the service, too. The place of the last one is given back with its
+            // price.
+            self.slot = None;
             match self.rest(app, wait).await {
                 // Nobody waits for the answer, so nothing more is spent on it.
                 Ok(false) => return (otherwise, false),

@@ -26,6 +26,7 @@ use super::dispatch::decision::amount_of_broken;
 use super::dispatch::{Dispatch, Reached, is_transient, millis};
 use super::downstream::Presence;
 use super::exchange::heads;
+use super::queue::Slot;
 use super::refuse::{Code, Refusal};
 use super::report::{Report, report};
 use super::settle::{Gathered, Measured, OpenEntry};
@@ -53,6 +54,8 @@ pub struct Relay<'a> {
     /// `None` on free routes.
     pub entry: Option<OpenEntry>,
     pub entry_id: EntryId,
+    /// The place of an answer that is complete: given back when what it cost counts.
+    pub place: Option<Slot>,
     pub adopted: Option<EntryId>,
     /// The model that the app asked for, where the service may refuse it.
     pub foreign_model: Option<String>,
@@ -81,7 +84,7 @@ impl Relay<'_> {
     pub async fn run(mut self, reached: Reached) -> bool {
         if !matches!(reached, Reached::Flowing(_)) {
             // The service has done its part.
-            self.dispatch.slot = None;
+            self.place = self.dispatch.slot.take();
         }
         let (answered, keep) = match reached {
             Reached::Whole { head, body } => self.whole(head, body).await,
@@ -162,6 +165,7 @@ impl Relay<'_> {
         };
         let measured = self.measured();
         let delivery = self.delivery(cut_by);
+        let place = self.place.take();
         let Some(entry) = self.entry.as_mut() else {
             return Ok(());
         };
@@ -175,6 +179,7 @@ impl Relay<'_> {
                 cut_by,
                 delivery,
                 measured,
+                place,
             )
             .await?;
         self.state = Some(settlement.state);

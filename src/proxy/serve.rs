@@ -4,7 +4,6 @@
 //! before it was sent costs nothing and says so.
 
 mod prepare;
-mod run_leave;
 mod spend;
 mod turn;
 
@@ -15,7 +14,6 @@ use pingora::protocols::http::ReusableHttpStream;
 use tokio::time::Instant;
 
 use self::prepare::Prepared;
-pub(super) use self::run_leave::RunHold;
 use self::spend::NoPermit;
 use self::turn::{Going, patience};
 use super::admit::{self, Admission, Admitted, LocalAnswer};
@@ -145,9 +143,6 @@ impl Request<'_> {
         let mut entry = OpenEntry::new(self.gateway, Arc::clone(&live), &admitted.route);
         let request_bytes = u64::try_from(body.bytes.len()).unwrap_or(u64::MAX);
         let asked = self.gateway.clock.monotonic();
-        if let Err(NoPermit { keep }) = self.leave_of_run(downstream, &mut entry).await {
-            return keep;
-        }
         let reserved = match self.permit(downstream, &mut entry, request_bytes).await {
             Ok(reserved) => Some(reserved),
             Err(NoPermit { keep }) => return keep,
@@ -298,6 +293,7 @@ impl Request<'_> {
             dispatch,
             entry,
             entry_id: self.entry_id,
+            place: None,
             adopted,
             foreign_model: prepared.foreign_model,
             made_stream: prepared.made_stream,

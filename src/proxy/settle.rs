@@ -13,13 +13,14 @@ use super::claim::Fate;
 use super::claim::live::Live;
 use super::dispatch::millis;
 use super::exchange::heads;
-use super::serve::RunHold;
+use super::queue::Slot;
 use super::{Gateway, Settings};
 use crate::caps::Permit;
 use crate::ledger::LedgerError;
 use crate::ledger::entry::{
     Attempt, AttemptEnd, Closed, InDoubt, Outcome, Settlement, State, Timings,
 };
+use crate::ledger::state::fold;
 use crate::ledger::undelivered::Delivery;
 use crate::money::MicroUsd;
 use crate::protocol::body::AnswerPeek;
@@ -36,8 +37,6 @@ pub struct OpenEntry {
     pub route: Route,
     /// Kept until the end is in the ledger.
     pub permit: Option<Permit>,
-    /// Counts it for its run.
-    pub hold: Option<RunHold>,
     settled: bool,
     closed: bool,
 }
@@ -88,13 +87,13 @@ impl OpenEntry {
             live,
             route: route.clone(),
             permit: None,
-            hold: None,
             settled: false,
             closed: false,
         }
     }
 
-    /// Writes the outcome; returns when it is durable.
+    /// Writes the outcome; returns when it is durable. Its place is given back before, and behind the
+    /// caps' knowing what it came to: who takes the place finds it counted.
     pub async fn settle(
         &mut self,
         gathered: &Gathered,
@@ -102,6 +101,7 @@ impl OpenEntry {
         cut_by: Option<InDoubt>,
         delivery: Delivery,
         measured: Measured,
+        place: Option<Slot>,
     ) -> Result<Settlement, LedgerError> {
         self.settled = true;
         let outcome = Outcome {
@@ -126,12 +126,13 @@ impl OpenEntry {
                 own_us: u64::try_from(measured.own.as_micros()).unwrap_or(u64::MAX),
             },
         };
+        if let Some(permit) = &self.permit {
+            // What the key is known for is left to the ledger, which tells it in a moment.
+            permit.hears(fold(&outcome, None).state);
+        }
+        drop(place);
         let (settled, is_kept) = write(&self.gateway, outcome).await;
         let state = settled.as_ref().ok().map(|settlement| settlement.state);
-        if let (Some(state), Some(hold)) = (state, self.hold.take()) {
-            let estimate = gathered.receipt.would_have_cost.value();
-            hold.ended(state, estimate);
-        }
         self.live.told_at_settling(delivery, state);
         if let (Some(mut permit), Some(state)) = (self.permit.take(), state) {
             permit.settled(state);
@@ -158,9 +159,6 @@ impl OpenEntry {
 
     /// The intent could not be written, so there is nothing to settle.
     pub fn never_sent(&mut self) {
-        if let Some(hold) = self.hold.take() {
-            hold.give_back();
-        }
         self.settled = true;
         if let Some(mut permit) = self.permit.take() {
             permit.unsent();
@@ -177,6 +175,7 @@ impl OpenEntry {
                 None,
                 Delivery::Missed,
                 Measured::default(),
+                None,
             )
             .await;
         if let Err(error) = settled {

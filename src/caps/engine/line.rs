@@ -1,7 +1,8 @@
-//! Who waits for room below a cap. Each app has a line of its own, in the order of arrival, and the apps
-//! take turns: the one that was served longest ago is first.
+//! Who waits for room below a cap. Each app has a line of its own, in the order of arrival, and so has
+//! each run of it, whose limit holds up nobody else. The apps take turns: the one that was served longest
+//! ago is first.
 //!
-//! Promise: nobody overtakes within an app; where a cap has no room for the one whose turn it is, nobody
+//! Promise: nobody overtakes within a line; where a cap has no room for the one whose turn it is, nobody
 //! else is admitted below that cap before it; bounded.
 
 use std::sync::Arc;
@@ -24,6 +25,9 @@ pub type Told = Result<MicroUsd, Refused>;
 /// The way to a waiter.
 pub type Way = oneshot::Sender<Told>;
 
+/// An app's own line, or that of a run of it.
+pub type LineOf = (Arc<str>, Option<Arc<str>>);
+
 /// A request that waits.
 #[derive(Debug)]
 pub struct Waiter {
@@ -36,6 +40,10 @@ pub struct Waiter {
 #[must_use]
 #[derive(Debug, Default)]
 pub struct Answers(Vec<(EntryId, Way, Told)>);
+
+fn line_of(ask: &Ask) -> LineOf {
+    (Arc::clone(&ask.app), ask.run.clone())
+}
 
 // === impl Answers ===
 
@@ -69,11 +77,10 @@ impl Engine {
     pub fn ask(&mut self, ask: Ask, way: Way, now_ms: u64) -> Answers {
         let entry = ask.entry;
         let waiting = self.waiting();
-        let repeats = ask.charged_since_ms.is_some();
-        // With others in line it is the line that decides; a repeat is charged already and passes.
-        if waiting == 0 || repeats {
+        // With others in line it is the line that decides; what is charged in every window of now passes.
+        if waiting == 0 || ask.repeats.is_some() {
             match self.judge(&ask, now_ms) {
-                Judged::Go(reserved, share) => {
+                Judged::Go(reserved, share) if waiting == 0 || !share.counts => {
                     self.admit(ask, reserved, share, now_ms);
                     return Answers(vec![(entry, way, Ok(reserved))]);
                 }
@@ -81,14 +88,14 @@ impl Engine {
                     self.count_refusal(&refused);
                     return Answers(vec![(entry, way, Err(refused))]);
                 }
-                Judged::Wait(_) => {}
+                Judged::Go(..) | Judged::Wait(_) => {}
             }
         }
         if waiting >= WAITERS_MAX {
             return Answers(vec![(entry, way, Err(Refused::crowded(waiting)))]);
         }
         let number = self.number();
-        let line = self.lines.entry(Arc::clone(&ask.app)).or_default();
+        let line = self.lines.entry(line_of(&ask)).or_default();
         line.push_back(Waiter { ask, way, number });
         self.serve(now_ms)
     }
@@ -116,7 +123,7 @@ impl Engine {
     }
 
     fn serve_one(&mut self, now_ms: u64) -> Option<(EntryId, Way, Told)> {
-        let heads = self.lines.iter().filter_map(|(app, line)| {
+        let heads = self.lines.iter().filter_map(|((app, _), line)| {
             let head = line.front()?;
             let turn = self.turns.get(app).copied().unwrap_or(0);
             Some((turn, head.number, head.ask.clone()))
@@ -130,11 +137,11 @@ impl Engine {
             match judged {
                 Judged::Never(refused) => {
                     self.count_refusal(&refused);
-                    let waiter = self.take_first(&ask.app)?;
+                    let waiter = self.take_first(&line_of(&ask))?;
                     return Some((ask.entry, waiter.way, Err(refused)));
                 }
                 Judged::Go(reserved, share) if !is_closed => {
-                    let waiter = self.take_first(&ask.app)?;
+                    let waiter = self.take_first(&line_of(&ask))?;
                     let turn = self.number();
                     self.turns.insert(Arc::clone(&ask.app), turn);
                     let entry = ask.entry;
@@ -148,13 +155,28 @@ impl Engine {
         None
     }
 
-    fn take_first(&mut self, app: &Arc<str>) -> Option<Waiter> {
-        let line = self.lines.get_mut(app)?;
+    fn take_first(&mut self, of: &LineOf) -> Option<Waiter> {
+        let line = self.lines.get_mut(of)?;
         let first = line.pop_front();
         if line.is_empty() {
-            self.lines.remove(app);
+            self.lines.remove(of);
         }
         first
+    }
+
+    /// Why somebody in line had no turn for so long.
+    pub fn late(&mut self, entry: EntryId, seconds: u64, now_ms: u64) -> Refused {
+        let mut waiters = self.lines.values().flatten();
+        let waiter = waiters.find(|waiter| waiter.ask.entry == entry);
+        let ask = waiter.map(|waiter| waiter.ask.clone());
+        if let Some(ask) = ask
+            && let Judged::Wait(scopes) = self.judge(&ask, now_ms)
+            && scopes.is_empty()
+            && let Some((run, _)) = self.run_of(&ask)
+        {
+            return Refused::run_late(run, &ask.app, seconds);
+        }
+        Refused::late(seconds)
     }
 
     fn number(&mut self) -> u64 {
@@ -168,10 +190,11 @@ impl Engine {
             return;
         };
         let key = (reached.scope.clone(), reached.period);
+        let refusals = self.refusals.entry(key.clone()).or_default();
+        *refusals = refusals.saturating_add(1);
         let Some(purse) = self.purses.get_mut(&key) else {
             return;
         };
-        purse.refusals = purse.refusals.saturating_add(1);
         if !std::mem::replace(&mut purse.told, true) {
             tracing::warn!(
                 cap = reached.scope.as_str(),

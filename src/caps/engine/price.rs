@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::room::Take;
 use super::{Ask, Engine, Share};
 use crate::caps::rules::Scope;
 use crate::money::MicroUsd;
@@ -12,6 +13,10 @@ use crate::protocol::Operation;
 
 /// How much dearer than all before it a request may be that goes beside others.
 const GROWTH: u128 = 4;
+
+/// The same of one whose kind nobody has seen, over the dearest of others: as far as a price is scaled by
+/// the size of a body.
+const GROWTH_OF_OTHERS: u128 = 16;
 
 // === impl Engine ===
 
@@ -34,16 +39,30 @@ impl Engine {
         let floor = self.rules.floor(&ask.app);
         let known = self.usage.prices(&ask.app, ask.operation);
         let own = known.and_then(|prices| prices.for_body(ask.request_bytes));
-        let price = own.or_else(|| self.price_of_others(ask));
-        let reserved = price.map_or(floor, |price| price.max(floor));
-        // Of a kind whose answers have told no price so far, the next one may.
-        let basis = own.unwrap_or(reserved);
-        let growing = u128::from(basis.get()).saturating_mul(GROWTH);
+        let others = own.is_none().then(|| self.price_of_others(ask)).flatten();
+        let reserved = own.or(others).map_or(floor, |price| price.max(floor));
+        let times = |price: MicroUsd, growth| {
+            let growing = u128::from(price.get()).saturating_mul(growth);
+            growing.max(u128::from(floor.get()))
+        };
+        // Of a kind whose answers have told no price so far, the next one may. Nothing is no measure.
+        let own = Take {
+            room: times(own.unwrap_or(reserved), GROWTH),
+            unknown: known.is_none() || (own.is_none() && reserved.is_zero()),
+        };
+        let all = match others {
+            // Other apps do not wait for the first answers of this one.
+            Some(_) if own.unknown => Take {
+                room: times(reserved, GROWTH_OF_OTHERS),
+                unknown: false,
+            },
+            _ => own,
+        };
         let share = Share {
             counts: true,
             reserved: u128::from(reserved.get()),
-            room: growing.max(u128::from(floor.get())),
-            unknown: known.is_none(),
+            own,
+            all,
         };
         (reserved, share)
     }
@@ -72,7 +91,8 @@ impl Engine {
                 let (reserved, mut share) = self.estimate(&flight.ask);
                 let before = flight.share;
                 share.reserved = share.reserved.max(before.reserved);
-                share.room = share.room.max(before.room);
+                share.own.room = share.own.room.max(before.own.room);
+                share.all.room = share.all.room.max(before.all.room);
                 let reserved = reserved.max(flight.reserved);
                 (share != before).then_some((flight.ask.entry, reserved, share))
             })
@@ -83,12 +103,14 @@ impl Engine {
             };
             let before = std::mem::replace(&mut flight.share, share);
             flight.reserved = reserved;
-            let app = Scope::App(Arc::clone(&flight.ask.app));
-            for scope in [Scope::All, app] {
+            let (app, run) = (Arc::clone(&flight.ask.app), flight.ask.run.clone());
+            let of_all = (Scope::All, before.all, share.all);
+            for (scope, from, to) in [of_all, (Scope::App(app), before.own, share.own)] {
                 let under = self.under.entry(scope).or_default();
-                under.remove(before);
-                under.add(share);
+                under.remove(before, from);
+                under.add(share, to);
             }
+            self.run_changes(run.as_deref(), before, share);
         }
     }
 }

@@ -9,6 +9,8 @@ use crate::config::{self, App, Limits};
 use crate::ledger::entry::InDoubt;
 
 mod bound;
+mod others;
+mod runs;
 
 /// 2026-03-29T12:10:00Z.
 const NOON: u64 = 1_774_786_200_000;
@@ -79,15 +81,31 @@ impl Bench {
         request_bytes: u64,
         charged_since_ms: Option<u64>,
     ) -> Became {
-        self.numbers += 1;
-        let entry = EntryId(Uuid::from_u128(self.numbers));
         let ask = Ask {
-            entry,
-            app: Arc::from(app),
-            operation,
             request_bytes,
-            charged_since_ms,
+            repeats: charged_since_ms.map(|since_ms| Repeats {
+                since_ms,
+                from: None,
+            }),
+            ..self.asks(app, operation)
         };
+        self.put(ask)
+    }
+
+    fn asks(&mut self, app: &str, operation: Operation) -> Ask {
+        self.numbers += 1;
+        Ask {
+            entry: EntryId(Uuid::from_u128(self.numbers)),
+            app: Arc::from(app),
+            run: None,
+            operation,
+            request_bytes: 100,
+            repeats: None,
+        }
+    }
+
+    fn put(&mut self, ask: Ask) -> Became {
+        let entry = ask.entry;
         let (way, told) = oneshot::channel();
         let answers = self.engine.ask(ask, way, self.now_ms);
         self.ways.push((entry, told));
@@ -141,7 +159,11 @@ impl Bench {
         let at_ms = self.engine.flights[&entry].at_ms;
         let operation = self.engine.flights[&entry].ask.operation;
         let bytes = self.engine.flights[&entry].ask.request_bytes;
-        let charged = charged(entry, app, operation, at_ms, state, reserved, bytes);
+        let run = self.engine.flights[&entry].ask.run.clone();
+        let charged = Charged {
+            run: run.map(|run| run.to_string()),
+            ..charged(entry, app, operation, at_ms, state, reserved, bytes)
+        };
         self.engine.tell(&News::Records(vec![charged]));
         self.engine.release(entry, End::Settled(state));
         let answers = self.engine.serve(self.now_ms);
@@ -180,11 +202,13 @@ fn charged(
     Charged {
         entry: Some(entry),
         app: Arc::from(app),
+        run: None,
         operation,
         at_ms,
         charge,
         price: match state {
             State::Unreported => Price::Untold,
+            State::Settled { .. } if amount.is_zero() => Price::Untold,
             _ if amount.is_zero() => Price::Nothing,
             _ => Price::Told { amount, bytes },
         },
@@ -206,7 +230,8 @@ fn without_caps_everybody_goes_and_reservations_are_made_all_the_same() {
 
 #[test]
 fn the_first_of_its_kind_goes_alone_until_its_price_is_known() {
-    let mut bench = Bench::new(rules(limits(None, Some(100_000)), &[], 10));
+    let own = [("a", limits(None, Some(100_000)))];
+    let mut bench = Bench::new(rules(Limits::default(), &own, 10));
     let (first, reserved) = bench.admitted("a");
     assert_eq!(reserved, 10, "the floor, for want of a price");
     let Became::Waits(second) = bench.ask("a") else {

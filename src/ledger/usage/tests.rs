@@ -197,6 +197,67 @@ async fn usage_of_five_weeks_ago_is_forgotten_and_its_prices_are_not() {
     assert_eq!(prices.dearest(), Some(MicroUsd::new(300)));
 }
 
+/// The next one may cost something, and its app has not to wait as for the first.
+#[tokio::test]
+async fn an_answer_for_nothing_is_seen_and_a_failure_is_not() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    let prices = |usage: &Usage| {
+        let prices = usage.prices(&Arc::from("notes"), Operation::Chat);
+        prices.map(Prices::dearest)
+    };
+    let id = bench.begin(&ledger, 5).await;
+    let failed = ended(id, AttemptEnd::Refused, Receipt::default());
+    ledger.settle(failed).await.unwrap();
+    assert_eq!(prices(&bench.usage(&ledger)), None);
+    bench.buy(&ledger, 5, billed(0)).await;
+    assert_eq!(prices(&bench.usage(&ledger)), Some(None));
+    ledger.close().await;
+    let ledger = bench.open();
+    assert_eq!(prices(&bench.usage(&ledger)), Some(None));
+}
+
+#[tokio::test]
+async fn what_a_run_was_charged_is_read_as_it_was_told() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    let told: Arc<parking_lot::Mutex<Charge>> = Arc::default();
+    let to = Arc::clone(&told);
+    ledger.watch_usage(Box::new(move |news| {
+        if let News::Records(records) = news {
+            let of_run = records.iter().filter(|one| one.run.as_deref() == Some("r"));
+            of_run.for_each(|one| to.lock().merge(one.charge));
+        }
+    }));
+    let mut begun = Vec::new();
+    for (run, reserved) in [
+        (Some("r"), 50),
+        (Some("other"), 60),
+        (None, 70),
+        (Some("r"), 80),
+    ] {
+        let id = ledger.new_entry_id();
+        let mut intent = intent(id, bench.now_ms(), Some(&id.to_string()));
+        intent.reserved = Some(MicroUsd::new(reserved));
+        intent.run = run.map(str::to_owned);
+        ledger.intend(intent).await.unwrap();
+        begun.push(id);
+    }
+    for id in &begun[..3] {
+        let outcome = ended(*id, AttemptEnd::Answered, billed(30));
+        ledger.settle(outcome).await.unwrap();
+    }
+    let read = || read_run(&bench.state_dir(), "r", START_MS).unwrap();
+    assert_eq!(read().charge.billed, told.lock().billed);
+    assert_eq!(read().charge.billed.get(), 30);
+    assert_eq!(read().charge.held.now(), 80, "the one that has no end");
+    assert_eq!(read().entries, [begun[0], begun[3]]);
+    let outcome = ended(begun[3], AttemptEnd::Answered, Receipt::default());
+    ledger.settle(outcome).await.unwrap();
+    assert_eq!(read().charge, *told.lock());
+    assert_eq!(read().charge.held.now(), 80);
+}
+
 #[test]
 fn the_dearest_is_that_of_the_last_thousand() {
     let mut prices = Prices::default();

@@ -20,8 +20,6 @@ impl Dispatch<'_> {
         head: Option<&ResponseHeader>,
         cause: Option<&'static str>,
     ) {
-        // The attempt is over at the service, too.
-        self.slot = None;
         let took = self.since(clock);
         self.service_time = self.service_time.saturating_add(took);
         self.note(clock, took, end, head, cause);

@@ -4,11 +4,12 @@
 //! Promise: what is refused here was not sent, has no entry, and is no retry that an SDK should make by
 //! itself; who waits is told at once when the answer is no, and takes no place when its app has left.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Request;
 use super::turn::patience;
-use crate::caps::{Ask, Permit, Refused};
+use crate::caps::{Ask, Permit, Refused, Repeats};
 use crate::ledger::entry::KeyOrigin;
 use crate::money::MicroUsd;
 use crate::proxy::claim::live::Live;
@@ -27,7 +28,7 @@ pub(super) struct NoPermit {
 // === impl Request ===
 
 impl Request<'_> {
-    /// Waits until every cap has room. The permit goes to the entry; answers what is held for it.
+    /// Waits until every cap, and the limit of its run, has room. The permit goes to the entry; answers what is held for it.
     pub(super) async fn permit(
         &self,
         downstream: &mut Downstream,
@@ -38,9 +39,15 @@ impl Request<'_> {
         let ask = Ask {
             entry: self.entry_id,
             app: live.mark.app.clone(),
+            run: self
+                .admitted
+                .caller
+                .run
+                .as_ref()
+                .map(|run| Arc::clone(&run.id)),
             operation: self.admitted.route.operation,
             request_bytes,
-            charged_since_ms: self.charged_since_ms(live).await,
+            repeats: self.repeats(live).await,
         };
         let refusal = match self.wait_for_room(downstream, ask).await {
             Ok(permit) => {
@@ -95,18 +102,25 @@ impl Request<'_> {
         }
     }
 
-    /// Since when the key is charged that this request goes under, if it repeats what was bought.
-    async fn charged_since_ms(&self, live: &Live) -> Option<u64> {
+    /// What is charged under the key that this request goes under, if it repeats what was bought.
+    async fn repeats(&self, live: &Live) -> Option<Repeats> {
         let key = live.key.as_ref()?;
         match key.origin {
             KeyOrigin::Minted => None,
             // An undelivered request stands behind it, billed or held.
-            KeyOrigin::Adopted { .. } => Some(live.first.at_ms),
+            KeyOrigin::Adopted { from } => Some(Repeats {
+                since_ms: live.first.at_ms,
+                from: Some(from),
+            }),
             KeyOrigin::App if !self.gateway.caps.are_set() => None,
             KeyOrigin::App => {
                 let since = self.gateway.ledger.key_charged_since(&key.value).await;
                 // A ledger that cannot tell takes no intent either, or is told to serve all the same.
-                since.unwrap_or(None)
+                let since_ms = since.unwrap_or(None)?;
+                Some(Repeats {
+                    since_ms,
+                    from: None,
+                })
             }
         }
     }
@@ -115,7 +129,7 @@ impl Request<'_> {
 /// The answer to who may not spend.
 pub(super) fn refusal(refused: &Refused) -> Refusal {
     let code = match refused {
-        Refused::Reached(_) => Code::CapReached,
+        Refused::Reached(_) | Refused::RunReached(_) => Code::CapReached,
         Refused::Frozen(_) => Code::Frozen,
         Refused::Crowded(_) | Refused::Late(_) => Code::CapBusy,
     };

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::{Request, RunHold, spend};
+use super::{Request, spend};
 use crate::ledger::entry::KeyOrigin;
 use crate::proxy::admit::Admitted;
 use crate::proxy::breaker::{Asks, Pass};
@@ -96,18 +96,15 @@ impl Request<'_> {
         // Much may have happened meanwhile, and only who goes may be the one that asks for all.
         let pass = breaker.pass(asks).map_err(Stays::Refused)?;
         if !queued.is_zero() {
-            self.look_at_limits(entry)?;
+            self.look_at_limits()?;
         }
         Ok(Going { pass, slot, queued })
     }
 
     /// While it waited, others told what they cost.
-    fn look_at_limits(&self, entry: &OpenEntry) -> Result<(), Stays> {
-        if let Some(refused) = self.gateway.caps.over(self.entry_id) {
-            return Err(Stays::Refused(spend::refusal(&refused)));
-        }
-        match entry.hold.as_ref().and_then(RunHold::over) {
-            Some(refusal) => Err(Stays::Refused(refusal)),
+    fn look_at_limits(&self) -> Result<(), Stays> {
+        match self.gateway.caps.over(self.entry_id) {
+            Some(refused) => Err(Stays::Refused(spend::refusal(&refused))),
             None => Ok(()),
         }
     }

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::ledger::usage::RunSoFar;
 
 /// One step of a world.
 #[derive(Clone, Debug)]
@@ -10,6 +11,7 @@ enum Step {
     Ask {
         app: u8,
         operation: bool,
+        in_run: bool,
     },
     /// The n-th of what is under way ends; its price is this many quarters of the dearest of its kind
     /// when it was admitted.
@@ -24,16 +26,30 @@ enum Step {
 /// What was known of a kind's price when a request of it was admitted.
 #[derive(Clone, Copy, Debug)]
 enum Dearest {
-    /// No answer came.
+    /// No price is known at all.
     Nothing,
+    /// No answer of its kind came; so much is held for the request, for what others cost.
+    New(u64),
     /// Answers came, and none told a price; so much is held for the request.
     Untold(u64),
     Told(u64),
 }
 
+/// A request under way.
+struct Request {
+    entry: EntryId,
+    app: &'static str,
+    operation: Operation,
+    in_run: bool,
+    known: Dearest,
+}
+
 impl Dearest {
     fn of(bench: &Bench, app: &str, operation: Operation) -> Self {
+        let mut all = bench.engine.usage.prices.values();
+        let others = all.any(|prices| prices.dearest().is_some());
         match bench.engine.usage.prices(&Arc::from(app), operation) {
+            None if others => Self::New(0),
             None => Self::Nothing,
             Some(prices) => prices
                 .dearest()
@@ -42,16 +58,21 @@ impl Dearest {
     }
 
     fn held(self, bench: &Bench, entry: EntryId) -> Self {
+        let reserved = bench.engine.flights[&entry].reserved.get();
         match self {
-            Self::Untold(_) => Self::Untold(bench.engine.flights[&entry].reserved.get()),
+            Self::Untold(_) if reserved == 0 => Self::Nothing,
+            Self::Untold(_) => Self::Untold(reserved),
+            Self::New(_) => Self::New(reserved),
             known => known,
         }
     }
 
-    /// At most four times what was known; of a new kind at most `first`. `quarters`: 0 to 16.
+    /// At most four times what was known, of a new kind 16 times what was known of others, and with
+    /// nothing known at most `first`. `quarters`: 0 to 16.
     fn price(self, first: u64, quarters: u64) -> u64 {
         match self {
             Self::Nothing => first * quarters / 16,
+            Self::New(known) => known * quarters,
             Self::Untold(known) | Self::Told(known) => known * quarters / 4,
         }
     }
@@ -59,7 +80,8 @@ impl Dearest {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        6 => (0..3u8, any::<bool>()).prop_map(|(app, operation)| Step::Ask { app, operation }),
+        6 => (0..3u8, any::<bool>(), any::<bool>())
+            .prop_map(|(app, operation, in_run)| Step::Ask { app, operation, in_run }),
         5 => (any::<usize>(), 0..=16u64, 0..12u8)
             .prop_map(|(which, quarters, state)| Step::End { which, quarters, state }),
         1 => Just(Step::Kill),
@@ -70,14 +92,15 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// The service's books exceed no cap by more than one request, whatever the order, the prices (none
-    /// more than four times the dearest of its kind) and the kills, as long as entries without a price
-    /// do not cost more than they are held for.
+    /// The service's books exceed no cap and no limit of a run by more than one request, whatever the
+    /// order, the prices (none more than four times the dearest of its kind, or 16 times the dearest of
+    /// others) and the kills, as long as entries without a price do not cost more than they are held for.
     #[test]
     fn books_exceed_no_cap_by_more_than_one_request(
         steps in steps(),
         all in 1..20_000u64,
         own in 1..20_000u64,
+        of_run in 1..20_000u64,
         floor in 0..50u64,
         first in 1..3_000u64,
     ) {
@@ -85,72 +108,92 @@ proptest! {
         let limited = [("a", limits(Some(own), Some(own * 2)))];
         let rules = rules(limits(None, Some(all)), &limited, floor);
         let mut bench = Bench::new(rules.clone());
-        let mut under: Vec<(EntryId, &str, Operation, Dearest)> = Vec::new();
-        let mut waiting: Vec<(EntryId, &str, Operation)> = Vec::new();
-        let (mut books_all, mut books_a, mut dearest) = (0u64, 0u64, 0u64);
+        let run: Arc<str> = Arc::from("r");
+        bench.engine.open_run(&run, usd(of_run), RunSoFar::default());
+        let mut under: Vec<Request> = Vec::new();
+        let mut waiting: Vec<Request> = Vec::new();
+        let (mut books_all, mut books_a, mut books_run, mut dearest) = (0u64, 0u64, 0u64, 0u64);
         for step in steps {
-            let mut bill = |app: &str, price: u64| {
+            let mut bill = |request: &Request, price: u64| {
                 dearest = dearest.max(price);
                 books_all += price;
-                books_a += if app == "a" { price } else { 0 };
+                books_a += if request.app == "a" { price } else { 0 };
+                books_run += if request.in_run { price } else { 0 };
             };
             match step {
-                Step::Ask { app, operation } => {
+                Step::Ask { app, operation, in_run } => {
                     let app = names[usize::from(app)];
                     let operation = if operation { Operation::Chat } else { Operation::AgentTurn };
+                    let in_run = in_run && app != "c";
                     let known = Dearest::of(&bench, app, operation);
-                    match bench.ask_of(app, operation, 100, None) {
-                        Became::Admitted(entry, _) => {
-                            under.push((entry, app, operation, known.held(&bench, entry)));
+                    let asks = Ask {
+                        run: in_run.then(|| Arc::clone(&run)),
+                        ..bench.asks(app, operation)
+                    };
+                    let entry = asks.entry;
+                    let request = Request { entry, app, operation, in_run, known };
+                    match bench.put(asks) {
+                        Became::Admitted(..) => {
+                            let known = known.held(&bench, entry);
+                            under.push(Request { known, ..request });
                         }
-                        Became::Waits(entry) => waiting.push((entry, app, operation)),
+                        Became::Waits(_) => waiting.push(request),
                         Became::Refused(_) => {}
                     }
                 }
                 Step::End { which, quarters, state } if !under.is_empty() => {
-                    let (entry, app, _, known) = under.remove(which % under.len());
+                    let request = under.remove(which % under.len());
+                    let (entry, app) = (request.entry, request.app);
                     let reserved = bench.engine.flights[&entry].reserved.get();
-                    let price = known.price(first, quarters);
+                    let price = request.known.price(first, quarters);
                     match state {
                         0 => bench.end(entry, app, State::Failed),
                         1 => {
-                            bill(app, price.min(reserved));
+                            bill(&request, price.min(reserved));
                             bench.end(entry, app, DOUBT);
                         }
                         2 => {
-                            bill(app, price.min(reserved));
+                            bill(&request, price.min(reserved));
                             bench.end(entry, app, State::Unreported);
                         }
                         _ => {
-                            bill(app, price);
+                            bill(&request, price);
                             bench.settle(entry, app, price);
                         }
                     }
                 }
                 Step::End { .. } => {}
                 Step::Kill => {
-                    for (entry, app, operation, known) in under.drain(..) {
+                    for request in under.drain(..) {
+                        let Request { entry, app, operation, in_run, known } = request;
                         let reserved = bench.engine.flights[&entry].reserved;
                         let price = known.price(first, 4).min(reserved.get());
-                        bill(app, price);
-                        let dead = charged(entry, app, operation, NOON, DOUBT, reserved, 100);
-                        bench.engine.book(&dead);
+                        bill(&request, price);
+                        let dead = Charged {
+                            run: in_run.then(|| run.to_string()),
+                            ..charged(entry, app, operation, NOON, DOUBT, reserved, 100)
+                        };
+                        bench.engine.tell(&News::Records(vec![dead]));
                     }
+                    let charge = bench.engine.runs[&run].counted();
                     waiting.clear();
                     let usage = std::mem::take(&mut bench.engine.usage);
                     bench.engine = Engine::new(rules.clone(), Orders::default());
                     bench.engine.tell(&News::All { usage, ended: Vec::new() });
+                    let so_far = RunSoFar { charge, entries: Vec::new() };
+                    bench.engine.open_run(&run, usd(of_run), so_far);
                     bench.ways.clear();
                 }
             }
             let mut still = Vec::new();
-            for (entry, app, operation) in waiting.drain(..) {
-                let known = Dearest::of(&bench, app, operation);
-                match bench.became(entry) {
-                    Became::Admitted(..) => {
-                        under.push((entry, app, operation, known.held(&bench, entry)));
+            for request in waiting.drain(..) {
+                let known = Dearest::of(&bench, request.app, request.operation);
+                match bench.became(request.entry) {
+                    Became::Admitted(entry, _) => {
+                        let known = known.held(&bench, entry);
+                        under.push(Request { known, ..request });
                     }
-                    Became::Waits(_) => still.push((entry, app, operation)),
+                    Became::Waits(_) => still.push(request),
                     Became::Refused(_) => {}
                 }
             }
@@ -158,6 +201,7 @@ proptest! {
             prop_assert!(!waiting.is_empty() <= !under.is_empty(), "somebody waits for nothing");
             prop_assert!(books_all <= all + dearest, "{books_all} > {all} + {dearest}");
             prop_assert!(books_a <= own + dearest, "{books_a} > {own} + {dearest}");
+            prop_assert!(books_run <= of_run + dearest, "{books_run} > {of_run} + {dearest}");
         }
     }
 }
