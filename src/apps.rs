@@ -9,6 +9,7 @@
 //! that is damaged lets nobody in instead of everybody; tokens are kept as hashes and compared in
 //! constant time.
 
+mod awaited;
 mod rules;
 pub mod runs;
 mod stored;
@@ -16,16 +17,19 @@ mod table;
 
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use self::awaited::Awaited;
 use self::runs::{Run, Runs};
-pub use self::stored::{AppAdd, Stored, StoredApp};
+pub use self::stored::{AppAdd, AppSet, Stored, StoredApp};
 pub use self::table::{Known, Origin, Stranger, Table};
-use crate::config::{App, Config, NameError, Token, TokenForm, TokenHash, Whereabouts};
+use crate::caps::Caps;
+use crate::config::{self, App, Config, NameError, Token, TokenForm, TokenHash, Whereabouts};
 use crate::ledger::LedgerError;
 use crate::ledger::state_dir::{Directory, Lock};
 
@@ -41,6 +45,7 @@ pub struct Declared {
     pub anonymous: Option<bool>,
     /// An address beyond loopback is listened on.
     pub remote: bool,
+    pub caps: config::Caps,
 }
 
 /// Why apps cannot be read or changed.
@@ -59,7 +64,7 @@ pub enum AppsError {
     Exists { name: String },
     #[error(
         "the app {name:?} is declared in the configuration ({place}); it is changed there, and a \
-         reload (SIGHUP) puts that in force"
+         reload (SIGHUP, `systemctl reload bursar`) puts that in force"
     )]
     Declared { name: String, place: String },
     #[error("there is no app {name:?}; `bursar app list` shows them")]
@@ -96,10 +101,15 @@ pub enum AppsError {
 /// The registry of one process.
 pub struct Apps {
     runs: Runs,
+    awaited: Awaited,
+    /// What each change is told, before the door is.
+    caps: OnceLock<Arc<Caps>>,
     table: ArcSwap<Table>,
     /// One change at a time.
     changing: Mutex<Changing>,
     changed: watch::Sender<()>,
+    /// Marked when a run opens.
+    opened: watch::Sender<()>,
 }
 
 /// Whose a request is.
@@ -137,6 +147,7 @@ impl From<&Config> for Declared {
             places: config.app_places.clone(),
             anonymous: config.listen.anonymous,
             remote: config.listen.is_remote(),
+            caps: config.caps.clone(),
         }
     }
 }
@@ -148,6 +159,7 @@ impl From<&Whereabouts> for Declared {
             places: whereabouts.app_places.clone(),
             anonymous: whereabouts.anonymous,
             remote: whereabouts.is_remote,
+            caps: whereabouts.caps.clone(),
         }
     }
 }
@@ -193,6 +205,12 @@ impl Changing {
         Ok(token)
     }
 
+    fn set(&mut self, asked: &AppSet) -> Result<(), AppsError> {
+        let mut next = self.stored.clone();
+        next.set(asked, &self.declared)?;
+        self.keep(next)
+    }
+
     fn keep(&mut self, next: Stored) -> Result<(), AppsError> {
         next.write(&self.directory)?;
         self.stored = next;
@@ -209,10 +227,23 @@ impl Apps {
         let changing = Changing::read(Directory::open(state_dir)?, declared)?;
         Ok(Self {
             runs: Runs::default(),
+            awaited: Awaited::read(&changing.directory),
+            caps: OnceLock::new(),
             table: ArcSwap::from_pointee(changing.table()?),
             changing: Mutex::new(changing),
             changed: watch::Sender::new(()),
+            opened: watch::Sender::new(()),
         })
+    }
+
+    /// From now on every change reaches these caps, and the runs of before the start are waited for.
+    /// `now` is monotonic. Called once.
+    pub fn govern(&self, caps: &Arc<Caps>, now: Duration) {
+        let changing = self.changing.lock();
+        // The first caps stay: a process has one gateway.
+        let caps = self.caps.get_or_init(|| Arc::clone(caps));
+        caps.reload(self.cap_rules(&changing.declared.caps));
+        self.awaited.start(now);
     }
 
     /// Who may spend at this moment.
@@ -220,27 +251,55 @@ impl Apps {
         self.table.load_full()
     }
 
-    /// Whose request it is. Runs' tokens are looked at first; a run whose app was removed is nobody's.
-    pub fn caller(&self, token: Option<&[u8]>, user: Option<u32>) -> Result<Caller, Stranger> {
+    /// Whose request it is at the monotonic time `now`. Runs' tokens are looked at first; a run whose app
+    /// was removed is nobody's.
+    pub fn caller(
+        &self,
+        token: Option<&[u8]>,
+        user: Option<u32>,
+        now: Duration,
+    ) -> Result<Caller, Stranger> {
         let table = self.table();
-        let run = token.and_then(|token| self.runs.with(TokenHash::of(token)));
-        let Some(run) = run else {
-            let app = table.app_of(token, user)?;
-            return Ok(Caller { app, run: None });
+        let hash = token.map(TokenHash::of);
+        let run = hash.and_then(|hash| Some((hash, self.runs.with(hash)?)));
+        let Some((hash, run)) = run else {
+            let is_awaited = hash.is_some_and(|hash| self.awaited.holds(hash, now));
+            return match table.app_of(token, user) {
+                Ok(app) => Ok(Caller { app, run: None }),
+                Err(_) if is_awaited => Err(Stranger::Awaited),
+                Err(stranger) => Err(stranger),
+            };
         };
         match table.app(&run.app) {
-            Some(app) => Ok(Caller {
-                app: Arc::clone(app),
-                run: Some(run),
-            }),
+            Some(app) => {
+                self.awaited.has_app(hash);
+                Ok(Caller {
+                    app: Arc::clone(app),
+                    run: Some(run),
+                })
+            }
+            None if self.awaited.holds_orphan(hash, now) => Err(Stranger::Awaited),
             None => Err(Stranger::WrongToken(TokenForm::Whole)),
         }
     }
 
-    /// Lets a token spend as this run, until what is answered is dropped.
+    /// A run is about to open, perhaps again: its token is waited for.
+    pub fn expect_run(&self, token: TokenHash, now: Duration) {
+        self.awaited.expect(token, now);
+    }
+
+    /// Lets a token spend as this run, until what is answered is dropped. Blocks for the disk.
     pub fn open_run(self: &Arc<Self>, run: Run, token: TokenHash) -> Result<OpenRun, AppsError> {
         let run = Arc::new(run);
         self.runs.open(Arc::clone(&run), token)?;
+        self.awaited.settle(token);
+        let changing = self.changing.lock();
+        let open = self.runs.tokens();
+        if let Err(error) = self.awaited.write(&changing.directory, &open) {
+            tracing::warn!(%error, "after a restart this run's token may be refused for a moment");
+        }
+        drop(changing);
+        self.opened.send_replace(());
         Ok(OpenRun {
             apps: Arc::clone(self),
             run,
@@ -252,12 +311,17 @@ impl Apps {
         self.changed.subscribe()
     }
 
-    /// A reload: other apps are declared. On an error nothing has changed.
+    /// Marked when a run opens.
+    pub fn openings(&self) -> watch::Receiver<()> {
+        self.opened.subscribe()
+    }
+
+    /// A reload: other apps and caps are declared. On an error nothing has changed.
     pub fn redeclare(&self, declared: Declared) -> Result<(), AppsError> {
         let mut changing = self.changing.lock();
         let table = Table::of(&declared, &changing.stored)?;
         changing.declared = declared;
-        self.put_in_force(table);
+        self.put_in_force(&changing, table);
         Ok(())
     }
 
@@ -266,7 +330,8 @@ impl Apps {
         self.change(|changing| changing.add(new, now_ms))
     }
 
-    /// Takes an app away; its token stops at once. Requests that run go on. Blocks for the disk.
+    /// Takes an app away; its token stops at once. Requests under way go on, those that wait for their
+    /// turn are refused. Blocks for the disk.
     pub fn remove(&self, name: &str) -> Result<(), AppsError> {
         self.change(|changing| changing.remove(name))
     }
@@ -276,17 +341,27 @@ impl Apps {
         self.change(|changing| changing.rotate(name, now_ms))
     }
 
+    /// Sets caps of an app that was added; what it spent counts on. Blocks for the disk.
+    pub fn set(&self, asked: &AppSet) -> Result<(), AppsError> {
+        self.change(|changing| changing.set(asked))
+    }
+
     fn change<T>(
         &self,
         change: impl FnOnce(&mut Changing) -> Result<T, AppsError>,
     ) -> Result<T, AppsError> {
         let mut changing = self.changing.lock();
         let changed = change(&mut changing)?;
-        self.put_in_force(changing.table()?);
+        self.put_in_force(&changing, changing.table()?);
         Ok(changed)
     }
 
-    fn put_in_force(&self, table: Table) {
+    /// Under the lock of the changes, and the caps before the door: nobody passes the door before the
+    /// caps know it, and who has passed it when its app is removed gets no room.
+    fn put_in_force(&self, changing: &Changing, table: Table) {
+        if let Some(caps) = self.caps.get() {
+            caps.reload(rules::of(&table, &changing.declared.caps));
+        }
         self.table.store(Arc::new(table));
         self.changed.send_replace(());
     }
@@ -326,6 +401,11 @@ impl Alone {
     /// As [`Apps::rotate`].
     pub fn rotate(&mut self, name: &str, now_ms: u64) -> Result<Token, AppsError> {
         self.changing.rotate(name, now_ms)
+    }
+
+    /// As [`Apps::set`].
+    pub fn set(&mut self, asked: &AppSet) -> Result<(), AppsError> {
+        self.changing.set(asked)
     }
 
     /// As [`Apps::table`].

@@ -45,7 +45,7 @@ pub struct Caps {
     engine: Mutex<Engine>,
     /// One order at a time is written.
     ordering: Mutex<()>,
-    /// Marked with each order.
+    /// Marked with each order, and with other rules.
     ordered: watch::Sender<()>,
     state_dir: PathBuf,
     clock: SharedClock,
@@ -74,10 +74,14 @@ pub enum OrderError {
     #[error("it could not be written: {0}")]
     Ledger(#[from] LedgerError),
     #[error(
-        "{scope} has no cap a {period} that could be raised; set one in the configuration first"
+        "{scope} has no cap of the {period} that could be raised; set one in the configuration first, or \
+         with `bursar app set` for an app that was added"
     )]
     NoCap { scope: String, period: Period },
-    #[error("{to} is below the cap, which is {configured}; change the configuration to lower it")]
+    #[error(
+        "{to} is below the cap, which is {configured}; change the configuration to lower it, and take a \
+         raise back with --undo"
+    )]
     NotRaised { to: MicroUsd, configured: MicroUsd },
 }
 
@@ -117,12 +121,13 @@ impl Caps {
         caps
     }
 
-    /// Other rules, from now on, also for who waits.
+    /// Other rules, from now on, also for who waits: requests of an app that is gone are refused.
     pub fn reload(&self, rules: Rules) {
         self.change(|engine| {
             engine.rules = rules;
             engine.changed();
         });
+        self.ordered.send_replace(());
     }
 
     /// Waits for room below every cap of the request, at most `patience`.
@@ -243,8 +248,14 @@ impl Caps {
     pub fn raise(&self, app: Option<&str>, period: Period, to: MicroUsd) -> Result<(), OrderError> {
         let now_ms = self.clock.wall_ms();
         let raise = self.engine.lock().rules.raise(app, period, to, now_ms)?;
+        let is_back = raise.configured_micro_usd == Some(to);
         self.order(|orders| orders.raise(raise, now_ms))?;
-        tracing::warn!(cap = app.unwrap_or("all"), %period, %to, "a cap was raised for its window");
+        let cap = app.unwrap_or("all");
+        if is_back {
+            tracing::warn!(cap, %period, %to, "a cap is as it is configured again");
+        } else {
+            tracing::warn!(cap, %period, %to, "a cap was raised for its window");
+        }
         Ok(())
     }
 

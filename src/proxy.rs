@@ -216,6 +216,7 @@ impl Gateway {
             Arc::clone(&parts.clock),
         );
         parts.metrics.watch_caps(&caps);
+        parts.apps.govern(&caps, parts.clock.monotonic());
         let settings = Settings::new(parts.config, &parts.clock, None);
         let (clock, metrics) = (&parts.clock, &parts.metrics);
         let shaping = &settings.config.shaping;
@@ -244,9 +245,8 @@ impl Gateway {
     }
 
     /// Swaps the settings; requests that run keep theirs. Pooled connections go on as long as the
-    /// trust they were made with is the same.
+    /// trust they were made with is the same. Apps and caps are declared anew by [`Apps::redeclare`].
     pub fn reload(&self, config: Arc<Config>) {
-        self.caps.reload(self.apps.cap_rules(&config.caps));
         let before = self.settings.load();
         let trust = |config: &Config| {
             let upstream = &config.upstream;

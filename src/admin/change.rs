@@ -23,7 +23,7 @@ use tokio::time::timeout;
 use super::Admin;
 use super::orders::{self, Order};
 use super::runs::{self, RunBody, RunOpen};
-use crate::apps::{AppAdd, AppsError, Known, Origin, Table};
+use crate::apps::{AppAdd, AppSet, AppsError, Known, Origin, Table};
 use crate::calendar;
 use crate::caps::OrderError;
 use crate::config::Token;
@@ -54,6 +54,7 @@ pub struct AppName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     AddApp,
+    SetApp,
     RemoveApp,
     RotateApp,
     OpenRun,
@@ -95,6 +96,7 @@ impl Change {
     pub fn of(path: &str) -> Option<Self> {
         match path {
             "/api/apps/add" => Some(Self::AddApp),
+            "/api/apps/set" => Some(Self::SetApp),
             "/api/apps/remove" => Some(Self::RemoveApp),
             "/api/apps/rotate" => Some(Self::RotateApp),
             "/api/runs" => Some(Self::OpenRun),
@@ -144,19 +146,20 @@ pub(super) async fn make(
             let new: AppAdd = parse(&body)?;
             let name = new.name.clone();
             let token = on_disk(move || apps.add(&new, now_ms)).await?;
-            admin
-                .caps
-                .reload(admin.apps.cap_rules(&admin.config.load().caps));
             tracing::info!(app = %name, "an app was added");
             given(&name, &token, &admin.apps.table())
+        }
+        Change::SetApp => {
+            let asked: AppSet = parse(&body)?;
+            let name = asked.name.clone();
+            on_disk(move || apps.set(&asked)).await?;
+            tracing::info!(app = %name, "an app has other caps");
+            one(&name, &admin.apps.table())
         }
         Change::RemoveApp => {
             let AppName { name } = parse(&body)?;
             let asked = name.clone();
             on_disk(move || apps.remove(&asked)).await?;
-            admin
-                .caps
-                .reload(admin.apps.cap_rules(&admin.config.load().caps));
             tracing::info!(app = %name, "an app was removed");
             removed(&name, &admin.apps.table())
         }
@@ -197,6 +200,13 @@ pub fn list(table: &Table) -> Value {
     json!({ "anonymous": table.is_anonymous_allowed(), "apps": apps })
 }
 
+/// One app, as [`list`] shows it; `null` where it is gone again.
+pub fn one(name: &str, table: &Table) -> Value {
+    let mut apps = table.known().iter();
+    apps.find(|known| *known.app.name == *name)
+        .map_or(Value::Null, known)
+}
+
 fn known(known: &Known) -> Value {
     let app = &known.app;
     let (place, added, token_since) = match &known.origin {
@@ -209,11 +219,13 @@ fn known(known: &Known) -> Value {
     };
     json!({
         "name": *app.name,
-        "token": known.token.is_some(),
+        // A command without a daemon leaves the files with the tokens alone.
+        "token": known.token.is_some() || app.token_file.is_some(),
         "uids": app.uids,
         "cap_hour_micro_usd": app.limits.hour,
         "cap_day_micro_usd": app.limits.day,
         "cap_month_micro_usd": app.limits.month,
+        "request_floor_micro_usd": app.request_floor,
         "declared": place,
         "added": added,
         "token_since": token_since,

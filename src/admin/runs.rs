@@ -74,6 +74,9 @@ pub(super) async fn open(
         Some(app) if !is_default || table.is_anonymous_allowed() => Arc::clone(app),
         Some(_) | None => return Err(AppsError::Unknown { name: asked.app }.into()),
     };
+    let hash = TokenHash::of(asked.token.as_bytes());
+    // Reading what it spent may take a while.
+    admin.apps.expect_run(hash, admin.clock.monotonic());
     let run = match asked.run {
         None => Run::new(&app, admin.clock.wall_ms())?,
         Some(id) => {
@@ -86,8 +89,9 @@ pub(super) async fn open(
         None => None,
         Some(max) => Some(limit(admin, &run, max).await?),
     };
-    let hash = TokenHash::of(asked.token.as_bytes());
-    let open = admin.apps.open_run(run, hash)?;
+    let apps = Arc::clone(&admin.apps);
+    let opening = spawn_blocking(move || apps.open_run(run, hash)).await;
+    let open = opening.map_err(|_| ChangeError::Panicked)??;
     let first = json!({
         "run": *open.run.id,
         "app": *app.name,

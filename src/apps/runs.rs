@@ -48,6 +48,11 @@ impl Runs {
         Ok(())
     }
 
+    /// Of all that are open.
+    pub(super) fn tokens(&self) -> Vec<TokenHash> {
+        self.open.lock().iter().map(|(token, _)| *token).collect()
+    }
+
     pub(super) fn close(&self, run: &Arc<Run>) {
         self.open
             .lock()

@@ -26,7 +26,27 @@ pub struct AppAdd {
     pub cap_day_micro_usd: Option<MicroUsd>,
     #[serde(default)]
     pub cap_month_micro_usd: Option<MicroUsd>,
+    #[serde(default)]
+    pub request_floor_micro_usd: Option<MicroUsd>,
 }
+
+/// What `bursar app set` asks for. What is not given stays as it is; `Some(None)` takes it away.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AppSet {
+    pub name: String,
+    #[serde(default, with = "given", skip_serializing_if = "Option::is_none")]
+    pub cap_hour_micro_usd: Given,
+    #[serde(default, with = "given", skip_serializing_if = "Option::is_none")]
+    pub cap_day_micro_usd: Given,
+    #[serde(default, with = "given", skip_serializing_if = "Option::is_none")]
+    pub cap_month_micro_usd: Given,
+    #[serde(default, with = "given", skip_serializing_if = "Option::is_none")]
+    pub request_floor_micro_usd: Given,
+}
+
+/// `None`: not given; `Some(None)`: none.
+pub type Given = Option<Option<MicroUsd>>;
 
 /// Everything in the file, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,6 +60,7 @@ pub struct StoredApp {
     pub token: TokenHash,
     pub uids: Vec<u32>,
     pub limits: Limits,
+    pub request_floor: Option<MicroUsd>,
     pub added_ms: u64,
     pub token_ms: u64,
 }
@@ -64,6 +85,8 @@ struct Row {
     cap_day_micro_usd: Option<MicroUsd>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cap_month_micro_usd: Option<MicroUsd>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    request_floor_micro_usd: Option<MicroUsd>,
     added_ms: u64,
     token_ms: u64,
 }
@@ -144,9 +167,7 @@ impl Stored {
             day: new.cap_day_micro_usd,
             month: new.cap_month_micro_usd,
         };
-        if let Some((short, long)) = limits.unreachable().first().copied() {
-            return Err(AppsError::Caps { short, long });
-        }
+        reachable(limits)?;
         let mut uids = new.uids.clone();
         uids.sort_unstable();
         uids.dedup();
@@ -155,6 +176,7 @@ impl Stored {
             token,
             uids,
             limits,
+            request_floor: new.request_floor_micro_usd,
             added_ms: now_ms,
             token_ms: now_ms,
         });
@@ -173,6 +195,24 @@ impl Stored {
         Err(unknown(name))
     }
 
+    pub(super) fn set(&mut self, asked: &AppSet, declared: &Declared) -> Result<(), AppsError> {
+        not_declared(&asked.name, declared)?;
+        if asked.name == DEFAULT_APP {
+            return Err(AppsError::Default);
+        }
+        let app = self.apps.iter_mut().find(|app| app.name == asked.name);
+        let app = app.ok_or_else(|| unknown(&asked.name))?;
+        let limits = Limits {
+            hour: asked.cap_hour_micro_usd.unwrap_or(app.limits.hour),
+            day: asked.cap_day_micro_usd.unwrap_or(app.limits.day),
+            month: asked.cap_month_micro_usd.unwrap_or(app.limits.month),
+        };
+        reachable(limits)?;
+        app.limits = limits;
+        app.request_floor = asked.request_floor_micro_usd.unwrap_or(app.request_floor);
+        Ok(())
+    }
+
     pub(super) fn rotate(
         &mut self,
         name: &str,
@@ -186,6 +226,13 @@ impl Stored {
         app.token = token;
         app.token_ms = now_ms;
         Ok(())
+    }
+}
+
+fn reachable(limits: Limits) -> Result<(), AppsError> {
+    match limits.unreachable().first().copied() {
+        Some((short, long)) => Err(AppsError::Caps { short, long }),
+        None => Ok(()),
     }
 }
 
@@ -218,6 +265,7 @@ impl StoredApp {
         App {
             uids: self.uids.clone(),
             limits: self.limits,
+            request_floor: self.request_floor,
             ..App::new(self.name.as_str())
         }
     }
@@ -233,6 +281,7 @@ impl StoredApp {
                 day: row.cap_day_micro_usd,
                 month: row.cap_month_micro_usd,
             },
+            request_floor: row.request_floor_micro_usd,
             added_ms: row.added_ms,
             token_ms: row.token_ms,
         })
@@ -246,8 +295,24 @@ impl StoredApp {
             cap_hour_micro_usd: self.limits.hour,
             cap_day_micro_usd: self.limits.day,
             cap_month_micro_usd: self.limits.month,
+            request_floor_micro_usd: self.request_floor,
             added_ms: self.added_ms,
             token_ms: self.token_ms,
         }
+    }
+}
+
+/// A key that is there is given, also with `null`.
+mod given {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::Given;
+
+    pub fn serialize<S: Serializer>(given: &Given, to: S) -> Result<S::Ok, S::Error> {
+        given.flatten().serialize(to)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Given, D::Error> {
+        Option::deserialize(from).map(Some)
     }
 }

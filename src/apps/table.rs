@@ -40,6 +40,8 @@ pub enum Origin {
 pub enum Stranger {
     NoToken,
     WrongToken(TokenForm),
+    /// It shows the token of a run that is expected in a moment.
+    Awaited,
 }
 
 // === impl Table ===

@@ -41,6 +41,11 @@ fn declare(apps: Vec<App>) -> Declared {
         apps,
         anonymous: None,
         remote: false,
+        caps: config::Caps {
+            time_zone: jiff::tz::TimeZone::UTC,
+            all: Limits::default(),
+            request_floor: MicroUsd::ZERO,
+        },
     }
 }
 

@@ -178,14 +178,14 @@ impl Engine {
         let before = std::mem::take(&mut self.purses);
         for (scope, period, configured) in self.rules.limits() {
             let window = Window::of(period, now_ms, &self.rules.zone);
-            let raised = self.orders.raised_to(scope.app(), period, window);
+            let limit = self.orders.limit(scope.app(), period, window, configured);
             let charge = self
                 .usage
                 .charged(scope.app(), window.since_ms, window.until_ms);
             let key = (scope, period);
             let same = before.get(&key).filter(|old| old.window == window);
             let purse = Purse {
-                limit: raised.unwrap_or(configured),
+                limit,
                 configured,
                 window,
                 charge,
@@ -212,6 +212,9 @@ impl Engine {
 
     /// Why this app, or everybody, may send nothing.
     pub fn frozen(&self, app: &str) -> Option<Refused> {
+        if self.rules.is_removed(app) {
+            return Some(Refused::removed(app));
+        }
         let frozen = self.orders.frozen(app)?;
         let is_all = self.orders.all.is_some();
         Some(Refused::frozen(app, is_all, frozen, &self.rules.zone))

@@ -37,6 +37,9 @@ pub struct Raise {
     pub since_ms: u64,
     pub until_ms: u64,
     pub to_micro_usd: MicroUsd,
+    /// The cap that was raised, as it was configured then. `None`: an older release did not say.
+    #[serde(default)]
+    pub configured_micro_usd: Option<MicroUsd>,
 }
 
 /// All orders.
@@ -144,27 +147,39 @@ impl Orders {
         orders
     }
 
-    /// Sets a limit for a window, and forgets those of windows that are over.
+    /// Sets a limit for a window, and forgets those of windows that are over. A raise to the configured
+    /// amount takes the one before it back.
     #[must_use]
     pub fn raise(&self, raise: Raise, now_ms: u64) -> Self {
         let mut orders = self.clone();
         orders.raised.retain(|other| {
             other.until_ms > now_ms && (&other.app, other.period) != (&raise.app, raise.period)
         });
-        orders.raised.push(raise);
+        if raise.configured_micro_usd != Some(raise.to_micro_usd) {
+            orders.raised.push(raise);
+        }
         orders
     }
 
-    /// The limit that was set for this window.
-    pub fn raised_to(&self, app: Option<&str>, period: Period, window: Window) -> Option<MicroUsd> {
-        self.raised
-            .iter()
-            .find(|raise| {
-                raise.app.as_deref() == app
-                    && raise.period == period
-                    && raise.since_ms == window.since_ms
-            })
-            .map(|raise| raise.to_micro_usd)
+    /// The limit in this window of a cap that is configured as `configured`. A raise holds as long as the
+    /// amount that it raised is the configured one: an edit is the younger word, also where it lowers
+    /// the cap.
+    pub fn limit(
+        &self,
+        app: Option<&str>,
+        period: Period,
+        window: Window,
+        configured: MicroUsd,
+    ) -> MicroUsd {
+        let raise = self.raised.iter().find(|raise| {
+            raise.app.as_deref() == app
+                && raise.period == period
+                && raise.since_ms == window.since_ms
+                && raise
+                    .configured_micro_usd
+                    .is_none_or(|was| was == configured)
+        });
+        raise.map_or(configured, |raise| raise.to_micro_usd.max(configured))
     }
 }
 

@@ -23,6 +23,8 @@ pub enum Refused {
     /// Nothing is left of the limit of its run.
     RunReached(Words),
     Frozen(Words),
+    /// The app was taken away while the request waited.
+    Removed(Words),
     /// Others wait already, as many as may.
     Crowded(Words),
     /// It waited for room as long as it may.
@@ -95,6 +97,13 @@ impl Refused {
         )))
     }
 
+    pub fn removed(app: &str) -> Self {
+        Self::Removed(Words(format!(
+            "The app {app} was removed while this request waited. Nothing was sent. `bursar app add` makes \
+             an app, with a token of its own."
+        )))
+    }
+
     pub fn crowded(waiting: usize) -> Self {
         Self::Crowded(Words(format!(
             "Little is left below a cap, so requests go one at a time, and {waiting} wait already. Nothing \
@@ -123,6 +132,7 @@ impl fmt::Display for Refused {
             Self::Reached(reached) => &reached.words,
             Self::RunReached(words)
             | Self::Frozen(words)
+            | Self::Removed(words)
             | Self::Crowded(words)
             | Self::Late(words) => words,
         };

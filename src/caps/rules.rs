@@ -28,6 +28,8 @@ pub struct Rules {
     pub all: Limits,
     floor: MicroUsd,
     apps: BTreeMap<Arc<str>, OfApp>,
+    /// These are all apps there are.
+    is_whole: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +79,22 @@ impl Rules {
                 .into_iter()
                 .map(|app| (Arc::clone(&app.name), of_app(app)))
                 .collect(),
+            is_whole: false,
         }
+    }
+
+    /// The same, where they name every app there is: another one was removed.
+    #[must_use]
+    pub fn of_all_apps(self) -> Self {
+        Self {
+            is_whole: true,
+            ..self
+        }
+    }
+
+    /// Whether an app was removed: whose cap is gone must not go on without it.
+    pub fn is_removed(&self, app: &str) -> bool {
+        self.is_whole && !self.apps.contains_key(app)
     }
 
     /// No cap at all.
@@ -87,6 +104,7 @@ impl Rules {
             all: Limits::default(),
             floor: MicroUsd::ZERO,
             apps: BTreeMap::new(),
+            is_whole: false,
         }
     }
 
@@ -121,6 +139,7 @@ impl Rules {
             since_ms: window.since_ms,
             until_ms: window.until_ms,
             to_micro_usd: to,
+            configured_micro_usd: Some(configured),
         })
     }
 

@@ -11,8 +11,8 @@ use super::keeper::{Keeper, Right, document, keeper, post};
 use super::source::SourceArgs;
 use super::table::{Align, Table};
 use super::{CliError, block_on, remark, say};
-use crate::admin::change::{given, list, removed};
-use crate::apps::{self, Alone, AppAdd, Declared};
+use crate::admin::change::{given, list, one, removed};
+use crate::apps::{self, Alone, AppAdd, AppSet, Declared};
 use crate::clock::SystemClock;
 use crate::money::MicroUsd;
 
@@ -26,6 +26,8 @@ pub struct Args {
 enum Command {
     /// Add an app and print its token, which is shown this once
     Add(AddArgs),
+    /// Change the caps of an app that was added; what it spent counts on
+    Set(SetArgs),
     /// Show the apps
     List(ListArgs),
     /// Take an app away; its token stops at once
@@ -42,17 +44,44 @@ struct AddArgs {
     #[arg(long = "uid", value_name = "UID")]
     uids: Vec<u32>,
     /// Most it may spend in a calendar hour, such as 0.50
-    #[arg(long, value_name = "USD", value_parser = usd)]
+    #[arg(long, value_name = "USD", value_parser = usd, allow_negative_numbers = true)]
     cap_hour_usd: Option<MicroUsd>,
     /// Most it may spend in a calendar day
-    #[arg(long, value_name = "USD", value_parser = usd)]
+    #[arg(long, value_name = "USD", value_parser = usd, allow_negative_numbers = true)]
     cap_day_usd: Option<MicroUsd>,
     /// Most it may spend in a calendar month
-    #[arg(long, value_name = "USD", value_parser = usd)]
+    #[arg(long, value_name = "USD", value_parser = usd, allow_negative_numbers = true)]
     cap_month_usd: Option<MicroUsd>,
+    /// The least that one of its requests is expected to cost, in place of [caps] request_floor_micro_usd
+    #[arg(long, value_name = "USD", value_parser = usd, allow_negative_numbers = true)]
+    request_floor_usd: Option<MicroUsd>,
     #[command(flatten)]
     place: PlaceArgs,
 }
+
+#[derive(Debug, clap::Args)]
+struct SetArgs {
+    /// The app's name
+    name: String,
+    /// Most it may spend in a calendar hour, such as 0.50; none: no cap
+    #[arg(long, value_name = "USD|none", value_parser = amount, allow_negative_numbers = true)]
+    cap_hour_usd: Option<Amount>,
+    /// Most it may spend in a calendar day
+    #[arg(long, value_name = "USD|none", value_parser = amount, allow_negative_numbers = true)]
+    cap_day_usd: Option<Amount>,
+    /// Most it may spend in a calendar month
+    #[arg(long, value_name = "USD|none", value_parser = amount, allow_negative_numbers = true)]
+    cap_month_usd: Option<Amount>,
+    /// The least that one of its requests is expected to cost; none: as [caps] says
+    #[arg(long, value_name = "USD|none", value_parser = amount, allow_negative_numbers = true)]
+    request_floor_usd: Option<Amount>,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+/// An amount, or none.
+#[derive(Clone, Copy, Debug)]
+struct Amount(Option<MicroUsd>);
 
 #[derive(Debug, clap::Args)]
 struct NameArgs {
@@ -80,6 +109,7 @@ struct PlaceArgs {
 pub fn app(args: &Args) -> Result<(), CliError> {
     match &args.command {
         Command::Add(args) => add(args),
+        Command::Set(args) => set(args),
         Command::List(args) => show(args),
         Command::Remove(args) => remove(args),
         Command::Rotate(args) => rotate(args),
@@ -93,6 +123,7 @@ fn add(args: &AddArgs) -> Result<(), CliError> {
         cap_hour_micro_usd: args.cap_hour_usd,
         cap_day_micro_usd: args.cap_day_usd,
         cap_month_micro_usd: args.cap_month_usd,
+        request_floor_micro_usd: args.request_floor_usd,
     };
     let document = block_on(async {
         match keeper(&args.place.source, Right::Change).await? {
@@ -105,6 +136,49 @@ fn add(args: &AddArgs) -> Result<(), CliError> {
         }
     })?;
     args.place.print_token(&document)
+}
+
+fn set(args: &SetArgs) -> Result<(), CliError> {
+    let given = |amount: Option<Amount>| amount.map(|Amount(amount)| amount);
+    let asked = AppSet {
+        name: args.name.clone(),
+        cap_hour_micro_usd: given(args.cap_hour_usd),
+        cap_day_micro_usd: given(args.cap_day_usd),
+        cap_month_micro_usd: given(args.cap_month_usd),
+        request_floor_micro_usd: given(args.request_floor_usd),
+    };
+    let nothing = AppSet {
+        name: args.name.clone(),
+        ..AppSet::default()
+    };
+    if asked == nothing {
+        return Err(CliError::usage(
+            "nothing to set: give --cap-hour-usd, --cap-day-usd, --cap-month-usd or --request-floor-usd",
+        ));
+    }
+    let mut without_daemon = None;
+    let document = block_on(async {
+        match keeper(&args.place.source, Right::Change).await? {
+            Keeper::Daemon(daemon) => post(&daemon, "/api/apps/set", &json!(asked)).await,
+            Keeper::Files(place) => {
+                let mut apps = Alone::open(&place.state_dir, Declared::from(&place))?;
+                apps.set(&asked)?;
+                without_daemon = Some(place.state_dir);
+                Ok(one(&args.name, &apps.table()?))
+            }
+        }
+    })?;
+    if args.place.json {
+        return say(&document);
+    }
+    say(rows(std::slice::from_ref(&document)))?;
+    if let Some(state_dir) = without_daemon {
+        remark(format_args!(
+            "bursar: no daemon runs on {}: it holds from the next start",
+            state_dir.display()
+        ));
+    }
+    Ok(())
 }
 
 fn rotate(args: &NameArgs) -> Result<(), CliError> {
@@ -184,6 +258,7 @@ fn rows(known: &[Value]) -> Table {
         ("hour", Align::Right),
         ("day", Align::Right),
         ("month", Align::Right),
+        ("floor", Align::Right),
         ("from", Align::Left),
     ]);
     for app in known {
@@ -206,6 +281,7 @@ fn rows(known: &[Value]) -> Table {
             cap("cap_hour_micro_usd"),
             cap("cap_day_micro_usd"),
             cap("cap_month_micro_usd"),
+            cap("request_floor_micro_usd"),
             from,
         ]);
     }
@@ -242,6 +318,16 @@ impl PlaceArgs {
 
 fn usd(text: &str) -> Result<MicroUsd, String> {
     MicroUsd::parse_usd(text).ok_or_else(|| {
-        "an amount is wanted, such as 12.50: at most six digits behind the point".to_owned()
+        "an amount of dollars from 0 on is wanted, such as 12.50: at most six digits behind the point"
+            .to_owned()
     })
+}
+
+fn amount(text: &str) -> Result<Amount, String> {
+    match text {
+        "none" => Ok(Amount(None)),
+        text => usd(text)
+            .map(|amount| Amount(Some(amount)))
+            .map_err(|why| format!("{why}; or none")),
+    }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::freeze::{caller, name, scope};
 use super::source::{Source, SourceArgs, order};
 use super::table::{Align, Table};
-use super::{CliError, block_on, say};
+use super::{CliError, block_on, remark, say};
 use crate::admin::orders::RaiseOrder;
 use crate::apps::{Apps, Declared};
 use crate::calendar;
@@ -30,7 +30,7 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Order {
-    /// Raise a cap for the window of now; it falls back by itself
+    /// Raise a cap for the window of now; it falls back by itself, or with --undo
     Raise(Raise),
 }
 
@@ -43,8 +43,12 @@ struct Raise {
     #[arg(value_name = "PERIOD", value_parser = period)]
     period: Period,
     /// The new limit, such as 7.50
-    #[arg(long, value_name = "USD", value_parser = usd)]
-    to_usd: MicroUsd,
+    #[arg(long, value_name = "USD", value_parser = usd, allow_negative_numbers = true)]
+    #[arg(required_unless_present = "undo")]
+    to_usd: Option<MicroUsd>,
+    /// Take a raise back: the configured amount holds again
+    #[arg(long, conflicts_with = "to_usd")]
+    undo: bool,
     #[command(flatten)]
     source: SourceArgs,
 }
@@ -72,8 +76,17 @@ pub fn caps(args: &Args) -> Result<(), CliError> {
 
 fn raise(asked: &Raise) -> Result<(), CliError> {
     let app = scope(Some(&asked.app));
-    let (period, to) = (asked.period, asked.to_usd);
-    match block_on(asked.source.find_to_order())? {
+    let (period, now_ms) = (asked.period, SystemClock::shared().wall_ms());
+    let source = block_on(asked.source.find_to_order())?;
+    let rules = match &source {
+        Source::Daemon(_) => Rules::none(),
+        Source::Journal(_) => rules(&asked.source)?,
+    };
+    let to = match asked.to_usd {
+        Some(to) => to,
+        None => configured(&block_on(source.caps(&rules, now_ms))?, app, period)?,
+    };
+    let view = match &source {
         Source::Daemon(client) => {
             let asked = RaiseOrder {
                 app: app.map(str::to_owned),
@@ -81,20 +94,60 @@ fn raise(asked: &Raise) -> Result<(), CliError> {
                 to_micro_usd: to,
             };
             let asked = serde_json::to_value(asked)?;
-            block_on(order(&client, "/api/caps/raise", &asked))?;
+            block_on(order(client, "/api/caps/raise", &asked))?
         }
         Source::Journal(state_dir) => {
-            let now_ms = SystemClock::shared().wall_ms();
-            let raise = rules(&asked.source)?.raise(app, period, to, now_ms);
+            let raise = rules.raise(app, period, to, now_ms);
             let raise = raise.map_err(|error| CliError::Failed(error.to_string()))?;
-            Orders::order(&state_dir, now_ms, |orders| orders.raise(raise, now_ms))?;
+            Orders::order(state_dir, now_ms, |orders| orders.raise(raise, now_ms))?;
+            block_on(source.caps(&rules, now_ms))?
+        }
+    };
+    let whose = app.unwrap_or("all apps together");
+    let by = caller();
+    if asked.undo {
+        say(format_args!(
+            "the cap of {whose} is {to} for this {period} again, as configured (ordered by {by})"
+        ))?;
+    } else {
+        say(format_args!(
+            "the cap of {whose} is {to} for this {period} (ordered by {by})"
+        ))?;
+        for cap in tighter(&view, app, period, to) {
+            remark(format_args!("bursar: {cap}"));
         }
     }
-    let whose = app.unwrap_or("all apps together");
-    say(format_args!(
-        "the cap of {whose} is {to} for this {period} (ordered by {})",
-        caller()
-    ))
+    Ok(())
+}
+
+/// The configured amount of a cap.
+fn configured(view: &Value, app: Option<&str>, period: Period) -> Result<MicroUsd, CliError> {
+    let scope = app.unwrap_or("all");
+    let mut caps = list(view, "caps");
+    let cap =
+        caps.find(|cap| text(cap, "scope") == scope && text(cap, "period") == period.as_str());
+    let amount = cap.and_then(|cap| cap.get("configured_micro_usd")?.as_u64());
+    amount.map(MicroUsd::new).ok_or_else(|| {
+        CliError::Failed(format!(
+            "{scope} has no cap of the {period} that could be raised"
+        ))
+    })
+}
+
+/// Caps that hold beside the one that was raised and are reached before it, in words.
+fn tighter(view: &Value, app: Option<&str>, period: Period, to: MicroUsd) -> Vec<String> {
+    let own = app.unwrap_or("all");
+    let caps = list(view, "caps").filter_map(|cap| {
+        let (scope, of) = (text(cap, "scope"), Period::from_word(text(cap, "period"))?);
+        let limit = MicroUsd::new(cap.get("limit_micro_usd")?.as_u64()?);
+        let holds_beside = (scope == own && of > period)
+            || (scope == "all" && app.is_some() && of >= period);
+        (holds_beside && limit < to).then(|| {
+            let whose = if scope == "all" { "all apps together" } else { scope };
+            format!("the cap of {whose} is {limit} for the {of}, and is reached before {to}; see `bursar caps`")
+        })
+    });
+    caps.collect()
 }
 
 fn rules(source: &SourceArgs) -> Result<Rules, CliError> {
@@ -112,7 +165,8 @@ fn period(text: &str) -> Result<Period, String> {
 
 fn usd(text: &str) -> Result<MicroUsd, String> {
     MicroUsd::parse_usd(text).ok_or_else(|| {
-        "an amount is wanted, such as 7.50: at most six digits behind the point".to_owned()
+        "an amount of dollars from 0 on is wanted, such as 7.50: at most six digits behind the point"
+            .to_owned()
     })
 }
 
@@ -134,7 +188,7 @@ fn report(view: &Value) -> String {
         .collect();
     let mut table = Table::new(&[
         ("cap of", Align::Left),
-        ("a", Align::Left),
+        ("window", Align::Left),
         ("limit", Align::Right),
         ("spent", Align::Right),
         ("held", Align::Right),

@@ -401,10 +401,13 @@ async fn understood(client: &Client, answer: Answer) -> Result<Value, CliError> 
     if status.is_success() {
         return Ok(serde_json::from_slice(&body).map_err(ClientError::from)?);
     }
-    let said = serde_json::from_slice::<Value>(&body)
-        .ok()
-        .and_then(|body| body.get("detail")?.as_str().map(str::to_owned))
-        .unwrap_or_else(|| String::from_utf8_lossy(&body).trim().to_owned());
+    let document = serde_json::from_slice::<Value>(&body).ok();
+    let detail = document.and_then(|body| body.get("detail")?.as_str().map(str::to_owned));
+    // As where no daemon runs: the words say it all.
+    if let Some(detail) = detail {
+        return Err(CliError::Failed(detail));
+    }
+    let said = String::from_utf8_lossy(&body).trim().to_owned();
     Err(CliError::Failed(format!(
         "the daemon at {} answered {status}: {said}",
         client.address()

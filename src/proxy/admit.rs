@@ -76,11 +76,12 @@ pub enum LocalAnswer {
     Preflight(AllowedOrigin),
 }
 
-/// Judges one request head.
+/// Judges one request head, at the monotonic time `now`.
 pub fn admit(
     settings: &Settings,
     apps: &Apps,
     downstream: &Downstream,
+    now: Duration,
 ) -> Result<Admission, Refusal> {
     let raw_head = downstream.raw_head();
     let header = downstream.head();
@@ -104,7 +105,7 @@ pub fn admit(
             return Ok(Admission::Local(answer));
         }
     }
-    let caller = caller::of(apps, &header.headers, downstream.user())?;
+    let caller = caller::of(apps, &header.headers, downstream.user(), now)?;
     let route = find_route(settings, &header.method, path)?;
     check_bodyless(&header.method, framing)?;
     check_content_type(&header.headers, route.body, framing.has_body())?;

@@ -26,6 +26,8 @@ closed_set! {
         PreflightRefused => "preflight_refused",
         TokenMissing => "token_missing",
         TokenRefused => "token_refused",
+        RunAwaited => "run_awaited",
+        AppRemoved => "app_removed",
         ContentTypeRefused => "content_type_refused",
         PathRefused => "path_refused",
         HeaderRefused => "header_refused",
@@ -82,7 +84,7 @@ impl Code {
             | Self::HeaderRefused
             | Self::LengthRefused
             | Self::BodyBroken => StatusCode::BAD_REQUEST,
-            Self::TokenMissing | Self::TokenRefused => StatusCode::UNAUTHORIZED,
+            Self::TokenMissing | Self::TokenRefused | Self::AppRemoved => StatusCode::UNAUTHORIZED,
             Self::Clarification => StatusCode::UNPROCESSABLE_ENTITY,
             Self::HostRefused
             | Self::OriginRefused
@@ -105,6 +107,7 @@ impl Code {
             Self::MemoryFull
             | Self::ConnectionsFull
             | Self::LedgerUnavailable
+            | Self::RunAwaited
             | Self::ShuttingDown => StatusCode::SERVICE_UNAVAILABLE,
             Self::UpstreamUnreachable
             | Self::UpstreamName
@@ -119,7 +122,7 @@ impl Code {
     /// Seconds for `Retry-After`, where waiting helps.
     pub const fn retry_after_s(self) -> Option<u32> {
         match self {
-            Self::MemoryFull | Self::ConnectionsFull => Some(1),
+            Self::MemoryFull | Self::ConnectionsFull | Self::RunAwaited => Some(1),
             Self::LedgerUnavailable | Self::ShuttingDown | Self::CapBusy => Some(5),
             _ => None,
         }
@@ -131,6 +134,7 @@ impl Code {
         match self {
             Self::MemoryFull
             | Self::ConnectionsFull
+            | Self::RunAwaited
             | Self::QueueFull
             | Self::QueueTimeout
             | Self::ShuttingDown
@@ -178,6 +182,11 @@ impl Code {
                  (OPENAI_API_KEY); `bursar app add NAME` makes one, and `bursar app rotate NAME` \
                  replaces a lost one."
             }
+            Self::RunAwaited => {
+                "The run of this token is not taken up again yet: bursar has just started, or the \
+                 run's app was just removed. Nothing was sent; try again in a second."
+            }
+            Self::AppRemoved => "This app was removed. Nothing was sent.",
             Self::ContentTypeRefused => "This route takes Content-Type: application/json.",
             Self::PathRefused => {
                 "The path has a form that is not relayed (dot segments, escapes of / \\ . or NUL, \

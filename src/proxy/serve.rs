@@ -3,6 +3,7 @@
 //! Promise: a metered request leaves only after its intent is durable (rule I1); a request that ends
 //! before it was sent costs nothing and says so.
 
+mod arrive;
 mod prepare;
 mod spend;
 mod turn;
@@ -16,7 +17,7 @@ use tokio::time::Instant;
 use self::prepare::Prepared;
 use self::spend::NoPermit;
 use self::turn::{Going, patience};
-use super::admit::{self, Admission, Admitted, LocalAnswer};
+use super::admit::{Admission, Admitted, LocalAnswer};
 use super::attend::Attendance;
 use super::breaker::Asks;
 use super::buffer::{self, RequestBody};
@@ -48,7 +49,7 @@ pub(super) async fn serve_request(
     let arrived = gateway.clock.monotonic();
     let entry_id = gateway.ledger.new_entry_id();
     let settings = gateway.settings.load_full();
-    let admission = admit::admit(&settings, &gateway.apps, &downstream);
+    let admission = arrive::admit(gateway, &settings, &downstream).await;
     let admitted = match admission {
         Ok(Admission::Relay(admitted)) => admitted,
         Ok(Admission::Local(answer)) => {

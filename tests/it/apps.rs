@@ -3,7 +3,9 @@
 mod commands;
 mod door;
 mod kept_apart;
+mod removal;
 mod settings;
+mod users;
 
 use bursar::apps::AppAdd;
 

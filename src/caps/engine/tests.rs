@@ -562,6 +562,7 @@ fn raising_says_what_cannot_be_raised() {
         since_ms: NOON - NOON % (24 * HOUR),
         until_ms: NOON - NOON % (24 * HOUR) + 24 * HOUR,
         to_micro_usd: usd(2_000),
+        configured_micro_usd: Some(usd(1_000)),
     };
     assert_eq!(
         rules.raise(None, Period::Day, usd(2_000), NOON).unwrap(),

@@ -16,6 +16,7 @@ fn raise(to: u64, since_ms: u64) -> Raise {
         since_ms,
         until_ms: since_ms + 100,
         to_micro_usd: MicroUsd::new(to),
+        configured_micro_usd: Some(MicroUsd::new(5)),
     }
 }
 
@@ -98,11 +99,34 @@ fn a_raise_is_for_its_window_and_the_last_one_counts() {
         since_ms,
         until_ms: since_ms + 100,
     };
-    let raised = |orders: &Orders, since_ms| orders.raised_to(None, Period::Hour, window(since_ms));
-    assert_eq!(raised(&orders, 100), Some(MicroUsd::new(9)));
-    assert_eq!(raised(&orders, 200), None);
-    assert_eq!(orders.raised_to(Some("a"), Period::Hour, window(100)), None);
-    assert_eq!(orders.raised_to(None, Period::Day, window(100)), None);
+    let limit = |orders: &Orders, app, period, since_ms, configured| {
+        let configured = MicroUsd::new(configured);
+        orders
+            .limit(app, period, window(since_ms), configured)
+            .get()
+    };
+    assert_eq!(limit(&orders, None, Period::Hour, 100, 5), 9);
+    assert_eq!(limit(&orders, None, Period::Hour, 200, 5), 5);
+    assert_eq!(limit(&orders, Some("a"), Period::Hour, 100, 5), 5);
+    assert_eq!(limit(&orders, None, Period::Day, 100, 5), 5);
+    for edited in [4, 6, 20] {
+        let edited_limit = limit(&orders, None, Period::Hour, 100, edited);
+        assert_eq!(edited_limit, edited, "an edit is the younger word");
+    }
+    let back = orders.raise(raise(5, 100), 100);
+    assert_eq!(
+        back.raised,
+        [],
+        "a raise to the configured amount takes it back"
+    );
+    let mut old = orders.clone();
+    old.raised[0].configured_micro_usd = None;
+    assert_eq!(
+        limit(&old, None, Period::Hour, 100, 5),
+        9,
+        "as it was written before"
+    );
+    assert_eq!(limit(&old, None, Period::Hour, 100, 20), 20);
     let day = Raise {
         period: Period::Day,
         ..raise(1, 200)

@@ -101,13 +101,20 @@ impl Check<'_> {
         );
         let name = name?;
         if name == DEFAULT_APP && (token_file.is_some() || !uids.is_empty()) {
-            let place = token_place.unwrap_or(table.place);
+            let place = token_place.unwrap_or_else(|| table.place.clone());
             self.refuse(
                 &place,
                 format!(
                     "{DEFAULT_APP:?} is the app of callers that show no token; it takes neither token_file nor uids"
                 ),
             );
+        }
+        if name != DEFAULT_APP && token_file.is_none() && uids.is_empty() {
+            let place = self.errors.shown(&table.place);
+            self.warnings.push(format!(
+                "{place}: the app {name:?} has neither token_file nor uids: nobody can show that it is \
+                 this app, and `bursar exec --app {name}` alone spends as it"
+            ));
         }
         Some(App {
             token_file,

@@ -289,3 +289,31 @@ fn the_number_of_apps_has_a_limit() {
         ["config.toml:132: [[app]]: at most 64 apps"]
     );
 }
+
+#[test]
+fn an_app_that_nobody_can_show_to_be_is_told_and_taken() {
+    let place = Fixture::new();
+    token(&place, "token", TOKEN);
+    let config = place
+        .load(
+            r#"
+            [[app]]
+            name = "default"
+            [[app]]
+            name = "with-token"
+            token_file = "token"
+            [[app]]
+            name = "with-user"
+            uids = [7]
+            [[app]]
+            name = "nightly"
+            "#,
+        )
+        .unwrap();
+    let [warning] = config.warnings.as_slice() else {
+        panic!("{:?}", config.warnings);
+    };
+    for part in ["config.toml:", "\"nightly\"", "bursar exec --app nightly"] {
+        assert!(warning.contains(part), "{warning}");
+    }
+}

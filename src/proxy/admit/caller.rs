@@ -5,6 +5,8 @@
 //! of routes, apps or bodies; the text of a refusal is the same for every stranger, and only the log
 //! tells a slip from a token that nobody has.
 
+use std::time::Duration;
+
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
@@ -16,8 +18,13 @@ const SCHEME: &str = "bearer";
 /// A text that is no token.
 const NOBODYS: &[u8] = b"";
 
-/// Whose a request is.
-pub fn of(apps: &Apps, headers: &HeaderMap, user: Option<u32>) -> Result<Caller, Refusal> {
+/// Whose a request is, at the monotonic time `now`.
+pub fn of(
+    apps: &Apps,
+    headers: &HeaderMap,
+    user: Option<u32>,
+    now: Duration,
+) -> Result<Caller, Refusal> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let token = match (values.next(), values.next()) {
         (Some(value), None) => bearer(value.as_bytes()),
@@ -25,13 +32,15 @@ pub fn of(apps: &Apps, headers: &HeaderMap, user: Option<u32>) -> Result<Caller,
         // Two of them are no app's. Neither goes upstream.
         (Some(_), Some(_)) => Some(NOBODYS),
     };
-    apps.caller(token, user).map_err(|stranger| match stranger {
-        Stranger::NoToken => Code::TokenMissing.into(),
-        Stranger::WrongToken(form) => {
-            tracing::info!(token = form.as_str(), user, "a token was refused");
-            Code::TokenRefused.into()
-        }
-    })
+    apps.caller(token, user, now)
+        .map_err(|stranger| match stranger {
+            Stranger::NoToken => Code::TokenMissing.into(),
+            Stranger::Awaited => Code::RunAwaited.into(),
+            Stranger::WrongToken(form) => {
+                tracing::info!(token = form.as_str(), user, "a token was refused");
+                Code::TokenRefused.into()
+            }
+        })
 }
 
 /// The token of `Bearer TOKEN`; another scheme, or none, shows no token.

@@ -131,6 +131,7 @@ pub(super) fn refusal(refused: &Refused) -> Refusal {
     let code = match refused {
         Refused::Reached(_) | Refused::RunReached(_) => Code::CapReached,
         Refused::Frozen(_) => Code::Frozen,
+        Refused::Removed(_) => Code::AppRemoved,
         Refused::Crowded(_) | Refused::Late(_) => Code::CapBusy,
     };
     Refusal::saying(code, refused.to_string())

@@ -1,5 +1,7 @@
 //! `bursar app`, and what the start says of apps: a real daemon, real commands.
 
+mod set;
+
 use std::path::Path;
 use std::process::Output;
 
@@ -218,7 +220,12 @@ async fn nothing_is_changed_over_a_port() {
     let place = Place::new();
     let daemon = Daemon::start("http://127.0.0.1:9", Path::new(&place.state()), &[]).await;
     let added = r#"{"name":"evil"}"#;
-    for path in ["/api/apps/add", "/api/apps/remove", "/api/apps/rotate"] {
+    for path in [
+        "/api/apps/add",
+        "/api/apps/set",
+        "/api/apps/remove",
+        "/api/apps/rotate",
+    ] {
         let mut wire = Wire::tcp(daemon.admin).await;
         wire.send(request("POST", path, &[], added)).await;
         let answer = wire.answer().await;

@@ -212,3 +212,92 @@ async fn an_order_that_nobody_would_obey_is_an_error() {
         assert_eq!(done.contains("no daemon runs on"), !running, "{done}");
     }
 }
+
+#[tokio::test]
+async fn a_raise_is_taken_back_by_an_order_or_an_edit_and_says_what_else_holds() {
+    let (place, origin) = (Place::new(), Origin::always(Step::Answer(billed(60))).await);
+    let config = place.config(50);
+    let limit = |wanted: u64| {
+        let (place, config) = (&place, &config);
+        async move {
+            eventually("the limit", || async {
+                (place.cap(config).await["limit_micro_usd"] == wanted).then_some(())
+            })
+            .await;
+        }
+    };
+    let daemon = place.daemon(&origin, &config).await;
+    assert_eq!(buy(&daemon).await.status, 200);
+    let raise = ["caps", "raise", "all", "day", "--to-usd", "0.0002"];
+    let undo = ["caps", "raise", "all", "day", "--undo"];
+    place.does(&raise, &config).await;
+    limit(200).await;
+    assert_eq!(buy(&daemon).await.status, 200);
+    let told = place.does(&undo, &config).await;
+    assert!(
+        told.contains("$0.000050") && told.contains("as configured"),
+        "{told}"
+    );
+    assert_eq!(buy(&daemon).await.status, 402);
+    assert_eq!(place.cap(&config).await["spent_micro_usd"], 120);
+
+    // The configuration is edited: that is the younger word, above the raise and below it.
+    for edited in [190, 130, 500] {
+        place.does(&raise, &config).await;
+        place.config(edited);
+        daemon.signal(Signal::HUP);
+        limit(edited).await;
+        place.config(50);
+        daemon.signal(Signal::HUP);
+        limit(200).await;
+    }
+    daemon.kill().await;
+    place.does(&undo, &config).await;
+    limit(50).await;
+    let none = place
+        .told(&["caps", "raise", "all", "hour", "--undo"], &config)
+        .await;
+    assert_eq!(none.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&none.stderr).into_owned();
+    assert!(said.contains("all has no cap of the hour"), "{said}");
+    let both = place
+        .told(
+            &["caps", "raise", "all", "day", "--undo", "--to-usd", "1"],
+            &config,
+        )
+        .await;
+    assert_eq!(both.status.code(), Some(2));
+    let negative = place
+        .told(&["caps", "raise", "all", "day", "--to-usd", "-1"], &config)
+        .await;
+    let said = String::from_utf8_lossy(&negative.stderr).into_owned();
+    assert!(said.contains("dollars from 0 on"), "{said}");
+
+    // With and without a daemon, a raise that a tighter cap makes useless says so.
+    let mut text = std::fs::read_to_string(&config).expect("a config");
+    text.push_str("cap_hour_micro_usd = 10\ncap_day_micro_usd = 40\n");
+    std::fs::write(&config, text).expect("a config");
+    let mut running = None;
+    for to in ["0.00003", "0.000045", "0.0001"] {
+        let done = place
+            .told(
+                &["caps", "raise", "nightly", "hour", "--to-usd", to],
+                &config,
+            )
+            .await;
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.success(), "{said}");
+        let own = said.contains("the cap of nightly is $0.000040 for the day");
+        let all = said.contains("the cap of all apps together is $0.000050 for the day");
+        let wanted = match to {
+            "0.00003" => (false, false),
+            "0.000045" => (true, false),
+            _ => (true, true),
+        };
+        assert_eq!((own, all), wanted, "{to}: {said}");
+        if running.is_none() {
+            running = Some(place.daemon(&origin, &config).await);
+        }
+    }
+    running.expect("a daemon").terminate().await;
+}

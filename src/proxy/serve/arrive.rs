@@ -1,0 +1,48 @@
+//! The door's judgement of a request, held back while the request's run is on its way: a daemon that was
+//! just started hears of the runs of `bursar exec` again within a moment.
+//!
+//! Promise: nobody else waits; nothing of the request was read but its head.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+
+use super::{Gateway, Settings};
+use crate::proxy::admit::{self, Admission};
+use crate::proxy::downstream::Downstream;
+use crate::proxy::refuse::{Code, Refusal};
+
+/// Longest wait for a run to be there. After it the app is told to try again.
+const RUN_WAIT: Duration = Duration::from_secs(2);
+
+pub(super) async fn admit(
+    gateway: &Arc<Gateway>,
+    settings: &Settings,
+    downstream: &Downstream,
+) -> Result<Admission, Refusal> {
+    let until = Instant::now() + RUN_WAIT;
+    let (mut openings, mut changes) = (gateway.apps.openings(), gateway.apps.changes());
+    let mut stop = gateway.stop_signal();
+    loop {
+        let is_late = Instant::now() >= until;
+        let now = gateway.clock.monotonic();
+        let admission = admit::admit(settings, &gateway.apps, downstream, now);
+        match &admission {
+            Err(refusal) if refusal.code == Code::RunAwaited && !is_late => {}
+            _ => return admission,
+        }
+        // Whichever comes, the door decides anew.
+        let moved = async {
+            tokio::select! {
+                _ = openings.changed() => {}
+                _ = changes.changed() => {}
+                () = stop.wait() => {}
+            }
+        };
+        let in_time = timeout_at(until, moved).await;
+        if in_time.is_ok() && *gateway.stopping.borrow() {
+            return Err(Refusal::new(Code::ShuttingDown));
+        }
+    }
+}
