@@ -38,7 +38,7 @@ use crate::caps::Caps;
 use crate::clock::SharedClock;
 use crate::config::{Config, ListenAddr};
 use crate::ledger::Ledger;
-use crate::telemetry::metrics::Metrics;
+use crate::telemetry::metrics::{Breaking, Metrics};
 
 pub use query::{RECEIPTS_MAX, encoded};
 
@@ -156,6 +156,19 @@ impl Admin {
         Some(format!("all apps are frozen by {}", all.by))
     }
 
+    /// What keeps paid requests from being served although bursar does its part.
+    fn held_back(&self) -> Option<String> {
+        let breaking = self.metrics.traffic.now().breaking;
+        let causes = breaking.into_iter().filter_map(Breaking::from_word);
+        let causes = causes.map(|cause| match cause {
+            Breaking::Key => "the service refuses the organization's key (401)".to_owned(),
+            Breaking::Balance => "the organization's balance is empty (402)".to_owned(),
+            Breaking::Upstream => "the service cannot be reached".to_owned(),
+        });
+        let all: Vec<String> = self.frozen().into_iter().chain(causes).collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+
     /// Why requests should not be sent here; `Ok` when they may, with what is wrong all the same.
     fn ready(&self) -> Result<Option<String>, String> {
         if self.draining.load(Ordering::Relaxed) {
@@ -164,7 +177,7 @@ impl Admin {
         self.healthy()?;
         let health = self.ledger.health();
         let Some(why) = &health.unavailable else {
-            return Ok(self.frozen());
+            return Ok(self.held_back());
         };
         let why = format!("the ledger cannot be written: {why}");
         if !health.is_serving_unwritten() {

@@ -39,6 +39,7 @@ mod serve;
 mod settle;
 #[cfg(test)]
 mod simulation;
+mod waiters;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -62,6 +63,7 @@ use self::queue::Queue;
 use self::refuse::Refusal;
 use self::report::{Report, report};
 use self::settle::Measured;
+use self::waiters::Waiters;
 use crate::apps::Apps;
 use crate::caps::Caps;
 use crate::clock::SharedClock;
@@ -97,6 +99,7 @@ pub struct Gateway {
     budget: BodyBudget,
     connections: Arc<Semaphore>,
     turn_aways: Arc<Semaphore>,
+    waiters: Waiters,
     drains: Arc<Semaphore>,
     queue: Arc<Queue>,
     breaker: Arc<Breaker>,
@@ -235,6 +238,7 @@ impl Gateway {
             budget: BodyBudget::new(BUDGET_BYTES),
             connections: Arc::new(Semaphore::new(accept::CONNECTIONS_MAX)),
             turn_aways: Arc::new(Semaphore::new(accept::TURN_AWAYS_MAX)),
+            waiters: Waiters::default(),
             drains: Arc::new(Semaphore::new(DRAINS_MAX)),
             tasks: TaskTracker::new(),
             in_flight: watch::Sender::new(0),

@@ -201,6 +201,32 @@ async fn a_draining_process_is_alive_and_not_ready() {
     assert!(get(&served, "/healthz").await.starts_with("HTTP/1.1 200 "));
 }
 
+/// A load balancer or a supervisor can do nothing about these, and free routes are served.
+#[tokio::test]
+async fn what_the_service_refuses_to_everybody_is_told_and_is_no_reason_to_stop() {
+    let rows = [
+        (Breaking::Key, "refuses the organization's key (401)"),
+        (Breaking::Balance, "balance is empty (402)"),
+        (Breaking::Upstream, "the service cannot be reached"),
+    ];
+    for (cause, words) in rows {
+        let served = served().await;
+        let traffic = &served.admin.metrics.traffic;
+        traffic.breaker(cause, true);
+
+        let ready = get(&served, "/readyz").await;
+        assert!(ready.starts_with("HTTP/1.1 200 "), "{ready}");
+        let text = ready.split("\r\n\r\n").nth(1).expect("a body");
+        assert!(text.starts_with("degraded: "), "{text}");
+        assert!(text.contains(words), "{text}");
+        let page = get(&served, "/").await;
+        assert!(page.contains("Serving, but "), "{page}");
+
+        traffic.breaker(cause, false);
+        assert!(get(&served, "/readyz").await.contains("\r\n\r\nok\n"));
+    }
+}
+
 #[tokio::test]
 async fn a_closed_ledger_is_not_ready() {
     let served = served().await;

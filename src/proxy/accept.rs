@@ -38,7 +38,7 @@ pub enum AppListener {
 }
 
 /// Connections at once, all listeners together. Above it: 503 and close.
-pub(super) const CONNECTIONS_MAX: usize = 512;
+pub(super) const CONNECTIONS_MAX: usize = 640;
 
 /// Those above it that are told so at once. Telling costs a descriptor for half a second; in a flood
 /// the others find their connection closed, or the ledger and the service would lack descriptors.

@@ -24,7 +24,7 @@ use super::refuse::{Code, Refusal};
 /// A body and its share of the budget, given back when both are dropped.
 #[derive(Debug)]
 pub struct RequestBody {
-    pub bytes: Bytes,
+    bytes: Bytes,
     _share: Option<Share>,
 }
 
@@ -48,6 +48,21 @@ const RATE_MIN_BYTES_PER_S: usize = 1024;
 const DRAIN_BYTES_MAX: usize = 64 * 1024 * 1024;
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 const DRAIN_RAW_TIME_MAX: Duration = Duration::from_millis(500);
+
+// === impl RequestBody ===
+
+impl RequestBody {
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// The body as it is sent from here on, in the place of the one that came: an edit shortens it, or
+    /// adds no more than a model's name, so its share covers it still. Two copies are there only while
+    /// the edit is made, one body a thread at a time.
+    pub fn becomes(&mut self, edited: Bytes) {
+        self.bytes = edited;
+    }
+}
 
 /// Reads the body of an admitted request.
 pub async fn read_body(

@@ -66,6 +66,9 @@ pub enum Fate {
     Closed,
     /// The app never received it, and the service may have run it.
     Undelivered,
+    /// Nothing was sent under a key that was adopted: the request before it is undelivered as it was.
+    /// `in_ledger`: this one's intent is in the ledger, and stands for both there.
+    Unsent { in_ledger: bool },
 }
 
 /// How the table treats equal requests; from the config.
@@ -191,11 +194,19 @@ impl ClaimTable {
         }
         let kept = live.keeps_answer().then(|| Arc::clone(live));
         // A follower may have taken it since the leader looked.
-        let remember = fate == Fate::Undelivered
+        let remember = fate != Fate::Closed
             && !live.is_handed_out()
             && (kept.is_some() || live.key.as_ref().is_some_and(|key| !key.is_apps_own()));
         if remember {
-            slots.remember(live, at, now, kept);
+            let mut place = at;
+            if matches!(fate, Fate::Unsent { .. })
+                && let Some(slot) = queue.remove(at)
+            {
+                // It was the oldest when its key was adopted.
+                queue.push_front(slot);
+                place = 0;
+            }
+            slots.remember(live, place, now, kept, live.stands_as(fate));
         } else {
             queue.remove(at);
             if queue.is_empty() {

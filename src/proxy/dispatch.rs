@@ -8,6 +8,7 @@
 pub mod backoff;
 pub mod decision;
 mod record;
+mod stop;
 mod turn;
 pub mod words;
 
@@ -20,13 +21,14 @@ use pingora::http::ResponseHeader;
 
 use self::backoff::{declines_retry, random_share};
 use self::decision::{Bounds, Next, after_break, after_loss, after_refusal};
+use self::turn::Rested;
 use self::words::code_of;
 use super::attend::{Alone, Attendance, Cut};
 use super::breaker::Pass;
 use super::claim::age;
 use super::exchange::{self, Answering, BodyBroke, Cause, Failed, Lost, Outgoing, heads};
 use super::queue::Slot;
-use super::refuse::Code;
+use super::refuse::{Code, Refusal};
 use super::{Gateway, Settings};
 use crate::ledger::entry::{Attempt, AttemptEnd};
 use crate::protocol::routes::{AnswerKind, Route};
@@ -57,10 +59,6 @@ pub struct Dispatch<'a> {
 }
 
 /// Where the attempts ended.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "one lives per request; boxing it would cost each an allocation"
-)]
 pub enum Reached {
     /// The service's answer, complete.
     Whole { head: ResponseHeader, body: Bytes },
@@ -68,6 +66,8 @@ pub enum Reached {
     Flowing(Box<Flowing>),
     /// No answer.
     Nothing { code: Code },
+    /// bursar may not send the next attempt, which the table would have allowed.
+    Stopped { refusal: Refusal },
     /// bursar's own shutdown ended it.
     Cut,
 }
@@ -157,12 +157,13 @@ impl Dispatch<'_> {
             self.slot = None;
             match self.rest(app, wait).await {
                 // Nobody waits for the answer, so nothing more is spent on it.
-                Ok(false) => return (otherwise, false),
-                Ok(true) => {}
+                Ok(Rested::NoMore) => return (otherwise, false),
+                Ok(Rested::Stopped(refusal)) => return (Reached::Stopped { refusal }, false),
+                Ok(Rested::Goes) => {}
                 Err(Cut) => return (Reached::Cut, false),
             }
-            // The machine may have slept through the wait, and an operator may have frozen the app.
-            if !self.may_repeat(app) || self.is_stopped(app) {
+            // The machine may have slept through the wait.
+            if !self.may_repeat(app) {
                 return (otherwise, false);
             }
             // The pool may hold more connections that the service has closed.
@@ -180,13 +181,6 @@ impl Dispatch<'_> {
             .as_ref()
             .filter(|live| live.key.is_some())
             .is_none_or(|live| age::may_repeat(&live.first, clock))
-    }
-
-    /// Nothing more is spent by an app that was frozen meanwhile.
-    fn is_stopped(&self, app: &Attendance<'_>) -> bool {
-        app.live
-            .as_ref()
-            .is_some_and(|live| self.gateway.caps.stops(&live.mark.app).is_some())
     }
 
     async fn attempt(

@@ -71,6 +71,8 @@ pub struct Refusal {
     pub allow: Option<String>,
     /// Seconds for `Retry-After`, where this refusal knows them better than its code.
     pub retry_after_s: Option<u64>,
+    /// How long the request waited for a place at the service, where it asked for one.
+    pub queued: Option<Duration>,
 }
 
 // === impl Code ===
@@ -148,7 +150,8 @@ impl Code {
 
     /// Whether the connection ends with this refusal, although the request was read whole.
     pub const fn ends_connection(self) -> bool {
-        matches!(self, Self::ShuttingDown)
+        // Who is turned away for too many that wait does not keep a connection from the others.
+        matches!(self, Self::ShuttingDown | Self::QueueFull)
     }
 
     /// What to say where the place that refuses has nothing more exact.
@@ -283,6 +286,7 @@ impl Refusal {
             detail: Cow::Borrowed(code.text()),
             allow: None,
             retry_after_s: None,
+            queued: None,
         }
     }
 
@@ -296,6 +300,7 @@ impl Refusal {
             detail: Cow::Owned(detail),
             allow: None,
             retry_after_s: None,
+            queued: None,
         }
     }
 
@@ -306,7 +311,22 @@ impl Refusal {
             detail: Cow::Owned(what.into()),
             allow: None,
             retry_after_s: None,
+            queued: None,
         }
+    }
+
+    /// The same, told after a wait for a place at the service.
+    pub fn having_waited(mut self, queued: Duration) -> Self {
+        self.queued = Some(queued);
+        self
+    }
+
+    /// The same, and a sentence more.
+    pub fn and(mut self, more: &str) -> Self {
+        let detail = self.detail.to_mut();
+        detail.push(' ');
+        detail.push_str(more);
+        self
     }
 
     /// The same, worth another try after `wait`; in whole seconds, at least one.

@@ -92,10 +92,11 @@ impl Relay<'_> {
                 self.too_large(*flowing).await
             }
             Reached::Flowing(flowing) => self.flow(flowing).await,
-            Reached::Nothing { code } => self.nothing(code, None).await,
+            Reached::Nothing { code } => self.nothing(code.into(), None).await,
+            Reached::Stopped { refusal } => self.nothing(refusal, None).await,
             Reached::Cut => {
-                self.nothing(Code::ShuttingDown, Some(InDoubt::Shutdown))
-                    .await
+                let refusal = Refusal::new(Code::ShuttingDown);
+                self.nothing(refusal, Some(InDoubt::Shutdown)).await
             }
         };
         let measured = self.measured();
@@ -199,22 +200,21 @@ impl Relay<'_> {
         live.delivery(answered && cut_by.is_none(), has_reader)
     }
 
-    /// No answer came, or bursar is shutting down.
-    async fn nothing(&mut self, code: Code, cut_by: Option<InDoubt>) -> (Answered, bool) {
+    /// No answer came, bursar may send nothing more, or it is shutting down.
+    async fn nothing(&mut self, refusal: Refusal, cut_by: Option<InDoubt>) -> (Answered, bool) {
         let gathered = Gathered {
             receipt: self.app.broken_receipt.take().unwrap_or_default(),
             ..Gathered::default()
         };
-        let code = match self.settle(&gathered, cut_by).await {
-            Ok(()) => code,
-            Err(_) => Code::LedgerUnavailable,
+        let refusal = match self.settle(&gathered, cut_by).await {
+            Ok(()) => refusal,
+            Err(_) => Refusal::new(Code::LedgerUnavailable),
         };
-        let refusal = Refusal::new(code);
         let keep = self.give_refusal(&refusal).await;
         (
             Answered {
                 status: refusal.status().as_u16(),
-                code: Some(code),
+                code: Some(refusal.code),
                 stream: false,
             },
             keep,

@@ -7,6 +7,7 @@ mod arrive;
 mod prepare;
 mod spend;
 mod turn;
+mod unsent;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,9 @@ use tokio::time::Instant;
 
 use self::prepare::Prepared;
 use self::spend::NoPermit;
+pub(super) use self::spend::refusal;
 use self::turn::{Going, patience};
+use self::unsent::Entered;
 use super::admit::{Admission, Admitted, LocalAnswer};
 use super::attend::Attendance;
 use super::breaker::Asks;
@@ -101,8 +104,8 @@ struct Request<'a> {
 
 impl Request<'_> {
     /// A request that makes no entry.
-    async fn serve_free(self, downstream: &mut Downstream, body: RequestBody) -> bool {
-        let prepared = self.prepare(&body);
+    async fn serve_free(self, downstream: &mut Downstream, mut body: RequestBody) -> bool {
+        let prepared = self.prepare(&mut body);
         let going = match self.gateway.breaker.pass(Asks::Free) {
             Ok(pass) => Going::free(pass),
             Err(refusal) => return self.refuse(downstream, &refusal).await,
@@ -110,9 +113,11 @@ impl Request<'_> {
         self.exchange(downstream, prepared, going, None, None).await
     }
 
-    async fn serve_metered(self, downstream: &mut Downstream, body: RequestBody) -> bool {
+    async fn serve_metered(self, downstream: &mut Downstream, mut body: RequestBody) -> bool {
         let admitted = self.admitted;
-        let prepared = self.prepare(&body);
+        // As the app sent it.
+        let request_bytes = u64::try_from(body.bytes().len()).unwrap_or(u64::MAX);
+        let prepared = self.prepare(&mut body);
         let fingerprint = self.gateway.ledger.fingerprint(&FingerprintParts {
             method: admitted.method.as_str(),
             path_and_query: &admitted.target,
@@ -141,8 +146,13 @@ impl Request<'_> {
                 return self.refuse(downstream, &refusal).await;
             }
         };
+        // From here on, whatever ends the request tells a follower how.
+        live.led_by(downstream.sight());
         let mut entry = OpenEntry::new(self.gateway, Arc::clone(&live), &admitted.route);
-        let request_bytes = u64::try_from(body.bytes.len()).unwrap_or(u64::MAX);
+        let waiting = match self.may_wait(downstream, &mut entry).await {
+            Ok(waiting) => waiting,
+            Err(keep) => return keep,
+        };
         let asked = self.gateway.clock.monotonic();
         let reserved = match self.permit(downstream, &mut entry, request_bytes).await {
             Ok(reserved) => Some(reserved),
@@ -154,6 +164,7 @@ impl Request<'_> {
             Err(keep) => return keep,
         };
         going.waited_before(for_room);
+        drop(waiting);
         let intent = Intent {
             id: self.entry_id,
             at_ms: self.gateway.clock.wall_ms(),
@@ -173,13 +184,15 @@ impl Request<'_> {
         if let Err(error) = self.gateway.ledger.intend(intent).await {
             tracing::error!(%error, "an intent could not be written; the request was not sent");
             drop(going);
-            entry.never_sent();
             let refusal = Refusal::new(Code::LedgerUnavailable);
-            return self.refuse(downstream, &refusal).await;
+            let ended = self.end_unsent(downstream, &mut entry, Entered::No, Some(&refusal));
+            return ended.await;
         }
-        if downstream.look() == Presence::Gone {
+        // Nobody waits for the answer.
+        if downstream.look() == Presence::Gone && live.gives_up() {
             drop(going);
-            return self.left(&mut entry).await;
+            let ended = self.end_unsent(downstream, &mut entry, Entered::Intent, None);
+            return ended.await;
         }
         if let Err(NoPermit { keep }) = self.still_permitted(downstream, &mut entry).await {
             return keep;
@@ -190,13 +203,6 @@ impl Request<'_> {
         }
         self.exchange(downstream, prepared, going, Some(entry), adopted)
             .await
-    }
-
-    /// The app's connection broke before anything was sent: nobody waits for the answer.
-    async fn left(&self, entry: &mut OpenEntry) -> bool {
-        self.gateway.metrics.disconnect("waiting");
-        entry.nothing_sent().await;
-        false
     }
 
     /// Finds the request's predecessor. A marked retry whose equal is still connected waits for a
@@ -243,11 +249,12 @@ impl Request<'_> {
             prepared.body.len(),
         );
         let Ok(header) = header.and_then(|header| prepared.head(header)) else {
-            if let Some(mut entry) = entry {
-                entry.nothing_sent().await;
-            }
             let refusal = Refusal::new(Code::HeaderRefused);
-            return self.refuse(downstream, &refusal).await;
+            let Some(mut entry) = entry else {
+                return self.refuse(downstream, &refusal).await;
+            };
+            let ended = self.end_unsent(downstream, &mut entry, Entered::Intent, Some(&refusal));
+            return ended.await;
         };
         let whole_bytes_max = prepared.whole_bytes_max();
         let outgoing = Outgoing {
@@ -279,10 +286,6 @@ impl Request<'_> {
             unreached: None,
         };
         let live = entry.as_ref().map(|entry| Arc::clone(&entry.live));
-        if let Some(live) = &live {
-            // Not before: from here on, whatever ends the request tells a follower how.
-            live.led_by(downstream.sight());
-        }
         let mut app = Attendance::new(self.gateway, Arc::clone(&self.settings), downstream, live);
         let (reached, exhausted) = dispatch.run(&mut app).await;
         let relay = Relay {
@@ -434,6 +437,7 @@ fn report_refusal(
             state: None,
             measured: Measured {
                 total: gateway.clock.monotonic().saturating_sub(arrived),
+                queue: refusal.queued.unwrap_or_default(),
                 ..Measured::default()
             },
         },

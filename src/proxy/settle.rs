@@ -163,7 +163,7 @@ impl OpenEntry {
         if let Some(mut permit) = self.permit.take() {
             permit.unsent();
         }
-        self.close(self.live.fate_unsent());
+        self.close(self.live.fate_unsent(false));
     }
 
     /// The intent was written and no attempt was made: nothing was billed.
@@ -181,14 +181,13 @@ impl OpenEntry {
         if let Err(error) = settled {
             tracing::error!(%error, "an outcome could not be written");
         }
-        self.close(self.live.fate_unsent());
+        self.close(self.live.fate_unsent(true));
     }
 
     /// Tells the table of undelivered requests how this one ended.
     pub fn close(&mut self, fate: Fate) {
         self.closed = true;
-        self.gateway
-            .tell_delivery(&self.live, fate == Fate::Undelivered);
+        self.gateway.tell_delivery(&self.live, fate != Fate::Closed);
         self.gateway.claims.finish(&self.live, fate);
     }
 

@@ -3,7 +3,10 @@
 
 mod breaker;
 mod burst;
+mod crowd;
+mod joins;
 mod limits;
+mod stops;
 mod waiting;
 
 use bursar::ledger::entry::{InDoubt, State};

@@ -17,7 +17,7 @@ use crate::ledger::entry::EntryId;
 use crate::money::MicroUsd;
 
 /// Most requests that wait, of all apps.
-const WAITERS_MAX: usize = 1024;
+const WAITERS_MAX: usize = 512;
 
 /// What a waiter is told. It must not be dropped under the lock: what was admitted is let go then.
 pub type Told = Result<MicroUsd, Refused>;

@@ -1,8 +1,12 @@
 //! The pure rules of request bodies: their least rate, and how their share of memory grows.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::{is_too_slow, share_step};
+use bytes::Bytes;
+
+use super::{RequestBody, is_too_slow, share_step};
 
 const MIB: usize = 1024 * 1024;
 
@@ -35,4 +39,33 @@ fn a_share_grows_with_the_bytes_that_came_and_not_with_what_was_announced() {
         "never more than announced"
     );
     assert_eq!(share_step(MIB, MIB + 1, None), MIB, "a chunked body");
+}
+
+/// Bytes that tell when they are freed.
+struct Telling(Arc<AtomicBool>);
+
+impl AsRef<[u8]> for Telling {
+    fn as_ref(&self) -> &[u8] {
+        b"as it came"
+    }
+}
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn an_edited_body_is_kept_once() {
+    let freed = Arc::new(AtomicBool::new(false));
+    let mut body = RequestBody {
+        bytes: Bytes::from_owner(Telling(Arc::clone(&freed))),
+        _share: None,
+    };
+    body.becomes(body.bytes().clone());
+    assert!(!freed.load(Ordering::Relaxed), "nothing was edited");
+    body.becomes(Bytes::from_static(b"as it is sent"));
+    assert!(freed.load(Ordering::Relaxed), "the budget covers one copy");
+    assert_eq!(body.bytes().as_ref(), b"as it is sent");
 }

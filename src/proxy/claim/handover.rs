@@ -14,7 +14,7 @@ use super::age::{self, SET_BACK_MAX_MS};
 use super::live::Live;
 use crate::clock::Clock;
 use crate::ledger::LedgerError;
-use crate::ledger::entry::State;
+use crate::ledger::entry::{EntryId, KeyOrigin, State};
 use crate::ledger::undelivered::{Delivery, KeyUse, Remembered, Undelivered};
 use crate::proxy::Gateway;
 
@@ -86,13 +86,27 @@ impl Live {
     }
 
     /// Of a request that was not sent. An adopted key stands for one that may have run: it is passed
-    /// on.
-    pub fn fate_unsent(&self) -> Fate {
+    /// on. `in_ledger`: its intent was written.
+    pub fn fate_unsent(&self, in_ledger: bool) -> Fate {
         if self.adoptions > 0 {
-            Fate::Undelivered
+            Fate::Unsent { in_ledger }
         } else {
             Fate::Closed
         }
+    }
+
+    /// The entry that the next request takes the key over from, and how often the key was taken over
+    /// and sent. What was not sent is no adoption, and without an intent no entry of the ledger.
+    pub(super) fn stands_as(&self, fate: Fate) -> (EntryId, u32) {
+        let Fate::Unsent { in_ledger } = fate else {
+            return (self.entry, self.adoptions);
+        };
+        let before = self.key.as_ref().and_then(|key| match key.origin {
+            KeyOrigin::Adopted { from } => Some(from),
+            KeyOrigin::Minted | KeyOrigin::App => None,
+        });
+        let entry = before.filter(|_| !in_ledger).unwrap_or(self.entry);
+        (entry, self.adoptions.saturating_sub(1))
     }
 
     /// What the ledger has to be told of the answer, if it takes it otherwise: the row, and whether

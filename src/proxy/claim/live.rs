@@ -160,6 +160,19 @@ impl Live {
         tape.taken
     }
 
+    /// A request of which nothing was sent is to end, for whatever reason. `false`: somebody follows,
+    /// and is to be told why. After `true` nobody can follow, and an equal request that comes looks
+    /// again when this one's end is in the table.
+    pub fn gives_up(&self) -> bool {
+        let mut tape = self.tape.lock();
+        let ends = !tape.followed;
+        if ends {
+            tape.taken = true;
+            tape.failing = true;
+        }
+        ends
+    }
+
     /// After [`Self::take`]: what is written is an error. Its app may ask again before the table
     /// has heard of the end.
     pub fn fails(&self) {

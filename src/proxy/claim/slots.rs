@@ -62,13 +62,15 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 // === impl Slots ===
 
 impl Slots {
-    /// Turns the live slot at `at` of its mark into an undelivered one.
+    /// Turns the live slot at `at` of its mark into an undelivered one, of this entry and with so many
+    /// adoptions.
     pub fn remember(
         &mut self,
         live: &Arc<Live>,
         at: usize,
         now: Duration,
         kept: Option<Arc<Live>>,
+        (entry, adoptions): (EntryId, u32),
     ) {
         let number = self.next_number;
         let slot = self
@@ -86,11 +88,11 @@ impl Slots {
         }
         *slot = Slot::Undelivered(Box::new(Undelivered {
             number,
-            entry: live.entry,
+            entry,
             key: live.key.clone(),
             first: live.first,
             ended_at: now,
-            adoptions: live.adoptions,
+            adoptions,
             kept,
             live: Arc::downgrade(live),
         }));

@@ -1,6 +1,7 @@
 //! The table of undelivered requests, on a clock that stands still.
 
 mod hang_up;
+mod unsent;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -4,6 +4,7 @@
 //! Promise: between attempts no place is held; a repeat waits before its app's new requests; a free
 //! route never waits.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,51 +17,98 @@ use super::words::code_of;
 use crate::proxy::attend::{Attendance, Cut};
 use crate::proxy::downstream::Presence;
 use crate::proxy::exchange::{Answering, Cause, Failed, Lost};
-use crate::proxy::queue::Turn;
 use crate::proxy::queue::ceilings::Busy;
+use crate::proxy::queue::{Turn, Unserved};
+use crate::proxy::refuse::Refusal;
 
 /// An answer's words are looked at up to here.
 const WORDS_BYTES_MAX: usize = 1024;
 
+/// How a wait for the next attempt ended.
+pub(super) enum Rested {
+    Goes,
+    /// No place came in time, or nobody waits for the answer any more.
+    NoMore,
+    /// bursar may not send it.
+    Stopped(Refusal),
+}
+
 impl Dispatch<'_> {
-    /// Waits between attempts, and for a place for the next one. `false` where none came in time, or
-    /// where nobody waits for the answer any more.
+    /// Waits between attempts, and for a place for the next one. An order to freeze ends it at once.
     pub(super) async fn rest(
         &mut self,
         app: &mut Attendance<'_>,
         wait: Duration,
-    ) -> Result<bool, Cut> {
-        Ok(app.rest(wait).await? && self.next_turn(app).await?)
+    ) -> Result<Rested, Cut> {
+        let spender = app.live.as_ref().map(|live| Arc::clone(&live.mark.app));
+        let began = self.gateway.clock.monotonic();
+        let awaited = tokio::select! {
+            biased;
+            frozen = self.frozen(spender.as_deref()) => Err(frozen),
+            awaited = app.rest(wait) => Ok(awaited?),
+        };
+        match awaited {
+            Ok(true) => {}
+            Ok(false) => return Ok(Rested::NoMore),
+            Err(frozen) => {
+                let rested = self.gateway.clock.monotonic().saturating_sub(began);
+                self.waited = self.waited.saturating_add(rested);
+                return Ok(Rested::Stopped(frozen));
+            }
+        }
+        let rested = self.next_turn(app, spender.as_deref()).await?;
+        Ok(match (rested, self.forbidden(app)) {
+            (Rested::Goes, Some(refusal)) => {
+                self.slot = None;
+                Rested::Stopped(refusal)
+            }
+            (rested, _) => rested,
+        })
     }
 
-    /// A place for the next attempt. `false` where none came in time, or where nobody waits for the
-    /// answer any more.
-    async fn next_turn(&mut self, app: &mut Attendance<'_>) -> Result<bool, Cut> {
+    /// A place for the next attempt.
+    async fn next_turn(
+        &mut self,
+        app: &mut Attendance<'_>,
+        spender: Option<&str>,
+    ) -> Result<Rested, Cut> {
         if !self.route.is_inference() {
-            return Ok(true);
+            return Ok(Rested::Goes);
         }
         let began = self.gateway.clock.monotonic();
         let enter = self
             .gateway
             .queue
             .enter(&self.app, Turn::Again, self.bounds.deadline);
-        let entered = if app.look() == Presence::Here {
-            app.attend_while_here(enter).await?
-        } else {
-            // Somebody follows: the place is for them.
-            Some(app.attend(enter).await?)
+        let is_here = app.look() == Presence::Here;
+        let entered = async {
+            if is_here {
+                app.attend_while_here(enter).await
+            } else {
+                // Somebody follows: the place is for them.
+                app.attend(enter).await.map(Some)
+            }
+        };
+        let entered = tokio::select! {
+            biased;
+            frozen = self.frozen(spender) => Err(frozen),
+            entered = entered => Ok(entered?),
         };
         let waited = self.gateway.clock.monotonic().saturating_sub(began);
         self.queued = self.queued.saturating_add(waited);
-        match entered {
+        Ok(match entered {
             // Who followed may have left meanwhile.
-            Some(Ok(_)) if !app.is_awaited() => Ok(false),
-            Some(Ok((slot, _))) => {
+            Ok(Some(Ok(_))) if !app.is_awaited() => Rested::NoMore,
+            Ok(Some(Ok((slot, _)))) => {
                 self.slot = Some(slot);
-                Ok(true)
+                Rested::Goes
             }
-            Some(Err(_)) | None => Ok(false),
-        }
+            Ok(Some(Err(Unserved::Closed))) => {
+                self.closed().map_or(Rested::NoMore, Rested::Stopped)
+            }
+            Ok(Some(Err(_)) | None) => Rested::NoMore,
+            Err(frozen) => Rested::Stopped(frozen),
+        })
     }
 
     pub(super) fn sends(&self) {

@@ -10,8 +10,9 @@ use http::{HeaderValue, StatusCode};
 use pingora::http::ResponseHeader;
 
 use crate::ledger::entry::EntryId;
-use crate::protocol::names::{X_BURSAR_ENTRY, X_BURSAR_ERROR, X_SHOULD_RETRY};
+use crate::protocol::names::{X_BURSAR_ENTRY, X_BURSAR_ERROR, X_BURSAR_QUEUE_MS, X_SHOULD_RETRY};
 use crate::proxy::admit::{AllowedOrigin, LocalAnswer};
+use crate::proxy::dispatch::millis;
 use crate::proxy::downstream::Downstream;
 use crate::proxy::exchange::heads::HeadError;
 use crate::proxy::refuse::Refusal;
@@ -39,6 +40,13 @@ pub fn refusal_answer(refusal: &Refusal) -> Result<(ResponseHeader, Bytes), Head
     let of_code = refusal.code.retry_after_s().map(u64::from);
     if let Some(seconds) = refusal.retry_after_s.or(of_code) {
         set(&mut head, &RETRY_AFTER, HeaderValue::from(seconds))?;
+    }
+    if let Some(queued) = refusal.queued {
+        set(
+            &mut head,
+            &X_BURSAR_QUEUE_MS,
+            HeaderValue::from(millis(queued)),
+        )?;
     }
     if refusal.status() == StatusCode::UNAUTHORIZED {
         let scheme = HeaderValue::from_static("Bearer");

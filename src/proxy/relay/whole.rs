@@ -4,12 +4,13 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::HeaderValue;
 use http::header::CONTENT_LENGTH;
+use http::{HeaderValue, StatusCode};
 use pingora::http::ResponseHeader;
 
 use super::{Answered, Relay};
 use crate::protocol::body::{add_error_object, add_error_object_with_hint};
+use crate::protocol::names::X_SHOULD_RETRY;
 use crate::protocol::routes::ReceiptFrom;
 use crate::proxy::attend::Phase;
 use crate::proxy::claim::live::TapeEnd;
@@ -78,6 +79,10 @@ impl Relay<'_> {
             }
         }
         self.say_whether_to_retry(&mut answer, None);
+        if account_hint(answer.status).is_some() {
+            let inserted = answer.insert_header(X_SHOULD_RETRY, HeaderValue::from_static("false"));
+            debug_assert!(inserted.is_ok(), "a static header is valid");
+        }
         let status = answer.status;
         let keep = self.give_whole(answer, body).await;
         self.delivered = keep && status.is_success();
@@ -116,7 +121,8 @@ impl Relay<'_> {
         let adds_error = self.settings.config.errors.add_error_object
             && (status.is_client_error() || status.is_server_error());
         if adds_error {
-            let added = match self.alias_hint(status.as_u16()) {
+            let hint = account_hint(status).map(str::to_owned);
+            let added = match hint.or_else(|| self.alias_hint(status.as_u16())) {
                 Some(hint) => add_error_object_with_hint(&body, status.as_u16(), Some(&hint)),
                 None => add_error_object(&body, status.as_u16()),
             };
@@ -184,5 +190,21 @@ impl Relay<'_> {
             live.record_end(TapeEnd::Complete);
         }
         false
+    }
+}
+
+/// Whose account the service refuses: to an app its words read as if its own key were meant. A repeat by
+/// the app helps in neither case.
+fn account_hint(status: StatusCode) -> Option<&'static str> {
+    match status {
+        StatusCode::UNAUTHORIZED => Some(
+            "The service said this of the organization's key, which bursar holds, not of the app's \
+             own. Whoever runs bursar can set another one (bursar key set).",
+        ),
+        StatusCode::PAYMENT_REQUIRED => Some(
+            "The service said this of the organization's balance; it is no cap of bursar's. It is \
+             topped up in the service's dashboard.",
+        ),
+        _ => None,
     }
 }

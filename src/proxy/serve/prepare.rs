@@ -36,11 +36,18 @@ const MADE_STREAM_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 impl Request<'_> {
     /// Reads what rules need from the body, and makes the edits that the config asks for.
-    pub(super) fn prepare(&self, body: &RequestBody) -> Prepared {
+    pub(super) fn prepare(&self, body: &mut RequestBody) -> Prepared {
+        let prepared = self.edited(body);
+        // One copy is kept and covered by the budget: of an edited body the app's own goes.
+        body.becomes(prepared.body.clone());
+        prepared
+    }
+
+    fn edited(&self, body: &RequestBody) -> Prepared {
         let route = &self.admitted.route;
         let reads = matches!(route.body, BodyForm::Json | BodyForm::Any) && route.metered;
         let peek = if reads {
-            RequestPeek::read(&body.bytes)
+            RequestPeek::read(body.bytes())
         } else {
             RequestPeek::default()
         };
@@ -67,7 +74,7 @@ impl Request<'_> {
     fn with_alias(&self, body: &RequestBody, peek: RequestPeek) -> Prepared {
         if !self.admitted.route.auto_model {
             return Prepared {
-                body: body.bytes.clone(),
+                body: body.bytes().clone(),
                 peek,
                 foreign_model: None,
                 made_stream: false,
@@ -79,13 +86,13 @@ impl Request<'_> {
             .and_then(|model| self.settings.config.models.aliases.target(model));
         match (alias, peek.model_span.clone()) {
             (Some(alias), Some(span)) => Prepared {
-                body: Bytes::from(replace_model(&body.bytes, span, alias)),
+                body: Bytes::from(replace_model(body.bytes(), span, alias)),
                 peek,
                 foreign_model: None,
                 made_stream: false,
             },
             _ => Prepared {
-                body: body.bytes.clone(),
+                body: body.bytes().clone(),
                 foreign_model: peek.model.clone().filter(|model| model != "auto"),
                 peek,
                 made_stream: false,

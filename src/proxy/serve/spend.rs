@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::Request;
 use super::turn::patience;
+use super::unsent::{Entered, deserted};
 use crate::caps::{Ask, Permit, Refused, Repeats};
 use crate::ledger::entry::KeyOrigin;
 use crate::money::MicroUsd;
@@ -28,7 +29,8 @@ pub(super) struct NoPermit {
 // === impl Request ===
 
 impl Request<'_> {
-    /// Waits until every cap, and the limit of its run, has room. The permit goes to the entry; answers what is held for it.
+    /// Waits until every cap, and the limit of its run, has room. The permit goes to the entry; answers
+    /// what is held for it.
     pub(super) async fn permit(
         &self,
         downstream: &mut Downstream,
@@ -49,7 +51,7 @@ impl Request<'_> {
             request_bytes,
             repeats: self.repeats(live).await,
         };
-        let refusal = match self.wait_for_room(downstream, ask).await {
+        let refusal = match self.wait_for_room(downstream, live, ask).await {
             Ok(permit) => {
                 let reserved = permit.reserved;
                 entry.permit = Some(permit);
@@ -57,15 +59,8 @@ impl Request<'_> {
             }
             Err(refusal) => refusal,
         };
-        entry.never_sent();
-        let keep = match refusal {
-            Some(refusal) => self.refuse(downstream, &refusal).await,
-            None => {
-                self.gateway.metrics.disconnect("waiting");
-                false
-            }
-        };
-        Err(NoPermit { keep })
+        let ended = self.end_unsent(downstream, entry, Entered::No, refusal.as_ref());
+        Err(NoPermit { keep: ended.await })
     }
 
     /// Behind the intent: meanwhile an operator may have frozen the app.
@@ -77,15 +72,16 @@ impl Request<'_> {
         let Some(frozen) = self.gateway.caps.stops(&self.app.name) else {
             return Ok(());
         };
-        entry.nothing_sent().await;
-        let keep = self.refuse(downstream, &refusal(&frozen)).await;
-        Err(NoPermit { keep })
+        let frozen = refusal(&frozen);
+        let ended = self.end_unsent(downstream, entry, Entered::Intent, Some(&frozen));
+        Err(NoPermit { keep: ended.await })
     }
 
     /// An error without a refusal: the app has left.
     async fn wait_for_room(
         &self,
         downstream: &mut Downstream,
+        live: &Live,
         ask: Ask,
     ) -> Result<Permit, Option<Refusal>> {
         let waited = self.gateway.clock.monotonic().saturating_sub(self.arrived);
@@ -97,7 +93,7 @@ impl Request<'_> {
             answer = self.gateway.caps.reserve(ask, wait) => {
                 answer.map_err(|refused| Some(refusal(&refused)))
             }
-            () = downstream.left() => Err(None),
+            () = deserted(downstream, live) => Err(None),
             () = stop.wait() => Err(Some(Refusal::new(Code::ShuttingDown))),
         }
     }
@@ -127,7 +123,7 @@ impl Request<'_> {
 }
 
 /// The answer to who may not spend.
-pub(super) fn refusal(refused: &Refused) -> Refusal {
+pub(in crate::proxy) fn refusal(refused: &Refused) -> Refusal {
     let code = match refused {
         Refused::Reached(_) | Refused::RunReached(_) => Code::CapReached,
         Refused::Frozen(_) => Code::Frozen,

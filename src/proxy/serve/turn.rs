@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use super::unsent::{Entered, deserted, is_deserted};
 use super::{Request, spend};
 use crate::ledger::entry::KeyOrigin;
 use crate::proxy::admit::Admitted;
@@ -14,6 +15,7 @@ use crate::proxy::downstream::Downstream;
 use crate::proxy::queue::{Slot, Turn, Unserved};
 use crate::proxy::refuse::{Code, Refusal};
 use crate::proxy::settle::OpenEntry;
+use crate::proxy::waiters::{WAITERS_MAX, Waiter};
 
 /// "else 10 minutes": the client default of the interface.
 const PATIENCE_DEFAULT: Duration = Duration::from_secs(600);
@@ -23,6 +25,9 @@ const PATIENCE_MAX: Duration = Duration::from_secs(3600);
 
 /// What asks for leave takes less than this where it need not wait.
 const WAIT_MIN: Duration = Duration::from_millis(5);
+
+/// Places among those who wait come free with each that goes.
+const CROWD_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// A request that may go.
 pub struct Going {
@@ -71,14 +76,13 @@ impl Request<'_> {
     ) -> Result<Going, bool> {
         match self.wait(downstream, entry).await {
             Ok(going) => Ok(going),
-            Err(Stays::Refused(refusal)) => {
-                entry.never_sent();
-                Err(self.refuse(downstream, &refusal).await)
-            }
-            Err(Stays::Left) => {
-                self.gateway.metrics.disconnect("waiting");
-                entry.never_sent();
-                Err(false)
+            Err(stays) => {
+                let refusal = match &stays {
+                    Stays::Refused(refusal) => Some(refusal),
+                    Stays::Left => None,
+                };
+                let ended = self.end_unsent(downstream, entry, Entered::No, refusal);
+                Err(ended.await)
             }
         }
     }
@@ -96,6 +100,9 @@ impl Request<'_> {
         // Much may have happened meanwhile, and only who goes may be the one that asks for all.
         let pass = breaker.pass(asks).map_err(Stays::Refused)?;
         if !queued.is_zero() {
+            if is_deserted(downstream, &entry.live) {
+                return Err(Stays::Left);
+            }
             self.look_at_limits()?;
         }
         Ok(Going { pass, slot, queued })
@@ -109,6 +116,47 @@ impl Request<'_> {
         }
     }
 
+    /// A place among those who may wait, for whatever it is. `Err` as in [`Self::turn`].
+    pub(super) async fn may_wait(
+        &self,
+        downstream: &mut Downstream,
+        entry: &mut OpenEntry,
+    ) -> Result<Waiter, bool> {
+        match self.among_waiters() {
+            Ok(waiter) => Ok(waiter),
+            Err(refusal) => {
+                let ended = self.end_unsent(downstream, entry, Entered::No, Some(&refusal));
+                Err(ended.await)
+            }
+        }
+    }
+
+    fn among_waiters(&self) -> Result<Waiter, Refusal> {
+        let table = self.gateway.apps.table();
+        let callers = table.known().len() + usize::from(table.is_anonymous_allowed());
+        let waiter = self.gateway.waiters.enter(&self.app.name, callers < 2);
+        waiter.map_err(|crowd| {
+            let refusal = match crowd.of_app {
+                Some(count) => Refusal::saying(
+                    Code::QueueFull,
+                    format!(
+                        "{count} requests of the app {} wait already, the most that one app may have \
+                         beside others. This one was not sent; try again.",
+                        self.app.name
+                    ),
+                ),
+                None => Refusal::saying(
+                    Code::QueueFull,
+                    format!(
+                        "{WAITERS_MAX} requests wait already, the most that may. This one was not sent; \
+                         try again."
+                    ),
+                ),
+            };
+            refusal.after(CROWD_RETRY_AFTER)
+        })
+    }
+
     async fn place(
         &self,
         downstream: &mut Downstream,
@@ -116,17 +164,18 @@ impl Request<'_> {
     ) -> Result<(Slot, Duration), Stays> {
         let deadline = self.arrived.saturating_add(patience(self.admitted));
         let app = &entry.live.mark.app;
+        let began = self.gateway.clock.monotonic();
+        let waited = || self.gateway.clock.monotonic().saturating_sub(began);
         let entered = tokio::select! {
             biased;
             entered = self.gateway.queue.enter(app, Turn::First, deadline) => entered,
-            // As between attempts, an end of input is enough: nothing is spent on the answer.
-            () = downstream.left() => return Err(Stays::Left),
+            () = deserted(downstream, &entry.live) => return Err(Stays::Left),
             frozen = self.gateway.caps.stopped(app) => {
-                return Err(Stays::Refused(spend::refusal(&frozen)));
+                return Err(Stays::Refused(spend::refusal(&frozen).having_waited(waited())));
             }
         };
         entered.map_err(|unserved| {
-            Stays::Refused(match unserved {
+            let refusal = match unserved {
                 Unserved::Full { retry_after } => Refusal::new(Code::QueueFull).after(retry_after),
                 Unserved::TooLong {
                     waited,
@@ -136,7 +185,8 @@ impl Request<'_> {
                     Refusal::because(Code::QueueTimeout, what).after(retry_after)
                 }
                 Unserved::Closed => Refusal::new(Code::ShuttingDown),
-            })
+            };
+            Stays::Refused(refusal.having_waited(waited()))
         })
     }
 

@@ -171,7 +171,7 @@ impl Flight {
             }
             Step::Intended(false) => {
                 world.count("intent refused");
-                self.close(world, process, self.live.fate_unsent());
+                self.close(world, process, self.live.fate_unsent(false));
                 Step::Over
             }
             Step::Waiting(job) => self.wait(world, process, job),
@@ -286,7 +286,7 @@ impl Flight {
         self.live.told_at_settling(delivery, self.state);
         Ok(match reached {
             Reached::Unsent => {
-                self.close(world, process, self.live.fate_unsent());
+                self.close(world, process, self.live.fate_unsent(true));
                 Step::Over
             }
             Reached::Success { .. } if !ok => Step::Giving(Reached::Nothing),

@@ -14,7 +14,7 @@ const BODY: &[&str] = &["body_too_large"];
 const MIB: usize = 1024 * 1024;
 
 /// Connections that bursar serves at once.
-const PLACES: usize = 512;
+const PLACES: usize = 640;
 
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
@@ -152,7 +152,7 @@ fn may_open(wanted: usize) -> usize {
     usize::try_from(most).expect("a number")
 }
 
-/// 512 apps and their connections to the service need more than the 1024 descriptors that a shell
+/// 640 apps and their connections to the service need more than the 1024 descriptors that a shell
 /// gives: the daemon takes what it may.
 #[tokio::test]
 async fn the_daemon_raises_its_limit_on_descriptors() {
@@ -181,7 +181,7 @@ async fn the_daemon_raises_its_limit_on_descriptors() {
     stage.close(0).await;
 }
 
-/// 511 programs that begin a head and go no further: who is inside is served, who is not is told so,
+/// 639 programs that begin a head and go no further: who is inside is served, who is not is told so,
 /// and after the heads' deadline there is room again.
 #[tokio::test]
 async fn slow_clients_on_all_places_do_not_stop_who_is_inside() {

@@ -1,5 +1,7 @@
 //! Freeze: effective at once wherever a request is, and what is under way finishes.
 
+use bursar::ledger::entry::State;
+
 use super::{CHAT, ask, on_cue, received};
 use crate::support::origin::{billed, chunk, json, last_chunk, stream_head};
 use crate::support::wire::request;
@@ -98,13 +100,33 @@ async fn between_attempts_a_freeze_ends_the_retries() {
         .freeze(None, "the test")
         .expect("an order");
     let answer = wire.answer().await;
-    assert_eq!(
-        answer.status,
-        503,
-        "the service's own answer: {}",
-        answer.text()
-    );
+    is_frozen(&answer);
+    assert!(answer.text().contains("answered 503"), "{}", answer.text());
     assert_eq!(origin.received().len(), 1, "nothing more was sent");
+    assert_eq!(bursar.entry_of(&answer).state, State::Failed);
+}
+
+/// The permit is given and the intent on its way to the disk: the last moment at which an order can be
+/// obeyed.
+#[tokio::test]
+async fn a_freeze_that_comes_while_the_intent_is_written_stops_the_request() {
+    let origin = Origin::always(Step::Answer(billed(1))).await;
+    let caps = "[caps]\nday_micro_usd = 1000\nrequest_floor_micro_usd = 600\n";
+    let bursar = Bursar::with(&origin.url(), caps).await;
+    let mut wire = bursar.connect().await;
+    wire.send(request("POST", CHAT, &[], &chat("hi"))).await;
+    let caps = bursar.gateway.caps();
+    // One thread serves bursar and this test: behind the permit it goes as far as the disk.
+    while caps.view().caps[0].under_way == 0 {
+        tokio::task::yield_now().await;
+    }
+    caps.freeze(None, "the test").expect("an order");
+    let answer = wire.answer().await;
+    is_frozen(&answer);
+    assert_eq!(origin.received().len(), 0, "nothing was sent");
+    let entry = bursar.entry_of(&answer);
+    assert_eq!(entry.state, State::Failed, "its intent was written");
+    assert_eq!(entry.attempts.len(), 0);
 }
 
 #[tokio::test]

@@ -152,10 +152,10 @@ async fn an_idle_connection_is_not_a_slow_head() {
 }
 
 #[tokio::test]
-async fn the_513th_connection_is_told_so_and_comes_in_when_another_leaves() {
+async fn the_641st_connection_is_told_so_and_comes_in_when_another_leaves() {
     let door = Door::open().await;
     let mut open = Vec::new();
-    for _ in 0..512 {
+    for _ in 0..640 {
         open.push(door.bursar.connect().await);
     }
     // Slots are taken in the order of arrival, so the next one finds none left.

@@ -25,10 +25,10 @@ async fn ask(bursar: &Bursar, prompt: &str, headers: &[(&str, &str)]) -> Answer 
 #[tokio::test]
 async fn an_empty_balance_is_asked_about_once_in_five_seconds() {
     let rows = [
-        (402, "balance_empty", "balance"),
-        (401, "upstream_refused_key", "key"),
+        (402, "balance_empty", "balance", "it is no cap of bursar's"),
+        (401, "upstream_refused_key", "key", "which bursar holds"),
     ];
-    for (status, code, cause) in rows {
+    for (status, code, cause, whose) in rows {
         let origin = Origin::start([
             Step::Answer(json(status, &[], EMPTY)),
             Step::Answer(json(status, &[], EMPTY)),
@@ -43,6 +43,14 @@ async fn an_empty_balance_is_asked_about_once_in_five_seconds() {
             (status, None),
             "the service's own answer"
         );
+        assert_eq!(first.header("x-should-retry"), Some("false"));
+        let body = first.json();
+        assert_eq!(
+            body["detail"], "organization balance is empty",
+            "as it came"
+        );
+        let message = body["error"]["message"].as_str().expect("a message");
+        assert!(message.contains(whose), "{message}");
         for prompt in ["second", "third"] {
             let held = ask(&bursar, prompt, &[]).await;
             assert_eq!((held.status, held.code()), (status, Some(code)));

@@ -95,6 +95,19 @@ async fn five_hundred_at_once_see_no_429_and_are_billed_once() {
         entries.iter().filter(|entry| *entry.app == *name).count()
     };
     assert_eq!([0, 1, 2, 3, 4].map(count), [300, 50, 50, 50, 50]);
+    // Within an app first come, first served: ids are given out as requests come, and the ledger lists
+    // intents as they were let go.
+    for who in 0..5 {
+        let name = format!("app-{who}");
+        let of_app = entries.iter().filter(|entry| *entry.app == *name);
+        let mut as_let_go: Vec<_> = of_app.map(|entry| (entry.at_ms, entry.id)).collect();
+        // Within a millisecond the order is not told.
+        as_let_go.sort_unstable();
+        assert!(
+            as_let_go.is_sorted_by_key(|(_, id)| *id),
+            "{name} was not served in order"
+        );
+    }
     let last = entries.iter().rposition(|entry| *entry.app != *"app-0");
     assert!(last < Some(400), "the last of the small ones was {last:?}");
 }

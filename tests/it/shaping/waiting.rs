@@ -136,6 +136,9 @@ async fn a_wait_ends_with_the_apps_own_patience_or_the_configured_one() {
         refused_here(&second, 429, "queue_timeout");
         assert!(second.text().contains("waited 1."), "{}", second.text());
         assert!(second.header("retry-after").is_some());
+        let queued = second.header("x-bursar-queue-ms").unwrap_or_default();
+        let queued: u64 = queued.parse().expect("a number");
+        assert!((1_000..3_000).contains(&queued), "{queued}");
         assert!(
             took >= Duration::from_secs(1) && took < Duration::from_secs(3),
             "{took:?}"

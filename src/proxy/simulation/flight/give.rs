@@ -164,10 +164,11 @@ impl Flight {
     }
 
     pub(super) fn close(&self, world: &mut World, process: &mut Process, fate: Fate) {
-        if fate == Fate::Undelivered {
+        let undelivered = fate != Fate::Closed;
+        if undelivered {
             world.count("closed undelivered");
         }
-        self.tell(world, process, fate == Fate::Undelivered);
+        self.tell(world, process, undelivered);
         process.table.finish(&self.live, fate);
     }
 }

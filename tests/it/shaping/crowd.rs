@@ -1,0 +1,61 @@
+//! One app whose requests wait, and all others.
+
+use bursar::apps::AppAdd;
+
+use super::*;
+use crate::support::origin::{billed, json};
+
+/// More than bursar has places for.
+const GREEDY: usize = 660;
+
+/// What one app among several may have waiting.
+const OF_ONE_APP: usize = 384;
+
+fn app(bursar: &Bursar, name: &str) -> String {
+    let new = AppAdd {
+        name: name.to_owned(),
+        ..AppAdd::default()
+    };
+    let token = bursar.apps.add(&new, 1).expect("the app is added");
+    format!("Bearer {}", token.reveal())
+}
+
+#[tokio::test]
+async fn requests_that_wait_for_room_leave_connections_for_other_apps() {
+    let origin = Origin::start([on_cue(billed(1)), Step::Answer(json(200, &[], "{}"))]).await;
+    let caps = "[caps]\nday_micro_usd = 1000\nrequest_floor_micro_usd = 600\n";
+    let bursar = Bursar::with(&origin.url(), caps).await;
+    let (greedy, other) = (app(&bursar, "greedy"), app(&bursar, "second"));
+    let as_greedy = [("Authorization", greedy.as_str())];
+    let mut first = begin(&bursar, "first", &as_greedy).await;
+    received(&origin, 1).await;
+    let mut wires = Vec::new();
+    for n in 0..GREEDY {
+        wires.push(begin(&bursar, &format!("{n}"), &as_greedy).await);
+    }
+    let mut turned_away = Vec::new();
+    for mut wire in wires.split_off(OF_ONE_APP) {
+        let answer = wire.answer().await;
+        assert_eq!((answer.status, answer.code()), (429, Some("queue_full")));
+        assert_eq!(answer.header("retry-after"), Some("1"));
+        assert_eq!(answer.header("x-should-retry"), None);
+        turned_away.push(wire);
+    }
+    eventually("the others to wait", || async {
+        let waiting = bursar.gateway.caps().view().waiting;
+        (waiting == OF_ONE_APP).then_some(())
+    })
+    .await;
+    // Its connections are its own; that of a refused request is not kept.
+    for wire in &mut turned_away {
+        assert!(wire.ends().await);
+    }
+    let mut wire = bursar.connect().await;
+    let as_other = [("Authorization", other.as_str())];
+    wire.send(request("GET", "/v1/models", &as_other, "")).await;
+    assert_eq!(wire.answer().await.status, 200, "another app is served");
+    drop(wires);
+    origin.go();
+    assert_eq!(first.answer().await.status, 200);
+    assert_eq!(bursar.settled(1).await.len(), 1, "nothing else was sent");
+}
