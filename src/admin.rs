@@ -28,9 +28,11 @@ use futures_util::future::BoxFuture;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::Instant;
 
 use self::change::Via;
 use crate::apps::Apps;
@@ -42,11 +44,19 @@ use crate::telemetry::metrics::{Breaking, Metrics};
 
 pub use query::{RECEIPTS_MAX, encoded};
 
-/// Connections at once, all listeners together; who comes later waits to be accepted.
+/// Connections at once of all ports together, and as many of all Unix sockets: who fills the ports keeps
+/// no order out. Who comes later waits to be accepted.
 const CONNECTIONS_MAX: usize = 64;
 
 /// Time for a request head, and for the wait between two requests.
-const HEAD_DEADLINE: Duration = Duration::from_secs(30);
+const HEAD_DEADLINE: Duration = Duration::from_secs(5);
+
+/// When all places are taken: so long one may be held without a request, and after one.
+const SILENT_MAX: Duration = Duration::from_millis(250);
+const IDLE_MAX: Duration = Duration::from_secs(2);
+
+/// How often a connection looks whether it has to make room.
+const ROOM_PAUSE: Duration = Duration::from_millis(100);
 
 /// A connection is closed after this, so that a reader that stalls gives its place back.
 const CONNECTION_LIFE: Duration = Duration::from_secs(600);
@@ -103,8 +113,20 @@ pub struct Admin {
     auto_metrics: AskAutoMetrics,
     started_ms: u64,
     draining: AtomicBool,
-    connections: Arc<Semaphore>,
+    port_places: Arc<Semaphore>,
+    socket_places: Arc<Semaphore>,
     queries: Arc<Semaphore>,
+}
+
+/// What a connection is about.
+#[derive(Default)]
+struct Doing {
+    /// A run of `bursar exec`, which ends with its connection, and not before.
+    holds_run: AtomicBool,
+    /// Requests that are being answered: one at most.
+    answering: AtomicBool,
+    /// When its last request was answered.
+    idle_since: Mutex<Option<Instant>>,
 }
 
 // === impl Admin ===
@@ -123,7 +145,8 @@ impl Admin {
             in_flight: parts.in_flight,
             auto_metrics: parts.auto_metrics,
             draining: AtomicBool::new(false),
-            connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+            port_places: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+            socket_places: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
             queries: Arc::new(Semaphore::new(QUERIES_MAX)),
         }
     }
@@ -192,9 +215,13 @@ impl Admin {
 
 /// Accepts until `stop` turns true; connections that are open then finish their request.
 pub async fn serve(admin: Arc<Admin>, listener: AdminListener, mut stop: watch::Receiver<bool>) {
+    let places = match listener {
+        AdminListener::Tcp(_) => &admin.port_places,
+        AdminListener::Unix(_) => &admin.socket_places,
+    };
     loop {
         let place = tokio::select! {
-            place = Arc::clone(&admin.connections).acquire_owned() => place,
+            place = Arc::clone(places).acquire_owned() => place,
             () = stopped(&mut stop) => return,
         };
         // The semaphore is never closed.
@@ -258,21 +285,11 @@ fn spawn_connection<S>(
     // Nothing waits for this task at shutdown: what it reads is durable, and a change is whole or not
     // there.
     tokio::spawn(async move {
-        let _place = place;
-        let holds_run = Arc::new(AtomicBool::new(false));
-        let seen = Arc::clone(&holds_run);
-        let life = async {
-            loop {
-                tokio::time::sleep(CONNECTION_LIFE).await;
-                // A run ends with its connection, and not before.
-                if !seen.load(Ordering::Relaxed) {
-                    return;
-                }
-            }
-        };
+        let doing = Arc::new(Doing::default());
+        let end = doing.end(place.semaphore());
         tokio::select! {
-            () = run_connection(admin, stream, via, holds_run, stop) => {}
-            () = life => tracing::debug!("an admin connection was closed at the end of its time"),
+            () = run_connection(admin, stream, via, Arc::clone(&doing), stop) => {}
+            () = end => tracing::debug!("an admin connection was closed: its time is over, or others wait"),
         }
     });
 }
@@ -281,14 +298,20 @@ async fn run_connection<S>(
     admin: Arc<Admin>,
     stream: S,
     via: Via,
-    holds_run: Arc<AtomicBool>,
+    doing: Arc<Doing>,
     mut stop: watch::Receiver<bool>,
 ) where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let service = service_fn(move |request| {
-        let (admin, holds_run) = (Arc::clone(&admin), Arc::clone(&holds_run));
-        async move { Ok::<_, Infallible>(routes::answer(&admin, via, &holds_run, request).await) }
+        let (admin, doing) = (Arc::clone(&admin), Arc::clone(&doing));
+        async move {
+            doing.answering.store(true, Ordering::Relaxed);
+            let answer = routes::answer(&admin, via, &doing.holds_run, request).await;
+            *doing.idle_since.lock() = Some(Instant::now());
+            doing.answering.store(false, Ordering::Relaxed);
+            Ok::<_, Infallible>(answer)
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -305,6 +328,30 @@ async fn run_connection<S>(
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "an admin connection broke");
+    }
+}
+
+// === impl Doing ===
+
+impl Doing {
+    /// Resolves when the connection has had its time, or holds a place for nothing while others wait.
+    async fn end(&self, places: &Semaphore) {
+        let begun = Instant::now();
+        loop {
+            tokio::time::sleep(ROOM_PAUSE).await;
+            if self.holds_run.load(Ordering::Relaxed) {
+                continue;
+            }
+            let is_idle = !self.answering.load(Ordering::Relaxed)
+                && match *self.idle_since.lock() {
+                    None => begun.elapsed() >= SILENT_MAX,
+                    Some(since) => since.elapsed() >= IDLE_MAX,
+                };
+            let is_in_the_way = is_idle && places.available_permits() == 0;
+            if is_in_the_way || begun.elapsed() >= CONNECTION_LIFE {
+                return;
+            }
+        }
     }
 }
 

@@ -22,11 +22,13 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
+use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
 use self::engine::{Answers, Engine};
 pub use self::engine::{Ask, End, Repeats};
 pub use self::orders::{Frozen, Orders, Raise};
+use self::orders::{Turn, Version};
 pub use self::refused::{Reached, Refused};
 pub use self::rules::{Rules, Scope};
 pub use self::view::{CapView, CapsView, FrozenView, read};
@@ -43,8 +45,8 @@ const LOOK_PAUSE: Duration = Duration::from_secs(1);
 /// All caps of a process.
 pub struct Caps {
     engine: Mutex<Engine>,
-    /// One order at a time is written.
-    ordering: Mutex<()>,
+    /// One order at a time is written; the version of their file that is known here.
+    ordering: Mutex<Option<Version>>,
     /// Marked with each order, and with other rules.
     ordered: watch::Sender<()>,
     state_dir: PathBuf,
@@ -104,10 +106,11 @@ impl Caps {
         clock: SharedClock,
     ) -> Arc<Self> {
         let state_dir = state_dir.into();
+        let version = Version::of(&state_dir);
         let orders = Orders::read(&state_dir, clock.wall_ms());
         let caps = Arc::new(Self {
             engine: Mutex::new(Engine::new(rules, orders)),
-            ordering: Mutex::new(()),
+            ordering: Mutex::new(version),
             ordered: watch::Sender::new(()),
             state_dir,
             clock,
@@ -260,15 +263,61 @@ impl Caps {
     }
 
     fn order(&self, change: impl FnOnce(&Orders) -> Orders) -> Result<(), OrderError> {
-        let _turn = self.ordering.lock();
+        let mut version = self.ordering.lock();
+        let _turn = Turn::take(&self.state_dir)?;
+        self.catch_up(&mut version);
         let orders = change(&self.engine.lock().orders);
         orders.write(&self.state_dir)?;
+        *version = Version::of(&self.state_dir);
+        self.put_in_force(orders);
+        Ok(())
+    }
+
+    fn put_in_force(&self, orders: Orders) {
         self.change(|engine| {
             engine.orders = orders;
             engine.changed();
         });
         self.ordered.send_replace(());
-        Ok(())
+    }
+
+    /// Until `stop` turns true: puts in force what was ordered in the file by somebody whom this process
+    /// did not answer, within a second of being able to.
+    pub async fn follow(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_PAUSE) => {}
+                _ = stop.wait_for(|stopped| *stopped) => return,
+            }
+            let caps = Arc::clone(&self);
+            let looked = spawn_blocking(move || caps.catch_up(&mut caps.ordering.lock()));
+            if looked.await.is_err() {
+                tracing::error!("looking at the file of orders failed; it is looked at again");
+            }
+        }
+    }
+
+    /// A file that has gone, or that cannot be read, says nothing to a process that runs.
+    fn catch_up(&self, known: &mut Option<Version>) {
+        let there = Version::of(&self.state_dir);
+        if there.is_none() || there == *known {
+            return;
+        }
+        *known = there;
+        match Orders::read_sound(&self.state_dir) {
+            Some(orders) if orders == self.engine.lock().orders => {}
+            Some(orders) => {
+                let frozen = orders.frozen_by().count();
+                tracing::warn!(
+                    frozen,
+                    "an order that was written beside this process is in force now"
+                );
+                self.put_in_force(orders);
+            }
+            None => tracing::error!(
+                "the file `orders` in the state directory was changed and cannot be read; what was                  ordered before stays in force until the next start"
+            ),
+        }
     }
 
     fn tell(&self, news: &News) {

@@ -267,6 +267,8 @@ impl Server {
         server.open_doors(proxy, admin_bound);
         let own = server.socket_files.iter().filter_map(SocketFile::own_path);
         spenders::share_sockets(&server.apps, &server.listening.proxy, own);
+        let caps = Arc::clone(server.gateway.caps());
+        tokio::spawn(caps.follow(server.stop_proxy.subscribe()));
         let evidence = Evidence::new(&server.gateway);
         tokio::spawn(evidence.gather(server.stop_proxy.subscribe()));
         tracing::info!(

@@ -5,6 +5,7 @@
 //! cannot be read freezes everything, for it may have said so, until `bursar thaw` writes a new one.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -51,10 +52,51 @@ pub struct Orders {
     pub raised: Vec<Raise>,
 }
 
+/// Nobody else writes the file as long as this lives.
+pub(super) struct Turn {
+    _directory: Directory,
+}
+
+/// Which version of the file is there. Each is a file of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Version {
+    inode: u64,
+    modified: (i64, i64),
+}
+
 #[derive(Serialize, Deserialize)]
 struct Body {
     format: u32,
     orders: Orders,
+}
+
+// === impl Turn ===
+
+impl Turn {
+    pub(super) fn take(state_dir: &Path) -> Result<Self, LedgerError> {
+        let directory = Directory::open_or_create(state_dir)?;
+        if directory.take_turn()? {
+            return Ok(Self {
+                _directory: directory,
+            });
+        }
+        Err(LedgerError::Unavailable {
+            why: "another process writes the file of orders at this moment; try again".to_owned(),
+        })
+    }
+}
+
+// === impl Version ===
+
+impl Version {
+    /// `None`: no file, or none that can be looked at.
+    pub(super) fn of(state_dir: &Path) -> Option<Self> {
+        let metadata = std::fs::symlink_metadata(state_dir.join(NAME)).ok()?;
+        Some(Self {
+            inode: metadata.ino(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+        })
+    }
 }
 
 // === impl Orders ===
@@ -113,9 +155,35 @@ impl Orders {
         state_dir: &Path,
         now_ms: u64,
         change: impl FnOnce(&Self) -> Self,
-    ) -> Result<(), LedgerError> {
+    ) -> Result<Self, LedgerError> {
         let _lock = Directory::open_or_create(state_dir)?.lock()?;
-        change(&Self::read(state_dir, now_ms)).write(state_dir)
+        Self::order_beside(state_dir, now_ms, change)
+    }
+
+    /// Gives an order beside a daemon that has the ledger and does not answer. It is in force when that
+    /// daemon looks at the file again ([`super::Caps::follow`]), or at the next start.
+    pub fn order_beside(
+        state_dir: &Path,
+        now_ms: u64,
+        change: impl FnOnce(&Self) -> Self,
+    ) -> Result<Self, LedgerError> {
+        let _turn = Turn::take(state_dir)?;
+        let orders = change(&Self::read(state_dir, now_ms));
+        orders.write(state_dir)?;
+        Ok(orders)
+    }
+
+    /// What another process wrote, if it can be read.
+    pub(super) fn read_sound(state_dir: &Path) -> Option<Self> {
+        let text = Directory::open(state_dir).and_then(|directory| directory.read(NAME));
+        parse(&text.ok().flatten()?)
+    }
+
+    /// Who is frozen: everybody first, as `None`.
+    pub fn frozen_by(&self) -> impl Iterator<Item = (Option<&str>, &Frozen)> {
+        let apps = self.apps.iter();
+        let apps = apps.map(|(app, frozen)| (Some(app.as_str()), frozen));
+        self.all.iter().map(|frozen| (None, frozen)).chain(apps)
     }
 
     /// Who froze this app, or everybody.

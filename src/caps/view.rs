@@ -5,10 +5,10 @@
 
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::engine::Engine;
-use super::orders::Orders;
+use super::orders::{Frozen, Orders};
 use super::rules::Rules;
 use super::{Caps, Period};
 use crate::ledger::LedgerError;
@@ -49,7 +49,7 @@ pub struct CapView {
 }
 
 /// One freeze.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrozenView {
     /// `None`: all apps.
     pub app: Option<String>,
@@ -88,6 +88,20 @@ pub fn read(state_dir: &Path, rules: Rules, now_ms: u64) -> Result<CapsView, Led
     Ok(engine.view(now_ms))
 }
 
+// === impl FrozenView ===
+
+impl FrozenView {
+    /// Everybody who is frozen.
+    pub fn list(orders: &Orders) -> Vec<Self> {
+        let view = |(app, frozen): (Option<&str>, &Frozen)| Self {
+            app: app.map(str::to_owned),
+            since_ms: frozen.since_ms,
+            by: frozen.by.clone(),
+        };
+        orders.frozen_by().map(view).collect()
+    }
+}
+
 // === impl Engine ===
 
 impl Engine {
@@ -121,20 +135,10 @@ impl Engine {
                 refusals: self.refusals.get(key).copied().unwrap_or(0),
             }
         });
-        let all = self.orders.all.iter().map(|frozen| (None, frozen));
-        let apps = self.orders.apps.iter();
-        let apps = apps.map(|(app, frozen)| (Some(app.clone()), frozen));
         CapsView {
             time_zone: self.rules.zone.iana_name().map(str::to_owned),
             caps: caps.collect(),
-            frozen: all
-                .chain(apps)
-                .map(|(app, frozen)| FrozenView {
-                    app,
-                    since_ms: frozen.since_ms,
-                    by: frozen.by.clone(),
-                })
-                .collect(),
+            frozen: FrozenView::list(&self.orders),
             waiting: self.waiting(),
         }
     }

@@ -2,7 +2,8 @@
 //! it, and the demo spends through the door with it.
 //!
 //! One request, one connection: nothing is pooled, nothing is retried, redirects are not followed.
-//! Promise: an answer arrives chunk by chunk as it is sent; dropping the request or the answer
+//! Promise: an answer arrives chunk by chunk as it is sent; with a deadline nobody who hangs is waited for
+//! longer, and a stream that is read piece by piece is never cut by it; dropping the request or the answer
 //! closes the connection at once, as an app that leaves would.
 
 use std::io;
@@ -26,11 +27,16 @@ use crate::config::ListenAddr;
 /// How long a connection may take. Everything asked here is on this machine.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
 
+/// How long a daemon may take for what it has at hand, and for an order.
+pub const ANSWER_DEADLINE: Duration = Duration::from_secs(10);
+
 /// Asks one server.
 #[derive(Clone, Debug)]
 pub struct Client {
     address: ListenAddr,
     headers: HeaderMap,
+    /// `None`: as long as it takes.
+    answer_within: Option<Duration>,
 }
 
 /// An answer whose body has not been read yet.
@@ -39,6 +45,8 @@ pub struct Answer {
     pub status: StatusCode,
     pub headers: HeaderMap,
     body: Incoming,
+    /// Whose it is, and how long a body that is read whole may pause.
+    patience: Option<(ListenAddr, Duration)>,
     /// Closes the connection when the answer is dropped.
     _connection: Connection,
 }
@@ -53,6 +61,11 @@ pub enum ClientError {
     },
     #[error("{address} did not take a connection within {} s", CONNECT_DEADLINE.as_secs())]
     ConnectTimeout { address: ListenAddr },
+    #[error("{address} takes connections and does not answer: {} s have passed", within.as_secs())]
+    Silent {
+        address: ListenAddr,
+        within: Duration,
+    },
     #[error("the request cannot be written: {0}")]
     Request(#[from] http::Error),
     #[error("the connection to {address} broke: {cause}")]
@@ -80,6 +93,21 @@ impl ClientError {
         use io::ErrorKind::{ConnectionRefused, NotFound};
         matches!(self, Self::Connect { cause, .. } if matches!(cause.kind(), NotFound | ConnectionRefused))
     }
+
+    /// Somebody is there who does not get round to it.
+    pub fn means_silence(&self) -> bool {
+        match self {
+            Self::Silent { .. } | Self::ConnectTimeout { .. } => true,
+            // A Unix socket whose line is full says so instead of letting one wait.
+            Self::Connect { cause, .. } => cause.kind() == io::ErrorKind::WouldBlock,
+            _ => false,
+        }
+    }
+
+    /// The socket is another user's.
+    pub fn means_forbidden(&self) -> bool {
+        matches!(self, Self::Connect { cause, .. } if cause.kind() == io::ErrorKind::PermissionDenied)
+    }
 }
 
 // === impl Client ===
@@ -89,6 +117,7 @@ impl Client {
         Self {
             address,
             headers: HeaderMap::new(),
+            answer_within: None,
         }
     }
 
@@ -100,6 +129,20 @@ impl Client {
     #[must_use]
     pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);
+        self
+    }
+
+    /// Waits no longer for the head of an answer, nor for the next piece of a body that is read whole.
+    #[must_use]
+    pub fn answering_within(mut self, deadline: Duration) -> Self {
+        self.answer_within = Some(deadline);
+        self
+    }
+
+    /// Waits as long as it takes.
+    #[must_use]
+    pub fn without_deadline(mut self) -> Self {
+        self.answer_within = None;
         self
     }
 
@@ -120,7 +163,7 @@ impl Client {
             .await
     }
 
-    /// Sends one request and waits, without a deadline, for the head of its answer.
+    /// Sends one request and waits for the head of its answer.
     pub async fn send(
         &self,
         method: Method,
@@ -140,15 +183,27 @@ impl Client {
             }
         }
         let request = request.body(Full::new(body))?;
-        match &self.address {
-            ListenAddr::Tcp(address) => {
-                let stream = self.connect(TcpStream::connect(*address)).await?;
-                self.exchange(stream, request).await
+        let asked = async {
+            match &self.address {
+                ListenAddr::Tcp(address) => {
+                    let stream = self.connect(TcpStream::connect(*address)).await?;
+                    self.exchange(stream, request).await
+                }
+                ListenAddr::Unix(path) => {
+                    let stream = self.connect(UnixStream::connect(path)).await?;
+                    self.exchange(stream, request).await
+                }
             }
-            ListenAddr::Unix(path) => {
-                let stream = self.connect(UnixStream::connect(path)).await?;
-                self.exchange(stream, request).await
-            }
+        };
+        match self.answer_within {
+            None => asked.await,
+            Some(within) => match timeout(within, asked).await {
+                Ok(answered) => answered,
+                Err(_) => Err(ClientError::Silent {
+                    address: self.address.clone(),
+                    within,
+                }),
+            },
         }
     }
 
@@ -199,6 +254,9 @@ impl Client {
             status: head.status,
             headers: head.headers,
             body,
+            patience: self
+                .answer_within
+                .map(|within| (self.address.clone(), within)),
             _connection: connection,
         })
     }
@@ -212,7 +270,7 @@ impl Answer {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
-    /// The next bytes of the body as they arrive; `None` at its end.
+    /// The next bytes of the body as they arrive, however long that takes; `None` at its end.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, ClientError> {
         loop {
             match self.body.frame().await {
@@ -226,10 +284,21 @@ impl Answer {
         }
     }
 
+    /// The same, within the time that was given for an answer.
+    pub async fn next_in_time(&mut self) -> Result<Option<Bytes>, ClientError> {
+        let Some((address, within)) = self.patience.clone() else {
+            return self.chunk().await;
+        };
+        match timeout(within, self.chunk()).await {
+            Ok(chunk) => chunk,
+            Err(_) => Err(ClientError::Silent { address, within }),
+        }
+    }
+
     /// The whole body, when it is at most so long.
     pub async fn bytes(mut self, bytes_max: usize) -> Result<Bytes, ClientError> {
         let mut whole = BytesMut::new();
-        while let Some(chunk) = self.chunk().await? {
+        while let Some(chunk) = self.next_in_time().await? {
             if whole.len().saturating_add(chunk.len()) > bytes_max {
                 return Err(ClientError::TooLarge { bytes_max });
             }

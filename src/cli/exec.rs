@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use self::child::{Child, Surroundings};
 use super::client::{Answer, Client, ClientError};
-use super::keeper::{Keeper, Right, document, keeper};
+use super::keeper::{Keeper, Right, document, keeper, not_told};
 use super::source::{Source, SourceArgs};
 use super::{CliError, block_on, remark};
 use crate::admin::runs::RunOpen;
@@ -71,7 +71,9 @@ pub fn exec(args: &Args) -> Result<(), CliError> {
             Keeper::Daemon(daemon) => daemon,
             Keeper::Files(place) => {
                 return Err(CliError::Failed(format!(
-                    "no daemon runs on {}: start `bursar run`, or name its state directory with --state-dir",
+                    "no daemon runs on {}: start `bursar run`, or name its state directory with \
+                     --state-dir\nFor the system service: sudo bursar exec --state-dir /var/lib/bursar \
+                     --app NAME -- runuser -u \"$USER\" -- CMD",
                     place.state_dir.display()
                 )));
             }
@@ -129,7 +131,7 @@ impl Run {
             max_micro_usd: max,
             run: None,
         };
-        let (connection, first) = ask(&daemon, &asked).await?;
+        let (connection, first) = ask(&daemon, &asked).await.map_err(not_told)?;
         let text = |name: &str| {
             let value = first.get(name).and_then(Value::as_str);
             value.map(str::to_owned).ok_or_else(|| {
@@ -164,7 +166,8 @@ impl Run {
             };
             loop {
                 tokio::time::sleep(AGAIN).await;
-                match ask(&self.daemon, &again).await {
+                // A daemon that hangs may go on; the command does meanwhile.
+                match ask(&self.daemon.clone().without_deadline(), &again).await {
                     Ok((connection, _)) => {
                         self.connection = connection;
                         break;
@@ -203,7 +206,7 @@ async fn ask(daemon: &Client, asked: &RunOpen) -> Result<(Answer, Value), CliErr
     }
     let mut line = BytesMut::new();
     while !line.contains(&b'\n') && line.len() < LINE_BYTES_MAX {
-        match answer.chunk().await? {
+        match answer.next_in_time().await? {
             Some(chunk) => line.extend_from_slice(&chunk),
             None => break,
         }

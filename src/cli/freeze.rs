@@ -1,17 +1,24 @@
 //! `bursar freeze` and `bursar thaw`: a switch that stops spending at once and stays where it was put,
 //! also over a restart. Free routes go on, and answers that are under way finish.
 //!
-//! Promise: with exit code 0 the order is on the disk, and in force in the daemon if one runs.
+//! Promise: with exit code 0 the order is on the disk, and in force in the daemon if one runs. Before a
+//! daemon that hangs a freeze is written to the disk where that is possible, and the exit code is 1.
 
-use serde_json::Value;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
 
-use super::keeper::document;
+use jiff::tz::TimeZone;
+use serde_json::{Value, json};
+
+use super::client::ClientError;
+use super::keeper::{document, end_it, find_to_order, not_asked};
 use super::source::{Source, SourceArgs, order};
 use super::{CliError, block_on, say};
 use crate::admin::change::list;
 use crate::admin::orders::FreezeOrder;
 use crate::apps::{self, Declared};
-use crate::caps::{Frozen, Orders};
+use crate::calendar;
+use crate::caps::{Frozen, FrozenView, Orders, Rules};
 use crate::clock::SystemClock;
 use crate::config::{App, DEFAULT_APP};
 
@@ -20,8 +27,18 @@ pub struct Args {
     /// The app; without it all apps
     #[arg(value_name = "APP", value_parser = name)]
     app: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     source: SourceArgs,
+}
+
+/// What is in force after an order, or before one.
+struct Given {
+    frozen: Vec<FrozenView>,
+    /// No daemon runs: the directory whose next daemon obeys.
+    waits_in: Option<PathBuf>,
 }
 
 /// An app's name; `all` for all apps.
@@ -37,37 +54,99 @@ pub fn scope(name: Option<&str>) -> Option<&str> {
 
 pub fn freeze(args: &Args) -> Result<(), CliError> {
     let (app, by) = (scope(args.app.as_deref()), caller());
+    let now_ms = SystemClock::shared().wall_ms();
     let frozen = Frozen {
-        since_ms: SystemClock::shared().wall_ms(),
+        since_ms: now_ms,
         by: by.clone(),
     };
     let change = |orders: &Orders| orders.freeze(app, frozen);
-    let keeper = block_on(args.source.find_to_order())?;
+    let keeper = match block_on(find_to_order(&args.source))? {
+        Ok(keeper) => keeper,
+        Err(error) if error.means_silence() => return beside(args, app, &error, change),
+        Err(error) => return Err(not_asked(error, &args.source.whereabouts()?.state_dir)),
+    };
     if let Some(app) = app {
-        must_be_known(args, &keeper, app)?;
+        must_be_known(args, &keeper, app, "Nothing was frozen")?;
     }
-    let note = give(keeper, "/api/freeze", app, &by, change)?;
-    say(format_args!(
-        "{} frozen: nothing that costs money is sent until `bursar thaw{}`{note}",
-        whose(app),
-        app.map(|app| format!(" {app}")).unwrap_or_default(),
-    ))
+    let given = give(keeper, "/api/freeze", app, &by, change)?;
+    let before = given.of(app).filter(|frozen| frozen.since_ms < now_ms);
+    let done = before.map_or_else(
+        || format!("{} frozen", whose(app)),
+        |before| {
+            let since = calendar::shown(before.since_ms, &TimeZone::system());
+            format!(
+                "{} frozen already, since {since} by {}",
+                whose(app),
+                before.by
+            )
+        },
+    );
+    let thaw = app.map(|app| format!(" {app}")).unwrap_or_default();
+    args.say(
+        "freeze",
+        app,
+        &given,
+        format_args!("{done}: nothing that costs money is sent until `bursar thaw{thaw}`"),
+    )
+}
+
+/// The daemon hangs. The file is written beside it, where this user may: it obeys when it looks again.
+fn beside(
+    args: &Args,
+    app: Option<&str>,
+    silent: &ClientError,
+    change: impl FnOnce(&Orders) -> Orders,
+) -> Result<(), CliError> {
+    let place = args.source.whereabouts()?;
+    let state_dir = &place.state_dir;
+    if let Some(app) = app {
+        let files = Source::Journal(state_dir.clone());
+        must_be_known(args, &files, app, "Nothing was frozen")?;
+    }
+    let now_ms = SystemClock::shared().wall_ms();
+    let why = match Orders::order_beside(state_dir, now_ms, change) {
+        Ok(_) => format!(
+            "The order is on the disk, in {}: the daemon obeys within two seconds of going on, and \
+             after a restart. That it is in force now cannot be said",
+            state_dir.join("orders").display()
+        ),
+        Err(error) => format!("Nothing was changed: the order cannot be written, either: {error}"),
+    };
+    Err(CliError::Failed(format!(
+        "{silent}.\n{why}.\n{}",
+        end_it(state_dir)
+    )))
 }
 
 pub fn thaw(args: &Args) -> Result<(), CliError> {
     let (app, by) = (scope(args.app.as_deref()), caller());
     let keeper = block_on(args.source.find_to_order())?;
-    let note = give(keeper, "/api/thaw", app, &by, |orders| orders.thaw(app))?;
-    match app {
-        Some(_) => say(format_args!("{} thawed{note}", whose(app))),
-        None => say(format_args!(
-            "the freeze of all apps has ended; an app that was frozen by its name stays so{note}"
-        )),
+    let was_frozen = frozen_by(&keeper)?.of(app).is_some();
+    if let (Some(app), false) = (app, was_frozen) {
+        must_be_known(args, &keeper, app, "Nothing was thawed")?;
     }
+    let given = give(keeper, "/api/thaw", app, &by, |orders| orders.thaw(app))?;
+    let done = match (app, was_frozen) {
+        (Some(app), true) => format!("the app {app} is thawed"),
+        (Some(app), false) => format!("the app {app} was not frozen by its name"),
+        (None, true) => "the freeze of all apps has ended".to_owned(),
+        (None, false) => "there was no freeze of all apps".to_owned(),
+    };
+    let left: Vec<&str> = given
+        .frozen
+        .iter()
+        .filter_map(|one| one.app.as_deref())
+        .collect();
+    let still = match &*left {
+        _ if given.of(None).is_some() => "; all apps are frozen still: `bursar thaw`".to_owned(),
+        [] => String::new(),
+        left => format!("; still frozen by name: {}", left.join(", ")),
+    };
+    args.say("thaw", app, &given, format_args!("{done}{still}"))
 }
 
-/// A slip in the name would leave the app that was meant spending.
-fn must_be_known(args: &Args, keeper: &Source, app: &str) -> Result<(), CliError> {
+/// A slip in the name would leave the app that was meant as it was.
+fn must_be_known(args: &Args, keeper: &Source, app: &str, nothing: &str) -> Result<(), CliError> {
     let known = match keeper {
         Source::Daemon(client) => block_on(async {
             let answer = client.get("/api/apps").await?;
@@ -84,18 +163,32 @@ fn must_be_known(args: &Args, keeper: &Source, app: &str) -> Result<(), CliError
         return Ok(());
     }
     Err(CliError::Failed(format!(
-        "there is no app {app:?}; `bursar app list` shows them. Nothing was frozen"
+        "there is no app {app:?}; `bursar app list` shows them. {nothing}"
     )))
 }
 
-/// What there is to say beside "done".
+/// Who is frozen now.
+fn frozen_by(keeper: &Source) -> Result<Given, CliError> {
+    match keeper {
+        Source::Daemon(_) => {
+            let now_ms = SystemClock::shared().wall_ms();
+            let view = block_on(keeper.caps(&Rules::none(), now_ms))?;
+            Given::of_daemon(&view)
+        }
+        Source::Journal(state_dir) => {
+            let now_ms = SystemClock::shared().wall_ms();
+            Ok(Given::of_file(&Orders::read(state_dir, now_ms), state_dir))
+        }
+    }
+}
+
 fn give(
     keeper: Source,
     path: &str,
     app: Option<&str>,
     by: &str,
     change: impl FnOnce(&Orders) -> Orders,
-) -> Result<String, CliError> {
+) -> Result<Given, CliError> {
     match keeper {
         Source::Daemon(client) => {
             let asked = FreezeOrder {
@@ -103,15 +196,12 @@ fn give(
                 by: by.to_owned(),
             };
             let asked = serde_json::to_value(asked)?;
-            block_on(order(&client, path, &asked)).map(|_| String::new())
+            Given::of_daemon(&block_on(order(&client, path, &asked))?)
         }
         Source::Journal(state_dir) => {
             let now_ms = SystemClock::shared().wall_ms();
-            Orders::order(&state_dir, now_ms, change)?;
-            Ok(format!(
-                "\nno daemon runs on {}: it holds from the next start",
-                state_dir.display()
-            ))
+            let orders = Orders::order(&state_dir, now_ms, change)?;
+            Ok(Given::of_file(&orders, &state_dir))
         }
     }
 }
@@ -121,6 +211,61 @@ fn whose(app: Option<&str>) -> String {
         || "all apps are".to_owned(),
         |app| format!("the app {app} is"),
     )
+}
+
+// === impl Args ===
+
+impl Args {
+    fn say(
+        &self,
+        order: &str,
+        app: Option<&str>,
+        given: &Given,
+        text: impl Display,
+    ) -> Result<(), CliError> {
+        if self.json {
+            return say(json!({
+                "order": order,
+                "app": app,
+                "by": caller(),
+                "in_force": given.waits_in.is_none(),
+                "frozen": given.frozen,
+            }));
+        }
+        let note = given.waits_in.as_ref().map_or_else(String::new, |place| {
+            format!(
+                "\nno daemon runs on {}: it holds from the next start",
+                place.display()
+            )
+        });
+        say(format_args!("{text}{note}"))
+    }
+}
+
+// === impl Given ===
+
+impl Given {
+    fn of_daemon(view: &Value) -> Result<Self, CliError> {
+        let frozen = view.get("frozen").cloned().unwrap_or_default();
+        Ok(Self {
+            frozen: serde_json::from_value(frozen)?,
+            waits_in: None,
+        })
+    }
+
+    fn of_file(orders: &Orders, state_dir: &Path) -> Self {
+        Self {
+            frozen: FrozenView::list(orders),
+            waits_in: Some(state_dir.to_owned()),
+        }
+    }
+
+    /// The freeze of this app by its name; of all apps without one.
+    fn of(&self, app: Option<&str>) -> Option<&FrozenView> {
+        self.frozen
+            .iter()
+            .find(|frozen| frozen.app.as_deref() == app)
+    }
 }
 
 /// Who gives the order.

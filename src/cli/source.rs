@@ -8,17 +8,25 @@
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::Value;
 
-use super::CliError;
-use super::client::{Answer, Client, ClientError};
+use super::client::{ANSWER_DEADLINE, Answer, Client, ClientError};
+use super::keeper::not_told;
+use super::{CliError, remark};
 use crate::admin::documents::{self, SpendQuestion};
 use crate::admin::reconcile::{self, Figure};
 use crate::admin::{RECEIPTS_MAX, encoded, explain};
 use crate::caps::{self, Rules};
 use crate::config::{Env, ListenAddr, Overrides, Whereabouts};
 use crate::ledger::query::{Filter, find, for_each_entry, list, spend, window};
+
+/// How long a reading command waits for a daemon before it reads the files instead.
+const LOOK_DEADLINE: Duration = Duration::from_secs(3);
+
+/// How long a question may take that has a daemon read its journal, or ask the service.
+const QUESTION_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Largest answer of a daemon that is read.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
@@ -76,40 +84,17 @@ impl SourceArgs {
         let whereabouts = self.whereabouts()?;
         for address in &whereabouts.admin {
             if matches!(address, ListenAddr::Unix(_)) {
-                let client = Client::new(address.clone());
+                let client = Client::new(address.clone()).answering_within(LOOK_DEADLINE);
                 // Whatever keeps it from answering, the files are there.
-                if client
-                    .get("/api/status")
-                    .await
-                    .is_ok_and(|answer| answer.status.is_success())
-                {
-                    return Ok(Source::Daemon(client));
-                }
-            }
-        }
-        self.must_have_ledger(&whereabouts.state_dir)?;
-        Ok(Source::Journal(whereabouts.state_dir))
-    }
-
-    /// For orders: the daemon whose socket answers, else the state directory. A daemon takes orders
-    /// through its socket only, so an address of another kind is refused by it.
-    pub async fn find_to_order(&self) -> Result<Source, CliError> {
-        if let Some(daemon) = self.named_daemon()? {
-            return Ok(daemon);
-        }
-        let whereabouts = self.whereabouts()?;
-        for address in &whereabouts.admin {
-            if matches!(address, ListenAddr::Unix(_)) {
-                let client = Client::new(address.clone());
                 match client.get("/api/status").await {
-                    Ok(_) => return Ok(Source::Daemon(client)),
-                    Err(error) if error.means_nobody() => {}
-                    // A daemon that does not take the order must not be taken for none.
-                    Err(error) => return Err(error.into()),
+                    Ok(answer) if answer.status.is_success() => return Ok(Source::Daemon(client)),
+                    Err(error) if error.means_silence() => {
+                        remark(format_args!("bursar: {error}; this is read from its files"));
+                    }
+                    Ok(_) | Err(_) => {}
                 }
             }
         }
-        // An order for a directory that nobody uses would be obeyed by nobody.
         self.must_have_ledger(&whereabouts.state_dir)?;
         Ok(Source::Journal(whereabouts.state_dir))
     }
@@ -142,7 +127,7 @@ impl SourceArgs {
                 "--admin: {address} is not a loopback address; the admin listener is for its own machine"
             )));
         }
-        Ok(Client::new(address))
+        Ok(Client::new(address).answering_within(ANSWER_DEADLINE))
     }
 
     pub fn must_have_ledger(&self, state_dir: &Path) -> Result<(), CliError> {
@@ -387,12 +372,15 @@ async fn page(client: &Client, filter: &Filter) -> Result<Receipts, CliError> {
 }
 
 async fn ask(client: &Client, question: &str) -> Result<Value, CliError> {
-    understood(client, client.get(question).await?).await
+    let client = client.clone().answering_within(QUESTION_DEADLINE);
+    understood(&client, client.get(question).await?).await
 }
 
 /// Gives a daemon an order. It takes orders through its socket only.
 pub async fn order(client: &Client, path: &str, with: &Value) -> Result<Value, CliError> {
-    understood(client, client.post_json(path, with.to_string()).await?).await
+    let ordered =
+        async { understood(client, client.post_json(path, with.to_string()).await?).await };
+    ordered.await.map_err(not_told)
 }
 
 async fn understood(client: &Client, answer: Answer) -> Result<Value, CliError> {

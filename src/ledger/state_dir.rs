@@ -240,6 +240,16 @@ impl Directory {
         Ok(Lock { _file: file })
     }
 
+    /// Takes the turn to change small files that another process changes, too; it ends with this value.
+    /// `false`: another has it at this moment.
+    pub fn take_turn(&self) -> Result<bool, LedgerError> {
+        match rustix::fs::flock(&self.descriptor, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(true),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
+            Err(error) => Err(LedgerError::io(&self.path, error)),
+        }
+    }
+
     /// Whether a daemon has the lock. Takes nothing that a daemon starting now would miss for
     /// longer than this call.
     pub fn is_locked(&self) -> Result<bool, LedgerError> {
@@ -255,6 +265,15 @@ impl Directory {
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(true),
             Err(error) => Err(LedgerError::io(&self.path.join(LOCK), error)),
         }
+    }
+
+    /// The process that has the lock, where it is known.
+    pub fn holder(&self) -> Option<u32> {
+        if !self.is_locked().ok()? {
+            return None;
+        }
+        let pid = self.read(LOCK).ok()??.trim().parse().ok()?;
+        Some(pid).filter(|pid| *pid > 0)
     }
 
     /// Who this ledger is, when it says so. The inner `None`: its file is damaged.

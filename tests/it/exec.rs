@@ -4,6 +4,7 @@
 //! where the test has to do something between.
 
 mod restart;
+mod signals;
 
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -445,6 +446,7 @@ async fn what_cannot_run_says_so() {
         ("default", "true", 1, "there is no app \"default\""),
         ("nightly", "no-such-program", 127, "cannot be started"),
         ("nightly", "/", 126, "cannot be started"),
+        ("nightly", "/etc/passwd", 126, "cannot be started"),
     ] {
         let output = run(app, program).await;
         assert_eq!(

@@ -71,3 +71,44 @@ async fn nobody_listening_is_a_connect_error_that_names_the_address() {
             .starts_with("cannot connect to unix:/nonexistent/admin.sock")
     );
 }
+
+#[tokio::test]
+async fn who_hangs_is_not_waited_for_and_a_stream_is_never_cut() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = Client::new(ListenAddr::Tcp(listener.local_addr().unwrap()));
+    let client = client.answering_within(Duration::from_millis(200));
+
+    // Taken by the system alone: nobody accepts.
+    let silent = client.get("/").await.unwrap_err();
+    assert!(silent.means_silence() && !silent.means_nobody(), "{silent}");
+    assert!(
+        silent
+            .to_string()
+            .ends_with("takes connections and does not answer: 0 s have passed")
+    );
+    drop(listener.accept().await.unwrap());
+
+    let server = tokio::spawn(async move {
+        for _ in 0..2 {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut head = vec![0; 1024];
+            let _ = stream.read(&mut head).await.unwrap();
+            let head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\none\r\n";
+            stream.write_all(head).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            // Whoever did not wait is gone.
+            let _ = stream.write_all(b"3\r\ntwo\r\n0\r\n\r\n").await;
+        }
+    });
+    let mut held = client.get("/").await.unwrap();
+    assert_eq!(held.chunk().await.unwrap().unwrap(), "one");
+    assert_eq!(
+        held.chunk().await.unwrap().unwrap(),
+        "two",
+        "a held connection"
+    );
+    drop(held);
+    let whole = client.get("/").await.unwrap().bytes(100).await;
+    assert!(whole.unwrap_err().means_silence());
+    server.await.unwrap();
+}

@@ -1,7 +1,8 @@
 //! The child of `bursar exec`: its environment, its signals, its end.
 //!
 //! Signals: the terminal sends Ctrl-C and its like to every process in front, the child among them, so
-//! they are not passed on then; everything else that is sent to this process alone is.
+//! they are not passed on then; everything else that is sent to this process alone is. A stop stops both,
+//! and the run stays open meanwhile.
 //!
 //! Promise: no signal between start and end is lost, none reaches the child twice from one key press,
 //! and the organization's key is not in its environment.
@@ -11,8 +12,11 @@ use std::fs::File;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::time::Duration;
 
-use rustix::process::{Pid, Signal as Sent, getpgrp, kill_process};
+use rustix::process::{
+    Pid, Signal as Sent, WaitId, WaitIdOptions, getpgrp, getpid, kill_process, waitid,
+};
 use rustix::termios::tcgetpgrp;
 use tokio::process::Command;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -23,6 +27,10 @@ use crate::config::{Env, NO_PROXY, PROXIES};
 /// Exit codes of shells for a command that cannot be started.
 const EXIT_NOT_EXECUTABLE: u8 = 126;
 const EXIT_NOT_FOUND: u8 = 127;
+
+/// How long a child may take to stop: so many looks, so far apart.
+const STOP_LOOKS: u32 = 50;
+const STOP_PAUSE: Duration = Duration::from_millis(20);
 
 /// What a run's child finds around it.
 pub(super) struct Surroundings<'a> {
@@ -37,10 +45,19 @@ pub(super) struct Surroundings<'a> {
 /// A running child.
 pub(super) struct Child {
     child: tokio::process::Child,
+    passed: Passed,
+}
+
+/// Every signal that somebody may send to the command and reaches this process instead.
+struct Passed {
     hangup: Signal,
     interrupt: Signal,
     quit: Signal,
     terminate: Signal,
+    user1: Signal,
+    user2: Signal,
+    stop: Signal,
+    go_on: Signal,
 }
 
 impl Surroundings<'_> {
@@ -81,14 +98,7 @@ impl Child {
         command: &[OsString],
         surroundings: &Surroundings<'_>,
     ) -> Result<Self, CliError> {
-        let caught = |kind| {
-            signal(kind)
-                .map_err(|error| CliError::Failed(format!("signals cannot be received: {error}")))
-        };
-        let hangup = caught(SignalKind::hangup())?;
-        let interrupt = caught(SignalKind::interrupt())?;
-        let quit = caught(SignalKind::quit())?;
-        let terminate = caught(SignalKind::terminate())?;
+        let passed = Passed::catch()?;
         let [program, arguments @ ..] = command else {
             return Err(CliError::usage("a command is wanted behind --"));
         };
@@ -111,13 +121,7 @@ impl Child {
                 _ => EXIT_NOT_EXECUTABLE,
             })
         })?;
-        Ok(Self {
-            child,
-            hangup,
-            interrupt,
-            quit,
-            terminate,
-        })
+        Ok(Self { child, passed })
     }
 
     /// Passes signals on until the child has ended; its exit code.
@@ -130,19 +134,76 @@ impl Child {
                     })?;
                     return Ok(code(status));
                 }
-                _ = self.hangup.recv() => (Sent::HUP, true),
-                _ = self.interrupt.recv() => (Sent::INT, true),
-                _ = self.quit.recv() => (Sent::QUIT, true),
-                _ = self.terminate.recv() => (Sent::TERM, false),
+                passed = self.passed.next() => passed,
             };
-            if is_key && is_in_front() {
-                continue;
+            if !(is_key && is_in_front()) {
+                self.send(sent);
             }
-            let pid = self.child.id().and_then(|pid| i32::try_from(pid).ok());
-            if let Some(pid) = pid.and_then(Pid::from_raw) {
-                // One that has just ended needs no signal.
-                let _ = kill_process(pid, sent);
+            if sent == Sent::TSTP && self.has_stopped().await {
+                // As anybody does who does not catch it. Whoever lets us go on lets the child, too.
+                let _ = kill_process(getpid(), Sent::STOP);
             }
+        }
+    }
+
+    fn send(&self, sent: Sent) {
+        if let Some(pid) = self.pid() {
+            // One that has just ended needs no signal.
+            let _ = kill_process(pid, sent);
+        }
+    }
+
+    fn pid(&self) -> Option<Pid> {
+        Pid::from_raw(i32::try_from(self.child.id()?).ok()?)
+    }
+
+    /// Whether the child stops, as it was asked to. It may not: the system lets no process stop that
+    /// nobody could let go on, such as the first of a container.
+    async fn has_stopped(&self) -> bool {
+        let only_look = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        for _ in 0..STOP_LOOKS {
+            let Some(pid) = self.pid() else { return false };
+            if waitid(WaitId::Pid(pid), only_look).is_ok_and(|stopped| stopped.is_some()) {
+                return true;
+            }
+            tokio::time::sleep(STOP_PAUSE).await;
+        }
+        false
+    }
+}
+
+// === impl Passed ===
+
+impl Passed {
+    fn catch() -> Result<Self, CliError> {
+        let caught = |kind| {
+            signal(kind)
+                .map_err(|error| CliError::Failed(format!("signals cannot be received: {error}")))
+        };
+        Ok(Self {
+            hangup: caught(SignalKind::hangup())?,
+            interrupt: caught(SignalKind::interrupt())?,
+            quit: caught(SignalKind::quit())?,
+            terminate: caught(SignalKind::terminate())?,
+            user1: caught(SignalKind::user_defined1())?,
+            user2: caught(SignalKind::user_defined2())?,
+            stop: caught(SignalKind::from_raw(Sent::TSTP.as_raw()))?,
+            go_on: caught(SignalKind::from_raw(Sent::CONT.as_raw()))?,
+        })
+    }
+
+    /// The next signal, and whether a terminal sends it, which sends it to the child as well.
+    async fn next(&mut self) -> (Sent, bool) {
+        tokio::select! {
+            _ = self.hangup.recv() => (Sent::HUP, true),
+            _ = self.interrupt.recv() => (Sent::INT, true),
+            _ = self.quit.recv() => (Sent::QUIT, true),
+            _ = self.terminate.recv() => (Sent::TERM, false),
+            _ = self.user1.recv() => (Sent::USR1, false),
+            _ = self.user2.recv() => (Sent::USR2, false),
+            _ = self.stop.recv() => (Sent::TSTP, true),
+            // Twice does no harm.
+            _ = self.go_on.recv() => (Sent::CONT, false),
         }
     }
 }

@@ -28,6 +28,8 @@ pub(super) struct Receipt {
     /// `None`: more than can be held.
     billed: Option<MicroUsd>,
     escalated: u64,
+    /// Answers with a price that did not tell whether they were.
+    untold: u64,
     joined: u64,
     adopted: u64,
     replayed: u64,
@@ -95,6 +97,10 @@ impl Receipt {
         }
         if text("escalated") == Some("true") || entry.get("escalated") == Some(&json!(true)) {
             self.escalated += 1;
+        } else if billed.is_some_and(|billed| billed > MicroUsd::ZERO)
+            && text("escalated") == Some("unknown")
+        {
+            self.untold += 1;
         }
         if entry.pointer("/key_origin/adopted").is_some() {
             self.adopted += 1;
@@ -120,51 +126,57 @@ impl Receipt {
         self.frontier?.checked_sub(self.instead?)
     }
 
-    /// For people, on standard error.
+    /// Retries of the app's that were not bought again.
+    fn saved_retries(&self) -> u64 {
+        self.joined.saturating_add(self.adopted)
+    }
+
+    /// For people, on standard error. The first five lines are always there.
     pub(super) fn text(&self, run: &str, app: &str, max: Option<MicroUsd>) -> String {
-        let shown = |amount: Option<MicroUsd>| {
-            amount.map_or_else(
-                || "more than can be shown".to_owned(),
-                |sum| sum.to_string(),
-            )
-        };
         let limit = max.map_or_else(String::new, |max| format!(" of {max}"));
-        let mut text = format!(
-            "bursar: run {run} of {app}: {} requests, {} billed{limit}",
-            self.requests,
-            shown(self.billed)
-        );
-        let mut line = |words: &[(&str, u64)]| {
-            let words: Vec<String> = words
-                .iter()
-                .filter(|(_, count)| *count > 0)
-                .map(|(word, count)| format!("{count} {word}"))
-                .collect();
-            if !words.is_empty() {
-                // Writing to a string does not fail.
-                let _ = write!(text, "\nbursar:   {}", words.join(", "));
-            }
+        let mut text = format!("bursar: run {run} of {app} has ended");
+        let mut line = |name: &str, told: String| {
+            // Writing to a string does not fail.
+            let _ = write!(text, "\nbursar:   {name:<24}{told}");
         };
-        line(&[
-            ("escalated", self.escalated),
-            ("retries joined", self.joined),
-            ("retries adopted", self.adopted),
-            ("replayed", self.replayed),
-            ("failed (billed 0)", self.failed),
-        ]);
-        line(&[
+        line("requests", self.requests.to_string());
+        line("billed", format!("{}{limit}", shown(self.billed)));
+        let untold = some(self.untold, " did not tell");
+        line("escalated", format!("{}{untold}", self.escalated));
+        let how = match (self.joined, self.adopted) {
+            (0, 0) => String::new(),
+            (joined, adopted) => format!(" ({joined} joined, {adopted} adopted)"),
+        };
+        line("retries saved", format!("{}{how}", self.saved_retries()));
+        line("saved against frontier", self.saved_text());
+        for (name, count) in [
+            ("replayed, billed 0", self.replayed),
+            ("failed, billed 0", self.failed),
             ("in doubt", self.in_doubt),
-            ("without a price (unreported)", self.unreported),
+            ("without a price", self.unreported),
             ("not ended yet", self.open),
-        ]);
-        if let Some(saved) = self.saved() {
-            let _ = write!(
-                text,
-                "\nbursar:   saved against a frontier model: {saved} ({} answers told both prices)",
-                self.compared
-            );
+        ] {
+            if count > 0 {
+                line(name, count.to_string());
+            }
         }
         text
+    }
+
+    /// What a frontier model would have cost more.
+    fn saved_text(&self) -> String {
+        let answers = match self.compared {
+            0 => return "not known: no answer told both prices".to_owned(),
+            1 => "1 answer".to_owned(),
+            more => format!("{more} answers"),
+        };
+        match (self.saved(), self.instead.zip(self.frontier)) {
+            (Some(saved), _) => format!("{saved} ({answers} told both prices)"),
+            (None, Some((instead, frontier))) => format!(
+                "nothing: {answers} cost {instead}, a frontier model would have cost {frontier}"
+            ),
+            (None, None) => shown(None),
+        }
     }
 
     /// The same as one JSON object.
@@ -176,6 +188,8 @@ impl Receipt {
             "requests": self.requests,
             "billed_micro_usd": self.billed,
             "escalated": self.escalated,
+            "escalated_unknown": self.untold,
+            "saved_retries": self.saved_retries(),
             "joined": self.joined,
             "adopted": self.adopted,
             "replayed": self.replayed,
@@ -187,6 +201,21 @@ impl Receipt {
             "would_have_cost_micro_usd": self.frontier,
             "saved_micro_usd": self.saved(),
         })
+    }
+}
+
+fn shown(amount: Option<MicroUsd>) -> String {
+    amount.map_or_else(
+        || "more than can be shown".to_owned(),
+        |sum| sum.to_string(),
+    )
+}
+
+/// ` (3 did not tell)`, and nothing for none.
+fn some(count: u64, what: &str) -> String {
+    match count {
+        0 => String::new(),
+        count => format!(" ({count}{what})"),
     }
 }
 
@@ -204,6 +233,7 @@ mod tests {
                 "key_origin": {"adopted": {"from": "x"}}}),
             json!({"state": "reconciled", "billed_micro_usd": 5, "would_have_cost_micro_usd": 7,
                 "delivery": "late"}),
+            json!({"state": "settled", "billed_micro_usd": 3, "escalated": "unknown"}),
             json!({"state": "replayed", "billed_micro_usd": 0}),
             json!({"state": "failed", "billed_micro_usd": 0}),
             json!({"state": "in_doubt", "billed_micro_usd": null}),
@@ -215,8 +245,8 @@ mod tests {
 
         let document = receipt.document("r", "nightly", Some(MicroUsd::new(2_000_000)));
         let wanted = json!({
-            "run": "r", "app": "nightly", "max_micro_usd": 2_000_000, "requests": 8,
-            "billed_micro_usd": 47, "escalated": 1, "joined": 1, "adopted": 1, "replayed": 1,
+            "run": "r", "app": "nightly", "max_micro_usd": 2_000_000, "requests": 9,
+            "billed_micro_usd": 50, "escalated": 1, "escalated_unknown": 1, "saved_retries": 2, "joined": 1, "adopted": 1, "replayed": 1,
             "failed": 1, "in_doubt": 1, "unreported": 1, "open": 1, "compared": 1,
             "would_have_cost_micro_usd": 100, "saved_micro_usd": 60,
         });
@@ -224,10 +254,17 @@ mod tests {
         let text = receipt.text("r", "nightly", Some(MicroUsd::new(2_000_000)));
         assert_eq!(
             text,
-            "bursar: run r of nightly: 8 requests, $0.000047 billed of $2.000000\n\
-             bursar:   1 escalated, 1 retries joined, 1 retries adopted, 1 replayed, 1 failed (billed 0)\n\
-             bursar:   1 in doubt, 1 without a price (unreported), 1 not ended yet\n\
-             bursar:   saved against a frontier model: $0.000060 (1 answers told both prices)"
+            "bursar: run r of nightly has ended\n\
+             bursar:   requests                9\n\
+             bursar:   billed                  $0.000050 of $2.000000\n\
+             bursar:   escalated               1 (1 did not tell)\n\
+             bursar:   retries saved           2 (1 joined, 1 adopted)\n\
+             bursar:   saved against frontier  $0.000060 (1 answer told both prices)\n\
+             bursar:   replayed, billed 0      1\n\
+             bursar:   failed, billed 0        1\n\
+             bursar:   in doubt                1\n\
+             bursar:   without a price         1\n\
+             bursar:   not ended yet           1"
         );
     }
 
@@ -238,7 +275,24 @@ mod tests {
             &json!({"state": "settled", "billed_micro_usd": 9, "would_have_cost_micro_usd": 8}),
         );
         assert_eq!(dearer.saved(), None);
+        let text = dearer.text("r", "a", None);
+        assert!(
+            text.ends_with(
+                "nothing: 1 answer cost $0.000009, a frontier model would have cost $0.000008"
+            ),
+            "{text}"
+        );
         assert_eq!(Receipt::new().saved(), None);
+        // The five figures stand there also when each is nothing.
+        assert_eq!(
+            Receipt::new().text("r", "a", None),
+            "bursar: run r of a has ended\n\
+             bursar:   requests                0\n\
+             bursar:   billed                  $0.000000\n\
+             bursar:   escalated               0\n\
+             bursar:   retries saved           0\n\
+             bursar:   saved against frontier  not known: no answer told both prices"
+        );
         let mut beyond = Receipt::new();
         for _ in 0..2 {
             beyond.add(&json!({"state": "settled", "billed_micro_usd": u64::MAX}));
