@@ -23,6 +23,8 @@ cp systemd/bursar.socket "$tmp/"
 say "systemd-analyze verify $unit systemd/bursar.socket"
 systemd-analyze verify --man=no "$tmp/bursar.service" "$tmp/bursar.socket" >"$tmp/out" 2>&1 || { cat "$tmp/out"; exit 1; }
 [ ! -s "$tmp/out" ] || { cat "$tmp/out"; exit 1; }
+# Users of bursar.socket's path are apps by their uid; a private user namespace shows all of them as nobody.
+! grep -qE '^PrivateUsers=(yes|true|on|1|self)' "$unit" || die "$unit: PrivateUsers= hides who connects to /run/bursar.sock"
 # What parses both units must see a misspelt line in either.
 for name in bursar.service bursar.socket; do
     mkdir -p "$tmp/misspelt"

@@ -36,6 +36,7 @@ use tokio::time::Instant;
 
 use self::change::Via;
 use crate::apps::Apps;
+use crate::apps::namespace::Namespace;
 use crate::caps::Caps;
 use crate::clock::SharedClock;
 use crate::config::{Config, ListenAddr};
@@ -267,9 +268,10 @@ async fn accept(
 /// The socket's mode lets nobody else in; who it is asked all the same.
 fn via(stream: &UnixStream) -> Via {
     let own = rustix::process::geteuid().as_raw();
-    match stream.peer_cred() {
-        Ok(peer) if peer.uid() == own || peer.uid() == 0 => Via::Owner,
-        Ok(_) | Err(_) => Via::Reader,
+    let shown = stream.peer_cred().ok().map(|peer| peer.uid());
+    match shown.and_then(|uid| Namespace::own().user(uid)) {
+        Some(uid) if uid == own || uid == 0 => Via::Owner,
+        Some(_) | None => Via::Reader,
     }
 }
 

@@ -10,6 +10,7 @@
 //! constant time.
 
 mod awaited;
+pub mod namespace;
 mod rules;
 pub mod runs;
 mod stored;

@@ -348,6 +348,14 @@ impl Server {
                 for warning in &config.warnings {
                     tracing::warn!("{warning}");
                 }
+                // Whoever put a new one where systemd copies it from would take it for in use.
+                let key = &config.upstream.api_key;
+                if key.is_a_copy() && *key == self.config.upstream.api_key {
+                    tracing::info!(
+                        "the key stays: systemd copied it when the service started, and a new one \
+                         takes a restart"
+                    );
+                }
                 logging.set_level(config.log.level);
                 self.config = Arc::new(config);
                 self.gateway.reload(Arc::clone(&self.config));

@@ -26,6 +26,7 @@ const OPEN_TO_OTHERS: u32 = 0o006;
 pub struct ApiKey {
     /// `Bearer …`, marked sensitive.
     header: HeaderValue,
+    from: KeyFile,
 }
 
 /// Why there is no usable key. None of these texts holds any of it.
@@ -81,7 +82,8 @@ impl ApiKey {
         file.take(limit)
             .read_to_end(&mut text)
             .map_err(unreadable)?;
-        Self::from_text(&text)
+        let key = Self::from_text(&text)?;
+        Ok(Self { from: kind, ..key })
     }
 
     /// Checks the key: 1 to 512 characters of visible ASCII. One line end behind it is not part
@@ -104,13 +106,19 @@ impl ApiKey {
         let mut header = HeaderValue::from_maybe_shared(Bytes::from_owner(value))
             .map_err(|_| KeyError::Characters)?;
         header.set_sensitive(true);
-        Ok(Self { header })
+        let from = KeyFile::Plain;
+        Ok(Self { header, from })
     }
 
     /// The value of the `Authorization` header towards the upstream, marked sensitive. Clones
     /// share the one buffer.
     pub fn header_value(&self) -> HeaderValue {
         self.header.clone()
+    }
+
+    /// Whether it is systemd's credential: a copy that was made when the service started.
+    pub fn is_a_copy(&self) -> bool {
+        self.from == KeyFile::Credential
     }
 
     /// Whether the key stands somewhere in `bytes`: nothing that holds it may go to an app.
@@ -202,14 +210,21 @@ fn shown(path: &Path) -> String {
 /// The path of a file that is not there. Who gives the key where its file is asked for must not
 /// find it in the log.
 fn shown_missing(path: &Path) -> String {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let looks_like_a_key =
-        name.len() >= 20 && !name.contains('.') && name.bytes().any(|byte| byte.is_ascii_digit());
-    if looks_like_a_key {
+    let there = path.ancestors().skip(1).find(|folder| folder.is_dir());
+    let missing = there.and_then(|folder| path.strip_prefix(folder).ok());
+    if looks_like_a_key(&missing.unwrap_or(path).to_string_lossy()) {
         "(not shown: it looks like a key, and a file's path is wanted)".to_owned()
     } else {
         shown(path)
     }
+}
+
+/// Long, and of more kinds of letters than a file's name usually has. With a slash in it a key looks
+/// like folders.
+fn looks_like_a_key(text: &str) -> bool {
+    let has = |kind: fn(&u8) -> bool| text.bytes().any(|byte| kind(&byte));
+    let is_mixed = has(u8::is_ascii_uppercase) || (has(u8::is_ascii_digit) && !text.contains('.'));
+    text.len() >= 20 && is_mixed
 }
 
 #[cfg(test)]

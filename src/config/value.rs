@@ -66,7 +66,8 @@ impl BaseUrl {
             _ => return Err(format!("{text:?} is neither https nor http")),
         };
         if rest.contains(['?', '#']) {
-            return Err(format!("{text:?} holds a query or fragment; leave it out"));
+            // Not repeated, for a key may stand there.
+            return Err("holds a query or fragment; leave it out".to_owned());
         }
         let (authority, path) = match rest.find('/') {
             Some(slash) => rest.split_at(slash),

@@ -1,10 +1,15 @@
 //! What systemd is told: still starting, ready, reloading, stopping, alive.
 //!
-//! Promise: without systemd (no `NOTIFY_SOCKET`) every call does nothing. The watchdog is fed only
+//! Promise: without systemd (no `NOTIFY_SOCKET`) every call does nothing, and no call waits: a socket that
+//! nobody reads holds whoever writes to it, so a thread of its own does. The watchdog is fed only
 //! while the ledger's writer thread shows that it lives: a daemon that cannot write receipts is
 //! better restarted than left running.
 
 use std::convert::Infallible;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
 use std::time::Duration;
 
 use sd_notify::NotifyState;
@@ -17,6 +22,17 @@ const STARTING_PAUSE: Duration = Duration::from_secs(10);
 
 /// How much: from each asking on, a start that says nothing for so long has failed.
 const STARTING_TIME: Duration = Duration::from_secs(60);
+
+/// Words that wait to be told; what comes above it is not told.
+const UNTOLD_MAX: usize = 64;
+
+type Words = Vec<NotifyState<'static>>;
+
+/// The thread that speaks.
+static TELLER: OnceLock<SyncSender<Words>> = OnceLock::new();
+
+/// The watchdog's last meal is not told yet; one is enough.
+static MEAL_WAITS: AtomicBool = AtomicBool::new(false);
 
 /// Asks for more time to start, again and again until it is dropped.
 pub async fn still_starting() -> Infallible {
@@ -55,7 +71,9 @@ pub async fn feed_watchdog(ledger: Ledger) {
         ticks.tick().await;
         let alive = ledger.health().heartbeat_age <= WRITER_SILENCE_MAX;
         if alive {
-            tell(&[NotifyState::Watchdog]);
+            if !MEAL_WAITS.swap(true, Ordering::SeqCst) {
+                tell(&[NotifyState::Watchdog]);
+            }
         } else if fed {
             tracing::error!("the ledger's writer is silent; the watchdog is not fed any more");
         }
@@ -63,8 +81,27 @@ pub async fn feed_watchdog(ledger: Ledger) {
     }
 }
 
-fn tell(states: &[NotifyState<'_>]) {
-    if let Err(error) = sd_notify::notify(states) {
-        tracing::warn!(%error, "systemd could not be told");
+fn tell(words: &[NotifyState<'static>]) {
+    let teller = TELLER.get_or_init(start_teller);
+    if teller.try_send(words.to_vec()).is_err() {
+        tracing::warn!("systemd does not listen; it is not told what becomes of this process");
     }
+}
+
+fn start_teller() -> SyncSender<Words> {
+    let (teller, untold) = sync_channel::<Words>(UNTOLD_MAX);
+    let started = thread::Builder::new()
+        .name("notify".to_owned())
+        .spawn(move || {
+            for words in untold {
+                if let Err(error) = sd_notify::notify(&words) {
+                    tracing::warn!(%error, "systemd could not be told");
+                }
+                MEAL_WAITS.store(false, Ordering::SeqCst);
+            }
+        });
+    if let Err(error) = started {
+        tracing::warn!(%error, "no thread speaks to systemd");
+    }
+    teller
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::listen;
 use crate::apps::Apps;
+use crate::apps::namespace::Namespace;
 use crate::config::ListenAddr;
 
 /// The one thing about apps that an operator must not find out by accident.
@@ -26,6 +27,21 @@ pub fn say(apps: &Apps) {
             apps,
             "apps with a token or a user may spend, and nobody else"
         );
+    }
+    for known in table.known() {
+        let app = &known.app;
+        for uid in app
+            .uids
+            .iter()
+            .filter(|uid| Namespace::own().user(**uid).is_none())
+        {
+            tracing::warn!(
+                app = &*app.name,
+                uid,
+                "this user cannot be told on a Unix socket, because this process's user namespace hides \
+                 who it is (PrivateUsers=yes, a container); the app needs its token"
+            );
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 mod commands;
 mod door;
 mod kept_apart;
+mod namespace;
 mod removal;
 mod settings;
 mod users;

@@ -4,6 +4,8 @@
 //! Promise: each search is shown to find what is planted, and each closed door is shown open where the
 //! defence is missing.
 
+mod credential;
+mod decoded;
 mod memory;
 mod processes;
 mod search;

@@ -1,12 +1,12 @@
 //! The watchdog: systemd hears that bursar lives only as long as the ledger's writer does. A real daemon
-//! on a disk whose sync does not come back.
+//! on a disk whose sync does not come back, and one whose systemd does not listen.
 
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::support::daemon::Daemon;
+use crate::support::daemon::{Daemon, Signal, command, run_arguments};
 use crate::support::rig::Rig;
 use crate::support::wire::request;
 use crate::support::{Sandbox, chat, eventually, within};
@@ -79,4 +79,33 @@ async fn a_writer_that_hangs_is_not_covered_up_by_a_fed_watchdog() {
     .await;
     assert_eq!(app.answer().await.status, 200);
     daemon.terminate().await;
+}
+
+/// A supervisor that is frozen, or that never reads: the kernel holds whoever writes into the full socket.
+#[tokio::test]
+async fn a_systemd_that_does_not_listen_holds_nothing_up() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("notify");
+    let socket = UnixDatagram::bind(&path).expect("a socket");
+    let state = directory.path().join("state");
+    let arguments = run_arguments("http://127.0.0.1:9", state.to_str().expect("a path"));
+    let mut command = command(&arguments);
+    command
+        .env("NOTIFY_SOCKET", &path)
+        .env("WATCHDOG_USEC", "20000");
+    let mut daemon = Daemon::ready(command).await;
+    let full = UnixDatagram::unbound().expect("a socket");
+    full.set_nonblocking(true).expect("nonblocking");
+    while full.send_to(b"x", &path).is_ok() {}
+
+    daemon.signal(Signal::HUP);
+    let line = "bursar_config_reloads_total{result=\"ok\"} 1";
+    eventually("the reload", || async {
+        let page = daemon.admin_page("/metrics").await.text();
+        page.lines().any(|known| known == line).then_some(())
+    })
+    .await;
+    daemon.signal(Signal::TERM);
+    assert_eq!(daemon.ended().await.code(), Some(0));
+    drop(socket);
 }

@@ -144,10 +144,44 @@ fn a_file_that_cannot_be_read_is_named() {
 
 #[test]
 fn a_key_given_as_the_path_of_its_file_is_not_shown() {
-    let error = ApiKey::from_file(Path::new(SECRET), KeyFile::Plain).unwrap_err();
+    for secret in [
+        SECRET,
+        "sk-live-Zq8/Xy_73+ab9876543210==/Q",
+        "/Zq8Xy73ab9876543210abcdef/QQ==",
+        "sk-abcdefghijklmnopqrstuvwxyzABCDEF",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N",
+        "/etc/sk-test-0123456789abcdef",
+    ] {
+        let error = ApiKey::from_file(Path::new(secret), KeyFile::Plain).unwrap_err();
+        let told = format!("{error} {error:?}");
+        assert!(told.contains("it looks like a key"), "{told}");
+        for piece in secret.split('/').filter(|piece| piece.len() > 4) {
+            assert!(!told.contains(piece) || piece == "etc", "{told}");
+        }
+    }
+}
 
-    assert!(!error.to_string().contains("0123456789"), "{error}");
-    assert!(!format!("{error:?}").contains("0123456789"), "{error:?}");
+#[test]
+fn a_path_that_is_mistyped_is_shown() {
+    for path in [
+        "/etc/bursar-of-nobody/api-key",
+        "organization-key-2026-11.txt",
+        "the-key-of-our-organization",
+        "key7",
+    ] {
+        let error = ApiKey::from_file(Path::new(path), KeyFile::Plain).unwrap_err();
+        assert!(error.to_string().contains(path), "{error}");
+    }
+}
+
+#[test]
+fn only_a_credential_is_a_copy() {
+    let (_directory, path) = key_file(SECRET.as_bytes(), 0o600);
+    for (kind, is_a_copy) in [(KeyFile::Plain, false), (KeyFile::Credential, true)] {
+        let key = ApiKey::from_file(&path, kind).unwrap();
+        assert_eq!(key.is_a_copy(), is_a_copy);
+    }
+    assert!(!ApiKey::from_text(SECRET.as_bytes()).unwrap().is_a_copy());
 }
 
 #[test]

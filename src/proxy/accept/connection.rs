@@ -24,6 +24,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufWriter, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
+use crate::apps::namespace::Namespace;
+
 /// An accepted socket.
 #[derive(Debug)]
 pub enum Socket {
@@ -242,11 +244,12 @@ impl Peer {
         Self(Arc::new(Mutex::new(Shared { socket, ahead })))
     }
 
-    /// The user who connected to a Unix socket, as the kernel noted it then (SO_PEERCRED).
+    /// The user who connected to a Unix socket, as the kernel noted it then (SO_PEERCRED). `None` also
+    /// where this process's namespace hides who it is.
     pub fn user(&self) -> Option<u32> {
         match &self.0.lock().socket {
             Socket::Tcp(_) => None,
-            Socket::Unix(stream) => stream.peer_cred().ok().map(|peer| peer.uid()),
+            Socket::Unix(stream) => Namespace::own().user(stream.peer_cred().ok()?.uid()),
         }
     }
 

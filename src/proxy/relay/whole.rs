@@ -71,7 +71,11 @@ impl Relay<'_> {
         let body = clarified.unwrap_or(body);
         let made = self.made_stream(&mut answer, &body);
         let stream = made.is_some();
-        let body = made.unwrap_or(body);
+        // What was taken out of JSON has lost the escapes that may have hidden the key.
+        let body = match made.unwrap_or(body) {
+            decoded if own.is_some() || stream => self.without_key(decoded),
+            body => body,
+        };
         if !bodyless {
             let length = HeaderValue::from(body.len());
             if answer.insert_header(CONTENT_LENGTH, length).is_err() {
@@ -130,6 +134,10 @@ impl Relay<'_> {
                 body = Bytes::from(added);
             }
         }
+        self.without_key(body)
+    }
+
+    fn without_key(&self, body: Bytes) -> Bytes {
         match self.settings.key.struck_out(&body) {
             Some(clean) => Bytes::from(clean),
             None => body,
