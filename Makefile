@@ -13,7 +13,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 export PATH := $(CURDIR)/.cache/tools/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build release lint fmt test test-all torture faults fuzz bench bench-ledger install clean-tools
+.PHONY: help demo build release lint fmt test test-all torture faults defences fuzz bench bench-ledger install clean-tools
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,10 @@ torture: ## a thousand kills, every call to the disk failing, 2000 power cuts, 2
 faults: ## plant faults one after the other, and say which test catches each (N=3,7 for some)
 	@scripts/setup-native.sh
 	scripts/planted-faults.py $(if $(N),--only $(N))
+
+defences: ## take the defences of docs/threats.md out, and say which case sees each (ROWS=3,7 for some)
+	@scripts/setup-native.sh
+	scripts/defences.py $(if $(ROWS),--only $(ROWS))
 
 fuzz: ## each fuzz target for ten minutes (SECONDS_EACH=600); needs a nightly toolchain
 	@scripts/fuzz.sh

@@ -1,3 +1,6 @@
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 use tracing::Level;
 
 use super::*;
@@ -36,4 +39,41 @@ fn the_level_is_that_of_our_own_lines() {
 #[test]
 fn an_error_level_silences_the_warnings_of_others() {
     assert!(!targets(LogLevel::Error).would_enable("h2", &Level::WARN));
+}
+
+/// What the lines of one thread said.
+#[derive(Clone, Default)]
+struct Said(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Said {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_panic_is_told_with_its_place_and_without_its_message() {
+    let said = Said::default();
+    let writer = said.clone();
+    let lines = fmt::layer()
+        .with_ansi(false)
+        .with_writer(move || writer.clone());
+    let subscriber = tracing_subscriber::registry().with(lines);
+    let before = panic::take_hook();
+    log_panics();
+    let ended = tracing::subscriber::with_default(subscriber, || {
+        panic::catch_unwind(|| panic!("Bearer {}", "sk-in-a-message"))
+    });
+    panic::set_hook(before);
+
+    assert!(ended.is_err());
+    let said = String::from_utf8(said.0.lock().clone()).expect("text");
+    assert!(said.contains("src/telemetry/tests.rs:"), "{said}");
+    assert!(said.contains("a task panicked"), "{said}");
+    assert!(!said.contains("sk-in-a-message"), "{said}");
 }

@@ -108,6 +108,12 @@ fn cases() -> Vec<Case> {
     .concat()
 }
 
+/// Row and name of every case, the admin listener's among them.
+pub fn named() -> Vec<(u8, String)> {
+    let all = [cases(), admin::as_cases()].concat();
+    all.into_iter().map(|case| (case.row, case.name)).collect()
+}
+
 #[tokio::test]
 async fn no_request_of_the_corpus_does_what_it_wants() {
     let cases = cases();

@@ -13,6 +13,8 @@ mod exposition;
 mod floods;
 mod heads;
 mod http2;
+#[cfg(target_os = "linux")]
+mod http2_memory;
 mod key;
 mod labels;
 mod reading_on;
@@ -364,6 +366,14 @@ fn all() -> Vec<Case> {
         receipts::cases(),
     ]
     .concat()
+}
+
+/// Row and name of every case of the tables.
+pub fn named() -> Vec<(u8, String)> {
+    all()
+        .into_iter()
+        .map(|case| (case.row, case.name))
+        .collect()
 }
 
 /// The rows of the threat model that a service can trigger, and how many cases stand in tests of

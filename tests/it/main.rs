@@ -35,6 +35,7 @@ mod retries;
 mod secrets;
 mod shaping;
 mod streams;
+mod threats;
 mod tidy;
 mod tls;
 mod undelivered;

@@ -3,7 +3,8 @@
 //!
 //! Others use the same organization's ceilings, and how much of them is not told. So the limits are
 //! halved (the rate: to three quarters) at a 429 and grow by one at a time with what is served, which
-//! settles at what is left by others and finds more when they go.
+//! settles at what is left by others and finds more when they go. Each 429 costs all apps a pause, so
+//! a number in flight that was refused is tried again more and more seldom.
 //!
 //! Promise: a limit is at least 1 and never above its ceiling; the answers of one overload lower it
 //! once; the longest `Retry-After` is a pause for all, of at most [`PAUSE_MAX`].
@@ -20,6 +21,11 @@ const RATE_RETRY_AFTER: Duration = Duration::from_secs(15);
 
 /// Served requests for which the rate grows by one a minute.
 const SERVED_PER_RATE_STEP: u32 = 10;
+
+/// Rounds that are served below a number in flight that was refused, before it is tried again: at first,
+/// and at most. Each try that is refused doubles them.
+const ROUNDS_BEFORE_TRY: u32 = 4;
+const ROUNDS_BEFORE_TRY_MAX: u32 = 32;
 
 /// Without a 429 for so long what others do is not known any more.
 const MEMORY: Duration = Duration::from_secs(600);
@@ -40,6 +46,15 @@ struct Limit {
     now: usize,
     /// Served since the limit changed last.
     served: u32,
+    refused: Option<Refused>,
+}
+
+/// What was too much the last time.
+#[derive(Clone, Copy, Debug)]
+struct Refused {
+    /// One less than was refused.
+    below: usize,
+    rounds_before_try: u32,
 }
 
 /// Both limits, and the pause.
@@ -60,6 +75,7 @@ impl Limit {
             ceiling,
             now: ceiling.unwrap_or(usize::MAX),
             served: 0,
+            refused: None,
         }
     }
 
@@ -75,13 +91,41 @@ impl Limit {
         }
     }
 
+    /// As `lower` to the half, where what was too much is known to be this limit. A try of one more than
+    /// held before goes back to that.
+    fn refused(&mut self, used: usize) {
+        let tried = self.refused.filter(|last| {
+            let try_of = last.below.saturating_add(1);
+            self.now == try_of && used >= try_of
+        });
+        let below = self.now.min(used).saturating_sub(1);
+        self.lower(used, 1, 2);
+        let rounds = match tried {
+            Some(last) => {
+                self.now = last.below.max(1);
+                last.rounds_before_try.saturating_mul(2)
+            }
+            None => ROUNDS_BEFORE_TRY,
+        };
+        self.refused = self.ceiling.map(|_| Refused {
+            below,
+            rounds_before_try: rounds.min(ROUNDS_BEFORE_TRY_MAX),
+        });
+    }
+
     fn served(&mut self, per_step: u32) {
         let Some(ceiling) = self.ceiling.filter(|ceiling| self.now < *ceiling) else {
             return;
         };
+        let per_step = match self.refused {
+            Some(last) if self.now == last.below => per_step.saturating_mul(last.rounds_before_try),
+            _ => per_step,
+        };
         self.served += 1;
         if self.served >= per_step {
             self.served = 0;
+            // A whole round of more than was refused: there is room again.
+            self.refused = self.refused.filter(|last| self.now <= last.below);
             self.now = (self.now + 1).min(ceiling);
         }
     }
@@ -143,9 +187,11 @@ impl Ceilings {
             return;
         }
         self.lowered_at = Some(now);
-        self.in_flight.lower(held, 1, 2);
         if busy.names_rate || asked >= RATE_RETRY_AFTER {
+            self.in_flight.lower(held, 1, 2);
             self.per_minute.lower(sent, 3, 4);
+        } else {
+            self.in_flight.refused(held);
         }
     }
 

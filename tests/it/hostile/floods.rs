@@ -120,7 +120,7 @@ fn floods() -> Vec<(&'static str, bool, Step)> {
 }
 
 /// Most memory that the process has held, in KiB.
-fn peak_kib(daemon: &Daemon) -> u64 {
+pub(super) fn peak_kib(daemon: &Daemon) -> u64 {
     let pid = daemon.child.id().expect("a running child");
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a status");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -12,22 +12,22 @@ use super::{CHAT, assert_no_key};
 use crate::support::{Bursar, KEY, chat, within};
 use crate::tls::certs::{Authority, NOW};
 
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
+pub(super) const DATA: u8 = 0;
+pub(super) const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
 const PUSH_PROMISE: u8 = 5;
 const PING: u8 = 6;
 const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
-const CONTINUATION: u8 = 9;
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
+pub(super) const CONTINUATION: u8 = 9;
+pub(super) const END_STREAM: u8 = 1;
+pub(super) const END_HEADERS: u8 = 4;
 const PREFACE_BYTES: usize = 24;
 /// `:status: 200`, by its place in the static table.
-const STATUS_200: &[u8] = &[0x88];
+pub(super) const STATUS_200: &[u8] = &[0x88];
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len())
         .expect("a small frame")
         .to_be_bytes();
@@ -39,7 +39,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 }
 
 /// A header field, spelled out and not indexed.
-fn field(name: &str, value: &str) -> Vec<u8> {
+pub(super) fn field(name: &str, value: &str) -> Vec<u8> {
     let length = |text: &str| {
         u8::try_from(text.len())
             .ok()
@@ -55,19 +55,19 @@ fn field(name: &str, value: &str) -> Vec<u8> {
     .concat()
 }
 
-fn answer_head(more: &[u8]) -> Vec<u8> {
+pub(super) fn answer_head(more: &[u8]) -> Vec<u8> {
     let head = [STATUS_200, &field("x-service-billed", "7"), more].concat();
     frame(HEADERS, END_HEADERS, 1, &head)
 }
 
 /// What the service does once a request has come whole: bytes, and bytes that are sent again and again.
-struct Attack {
-    name: &'static str,
-    first: Vec<u8>,
-    again: Vec<u8>,
-    times: usize,
+pub(super) struct Attack {
+    pub name: &'static str,
+    pub first: Vec<u8>,
+    pub again: Vec<u8>,
+    pub times: usize,
     /// The answer's status, or bursar's code.
-    sees: Result<u16, &'static [&'static str]>,
+    pub sees: Result<u16, &'static [&'static str]>,
 }
 
 fn attacks() -> Vec<Attack> {
@@ -356,7 +356,7 @@ fn attacks() -> Vec<Attack> {
     ]
 }
 
-type Next = Arc<Mutex<Option<Attack>>>;
+pub(super) type Next = Arc<Mutex<Option<Attack>>>;
 
 /// Answers one request with what is planned, or plainly; then the connection ends.
 async fn serve(mut io: impl AsyncRead + AsyncWrite + Unpin, next: &Next) -> std::io::Result<()> {
@@ -397,9 +397,8 @@ async fn serve(mut io: impl AsyncRead + AsyncWrite + Unpin, next: &Next) -> std:
     io.shutdown().await
 }
 
-#[tokio::test]
-async fn frames_of_any_kind_end_in_an_answer_or_in_a_clear_break() {
-    let authority = Authority::new("tests");
+/// A service at a port, and what it does next.
+pub(super) async fn listen(authority: &Authority) -> (u16, Next) {
     let acceptor = TlsAcceptor::from(authority.signs(&["localhost"], &NOW).server(&["h2"]));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -415,6 +414,13 @@ async fn frames_of_any_kind_end_in_an_answer_or_in_a_clear_break() {
             });
         }
     });
+    (port, next)
+}
+
+#[tokio::test]
+async fn frames_of_any_kind_end_in_an_answer_or_in_a_clear_break() {
+    let authority = Authority::new("tests");
+    let (port, next) = listen(&authority).await;
     let directory = tempfile::tempdir().expect("a directory");
     let ca = directory.path().join("ca.pem");
     std::fs::write(&ca, &authority.pem).expect("a file");

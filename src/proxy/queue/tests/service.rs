@@ -354,3 +354,34 @@ fn the_limits_settle_beside_an_outside_load_and_find_back() {
         assert!(answers >= 1_100, "seed {seed}: {answers} answers of 1200");
     }
 }
+
+/// Others hold two of eight places for long: bursar uses nearly all of the other six, for a number that
+/// was refused is tried seldom, and a pause of all apps follows each try. When they go, it finds back.
+#[test]
+fn a_number_in_flight_that_was_refused_is_tried_seldom() {
+    let few_wait = Shaping {
+        queue_max: 50,
+        ..shaping(8, 0)
+    };
+    for seed in 1..=3 {
+        let mut world = World::new(Desk::new(&few_wait), (8, 1_000_000), seed);
+        world.travel_ms = 20;
+        world.answer_ms = 1_500;
+        world.outside = (2, 0);
+        keep_busy(&mut world, s(0), s(2_400));
+
+        world.run_until(s(300));
+        let (answers, refusals) = (world.answers, world.refusals);
+        world.run_until(s(1_500));
+        let answers = world.answers - answers;
+        let refusals = world.refusals - refusals;
+        assert!(
+            answers >= 4_000 && refusals <= 40,
+            "seed {seed}: {answers} answers of about 4600, {refusals} refusals"
+        );
+
+        world.outside = (0, 0);
+        world.run_until(s(1_800));
+        assert_eq!(world.desk.ceilings().in_flight(), Some(8), "seed {seed}");
+    }
+}
