@@ -5,7 +5,7 @@ Why: a case holds a defence only when it fails without it.
 Promise: the tree itself is never changed: a worktree of HEAD below .cache is. Exit 1 when a removal is not
      caught for a row, does not compile or does not apply, or when the tree is not green without one.
 
-Removals of one group are built together: they share neither row nor test, and each is asked for its own.
+Removals of one group are built together: no two share a row of a test, and each is asked for its own cases.
 --alone builds each by itself. --only 3,7 takes out those of some rows. --write puts the list into docs/threats.md.
 """
 
@@ -26,8 +26,8 @@ TARGET = ROOT / ".cache" / "defences-target"
 TABLE = ROOT / "docs" / "threats.md"
 MARK = "\n## Each defence, taken out\n"
 ABOUT = """
-`make defences` took out each of these alone or beside others that share no row and no test with it, and these
-failed. A removal that nothing sees fails the command.
+`make defences` took out each of these, some at a time, and these cases and tests of its own failed (of a table of
+raw answers the first may stop those behind it). A removal that nothing sees fails the command.
 
 """
 FAILED = re.compile(r"^test (\S+) \.\.\. FAILED$", re.M)
@@ -83,8 +83,12 @@ def asked(tests):
 def seen_by(defence, said):
     """For each row what failed, in words: cases, or the test itself."""
     if defence["test"].startswith(CORPUS):
-        cases = [(int(row), f"case \u201c{name}\u201d") for row, name in CASE.findall(said)]
-        return {row: [words for of, words in cases if of == row] for row in defence["rows"]}
+        cases = [(int(row), name) for row, name in CASE.findall(said)]
+        wanted = zip(defence["rows"], defence["cases"], strict=True)
+        return {
+            row: [f"case \u201c{name}\u201d" for of, name in cases if of == row and name.startswith(begin)]
+            for row, begin in wanted
+        }
     names = [name for name in FAILED.findall(said) if name.startswith(defence["test"])]
     for test, cases in TABLE_CASES.findall(said):
         if test in names:

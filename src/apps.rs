@@ -111,6 +111,8 @@ pub struct Apps {
     changed: watch::Sender<()>,
     /// Marked when a run opens.
     opened: watch::Sender<()>,
+    /// Marked when a run ends.
+    ended: watch::Sender<()>,
 }
 
 /// Whose a request is.
@@ -234,6 +236,7 @@ impl Apps {
             changing: Mutex::new(changing),
             changed: watch::Sender::new(()),
             opened: watch::Sender::new(()),
+            ended: watch::Sender::new(()),
         })
     }
 
@@ -307,6 +310,20 @@ impl Apps {
         })
     }
 
+    /// Whether a run spends, over whatever connection holds it.
+    pub fn is_open(&self, run: &Run) -> bool {
+        self.runs.holds(&run.id)
+    }
+
+    /// Resolves when nobody holds this run any more.
+    pub async fn ended(&self, run: &Run) {
+        let mut ended = self.ended.subscribe();
+        while self.is_open(run) {
+            // The sender lives as long as `self`.
+            ended.changed().await.ok();
+        }
+    }
+
     /// Marked whenever the table is another one.
     pub fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
@@ -373,6 +390,7 @@ impl Apps {
 impl Drop for OpenRun {
     fn drop(&mut self) {
         self.apps.runs.close(&self.run);
+        self.apps.ended.send_replace(());
     }
 }
 

@@ -30,6 +30,7 @@ pub mod dispatch;
 mod downstream;
 pub mod evidence;
 pub mod exchange;
+mod halt;
 mod own_call;
 pub mod queue;
 pub mod refuse;

@@ -1,11 +1,10 @@
 //! The composition root: opens the ledger, binds the sockets, starts proxy and admin, and ends them
 //! in the right order. Everything that lives as long as the process is owned here.
 //!
-//! Start: key and configuration are there already; the sockets are bound (all or none), then the
-//! ledger is locked and replayed, then the first connection is accepted: a start that finds its
-//! address taken leaves no state directory behind. Sockets that systemd gives stand in for those. The admin socket lies inside that directory, which
-//! the ledger makes, so it is bound last. Stop: not ready, no new connections, what is in
-//! flight ends, the ledger closes last.
+//! Start: key and configuration are there already; the sockets are bound (all or none), then the ledger is
+//! locked and replayed, then the first connection is accepted: a start that finds its address taken leaves no
+//! state directory behind. Sockets that systemd gives stand in for those. The admin socket lies inside that
+//! directory, so it is bound last. Stop: not ready, no new connections, what is in flight ends, the ledger last.
 //!
 //! Promise: a start that fails leaves nothing half started, and says why in one line; a stop never
 //! loses an outcome that can still be written.

@@ -53,6 +53,10 @@ impl Runs {
         self.open.lock().iter().map(|(token, _)| *token).collect()
     }
 
+    pub(super) fn holds(&self, id: &str) -> bool {
+        self.open.lock().iter().any(|(_, run)| *run.id == *id)
+    }
+
     pub(super) fn close(&self, run: &Arc<Run>) {
         self.open
             .lock()

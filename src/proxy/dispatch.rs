@@ -27,6 +27,7 @@ use super::attend::{Alone, Attendance, Cut};
 use super::breaker::Pass;
 use super::claim::age;
 use super::exchange::{self, Answering, BodyBroke, Cause, Failed, Lost, Outgoing, heads};
+use super::halt::Spender;
 use super::queue::Slot;
 use super::refuse::{Code, Refusal};
 use super::{Gateway, Settings};
@@ -54,6 +55,8 @@ pub struct Dispatch<'a> {
     pub queued: Duration,
     pub pass: Pass,
     pub app: Arc<str>,
+    /// `None` for what costs nothing.
+    pub spender: Option<Spender>,
     /// What the last failure to connect was, in words, for the log.
     pub unreached: Option<String>,
 }

@@ -28,6 +28,7 @@ closed_set! {
         TokenRefused => "token_refused",
         RunAwaited => "run_awaited",
         AppRemoved => "app_removed",
+        RunEnded => "run_ended",
         ContentTypeRefused => "content_type_refused",
         PathRefused => "path_refused",
         HeaderRefused => "header_refused",
@@ -86,7 +87,9 @@ impl Code {
             | Self::HeaderRefused
             | Self::LengthRefused
             | Self::BodyBroken => StatusCode::BAD_REQUEST,
-            Self::TokenMissing | Self::TokenRefused | Self::AppRemoved => StatusCode::UNAUTHORIZED,
+            Self::TokenMissing | Self::TokenRefused | Self::AppRemoved | Self::RunEnded => {
+                StatusCode::UNAUTHORIZED
+            }
             Self::Clarification => StatusCode::UNPROCESSABLE_ENTITY,
             Self::HostRefused
             | Self::OriginRefused
@@ -190,6 +193,9 @@ impl Code {
                  run's app was just removed. Nothing was sent; try again in a second."
             }
             Self::AppRemoved => "This app was removed. Nothing was sent.",
+            Self::RunEnded => {
+                "The run that this token was for has ended: its `bursar exec` is gone. Nothing was sent."
+            }
             Self::ContentTypeRefused => "This route takes Content-Type: application/json.",
             Self::PathRefused => {
                 "The path has a form that is not relayed (dot segments, escapes of / \\ . or NUL, \

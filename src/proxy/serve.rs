@@ -283,6 +283,7 @@ impl Request<'_> {
             queued: going.queued,
             pass: going.pass,
             app: Arc::clone(&self.app.name),
+            spender: entry.is_some().then(|| self.spender()),
             unreached: None,
         };
         let live = entry.as_ref().map(|entry| Arc::clone(&entry.live));

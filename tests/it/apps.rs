@@ -5,6 +5,7 @@ mod door;
 mod kept_apart;
 mod namespace;
 mod removal;
+mod run_end;
 mod settings;
 mod users;
 

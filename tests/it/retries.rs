@@ -97,7 +97,9 @@ fn check_answer(name: &str, bursar: &Bursar, row: &Row, failure: &Failure, answe
     assert_eq!(answer.status, failure.status, "{name}: {}", answer.text());
     assert_eq!(answer.code(), failure.code, "{name}: the code");
     assert!(answer.complete, "{name}: a whole answer");
-    let stop = failure.stop[row.kind as usize];
+    // Whose key or balance is refused is refused again.
+    let account = failure.code.is_none() && matches!(failure.status, 401 | 402);
+    let stop = failure.stop[row.kind as usize] || account;
     let told = answer.header("x-should-retry");
     assert_eq!(told, stop.then_some("false"), "{name}: x-should-retry");
     let id = answer.header("x-bursar-entry");

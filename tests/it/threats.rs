@@ -16,6 +16,9 @@ const REMOVALS: &str = "tests/faults/defences.toml";
 const ROWS: std::ops::RangeInclusive<u8> = 1..=29;
 const LEAST: usize = 3;
 
+/// Tests that play a table of raw requests and say which cases failed.
+const CORPUS: &str = "attack::no_request";
+
 /// What a request or an upstream can trigger: taking out a defence of each is planned.
 const TRIGGERED: [std::ops::RangeInclusive<u8>; 3] = [1..=5, 9..=16, 20..=26];
 
@@ -47,6 +50,9 @@ struct Removal {
     old: String,
     new: String,
     test: String,
+    /// For each row the beginning of the cases that have to see it, where `test` plays a corpus.
+    #[serde(default)]
+    cases: Vec<String>,
     group: u8,
 }
 
@@ -261,6 +267,17 @@ fn every_row_that_can_be_triggered_has_a_removal_that_fits() {
         }
         if known.named(0, test).is_empty() {
             complaints.push(format!("{what}: no test begins with {test}"));
+        }
+        let is_corpus = test.starts_with(CORPUS);
+        if is_corpus && removal.cases.len() != removal.rows.len() {
+            complaints.push(format!("{what}: not a case for each row"));
+        }
+        for (row, begin) in removal.rows.iter().zip(&removal.cases) {
+            if known.named(*row, begin).is_empty() {
+                complaints.push(format!(
+                    "{what}: no case of row {row} begins with {begin:?}"
+                ));
+            }
         }
         for row in &removal.rows {
             if !defends.get(row).is_some_and(|files| files.contains(file)) {

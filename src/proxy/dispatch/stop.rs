@@ -1,5 +1,5 @@
 //! What ends the attempts between two of them, although the table allows another: an order to freeze, a
-//! limit that was reached meanwhile, bursar's own stop.
+//! run that has ended, a limit that was reached meanwhile, bursar's own stop.
 //!
 //! Promise: the app is told what holds now, not what the service answered before, so that it does not
 //! knock on; and it is told beside it what the attempts before came to. An entry that is in doubt stays
@@ -8,14 +8,15 @@
 use super::Dispatch;
 use crate::ledger::entry::{Attempt, AttemptEnd};
 use crate::proxy::attend::Attendance;
+use crate::proxy::halt::Spender;
 use crate::proxy::refuse::{Code, Refusal};
 use crate::proxy::serve;
 
 impl Dispatch<'_> {
-    /// Resolves when an operator freezes the app; pends for ever for what costs nothing.
-    pub(super) async fn frozen(&self, app: Option<&str>) -> Refusal {
-        match app {
-            Some(app) => self.stopped_by(serve::refusal(&self.gateway.caps.stopped(app).await)),
+    /// Resolves when an operator freezes the app, or its run ends; pends for ever for what costs nothing.
+    pub(super) async fn halted(&self) -> Refusal {
+        match &self.spender {
+            Some(spender) => self.stopped_by(spender.halted().await),
             None => std::future::pending().await,
         }
     }
@@ -24,8 +25,8 @@ impl Dispatch<'_> {
     pub(super) fn forbidden(&self, app: &Attendance<'_>) -> Option<Refusal> {
         let live = app.live.as_ref()?;
         let caps = &self.gateway.caps;
-        if let Some(frozen) = caps.stops(&live.mark.app) {
-            return Some(self.stopped_by(serve::refusal(&frozen)));
+        if let Some(halt) = self.spender.as_ref().and_then(Spender::halts) {
+            return Some(self.stopped_by(halt));
         }
         if may_have_run(&self.attempts, self.route.keyed) {
             // The same purchase goes on: it is charged already.

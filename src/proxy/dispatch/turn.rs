@@ -4,7 +4,6 @@
 //! Promise: between attempts no place is held; a repeat waits before its app's new requests; a free
 //! route never waits.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -34,29 +33,28 @@ pub(super) enum Rested {
 }
 
 impl Dispatch<'_> {
-    /// Waits between attempts, and for a place for the next one. An order to freeze ends it at once.
+    /// Waits between attempts, and for a place for the next one. An order to freeze, or the end of the run, ends it at once.
     pub(super) async fn rest(
         &mut self,
         app: &mut Attendance<'_>,
         wait: Duration,
     ) -> Result<Rested, Cut> {
-        let spender = app.live.as_ref().map(|live| Arc::clone(&live.mark.app));
         let began = self.gateway.clock.monotonic();
         let awaited = tokio::select! {
             biased;
-            frozen = self.frozen(spender.as_deref()) => Err(frozen),
+            halt = self.halted() => Err(halt),
             awaited = app.rest(wait) => Ok(awaited?),
         };
         match awaited {
             Ok(true) => {}
             Ok(false) => return Ok(Rested::NoMore),
-            Err(frozen) => {
+            Err(halt) => {
                 let rested = self.gateway.clock.monotonic().saturating_sub(began);
                 self.waited = self.waited.saturating_add(rested);
-                return Ok(Rested::Stopped(frozen));
+                return Ok(Rested::Stopped(halt));
             }
         }
-        let rested = self.next_turn(app, spender.as_deref()).await?;
+        let rested = self.next_turn(app).await?;
         Ok(match (rested, self.forbidden(app)) {
             (Rested::Goes, Some(refusal)) => {
                 self.slot = None;
@@ -67,11 +65,7 @@ impl Dispatch<'_> {
     }
 
     /// A place for the next attempt.
-    async fn next_turn(
-        &mut self,
-        app: &mut Attendance<'_>,
-        spender: Option<&str>,
-    ) -> Result<Rested, Cut> {
+    async fn next_turn(&mut self, app: &mut Attendance<'_>) -> Result<Rested, Cut> {
         if !self.route.is_inference() {
             return Ok(Rested::Goes);
         }
@@ -91,7 +85,7 @@ impl Dispatch<'_> {
         };
         let entered = tokio::select! {
             biased;
-            frozen = self.frozen(spender) => Err(frozen),
+            halt = self.halted() => Err(halt),
             entered = entered => Ok(entered?),
         };
         let waited = self.gateway.clock.monotonic().saturating_sub(began);
@@ -107,7 +101,7 @@ impl Dispatch<'_> {
                 self.closed().map_or(Rested::NoMore, Rested::Stopped)
             }
             Ok(Some(Err(_)) | None) => Rested::NoMore,
-            Err(frozen) => Rested::Stopped(frozen),
+            Err(halt) => Rested::Stopped(halt),
         })
     }
 

@@ -15,6 +15,7 @@ use crate::ledger::entry::KeyOrigin;
 use crate::money::MicroUsd;
 use crate::proxy::claim::live::Live;
 use crate::proxy::downstream::Downstream;
+use crate::proxy::halt::Spender;
 use crate::proxy::refuse::{Code, Refusal};
 use crate::proxy::settle::OpenEntry;
 
@@ -63,18 +64,26 @@ impl Request<'_> {
         Err(NoPermit { keep: ended.await })
     }
 
-    /// Behind the intent: meanwhile an operator may have frozen the app.
+    /// Behind the intent: meanwhile an operator may have frozen the app, or its run has ended.
     pub(super) async fn still_permitted(
         &self,
         downstream: &mut Downstream,
         entry: &mut OpenEntry,
     ) -> Result<(), NoPermit> {
-        let Some(frozen) = self.gateway.caps.stops(&self.app.name) else {
+        let Some(halt) = self.spender().halts() else {
             return Ok(());
         };
-        let frozen = refusal(&frozen);
-        let ended = self.end_unsent(downstream, entry, Entered::Intent, Some(&frozen));
+        let ended = self.end_unsent(downstream, entry, Entered::Intent, Some(&halt));
         Err(NoPermit { keep: ended.await })
+    }
+
+    /// Whom it spends for.
+    pub(super) fn spender(&self) -> Spender {
+        Spender {
+            gateway: Arc::clone(self.gateway),
+            app: Arc::clone(&self.app.name),
+            run: self.admitted.caller.run.clone(),
+        }
     }
 
     /// An error without a refusal: the app has left.
@@ -87,6 +96,7 @@ impl Request<'_> {
         let waited = self.gateway.clock.monotonic().saturating_sub(self.arrived);
         let wait = WAIT_MAX.min(patience(self.admitted).saturating_sub(waited));
         let mut stop = self.gateway.stop_signal();
+        let spender = self.spender();
         tokio::select! {
             // Who need not wait does not ask whether the app is there.
             biased;
@@ -94,6 +104,7 @@ impl Request<'_> {
                 answer.map_err(|refused| Some(refusal(&refused)))
             }
             () = deserted(downstream, live) => Err(None),
+            refusal = spender.halted() => Err(Some(refusal)),
             () = stop.wait() => Err(Some(Refusal::new(Code::ShuttingDown))),
         }
     }

@@ -166,12 +166,13 @@ impl Request<'_> {
         let app = &entry.live.mark.app;
         let began = self.gateway.clock.monotonic();
         let waited = || self.gateway.clock.monotonic().saturating_sub(began);
+        let spender = self.spender();
         let entered = tokio::select! {
             biased;
             entered = self.gateway.queue.enter(app, Turn::First, deadline) => entered,
             () = deserted(downstream, &entry.live) => return Err(Stays::Left),
-            frozen = self.gateway.caps.stopped(app) => {
-                return Err(Stays::Refused(spend::refusal(&frozen).having_waited(waited())));
+            halt = spender.halted() => {
+                return Err(Stays::Refused(halt.having_waited(waited())));
             }
         };
         entered.map_err(|unserved| {
@@ -212,11 +213,15 @@ impl Request<'_> {
     }
 }
 
-/// The app's announced patience, at most an hour, "less the larger of 1 s and 10 %"; else 10 minutes.
+/// The app's announced patience, at most an hour, "less the larger of 1 s and 10 %", and never less than
+/// half of it; else 10 minutes.
 pub(super) fn patience(admitted: &Admitted) -> Duration {
     admitted.patience.map_or(PATIENCE_DEFAULT, |announced| {
         let announced = announced.min(PATIENCE_MAX);
-        let margin = (announced / 10).max(Duration::from_secs(1));
+        // Who waits for a second would be left none to wait for a place.
+        let margin = (announced / 10)
+            .max(Duration::from_secs(1))
+            .min(announced / 2);
         announced.saturating_sub(margin)
     })
 }

@@ -173,7 +173,7 @@ async fn whatever_is_sent_the_service_sees_whole_requests_only() {
     let mut chance = Chance(seed);
     let stage = Stage::open().await;
     let seeds = seeds();
-    let mut relayed = 0;
+    let (mut relayed, mut tried) = (0, 0);
     for at in 0..asked.unwrap_or(CASES) {
         if asked.is_none() && began.elapsed() > ENOUGH {
             assert!(at >= CASES / 8, "{at} cases in {ENOUGH:?}");
@@ -191,10 +191,12 @@ async fn whatever_is_sent_the_service_sees_whole_requests_only() {
         assert!(complaints.is_empty(), "{complaints:?}: {}", what());
         assert_eq!(answers, seen, "{}\n{told}", what());
         relayed += seen;
+        tried += 1;
     }
+    // Of as many as were tried: a busy machine is no less of a proof.
     assert!(
-        relayed > 100,
-        "{relayed} requests came through: the fuzzing reaches nothing"
+        relayed > tried / 25,
+        "{relayed} of {tried} requests came through: the fuzzing reaches nothing"
     );
     let entries = stage.entries();
     stage.close(entries).await;

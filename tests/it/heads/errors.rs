@@ -21,9 +21,9 @@ async fn an_error_object_is_added_beside_a_lone_detail() {
         ),
         (
             "with more members",
-            402,
-            r#"{"detail":"empty","x":[1,2.50]}"#,
-            Some("empty"),
+            403,
+            r#"{"detail":"closed","x":[1,2.50]}"#,
+            Some("closed"),
         ),
         ("a server error", 500, r#"{"detail":"oops"}"#, Some("oops")),
         (

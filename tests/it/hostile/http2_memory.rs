@@ -12,8 +12,8 @@ use crate::support::chat;
 use crate::support::daemon::Daemon;
 use crate::tls::certs::Authority;
 
-/// What one head may cost while it is read.
-const MORE_KIB: u64 = 64 * 1024;
+/// What one head, or a burst of interim ones that the library has read and not yet passed over, may cost.
+const MORE_KIB: u64 = 160 * 1024;
 
 /// A head of so many fields, of 135 bytes each as HTTP/2 counts them; the last frame ends it.
 fn head_of(fields: usize) -> Vec<u8> {

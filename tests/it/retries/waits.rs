@@ -104,6 +104,8 @@ async fn a_wait_beyond_the_patience_returns_the_error_at_once() {
             "1",
             true,
         ),
+        // Half of so short a patience is left.
+        ("a second", "x-stainless-read-timeout", "1", "1", true),
         ("default patience", "x-other", "5", "601", true),
         // An hour less 10 % are 3240 s.
         (

@@ -1,0 +1,49 @@
+//! What stops whoever waits, wherever it does: an operator's order to freeze its app, the removal of the
+//! app, the end of its run.
+//!
+//! Why: a request may wait for room below a cap, for a place at the service, and between two attempts, and
+//! none of these may let it spend for somebody who may not any more.
+//! Promise: who waits is told at once; nothing here waits for a disk.
+
+use std::sync::Arc;
+
+use super::Gateway;
+use super::refuse::{Code, Refusal};
+use super::serve;
+use crate::apps::runs::Run;
+
+/// Whom a request spends for.
+pub struct Spender {
+    pub gateway: Arc<Gateway>,
+    pub app: Arc<str>,
+    pub run: Option<Arc<Run>>,
+}
+
+// === impl Spender ===
+
+impl Spender {
+    /// Why nothing may be sent now. Asked before each attempt.
+    pub fn halts(&self) -> Option<Refusal> {
+        let has_ended = |run: &Arc<Run>| !self.gateway.apps.is_open(run);
+        if self.run.as_ref().is_some_and(has_ended) {
+            return Some(Refusal::new(Code::RunEnded));
+        }
+        let frozen = self.gateway.caps.stops(&self.app)?;
+        Some(serve::refusal(&frozen))
+    }
+
+    /// Resolves when nothing may be sent any more.
+    pub async fn halted(&self) -> Refusal {
+        let ended = async {
+            match &self.run {
+                Some(run) => self.gateway.apps.ended(run).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = ended => Refusal::new(Code::RunEnded),
+            frozen = self.gateway.caps.stopped(&self.app) => serve::refusal(&frozen),
+        }
+    }
+}
