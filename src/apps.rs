@@ -310,20 +310,6 @@ impl Apps {
         })
     }
 
-    /// Whether a run spends, over whatever connection holds it.
-    pub fn is_open(&self, run: &Run) -> bool {
-        self.runs.holds(&run.id)
-    }
-
-    /// Resolves when nobody holds this run any more.
-    pub async fn ended(&self, run: &Run) {
-        let mut ended = self.ended.subscribe();
-        while self.is_open(run) {
-            // The sender lives as long as `self`.
-            ended.changed().await.ok();
-        }
-    }
-
     /// Marked whenever the table is another one.
     pub fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()

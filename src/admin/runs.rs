@@ -58,6 +58,21 @@ pub struct RunBody {
     _limit: Option<RunLimit>,
 }
 
+async fn with_limit(
+    admin: &Arc<Admin>,
+    run: Run,
+    max: Option<MicroUsd>,
+    token: TokenHash,
+) -> Result<(OpenRun, Option<RunLimit>), ChangeError> {
+    let limit = match max {
+        None => None,
+        Some(max) => Some(limit(admin, &run, max).await?),
+    };
+    let apps = Arc::clone(&admin.apps);
+    let opening = spawn_blocking(move || apps.open_run(run, token)).await;
+    Ok((opening.map_err(|_| ChangeError::Panicked)??, limit))
+}
+
 /// Opens a run.
 pub(super) async fn open(
     admin: &Arc<Admin>,
@@ -75,8 +90,6 @@ pub(super) async fn open(
         Some(_) | None => return Err(AppsError::Unknown { name: asked.app }.into()),
     };
     let hash = TokenHash::of(asked.token.as_bytes());
-    // Reading what it spent may take a while.
-    admin.apps.expect_run(hash, admin.clock.monotonic());
     let run = match asked.run {
         None => Run::new(&app, admin.clock.wall_ms())?,
         Some(id) => {
@@ -85,13 +98,14 @@ pub(super) async fn open(
             Run::again(id, &app)
         }
     };
-    let limit = match asked.max_micro_usd {
-        None => None,
-        Some(max) => Some(limit(admin, &run, max).await?),
-    };
-    let apps = Arc::clone(&admin.apps);
-    let opening = spawn_blocking(move || apps.open_run(run, hash)).await;
-    let open = opening.map_err(|_| ChangeError::Panicked)??;
+    // Reading what it spent may take a while.
+    admin.apps.expect_run(hash, admin.clock.monotonic());
+    let opened = with_limit(admin, run, asked.max_micro_usd, hash).await;
+    if opened.is_err() {
+        // Nobody waits for a run that does not come.
+        admin.apps.expect_no_run(hash);
+    }
+    let (open, limit) = opened?;
     let first = json!({
         "run": *open.run.id,
         "app": *app.name,

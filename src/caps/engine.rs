@@ -250,7 +250,11 @@ impl Engine {
             is_covered = false;
             match purse.under.room(purse.counted(), purse.limit(), share.own) {
                 Room::Enough => {}
-                Room::Taken => waits = true,
+                // It could not go with room below the caps either: nobody else waits for that.
+                Room::Taken => {
+                    waits = true;
+                    without_room.clear();
+                }
                 Room::Reached => return Judged::Never(purse.refusal(run, &ask.app)),
             }
         }

@@ -194,8 +194,11 @@ impl Request<'_> {
             let ended = self.end_unsent(downstream, &mut entry, Entered::Intent, None);
             return ended.await;
         }
-        if let Err(NoPermit { keep }) = self.still_permitted(downstream, &mut entry).await {
-            return keep;
+        // Meanwhile an operator may have frozen the app, or its run has ended.
+        if let Some(halt) = self.spender().halts() {
+            drop(going);
+            let ended = self.end_unsent(downstream, &mut entry, Entered::Intent, Some(&halt));
+            return ended.await;
         }
         let adopted = adopted_from(live.key.as_ref());
         if adopted.is_some() {

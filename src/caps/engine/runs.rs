@@ -52,7 +52,7 @@ impl RunPurse {
         charge
     }
 
-    /// What an ask repeats was bought in this run.
+    /// What an ask repeats is billed or held in this run.
     pub fn covers(&self, ask: &Ask) -> bool {
         let from = ask.repeats.and_then(|repeats| repeats.from);
         from.is_some_and(|from| self.entries.contains(&from))
@@ -155,6 +155,11 @@ impl Engine {
         };
         purse.under.remove(flight.share, flight.share.own);
         purse.untold.remove(&flight.ask.entry);
+        let is_charged = charge.is_some_and(|charge| charge != Charge::default());
+        if !is_charged && !purse.covers(&flight.ask) {
+            // The run has nothing of it, so that a repeat of it would be its first purchase.
+            purse.entries.retain(|entry| *entry != flight.ask.entry);
+        }
         let Some(charge) = charge.filter(|charge| *charge != Charge::default()) else {
             return;
         };

@@ -11,7 +11,7 @@ use pingora::http::ResponseHeader;
 use serde_json::{Value, json};
 
 use super::Relay;
-use crate::config::OnClarification;
+use crate::config::{ApiKey, OnClarification};
 use crate::protocol::names::{X_BURSAR_ERROR, X_SHOULD_RETRY};
 use crate::protocol::receipt::Receipt;
 use crate::proxy::refuse::{Code, Refusal};
@@ -32,7 +32,7 @@ impl Relay<'_> {
         {
             return None;
         }
-        let body = error_body(wanted, body);
+        let body = error_body(wanted, body, &self.settings.key);
         head.set_status(Code::Clarification.status()).ok()?;
         head.remove_header(&CONTENT_ENCODING);
         let code = HeaderValue::from_static(Code::Clarification.as_str());
@@ -46,11 +46,16 @@ impl Relay<'_> {
 }
 
 /// The refusal's two shapes, and beside them what the service said.
-fn error_body(wanted: &str, body: &[u8]) -> Bytes {
+fn error_body(wanted: &str, body: &[u8], key: &ApiKey) -> Bytes {
     let answer: Option<Value> = serde_json::from_slice(body).ok();
     let question = answer
         .as_ref()
         .and_then(|answer| answer.pointer("/choices/0/message/content")?.as_str())
+        .map(|question| match key.struck_out(question.as_bytes()) {
+            // Before it is cut: what is left of a cut key is not found.
+            Some(clean) => String::from_utf8_lossy(&clean).into_owned(),
+            None => question.to_owned(),
+        })
         .map(|question| {
             question
                 .chars()

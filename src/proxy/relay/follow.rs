@@ -83,12 +83,25 @@ pub async fn follow(downstream: &mut Downstream, follower: &mut Follower) -> Fol
                 return followed;
             }
             TapeItem::End(TapeEnd::Broken(refusal)) => {
+                let refusal = of_ones_own(refusal);
                 // Only keyed routes stream data events; among named ones there is none of ours.
                 let takes_event = followed.stream && follower.live.key.is_some();
                 let event = takes_event.then(|| refusal.event_behind(ends_in_newline));
                 return broken(downstream, followed, refusal, event, entry).await;
             }
         }
+    }
+}
+
+/// The run of the request that was joined is not this one's: what ended it is no answer here.
+fn of_ones_own(refusal: Refusal) -> Refusal {
+    match refusal.code {
+        Code::RunEnded => Refusal::saying(
+            Code::RunAwaited,
+            "This request had joined an equal one, of a run that has ended. Nothing was sent for it; try again."
+                .to_owned(),
+        ),
+        _ => refusal,
     }
 }
 

@@ -64,19 +64,6 @@ impl Request<'_> {
         Err(NoPermit { keep: ended.await })
     }
 
-    /// Behind the intent: meanwhile an operator may have frozen the app, or its run has ended.
-    pub(super) async fn still_permitted(
-        &self,
-        downstream: &mut Downstream,
-        entry: &mut OpenEntry,
-    ) -> Result<(), NoPermit> {
-        let Some(halt) = self.spender().halts() else {
-            return Ok(());
-        };
-        let ended = self.end_unsent(downstream, entry, Entered::Intent, Some(&halt));
-        Err(NoPermit { keep: ended.await })
-    }
-
     /// Whom it spends for.
     pub(super) fn spender(&self) -> Spender {
         Spender {

@@ -130,3 +130,49 @@ async fn an_attempt_of_a_run_that_has_ended_is_not_repeated() {
     assert!(answer.text().contains("answered 503"), "{}", answer.text());
     assert_eq!(origin.received().len(), 1);
 }
+
+#[tokio::test]
+async fn who_joined_a_request_of_a_run_that_ends_is_told_to_come_again() {
+    let origin = Origin::start([Step::Pieces(vec![billed(7)]), Step::Answer(billed(7))]).await;
+    let bursar = Bursar::with(&origin.url(), "[shaping]\nin_flight = 1\n").await;
+    let (ends, lives) = (hold(&bursar, None), hold(&bursar, None));
+    let mut first = begin(&bursar, &ends, "first").await;
+    eventually("it to be sent", || async {
+        (origin.received().len() == 1).then_some(())
+    })
+    .await;
+    let left = begin(&bursar, &ends, "again").await;
+    eventually("it to wait", || async {
+        (bursar.metric("bursar_queue_depth", "") == 1.0).then_some(())
+    })
+    .await;
+    let mut wire = bursar.connect().await;
+    let shown = bearer(lives.token.reveal());
+    drop(left);
+    wire.send(request(
+        "POST",
+        CHAT,
+        &[("Authorization", &shown)],
+        &chat("again"),
+    ))
+    .await;
+    eventually("it to join, or to wait itself", || async {
+        let joined = bursar.metric("bursar_joined_retries_total", "") == 1.0;
+        (joined || bursar.gateway.in_flight() == 2).then_some(())
+    })
+    .await;
+
+    drop(ends);
+
+    let joined = bursar.metric("bursar_joined_retries_total", "") == 1.0;
+    if joined {
+        let answer = wire.answer().await;
+        assert_eq!((answer.status, answer.code()), (503, Some("run_awaited")));
+        assert_eq!(answer.header("x-should-retry"), None);
+        origin.go();
+    } else {
+        origin.go();
+        assert_eq!(wire.answer().await.status, 200);
+    }
+    assert_eq!(first.answer().await.status, 200);
+}

@@ -162,6 +162,43 @@ fn a_retry_of_its_own_passes_at_the_limit_and_one_of_another_does_not() {
 }
 
 #[test]
+fn what_came_to_nothing_in_the_run_covers_no_repeat() {
+    let mut bench = bench(50, 60);
+    let (foreign, _) = bench.admitted("a");
+    bench.end(foreign, "a", DOUBT);
+    let Became::Admitted(taken, _) = bench.ask_in(RUN, again(foreign)) else {
+        panic!("there is room for it");
+    };
+    bench.end(taken, "a", State::Failed);
+    assert_eq!(bench.of_run(), (0, 0));
+    let own = bench.goes();
+    bench.settle(own, "a", 60);
+    let repeat = bench.ask_in(RUN, again(taken));
+    assert!(matches!(repeat, Became::Refused(_)), "{repeat:?}");
+    let paid = bench.ask_in(RUN, again(own));
+    assert!(matches!(paid, Became::Admitted(_, 0)), "{paid:?}");
+}
+
+#[test]
+fn a_run_that_waits_for_itself_closes_no_cap_to_others() {
+    let all = Limits {
+        hour: Some(usd(850)),
+        ..Limits::default()
+    };
+    let mut bench = Bench::new(rules(all, &[], 0));
+    let run = Arc::from(RUN);
+    bench.engine.open_run(&run, usd(300), RunSoFar::default());
+    let (cheap, _) = bench.admitted("b");
+    bench.settle(cheap, "b", 10);
+    let first = bench.goes();
+    bench.settle(first, "a", 100);
+    bench.goes();
+    // Neither its run nor the cap has room for it: 110 + 400 + 400.
+    bench.waits();
+    bench.admitted("b");
+}
+
+#[test]
 fn a_run_that_is_taken_up_again_finds_what_is_under_way() {
     let mut bench = bench(1_000, 0);
     let flying = bench.goes();
