@@ -38,7 +38,7 @@ fmt: ## lay out the source
 test: ## everything CI runs: layout, clippy, Rust tests, systemd unit, OpenAI SDKs, promtool
 	@scripts/test.sh
 
-test-all: ## test, with the slow tests, the supply chain and the demo of a release build
+test-all: ## test, with the slow tests, reference scorers, the supply chain and the demo of a release build
 	@scripts/setup-native.sh
 	@scripts/deny.sh
 	cargo build --workspace --locked --release

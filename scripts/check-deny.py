@@ -84,7 +84,9 @@ def walls(tmp, rules):
             extra(copy, 'bursar-sandbox = { path = "../sandbox" }')
         elif "wrappers" in ban:
             manifest = tomllib.loads((copy / "Cargo.toml").read_text())
-            used = manifest["dependencies"].get(name) or manifest["workspace"]["dependencies"][name]
+            sandbox = tomllib.loads((copy / "sandbox/Cargo.toml").read_text())
+            shared = manifest["workspace"]["dependencies"]
+            used = next(found[name] for found in (manifest["dependencies"], shared, sandbox["dependencies"]) if name in found)
             version = used if isinstance(used, str) else used["version"]
             other = "sandbox/Cargo.toml" if "bursar" in ban["wrappers"] else "Cargo.toml"
             depend(copy / other, f'{name} = {{ version = "{version}", default-features = false }}')

@@ -6,7 +6,8 @@
 #      fails ends it at once). The last line is the sum over all runners: N passed, N failed.
 #
 # RUNNER=cargo takes cargo's own test runner even where nextest is installed.
-# IGNORED=1 runs the slow tests too, and the previous major of the Python SDK (`make test-all`).
+# IGNORED=1 runs the slow tests too, the previous major of the Python SDK, and the scorers against reference
+# implementations (`make test-all`).
 
 . "$(dirname "$0")/lib.sh"
 

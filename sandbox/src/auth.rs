@@ -3,17 +3,35 @@
 //! Interface, Authentication: missing or invalid key 401; authenticated but not allowed 403.
 //! Promise: a key is compared by its hash and is written to no log, error or record.
 
-use crate::{error::ServiceError, options::Options};
+use crate::{
+    error::ServiceError,
+    keep::{Change, ORGANIZATIONS},
+    options::Options,
+};
 use http::{HeaderMap, header};
+use parking_lot::RwLock;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 
 /// The organization of `Options::api_key`.
 pub const FIRST_ORG: &str = "org-1";
 
+/// More organizations than any test has.
+pub const ORGANIZATIONS_MAX: usize = 1_000;
+
 #[derive(Debug)]
 pub struct Auth {
-    by_hash: HashMap<[u8; 32], Grant>,
+    by_hash: RwLock<HashMap<[u8; 32], Grant>>,
+    /// Those that were added while it ran.
+    added: RwLock<Vec<KeptOrganization>>,
+}
+
+/// An organization that was added while it ran, as the state directory holds it: no key, only its hash.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct KeptOrganization {
+    pub name: String,
+    key_sha256: [u8; 32],
 }
 
 #[derive(Clone, Debug)]
@@ -34,13 +52,51 @@ impl Auth {
         for key in &options.forbidden_keys {
             by_hash.insert(hash(key), Grant::Forbidden);
         }
-        Self { by_hash }
+        Self {
+            by_hash: RwLock::new(by_hash),
+            added: RwLock::default(),
+        }
+    }
+
+    /// One more organization. The error says which part is taken.
+    pub fn add(&self, name: &str, api_key: &str) -> Result<KeptOrganization, &'static str> {
+        let kept = KeptOrganization {
+            name: name.to_owned(),
+            key_sha256: hash(api_key),
+        };
+        let mut by_hash = self.by_hash.write();
+        if by_hash.len() >= ORGANIZATIONS_MAX {
+            return Err("too many organizations");
+        }
+        if by_hash.contains_key(&kept.key_sha256) {
+            return Err("api_key: another organization has it");
+        }
+        by_hash.insert(kept.key_sha256, Grant::Org(kept.name.clone()));
+        self.added.write().push(kept.clone());
+        Ok(kept)
+    }
+
+    /// An organization of an earlier process; a key that the options name is theirs.
+    pub fn resume(&self, kept: KeptOrganization) {
+        let mut by_hash = self.by_hash.write();
+        let grant = Grant::Org(kept.name.clone());
+        by_hash.entry(kept.key_sha256).or_insert(grant);
+        self.added.write().push(kept);
+    }
+
+    /// What the state directory is to hold of them.
+    pub fn kept(&self) -> Vec<Change> {
+        let added = self.added.read();
+        added
+            .iter()
+            .filter_map(|org| Change::put(ORGANIZATIONS, org.name.clone(), org))
+            .collect()
     }
 
     /// The organization whose key this is.
     pub fn org(&self, headers: &HeaderMap) -> Result<String, ServiceError> {
         let key = bearer(headers).ok_or(ServiceError::Unauthorized)?;
-        match self.by_hash.get(&hash(key)) {
+        match self.by_hash.read().get(&hash(key)) {
             Some(Grant::Org(org)) => Ok(org.clone()),
             Some(Grant::Forbidden) => Err(ServiceError::Forbidden),
             None => Err(ServiceError::Unauthorized),

@@ -2,7 +2,7 @@
 //!
 //! Interface, Metering: "debit once per request or turn, however many internal model calls are made"; "a
 //! request or turn that fails bills nothing".
-//! Promise: this is the only caller of [`crate::books::Books::debit`], and it is reached only after the work succeeded.
+//! Promise: this is the only caller of [`crate::books::Books::debit`] and [`crate::books::Books::enter`], and it is reached only after the work succeeded.
 
 use crate::{
     books::Debit,
@@ -12,6 +12,7 @@ use crate::{
     models::Served,
     money::MicroUsd,
     options::RepeatBilled,
+    spec,
     state::State,
 };
 
@@ -53,7 +54,7 @@ pub fn charge(
             free_repeat: true,
         });
     }
-    state.books.debit(Debit {
+    let change = state.books.enter(Debit {
         n: 0,
         org: inbound.org.clone(),
         key: inbound.key_text.clone(),
@@ -64,10 +65,51 @@ pub fn charge(
         stream,
         body_fingerprint: fingerprint.to_hex(),
     })?;
+    run.charged(&state.keep, change);
     tracing::debug!(request_id = %inbound.request_id, billed_micro_usd = price.get(), stream, "debited");
     Ok(Charged {
         shown: price,
         free_repeat: false,
+    })
+}
+
+/// Debits a request that no key can repeat: one call, one debit.
+pub fn charge_unkeyed(
+    state: &State,
+    inbound: &Inbound,
+    price: MicroUsd,
+) -> Result<(), ServiceError> {
+    state.books.debit(Debit {
+        n: 0,
+        org: inbound.org.clone(),
+        key: None,
+        route: inbound.path.clone(),
+        amount_micro_usd: price,
+        request_id: inbound.request_id.clone(),
+        at: state.clock.now().to_string(),
+        stream: false,
+        body_fingerprint: inbound.fingerprint().to_hex(),
+    })
+}
+
+/// Debits one answer of an eval run; `id` stands in the books for it.
+pub fn charge_answer(
+    state: &State,
+    org: &str,
+    id: String,
+    body_fingerprint: &str,
+    price: MicroUsd,
+) -> Result<(), ServiceError> {
+    state.books.debit(Debit {
+        n: 0,
+        org: org.to_owned(),
+        key: None,
+        route: spec::EVAL_RUNS.to_owned(),
+        amount_micro_usd: price,
+        request_id: id,
+        at: state.clock.now().to_string(),
+        stream: false,
+        body_fingerprint: body_fingerprint.to_owned(),
     })
 }
 

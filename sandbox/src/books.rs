@@ -4,18 +4,26 @@
 //! through the control route only.
 //! Promise: the balance at start less the sum of the debits is the balance, at any instant.
 
-use crate::{error::ServiceError, money::MicroUsd, rollup::Rollup};
+mod lookup;
+
+use crate::{
+    error::ServiceError,
+    keep::{self, Change, Keep, Totals},
+    money::MicroUsd,
+    rollup::{Rollup, Unsaved},
+};
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
+use tokio::sync::Notify;
 
 /// More than any test makes; older lines go first and are counted.
 const DEBITS_MAX: usize = 200_000;
 const REQUESTS_MAX: usize = 50_000;
 
 /// One debit: money that left an organization's balance.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Debit {
     pub n: u64,
     pub org: String,
@@ -35,6 +43,12 @@ pub struct Debit {
 pub struct Received {
     pub n: u64,
     pub at: String,
+    /// Arrival, in milliseconds of the sandbox's clock.
+    pub at_ms: u64,
+    /// When the head went out, or when the connection was ended before it.
+    pub ended_ms: Option<u64>,
+    /// Whose key it carried.
+    pub org: Option<String>,
     pub method: String,
     pub path: String,
     pub request_id: String,
@@ -50,6 +64,8 @@ pub struct Received {
     /// before it.
     pub status: Option<u16>,
     pub replayed: bool,
+    /// The answer's `Retry-After`, when it was a number.
+    pub retry_after_s: Option<u64>,
     /// `cut_before_head`, `status`, …: what a rule did to it.
     pub fault: Option<serde_json::Value>,
 }
@@ -57,6 +73,19 @@ pub struct Received {
 #[derive(Debug)]
 pub struct Books {
     inner: Mutex<Inner>,
+    /// Rung when the rollup holds what is not saved yet.
+    pub(crate) unsaved: Notify,
+    keep: Keep,
+}
+
+/// What is counted beside the money; a kill may lose the last few.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Counters {
+    pub free_repeats: u64,
+    pub replays: u64,
+    pub refusals: BTreeMap<u16, u64>,
+    pub requests_by_route: BTreeMap<String, u64>,
+    pub last_n: u64,
 }
 
 #[derive(Debug, Default)]
@@ -64,6 +93,8 @@ struct Inner {
     opening: BTreeMap<String, MicroUsd>,
     balances: BTreeMap<String, MicroUsd>,
     debits: VecDeque<Debit>,
+    /// Their ids on disk, in the same order; empty when nothing is kept.
+    debit_ids: VecDeque<String>,
     debits_made: u64,
     debited: MicroUsd,
     /// Runs that were not billed because their key had been.
@@ -116,6 +147,71 @@ impl Books {
                 balances,
                 ..Inner::default()
             }),
+            unsaved: Notify::new(),
+            keep: Keep::off(),
+        }
+    }
+
+    /// The same books, written to the state directory and going on from what it holds.
+    pub fn kept(mut self, keep: Keep, totals: Totals, debits: Vec<Debit>, was: Counters) -> Self {
+        self.keep = keep;
+        let inner = self.inner.get_mut();
+        inner.balances.extend(totals.balances);
+        inner.debited = totals.debited;
+        inner.debits_made = totals.debits_made;
+        let newest = u64::try_from(debits.len()).unwrap_or(u64::MAX);
+        let before = totals.debits_made.saturating_sub(newest);
+        for (n, mut debit) in (before + 1..).zip(debits) {
+            // What was killed before it was written left a gap in the numbers.
+            let id = keep::debit_id(&debit);
+            debit.n = n;
+            inner.debit_ids.push_back(id);
+            inner.debits.push_back(debit);
+        }
+        inner.free_repeats = was.free_repeats;
+        inner.replays = was.replays;
+        inner.refusals = was.refusals;
+        inner.requests_by_route = was.requests_by_route;
+        inner.last_n = was.last_n;
+        self
+    }
+
+    /// One more organization, with a balance; false when there is one of this name.
+    pub fn add_organization(&self, name: &str, balance: MicroUsd) -> bool {
+        let mut inner = self.inner.lock();
+        if inner.balances.contains_key(name) {
+            return false;
+        }
+        inner.opening.insert(name.to_owned(), balance);
+        inner.balances.insert(name.to_owned(), balance);
+        self.keep.push([Change::Balance(name.to_owned(), balance)]);
+        true
+    }
+
+    /// The balances that are on no disk yet.
+    pub fn balances_not_in(&self, totals: &Totals) -> Vec<Change> {
+        let inner = self.inner.lock();
+        let missing = inner
+            .balances
+            .iter()
+            .filter(|(org, _)| !totals.balances.contains_key(*org));
+        missing
+            .map(|(org, balance)| Change::Balance(org.clone(), *balance))
+            .collect()
+    }
+
+    pub fn has_organization(&self, name: &str) -> bool {
+        self.inner.lock().balances.contains_key(name)
+    }
+
+    pub fn counters(&self) -> Counters {
+        let inner = self.inner.lock();
+        Counters {
+            free_repeats: inner.free_repeats,
+            replays: inner.replays,
+            refusals: inner.refusals.clone(),
+            requests_by_route: inner.requests_by_route.clone(),
+            last_n: inner.last_n,
         }
     }
 
@@ -131,9 +227,16 @@ impl Books {
     /// Takes the amount from the balance and writes the line; `n` is set here. Zero moves nothing.
     ///
     /// Assumed (negative-balance): the last request before the balance is empty may overdraw it.
-    pub fn debit(&self, mut debit: Debit) -> Result<(), ServiceError> {
+    pub fn debit(&self, debit: Debit) -> Result<(), ServiceError> {
+        let change = self.enter(debit)?;
+        self.keep.push(change);
+        Ok(())
+    }
+
+    /// As [`Books::debit`], with the writing left to the caller, who has more to write with it.
+    pub fn enter(&self, mut debit: Debit) -> Result<Option<Change>, ServiceError> {
         if debit.amount_micro_usd == MicroUsd::ZERO {
-            return Ok(());
+            return Ok(None);
         }
         let at: Timestamp = debit.at.parse().map_err(|_| ServiceError::Internal)?;
         let mut guard = self.inner.lock();
@@ -151,26 +254,44 @@ impl Books {
         if !inner.rollup.add_debit(&debit.org, at, amount) {
             return Err(ServiceError::Internal);
         }
+        self.unsaved.notify_one();
         *balance = left;
         inner.debited = debited;
         inner.debits_made += 1;
         debit.n = inner.debits_made;
+        let kept = self.keep.is_on().then(|| {
+            inner.debit_ids.push_back(keep::debit_id(&debit));
+            Box::new(debit.clone())
+        });
         inner.debits.push_back(debit);
+        let mut dropped = None;
         if inner.debits.len() > DEBITS_MAX {
             inner.debits.pop_front();
+            dropped = inner.debit_ids.pop_front();
         }
-        Ok(())
+        Ok(kept.map(|debit| Change::Debit { debit, dropped }))
     }
 
     /// Counts a finished inference request for the rollup.
     pub fn count_request(&self, org: &str, at: Timestamp, took_ms: u64, success: bool) {
         let mut inner = self.inner.lock();
         inner.rollup.add_request(org, at, took_ms, success);
+        self.unsaved.notify_one();
     }
 
     /// What the frontier's list price is above what was billed, for the rollup.
     pub fn count_saving(&self, org: &str, at: Timestamp, saved: i64) {
         self.inner.lock().rollup.add_saving(org, at, saved);
+        self.unsaved.notify_one();
+    }
+
+    /// Goes on from a rollup that was saved.
+    pub fn restore_rollup(&self, rollup: Rollup) {
+        self.inner.lock().rollup = rollup;
+    }
+
+    pub fn unsaved_rollup(&self) -> Unsaved {
+        self.inner.lock().rollup.take_unsaved()
     }
 
     /// The document of `GET /v1/auto/metrics`.
@@ -189,17 +310,15 @@ impl Books {
     /// Sets a balance; false when there is no such organization.
     pub fn set_balance(&self, org: Option<&str>, balance: MicroUsd) -> bool {
         let mut inner = self.inner.lock();
-        match org {
-            Some(org) => inner
-                .balances
-                .get_mut(org)
-                .map(|was| *was = balance)
-                .is_some(),
-            None => {
-                inner.balances.values_mut().for_each(|was| *was = balance);
-                true
+        let mut found = false;
+        for (name, was) in &mut inner.balances {
+            if org.is_none_or(|org| org == name) {
+                *was = balance;
+                found = true;
+                self.keep.push([Change::Balance(name.clone(), balance)]);
             }
         }
+        found
     }
 
     /// Writes a request's line; the number finds it again.

@@ -23,6 +23,8 @@ struct Shared {
     /// Read on first use, so that a clock can be made outside a runtime and obeys tokio's paused time.
     started: OnceCell<Instant>,
     offset: watch::Sender<Duration>,
+    /// What [`Clock::elapsed`] began at: zero, or where an earlier process was.
+    base: watch::Sender<Duration>,
 }
 
 // === impl Clock ===
@@ -44,18 +46,38 @@ impl Clock {
                 wall_at_start: wall,
                 started: OnceCell::new(),
                 offset: watch::Sender::new(Duration::ZERO),
+                base: watch::Sender::new(Duration::ZERO),
             }),
         }
     }
 
-    /// Time since this clock was made, advances included.
+    /// Time since this clock was made, or since the state it goes on with was: advances included.
     pub fn elapsed(&self) -> Duration {
-        self.running().saturating_add(*self.shared.offset.borrow())
+        self.since_made().saturating_add(*self.shared.base.borrow())
+    }
+
+    pub fn elapsed_ms(&self) -> u64 {
+        u64::try_from(self.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// The sum of all advances.
+    pub fn offset(&self) -> Duration {
+        *self.shared.offset.borrow()
+    }
+
+    /// Makes [`Clock::elapsed`] go on from where an earlier process was. It never goes back.
+    pub(crate) fn count_from(&self, elapsed: Duration) {
+        let base = elapsed.saturating_sub(self.since_made());
+        self.shared.base.send_modify(|was| *was = base.max(*was));
+    }
+
+    fn since_made(&self) -> Duration {
+        self.running().saturating_add(self.offset())
     }
 
     /// The wall time this clock shows.
     pub fn now(&self) -> Timestamp {
-        let elapsed = SignedDuration::try_from(self.elapsed()).unwrap_or(SignedDuration::MAX);
+        let elapsed = SignedDuration::try_from(self.since_made()).unwrap_or(SignedDuration::MAX);
         self.shared
             .wall_at_start
             .checked_add(elapsed)

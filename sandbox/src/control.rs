@@ -18,9 +18,17 @@
 //! | `GET /sandbox/limits` | | `{"in_flight", "in_flight_highest", "in_flight_max", "per_minute_max", "admitted_last_minute"}` |
 //! | `POST /sandbox/limits` | `{"in_flight"?: n, "per_minute"?: n}` | the same, after |
 //! | `GET /sandbox/settings` | | `{"repeat_billed", "bill_aborted_stream", "agent_enabled"}` |
+//! | | | and `{"endpoint_model", "endpoint_stage_ms", "endpoint_warm_up_ms"}` |
+//! | | | `synthesis` (`auto` or `built_in`), too |
 //! | `POST /sandbox/settings` | any of these | the same, after |
-//! | `POST /sandbox/reset` | | `{}`; books, log, keys, faults and balance as at start; clock, limits and settings stay |
+//! | `POST /sandbox/reset` | | `{}`; books, log, keys, pins, faults, steps, eval sets, endpoints and balances as at start, on disk too; clock, limits, settings and organizations stay |
+//! | `GET /sandbox/steps` | | `{"requests", "done", "steps": [step]}` |
+//! | `POST /sandbox/steps` | a step, or an array of steps | the same, after; they come behind the others |
+//! | `GET /sandbox/verdict` | | [`crate::verdict::Verdict`]: what the client did wrong |
+//! | `GET /sandbox/organizations` | | `{"organizations": [name]}` |
+//! | `POST /sandbox/organizations` | `{"name", "api_key", "balance_micro_usd"?}` | `{"name"}`; one more, with a balance of its own |
 //! | `GET /sandbox/assumptions` | | `{"assumptions": [{"id", "clause", "text"}]}` |
+//! | `POST /sandbox/score` | `{"scorer", "rows": [{"expected", "answer"}], "seed"?}` or `{"scores": [0.5, 1], "seed"?}` | scores and their interval; see `scoring/control.rs` |
 //!
 //! A rule is `{"match": {...}, "times": 1, "skip": 0, "fault": {...}}`; all but `fault` may be left out.
 //! `match`: `method`, `path` (exact, or a beginning with a trailing `*`), `stream` (true/false),
@@ -37,8 +45,17 @@
 //! ```
 
 use crate::{
-    assumptions::assumptions, auth::FIRST_ORG, error::ServiceError, fault::Rule, money::MicroUsd,
-    options::RepeatBilled, state::State,
+    assumptions::assumptions,
+    auth::FIRST_ORG,
+    error::ServiceError,
+    fault::Rule,
+    keep::{self, Totals},
+    money::MicroUsd,
+    rollup::Rollup,
+    scenario::SettingsPart,
+    state::State,
+    steps::Step,
+    verdict,
 };
 use axum::{
     Json, Router,
@@ -67,7 +84,11 @@ pub fn routes() -> Router<Arc<State>> {
         .route("/limits", get(limits).post(set_limits))
         .route("/settings", get(settings).post(change_settings))
         .route("/reset", post(reset))
+        .route("/steps", get(list_steps).post(add_steps))
+        .route("/verdict", get(judge))
+        .route("/organizations", get(organizations).post(add_organization))
         .route("/assumptions", get(list_assumptions))
+        .route("/score", post(crate::scoring::control::score))
 }
 
 fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, ServiceError> {
@@ -156,6 +177,7 @@ async fn advance(Shared(state): Shared<Arc<State>>, body: Bytes) -> Answer {
     } = read(&body)?;
     let by = Duration::from_secs(advance_s).saturating_add(Duration::from_millis(advance_ms));
     state.clock.advance(by);
+    state.commit_all().await?;
     Ok(clock(Shared(state)).await)
 }
 
@@ -173,6 +195,7 @@ async fn balance(Shared(state): Shared<Arc<State>>, body: Bytes) -> Answer {
     if !state.books.set_balance(org.as_deref(), amount) {
         return Err(ServiceError::invalid("org: no such organization"));
     }
+    state.commit().await?;
     Ok(nothing())
 }
 
@@ -193,6 +216,7 @@ async fn set_limits(Shared(state): Shared<Arc<State>>, body: Bytes) -> Answer {
         per_minute,
     } = read(&body)?;
     state.limits.set(in_flight, per_minute);
+    state.commit_all().await?;
     Ok(limits(Shared(state)).await)
 }
 
@@ -200,31 +224,99 @@ async fn settings(Shared(state): Shared<Arc<State>>) -> Response {
     Json(state.settings()).into_response()
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Change {
-    repeat_billed: Option<RepeatBilled>,
-    bill_aborted_stream: Option<bool>,
-    agent_enabled: Option<bool>,
-}
-
 async fn change_settings(Shared(state): Shared<Arc<State>>, body: Bytes) -> Answer {
-    let change: Change = read(&body)?;
-    let settings = state.change_settings(|settings| {
-        settings.repeat_billed = change.repeat_billed.unwrap_or(settings.repeat_billed);
-        settings.bill_aborted_stream = change
-            .bill_aborted_stream
-            .unwrap_or(settings.bill_aborted_stream);
-        settings.agent_enabled = change.agent_enabled.unwrap_or(settings.agent_enabled);
-    });
+    let wanted: SettingsPart = read(&body)?;
+    let settings = state.change_settings(|settings| wanted.apply(settings));
+    state.commit_all().await?;
     Ok(Json(settings).into_response())
 }
 
-async fn reset(Shared(state): Shared<Arc<State>>) -> Response {
+async fn reset(Shared(state): Shared<Arc<State>>) -> Answer {
     state.books.reset();
     state.keys.forget_all();
+    state.pins.forget_all();
+    state.steps.restart();
     state.faults.clear();
-    nothing()
+    crate::evals::reset(&state);
+    state.endpoints.forget_all()?;
+    Rollup::forget(&state.store)?;
+    if state.keep.is_on() {
+        state.keep.clear().await?;
+        state
+            .keep
+            .push(state.books.balances_not_in(&Totals::default()));
+        state.keep.push(state.auth.kept());
+        state.commit_all().await?;
+    }
+    Ok(nothing())
+}
+
+/// One more organization, or another key of it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewOrganization {
+    name: String,
+    api_key: String,
+    balance_micro_usd: Option<u64>,
+}
+
+async fn organizations(Shared(state): Shared<Arc<State>>) -> Response {
+    let balances = state.books.view(FIRST_ORG).balances_micro_usd;
+    Json(json!({"organizations": balances.keys().collect::<Vec<_>>()})).into_response()
+}
+
+async fn add_organization(Shared(state): Shared<Arc<State>>, body: Bytes) -> Answer {
+    let wanted: NewOrganization = read(&body)?;
+    if wanted.name.is_empty() || wanted.name.chars().count() > 100 {
+        return Err(ServiceError::invalid("name: 1 to 100 characters"));
+    }
+    if wanted.api_key.is_empty() || wanted.api_key.contains(char::is_whitespace) {
+        return Err(ServiceError::invalid("api_key: empty or with a space"));
+    }
+    let balance = match wanted.balance_micro_usd {
+        Some(balance) => MicroUsd::new(balance)
+            .ok_or_else(|| ServiceError::invalid("balance_micro_usd: too large"))?,
+        None => state.opening_balance,
+    };
+    if state.books.has_organization(&wanted.name) {
+        return Err(ServiceError::invalid(
+            "name: there is an organization of this name",
+        ));
+    }
+    let kept = state
+        .auth
+        .add(&wanted.name, &wanted.api_key)
+        .map_err(ServiceError::invalid)?;
+    state.books.add_organization(&wanted.name, balance);
+    state.keep.push(keep::Change::put(
+        keep::ORGANIZATIONS,
+        wanted.name.clone(),
+        &kept,
+    ));
+    state.commit_all().await?;
+    Ok(Json(json!({"name": wanted.name})).into_response())
+}
+
+async fn list_steps(Shared(state): Shared<Arc<State>>) -> Response {
+    Json(state.steps.view()).into_response()
+}
+
+async fn add_steps(Shared(state): Shared<Arc<State>>, body: Bytes) -> Answer {
+    let steps: Vec<Step> = match read::<Value>(&body)? {
+        Value::Array(_) => read(&body)?,
+        _ => vec![read(&body)?],
+    };
+    for step in &steps {
+        step.check().map_err(ServiceError::invalid)?;
+    }
+    if !state.steps.push(steps) {
+        return Err(ServiceError::invalid("too many steps"));
+    }
+    Ok(Json(state.steps.view()).into_response())
+}
+
+async fn judge(Shared(state): Shared<Arc<State>>) -> Response {
+    Json(verdict::judge(&state.books.requests().requests)).into_response()
 }
 
 async fn list_assumptions() -> Response {

@@ -3,7 +3,7 @@
 //! Promise: the body is `{"detail": <text>}`, the text names neither a key nor a prompt nor another
 //! request, and none of these answers is billed.
 
-use crate::spec;
+use crate::{spec, store::StoreError};
 use axum::{
     Json,
     response::{IntoResponse, Response},
@@ -49,10 +49,40 @@ pub enum ServiceError {
     TooManyPerMinute,
     #[error("the Idempotency-Key check is briefly unavailable")]
     KeyCheckUnavailable,
+    // Interface, Errors 503: a serving backend behind auto is warming or briefly unavailable.
+    #[error("a serving backend is warming or briefly unavailable")]
+    BackendUnavailable { retry_after_s: u32 },
     #[error("{0}")]
     NoServingPath(&'static str),
+    #[error("{0}")]
+    BlobTooLarge(String),
+    #[error("an eval run of this set is not terminal; try again when it is")]
+    SetInUse,
+    #[error("{0}")]
+    UploadState(&'static str),
+    #[error("the URL's signature does not hold for this request")]
+    BadSignature,
+    #[error("the URL has expired; ask for a new one")]
+    SignatureExpired,
+    // Interface, Errors 409: "seed or legacy endpoint conflict on deploy".
+    #[error("{0}")]
+    EndpointConflict(String),
+    // Interface, Errors 503: "endpoint stopped, cold-starting or provider down".
+    #[error("the endpoint is {what}")]
+    EndpointCold {
+        what: &'static str,
+        retry_after_s: u32,
+    },
     #[error("internal error")]
     Internal,
+}
+
+impl From<StoreError> for ServiceError {
+    /// What is wrong with the state is for the log, not for the client.
+    fn from(error: StoreError) -> Self {
+        tracing::error!(%error, "the state failed");
+        Self::Internal
+    }
 }
 
 // === impl ServiceError ===
@@ -60,6 +90,10 @@ pub enum ServiceError {
 impl ServiceError {
     pub fn invalid(text: impl Into<String>) -> Self {
         Self::Invalid(text.into())
+    }
+
+    pub fn agent_disabled() -> Self {
+        Self::NotFound("the agent surface is not enabled".to_owned())
     }
 
     pub fn status(&self) -> StatusCode {
@@ -78,6 +112,12 @@ impl ServiceError {
             Self::TooManyInFlight | Self::TooManyPerMinute => StatusCode::TOO_MANY_REQUESTS,
             Self::NoServingPath(_) => StatusCode::BAD_GATEWAY,
             Self::KeyCheckUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::BlobTooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::SetInUse | Self::UploadState(_) => StatusCode::CONFLICT,
+            Self::BadSignature | Self::SignatureExpired => StatusCode::FORBIDDEN,
+            Self::EndpointConflict(_) => StatusCode::CONFLICT,
+            Self::EndpointCold { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Self::BackendUnavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -85,6 +125,8 @@ impl ServiceError {
     fn retry_after_s(&self) -> Option<u32> {
         match self {
             Self::StillRunning { retry_after_s } => Some(*retry_after_s),
+            Self::EndpointCold { retry_after_s, .. } => Some(*retry_after_s),
+            Self::BackendUnavailable { retry_after_s } => Some(*retry_after_s),
             Self::TooManyInFlight => Some(spec::IN_FLIGHT_RETRY_AFTER_S),
             Self::TooManyPerMinute => Some(spec::PER_MINUTE_RETRY_AFTER_S),
             _ => None,
@@ -96,6 +138,9 @@ impl IntoResponse for ServiceError {
     fn into_response(self) -> Response {
         let mut response =
             (self.status(), Json(json!({ "detail": self.to_string() }))).into_response();
+        if matches!(self, Self::BackendUnavailable { .. }) {
+            mark_assumed(&mut response, "remote-failure");
+        }
         if let Some(seconds) = self.retry_after_s() {
             response
                 .headers_mut()

@@ -104,6 +104,10 @@ pub struct Fault {
     pub crlf: bool,
     /// The stream ends cleanly without `data: [DONE]`.
     pub no_done: bool,
+
+    // --- a deploy ---
+    /// The stage (`validated`, `allocating`, `loading`, `warming`, `health_check`) that fails.
+    pub deploy_fails_at: Option<String>,
 }
 
 /// `close` ends the connection with FIN, in the middle of the body; `reset` with RST.

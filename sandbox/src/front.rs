@@ -9,10 +9,11 @@ use crate::{
     error::{ServiceError, mark_assumed},
     fault::{self, Fault, Seen},
     idempotency::{KeyId, hex},
-    receipt,
+    receipt, rollup,
     server::{HangUp, Line},
     spec, sse,
     state::State,
+    steps,
 };
 use axum::{
     Json,
@@ -49,6 +50,11 @@ pub struct Inbound {
 
 pub async fn front(Shared(state): Shared<Arc<State>>, request: Request, next: Next) -> Response {
     let request_id = format!("req_{}", state.clock.new_id());
+    if steps::before_request(&state)
+        && let Err(error) = state.commit_all().await
+    {
+        return ServiceError::from(error).into_response();
+    }
     let (parts, body) = request.into_parts();
     let agent_lane = parts.uri.path().starts_with(spec::AGENT_PREFIX);
     let n = state.books.receive(received(&state, &parts, &request_id));
@@ -69,7 +75,14 @@ pub async fn front(Shared(state): Shared<Arc<State>>, request: Request, next: Ne
         }
     }
     let replayed = response.headers().contains_key(spec::REPLAYED);
+    let retry_after_s = response
+        .headers()
+        .get(header::RETRY_AFTER)
+        .and_then(|value| value.to_str().ok()?.parse().ok());
+    let ended_ms = state.clock.elapsed_ms();
     state.books.amend(n, |line| {
+        line.ended_ms = Some(ended_ms);
+        line.retry_after_s = retry_after_s;
         line.status = (!hung_up).then_some(status.as_u16());
         line.replayed = replayed;
     });
@@ -137,7 +150,14 @@ async fn answer(
     let mut request = Request::from_parts(parts, Body::empty());
     request.extensions_mut().insert(inbound);
     // A task of its own: when the client leaves, hyper drops our future, not the work.
-    let work = state.tasks.spawn(next.run(request));
+    let keeping = Arc::clone(state);
+    let work = state.tasks.spawn(async move {
+        let response = next.run(request).await;
+        match keeping.commit().await {
+            Ok(()) => response,
+            Err(error) => ServiceError::from(error).into_response(),
+        }
+    });
     let response = match work.await {
         Ok(response) => response,
         Err(error) => {
@@ -165,18 +185,11 @@ struct Meter<'a> {
 
 impl<'a> Meter<'a> {
     fn begin(state: &'a State, org: &str, path: &str) -> Self {
-        // Assumed (auto-metrics): these are the requests it counts.
-        let counted = [
-            spec::CHAT,
-            spec::AGENT_CHAT,
-            spec::EMBEDDINGS,
-            spec::PLAYGROUND_FRONTIER,
-        ];
         Self {
             state,
             org: org.to_owned(),
             began: state.clock.elapsed(),
-            counts: counted.contains(&path),
+            counts: rollup::counts(path),
         }
     }
 
@@ -280,12 +293,15 @@ fn hang_up() -> Response {
     response
 }
 
+/// What `Content-Length` says.
+fn announced(headers: &HeaderMap) -> Option<u64> {
+    let value = headers.get(header::CONTENT_LENGTH)?;
+    value.to_str().ok()?.parse().ok()
+}
+
 /// The whole body, or 413.
 async fn read_body(headers: &HeaderMap, mut body: Body) -> Result<Bytes, ServiceError> {
-    let announced = headers
-        .get(header::CONTENT_LENGTH)
-        .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    let too_large = announced.is_some_and(|length| length > spec::BODY_BYTES_MAX as u64);
+    let too_large = announced(headers).is_some_and(|length| length > spec::BODY_BYTES_MAX as u64);
     if too_large && headers.contains_key(header::EXPECT) {
         return Err(ServiceError::BodyTooLarge);
     }
@@ -314,6 +330,9 @@ fn received(state: &State, parts: &Parts, request_id: &str) -> Received {
     Received {
         n: 0,
         at: state.clock.now().to_string(),
+        at_ms: state.clock.elapsed_ms(),
+        ended_ms: None,
+        org: state.auth.org(&parts.headers).ok(),
         method: parts.method.to_string(),
         path: parts.uri.path().chars().take(200).collect(),
         request_id: request_id.to_owned(),
@@ -321,11 +340,12 @@ fn received(state: &State, parts: &Parts, request_id: &str) -> Received {
         authorization: state.auth.word(&parts.headers),
         header_names: parts.headers.keys().map(ToString::to_string).collect(),
         session: text(&parts.headers, spec::SESSION),
-        body_bytes: None,
+        body_bytes: announced(&parts.headers).and_then(|length| usize::try_from(length).ok()),
         body_sha256: None,
         stream: false,
         status: None,
         replayed: false,
+        retry_after_s: None,
         fault: None,
     }
 }

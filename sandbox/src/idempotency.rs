@@ -15,12 +15,20 @@
 //! panic included, frees those that wait for it.
 
 mod fingerprint;
+mod kept;
 mod stored;
 
 pub use fingerprint::{Fingerprint, hex};
+pub use kept::KeptBinding;
 pub use stored::Stored;
 
-use crate::{clock::Clock, error::ServiceError, money::MicroUsd, spec};
+use crate::{
+    clock::Clock,
+    error::ServiceError,
+    keep::{Change, Keep},
+    money::MicroUsd,
+    spec,
+};
 use http::HeaderValue;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
@@ -28,6 +36,8 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::sync::watch;
 
 const BINDINGS_MAX: usize = 100_000;
+/// Above this no request whose answer may be large is begun with a key.
+const STORED_BYTES_IN_ALL_MAX: usize = 512 * 1024 * 1024;
 /// What a 409 asks for. Assumed (retry-after-409): the interface gives no number.
 const STILL_RUNNING_RETRY_AFTER_S: u32 = 30;
 
@@ -42,6 +52,7 @@ pub struct KeyId {
 pub struct Keys {
     clock: Clock,
     bindings: Mutex<HashMap<KeyId, Binding>>,
+    keep: Keep,
 }
 
 #[derive(Debug)]
@@ -51,6 +62,8 @@ struct Binding {
     running: usize,
     outcome: Outcome,
     billed: Option<MicroUsd>,
+    /// The debit of `billed` is queued to be written; before it, this binding is not written either.
+    kept: bool,
     /// Signals each end of a run; dropped with the binding, which also wakes.
     ended: watch::Sender<()>,
 }
@@ -123,13 +136,13 @@ impl KeyId {
 // === impl Keys ===
 
 impl Keys {
+    /// Keys that are kept in memory alone.
+    #[cfg(test)]
     pub fn new(clock: Clock) -> Arc<Self> {
-        Arc::new(Self {
-            clock,
-            bindings: Mutex::new(HashMap::new()),
-        })
+        Self::kept(clock, Keep::off(), Vec::new())
     }
 
+    /// Wakes those that wait, as the end of a binding does.
     pub fn forget_all(&self) {
         self.bindings.lock().clear();
     }
@@ -170,6 +183,7 @@ impl Keys {
         let mut bindings = self.bindings.lock();
         if bindings.get(id).is_some_and(|binding| binding.expired(now)) {
             bindings.remove(id);
+            self.keep.push(self.keep.is_on().then(|| kept::gone(id)));
         }
         if let Some(binding) = bindings.get_mut(id) {
             if binding.fingerprint != *fingerprint {
@@ -184,7 +198,13 @@ impl Keys {
             binding.running += 1;
         } else {
             if bindings.len() >= BINDINGS_MAX {
-                bindings.retain(|_, binding| !binding.expired(now));
+                bindings.retain(|id, binding| {
+                    let expired = binding.expired(now);
+                    if expired && self.keep.is_on() {
+                        self.keep.push([kept::gone(id)]);
+                    }
+                    !expired
+                });
             }
             if bindings.len() >= BINDINGS_MAX {
                 // Interface, Errors 503: the Idempotency-Key check is briefly unavailable.
@@ -199,6 +219,7 @@ impl Keys {
                     running: 1,
                     outcome: Outcome::None,
                     billed: None,
+                    kept: false,
                     ended: watch::Sender::new(()),
                 },
             );
@@ -224,6 +245,9 @@ impl Keys {
             }
             _ => {}
         }
+        if self.keep.is_on() && binding.is_told() {
+            self.keep.push(kept::change(id, binding));
+        }
         binding.ended.send_replace(());
     }
 }
@@ -239,6 +263,18 @@ impl Binding {
     fn expired(&self, now: Duration) -> bool {
         let age = now.saturating_sub(self.since);
         self.running == 0 && age >= Duration::from_secs(spec::REPLAY_WINDOW_S)
+    }
+
+    fn bytes(&self) -> usize {
+        match &self.outcome {
+            Outcome::Stored(stored) => stored.body.len(),
+            Outcome::None | Outcome::Bound => 0,
+        }
+    }
+
+    /// Whether it may be written: something came of it, and no debit of it is still to be queued.
+    fn is_told(&self) -> bool {
+        !matches!(self.outcome, Outcome::None) && (self.billed.is_none() || self.kept)
     }
 }
 
@@ -262,6 +298,22 @@ impl Run {
         }
     }
 
+    /// The debit was made: it and the key it is bound to are written together.
+    pub fn charged(&self, keep: &Keep, debit: Option<Change>) {
+        let Some((keys, id)) = &self.keyed else {
+            return keep.push(debit);
+        };
+        if !keys.keep.is_on() {
+            return;
+        }
+        let mut bindings = keys.bindings.lock();
+        let row = bindings.get_mut(id).and_then(|binding| {
+            binding.kept = true;
+            kept::change(id, binding)
+        });
+        keys.keep.push(debit.into_iter().chain(row));
+    }
+
     /// Whether this run can cost nothing, because its key was billed before.
     pub fn is_free(&self) -> bool {
         self.keyed.as_ref().is_some_and(|(keys, id)| {
@@ -280,6 +332,32 @@ impl Run {
             Outcome::Stored(Arc::new(stored))
         };
         self.end(Some(outcome));
+    }
+
+    /// Succeeded with pictures. Interface: 16 MB on image routes.
+    pub fn store_image(mut self, stored: Stored) {
+        let outcome = if stored.body.len() > spec::IMAGE_STORED_BYTES_MAX {
+            Outcome::Bound
+        } else {
+            Outcome::Stored(Arc::new(stored))
+        };
+        self.end(Some(outcome));
+    }
+
+    /// Whether another large answer can be kept. Assumed (stored-images): 503 until one is 24 hours old.
+    pub fn check_room(&self) -> Result<(), ServiceError> {
+        let Some((keys, _)) = &self.keyed else {
+            return Ok(());
+        };
+        let now = keys.clock.elapsed();
+        let mut bindings = keys.bindings.lock();
+        bindings.retain(|_, binding| !binding.expired(now));
+        let kept: usize = bindings.values().map(Binding::bytes).sum();
+        if kept > STORED_BYTES_IN_ALL_MAX {
+            // Interface, Errors 503: the Idempotency-Key check is briefly unavailable.
+            return Err(ServiceError::KeyCheckUnavailable);
+        }
+        Ok(())
     }
 
     /// Succeeded, and the answer is not stored: the key stays bound.

@@ -18,8 +18,12 @@
 //! | path to handler | `router`, `routes/` |
 //! | 8 in flight, 120 a minute | `limits` |
 //! | first run, replay, wait or conflict | `idempotency` |
-//! | plan, answer, judge, escalate | `models` |
+//! | voices, recordings, minutes of audio | `speech` |
+//! | plan, answer, judge, escalate | `fleet`, `models`, `remote` |
 //! | one debit | `billing`, [`books`] |
+//! | rows, documents and runs that score models on them | `evals` |
+//! | an eval answer's score, and how sure a mean is | `scoring` |
+//! | debit and key on disk, in one write | `keep`, `store` |
 //! | JSON with headers, or a stream with comments | `receipt`, `sse` |
 //!
 //! `/sandbox/…` ([`control`]) is no part of the interface: it shows the books and sets faults, limits and time.
@@ -40,31 +44,50 @@ pub mod assumptions;
 mod auth;
 mod billing;
 pub mod books;
+pub mod catalog;
 pub mod clock;
 pub mod control;
+mod drawing;
+mod embedding;
+mod endpoints;
 mod error;
+mod evals;
 pub mod fault;
+mod fleet;
 mod front;
 mod idempotency;
+mod keep;
 mod limits;
+mod metrics_saver;
 mod models;
 pub mod money;
+pub mod openapi;
 pub mod options;
 mod pins;
 mod receipt;
+mod remote;
 mod rollup;
 mod router;
 mod routes;
 pub mod scenario;
+mod scoring;
 pub mod server;
 pub mod spec;
+mod speech;
 mod sse;
 mod state;
+pub mod steps;
+mod store;
+pub mod verdict;
 
 pub use assumptions::{Assumption, assumptions};
 pub use clock::Clock;
+pub use options::Synthesis;
 pub use options::{Options, RepeatBilled};
+pub use remote::settings::{ModelServer, Role};
 pub use router::router;
 pub use scenario::Scenario;
-pub use server::serve;
+pub use server::{serve, serve_and_judge};
 pub use state::State;
+pub use store::StoreError;
+pub use verdict::Verdict;

@@ -9,6 +9,7 @@
 
 mod arithmetic;
 mod code;
+mod forward;
 mod frontier;
 mod judge;
 mod pattern;
@@ -16,6 +17,7 @@ mod plan;
 mod prompt;
 pub mod request;
 mod rng;
+pub mod roster;
 mod scan;
 mod schema;
 mod specialist;
@@ -24,9 +26,10 @@ pub mod tokens;
 mod tools;
 mod vision;
 
-pub use plan::{Category, MissingInput};
+pub use plan::{Category, MissingInput, Plan, SPECIALIST_PROMPT_TOKENS_MAX};
 pub use prompt::Prompt;
-use request::ChatRequest;
+use request::{ChatRequest, ToolChoice};
+pub use rng::Rng as SeededRng;
 use rng::Rng;
 use serde_json::Value;
 
@@ -69,6 +72,10 @@ pub struct Draft {
     pub content: Option<String>,
     pub tool_calls: Vec<ToolCall>,
     pub cut_by_length: bool,
+    /// A server's filter ended it.
+    pub filtered: bool,
+    /// Of a server that was asked for them; they pass through unchanged.
+    pub logprobs: Option<Value>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -107,7 +114,7 @@ pub struct Dice {
 }
 
 /// How a conversation was routed before; see `pins`.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Pinned {
     pub category: Option<Category>,
     pub frontier: bool,
@@ -131,6 +138,8 @@ impl Draft {
     pub fn finish_reason(&self) -> &'static str {
         if self.cut_by_length {
             "length"
+        } else if self.filtered {
+            "content_filter"
         } else if self.tool_calls.is_empty() {
             "stop"
         } else {
@@ -138,7 +147,13 @@ impl Draft {
         }
     }
 
-    fn tokens(&self) -> u64 {
+    /// Neither a word nor a tool call.
+    pub fn is_empty(&self) -> bool {
+        self.tool_calls.is_empty() && self.content.as_deref().is_none_or(str::is_empty)
+    }
+
+    /// As counted here.
+    pub fn tokens(&self) -> u64 {
         let calls: u64 = self
             .tool_calls
             .iter()
@@ -148,13 +163,31 @@ impl Draft {
     }
 }
 
-/// Plans and answers one request. No side effect: the caller debits `price` once.
-pub fn serve(
+/// A request as the router sees it: read once, planned once.
+#[derive(Debug)]
+pub struct Turn<'a> {
+    pub request: &'a ChatRequest,
+    pub lane: Lane,
+    pub plan: Plan,
+    prompt: Prompt,
+    /// As counted here; a server may tell its own.
+    prompt_tokens: u64,
+}
+
+/// What a request turns out to be.
+#[derive(Debug)]
+pub enum Opening<'a> {
+    Turn(Box<Turn<'a>>),
+    /// Nothing to run: the answer asks for the input that is missing.
+    Clarification(Served),
+}
+
+/// Plans one request.
+pub fn open(
     request: &ChatRequest,
     lane: Lane,
-    dice: &Dice,
     pinned: Pinned,
-) -> Result<Served, ServiceError> {
+) -> Result<Opening<'_>, ServiceError> {
     let prompt = Prompt::of(&request.messages);
     let prompt_tokens = prompt.tokens + request.tool_tokens();
     if prompt_tokens > spec::CONTEXT_WINDOW_TOKENS {
@@ -171,49 +204,74 @@ pub fn serve(
             let (_, needed) = missing.names();
             return Err(ServiceError::InputModalityUnsupported { needed });
         }
-        return clarification(missing);
+        return Ok(Opening::Clarification(clarification(missing)));
     }
-    let plan = plan::plan(&prompt, request, lane, pinned);
-    let mut specialist = None;
-    if plan.specialist {
-        specialist = Some(plan.category);
-        let draft = draft(
-            Tier::Specialist,
-            plan.category,
-            request,
-            &prompt,
-            lane,
+    Ok(Opening::Turn(Box::new(Turn {
+        plan: plan::plan(&prompt, request, lane, pinned),
+        request,
+        lane,
+        prompt,
+        prompt_tokens,
+    })))
+}
+
+// === impl Turn ===
+
+impl Turn<'_> {
+    /// What the built-in model of this tier writes.
+    pub fn draft(&self, tier: Tier, dice: &Dice) -> Draft {
+        draft(
+            tier,
+            self.plan.category,
+            self.request,
+            &self.prompt,
+            self.lane,
             dice,
-        );
-        if judge::passes(&draft, request, &prompt) {
-            let price = plan.category.price();
-            return finished(
-                draft,
-                prompt_tokens,
-                ServedBy::Specialist,
-                specialist,
-                false,
-                price,
-            );
+        )
+    }
+
+    /// Whether the answer has the form that was asked for. Holds for every answer that leaves the house.
+    pub fn conforms(&self, draft: &Draft) -> bool {
+        judge::conforms(draft, self.request)
+    }
+
+    /// The built-in judge's word on an answer of the right form; it depends on the prompt alone.
+    pub fn is_confident(&self) -> bool {
+        judge::is_confident(&self.prompt)
+    }
+
+    /// Whether any text is an answer of the right form.
+    pub fn is_free_text(&self) -> bool {
+        let request = self.request;
+        let may_call = !request.tools.is_empty() && request.tool_choice != ToolChoice::None;
+        request.schema.is_none() && !request.json_object && !may_call
+    }
+
+    /// The last user message: what a judge model is asked about.
+    pub fn user_text(&self) -> &str {
+        &self.prompt.user
+    }
+
+    /// The usage, as counted here.
+    pub fn count(&self, draft: &Draft) -> Usage {
+        Usage {
+            prompt_tokens: self.prompt_tokens,
+            completion_tokens: draft.tokens(),
         }
     }
-    let draft = draft(Tier::Frontier, plan.category, request, &prompt, lane, dice);
-    if !judge::conforms(&draft, request) {
-        // Interface, Errors 502: a structured request produced no schema-conformant answer; not billed.
-        return Err(ServiceError::NoServingPath(match lane {
-            Lane::Inference => "no serving path produced a conformant answer",
-            Lane::Agent => "the turn could not be completed",
-        }));
+}
+
+/// Whether a value conforms to a JSON Schema; false when the schema is none.
+pub fn schema_holds(schema: &Value, value: &Value) -> bool {
+    schema::conforms(schema, value).unwrap_or(false)
+}
+
+/// The usage of an answer outside the router, as counted here.
+pub fn count(messages: &[Value], draft: &Draft) -> Usage {
+    Usage {
+        prompt_tokens: Prompt::of(messages).tokens,
+        completion_tokens: draft.tokens(),
     }
-    let escalated = specialist.is_some();
-    finished(
-        draft,
-        prompt_tokens,
-        ServedBy::Frontier,
-        specialist,
-        escalated,
-        FRONTIER_PRICE,
-    )
 }
 
 /// One prompt on a frontier model, outside the router.
@@ -294,45 +352,15 @@ fn cut(mut written: String, request: &ChatRequest) -> Draft {
     }
     Draft {
         content: Some(written),
-        tool_calls: Vec::new(),
         cut_by_length,
+        ..Draft::default()
     }
 }
 
-fn finished(
-    draft: Draft,
-    prompt_tokens: u64,
-    served_by: ServedBy,
-    specialist: Option<Category>,
-    escalated: bool,
-    price: Price,
-) -> Result<Served, ServiceError> {
-    let usage = Usage {
-        prompt_tokens,
-        completion_tokens: draft.tokens(),
-    };
-    let cost = |price: Price| {
-        price
-            .cost(usage.prompt_tokens, usage.completion_tokens)
-            .ok_or(ServiceError::Internal)
-    };
-    Ok(Served {
-        usage,
-        served_by,
-        specialist,
-        escalated,
-        price: cost(price)?,
-        // Interface: usage tokens at frontier list price; the frontier model is not run.
-        would_have_cost: cost(FRONTIER_PRICE)?,
-        missing_input: None,
-        draft,
-    })
-}
-
 /// Interface: a request that needs an input and is not structured gets HTTP 200, billed 0.
-fn clarification(missing: MissingInput) -> Result<Served, ServiceError> {
+fn clarification(missing: MissingInput) -> Served {
     let (name, _) = missing.names();
-    Ok(Served {
+    Served {
         draft: Draft {
             content: Some(format!(
                 "Your message refers to {name} input, but none came with it. Please attach the {name} and ask again."
@@ -347,5 +375,5 @@ fn clarification(missing: MissingInput) -> Result<Served, ServiceError> {
         price: MicroUsd::ZERO,
         would_have_cost: MicroUsd::ZERO,
         missing_input: Some(missing),
-    })
+    }
 }

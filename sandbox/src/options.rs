@@ -3,8 +3,9 @@
 //! Promise: `Options::default()` is the service of the interface: its limits, its rules, a funded
 //! organization. Everything else is a deviation somebody asked for.
 
-use crate::{clock::Clock, fault::Rule, spec};
+use crate::{clock::Clock, fault::Rule, remote::settings::ModelServer, spec, steps::Step};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// Start values; those marked *live* can be changed later through the control route.
 ///
@@ -32,8 +33,22 @@ pub struct Options {
     pub bill_aborted_stream: bool,
     /// The agent lane answers 404 when off. Live.
     pub agent_enabled: bool,
+    /// Whether an endpoint's id is a model on `/v1/chat/completions`. Live.
+    pub endpoint_model: bool,
+    /// How long each of the five stages of a deploy takes. Live.
+    pub endpoint_stage_ms: u64,
+    /// From an endpoint's start to its being live. Live.
+    pub endpoint_warm_up_ms: u64,
+    /// Which voice speaks. Live.
+    pub synthesis: Synthesis,
+    /// Where the state is kept, so that a restart goes on; without one it lives in memory.
+    pub state_dir: Option<PathBuf>,
+    /// Model servers in the place of built-in models.
+    pub models: Vec<ModelServer>,
     /// Faults in force from the first request on.
     pub faults: Vec<Rule>,
+    /// What happens at which request or time; see [`crate::steps`].
+    pub steps: Vec<Step>,
 }
 
 /// One more organization: its name in the books and its key.
@@ -55,6 +70,17 @@ pub enum RepeatBilled {
     Same,
 }
 
+/// Who makes the sound of `/v1/audio/speech`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Synthesis {
+    /// espeak-ng when it is installed, else the built-in voice.
+    #[default]
+    Auto,
+    /// The built-in voice: the same sound on every machine.
+    BuiltIn,
+}
+
 // === impl Options ===
 
 impl Default for Options {
@@ -71,7 +97,14 @@ impl Default for Options {
             repeat_billed: RepeatBilled::Zero,
             bill_aborted_stream: true,
             agent_enabled: true,
+            endpoint_model: true,
+            endpoint_stage_ms: 50,
+            endpoint_warm_up_ms: 2_000,
+            synthesis: Synthesis::Auto,
+            state_dir: None,
+            models: Vec::new(),
             faults: Vec::new(),
+            steps: Vec::new(),
         }
     }
 }

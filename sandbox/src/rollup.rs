@@ -2,34 +2,47 @@
 //!
 //! They are part of the books: a debit is added here in the same step that takes it from the balance.
 //! Promise: every debit of the last 30 days is in the sum exactly once; at most 31 days of hours are kept.
+//! They are saved a moment after they change: a kill -9 may cost the last moment's counts, never money.
 
-use crate::money::MicroUsd;
+pub mod times;
+
+use crate::{
+    money::MicroUsd,
+    spec,
+    store::{Store, StoreError, Table},
+};
 use jiff::{Timestamp, tz::TimeZone};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use times::Times;
 
 const HOUR_S: i64 = 3600;
 const HOURS_KEPT: i64 = 31 * 24;
-/// Times that an hour's p50 and p95 are told from; the oldest go first.
-const TIMES_MAX: usize = 1_000;
+const TABLE: Table = Table("rollup_hours");
 
 /// One organization's hours, by hours since 1970.
 #[derive(Clone, Debug, Default)]
 struct Hours(BTreeMap<i64, Hour>);
 
-#[derive(Clone, Debug, Default)]
-struct Hour {
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Hour {
     requests: u64,
     successes: u64,
     billed: MicroUsd,
     saved: i64,
-    times_ms: VecDeque<u64>,
+    times: Times,
 }
 
 #[derive(Debug, Default)]
 pub struct Rollup {
     organizations: HashMap<String, Hours>,
+    /// Hours that changed since they were saved.
+    unsaved: BTreeSet<(String, i64)>,
 }
+
+/// An hour to be written, or to be removed when there is none.
+pub type Unsaved = Vec<(String, Option<Hour>)>;
 
 /// Members of the document whose names the interface does not show.
 /// Assumed (auto-metrics).
@@ -37,9 +50,57 @@ const BILLED: &str = "billed_micro_usd_30d";
 const HOURLY: &str = "hourly_7d";
 const DAILY: &str = "daily_30d";
 
+/// Whether a request to this path is one of those that are counted.
+///
+/// Assumed (auto-metrics): what is served and billed by the request is inference; runs and deploys are not.
+pub fn counts(path: &str) -> bool {
+    let chat_of_an_endpoint = path
+        .strip_prefix(spec::ENDPOINTS)
+        .is_some_and(|rest| rest.starts_with('/') && rest.ends_with("/chat/completions"));
+    chat_of_an_endpoint || spec::INFERENCE.contains(&path)
+}
+
 // === impl Rollup ===
 
 impl Rollup {
+    /// What was saved before.
+    pub fn load(store: &Store) -> Result<Self, StoreError> {
+        let mut rollup = Self::default();
+        for (row, hour) in store.all::<Hour>(TABLE)? {
+            if let Ok((org, at)) = serde_json::from_str::<(String, i64)>(&row) {
+                let hours = rollup.organizations.entry(org).or_default();
+                hours.0.insert(at, hour);
+            }
+        }
+        Ok(rollup)
+    }
+
+    /// The hours that changed since the last call.
+    pub fn take_unsaved(&mut self) -> Unsaved {
+        let unsaved = std::mem::take(&mut self.unsaved);
+        let hour = |(org, at): (String, i64)| {
+            let hours = self.organizations.get(&org);
+            let hour = hours.and_then(|hours| hours.0.get(&at)).cloned();
+            (json!([org, at]).to_string(), hour)
+        };
+        unsaved.into_iter().map(hour).collect()
+    }
+
+    /// Writes what [`Rollup::take_unsaved`] gave.
+    pub fn save(store: &Store, unsaved: Unsaved) -> Result<(), StoreError> {
+        for (row, hour) in unsaved {
+            match hour {
+                Some(hour) => store.put(TABLE, &row, &hour)?,
+                None => store.remove(TABLE, &row)?,
+            }
+        }
+        Ok(())
+    }
+
+    pub fn forget(store: &Store) -> Result<(), StoreError> {
+        store.clear(TABLE)
+    }
+
     /// False when the sum does not fit.
     pub fn add_debit(&mut self, org: &str, at: Timestamp, amount: MicroUsd) -> bool {
         let hour = self.hour(org, at);
@@ -62,10 +123,7 @@ impl Rollup {
         let hour = self.hour(org, at);
         hour.requests += 1;
         hour.successes += u64::from(success);
-        hour.times_ms.push_back(took_ms);
-        if hour.times_ms.len() > TIMES_MAX {
-            hour.times_ms.pop_front();
-        }
+        hour.times.add(took_ms);
     }
 
     /// The document of an organization.
@@ -78,10 +136,10 @@ impl Rollup {
         let month = hours.sum(oldest, this_hour);
         let mut document = Map::new();
         let mut add = |name: &str, value: Value| document.insert(name.to_owned(), value);
-        add(crate::spec::REQUESTS_30D, json!(month.requests));
-        add(crate::spec::SUCCESS_RATE_30D, month.success_rate());
+        add(spec::REQUESTS_30D, json!(month.requests));
+        add(spec::SUCCESS_RATE_30D, month.success_rate());
         add(BILLED, json!(hours.billed(oldest, this_hour)));
-        add(crate::spec::SAVINGS_30D, json!(month.saved));
+        add(spec::SAVINGS_30D, json!(month.saved));
         let hourly = (this_hour - 7 * 24 + 1..=this_hour).map(|at| hours.hourly(at));
         add(HOURLY, hourly.collect());
         let today = this_hour.div_euclid(24);
@@ -94,13 +152,14 @@ impl Rollup {
         let hour = hour_of(at);
         let hours = self.organizations.entry(org.to_owned()).or_default();
         let oldest = hour - HOURS_KEPT;
-        while hours
-            .0
-            .first_key_value()
-            .is_some_and(|(first, _)| *first < oldest)
+        while let Some((first, _)) = hours.0.first_key_value()
+            && *first < oldest
         {
-            hours.0.pop_first();
+            let first = *first;
+            hours.0.remove(&first);
+            self.unsaved.insert((org.to_owned(), first));
         }
+        self.unsaved.insert((org.to_owned(), hour));
         hours.0.entry(hour).or_default()
     }
 }
@@ -126,12 +185,13 @@ impl Hours {
 
     fn hourly(&self, at: i64) -> Value {
         let hour = self.0.get(&at).cloned().unwrap_or_default();
+        let [p50, p95] = times::percentiles_ms([&hour.times].into_iter(), [50, 95]);
         json!({
             "hour": instant(at).map(|at| at.to_string()),
             "requests": hour.requests,
             "errors": hour.requests - hour.successes,
-            "p50_ms": hour.percentile(50),
-            "p95_ms": hour.percentile(95),
+            "p50_ms": p50,
+            "p95_ms": p95,
         })
     }
 
@@ -156,14 +216,6 @@ impl Hour {
             return Value::Null;
         }
         json!(self.successes as f64 / self.requests as f64)
-    }
-
-    /// The nearest-rank percentile of the times, `None` without any.
-    fn percentile(&self, percent: usize) -> Option<u64> {
-        let mut times: Vec<u64> = self.times_ms.iter().copied().collect();
-        times.sort_unstable();
-        let rank = (times.len() * percent).div_ceil(100);
-        times.get(rank.checked_sub(1)?).copied()
     }
 }
 
@@ -243,6 +295,25 @@ mod tests {
         assert_eq!(days[29]["day"], "2026-05-31");
         assert_eq!(days[28]["success_rate"], 0.0);
         assert_eq!(days[0]["success_rate"], Value::Null);
+    }
+
+    #[test]
+    fn what_was_saved_is_the_same_document_after_a_restart() {
+        let store = Store::open(None).unwrap();
+        let mut rollup = Rollup::default();
+        let (then, now) = (at("2026-05-30T23:59:59Z"), at("2026-05-31T12:30:00Z"));
+        rollup.add_request("o", then, 70, true);
+        assert!(rollup.add_debit("o", then, MicroUsd::new(9).unwrap()));
+        Rollup::save(&store, rollup.take_unsaved()).unwrap();
+        rollup.add_request("o", now, 30, false);
+        rollup.add_saving("o", then, 5);
+        Rollup::save(&store, rollup.take_unsaved()).unwrap();
+
+        let restarted = Rollup::load(&store).unwrap();
+
+        assert_eq!(restarted.document("o", now), rollup.document("o", now));
+        assert_eq!(restarted.document("o", now)[BILLED], 9);
+        assert!(rollup.take_unsaved().is_empty());
     }
 
     #[test]

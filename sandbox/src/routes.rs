@@ -1,10 +1,23 @@
 //! One file per family of routes; each handler reads as its clause of the interface.
 
 pub mod agent;
+pub mod audio;
 pub mod auto_metrics;
+pub mod blobs;
 pub mod chat;
 mod completion;
+pub mod direct;
+mod direct_stream;
 pub mod embeddings;
+pub mod endpoints;
+pub mod eval_runs;
+pub mod eval_sets;
+mod fields;
+pub mod images;
+mod keyed;
 pub mod models;
 pub mod playground;
+pub mod rerank;
+pub mod roster;
 mod streaming;
+pub mod tasks;

@@ -2,10 +2,13 @@
 //!
 //! Promise: unknown names are refused, and what is left out is the default of [`Options`].
 
+use crate::options::Synthesis;
+use crate::remote::settings::{ModelServer, ModelServerError};
 use crate::{
     fault::Rule, money::MicroUsd, options::Options, options::Organization, options::RepeatBilled,
+    state::Settings, steps::Step,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// TOML, for example:
 ///
@@ -25,6 +28,12 @@ use serde::Deserialize;
 /// name = "org-2"
 /// api_key = "second-key"
 ///
+/// [[model]]
+/// role = "specialist"
+/// category = "coding"
+/// base_url = "http://127.0.0.1:11434/v1"
+/// model = "a-coding-model"
+///
 /// [[fault]]
 /// match = { path = "/v1/chat/completions", stream = false }
 /// times = 2
@@ -41,31 +50,44 @@ pub struct Scenario {
     pub settings: SettingsPart,
     #[serde(rename = "organization")]
     pub organizations: Vec<Organization>,
+    #[serde(rename = "model")]
+    pub models: Vec<ModelServer>,
     #[serde(rename = "fault")]
     pub faults: Vec<Rule>,
+    #[serde(rename = "step")]
+    pub steps: Vec<Step>,
+    pub state_dir: Option<std::path::PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitsPart {
     pub in_flight: Option<usize>,
     pub per_minute: Option<u32>,
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SettingsPart {
     pub repeat_billed: Option<RepeatBilled>,
     pub bill_aborted_stream: Option<bool>,
     pub agent_enabled: Option<bool>,
+    pub endpoint_model: Option<bool>,
+    pub endpoint_stage_ms: Option<u64>,
+    pub endpoint_warm_up_ms: Option<u64>,
+    pub synthesis: Option<Synthesis>,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
     #[error("{0}")]
     Toml(#[from] toml::de::Error),
+    #[error("{0}")]
+    Step(&'static str),
     #[error("balance_micro_usd: more than the books can hold")]
     BalanceTooLarge,
+    #[error("{0}")]
+    Model(#[from] ModelServerError),
 }
 
 // === impl Scenario ===
@@ -73,6 +95,12 @@ pub enum ScenarioError {
 impl Scenario {
     pub fn from_toml_str(text: &str) -> Result<Self, ScenarioError> {
         let scenario: Self = toml::from_str(text)?;
+        for model in &scenario.models {
+            model.check()?;
+        }
+        for step in &scenario.steps {
+            step.check().map_err(ScenarioError::Step)?;
+        }
         match scenario.balance_micro_usd {
             Some(balance) if MicroUsd::new(balance).is_none() => {
                 Err(ScenarioError::BalanceTooLarge)
@@ -95,9 +123,40 @@ impl Scenario {
             .bill_aborted_stream
             .unwrap_or(options.bill_aborted_stream);
         options.agent_enabled = self.settings.agent_enabled.unwrap_or(options.agent_enabled);
+        let settings = self.settings;
+        options.endpoint_model = settings.endpoint_model.unwrap_or(options.endpoint_model);
+        options.endpoint_stage_ms = settings
+            .endpoint_stage_ms
+            .unwrap_or(options.endpoint_stage_ms);
+        options.endpoint_warm_up_ms = settings
+            .endpoint_warm_up_ms
+            .unwrap_or(options.endpoint_warm_up_ms);
+        options.synthesis = self.settings.synthesis.unwrap_or(options.synthesis);
         options.more_organizations.extend(self.organizations);
+        options.models.extend(self.models);
         options.faults.extend(self.faults);
+        options.steps.extend(self.steps);
+        options.state_dir = self.state_dir.or(options.state_dir);
         options
+    }
+}
+
+// === impl SettingsPart ===
+
+impl SettingsPart {
+    /// Changes what it names.
+    pub fn apply(self, settings: &mut Settings) {
+        settings.repeat_billed = self.repeat_billed.unwrap_or(settings.repeat_billed);
+        settings.bill_aborted_stream = self
+            .bill_aborted_stream
+            .unwrap_or(settings.bill_aborted_stream);
+        settings.agent_enabled = self.agent_enabled.unwrap_or(settings.agent_enabled);
+        settings.endpoint_model = self.endpoint_model.unwrap_or(settings.endpoint_model);
+        settings.endpoint_stage_ms = self.endpoint_stage_ms.unwrap_or(settings.endpoint_stage_ms);
+        settings.endpoint_warm_up_ms = self
+            .endpoint_warm_up_ms
+            .unwrap_or(settings.endpoint_warm_up_ms);
+        settings.synthesis = self.synthesis.unwrap_or(settings.synthesis);
     }
 }
 
@@ -135,6 +194,10 @@ mod tests {
     #[test]
     fn a_misspelt_name_is_refused() {
         assert!(Scenario::from_toml_str("sed = 1").is_err());
+        assert!(Scenario::from_toml_str("[[step]]\nat_request = 1\ndo = { wait = 1 }").is_err());
+        assert!(Scenario::from_toml_str("[[step]]\ndo = {}").is_err());
+        assert!(Scenario::from_toml_str("[[step]]\nat_request = 0\ndo = {}").is_err());
+        assert!(Scenario::from_toml_str("[[step]]\nat_s = 0\ndo = {}").is_ok());
         assert!(Scenario::from_toml_str("[[fault]]\nfault = { statsu = 503 }").is_err());
         assert!(Scenario::from_toml_str(&format!("balance_micro_usd = {}", i64::MAX)).is_ok());
     }

@@ -4,7 +4,14 @@
 //! Promise: after `shutdown` no connection is accepted, those that are open finish their request, and work
 //! whose client has left is waited for (10 s at most).
 
-use crate::{fault::CutKind, options::Options, router::router, state::State};
+use crate::{
+    fault::CutKind,
+    metrics_saver,
+    options::Options,
+    router::router,
+    state::State,
+    verdict::{self, Verdict},
+};
 use axum::{body::Body, extract::Request};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
@@ -42,10 +49,23 @@ pub async fn serve(
     options: Options,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let state = State::new(&options);
+    serve_and_judge(listener, options, shutdown).await.map(drop)
+}
+
+/// The same, and at the end what the request log says about the client.
+pub async fn serve_and_judge(
+    listener: TcpListener,
+    options: Options,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<Verdict> {
+    let state = State::new(&options).map_err(io::Error::other)?;
+    state.evals.listens_on(listener.local_addr()?);
+    crate::evals::resume(&state).map_err(io::Error::other)?;
+    state.commit().await.map_err(io::Error::other)?;
     let router = router(Arc::clone(&state));
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
+    let saver = tokio::spawn(metrics_saver::keep_saving(Arc::clone(&state)));
     tokio::pin!(shutdown);
     tracing::info!(address = ?listener.local_addr().ok(), "sandbox listening");
     loop {
@@ -100,6 +120,9 @@ pub async fn serve(
         });
     }
     drop(listener);
+    // A run of an eval set goes on at the next start.
+    state.evals.stop();
+    state.closing.cancel();
     state.tasks.close();
     let drained = async {
         graceful.shutdown().await;
@@ -107,9 +130,14 @@ pub async fn serve(
     };
     if tokio::time::timeout(DRAIN, drained).await.is_err() {
         tracing::warn!("shut down with work still running");
-        connections.abort_all();
     }
-    Ok(())
+    // Nobody holds the file of the state any more when this returns: the next may open it at once.
+    connections.shutdown().await;
+    saver.abort();
+    let _ = saver.await;
+    metrics_saver::save_and_tell(&state).await;
+    state.commit_all().await.map_err(io::Error::other)?;
+    Ok(verdict::judge(&state.books.requests().requests))
 }
 
 /// A response with this extension is not written: the connection ends instead.

@@ -14,7 +14,40 @@ pub const MODELS: &str = "/v1/models";
 pub const AGENT_MODELS: &str = "/agent/v1/models";
 pub const AUTO_METRICS: &str = "/v1/auto/metrics";
 pub const EMBEDDINGS: &str = "/v1/embeddings";
+pub const RERANK: &str = "/v1/rerank";
+pub const IMAGE_GENERATIONS: &str = "/v1/images/generations";
+pub const IMAGE_EDITS: &str = "/v1/images/edits";
 pub const PLAYGROUND_FRONTIER: &str = "/v1/playground/frontier";
+pub const EVAL_SETS: &str = "/v1/eval-sets";
+pub const EVAL_SET: &str = "/v1/eval-sets/{eval_set_id}";
+pub const ATTACH_BLOB: &str = "/v1/eval-sets/{eval_set_id}/attach-blob";
+pub const BLOB_UPLOAD_URL: &str = "/v1/eval-sets/{eval_set_id}/blob-upload-url";
+pub const BLOB_UPLOAD_COMPLETE: &str = "/v1/eval-sets/{eval_set_id}/blob-upload-complete";
+pub const EVAL_RUNS: &str = "/v1/eval-runs";
+pub const EVAL_RUN: &str = "/v1/eval-runs/{run_id}";
+pub const ENDPOINTS: &str = "/v1/endpoints";
+pub const ENDPOINT: &str = "/v1/endpoints/{endpoint_id}";
+pub const ENDPOINT_START: &str = "/v1/endpoints/{endpoint_id}/start";
+pub const ENDPOINT_STOP: &str = "/v1/endpoints/{endpoint_id}/stop";
+pub const TASKS: &str = "/v1/tasks";
+pub const TASK: &str = "/v1/tasks/{task_id}";
+pub const TASKS_MATCH: &str = "/v1/tasks/match";
+pub const FRONTIER_MODELS: &str = "/v1/eval/frontier-models";
+pub const TRANSCRIPTIONS: &str = "/v1/audio/transcriptions";
+pub const SPEECH: &str = "/v1/audio/speech";
+
+/// The routes whose requests are inference, as the metrics count them.
+pub const INFERENCE: &[&str] = &[
+    CHAT,
+    AGENT_CHAT,
+    EMBEDDINGS,
+    PLAYGROUND_FRONTIER,
+    RERANK,
+    IMAGE_GENERATIONS,
+    IMAGE_EDITS,
+    TRANSCRIPTIONS,
+    SPEECH,
+];
 
 // === request headers ===
 pub const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
@@ -67,6 +100,11 @@ pub const REPLAY_WINDOW_S: u64 = 24 * 60 * 60;
 pub const DUPLICATE_WAIT_S: u64 = 9 * 60;
 // Assumed (stored-size-unit): 1 MB is 1024 x 1024 bytes.
 pub const STORED_BYTES_MAX: usize = 1024 * 1024;
+pub const IMAGE_STORED_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub const PIN_IDLE_S: u64 = 30 * 60;
+pub const EVAL_PROMPT_CHARS_MAX: usize = 500;
+/// A file of this size or more is no inline upload: "under 5 MiB inline".
+pub const INLINE_BLOB_BYTES: usize = 5 * 1024 * 1024;
 pub const PLAYGROUND_MESSAGES_MAX: usize = 40;
+pub const SPEECH_CHARS_MAX: usize = 5_000;
 pub const AGENT_WARM_UP_RETRY_AFTER_S: u32 = 30;

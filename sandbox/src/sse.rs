@@ -5,6 +5,8 @@
 //! Promise: what was sent before a cut reaches the socket before the connection ends; a client that leaves
 //! stops the frames, never the producer.
 
+pub mod writer;
+
 use crate::server::Line;
 use axum::body::Body;
 use bytes::Bytes;

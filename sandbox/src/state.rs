@@ -1,41 +1,59 @@
 //! Everything the service knows while it runs.
 //!
-//! Promise: each part guards itself; no lock of one is held while another is taken.
+//! Promise: each part guards itself; no lock of one is held while another is taken, but for the queue of
+//! [`Keep`], which takes none.
 
 use crate::{
     auth::{Auth, FIRST_ORG},
     books::Books,
     clock::Clock,
+    endpoints::Endpoints,
+    evals::Evals,
     fault::{Faults, Holds},
+    fleet::Fleet,
     idempotency::Keys,
+    keep::{self, Change, Keep, Kept, KeptClock},
     limits::Limits,
     money::MicroUsd,
+    options::Synthesis,
     options::{Options, RepeatBilled},
     pins::Pins,
+    remote::settings::ModelServerError,
+    rollup::Rollup,
+    speech::Speech,
+    steps::Steps,
+    store::{Store, StoreError},
 };
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
-use tokio_util::task::TaskTracker;
+use std::sync::Arc;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 #[derive(Debug)]
 pub struct State {
-    pub(crate) seed: u64,
+    pub(crate) fleet: Fleet,
+    pub(crate) evals: Evals,
+    pub(crate) store: Store,
+    /// What of the following is written to the state directory.
+    pub(crate) keep: Keep,
     pub(crate) clock: Clock,
     pub(crate) auth: Auth,
+    /// What an organization has that is added with no balance named.
+    pub(crate) opening_balance: MicroUsd,
     pub(crate) books: Books,
     pub(crate) keys: Arc<Keys>,
     pub(crate) pins: Pins,
     pub(crate) limits: Arc<Limits>,
     pub(crate) faults: Faults,
     pub(crate) holds: Holds,
+    pub(crate) endpoints: Endpoints,
+    /// Cancelled when the service begins to shut down.
+    pub(crate) closing: CancellationToken,
+    pub(crate) speech: Speech,
+    pub(crate) steps: Steps,
     /// Work that goes on when its client has left; `serve` waits for it.
     pub(crate) tasks: TaskTracker,
     settings: Mutex<Settings>,
-    runs: AtomicU64,
 }
 
 /// What can be switched while it runs.
@@ -44,12 +62,26 @@ pub struct Settings {
     pub repeat_billed: RepeatBilled,
     pub bill_aborted_stream: bool,
     pub agent_enabled: bool,
+    /// Whether an endpoint's id is a model on the chat route.
+    pub endpoint_model: bool,
+    pub endpoint_stage_ms: u64,
+    pub endpoint_warm_up_ms: u64,
+    pub synthesis: Synthesis,
+}
+
+/// Why there is no state to start with.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Model(#[from] ModelServerError),
 }
 
 // === impl State ===
 
 impl State {
-    pub fn new(options: &Options) -> Arc<Self> {
+    pub fn new(options: &Options) -> Result<Arc<Self>, StartError> {
         let clock = options.clock.clone();
         // The clock begins to run here, not at the first request.
         clock.elapsed();
@@ -60,24 +92,58 @@ impl State {
                 .map(|org| org.name.clone()),
         );
         let balance = MicroUsd::new(options.balance_micro_usd).unwrap_or(MicroUsd::ZERO);
-        Arc::new(Self {
-            seed: options.seed,
-            auth: Auth::new(options),
-            books: Books::new(organizations, balance),
-            keys: Keys::new(clock.clone()),
-            pins: Pins::new(clock.clone()),
-            limits: Limits::new(clock.clone(), options.in_flight_max, options.per_minute_max),
+        let store = Store::open(options.state_dir.as_deref())?;
+        let keep = Keep::new(&store, options.state_dir.is_some());
+        let kept = Kept::read(&store)?;
+        if let Some(was) = kept.clock {
+            was.resume(&clock);
+        }
+        let auth = Auth::new(options);
+        let books = Books::new(organizations, balance);
+        for organization in kept.organizations {
+            books.add_organization(&organization.name, balance);
+            auth.resume(organization);
+        }
+        let totals = kept.totals.unwrap_or_default();
+        // What later debits are taken from.
+        keep.push(books.balances_not_in(&totals));
+        let counters = kept.counters.unwrap_or_default();
+        let books = books.kept(keep.clone(), totals, kept.debits, counters);
+        let (in_flight_max, per_minute_max) = kept
+            .limits
+            .unwrap_or((options.in_flight_max, options.per_minute_max));
+        let state = Arc::new(Self {
+            fleet: Fleet::new(options.seed, &options.models, &clock)?,
+            endpoints: Endpoints::open(store.clone())?,
+            evals: Evals::open(options.state_dir.as_deref()).map_err(StoreError::Directory)?,
+            closing: CancellationToken::new(),
+            store,
+            auth,
+            books,
+            keys: Keys::kept(clock.clone(), keep.clone(), kept.keys),
+            pins: Pins::kept(clock.clone(), keep.clone(), kept.pins),
+            limits: Limits::new(clock.clone(), in_flight_max, per_minute_max),
+            keep,
+            opening_balance: balance,
             faults: Faults::new(options.faults.clone()),
             holds: Holds::default(),
+            speech: Speech::new(),
+            steps: Steps::new(options.steps.clone(), kept.progress),
             tasks: TaskTracker::new(),
-            settings: Mutex::new(Settings {
+            settings: Mutex::new(kept.settings.unwrap_or(Settings {
                 repeat_billed: options.repeat_billed,
                 bill_aborted_stream: options.bill_aborted_stream,
                 agent_enabled: options.agent_enabled,
-            }),
-            runs: AtomicU64::new(0),
+                endpoint_model: options.endpoint_model,
+                endpoint_stage_ms: options.endpoint_stage_ms,
+                endpoint_warm_up_ms: options.endpoint_warm_up_ms,
+                synthesis: options.synthesis,
+            })),
             clock,
-        })
+        });
+        let rollup = Rollup::load(&state.store)?;
+        state.books.restore_rollup(rollup);
+        Ok(state)
     }
 
     pub(crate) fn settings(&self) -> Settings {
@@ -90,8 +156,35 @@ impl State {
         *settings
     }
 
-    /// The number of this run: it makes samples differ.
-    pub(crate) fn next_run(&self) -> u64 {
-        self.runs.fetch_add(1, Ordering::Relaxed)
+    /// Writes what is queued, with where the clock and the counters are; see [`Keep::commit`].
+    pub(crate) async fn commit(&self) -> Result<(), StoreError> {
+        if self.keep.is_dirty() {
+            self.note();
+        }
+        self.keep.commit().await
+    }
+
+    /// Writes everything, at the end or after a control route changed something.
+    pub(crate) async fn commit_all(&self) -> Result<(), StoreError> {
+        if !self.keep.is_on() {
+            return Ok(());
+        }
+        let (limits, settings) = (self.limits.view(), self.settings());
+        let ceilings = (limits.in_flight_max, limits.per_minute_max);
+        self.keep
+            .push(Change::put(keep::SINGLES, keep::LIMITS, &ceilings));
+        self.keep
+            .push(Change::put(keep::SINGLES, keep::SETTINGS, &settings));
+        self.note();
+        self.keep.commit().await
+    }
+
+    fn note(&self) {
+        let (clock, counters) = (KeptClock::of(&self.clock), self.books.counters());
+        let clock = Change::put(keep::SINGLES, keep::CLOCK, &clock);
+        let counters = Change::put(keep::SINGLES, keep::COUNTERS, &counters);
+        let progress = Change::put(keep::SINGLES, keep::STEPS, &self.steps.progress());
+        let all = [clock, counters, progress];
+        self.keep.push(all.into_iter().flatten());
     }
 }

@@ -1,12 +1,12 @@
 //! `bursar sandbox`: the whole inference service on this machine, with no account and no network.
 //!
 //! Promise: prints `sandbox listening on http://…` once it answers; Ctrl-C or SIGTERM ends it with
-//! exit code 0. With the same seed and the same requests it gives the same answers.
+//! exit code 0 (1 when `--verdict` has something to say). With the same seed and the same requests it gives the same answers.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use bursar_sandbox::{Options, Scenario, assumptions, serve};
+use bursar_sandbox::{Options, Scenario, Verdict, assumptions, serve_and_judge};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -25,10 +25,16 @@ pub struct Args {
     /// The organization's key [default: sandbox-key]
     #[arg(long, value_name = "K")]
     api_key: Option<String>,
-    /// TOML file of how it starts: seed, api_key, forbidden_keys, balance_micro_usd, [limits],
-    /// [settings], [[organization]] and [[fault]]; docs/sandbox.md has an example
+    /// TOML file of how it starts: seed, api_key, forbidden_keys, balance_micro_usd, state_dir, [limits],
+    /// [settings], [[organization]], [[model]], [[fault]] and [[step]]; docs/sandbox.md has an example
     #[arg(long, value_name = "FILE")]
     scenario: Option<PathBuf>,
+    /// Where its state is kept, so that a restart goes on: balances, keys with their answers, the clock
+    #[arg(long, value_name = "DIR")]
+    state_dir: Option<PathBuf>,
+    /// Print at the end what the client did wrong, with exit code 1 if there is something
+    #[arg(long)]
+    verdict: bool,
     /// Print what the interface leaves open and the sandbox chose, then exit
     #[arg(long)]
     assumptions: bool,
@@ -44,6 +50,7 @@ pub fn sandbox(args: Args) -> Result<(), CliError> {
             "{listen} is not a loopback address; the sandbox has a control route and no secrets"
         )));
     }
+    let verdict = args.verdict;
     let options = options(args)?;
     let log = Log {
         format: LogFormat::Text,
@@ -68,8 +75,23 @@ pub fn sandbox(args: Args) -> Result<(), CliError> {
                 _ = interrupt.recv() => {}
             }
         };
-        serve(listener, options, stop).await.map_err(failed)
+        let seen = serve_and_judge(listener, options, stop)
+            .await
+            .map_err(failed)?;
+        if verdict { tell(&seen) } else { Ok(()) }
     })
+}
+
+/// Says what the client did wrong; something to say is a failure.
+fn tell(verdict: &Verdict) -> Result<(), CliError> {
+    say(format_args!("{verdict}"))?;
+    if verdict.ok {
+        return Ok(());
+    }
+    Err(CliError::Failed(format!(
+        "the client broke {} of the interface's rules",
+        verdict.findings.len()
+    )))
 }
 
 /// Flags over the scenario over the defaults.
@@ -85,6 +107,7 @@ fn options(args: Args) -> Result<Options, CliError> {
     }
     options.seed = args.seed.unwrap_or(options.seed);
     options.api_key = args.api_key.unwrap_or(options.api_key);
+    options.state_dir = args.state_dir.or(options.state_dir);
     Ok(options)
 }
 

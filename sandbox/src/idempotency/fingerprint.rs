@@ -33,6 +33,14 @@ impl Fingerprint {
         Self(hash.finalize().into())
     }
 
+    pub fn bytes(&self) -> [u8; 32] {
+        self.0
+    }
+
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
     pub fn to_hex(&self) -> String {
         hex(&self.0)
     }

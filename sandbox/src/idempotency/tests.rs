@@ -237,3 +237,63 @@ fn a_long_key_is_hashed_and_a_key_that_is_not_printable_is_refused() {
     assert!(KeyId::read("org-1", Some(&HeaderValue::from_bytes(b"\xff").unwrap())).is_err());
     assert_eq!(id("org-1", ""), None);
 }
+
+#[tokio::test(start_paused = true)]
+async fn while_large_answers_fill_their_room_a_new_one_waits_until_they_are_a_day_old() {
+    let table = Table::new();
+    // One body shared by all, so that the test itself stays small.
+    let large = answer(16 * 1024 * 1024);
+    let begin = async |key: &str| {
+        let begun = table
+            .keys
+            .begin(id("org-1", key), print("{}"), WhileRunning::Wait);
+        match begun.await {
+            Ok(Begin::Run(run)) => run,
+            other => panic!("expected a run, got {other:?}"),
+        }
+    };
+    for key in 0..33 {
+        let run = begin(&key.to_string()).await;
+        assert!(run.check_room().is_ok(), "{key}");
+        run.store_image(large.clone());
+    }
+
+    let run = begin("33").await;
+    assert!(matches!(
+        run.check_room(),
+        Err(ServiceError::KeyCheckUnavailable)
+    ));
+    drop(run);
+    table.clock.advance(24 * HOUR);
+    assert!(begin("33").await.check_room().is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_image_answer_of_16_mb_is_stored_and_a_byte_more_is_not() {
+    for (bytes, stored) in [(16 * 1024 * 1024, true), (16 * 1024 * 1024 + 1, false)] {
+        let table = Table::new();
+        table.run("{}").await.store_image(answer(bytes));
+
+        let again = table.begin("{}", WhileRunning::Wait).await.unwrap();
+        assert_eq!(matches!(again, Begin::Replay(_)), stored, "{bytes}");
+    }
+}
+
+// Interface, Errors 503: the Idempotency-Key check is briefly unavailable.
+#[tokio::test(start_paused = true)]
+async fn a_full_table_of_keys_is_503_until_some_have_expired() {
+    let table = Table::new();
+    for n in 0..BINDINGS_MAX {
+        let id = id("org-1", &n.to_string());
+        match table.keys.begin(id, print("{}"), WhileRunning::Wait).await {
+            Ok(Begin::Run(run)) => run.bind(),
+            other => panic!("expected a run, got {other:?}"),
+        }
+    }
+    let one_more = || table.begin("{}", WhileRunning::Wait);
+
+    let error = one_more().await.unwrap_err();
+    assert_eq!(error.status(), StatusCode::SERVICE_UNAVAILABLE);
+    table.clock.advance(24 * HOUR);
+    assert!(matches!(one_more().await, Ok(Begin::Run(_))));
+}

@@ -8,11 +8,6 @@
 use super::{Draft, prompt::Prompt, prompt::has_word, request::ChatRequest, schema};
 use serde_json::Value;
 
-/// The bar for a specialist's answer.
-pub fn passes(draft: &Draft, request: &ChatRequest, prompt: &Prompt) -> bool {
-    conforms(draft, request) && confident(prompt)
-}
-
 /// Whether the answer has the form that was asked for. Holds for every answer that leaves the house.
 pub fn conforms(draft: &Draft, request: &ChatRequest) -> bool {
     if !draft.tool_calls.is_empty() {
@@ -45,7 +40,8 @@ pub fn conforms(draft: &Draft, request: &ChatRequest) -> bool {
     draft.content.is_some()
 }
 
-fn confident(prompt: &Prompt) -> bool {
+/// The bar of the built-in judge for an answer of the right form.
+pub fn is_confident(prompt: &Prompt) -> bool {
     let user = prompt.user.to_lowercase();
     !user.contains("hard:") && !has_word(&user, &["prove", "proof", "theorem"])
 }

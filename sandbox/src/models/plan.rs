@@ -5,9 +5,10 @@
 
 use super::{Lane, Pinned, prompt::Prompt, prompt::has_word, request::ChatRequest};
 use crate::money::Price;
+use std::time::Duration;
 
 /// Coarse workload category; what `X-Service-Specialist` shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Category {
     GeneralChat,
     Coding,
@@ -23,17 +24,140 @@ pub enum MissingInput {
     Image,
 }
 
+#[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub category: Category,
-    pub specialist: bool,
+    /// The conversation is pinned to the frontier route: no specialist is tried.
+    pub frontier: bool,
+    /// What the specialist's limit is compared with: the messages without the tools.
+    pub prompt_tokens: u64,
 }
 
-/// Beyond this no specialist holds the bar, and the frontier model serves at once. Assumed (plan).
-const SPECIALIST_PROMPT_TOKENS_MAX: u64 = 4_000;
+/// Beyond this the built-in specialist does not hold the bar, and the frontier model serves at once.
+/// Assumed (plan).
+pub const SPECIALIST_PROMPT_TOKENS_MAX: u64 = 4_000;
+
+/// A row of [`RULES`]: where a request goes by its shape.
+#[derive(Clone, Copy)]
+struct Rule {
+    category: Category,
+    lanes: &'static [Lane],
+    shape: Shape,
+}
+
+/// What the last user message, or the request, must have.
+#[derive(Clone, Copy)]
+enum Shape {
+    /// A picture anywhere in the transcript: what serves must be able to see it.
+    Picture,
+    /// `response_format` of type `json_schema`.
+    Structured,
+    /// One of these words.
+    Words(&'static [&'static str]),
+    /// A block of code.
+    Fence,
+    Any,
+}
+
+const BOTH: &[Lane] = &[Lane::Inference, Lane::Agent];
+const INFERENCE: &[Lane] = &[Lane::Inference];
+
+const CODING_WORDS: &[&str] = &[
+    "function",
+    "code",
+    "python",
+    "rust",
+    "javascript",
+    "typescript",
+    "bug",
+    "compile",
+    "refactor",
+    "implement",
+    "script",
+    "sql",
+    "regex",
+    "unittest",
+];
+const EXTRACTION_WORDS: &[&str] = &["extract", "parse", "fields"];
+const SUMMARIZATION_WORDS: &[&str] = &[
+    "summarise",
+    "summarize",
+    "summary",
+    "tldr",
+    "shorten",
+    "condense",
+];
+
+const fn rule(category: Category, lanes: &'static [Lane], shape: Shape) -> Rule {
+    Rule {
+        category,
+        lanes,
+        shape,
+    }
+}
+
+/// The first that fits. Interface, agent lane: "routed by shape (general reasoning, coding or vision)".
+/// Assumed (plan): the shapes.
+#[rustfmt::skip]
+const RULES: &[Rule] = &[
+    rule(Category::Vision,        BOTH,      Shape::Picture),
+    rule(Category::Extraction,    INFERENCE, Shape::Structured),
+    rule(Category::Extraction,    INFERENCE, Shape::Words(EXTRACTION_WORDS)),
+    rule(Category::Coding,        BOTH,      Shape::Fence),
+    rule(Category::Coding,        BOTH,      Shape::Words(CODING_WORDS)),
+    rule(Category::Summarization, INFERENCE, Shape::Words(SUMMARIZATION_WORDS)),
+    rule(Category::GeneralChat,   BOTH,      Shape::Any),
+];
+
+// === impl Shape ===
+
+impl Shape {
+    fn fits(self, prompt: &Prompt, structured: bool) -> bool {
+        match self {
+            Self::Picture => !prompt.pictures.is_empty(),
+            Self::Structured => structured,
+            Self::Words(any_of) => has_word(&prompt.user, any_of),
+            Self::Fence => prompt.user.contains("```"),
+            Self::Any => true,
+        }
+    }
+}
 
 // === impl Category ===
 
+const CATEGORIES: [Category; 5] = [
+    Category::GeneralChat,
+    Category::Coding,
+    Category::Vision,
+    Category::Extraction,
+    Category::Summarization,
+];
+
 impl Category {
+    pub fn by_name(name: &str) -> Option<Self> {
+        CATEGORIES.into_iter().find(|one| one.as_str() == name)
+    }
+
+    /// All names, for an error.
+    pub fn names() -> String {
+        CATEGORIES.map(Self::as_str).join(", ")
+    }
+
+    /// Interface, `X-Service-Session`: "a modality change (an image turn in a text conversation) re-routes".
+    pub fn same_modality(self, other: Self) -> bool {
+        (self == Self::Vision) == (other == Self::Vision)
+    }
+
+    /// How long a model server may take as this specialist before the request is escalated.
+    /// Assumed (specialist-deadline).
+    pub fn deadline(self) -> Duration {
+        Duration::from_secs(match self {
+            Self::GeneralChat | Self::Extraction | Self::Summarization => 60,
+            Self::Vision => 90,
+            Self::Coding => 120,
+        })
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::GeneralChat => "general-chat",
@@ -74,67 +198,24 @@ impl MissingInput {
 
 pub fn plan(prompt: &Prompt, request: &ChatRequest, lane: Lane, pinned: Pinned) -> Plan {
     let shape = category(prompt, request.schema.is_some(), lane);
-    // Interface, X-Service-Session: a modality change re-routes; else the pin holds.
-    let category = match pinned.category {
-        Some(before) if (before == Category::Vision) == (shape == Category::Vision) => before,
-        _ => shape,
+    // Interface, X-Service-Session: a modality change re-routes; else the pin holds, an escalation included.
+    let pinned = match pinned.category {
+        Some(before) if !before.same_modality(shape) => Pinned::default(),
+        _ => pinned,
     };
     Plan {
-        category,
-        specialist: !pinned.frontier && prompt.tokens <= SPECIALIST_PROMPT_TOKENS_MAX,
+        category: pinned.category.unwrap_or(shape),
+        frontier: pinned.frontier,
+        prompt_tokens: prompt.tokens,
     }
 }
 
-/// The category by shape; the first row that fits. The agent lane knows three.
+/// The category by shape.
 pub fn category(prompt: &Prompt, structured: bool, lane: Lane) -> Category {
-    let user = &prompt.user;
-    let coding = user.contains("```")
-        || has_word(
-            user,
-            &[
-                "function",
-                "code",
-                "python",
-                "rust",
-                "javascript",
-                "typescript",
-                "bug",
-                "compile",
-                "refactor",
-                "implement",
-                "script",
-                "sql",
-                "regex",
-                "unittest",
-            ],
-        );
-    if !prompt.pictures.is_empty() {
-        Category::Vision
-    } else if lane == Lane::Agent {
-        if coding {
-            Category::Coding
-        } else {
-            Category::GeneralChat
-        }
-    } else if structured || has_word(user, &["extract", "parse", "fields"]) {
-        Category::Extraction
-    } else if coding {
-        Category::Coding
-    } else if has_word(
-        user,
-        &[
-            "summarise",
-            "summarize",
-            "summary",
-            "tldr",
-            "shorten",
-            "condense",
-        ],
-    ) {
-        Category::Summarization
-    } else {
-        Category::GeneralChat
-    }
+    RULES
+        .iter()
+        .find(|rule| rule.lanes.contains(&lane) && rule.shape.fits(prompt, structured))
+        .map_or(Category::GeneralChat, |rule| rule.category)
 }
 
 /// The input the last user message refers to and no message carries.

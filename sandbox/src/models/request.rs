@@ -3,7 +3,7 @@
 //! Promise: nothing from the body is trusted before it has passed here; what is wrong is named by its field
 //! and never by its value.
 
-use super::{Dice, Lane, Tier, rng::Rng, schema, tokens};
+use super::{Dice, Lane, Tier, forward, rng::Rng, schema, tokens};
 use crate::{error::ServiceError, spec};
 use serde_json::{Map, Value, json};
 
@@ -22,6 +22,8 @@ pub struct ChatRequest {
     pub stop: Vec<String>,
     pub stream: bool,
     pub include_usage: bool,
+    /// The fields a model server gets as they came: all but the model, the messages and the streaming.
+    pub forwarded: Map<String, Value>,
 }
 
 #[derive(Clone, Debug)]
@@ -120,7 +122,16 @@ impl ChatRequest {
             stream: boolean(&fields, "stream")?.unwrap_or(false),
             // Interface, agent lane: usage inclusion is forced on.
             include_usage: include_usage(&fields)? || lane == Lane::Agent,
+            forwarded: forward::fields(fields, lane),
         })
+    }
+
+    /// The body for a model server: the transcript and the fields unchanged.
+    pub fn for_server(&self) -> Map<String, Value> {
+        let mut body = Map::new();
+        body.insert("messages".to_owned(), Value::Array(self.messages.clone()));
+        body.extend(self.forwarded.clone());
+        body
     }
 
     /// What the tools' definitions cost as prompt.
@@ -166,7 +177,10 @@ impl ChatRequest {
         let system = self
             .messages
             .iter()
-            .filter(|message| message.get("role").and_then(Value::as_str) == Some("system"))
+            .filter(|message| {
+                let role = message.get("role").and_then(Value::as_str);
+                matches!(role, Some("system" | "developer"))
+            })
             .map(|message| {
                 message
                     .get("content")
@@ -391,3 +405,6 @@ fn include_usage(fields: &Map<String, Value>) -> Result<bool, ServiceError> {
         Some(_) => Err(ServiceError::invalid("stream_options must be an object")),
     }
 }
+
+#[cfg(test)]
+mod tests;

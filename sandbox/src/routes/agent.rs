@@ -11,9 +11,7 @@ pub async fn create(
 ) -> Result<Response, ServiceError> {
     if !state.settings().agent_enabled {
         // Interface, Errors 404: agent surface not enabled.
-        return Err(ServiceError::NotFound(
-            "the agent surface is not enabled".to_owned(),
-        ));
+        return Err(ServiceError::agent_disabled());
     }
     completion::complete(state, inbound, Lane::Agent).await
 }

@@ -1,6 +1,6 @@
 //! `POST /v1/chat/completions`: inference.
 
-use super::completion;
+use super::{completion, direct};
 use crate::{error::ServiceError, front::Inbound, models::Lane, state::State};
 use axum::{Extension, extract::State as Shared, response::Response};
 use std::sync::Arc;
@@ -9,5 +9,8 @@ pub async fn create(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
 ) -> Result<Response, ServiceError> {
+    if let Some(endpoint) = direct::named(&state, &inbound) {
+        return direct::complete(state, inbound, endpoint).await;
+    }
     completion::complete(state, inbound, Lane::Inference).await
 }

@@ -7,9 +7,10 @@ use super::streaming;
 use crate::{
     billing,
     error::{ServiceError, mark_assumed},
+    fleet::Answer,
     front::Inbound,
     idempotency::{Begin, Fingerprint, Stored, WhileRunning},
-    models::{self, Dice, Lane, Served, request::ChatRequest},
+    models::{Lane, MissingInput, Pinned, Served, request::ChatRequest},
     pins::PinKey,
     receipt::{self, Receipt},
     spec,
@@ -44,21 +45,26 @@ pub async fn complete(
         Begin::Run(run) => run,
     };
     billing::check_balance(&state, &inbound, &run)?;
-    let served = work(&state, &inbound, &request, lane)?;
+    let answer = work(&state, &inbound, &request, lane).await?;
     inbound.fault.work(&state.clock, &state.holds).await;
 
-    if request.stream {
-        return Ok(streaming::start(streaming::Job {
-            state,
-            inbound,
-            request,
-            fingerprint,
-            served,
-            run,
-            slot,
-            lane,
-        }));
-    }
+    let served = match answer {
+        answer if request.stream => {
+            return Ok(streaming::start(streaming::Job {
+                state,
+                inbound,
+                request,
+                fingerprint,
+                answer,
+                run,
+                slot,
+                lane,
+            }));
+        }
+        Answer::Whole(served) => served,
+        // Nothing is relayed that was not asked to be.
+        Answer::Flowing(_) => return Err(ServiceError::Internal),
+    };
     let charged = billing::charge(&state, &inbound, &run, &fingerprint, served.price, false)?;
     if !charged.free_repeat {
         billing::count_saving(&state, &inbound.org, &served);
@@ -91,36 +97,32 @@ pub async fn complete(
     Ok(response)
 }
 
-fn work(
+async fn work(
     state: &State,
     inbound: &Inbound,
     request: &ChatRequest,
     lane: Lane,
-) -> Result<Served, ServiceError> {
-    let dice = Dice {
-        seed: state.seed,
-        run: state.next_run(),
-    };
+) -> Result<Answer, ServiceError> {
+    let fleet = &state.fleet;
+    let relay = request.stream;
     if lane == Lane::Inference {
-        return models::serve(request, lane, &dice, models::Pinned::default());
+        let routed = fleet.route(request, lane, Pinned::default(), relay);
+        return Ok(routed.await?.answer);
     }
     let pin = pin_key(inbound, request);
-    let served = models::serve(request, lane, &dice, state.pins.route(&pin))?;
-    state.pins.remember(pin, &served);
-    Ok(served)
+    let routed = fleet
+        .route(request, lane, state.pins.route(&pin), relay)
+        .await?;
+    if let Some(category) = routed.category {
+        state.pins.remember(pin, category, routed.escalated);
+    }
+    Ok(routed.answer)
 }
 
 fn pin_key(inbound: &Inbound, request: &ChatRequest) -> PinKey {
-    let org = inbound.org.clone();
     match &inbound.session {
-        Some(session) => PinKey::Session {
-            org,
-            session: String::from_utf8_lossy(session.as_bytes()).into_owned(),
-        },
-        None => PinKey::Derived {
-            org,
-            basis: request.pin_basis(),
-        },
+        Some(session) => PinKey::session(&inbound.org, session.as_bytes()),
+        None => PinKey::derived(&inbound.org, &request.pin_basis()),
     }
 }
 
@@ -129,7 +131,7 @@ pub fn completion_id(state: &State) -> String {
 }
 
 /// The chat completion object.
-fn whole(state: &State, served: &Served, id: &str) -> Value {
+pub fn whole(state: &State, served: &Served, id: &str) -> Value {
     let mut message = json!({"role": "assistant", "content": served.draft.content});
     if !served.draft.tool_calls.is_empty() {
         let calls: Vec<Value> = served
@@ -148,16 +150,20 @@ fn whole(state: &State, served: &Served, id: &str) -> Value {
             message.insert("tool_calls".to_owned(), Value::Array(calls));
         }
     }
+    let mut choice = json!({
+        "index": 0,
+        "message": message,
+        "finish_reason": served.draft.finish_reason(),
+    });
+    if let (Some(logprobs), Some(choice)) = (&served.draft.logprobs, choice.as_object_mut()) {
+        choice.insert("logprobs".to_owned(), logprobs.clone());
+    }
     json!({
         "id": id,
         "object": "chat.completion",
         "created": state.clock.unix_s(),
         "model": spec::MODEL,
-        "choices": [{
-            "index": 0,
-            "message": message,
-            "finish_reason": served.draft.finish_reason(),
-        }],
+        "choices": [choice],
         "usage": usage(served),
     })
 }
@@ -172,14 +178,14 @@ pub fn usage(served: &Served) -> Value {
 }
 
 /// Headers of a stream's head: what is known before the first byte.
-pub fn stream_headers(served: &Served, lane: Lane) -> HeaderMap {
+pub fn stream_headers(missing_input: Option<MissingInput>, lane: Lane) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(
         header::CONTENT_TYPE,
         HeaderValue::from_static("text/event-stream; charset=utf-8"),
     );
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    if let (Some(missing), Lane::Inference) = (served.missing_input, lane) {
+    if let (Some(missing), Lane::Inference) = (missing_input, lane) {
         // Assumed (stream-clarification): a streamed clarification names the input in its head.
         receipt::set(&mut headers, spec::INPUT_REQUIRED, missing.names().0);
     }

@@ -1,27 +1,18 @@
 //! `POST /v1/embeddings`: the route exists in the interface; its shapes are not shown.
 //!
-//! Assumed (embeddings): OpenAI's shapes; any model name; `X-Service-Billed` on the answer.
-//! The vectors are real in a small way: words are hashed into dimensions, so texts that share words lie
-//! closer. Promise: equal texts give equal vectors, of length one.
+//! Assumed (embeddings): OpenAI's shapes, any model name, and the limits below; `X-Service-Billed` on the
+//! answer. Promise: equal inputs give equal vectors, of length one, in the order they came.
 
+use super::{
+    fields::{Fields, mistyped},
+    keyed::{self, Job, Keep},
+};
 use crate::{
-    billing,
-    error::{ServiceError, mark_assumed},
-    front::Inbound,
-    idempotency::{Begin, WhileRunning},
-    models::tokens,
-    money::Price,
-    receipt, spec,
-    state::State,
+    embedding, error::ServiceError, front::Inbound, models::tokens, money::Price, state::State,
 };
-use axum::{
-    Extension, Json,
-    extract::State as Shared,
-    response::{IntoResponse, Response},
-};
+use axum::{Extension, extract::State as Shared, response::Response};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
 const PRICE: Price = Price {
@@ -31,118 +22,99 @@ const PRICE: Price = Price {
 const DIMENSIONS_DEFAULT: usize = 256;
 const DIMENSIONS_MAX: usize = 4_096;
 const INPUTS_MAX: usize = 2_048;
+const TOKENS_PER_INPUT_MAX: u64 = 8_192;
+const TOKENS_MAX: u64 = 300_000;
 
 struct Wanted {
     model: String,
-    texts: Vec<String>,
+    inputs: Vec<Input>,
+    tokens: u64,
     dimensions: usize,
     as_base64: bool,
+}
+
+enum Input {
+    Text(String),
+    Tokens(Vec<u64>),
 }
 
 pub async fn create(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
 ) -> Result<Response, ServiceError> {
-    let _slot = state.limits.admit()?;
+    let slot = state.limits.admit()?;
     let wanted = Wanted::parse(&inbound.body)?;
-    let fingerprint = inbound.fingerprint();
-    let begin = state
-        .keys
-        .begin(inbound.key.clone(), fingerprint.clone(), WhileRunning::Wait)
-        .await?;
-    let run = match begin {
-        Begin::Replay(stored) => return Ok(stored.to_replay()),
-        Begin::Run(run) => run,
+    let job = Job {
+        slot,
+        price: PRICE.cost(wanted.tokens, 0).ok_or(ServiceError::Internal)?,
+        keep: Keep::Nothing,
+        assumed: "embeddings",
+        work: move || Ok(wanted.answer()),
     };
-    billing::check_balance(&state, &inbound, &run)?;
-    let prompt_tokens: u64 = wanted.texts.iter().map(|text| tokens::count(text)).sum();
-    let price = PRICE.cost(prompt_tokens, 0).ok_or(ServiceError::Internal)?;
-    let data: Vec<Value> = wanted
-        .texts
-        .iter()
-        .enumerate()
-        .map(|(index, text)| {
-            let vector = embed(text, wanted.dimensions);
-            json!({"object": "embedding", "index": index, "embedding": wanted.show(&vector)})
-        })
-        .collect();
-    inbound.fault.work(&state.clock, &state.holds).await;
-    let charged = billing::charge(&state, &inbound, &run, &fingerprint, price, false)?;
-    // Interface: /v1/embeddings responses are not stored.
-    run.bind();
-    let mut response = Json(json!({
-        "object": "list",
-        "data": data,
-        "model": wanted.model,
-        "usage": {"prompt_tokens": prompt_tokens, "total_tokens": prompt_tokens},
-    }))
-    .into_response();
-    receipt::set(
-        response.headers_mut(),
-        spec::BILLED,
-        &charged.shown.to_string(),
-    );
-    mark_assumed(&mut response, "embeddings");
-    if charged.free_repeat {
-        mark_assumed(&mut response, "repeat-billed");
-    }
-    Ok(response)
+    keyed::answer(&state, &inbound, job).await
 }
 
 // === impl Wanted ===
 
 impl Wanted {
     fn parse(body: &[u8]) -> Result<Self, ServiceError> {
-        let body: Value = serde_json::from_slice(body).map_err(|error| {
-            ServiceError::MalformedJson(format!("line {} column {}", error.line(), error.column()))
-        })?;
-        let model = body
-            .get("model")
-            .and_then(Value::as_str)
-            .ok_or_else(|| ServiceError::invalid("model is required"))?;
-        let one = |value: &Value| match value {
-            Value::String(text) => Some(text.clone()),
-            // Token numbers, as some clients send them.
-            Value::Array(numbers) if !numbers.is_empty() => numbers
-                .iter()
-                .map(|n| n.as_u64().map(|n| format!("{n} ")))
-                .collect(),
-            _ => None,
-        };
-        let texts: Option<Vec<String>> = match body.get("input") {
-            Some(Value::Array(items)) if items.iter().all(Value::is_u64) && !items.is_empty() => {
-                one(&Value::Array(items.clone())).map(|text| vec![text])
+        let fields = Fields::parse(body)?;
+        let model = fields.required_text("model")?.to_owned();
+        let inputs = inputs(fields.required("input")?)?;
+        let mut tokens = 0_u64;
+        for (at, input) in inputs.iter().enumerate() {
+            let here = input.tokens();
+            if here == 0 || input.is_blank() {
+                return Err(ServiceError::invalid(format!("input {at} is empty")));
             }
-            Some(Value::Array(items)) if !items.is_empty() && items.len() <= INPUTS_MAX => {
-                items.iter().map(one).collect()
+            if here > TOKENS_PER_INPUT_MAX {
+                return Err(ServiceError::invalid(format!(
+                    "input {at} is over {TOKENS_PER_INPUT_MAX} tokens"
+                )));
             }
-            Some(Value::String(text)) => Some(vec![text.clone()]),
-            _ => None,
-        };
-        let texts = texts
-            .ok_or_else(|| ServiceError::invalid("input must be a text or an array of texts"))?;
-        let dimensions = match body.get("dimensions").filter(|value| !value.is_null()) {
-            None => DIMENSIONS_DEFAULT,
-            Some(value) => value
-                .as_u64()
-                .and_then(|n| usize::try_from(n).ok())
-                .filter(|n| (1..=DIMENSIONS_MAX).contains(n))
-                .ok_or_else(|| ServiceError::invalid("dimensions must be from 1 to 4096"))?,
-        };
-        let as_base64 = match body.get("encoding_format").and_then(Value::as_str) {
+            tokens = tokens.saturating_add(here);
+        }
+        if tokens > TOKENS_MAX {
+            return Err(ServiceError::invalid(format!(
+                "input is over {TOKENS_MAX} tokens in all"
+            )));
+        }
+        let dimensions = fields
+            .whole("dimensions", 1..=DIMENSIONS_MAX)?
+            .unwrap_or(DIMENSIONS_DEFAULT);
+        let as_base64 = match fields.text("encoding_format")? {
             Some("base64") => true,
             Some("float") | None => false,
-            Some(_) => {
-                return Err(ServiceError::invalid(
-                    "encoding_format must be float or base64",
-                ));
-            }
+            Some(_) => return Err(mistyped("encoding_format", "float or base64")),
         };
+        fields.text("user")?;
         Ok(Self {
-            model: model.to_owned(),
-            texts,
+            model,
+            inputs,
+            tokens,
             dimensions,
             as_base64,
+        })
+    }
+
+    fn answer(&self) -> Value {
+        let entries: Vec<Value> = self
+            .inputs
+            .iter()
+            .enumerate()
+            .map(|(index, input)| {
+                let vector = match input {
+                    Input::Text(text) => embedding::of_text(text, self.dimensions),
+                    Input::Tokens(tokens) => embedding::of_tokens(tokens, self.dimensions),
+                };
+                json!({"object": "embedding", "index": index, "embedding": self.show(&vector)})
+            })
+            .collect();
+        json!({
+            "object": "list",
+            "data": entries,
+            "model": self.model,
+            "usage": {"prompt_tokens": self.tokens, "total_tokens": self.tokens},
         })
     }
 
@@ -156,33 +128,58 @@ impl Wanted {
     }
 }
 
-/// Feature hashing: each word adds one to a dimension or takes one from it.
-fn embed(text: &str, dimensions: usize) -> Vec<f32> {
-    let mut vector = vec![0_f32; dimensions];
-    for word in text
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty())
-    {
-        let digest = Sha256::digest(word.to_lowercase().as_bytes());
-        let number = digest
-            .iter()
-            .take(7)
-            .fold(0_usize, |sum, byte| (sum << 8) | usize::from(*byte));
-        let sign = if digest.last().is_some_and(|byte| byte & 1 == 1) {
-            1.0
-        } else {
-            -1.0
-        };
-        if let Some(x) = number
-            .checked_rem(dimensions)
-            .and_then(|at| vector.get_mut(at))
-        {
-            *x += sign;
+// === impl Input ===
+
+impl Input {
+    fn tokens(&self) -> u64 {
+        match self {
+            Self::Text(text) => tokens::count(text),
+            Self::Tokens(tokens) => tokens.len() as u64,
         }
     }
-    let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
-    if length > 0.0 {
-        vector.iter_mut().for_each(|x| *x /= length);
+
+    fn is_blank(&self) -> bool {
+        matches!(self, Self::Text(text) if text.trim().is_empty())
     }
-    vector
+}
+
+/// One text, several texts, the tokens of one input, or of several.
+fn inputs(value: &Value) -> Result<Vec<Input>, ServiceError> {
+    let items = match value {
+        Value::String(text) => return Ok(vec![Input::Text(text.clone())]),
+        Value::Array(items) if !items.is_empty() => items,
+        Value::Array(_) => return Err(ServiceError::invalid("input is empty")),
+        _ => return Err(not_an_input()),
+    };
+    if items.iter().all(Value::is_u64) {
+        return Ok(vec![Input::Tokens(numbers(items)?)]);
+    }
+    if items.len() > INPUTS_MAX {
+        return Err(ServiceError::invalid(format!(
+            "input has over {INPUTS_MAX} entries"
+        )));
+    }
+    let texts = items.iter().all(Value::is_string);
+    items
+        .iter()
+        .map(|item| match item {
+            Value::String(text) if texts => Ok(Input::Text(text.clone())),
+            Value::Array(tokens) if !texts => numbers(tokens).map(Input::Tokens),
+            _ => Err(not_an_input()),
+        })
+        .collect()
+}
+
+fn numbers(items: &[Value]) -> Result<Vec<u64>, ServiceError> {
+    items
+        .iter()
+        .map(|item| item.as_u64().ok_or_else(not_an_input))
+        .collect()
+}
+
+fn not_an_input() -> ServiceError {
+    mistyped(
+        "input",
+        "a text, an array of texts, an array of token numbers, or an array of such arrays",
+    )
 }

@@ -7,8 +7,9 @@
 use super::completion::{completion_id, stream_headers, usage};
 use crate::{
     billing,
-    error::mark_assumed,
+    error::{ServiceError, mark_assumed},
     fault::Fault,
+    fleet::Answer,
     front::Inbound,
     idempotency::{Fingerprint, Run},
     limits::Slot,
@@ -28,7 +29,7 @@ pub struct Job {
     pub inbound: Inbound,
     pub request: ChatRequest,
     pub fingerprint: Fingerprint,
-    pub served: Served,
+    pub answer: Answer,
     pub run: Run,
     pub slot: Slot,
     pub lane: Lane,
@@ -38,8 +39,12 @@ pub struct Job {
 pub fn start(job: Job) -> Response {
     let (frames, body) = sse::body(job.inbound.line.clone());
     let mut response = Response::new(body);
-    *response.headers_mut() = stream_headers(&job.served, job.lane);
-    if job.served.missing_input.is_some() {
+    let missing_input = match &job.answer {
+        Answer::Whole(served) => served.missing_input,
+        Answer::Flowing(_) => None,
+    };
+    *response.headers_mut() = stream_headers(missing_input, job.lane);
+    if missing_input.is_some() {
         mark_assumed(&mut response, "stream-clarification");
     }
     let tasks = job.state.tasks.clone();
@@ -60,7 +65,7 @@ async fn produce(job: Job, mut writer: Writer) {
         inbound,
         request,
         fingerprint,
-        served,
+        answer,
         run,
         slot,
         lane,
@@ -76,13 +81,15 @@ async fn produce(job: Job, mut writer: Writer) {
         created: state.clock.unix_s(),
         null_usage: request.include_usage,
     };
-    for delta in deltas(&served) {
-        writer.chunk(&state, &shape.chunk(delta, None)).await;
-    }
+    let Ok(served) = give(answer, &shape, &state, &mut writer).await else {
+        // Assumed (broken-relay): no [DONE], nothing billed, and the key is as if nothing had run.
+        writer.cut().await;
+        return;
+    };
     writer
         .chunk(
             &state,
-            &shape.chunk(json!({}), Some(served.draft.finish_reason())),
+            &shape.chunk(json!({}), None, Some(served.draft.finish_reason())),
         )
         .await;
     // Interface: on /v1 as OpenAI; on the agent lane the final chunk always carries usage.
@@ -105,6 +112,12 @@ async fn produce(job: Job, mut writer: Writer) {
         billing::count_saving(&state, &inbound.org, &served);
     }
     run.bind();
+    if let Err(error) = state.commit().await {
+        // What is not on disk is not told.
+        tracing::error!(%error, "a debit could not be written");
+        writer.cut().await;
+        return;
+    }
     drop(slot);
     if inbound.fault.cut_before_receipt {
         writer.cut().await;
@@ -123,11 +136,43 @@ async fn produce(job: Job, mut writer: Writer) {
     }
 }
 
+/// Writes the words of an answer, the role first. Fails when a server's stream breaks.
+async fn give(
+    answer: Answer,
+    shape: &Shape,
+    state: &State,
+    writer: &mut Writer,
+) -> Result<Served, ServiceError> {
+    let mut flow = match answer {
+        Answer::Whole(served) => {
+            let logprobs = served.draft.logprobs.as_ref();
+            for delta in deltas(&served) {
+                let logprobs = logprobs.filter(|_| delta.get("content").is_some());
+                let chunk = shape.chunk(delta, logprobs, None);
+                writer.chunk(state, &chunk).await;
+            }
+            return Ok(served);
+        }
+        Answer::Flowing(flow) => flow,
+    };
+    let role = shape.chunk(json!({"role": "assistant"}), None, None);
+    writer.chunk(state, &role).await;
+    while let Some(piece) = flow.next().await? {
+        let delta = json!({"content": piece.content});
+        let chunk = shape.chunk(delta, piece.logprobs.as_ref(), None);
+        writer.chunk(state, &chunk).await;
+    }
+    flow.served()
+}
+
 /// The deltas of an answer, the role first.
 fn deltas(served: &Served) -> Vec<Value> {
     // Interface: `delta.content` is absent or null on the opening role chunk.
     let mut deltas = vec![json!({"role": "assistant"})];
-    if let Some(content) = &served.draft.content {
+    if let (Some(content), Some(_)) = (&served.draft.content, &served.draft.logprobs) {
+        // The logprobs are by the server's tokens, which are not ours: one chunk carries them all.
+        deltas.push(json!({"content": content}));
+    } else if let Some(content) = &served.draft.content {
         deltas.extend(
             tokens::pieces(content)
                 .into_iter()
@@ -167,9 +212,15 @@ impl Shape {
         chunk
     }
 
-    fn chunk(&self, delta: Value, finish_reason: Option<&str>) -> Value {
-        let mut chunk =
-            self.base(json!([{"index": 0, "delta": delta, "finish_reason": finish_reason}]));
+    fn chunk(&self, delta: Value, logprobs: Option<&Value>, finish_reason: Option<&str>) -> Value {
+        let mut choice = json!({"index": 0, "delta": delta});
+        if let Some(choice) = choice.as_object_mut() {
+            if let Some(logprobs) = logprobs {
+                choice.insert("logprobs".to_owned(), logprobs.clone());
+            }
+            choice.insert("finish_reason".to_owned(), Value::from(finish_reason));
+        }
+        let mut chunk = self.base(json!([choice]));
         if self.null_usage {
             chunk.insert("usage".to_owned(), Value::Null);
         }

@@ -3,6 +3,8 @@
 use crate::support::*;
 use serde_json::json;
 
+// Interface, POST /agent/v1/chat/completions: "Non-streamed responses carry `X-Service-Billed`"; `model`
+// "`auto` or omitted"; "any other field: ignored, never a 400".
 #[tokio::test]
 async fn a_turn_carries_billed_and_no_other_amount() {
     let sandbox = Sandbox::start().await;
@@ -17,6 +19,7 @@ async fn a_turn_carries_billed_and_no_other_amount() {
     assert_eq!(reply.header("x-service-frontier-would-have-cost"), None);
 }
 
+// Interface, POST /agent/v1/chat/completions: "then a final chunk with `usage`, then `data: [DONE]`".
 #[tokio::test]
 async fn a_streamed_turn_carries_usage_and_no_amount() {
     let sandbox = Sandbox::start().await;
@@ -35,6 +38,8 @@ async fn a_streamed_turn_carries_usage_and_no_amount() {
     assert_eq!(sandbox.debits().await.len(), 1);
 }
 
+// Interface, POST /agent/v1/chat/completions: `model` "any other value returns 400"; `n` "greater than 1
+// returns 400".
 #[tokio::test]
 async fn another_model_and_n_over_1_are_400() {
     let sandbox = Sandbox::start().await;
@@ -49,6 +54,8 @@ async fn another_model_and_n_over_1_are_400() {
     }
 }
 
+// Interface, POST /agent/v1/chat/completions: Idempotency-Key "turns are never stored, so a repeat runs
+// again and is not billed a second time"; "same key with a different body or session returns 422".
 #[tokio::test]
 async fn a_repeat_runs_again_alongside_or_after_and_is_billed_once() {
     let sandbox = Sandbox::start().await;
@@ -86,6 +93,7 @@ async fn a_repeat_runs_again_alongside_or_after_and_is_billed_once() {
     );
 }
 
+// Interface, Limits: agent route pin "expires after about 30 minutes idle".
 #[tokio::test]
 async fn a_session_that_escalated_twice_stays_on_the_frontier_until_30_minutes_idle() {
     let sandbox = Sandbox::start().await;
@@ -105,6 +113,7 @@ async fn a_session_that_escalated_twice_stays_on_the_frontier_until_30_minutes_i
     assert!(price_of("Good morning").await < 5);
 }
 
+// Interface, Errors: 404 "agent surface not enabled (agent lane)".
 #[tokio::test]
 async fn the_agent_surface_can_be_off() {
     let sandbox = Sandbox::start().await;
@@ -113,5 +122,6 @@ async fn the_agent_surface_can_be_off() {
         .await;
 
     assert_eq!(sandbox.post(AGENT, &[], &ask("hi")).await.status, 404);
+    assert_eq!(sandbox.get("/agent/v1/models").await.status, 404);
     assert_eq!(sandbox.post(CHAT, &[], &ask("hi")).await.status, 200);
 }

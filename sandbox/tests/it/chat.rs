@@ -4,6 +4,10 @@ use crate::support::*;
 use bursar_sandbox::Options;
 use serde_json::{Value, json};
 
+// Interface, Chat completion (OpenAI shape): `id`, `model` "always `auto`", `created`, `choices`, `usage`.
+// Interface, POST /v1/chat/completions: response headers `X-Service-Billed`,
+// `X-Service-Frontier-Would-Have-Cost`, `X-Service-Served-By`, `X-Service-Specialist`,
+// `X-Service-Escalated`, `X-Service-Route-Version`.
 #[tokio::test]
 async fn an_answer_has_the_openai_shape_and_its_whole_receipt() {
     let sandbox = Sandbox::start().await;
@@ -42,6 +46,8 @@ async fn an_answer_has_the_openai_shape_and_its_whole_receipt() {
     );
 }
 
+// Interface, What the service does, Metering rules: "debit once per request or turn, however many internal
+// model calls are made".
 #[tokio::test]
 async fn the_books_hold_one_debit_per_request_and_the_balance_agrees() {
     let sandbox = Sandbox::start().await;
@@ -66,6 +72,8 @@ async fn the_books_hold_one_debit_per_request_and_the_balance_agrees() {
     assert_eq!(books["debited_micro_usd"], billed.iter().sum::<i64>());
 }
 
+// Interface, What the service does, Metering rules: "Escalated turns bill at the frontier provider list
+// price."
 #[tokio::test]
 async fn a_hard_prompt_is_escalated_and_billed_at_the_frontier_list_price() {
     let sandbox = Sandbox::start().await;
@@ -87,6 +95,7 @@ async fn a_hard_prompt_is_escalated_and_billed_at_the_frontier_list_price() {
     );
 }
 
+// Interface, POST /v1/chat/completions: `X-Service-Specialist` "absent when no specialist was involved".
 #[tokio::test]
 async fn a_very_long_prompt_goes_to_the_frontier_with_no_specialist() {
     let sandbox = Sandbox::start().await;
@@ -98,6 +107,10 @@ async fn a_very_long_prompt_goes_to_the_frontier_with_no_specialist() {
     assert_eq!(reply.header("x-service-specialist"), None);
 }
 
+// Interface, POST /v1/chat/completions: "Structured requests that need an input the request lacks get 400
+// `input_modality_unsupported`."
+// Interface, POST /v1/chat/completions: "a clarification response (HTTP 200, billed 0) with the header
+// `X-Service-Input-Required`".
 #[tokio::test]
 async fn a_missing_input_is_asked_for_at_no_cost_or_refused_when_structured() {
     let sandbox = Sandbox::start().await;
@@ -125,6 +138,7 @@ async fn a_missing_input_is_asked_for_at_no_cost_or_refused_when_structured() {
     assert_eq!(sandbox.debits().await, Vec::<i64>::new());
 }
 
+// Interface, Errors: 502 "a structured request produced no schema-conformant answer; not billed".
 #[tokio::test]
 async fn a_structured_answer_conforms_or_escalates_or_is_502_and_free() {
     let sandbox = Sandbox::start().await;
@@ -164,6 +178,7 @@ async fn a_structured_answer_conforms_or_escalates_or_is_502_and_free() {
     assert_eq!(sandbox.debits().await, [easy.billed(), hard.billed()]);
 }
 
+// Interface, POST /v1/chat/completions: "temperature, …, seed and other OpenAI body fields".
 #[tokio::test]
 async fn sampling_varies_by_run_and_temperature_0_or_a_seed_fixes_it() {
     let sandbox = Sandbox::start().await;
@@ -191,6 +206,8 @@ async fn sampling_varies_by_run_and_temperature_0_or_a_seed_fixes_it() {
     );
 }
 
+// Interface, POST /v1/chat/completions: "max_tokens, …, stop"; Chat completion: `finish_reason` "(for
+// example `stop`, `length`)".
 #[tokio::test]
 async fn max_tokens_and_stop_cut_the_answer() {
     let sandbox = Sandbox::start().await;
@@ -216,6 +233,8 @@ async fn max_tokens_and_stop_cut_the_answer() {
     assert!(!stopped.content().contains(','));
 }
 
+// Interface, Errors: 400 "malformed JSON", 404 "`model` not a recognized id on `/v1/chat/completions`",
+// 422 "validation failure"; bodies `{detail: <message>}`.
 #[tokio::test]
 async fn what_is_wrong_with_a_request_is_told_by_status_and_detail() {
     let sandbox = Sandbox::start_with(Options {
@@ -329,6 +348,7 @@ async fn what_is_wrong_with_a_request_is_told_by_status_and_detail() {
     assert_eq!(sandbox.debits().await, Vec::<i64>::new());
 }
 
+// Interface, Errors: 402 "organization balance empty".
 #[tokio::test]
 async fn an_empty_balance_is_402_until_it_is_filled() {
     let sandbox = Sandbox::start_with(Options {
@@ -344,6 +364,7 @@ async fn an_empty_balance_is_402_until_it_is_filled() {
     assert_eq!(sandbox.post(CHAT, &[], &ask("hi")).await.status, 402);
 }
 
+// Interface, Limits: request body size, 30 MB (413), all routes.
 #[tokio::test]
 async fn a_body_over_30_mb_is_413_and_the_client_reads_it() {
     let sandbox = Sandbox::start().await;

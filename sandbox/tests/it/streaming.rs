@@ -3,6 +3,11 @@
 use crate::support::*;
 use serde_json::{Value, json};
 
+// Interface, POST /v1/chat/completions, Streaming: "receipt values ride as SSE comment lines just before
+// `[DONE]`"; `: service-billed-micro-usd`, `: service-frontier-would-have-cost-micro-usd`, `:
+// service-served-by`, `: service-route-version`.
+// Interface, Streaming chunk: "`delta.content` is absent or null on the opening role chunk and on the
+// final finish chunk".
 #[tokio::test]
 async fn a_stream_is_the_same_answer_with_its_receipt_just_before_done() {
     let sandbox = Sandbox::start().await;
@@ -44,6 +49,7 @@ async fn a_stream_is_the_same_answer_with_its_receipt_just_before_done() {
     assert_eq!(sandbox.debits().await, [whole.billed(), whole.billed()]);
 }
 
+// Interface, Events: Chat completions, "data-only SSE; JSON chunks".
 #[tokio::test]
 async fn usage_comes_when_it_is_asked_for() {
     let sandbox = Sandbox::start().await;
@@ -62,6 +68,7 @@ async fn usage_comes_when_it_is_asked_for() {
     assert!(before.iter().all(|chunk| chunk["usage"] == Value::Null));
 }
 
+// Interface, Errors: bodies `{detail: <message>}`, for a request that asked for a stream, too.
 #[tokio::test]
 async fn a_refused_stream_is_a_plain_error() {
     let sandbox = Sandbox::start().await;
@@ -76,6 +83,7 @@ async fn a_refused_stream_is_a_plain_error() {
     );
 }
 
+// Interface, POST /v1/chat/completions: `X-Service-Served-By` "`none` on a clarification response".
 #[tokio::test]
 async fn a_streamed_clarification_names_the_input_in_its_head_and_is_free() {
     let sandbox = Sandbox::start().await;

@@ -56,6 +56,21 @@ impl Sandbox {
         }
     }
 
+    /// One that runs in another process; it cannot be stopped from here.
+    pub fn at(address: SocketAddr) -> Self {
+        Self {
+            address,
+            clock: Clock::system(),
+            stop: None,
+            serving: tokio::spawn(async { Ok(()) }),
+        }
+    }
+
+    /// Ends when the sandbox does by itself.
+    pub async fn ended(self) {
+        self.serving.await.unwrap().unwrap();
+    }
+
     pub async fn stop(mut self) {
         drop(self.stop.take());
         within(self.serving).await.unwrap().unwrap();
@@ -98,6 +113,21 @@ impl Sandbox {
         .await
     }
 
+    /// A POST whose content type is among the headers.
+    pub async fn post_typed(&self, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Reply {
+        within(async {
+            let length = body.len().to_string();
+            let mut headers = headers.to_vec();
+            headers.push(("Content-Length", &length));
+            let mut socket = self.open("POST", path, &headers, None).await;
+            socket.write_all(&body).await.unwrap();
+            let mut bytes = Vec::new();
+            let error = socket.read_to_end(&mut bytes).await.err();
+            parse(&bytes, error.map(|error| error.kind()))
+        })
+        .await
+    }
+
     /// Sends the request and gives the socket, nothing read.
     pub async fn open(
         &self,
@@ -117,7 +147,9 @@ impl Sandbox {
             head.push_str("Authorization: Bearer sandbox-key\r\n");
         }
         if let Some(body) = &body {
-            head.push_str("Content-Type: application/json\r\n");
+            if !named("content-type") {
+                head.push_str("Content-Type: application/json\r\n");
+            }
             if !named("content-length") {
                 head.push_str(&format!("Content-Length: {}\r\n", body.len()));
             }

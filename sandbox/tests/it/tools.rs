@@ -29,6 +29,8 @@ fn is_valid(arguments: &str) -> bool {
     jsonschema::is_valid(&schema, &serde_json::from_str(arguments).unwrap())
 }
 
+// Interface, POST /agent/v1/chat/completions: "`tool_calls` return in the same shape"; "tool calls stream
+// in OpenAI shape".
 #[tokio::test]
 async fn a_tool_call_validates_on_both_lanes_whole_and_streamed() {
     let sandbox = Sandbox::start().await;
@@ -74,6 +76,8 @@ async fn a_tool_call_validates_on_both_lanes_whole_and_streamed() {
     }
 }
 
+// Interface, POST /agent/v1/chat/completions: messages, "full transcript (system, user, assistant
+// including prior `tool_calls`, and tool results)".
 #[tokio::test]
 async fn after_the_results_the_turn_answers_with_them() {
     let sandbox = Sandbox::start().await;
@@ -90,6 +94,8 @@ async fn after_the_results_the_turn_answers_with_them() {
     assert!(reply.content().contains("18 degrees and clear"));
 }
 
+// Interface, POST /agent/v1/chat/completions: "tools, tool_choice, parallel_tool_calls: OpenAI
+// function-calling shape".
 #[tokio::test]
 async fn tool_choice_decides() {
     let sandbox = Sandbox::start().await;
@@ -118,6 +124,7 @@ async fn tool_choice_decides() {
     );
 }
 
+// Interface, Errors: 502 "on the agent lane, a turn that could not complete (never a raw 500)".
 #[tokio::test]
 async fn arguments_the_specialist_cannot_make_escalate_and_impossible_ones_are_502() {
     let sandbox = Sandbox::start().await;

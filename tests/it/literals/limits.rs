@@ -22,7 +22,7 @@ use Spelling::{Characters, Megabytes, MsAsHours, OneTo, Plain, RetryAfter};
 type Row = (&'static str, Spelling, &'static str);
 
 /// Every number of `sandbox/src/spec.rs`, and where the page has it.
-const SANDBOX: [Row; 18] = [
+const SANDBOX: [Row; 23] = [
     ("CONTEXT_WINDOW_TOKENS", Plain, "LIM-1"),
     ("MAX_TOKENS_DEFAULT", Plain, "LIM-2"),
     ("BODY_BYTES_MAX", Megabytes, "LIM-4"),
@@ -36,7 +36,12 @@ const SANDBOX: [Row; 18] = [
     ("REPLAY_WINDOW_S", Plain, "LIM-8"),
     ("DUPLICATE_WAIT_S", Plain, "LIM-9"),
     ("STORED_BYTES_MAX", Megabytes, "LIM-10"),
+    ("IMAGE_STORED_BYTES_MAX", Megabytes, "LIM-11"),
     ("PIN_IDLE_S", Plain, "LIM-12"),
+    ("EVAL_PROMPT_CHARS_MAX", Plain, "LIM-15"),
+    ("INLINE_BLOB_BYTES", Plain, "LIM-16"),
+    ("SPEECH_CHARS_MAX", Plain, "LIM-14"),
+    ("SPEECH_CHARS_MAX", Plain, "TTS-1"),
     ("PLAYGROUND_MESSAGES_MAX", OneTo, "LIM-13"),
     ("PLAYGROUND_MESSAGES_MAX", OneTo, "CMP-3"),
     ("AGENT_WARM_UP_RETRY_AFTER_S", RetryAfter, "AGENT-18"),

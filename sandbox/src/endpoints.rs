@@ -1,0 +1,352 @@
+//! Deployed endpoints: the registry, its states, and what each served.
+//!
+//! Interface, Authentication: "The organization scopes … endpoints".
+//! Promise: a change of state is on disk before it is answered; an endpoint of another organization is not
+//! there; a deploy that a restart cut is gone, as a failed one is.
+
+pub mod deploy;
+pub mod leaderboard;
+pub mod metrics;
+pub mod record;
+pub mod traffic;
+
+use crate::{
+    error::ServiceError,
+    store::{Store, StoreError, Table},
+};
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use record::{Endpoint, Status};
+use std::collections::BTreeMap;
+use tokio::sync::Notify;
+use traffic::{Hour, Observation, Traffic};
+
+/// Assumed (endpoint-limits): endpoints of one organization, in any state.
+pub const PER_ORGANIZATION_MAX: usize = 100;
+/// What a 503 of a stopped endpoint asks for. Assumed (endpoint-cold).
+const STOPPED_RETRY_AFTER_S: u32 = 30;
+
+const ENDPOINTS: Table = Table("endpoints");
+const HOURS: Table = Table("endpoint_hours");
+
+/// Organization and name.
+type Id = (String, String);
+
+#[derive(Debug)]
+pub struct Endpoints {
+    store: Store,
+    inner: Mutex<BTreeMap<Id, Held>>,
+    /// Rung when traffic came that is not saved yet.
+    pub unsaved: Notify,
+}
+
+#[derive(Debug)]
+struct Held {
+    endpoint: Endpoint,
+    traffic: Traffic,
+}
+
+// === impl Endpoints ===
+
+impl Endpoints {
+    pub fn open(store: Store) -> Result<Self, StoreError> {
+        let mut inner = BTreeMap::new();
+        for (row, endpoint) in store.all::<Endpoint>(ENDPOINTS)? {
+            // Assumed (deploy-cut): the client's stream ended without `complete`, so the deploy failed.
+            if endpoint.status(Timestamp::MAX) == Status::Deploying {
+                store.remove(ENDPOINTS, &row)?;
+                continue;
+            }
+            let id = (endpoint.org.clone(), endpoint.name.clone());
+            inner.insert(id, Held::new(endpoint));
+        }
+        for (row, hour) in store.all::<Hour>(HOURS)? {
+            let parsed = serde_json::from_str::<(String, String, i64)>(&row);
+            if let Ok((org, name, at)) = parsed
+                && let Some(held) = inner.get_mut(&(org, name))
+            {
+                held.traffic.restore(at, hour);
+            } else {
+                store.remove(HOURS, &row)?;
+            }
+        }
+        Ok(Self {
+            store,
+            inner: Mutex::new(inner),
+            unsaved: Notify::new(),
+        })
+    }
+
+    /// Takes the name for a deploy that begins. 409 when it is taken, 422 at the bound.
+    pub fn reserve(&self, endpoint: Endpoint) -> Result<(), ServiceError> {
+        let id = (endpoint.org.clone(), endpoint.name.clone());
+        let mut inner = self.inner.lock();
+        if inner.contains_key(&id) {
+            return Err(ServiceError::EndpointConflict(
+                "an endpoint of this name exists".to_owned(),
+            ));
+        }
+        if inner.keys().filter(|(org, _)| *org == id.0).count() >= PER_ORGANIZATION_MAX {
+            return Err(ServiceError::invalid(format!(
+                "an organization has at most {PER_ORGANIZATION_MAX} endpoints; delete one first"
+            )));
+        }
+        self.store.put(ENDPOINTS, &row(&id), &endpoint)?;
+        inner.insert(id, Held::new(endpoint));
+        Ok(())
+    }
+
+    /// Changes this deploy's record and gives it back; `None` when it was deleted meanwhile.
+    pub fn amend(
+        &self,
+        which: &Endpoint,
+        change: impl FnOnce(&mut Endpoint),
+    ) -> Result<Option<Endpoint>, ServiceError> {
+        let id = (which.org.clone(), which.name.clone());
+        let mut inner = self.inner.lock();
+        let Some(held) = inner.get_mut(&id).filter(|held| held.is(which)) else {
+            return Ok(None);
+        };
+        let mut changed = held.endpoint.clone();
+        change(&mut changed);
+        self.store.put(ENDPOINTS, &row(&id), &changed)?;
+        held.endpoint = changed.clone();
+        Ok(Some(changed))
+    }
+
+    /// Forgets a deploy that failed.
+    pub fn abandon(&self, which: &Endpoint) -> Result<(), ServiceError> {
+        let id = (which.org.clone(), which.name.clone());
+        let mut inner = self.inner.lock();
+        if inner.get(&id).is_some_and(|held| held.is(which)) {
+            self.store.remove(ENDPOINTS, &row(&id))?;
+            inner.remove(&id);
+        }
+        Ok(())
+    }
+
+    /// Whether no organization has any.
+    pub fn is_empty(&self) -> bool {
+        self.inner.lock().is_empty()
+    }
+
+    /// Every endpoint of the organization, in any status, by name.
+    pub fn list(&self, org: &str) -> Vec<Endpoint> {
+        let inner = self.inner.lock();
+        let own = inner.values().filter(|held| held.endpoint.org == org);
+        own.map(|held| held.endpoint.clone()).collect()
+    }
+
+    /// 404 for an id that the organization has not.
+    pub fn get(&self, org: &str, name: &str) -> Result<Endpoint, ServiceError> {
+        self.look(org, name, |endpoint, _| endpoint.clone())
+    }
+
+    pub fn find(&self, org: &str, name: &str) -> Option<Endpoint> {
+        self.get(org, name).ok()
+    }
+
+    /// Looks at the endpoint and what it served.
+    pub fn look<T>(
+        &self,
+        org: &str,
+        name: &str,
+        see: impl FnOnce(&Endpoint, &Traffic) -> T,
+    ) -> Result<T, ServiceError> {
+        let id = (org.to_owned(), name.to_owned());
+        match self.inner.lock().get(&id) {
+            Some(held) => Ok(see(&held.endpoint, &held.traffic)),
+            None => Err(not_found()),
+        }
+    }
+
+    /// Interface: "`stopped` → `live`, after a warm-up".
+    pub fn start(
+        &self,
+        org: &str,
+        name: &str,
+        now: Timestamp,
+        warm_up_ms: u64,
+    ) -> Result<Endpoint, ServiceError> {
+        self.turn(org, name, now, |endpoint| endpoint.start(now, warm_up_ms))
+    }
+
+    /// Interface: "`live` → `stopped`".
+    pub fn stop(&self, org: &str, name: &str, now: Timestamp) -> Result<Endpoint, ServiceError> {
+        self.turn(org, name, now, |endpoint| endpoint.stop(now))
+    }
+
+    /// Assumed (endpoint-transitions): 409 while the deploy runs; what holds already is no error.
+    fn turn(
+        &self,
+        org: &str,
+        name: &str,
+        now: Timestamp,
+        change: impl FnOnce(&mut Endpoint) -> bool,
+    ) -> Result<Endpoint, ServiceError> {
+        let id = (org.to_owned(), name.to_owned());
+        let mut inner = self.inner.lock();
+        let held = inner.get_mut(&id).ok_or_else(not_found)?;
+        if held.endpoint.status(now) == Status::Deploying {
+            return Err(ServiceError::EndpointConflict(
+                "the endpoint is being deployed; wait for its stream to end".to_owned(),
+            ));
+        }
+        let mut changed = held.endpoint.clone();
+        if change(&mut changed) {
+            self.store.put(ENDPOINTS, &row(&id), &changed)?;
+            held.endpoint = changed;
+        }
+        Ok(held.endpoint.clone())
+    }
+
+    /// Interface: "any → removed, permanent".
+    pub fn remove(&self, org: &str, name: &str) -> Result<(), ServiceError> {
+        let id = (org.to_owned(), name.to_owned());
+        let mut inner = self.inner.lock();
+        if !inner.contains_key(&id) {
+            return Err(not_found());
+        }
+        self.store.remove(ENDPOINTS, &row(&id))?;
+        self.store.remove_beginning(HOURS, &hours_of(&id))?;
+        inner.remove(&id);
+        Ok(())
+    }
+
+    /// Interface, Errors 503: "endpoint stopped, cold-starting".
+    pub fn check_live(&self, which: &Endpoint, now: Timestamp) -> Result<(), ServiceError> {
+        let endpoint = self.get(&which.org, &which.name)?;
+        let (what, retry_after_s) = match endpoint.status(now) {
+            Status::Live => return Ok(()),
+            Status::Stopped => ("stopped; start it first", STOPPED_RETRY_AFTER_S),
+            Status::Starting => ("starting", endpoint.warm_in_s(now).unwrap_or(1)),
+            Status::Deploying => ("being deployed", 1),
+        };
+        Err(ServiceError::EndpointCold {
+            what,
+            retry_after_s,
+        })
+    }
+
+    /// Counts a request that reached this endpoint.
+    pub fn observe(&self, which: &Endpoint, seen: &Observation) {
+        self.count(which, |traffic| traffic.observe(seen));
+    }
+
+    /// Counts one judged answer, by a score from 0 to 1.
+    pub fn judge(&self, which: &Endpoint, at: Timestamp, score: f64) {
+        self.count(which, |traffic| traffic.judge(at, score));
+    }
+
+    fn count(&self, which: &Endpoint, add: impl FnOnce(&mut Traffic)) {
+        let id = (which.org.clone(), which.name.clone());
+        if let Some(held) = self.inner.lock().get_mut(&id).filter(|held| held.is(which)) {
+            add(&mut held.traffic);
+            self.unsaved.notify_one();
+        }
+    }
+
+    /// Writes the traffic that came since the last time.
+    pub fn save(&self) -> Result<(), StoreError> {
+        let mut inner = self.inner.lock();
+        for (id, held) in inner.iter_mut() {
+            for (at, hour) in held.traffic.take_unsaved() {
+                match hour {
+                    Some(hour) => self.store.put(HOURS, &hour_row(id, at), &hour)?,
+                    None => self.store.remove(HOURS, &hour_row(id, at))?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub fn forget_all(&self) -> Result<(), StoreError> {
+        let mut inner = self.inner.lock();
+        self.store.clear(ENDPOINTS)?;
+        self.store.clear(HOURS)?;
+        inner.clear();
+        Ok(())
+    }
+}
+
+// === impl Held ===
+
+impl Held {
+    fn new(endpoint: Endpoint) -> Self {
+        Self {
+            endpoint,
+            traffic: Traffic::default(),
+        }
+    }
+
+    fn is(&self, which: &Endpoint) -> bool {
+        self.endpoint.uid == which.uid
+    }
+}
+
+fn not_found() -> ServiceError {
+    ServiceError::NotFound("no such endpoint".to_owned())
+}
+
+fn row(id: &Id) -> String {
+    serde_json::json!([id.0, id.1]).to_string()
+}
+
+fn hour_row(id: &Id, hour: i64) -> String {
+    serde_json::json!([id.0, id.1, hour]).to_string()
+}
+
+/// What the rows of an endpoint's hours begin with.
+fn hours_of(id: &Id) -> String {
+    let row = row(id);
+    format!("{},", row.strip_suffix(']').unwrap_or(&row))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deploy_that_a_kill_cut_is_gone_and_its_name_is_free() {
+        let store = Store::open(None).unwrap();
+        let endpoints = Endpoints::open(store.clone()).unwrap();
+        let now = Timestamp::UNIX_EPOCH;
+        let deploying =
+            |name: &str| Endpoint::deploying(name.to_owned(), "o", name.to_owned(), "t", now);
+        endpoints.reserve(deploying("cut")).unwrap();
+        endpoints.reserve(deploying("whole")).unwrap();
+        endpoints
+            .amend(&deploying("whole"), |endpoint| endpoint.go_live(now))
+            .unwrap();
+
+        let endpoints = Endpoints::open(store).unwrap();
+
+        let names: Vec<String> = endpoints.list("o").into_iter().map(|e| e.name).collect();
+        assert_eq!(names, ["whole"]);
+        endpoints.reserve(deploying("cut")).unwrap();
+    }
+
+    #[test]
+    fn an_organization_has_a_hundred_endpoints_and_no_more() {
+        let endpoints = Endpoints::open(Store::open(None).unwrap()).unwrap();
+        let reserve = |org: &str, n: usize| {
+            let now = Timestamp::UNIX_EPOCH;
+            endpoints.reserve(Endpoint::deploying(
+                "u".to_owned(),
+                org,
+                n.to_string(),
+                "t",
+                now,
+            ))
+        };
+        for n in 0..PER_ORGANIZATION_MAX {
+            reserve("o", n).unwrap();
+        }
+
+        assert!(matches!(
+            reserve("o", PER_ORGANIZATION_MAX),
+            Err(ServiceError::Invalid(_))
+        ));
+        assert!(reserve("other", 0).is_ok());
+    }
+}

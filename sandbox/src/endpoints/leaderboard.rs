@@ -1,0 +1,122 @@
+//! Which open models a task can be deployed with, by their public aliases.
+//!
+//! Interface, Endpoint, `model`: "public per-task alias of the form `{family}-{rank}`; real model ids are
+//! never exposed".
+//! Promise: an alias stands for one model of one task's board; nothing here can be read back to a real id.
+
+use crate::{
+    catalog::Task,
+    models::Category,
+    money::{MicroUsd, Price},
+};
+
+/// Interface, deploy: the default of `model`.
+pub const RECOMMENDED: &str = "recommended";
+
+/// Assumed (endpoint-aliases): three models to a board, the larger before the smaller.
+/// Rank, share of the category's list price in percent, context window in tokens.
+const BOARD: &[(u8, u64, u64)] = &[(1, 100, 131_072), (2, 60, 32_768), (3, 30, 8_192)];
+
+/// Interface: "the task's curated pick, else the leaderboard's top open model". Assumed (endpoint-aliases):
+/// a label is short work, so the tasks of this family have a smaller model for their pick.
+const CURATED: &[(&str, u8)] = &[("classify", 2)];
+
+/// One model of a task's board.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    pub alias: String,
+    pub rank: u8,
+    /// Price per million tokens.
+    pub price: Price,
+    pub context_tokens: u64,
+}
+
+/// The board of a task, best first.
+pub fn board(task: &Task) -> Vec<Candidate> {
+    let list = category(&task.category).price();
+    BOARD
+        .iter()
+        .map(|(rank, percent, context_tokens)| Candidate {
+            alias: format!("{}-{rank}", task.family),
+            rank: *rank,
+            price: Price {
+                prompt_per_million: list.prompt_per_million * percent / 100,
+                completion_per_million: list.completion_per_million * percent / 100,
+            },
+            context_tokens: *context_tokens,
+        })
+        .collect()
+}
+
+/// The model that an alias or `recommended` names; `None` when the task's board has none of that name.
+pub fn resolve(task: &Task, asked: &str) -> Option<Candidate> {
+    let mut board = board(task).into_iter();
+    if asked != RECOMMENDED {
+        return board.find(|one| one.alias == asked);
+    }
+    let pick = CURATED
+        .iter()
+        .find(|(family, _)| *family == task.family)
+        .map_or(1, |(_, rank)| *rank);
+    board.find(|one| one.rank == pick)
+}
+
+/// The router's category of that name; a name it does not know is general work.
+pub fn category(name: &str) -> Category {
+    Category::by_name(name).unwrap_or(Category::GeneralChat)
+}
+
+// === impl Candidate ===
+
+impl Candidate {
+    /// What these tokens cost on this model; `None` when it is more than an amount can be.
+    pub fn cost(&self, prompt_tokens: u64, completion_tokens: u64) -> Option<MicroUsd> {
+        self.price.cost(prompt_tokens, completion_tokens)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog;
+
+    fn of_family(family: &str) -> Task {
+        let mut task = catalog::task("contact-extraction").unwrap().clone();
+        task.family = family.to_owned();
+        task
+    }
+
+    #[test]
+    fn recommended_is_the_curated_pick_or_the_top_of_the_board() {
+        let alias = |family: &str| resolve(&of_family(family), RECOMMENDED).unwrap().alias;
+
+        assert_eq!(alias("extract"), "extract-1");
+        assert_eq!(alias("classify"), "classify-2");
+    }
+
+    #[test]
+    fn an_alias_of_another_task_or_beyond_the_board_is_none() {
+        let task = of_family("extraction");
+
+        assert_eq!(resolve(&task, "extraction-3").unwrap().rank, 3);
+        for unknown in [
+            "extraction-0",
+            "extraction-4",
+            "coding-1",
+            "",
+            "Extraction-1",
+        ] {
+            assert_eq!(resolve(&task, unknown), None, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn a_lower_rank_is_cheaper_and_takes_less_text() {
+        let board = board(&of_family("extraction"));
+
+        for pair in board.windows(2) {
+            assert!(pair[1].cost(1_000, 1_000) < pair[0].cost(1_000, 1_000));
+            assert!(pair[1].context_tokens < pair[0].context_tokens);
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! One endpoint: what was deployed, and its state at every instant.
+//!
+//! A warm-up is written as a change that is still to come, so no timer has to fire for an endpoint to become
+//! live, and a restart in the middle of it changes nothing.
+//! Promise: the state is a function of the record and the time; real model ids are in neither.
+
+use crate::money::MicroUsd;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::collections::VecDeque;
+
+/// Changes kept of one endpoint; older ones are forgotten with the time before them.
+const CHANGES_MAX: usize = 1_000;
+
+/// Interface, Endpoint, `status`: "`live`, `starting`, `stopped`, and others".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Assumed (deploy-stages): the other one, until the deploy's `complete`.
+    Deploying,
+    Starting,
+    Live,
+    Stopped,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Endpoint {
+    /// Of this deploy: a later endpoint of the same name has another one.
+    pub uid: String,
+    pub org: String,
+    pub name: String,
+    /// The public alias.
+    pub model: String,
+    pub task: String,
+    pub created_s: i64,
+    /// The deploy's extra fields, checked, as they came.
+    pub extras: Map<String, Value>,
+    /// Oldest first; the last may lie ahead. Empty while the deploy runs.
+    changes: VecDeque<Change>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Change {
+    at_ms: i64,
+    status: Status,
+}
+
+/// How long an endpoint was in each state, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spans {
+    pub live_s: f64,
+    pub starting_s: f64,
+    pub stopped_s: f64,
+}
+
+// === impl Status ===
+
+impl Status {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Deploying => "deploying",
+            Self::Starting => "starting",
+            Self::Live => "live",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+// === impl Endpoint ===
+
+impl Endpoint {
+    /// An endpoint whose deploy has begun.
+    pub fn deploying(uid: String, org: &str, name: String, task: &str, at: Timestamp) -> Self {
+        Self {
+            uid,
+            org: org.to_owned(),
+            name,
+            model: String::new(),
+            task: task.to_owned(),
+            created_s: at.as_second(),
+            extras: Map::new(),
+            changes: VecDeque::new(),
+        }
+    }
+
+    pub fn status(&self, now: Timestamp) -> Status {
+        let now_ms = now.as_millisecond();
+        let reached = self
+            .changes
+            .iter()
+            .rev()
+            .find(|change| change.at_ms <= now_ms);
+        // A clock behind the first change is one that was set back: the first state holds.
+        reached
+            .or(self.changes.front())
+            .map_or(Status::Deploying, |change| change.status)
+    }
+
+    /// The deploy succeeded.
+    pub fn go_live(&mut self, now: Timestamp) {
+        self.change(now.as_millisecond(), Status::Live);
+    }
+
+    /// Interface: `stopped` to `live`, after a warm-up. True when something changed.
+    pub fn start(&mut self, now: Timestamp, warm_up_ms: u64) -> bool {
+        if self.status(now) != Status::Stopped {
+            return false;
+        }
+        let now_ms = now.as_millisecond();
+        self.change(now_ms, Status::Starting);
+        let warm_up_ms = i64::try_from(warm_up_ms).unwrap_or(i64::MAX);
+        self.change(now_ms.saturating_add(warm_up_ms), Status::Live);
+        true
+    }
+
+    /// Interface: `live` to `stopped`. Assumed (endpoint-transitions): a warm-up is given up, too.
+    /// True when something changed.
+    pub fn stop(&mut self, now: Timestamp) -> bool {
+        let stops = matches!(self.status(now), Status::Live | Status::Starting);
+        if stops {
+            let now_ms = now.as_millisecond();
+            self.changes.retain(|change| change.at_ms <= now_ms);
+            self.change(now_ms, Status::Stopped);
+        }
+        stops
+    }
+
+    /// Whole seconds until it is live, at least one; `None` when it is not starting.
+    pub fn warm_in_s(&self, now: Timestamp) -> Option<u32> {
+        if self.status(now) != Status::Starting {
+            return None;
+        }
+        let left_ms = self
+            .changes
+            .back()?
+            .at_ms
+            .saturating_sub(now.as_millisecond());
+        let left_s = u64::try_from(left_ms).unwrap_or(0).div_ceil(1_000).max(1);
+        Some(u32::try_from(left_s).unwrap_or(u32::MAX))
+    }
+
+    /// The time from `from` to `to` by state; before the first change there was none.
+    pub fn spans(&self, from: Timestamp, to: Timestamp) -> Spans {
+        let (from_ms, to_ms) = (from.as_millisecond(), to.as_millisecond());
+        let mut spans = Spans::default();
+        for (at, change) in self.changes.iter().enumerate() {
+            let begins = change.at_ms.max(from_ms);
+            let next = self.changes.get(at + 1).map_or(to_ms, |next| next.at_ms);
+            let ends = next.min(to_ms);
+            let seconds = ends.saturating_sub(begins).max(0) as f64 / 1_000.0;
+            match change.status {
+                Status::Live => spans.live_s += seconds,
+                Status::Starting => spans.starting_s += seconds,
+                Status::Stopped => spans.stopped_s += seconds,
+                Status::Deploying => {}
+            }
+        }
+        spans
+    }
+
+    pub fn cost_per_request(&self) -> Option<MicroUsd> {
+        self.amount("cost_per_request_micro_usd")
+    }
+
+    pub fn frontier_cost_per_request(&self) -> Option<MicroUsd> {
+        self.amount("frontier_cost_per_request_micro_usd")
+    }
+
+    /// Interface, Resources, Endpoint; further members are Assumed (endpoint-record).
+    ///
+    /// `base` is the address the service was reached at, as in `http://127.0.0.1:8329`.
+    pub fn view(&self, now: Timestamp, base: &str) -> Value {
+        let mut view = self.extras.clone();
+        let own = [
+            ("id", json!(self.name)),
+            ("name", json!(self.name)),
+            ("model", json!(self.model)),
+            ("status", json!(self.status(now).as_str())),
+            ("task", json!(self.task)),
+            ("url", json!(format!("{base}/v1/endpoints/{}", self.name))),
+            ("created", json!(self.created_s)),
+        ];
+        view.extend(own.map(|(name, value)| (name.to_owned(), value)));
+        view.entry("region").or_insert(json!("local"));
+        if let Some(seconds) = self.warm_in_s(now) {
+            view.insert("warm_in_s".to_owned(), json!(seconds));
+        }
+        Value::Object(view)
+    }
+
+    fn amount(&self, name: &str) -> Option<MicroUsd> {
+        self.extras
+            .get(name)
+            .and_then(Value::as_u64)
+            .and_then(MicroUsd::new)
+    }
+
+    fn change(&mut self, at_ms: i64, status: Status) {
+        self.changes.push_back(Change { at_ms, status });
+        if self.changes.len() > CHANGES_MAX {
+            self.changes.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn live_since(second: i64) -> Endpoint {
+        let mut endpoint =
+            Endpoint::deploying("u".to_owned(), "o", "n".to_owned(), "t", at(second));
+        endpoint.go_live(at(second));
+        endpoint
+    }
+
+    #[test]
+    fn a_stopped_endpoint_is_live_after_its_warm_up_and_not_before() {
+        let mut endpoint = live_since(0);
+        assert!(endpoint.stop(at(10)));
+        assert!(endpoint.start(at(20), 5_000));
+
+        let seen: Vec<Status> = [9, 10, 19, 20, 24, 25]
+            .map(|second| endpoint.status(at(second)))
+            .to_vec();
+
+        use Status::{Live, Starting, Stopped};
+        assert_eq!(seen, [Live, Stopped, Stopped, Starting, Starting, Live]);
+        assert_eq!(endpoint.warm_in_s(at(21)), Some(4));
+        assert_eq!(endpoint.warm_in_s(at(25)), None);
+    }
+
+    #[test]
+    fn a_warm_up_that_is_given_up_never_ends_live() {
+        let mut endpoint = live_since(0);
+        endpoint.stop(at(10));
+        endpoint.start(at(20), 5_000);
+        endpoint.stop(at(22));
+
+        assert_eq!(endpoint.status(at(30)), Status::Stopped);
+        assert!(!endpoint.stop(at(31)), "stopping twice changes nothing");
+        assert!(endpoint.start(at(32), 0));
+        assert_eq!(endpoint.status(at(32)), Status::Live);
+        assert!(!endpoint.start(at(33), 5_000), "it is live already");
+    }
+
+    #[test]
+    fn spans_are_the_seconds_in_each_state_within_the_window() {
+        let mut endpoint = live_since(100);
+        endpoint.stop(at(160));
+        endpoint.start(at(200), 10_000);
+
+        let whole = endpoint.spans(at(0), at(300));
+        let part = endpoint.spans(at(150), at(205));
+
+        assert_eq!(
+            (whole.live_s, whole.starting_s, whole.stopped_s),
+            (150.0, 10.0, 40.0)
+        );
+        assert_eq!(
+            (part.live_s, part.starting_s, part.stopped_s),
+            (10.0, 5.0, 40.0)
+        );
+    }
+}

@@ -1,0 +1,192 @@
+//! What an endpoint served, by the hour.
+//!
+//! Promise: a request that reached the endpoint is counted once; at most [`HOURS_KEPT`] hours are kept, each
+//! of bounded size, whatever the traffic.
+
+use crate::{money::MicroUsd, rollup::times::Times};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub const HOURS_KEPT: i64 = 31 * 24;
+const HOUR_S: i64 = 3_600;
+/// A score of 1, in millionths.
+pub const WHOLE_SCORE_PPM: u64 = 1_000_000;
+
+/// One request that reached the endpoint.
+#[derive(Clone, Debug)]
+pub struct Observation {
+    pub at: Timestamp,
+    pub took_ms: u64,
+    pub outcome: Outcome,
+}
+
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    Served {
+        prompt_tokens: u64,
+        completion_tokens: u64,
+        billed: MicroUsd,
+        /// The same at the frontier baseline's price.
+        baseline: MicroUsd,
+    },
+    /// Nothing served, nothing billed; the status that was answered.
+    Failed(u16),
+}
+
+/// One hour; sums that do not fit stay at their highest.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Hour {
+    pub served: u64,
+    pub errors: BTreeMap<u16, u64>,
+    pub prompt_tokens: u64,
+    pub completion_tokens: u64,
+    pub billed: MicroUsd,
+    pub baseline: MicroUsd,
+    pub judged: u64,
+    pub score_ppm: u64,
+    pub times: Times,
+}
+
+/// Hours since 1970.
+#[derive(Clone, Debug, Default)]
+pub struct Traffic {
+    hours: BTreeMap<i64, Hour>,
+    unsaved: BTreeSet<i64>,
+}
+
+pub fn hour_of(at: Timestamp) -> i64 {
+    at.as_second().div_euclid(HOUR_S)
+}
+
+pub fn start_of(hour: i64) -> Option<Timestamp> {
+    Timestamp::from_second(hour.checked_mul(HOUR_S)?).ok()
+}
+
+// === impl Hour ===
+
+impl Hour {
+    pub fn requests(&self) -> u64 {
+        self.served.saturating_add(self.failed())
+    }
+
+    pub fn failed(&self) -> u64 {
+        self.errors.values().sum()
+    }
+
+    /// The mean score from 0 to 1; `None` when nothing was judged.
+    pub fn score(&self) -> Option<f64> {
+        (self.judged > 0).then(|| self.score_ppm as f64 / (self.judged * WHOLE_SCORE_PPM) as f64)
+    }
+
+    /// Adds another hour's sums; its times stay apart.
+    pub fn add(&mut self, other: &Self) {
+        self.served += other.served;
+        for (status, count) in &other.errors {
+            *self.errors.entry(*status).or_default() += count;
+        }
+        self.prompt_tokens = self.prompt_tokens.saturating_add(other.prompt_tokens);
+        self.completion_tokens = self
+            .completion_tokens
+            .saturating_add(other.completion_tokens);
+        self.billed = self.billed.checked_add(other.billed).unwrap_or(self.billed);
+        self.baseline = self
+            .baseline
+            .checked_add(other.baseline)
+            .unwrap_or(self.baseline);
+        self.judged += other.judged;
+        self.score_ppm += other.score_ppm;
+    }
+}
+
+// === impl Traffic ===
+
+impl Traffic {
+    pub fn observe(&mut self, seen: &Observation) {
+        let hour = self.hour(seen.at);
+        match seen.outcome {
+            Outcome::Failed(status) => *hour.errors.entry(status).or_default() += 1,
+            Outcome::Served {
+                prompt_tokens,
+                completion_tokens,
+                billed,
+                baseline,
+            } => {
+                // Only what was answered has a time: a refusal is quick and says nothing of the model.
+                hour.times.add(seen.took_ms);
+                hour.add(&Hour {
+                    served: 1,
+                    prompt_tokens,
+                    completion_tokens,
+                    billed,
+                    baseline,
+                    ..Hour::default()
+                });
+            }
+        }
+    }
+
+    /// Counts one judged answer, by a score from 0 to 1.
+    pub fn judge(&mut self, at: Timestamp, score: f64) {
+        let hour = self.hour(at);
+        hour.judged += 1;
+        // Clamped, so it fits.
+        hour.score_ppm += (score.clamp(0.0, 1.0) * WHOLE_SCORE_PPM as f64).round() as u64;
+    }
+
+    /// The hours of a window, oldest first, both ends included.
+    pub fn between(&self, first: i64, last: i64) -> impl Iterator<Item = (i64, &Hour)> {
+        let last = last.max(first);
+        self.hours.range(first..=last).map(|(at, hour)| (*at, hour))
+    }
+
+    /// Puts back an hour that was saved.
+    pub fn restore(&mut self, at: i64, hour: Hour) {
+        self.hours.insert(at, hour);
+    }
+
+    /// The hours that changed since the last call; `None` for one that was forgotten.
+    pub fn take_unsaved(&mut self) -> Vec<(i64, Option<Hour>)> {
+        let unsaved = std::mem::take(&mut self.unsaved);
+        unsaved
+            .into_iter()
+            .map(|at| (at, self.hours.get(&at).cloned()))
+            .collect()
+    }
+
+    fn hour(&mut self, at: Timestamp) -> &mut Hour {
+        let hour = hour_of(at);
+        while let Some((first, _)) = self.hours.first_key_value()
+            && *first < hour - HOURS_KEPT
+        {
+            let first = *first;
+            self.hours.remove(&first);
+            self.unsaved.insert(first);
+        }
+        self.unsaved.insert(hour);
+        self.hours.entry(hour).or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_hours_are_forgotten_and_said_to_be() {
+        let mut traffic = Traffic::default();
+        for hour in 0..1_000 {
+            traffic.observe(&Observation {
+                at: start_of(hour).unwrap(),
+                took_ms: 1,
+                outcome: Outcome::Failed(503),
+            });
+        }
+
+        assert_eq!(traffic.hours.len() as i64, HOURS_KEPT + 1);
+        let unsaved = traffic.take_unsaved();
+        assert_eq!(unsaved.len(), 1_000);
+        assert_eq!(unsaved[0], (0, None));
+        assert!(traffic.take_unsaved().is_empty());
+    }
+}

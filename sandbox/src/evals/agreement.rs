@@ -1,0 +1,287 @@
+//! Whether a prompt speaks of the data it stands over, and what to say instead.
+//!
+//! Interface, `POST /v1/eval-sets`, prompt: "if it does not line up with the data the set is refused with
+//! suggestions".
+//!
+//! Assumed (eval-prompt): the prompt lines up when one of its words has its stem in common with a field
+//! name of the rows, with a short expected value (a label), with the task's words, or with a word for what
+//! the task does. Fillers count for nothing. A prompt that does not is 422.
+//! Promise: each suggestion would be taken.
+
+use super::{rows::Row, tasks::words_of};
+use crate::{catalog::Task, error::ServiceError, spec};
+use rust_stemmers::{Algorithm, Stemmer};
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+
+/// Values of more words are text, not labels.
+const LABEL_WORDS_MAX: usize = 3;
+const LABELS_MAX: usize = 200;
+const FIELD_DEPTH_MAX: u32 = 4;
+
+const FILLERS: &[&str] = &[
+    "a", "about", "all", "an", "and", "any", "are", "as", "at", "be", "by", "can", "do", "does",
+    "each", "every", "for", "from", "give", "has", "have", "how", "i", "in", "into", "is", "it",
+    "its", "me", "my", "no", "not", "of", "on", "one", "or", "our", "out", "please", "row", "rows",
+    "should", "some", "tell", "than", "that", "the", "their", "them", "then", "there", "these",
+    "they", "this", "those", "to", "us", "was", "we", "what", "when", "where", "which", "who",
+    "will", "with", "would", "you", "your",
+];
+
+/// What people write for what a scoring strategy does.
+fn verbs(strategy: &str) -> &'static str {
+    match strategy {
+        "extraction" => "extract find parse pull read list identify",
+        "classification" => "classify categorize categorise label detect decide tag assign",
+        "ranking" => "rank order sort",
+        "summarization" => "summarize summarise summary shorten condense",
+        "transcription" => "transcribe transcript",
+        "question_answering" => "answer question",
+        _ => "",
+    }
+}
+
+/// The stems of a text's words, fillers left out; names are split at `_`, `-` and capitals.
+pub fn stems(text: &str) -> BTreeSet<String> {
+    let stemmer = Stemmer::create(Algorithm::English);
+    words(text)
+        .iter()
+        .filter(|word| !FILLERS.contains(&word.as_str()))
+        .map(|word| stemmer.stem(word).into_owned())
+        .collect()
+}
+
+fn words(text: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut before_lower = false;
+    for c in text.chars() {
+        if !c.is_alphanumeric() || (before_lower && c.is_uppercase()) {
+            words.push(String::new());
+        }
+        if c.is_alphanumeric()
+            && let Some(word) = words.last_mut()
+        {
+            word.extend(c.to_lowercase());
+        }
+        before_lower = c.is_lowercase();
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// 422 with suggestions when the prompt does not line up.
+pub fn check(prompt: &str, rows: &[Row], task: &Task) -> Result<(), ServiceError> {
+    if lines_up(prompt, rows, task) {
+        return Ok(());
+    }
+    let suggested: Vec<String> = suggestions(rows, task)
+        .iter()
+        .map(|one| format!("\"{one}\""))
+        .collect();
+    Err(ServiceError::invalid(format!(
+        "prompt does not line up with the data; try {}",
+        suggested.join(" or ")
+    )))
+}
+
+fn lines_up(prompt: &str, rows: &[Row], task: &Task) -> bool {
+    let asked = stems(prompt);
+    let shares = |text: &str| !asked.is_disjoint(&stems(text));
+    if shares(&words_of(task)) || shares(verbs(&task.scoring_strategy)) {
+        return true;
+    }
+    let fields = |of: fn(&Row) -> Option<&Map<String, Value>>| shares(&names(rows, of).join(" "));
+    fields(input) || fields(expected) || shares(&labels(rows).join(" "))
+}
+
+fn input(row: &Row) -> Option<&Map<String, Value>> {
+    row.input.as_ref()
+}
+
+fn expected(row: &Row) -> Option<&Map<String, Value>> {
+    Some(&row.expected_output)
+}
+
+/// What could be asked of these rows, in at most three sentences.
+fn suggestions(rows: &[Row], task: &Task) -> Vec<String> {
+    let given = match top_names(rows, input).as_slice() {
+        [] => task
+            .blob_field
+            .as_deref()
+            .map_or_else(|| "input".to_owned(), plain),
+        names => and(names),
+    };
+    let wanted = top_names(rows, expected);
+    let wanted_text = if wanted.is_empty() {
+        "output".to_owned()
+    } else {
+        and(&wanted)
+    };
+    let labels = labels(rows);
+    let first = match task.scoring_strategy.as_str() {
+        "extraction" => format!("Extract {wanted_text} from the {given}."),
+        "ranking" => format!("Rank by relevance: {wanted_text} for the {given}."),
+        "summarization" => format!("Summarize the {given}."),
+        "transcription" => format!("Transcribe the {given}."),
+        "question_answering" => format!("Answer the question about the {given}."),
+        _ if (2..=6).contains(&labels.len()) => {
+            format!("Classify the {given} as {}.", or(&labels))
+        }
+        "classification" => format!("Classify the {given} by {wanted_text}."),
+        _ => format!("Write the {wanted_text} for the {given}."),
+    };
+    let second = format!("Give {wanted_text} for each {given}.");
+    let mut all = vec![first, second];
+    all.retain(|one| {
+        one.chars().count() <= spec::EVAL_PROMPT_CHARS_MAX && lines_up(one, rows, task)
+    });
+    all
+}
+
+/// The names of the fields at the top, in the order they come, as plain words.
+fn top_names(rows: &[Row], of: fn(&Row) -> Option<&Map<String, Value>>) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for name in rows.iter().filter_map(of).flat_map(|map| map.keys()) {
+        let name = plain(name);
+        if !name.is_empty() && !found.contains(&name) && found.len() < 6 {
+            found.push(name);
+        }
+    }
+    found
+}
+
+fn plain(name: &str) -> String {
+    let name: String = words(name).join(" ");
+    name.chars().take(64).collect()
+}
+
+/// Every field name, those of nested objects included.
+fn names(rows: &[Row], of: fn(&Row) -> Option<&Map<String, Value>>) -> Vec<String> {
+    fn walk(value: &Value, depth: u32, found: &mut BTreeSet<String>) {
+        match value {
+            Value::Object(map) if depth < FIELD_DEPTH_MAX => {
+                for (name, value) in map {
+                    found.insert(name.clone());
+                    walk(value, depth + 1, found);
+                }
+            }
+            Value::Array(items) if depth < FIELD_DEPTH_MAX => {
+                items.iter().for_each(|item| walk(item, depth + 1, found));
+            }
+            _ => {}
+        }
+    }
+    let mut found = BTreeSet::new();
+    for map in rows.iter().filter_map(of) {
+        for (name, value) in map {
+            found.insert(name.clone());
+            walk(value, 1, &mut found);
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// The short texts among the expected values, each once.
+fn labels(rows: &[Row]) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for value in rows.iter().flat_map(|row| row.expected_output.values()) {
+        if let Value::String(text) = value
+            && (1..=LABEL_WORDS_MAX).contains(&words(text).len())
+            && !found.contains(text)
+            && found.len() < LABELS_MAX
+        {
+            found.push(text.clone());
+        }
+    }
+    found
+}
+
+fn and(all: &[String]) -> String {
+    join(all, "and")
+}
+
+fn or(all: &[String]) -> String {
+    join(all, "or")
+}
+
+fn join(all: &[String], word: &str) -> String {
+    match all {
+        [] => String::new(),
+        [one] => one.clone(),
+        [before @ .., last] => format!("{} {word} {last}", before.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::tasks, *};
+    use serde_json::json;
+
+    fn rows(all: &[Value]) -> Vec<Row> {
+        all.iter()
+            .map(|row| serde_json::from_value(row.clone()).unwrap())
+            .collect()
+    }
+
+    fn reviews() -> Vec<Row> {
+        rows(&[
+            json!({"input": {"review": "Lovely."}, "expected_output": {"mood": "happy"}}),
+            json!({"input": {"review": "Broke at once."}, "expected_output": {"mood": "sad"}}),
+        ])
+    }
+
+    #[test]
+    fn a_prompt_lines_up_by_the_stem_of_a_field_a_label_or_the_task() {
+        let general = tasks::general();
+        let table = [
+            ("Tell the mood.", true),
+            ("What do these reviews say?", true),
+            ("Is the writer happy?", true),
+            ("Judge it.", true),
+            ("Translate into French.", false),
+            ("Broke at once", false),
+            ("Tell me about it please", false),
+            ("reviewing", true),
+        ];
+
+        for (prompt, expected) in table {
+            assert_eq!(lines_up(prompt, &reviews(), general), expected, "{prompt}");
+        }
+    }
+
+    #[test]
+    fn names_are_split_and_nested_fields_count() {
+        let nested = rows(&[
+            json!({"input": {"rawText": "x"}, "expected_output": {"line_items": [{"unitPrice": 3}]}}),
+        ]);
+
+        for prompt in ["find the prices", "the raw thing", "every item"] {
+            assert!(lines_up(prompt, &nested, tasks::general()), "{prompt}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_suggests_prompts_that_would_be_taken() {
+        let contact = crate::catalog::task("contact-extraction").unwrap();
+        let contacts: Vec<Row> = contact
+            .examples
+            .iter()
+            .map(|row| serde_json::from_value(json!(row)).unwrap())
+            .collect();
+
+        for (rows, task) in [(reviews(), tasks::general()), (contacts, contact)] {
+            let refused = check("Bake a cake", &rows, task).unwrap_err().to_string();
+            let suggested: Vec<&str> = refused.split('"').skip(1).step_by(2).collect();
+
+            assert_eq!(suggested.len(), 2, "{refused}");
+            for one in suggested {
+                assert!(check(one, &rows, task).is_ok(), "{one}");
+            }
+        }
+        let refused = check("Bake a cake", &reviews(), tasks::general()).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "prompt does not line up with the data; try \"Classify the review as happy or sad.\" or \"Give mood for each review.\""
+        );
+    }
+}

@@ -1,0 +1,418 @@
+//! The work of a run: answer each row by each candidate, debit each answer, then score.
+//!
+//! Interface, Metering: "Eval runs debit for auto and frontier compute".
+//!
+//! Assumed (eval-billing): one debit for each answer. It is stored together with the run's new cost before
+//! the debit is made, and a run that goes on after a kill debits what the books do not have: an answer is
+//! billed once, whenever the process ends.
+//! Promise: an answer that failed bills nothing; a run stops between two answers, never within one.
+
+use super::{
+    ANSWERS, RUNS,
+    ask::Asker,
+    hear,
+    results::{EvalResult, Tally},
+    rows::Row,
+    runs::{self, Candidate, Run, Status},
+    sets, tasks,
+};
+use crate::{
+    billing,
+    catalog::Task,
+    error::ServiceError,
+    fault::Fault,
+    models::{Lane, Pinned},
+    money::MicroUsd,
+    state::State,
+    store::Written,
+};
+use futures_util::{StreamExt, stream};
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use tokio_util::sync::CancellationToken;
+
+/// Answers of one run that are under way at the same time.
+const AT_ONCE: usize = 4;
+
+/// One candidate's answer to one row.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Answer {
+    pub row: usize,
+    pub candidate: usize,
+    /// What the model wrote; `None` when the row errored.
+    pub text: Option<String>,
+    pub cost: MicroUsd,
+}
+
+/// Why a run ended before its end.
+enum Ended {
+    /// The sandbox stops; the run goes on at the next start.
+    Stopped,
+    Failed(String),
+    Broken(ServiceError),
+}
+
+impl From<ServiceError> for Ended {
+    fn from(error: ServiceError) -> Self {
+        Self::Broken(error)
+    }
+}
+
+impl From<crate::store::StoreError> for Ended {
+    fn from(error: crate::store::StoreError) -> Self {
+        Self::Broken(error.into())
+    }
+}
+
+/// Sets every run to work that an earlier process left unfinished, and clears what it left behind.
+pub fn resume(state: &Arc<State>) -> Result<(), ServiceError> {
+    let unfinished = runs::unfinished(state)?;
+    for (id, _) in state.store.all::<Answer>(ANSWERS)? {
+        let run = id.split('/').next().unwrap_or_default();
+        if !unfinished.iter().any(|one| one.id == run) {
+            state.store.remove(ANSWERS, &id)?;
+        }
+    }
+    super::documents::sweep(state)?;
+    for run in unfinished {
+        tracing::info!(run = %run.id, status = ?run.status, "an eval run goes on");
+        begin(state, &run.id, Fault::default());
+    }
+    Ok(())
+}
+
+/// Sets a run to work in the background. `pace` slows it down, for tests of what waits for it.
+pub fn begin(state: &Arc<State>, id: &str, pace: Fault) {
+    let work = work(Arc::clone(state), id.to_owned(), pace);
+    state.tasks.spawn(work);
+}
+
+async fn work(state: Arc<State>, id: String, pace: Fault) {
+    let stop = state.evals.stopping();
+    let slots = Arc::clone(&state.evals.at_work);
+    let slot = tokio::select! {
+        biased;
+        () = stop.cancelled() => return,
+        slot = slots.acquire_owned() => slot,
+    };
+    let (Ok(_slot), Ok(Some(mut run))) = (slot, state.store.get::<Run>(RUNS, &id)) else {
+        return;
+    };
+    let ended = match whole(&state, &mut run, &pace, &stop).await {
+        Ok(()) => return,
+        Err(ended) => ended,
+    };
+    match ended {
+        Ended::Stopped => {}
+        Ended::Failed(detail) => fail(&state, run, detail, &stop).await,
+        Ended::Broken(error) => {
+            tracing::error!(%error, run = %run.id, "an eval run broke");
+            fail(&state, run, "internal error".to_owned(), &stop).await;
+        }
+    }
+}
+
+/// What a run needs beside itself.
+struct Ground {
+    rows: Vec<Row>,
+    task: &'static Task,
+    asker: Asker,
+}
+
+// === impl Ground ===
+
+impl Ground {
+    fn of(state: &State, run: &Run) -> Result<Self, ServiceError> {
+        let set = sets::find(state, &run.org, &run.eval_set_id)?;
+        let task = tasks::by_id(&set.task_id).ok_or(ServiceError::Internal)?;
+        let rows = sets::rows(state, &set.id)?;
+        let asker = Asker::new(state, &set, task, &rows)?;
+        Ok(Self { rows, task, asker })
+    }
+}
+
+async fn whole(
+    state: &Arc<State>,
+    run: &mut Run,
+    pace: &Fault,
+    stop: &CancellationToken,
+) -> Result<(), Ended> {
+    let ground = Ground::of(state, run)?;
+    answer_all(state, run, &ground, pace, stop).await?;
+    run.status = Status::Evaluating;
+    save(state, run, stop, &[])?;
+    if let Some(name) = &pace.hold_chunks_name
+        && pace.hold_after_chunks.is_none()
+    {
+        held(state, name, stop).await?;
+    }
+    let results = score_all(state, run, &ground, Some(stop)).await?;
+    if results.iter().all(|result| result.n_succeeded == 0) {
+        run.results = results;
+        return Err(Ended::Failed("no row could be scored".to_owned()));
+    }
+    run.results = results;
+    run.status = Status::Completed;
+    // What it cost stands in the books before it is told.
+    state.commit().await?;
+    end(state, run, stop)
+}
+
+/// Answers what has no answer yet, rows first, so that candidates stay comparable when the money ends.
+async fn answer_all(
+    state: &Arc<State>,
+    run: &mut Run,
+    ground: &Ground,
+    pace: &Fault,
+    stop: &CancellationToken,
+) -> Result<(), Ended> {
+    run.status = Status::Running;
+    save(state, run, stop, &[])?;
+    let done = answers(state, run)?;
+    let in_the_books = state.books.request_ids(&format!("{}/", run.id));
+    for answer in done.values() {
+        if !in_the_books.contains(&debit_id(run, answer)) {
+            debit(state, run, answer)?;
+        }
+    }
+    let candidates: Vec<Candidate> = run
+        .candidate_models
+        .iter()
+        .filter_map(|id| Candidate::by_id(id))
+        .collect();
+    let places: Vec<(usize, usize)> = (0..ground.rows.len())
+        .flat_map(|row| (0..candidates.len()).map(move |candidate| (row, candidate)))
+        .filter(|place| !done.contains_key(place))
+        .collect();
+    let total = ground.rows.len().saturating_mul(candidates.len());
+    let mut n = u64::try_from(done.len()).unwrap_or(u64::MAX);
+    let candidates = &candidates;
+    let mut under_way = stream::iter(places)
+        .map(|(row, candidate)| answer(state, ground, row, candidate, candidates))
+        .buffered(AT_ONCE);
+    loop {
+        if stop.is_cancelled() {
+            return Err(Ended::Stopped);
+        }
+        if state.books.check_balance(&run.org).is_err()
+            && n < u64::try_from(total).unwrap_or(u64::MAX)
+        {
+            // Interface, Metering: an empty balance ends the work; what was billed is told.
+            return Err(Ended::Failed(format!(
+                "the organization's balance is empty after {n} of {total} answers"
+            )));
+        }
+        let next = tokio::select! {
+            biased;
+            () = stop.cancelled() => return Err(Ended::Stopped),
+            next = under_way.next() => next,
+        };
+        let Some(answer) = next else {
+            return Ok(());
+        };
+        record(state, run, &answer, stop)?;
+        n += 1;
+        if pace.chunk_delay_ms > 0 {
+            tokio::select! {
+                () = stop.cancelled() => return Err(Ended::Stopped),
+                () = state.clock.sleep(Duration::from_millis(pace.chunk_delay_ms)) => {}
+            }
+        }
+        if let (Some(after), Some(name)) = (pace.hold_after_chunks, &pace.hold_chunks_name)
+            && after == n
+        {
+            held(state, name, stop).await?;
+        }
+        // A run of thousands must not keep the others waiting.
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn held(state: &State, name: &str, stop: &CancellationToken) -> Result<(), Ended> {
+    tokio::select! {
+        () = stop.cancelled() => Err(Ended::Stopped),
+        () = state.holds.wait(name) => Ok(()),
+    }
+}
+
+/// One row by one candidate. A row that errors is an answer without text.
+async fn answer(
+    state: &State,
+    ground: &Ground,
+    row: usize,
+    candidate: usize,
+    candidates: &[Candidate],
+) -> Answer {
+    let asked = ask(state, ground, row, candidates.get(candidate)).await;
+    let (text, cost) = match asked {
+        Ok((text, cost)) => (Some(text), cost),
+        Err(error) => {
+            tracing::debug!(%error, row, candidate, "a row errored");
+            (None, MicroUsd::ZERO)
+        }
+    };
+    Answer {
+        row,
+        candidate,
+        text,
+        cost,
+    }
+}
+
+async fn ask(
+    state: &State,
+    ground: &Ground,
+    at: usize,
+    candidate: Option<&Candidate>,
+) -> Result<(String, MicroUsd), ServiceError> {
+    let (Some(row), Some(candidate)) = (ground.rows.get(at), candidate) else {
+        return Err(ServiceError::Internal);
+    };
+    if matches!(candidate, Candidate::Auto) && hear::is_heard(ground.task) {
+        return hear::hear(state, &ground.asker, at, row).await;
+    }
+    let request = ground.asker.request(state, at, row).await?;
+    let (draft, cost) = match candidate {
+        Candidate::Auto => {
+            let served = state
+                .fleet
+                .serve(&request, Lane::Inference, Pinned::default())
+                .await?;
+            if served.missing_input.is_some() {
+                return Err(ServiceError::invalid("the row lacks an input"));
+            }
+            (served.draft, served.price)
+        }
+        Candidate::Frontier(model) => {
+            let answer = state.fleet.baseline(model, &request).await?;
+            (answer.draft, answer.cost)
+        }
+    };
+    let text = draft.content.ok_or(ServiceError::Internal)?;
+    Ok((text, cost))
+}
+
+/// Writes the run, and what belongs to it, unless it was stopped: a reset must not be written over.
+fn save(state: &State, run: &Run, stop: &CancellationToken, more: &[Written]) -> Result<(), Ended> {
+    let _gate = state.evals.gate.lock();
+    if stop.is_cancelled() {
+        return Err(Ended::Stopped);
+    }
+    let mut documents = vec![Written::new(RUNS, &run.id, run)?];
+    documents.extend_from_slice(more);
+    Ok(state.store.put_all(&documents)?)
+}
+
+/// Stores the answer with the run's new cost, then debits it.
+fn record(
+    state: &State,
+    run: &mut Run,
+    answer: &Answer,
+    stop: &CancellationToken,
+) -> Result<(), Ended> {
+    run.cost_micro_usd = run
+        .cost_micro_usd
+        .checked_add(answer.cost)
+        .ok_or(ServiceError::Internal)?;
+    let id = format!("{}/{:06}/{:02}", run.id, answer.row, answer.candidate);
+    save(state, run, stop, &[Written::new(ANSWERS, &id, answer)?])?;
+    Ok(debit(state, run, answer)?)
+}
+
+fn debit(state: &State, run: &Run, answer: &Answer) -> Result<(), ServiceError> {
+    let id = debit_id(run, answer);
+    billing::charge_answer(state, &run.org, id, &run.body_fingerprint, answer.cost)
+}
+
+/// What the books know an answer's debit by: run, row and model.
+fn debit_id(run: &Run, answer: &Answer) -> String {
+    let model = run
+        .candidate_models
+        .get(answer.candidate)
+        .map_or("", String::as_str);
+    format!("{}/{}/{model}", run.id, answer.row)
+}
+
+/// The answers of a run so far, by row and candidate.
+fn answers(state: &State, run: &Run) -> Result<BTreeMap<(usize, usize), Answer>, ServiceError> {
+    let stored = state
+        .store
+        .with_prefix::<Answer>(ANSWERS, &format!("{}/", run.id))?;
+    Ok(stored
+        .into_iter()
+        .map(|(_, answer)| ((answer.row, answer.candidate), answer))
+        .collect())
+}
+
+/// Scores what was answered. `stop` is `None` for a run that failed: it ends now, with what it has.
+async fn score_all(
+    state: &State,
+    run: &Run,
+    ground: &Ground,
+    stop: Option<&CancellationToken>,
+) -> Result<Vec<EvalResult>, Ended> {
+    let mut tallies: Vec<Tally> = run
+        .candidate_models
+        .iter()
+        .map(|_| Tally::default())
+        .collect();
+    for answer in answers(state, run)?.values() {
+        if stop.is_some_and(CancellationToken::is_cancelled) {
+            return Err(Ended::Stopped);
+        }
+        if let (Some(tally), Some(row)) = (
+            tallies.get_mut(answer.candidate),
+            ground.rows.get(answer.row),
+        ) {
+            tally
+                .add(state, &ground.asker, ground.task, row, answer)
+                .await?;
+        }
+        tokio::task::yield_now().await;
+    }
+    let ids = run.candidate_models.clone();
+    // Thousands of resamples of thousands of scores: not on a thread that serves requests.
+    let results = tokio::task::spawn_blocking(move || {
+        ids.iter()
+            .zip(&tallies)
+            .map(|(id, tally)| {
+                let candidate = Candidate::by_id(id).ok_or(ServiceError::Internal)?;
+                tally.result(id, candidate)
+            })
+            .collect::<Result<Vec<EvalResult>, ServiceError>>()
+    })
+    .await
+    .map_err(|_| ServiceError::Internal)?;
+    Ok(results?)
+}
+
+/// Interface, Eval run: "A failed run carries `error_detail`"; "Results are populated once the run is
+/// terminal", so those of a failed run are of what was answered.
+async fn fail(state: &State, mut run: Run, detail: String, stop: &CancellationToken) {
+    if run.results.is_empty()
+        && let Ok(ground) = Ground::of(state, &run)
+        && let Ok(results) = score_all(state, &run, &ground, None).await
+    {
+        run.results = results;
+    }
+    run.status = Status::Failed;
+    run.error_detail = Some(detail);
+    let ended = match state.commit().await {
+        Ok(()) => end(state, &run, stop),
+        Err(error) => Err(error.into()),
+    };
+    match ended {
+        Err(Ended::Broken(error)) => {
+            tracing::error!(%error, run = %run.id, "a failed eval run could not be stored");
+        }
+        Ok(()) | Err(Ended::Stopped | Ended::Failed(_)) => {}
+    }
+}
+
+/// Stores a terminal run; its answers are not needed any more.
+fn end(state: &State, run: &Run, stop: &CancellationToken) -> Result<(), Ended> {
+    save(state, run, stop, &[])?;
+    Ok(state
+        .store
+        .remove_prefix(ANSWERS, &format!("{}/", run.id))?)
+}

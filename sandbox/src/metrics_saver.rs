@@ -1,0 +1,39 @@
+//! Writes the counts behind the metrics to the store, a moment after they changed.
+//!
+//! A write for each request would make each request wait for the disk; metrics are no money and can come
+//! after. Promise: what was counted is on disk within [`SAVE_AFTER`] of the clock, and all of it at the end of
+//! a shutdown.
+
+use crate::{rollup::Rollup, state::State, store::StoreError};
+use std::{sync::Arc, time::Duration};
+
+pub const SAVE_AFTER: Duration = Duration::from_millis(250);
+
+/// Saves for as long as it is polled.
+pub async fn keep_saving(state: Arc<State>) {
+    loop {
+        tokio::select! {
+            () = state.endpoints.unsaved.notified() => {}
+            () = state.books.unsaved.notified() => {}
+        }
+        state.clock.sleep(SAVE_AFTER).await;
+        save_and_tell(&state).await;
+    }
+}
+
+/// Saves now; what cannot be written is told in the log and stays in memory.
+pub async fn save_and_tell(state: &Arc<State>) {
+    let to_save = Arc::clone(state);
+    // A worker of the runtime must not wait for the disk.
+    let saved = tokio::task::spawn_blocking(move || save(&to_save)).await;
+    match saved {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::error!(%error, "the metrics could not be saved"),
+        Err(error) => tracing::error!(%error, "saving the metrics broke"),
+    }
+}
+
+fn save(state: &State) -> Result<(), StoreError> {
+    Rollup::save(&state.store, state.books.unsaved_rollup())?;
+    state.endpoints.save()
+}

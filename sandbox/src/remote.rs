@@ -1,0 +1,302 @@
+//! A model server of the user's own, called over the OpenAI protocol.
+//!
+//! Promise: a call ends by its deadline on the sandbox's clock; what comes back is bounded and checked for its
+//! form; neither the key nor the server's own words reach a log line or a client.
+
+mod multipart;
+mod reply;
+pub mod settings;
+mod stream;
+
+pub use reply::{Logprobs, Reply};
+pub use stream::{Deltas, Piece};
+
+use crate::{clock::Clock, error::ServiceError, models::Lane, spec};
+use http::{HeaderValue, StatusCode, header};
+use serde_json::{Map, Value};
+use settings::{Checked, ModelServer, ModelServerError};
+use std::time::Duration;
+
+/// What one answer may be long, whole or streamed.
+const ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// What `/v1` says when the server names no time. Assumed (remote-failure).
+const BUSY_RETRY_AFTER_S: u32 = 5;
+const BUSY_RETRY_AFTER_S_MAX: u32 = 600;
+
+#[derive(Debug)]
+pub struct Remote {
+    /// Role and category or id, for the log.
+    name: String,
+    client: reqwest::Client,
+    base_url: String,
+    /// Marked sensitive, so that no `Debug` shows it.
+    authorization: Option<HeaderValue>,
+    model: String,
+    deadline: Duration,
+    clock: Clock,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RemoteError {
+    /// The deadline expired.
+    Late,
+    /// 429 or 503, with the seconds it asks to wait.
+    Busy { retry_after_s: Option<u32> },
+    /// 400, 413 or 422: it cannot take the request as it is.
+    Refused,
+    /// The transcript is longer than its own window.
+    TooLong,
+    /// Anything else: no connection, another status, an answer of no known form.
+    Failed,
+}
+
+/// What a transcription server heard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transcript {
+    pub text: String,
+    /// As the server tells it, when it does.
+    pub language: Option<String>,
+}
+
+// === impl RemoteError ===
+
+impl RemoteError {
+    /// Assumed (remote-failure): the interface tells what the service answers, not why a backend failed.
+    pub fn told(self, lane: Lane) -> ServiceError {
+        match self {
+            Self::Late => ServiceError::NoServingPath("no serving path answered in time"),
+            Self::Busy { retry_after_s } => ServiceError::BackendUnavailable {
+                // Interface, Errors 503: on the agent lane `Retry-After` is 30 seconds.
+                retry_after_s: match lane {
+                    Lane::Agent => spec::AGENT_WARM_UP_RETRY_AFTER_S,
+                    Lane::Inference => retry_after_s
+                        .unwrap_or(BUSY_RETRY_AFTER_S)
+                        .clamp(1, BUSY_RETRY_AFTER_S_MAX),
+                },
+            },
+            Self::TooLong => ServiceError::BadRequest(
+                "the transcript is longer than the window of the model that serves it".to_owned(),
+            ),
+            // Interface: "an unsupported field returns 400 or 422".
+            Self::Refused => ServiceError::BadRequest(
+                "the model that serves this request refused it as invalid".to_owned(),
+            ),
+            Self::Failed => ServiceError::NoServingPath(match lane {
+                Lane::Inference => "no serving path could complete the request",
+                Lane::Agent => "the turn could not be completed",
+            }),
+        }
+    }
+}
+
+// === impl Remote ===
+
+impl Remote {
+    pub fn new(
+        server: &ModelServer,
+        checked: &Checked,
+        client: &reqwest::Client,
+        default_deadline: Duration,
+        clock: &Clock,
+    ) -> Result<Self, ModelServerError> {
+        let authorization = match &checked.key {
+            None => None,
+            Some(key) => {
+                let mut value = HeaderValue::try_from(format!("Bearer {key}"))
+                    .map_err(|_| server.wrong("api_key", "cannot be sent in a header"))?;
+                value.set_sensitive(true);
+                Some(value)
+            }
+        };
+        let place = checked
+            .category
+            .map(crate::models::Category::as_str)
+            .or(checked.id)
+            .unwrap_or("any");
+        Ok(Self {
+            name: format!("{} {place}", server.role.as_str()),
+            client: client.clone(),
+            base_url: checked.base_url.as_str().trim_end_matches('/').to_owned(),
+            authorization,
+            model: server.model.clone(),
+            deadline: server
+                .timeout_s
+                .map_or(default_deadline, Duration::from_secs),
+            clock: clock.clone(),
+        })
+    }
+
+    /// No proxy and no redirect: the key goes to the address that was written down and to no other.
+    ///
+    /// Without `https` the machine's certificates, which take a while to read, are left alone.
+    pub fn client(https: bool) -> Result<reqwest::Client, reqwest::Error> {
+        reqwest::Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(CONNECT_TIMEOUT)
+            .tls_built_in_root_certs(https)
+            .build()
+    }
+
+    /// One whole answer. `body` has no `model` and no `stream`.
+    pub async fn complete(&self, body: &Map<String, Value>) -> Result<Reply, RemoteError> {
+        let body = self.body(body, false)?;
+        self.by_deadline(async {
+            let response = self
+                .send("chat/completions", "application/json", body)
+                .await?;
+            let bytes = self.read(response).await?;
+            Reply::read(&bytes).ok_or_else(|| self.failed("an answer of no known form"))
+        })
+        .await
+    }
+
+    /// An answer as it is written. Ends at its first piece: until then nothing was given away.
+    pub async fn stream(&self, body: &Map<String, Value>) -> Result<Deltas, RemoteError> {
+        let body = self.body(body, true)?;
+        self.by_deadline(async {
+            let response = self
+                .send("chat/completions", "application/json", body)
+                .await?;
+            let is_stream = response
+                .headers()
+                .get(header::CONTENT_TYPE)
+                .is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
+            if !is_stream {
+                return Err(self.failed("no stream where one was asked for"));
+            }
+            Deltas::open(response, self.deadline, self.clock.clone())
+                .await
+                .map_err(|broken| self.failed(broken.0))
+        })
+        .await
+    }
+
+    /// The words of a recording. Errors as of a completion.
+    pub async fn transcribe(
+        &self,
+        bytes: &[u8],
+        file_name: &str,
+        language: Option<&str>,
+    ) -> Result<Transcript, RemoteError> {
+        let form = multipart::Form::of(bytes, file_name, &self.model, language);
+        self.by_deadline(async {
+            let response = self
+                .send("audio/transcriptions", &form.content_type, form.body)
+                .await?;
+            let bytes = self.read(response).await?;
+            let heard: Value = serde_json::from_slice(&bytes)
+                .map_err(|_| self.failed("a transcript of no known form"))?;
+            let text = |name| heard.get(name).and_then(Value::as_str).map(str::to_owned);
+            Ok(Transcript {
+                text: text("text").ok_or_else(|| self.failed("a transcript without a text"))?,
+                language: text("language"),
+            })
+        })
+        .await
+    }
+
+    fn body(&self, fields: &Map<String, Value>, stream: bool) -> Result<Vec<u8>, RemoteError> {
+        let mut body = Map::new();
+        body.insert("model".to_owned(), Value::from(self.model.as_str()));
+        body.extend(
+            fields
+                .iter()
+                .map(|(name, value)| (name.clone(), value.clone())),
+        );
+        if stream {
+            body.insert("stream".to_owned(), Value::Bool(true));
+            body.insert(
+                "stream_options".to_owned(),
+                serde_json::json!({"include_usage": true}),
+            );
+        }
+        serde_json::to_vec(&body).map_err(|_| self.failed("a request that cannot be written"))
+    }
+
+    async fn by_deadline<T>(
+        &self,
+        work: impl Future<Output = Result<T, RemoteError>>,
+    ) -> Result<T, RemoteError> {
+        tokio::select! {
+            done = work => done,
+            () = self.clock.sleep(self.deadline) => {
+                tracing::warn!(server = %self.name, "the deadline of a model server expired");
+                Err(RemoteError::Late)
+            }
+        }
+    }
+
+    /// The answer's head, when it is a success.
+    async fn send(
+        &self,
+        path: &str,
+        content_type: &str,
+        body: Vec<u8>,
+    ) -> Result<reqwest::Response, RemoteError> {
+        let mut request = self
+            .client
+            .post(format!("{}/{path}", self.base_url))
+            .header(header::CONTENT_TYPE, content_type)
+            .body(body);
+        if let Some(authorization) = &self.authorization {
+            request = request.header(header::AUTHORIZATION, authorization);
+        }
+        let response = request.send().await.map_err(|error| {
+            let error = error.without_url();
+            tracing::warn!(server = %self.name, %error, "a model server cannot be reached");
+            RemoteError::Failed
+        })?;
+        let status = response.status();
+        if status == StatusCode::OK {
+            return Ok(response);
+        }
+        tracing::warn!(server = %self.name, status = status.as_u16(), "a model server refused");
+        Err(match status {
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => RemoteError::Busy {
+                retry_after_s: response
+                    .headers()
+                    .get(header::RETRY_AFTER)
+                    .and_then(|value| value.to_str().ok()?.trim().parse().ok()),
+            },
+            StatusCode::PAYLOAD_TOO_LARGE => RemoteError::TooLong,
+            StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY => {
+                match self.read(response).await {
+                    Ok(words) if tells_window(&words) => RemoteError::TooLong,
+                    _ => RemoteError::Refused,
+                }
+            }
+            _ => RemoteError::Failed,
+        })
+    }
+
+    async fn read(&self, mut response: reqwest::Response) -> Result<Vec<u8>, RemoteError> {
+        let mut whole = Vec::new();
+        loop {
+            match response.chunk().await {
+                Ok(None) => return Ok(whole),
+                Ok(Some(bytes)) if whole.len() + bytes.len() <= ANSWER_BYTES_MAX => {
+                    whole.extend_from_slice(&bytes);
+                }
+                Ok(Some(_)) => return Err(self.failed("an answer over 32 MiB")),
+                Err(_) => return Err(self.failed("an answer that broke off")),
+            }
+        }
+    }
+
+    fn failed(&self, why: &'static str) -> RemoteError {
+        tracing::warn!(server = %self.name, why, "a model server failed");
+        RemoteError::Failed
+    }
+}
+
+/// Whether a refusal speaks of the model's window, in the words of OpenAI's code or of vLLM and Ollama.
+fn tells_window(words: &[u8]) -> bool {
+    let words = String::from_utf8_lossy(words).to_lowercase();
+    ["context_length", "context length", "context window"]
+        .iter()
+        .any(|sign| words.contains(sign))
+}

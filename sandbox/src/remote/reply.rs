@@ -1,0 +1,192 @@
+//! A whole chat completion, as a model server writes it, read for what the router needs.
+//!
+//! Servers differ: some give arguments as an object, some no ids, some no usage.
+//! Promise: what is read has the OpenAI shape; what cannot be brought into it is no reply.
+
+use crate::models::{Draft, ToolCall, Usage};
+use serde_json::Value;
+
+/// More than any window there is: beyond it a usage is a mistake of the server.
+const TOKENS_MAX: u64 = 100_000_000;
+
+#[derive(Clone, Debug)]
+pub struct Reply {
+    pub draft: Draft,
+    /// `None` when the server tells none, or one that cannot be: then it is counted here.
+    pub usage: Option<Usage>,
+}
+
+/// The `logprobs` of a choice.
+pub struct Logprobs<'a>(pub &'a Value);
+
+// === impl Reply ===
+
+impl Reply {
+    /// `None` when it is no chat completion.
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let body: Value = serde_json::from_slice(bytes).ok()?;
+        let choice = body.pointer("/choices/0")?;
+        let message = choice
+            .get("message")
+            .filter(|message| message.is_object())?;
+        let mut tool_calls = Vec::new();
+        for call in message
+            .get("tool_calls")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            tool_calls.push(tool_call(call, tool_calls.len())?);
+        }
+        let content = match message.get("content") {
+            None | Some(Value::Null) => None,
+            // Beside tool calls some servers write an empty text for none.
+            Some(Value::String(text)) if text.is_empty() && !tool_calls.is_empty() => None,
+            Some(Value::String(text)) => Some(text.clone()),
+            Some(_) => return None,
+        };
+        let finish = choice.get("finish_reason").and_then(Value::as_str);
+        let draft = Draft {
+            content,
+            tool_calls,
+            cut_by_length: finish == Some("length"),
+            filtered: finish == Some("content_filter"),
+            logprobs: choice
+                .get("logprobs")
+                .filter(|value| value.is_object())
+                .cloned(),
+        };
+        Some(Self {
+            usage: body.get("usage").and_then(|told| usage(told, &draft)),
+            draft,
+        })
+    }
+}
+
+/// The usage a server tells, when it can be true: whole numbers, and none zero where there are words.
+pub fn usage(told: &Value, draft: &Draft) -> Option<Usage> {
+    let count = |name| {
+        told.get(name)
+            .and_then(Value::as_u64)
+            .filter(|n| *n <= TOKENS_MAX)
+    };
+    let usage = Usage {
+        prompt_tokens: count("prompt_tokens").filter(|n| *n > 0)?,
+        completion_tokens: count("completion_tokens")?,
+    };
+    let wrote = draft
+        .content
+        .as_deref()
+        .is_some_and(|text| !text.is_empty())
+        || !draft.tool_calls.is_empty();
+    (usage.completion_tokens > 0 || !wrote).then_some(usage)
+}
+
+fn tool_call(call: &Value, at: usize) -> Option<ToolCall> {
+    let function = call.get("function")?;
+    let name = function.get("name").and_then(Value::as_str)?;
+    let arguments = match function.get("arguments") {
+        Some(Value::String(text)) => text.clone(),
+        Some(object @ Value::Object(_)) => object.to_string(),
+        // A function without parameters, as some servers call it.
+        None | Some(Value::Null) => "{}".to_owned(),
+        Some(_) => return None,
+    };
+    let id = call
+        .get("id")
+        .and_then(Value::as_str)
+        .filter(|id| !id.is_empty());
+    Some(ToolCall {
+        id: id.map_or_else(|| format!("call_{at}"), str::to_owned),
+        name: name.to_owned(),
+        arguments,
+    })
+}
+
+// === impl Logprobs ===
+
+impl Logprobs<'_> {
+    /// The geometric mean of the tokens' probabilities; `None` when there is no token.
+    pub fn mean_probability(&self) -> Option<f64> {
+        let tokens = self.0.get("content").and_then(Value::as_array)?;
+        let logprobs: Vec<f64> = tokens
+            .iter()
+            .filter_map(|token| token.get("logprob").and_then(Value::as_f64))
+            .collect();
+        if logprobs.is_empty() {
+            return None;
+        }
+        let count = u32::try_from(logprobs.len()).ok()?;
+        Some((logprobs.iter().sum::<f64>() / f64::from(count)).exp())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read(message: Value, usage: Value) -> Option<Reply> {
+        let body =
+            json!({"choices": [{"message": message, "finish_reason": "stop"}], "usage": usage});
+        Reply::read(body.to_string().as_bytes())
+    }
+
+    #[test]
+    fn a_usage_that_cannot_be_true_is_none() {
+        let rows = [
+            (json!({"prompt_tokens": 7, "completion_tokens": 2}), true),
+            (json!({"prompt_tokens": 7, "completion_tokens": 0}), false),
+            (json!({"prompt_tokens": 0, "completion_tokens": 2}), false),
+            (json!({"prompt_tokens": -7, "completion_tokens": 2}), false),
+            (json!({"prompt_tokens": 7.5, "completion_tokens": 2}), false),
+            (json!({"prompt_tokens": "7", "completion_tokens": 2}), false),
+            (
+                json!({"prompt_tokens": u64::MAX, "completion_tokens": 2}),
+                false,
+            ),
+            (json!({"completion_tokens": 2}), false),
+            (Value::Null, false),
+        ];
+
+        for (told, is_taken) in rows {
+            let reply = read(json!({"content": "hi"}), told.clone()).unwrap();
+            assert_eq!(reply.usage.is_some(), is_taken, "{told}");
+        }
+    }
+
+    #[test]
+    fn tool_calls_of_other_servers_take_the_shape_of_the_interface() {
+        let call = json!({"function": {"name": "f", "arguments": {"x": 1}}});
+
+        let reply = read(json!({"content": "", "tool_calls": [call]}), Value::Null).unwrap();
+
+        assert_eq!(reply.draft.content, None);
+        assert_eq!(
+            reply.draft.tool_calls,
+            [ToolCall {
+                id: "call_0".to_owned(),
+                name: "f".to_owned(),
+                arguments: r#"{"x":1}"#.to_owned(),
+            }]
+        );
+    }
+
+    #[test]
+    fn what_is_no_completion_is_no_reply() {
+        assert!(Reply::read(b"oops").is_none());
+        assert!(Reply::read(br#"{"choices": []}"#).is_none());
+        assert!(read(json!({"content": 7}), Value::Null).is_none());
+        assert!(read(json!({"tool_calls": [{}]}), Value::Null).is_none());
+    }
+
+    #[test]
+    fn the_mean_probability_is_geometric() {
+        let logprobs = json!({"content": [{"logprob": 0.5_f64.ln()}, {"logprob": 0.125_f64.ln()}]});
+
+        let mean = Logprobs(&logprobs).mean_probability().unwrap();
+
+        assert!((mean - 0.25).abs() < 1e-9);
+        assert_eq!(Logprobs(&json!({"content": []})).mean_probability(), None);
+    }
+}

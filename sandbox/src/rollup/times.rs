@@ -1,0 +1,94 @@
+//! How long requests took, and the percentiles of that.
+//!
+//! Promise: exact while no more than [`KEPT_MAX`] came in an hour, then told from the newest of them; never
+//! more than that is kept.
+
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// Times kept of an hour; the oldest go first.
+pub const KEPT_MAX: usize = 500;
+
+/// The times of one hour, in ms.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Times {
+    kept_ms: VecDeque<u64>,
+    /// How many there were, the forgotten ones too.
+    seen: u64,
+}
+
+// === impl Times ===
+
+impl Times {
+    pub fn add(&mut self, took_ms: u64) {
+        self.seen += 1;
+        self.kept_ms.push_back(took_ms);
+        if self.kept_ms.len() > KEPT_MAX {
+            self.kept_ms.pop_front();
+        }
+    }
+}
+
+/// The nearest-rank percentiles over several hours, `None` without any time. An hour counts as often as it
+/// had requests, also when only its newest times are kept.
+pub fn percentiles_ms<'a, const N: usize>(
+    hours: impl Iterator<Item = &'a Times>,
+    percents: [u64; N],
+) -> [Option<u64>; N] {
+    let mut weighted: Vec<(u64, f64)> = Vec::new();
+    for times in hours {
+        let weight = times.seen as f64 / times.kept_ms.len().max(1) as f64;
+        weighted.extend(times.kept_ms.iter().map(|took_ms| (*took_ms, weight)));
+    }
+    weighted.sort_unstable_by_key(|(took_ms, _)| *took_ms);
+    let all: f64 = weighted.iter().map(|(_, weight)| weight).sum();
+    percents.map(|percent| {
+        // A little slack: sums of fractions are not exact, ranks are whole.
+        let rank = (all * percent as f64 / 100.0).ceil() - 1e-6;
+        let mut reached = 0.0;
+        let found = weighted.iter().find(|(_, weight)| {
+            reached += weight;
+            reached >= rank
+        });
+        found.or(weighted.last()).map(|(took_ms, _)| *took_ms)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(all_ms: impl IntoIterator<Item = u64>) -> Times {
+        let mut times = Times::default();
+        all_ms.into_iter().for_each(|took_ms| times.add(took_ms));
+        times
+    }
+
+    #[test]
+    fn percentiles_are_by_nearest_rank() {
+        let one = times((1..=20).map(|n| n * 10));
+
+        assert_eq!(
+            percentiles_ms([&one].into_iter(), [1, 50, 95, 99, 100]),
+            [Some(10), Some(100), Some(190), Some(200), Some(200)]
+        );
+        assert_eq!(
+            percentiles_ms([&times([])].into_iter(), [50]),
+            [None],
+            "nothing is not 0"
+        );
+    }
+
+    #[test]
+    fn a_busy_hour_weighs_as_many_requests_as_it_had() {
+        let busy = times(std::iter::repeat_n(10, KEPT_MAX * 4));
+        let quiet = times(std::iter::repeat_n(90, KEPT_MAX));
+
+        // 2,000 of 10 ms and 500 of 90 ms: the 80th percentile is the last of the quick ones.
+        assert_eq!(
+            percentiles_ms([&busy, &quiet].into_iter(), [80, 81]),
+            [Some(10), Some(90)]
+        );
+        assert_eq!(busy.kept_ms.len(), KEPT_MAX);
+    }
+}

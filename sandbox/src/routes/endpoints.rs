@@ -1,0 +1,160 @@
+//! `/v1/endpoints…`: deploy, look at, start, stop, delete and measure.
+//!
+//! None of it is inference: no ceiling, no debit, and it works with an empty balance.
+//! Promise: every answer shows the endpoint as it is at that instant, to its own organization alone.
+
+use crate::{
+    endpoints::{
+        deploy,
+        metrics::{Metric, Window},
+        record::Endpoint,
+    },
+    error::{ServiceError, mark_assumed},
+    front::Inbound,
+    sse,
+    sse::writer::EventWriter,
+    state::State,
+};
+use axum::{
+    Extension, Json,
+    extract::{Path, RawQuery, State as Shared},
+    response::{IntoResponse, Response},
+};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde_json::Value;
+use std::sync::Arc;
+
+type Answer = Result<Response, ServiceError>;
+
+/// Where a service without a `Host` header is taken to be.
+const BASE_DEFAULT: &str = "http://127.0.0.1:8329";
+
+pub async fn create(
+    Shared(state): Shared<Arc<State>>,
+    Extension(inbound): Extension<Inbound>,
+    headers: HeaderMap,
+) -> Answer {
+    let deploy = deploy::begin(&state, &inbound, base(&headers))?;
+    inbound.fault.work(&state.clock, &state.holds).await;
+    let (frames, body) = sse::body(inbound.line.clone());
+    let writer = EventWriter::new(inbound.fault.clone(), frames);
+    // Assumed (deploy-abandoned): a task of its own, so a client that leaves does not end the deploy.
+    let tasks = state.tasks.clone();
+    tasks.spawn(deploy.run(state, inbound.fault, writer));
+    let mut response = Response::new(body);
+    let head = response.headers_mut();
+    head.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/event-stream; charset=utf-8"),
+    );
+    head.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    mark_assumed(&mut response, "deploy-stages");
+    Ok(response)
+}
+
+/// Interface: "array of Endpoint, every endpoint the organization can access in any status".
+pub async fn list(
+    Shared(state): Shared<Arc<State>>,
+    Extension(inbound): Extension<Inbound>,
+    headers: HeaderMap,
+) -> Response {
+    let (now, base) = (state.clock.now(), base(&headers));
+    let own = state.endpoints.list(&inbound.org);
+    let views: Vec<Value> = own.iter().map(|one| one.view(now, &base)).collect();
+    let mut response = Json(views).into_response();
+    mark_assumed(&mut response, "endpoint-record");
+    response
+}
+
+pub async fn one(
+    Shared(state): Shared<Arc<State>>,
+    Path(id): Path<String>,
+    Extension(inbound): Extension<Inbound>,
+    headers: HeaderMap,
+) -> Answer {
+    let endpoint = state.endpoints.get(&inbound.org, &id)?;
+    Ok(shown(&state, &endpoint, &headers))
+}
+
+pub async fn start(
+    Shared(state): Shared<Arc<State>>,
+    Path(id): Path<String>,
+    Extension(inbound): Extension<Inbound>,
+    headers: HeaderMap,
+) -> Answer {
+    inbound.fault.work(&state.clock, &state.holds).await;
+    let warm_up_ms = state.settings().endpoint_warm_up_ms;
+    let now = state.clock.now();
+    let endpoint = state.endpoints.start(&inbound.org, &id, now, warm_up_ms)?;
+    Ok(turned(&state, &endpoint, &headers))
+}
+
+pub async fn stop(
+    Shared(state): Shared<Arc<State>>,
+    Path(id): Path<String>,
+    Extension(inbound): Extension<Inbound>,
+    headers: HeaderMap,
+) -> Answer {
+    inbound.fault.work(&state.clock, &state.holds).await;
+    let endpoint = state.endpoints.stop(&inbound.org, &id, state.clock.now())?;
+    Ok(turned(&state, &endpoint, &headers))
+}
+
+pub async fn delete(
+    Shared(state): Shared<Arc<State>>,
+    Path(id): Path<String>,
+    Extension(inbound): Extension<Inbound>,
+) -> Answer {
+    inbound.fault.work(&state.clock, &state.holds).await;
+    state.endpoints.remove(&inbound.org, &id)?;
+    // Assumed (endpoint-answers): nothing is left to show.
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    mark_assumed(&mut response, "endpoint-answers");
+    Ok(response)
+}
+
+pub async fn metric(
+    Shared(state): Shared<Arc<State>>,
+    Path((id, name)): Path<(String, String)>,
+    RawQuery(query): RawQuery,
+    Extension(inbound): Extension<Inbound>,
+) -> Answer {
+    let metric = Metric::named(&name)
+        .ok_or_else(|| ServiceError::NotFound("no such metric of an endpoint".to_owned()))?;
+    let now = state.clock.now();
+    let window = Window::read(query.as_deref().unwrap_or(""), now);
+    let document = state
+        .endpoints
+        .look(&inbound.org, &id, |endpoint, traffic| {
+            metric.document(endpoint, traffic, window, now)
+        })?;
+    let mut response = Json(document).into_response();
+    mark_assumed(&mut response, "endpoint-metrics");
+    Ok(response)
+}
+
+fn shown(state: &State, endpoint: &Endpoint, headers: &HeaderMap) -> Response {
+    let view = endpoint.view(state.clock.now(), &base(headers));
+    let mut response = Json(view).into_response();
+    mark_assumed(&mut response, "endpoint-record");
+    response
+}
+
+/// Assumed (endpoint-answers): start and stop answer with the endpoint.
+fn turned(state: &State, endpoint: &Endpoint, headers: &HeaderMap) -> Response {
+    let mut response = shown(state, endpoint, headers);
+    mark_assumed(&mut response, "endpoint-answers");
+    response
+}
+
+/// The address the client reached the service at.
+fn base(headers: &HeaderMap) -> String {
+    let host = headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok())
+        .filter(|host| {
+            let plain = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
+            !host.is_empty() && host.len() <= 255 && host.chars().all(plain)
+        });
+    host.map_or_else(|| BASE_DEFAULT.to_owned(), |host| format!("http://{host}"))
+}

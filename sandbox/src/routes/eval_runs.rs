@@ -1,0 +1,52 @@
+//! `/v1/eval-runs`: start a run, ask how it stands.
+//!
+//! Promise: a run that was answered goes on without its client; an Idempotency-Key is ignored, so each
+//! POST is a run of its own.
+
+use crate::{
+    error::{ServiceError, mark_assumed},
+    evals::{Fields, Wanted, runs, work},
+    front::Inbound,
+    state::State,
+};
+use axum::{
+    Extension, Json,
+    extract::{Path, State as Shared},
+    response::{IntoResponse, Response},
+};
+use serde_json::json;
+use std::sync::Arc;
+
+/// Interface, `POST /v1/eval-runs`: answer `{run_id, status}`.
+///
+/// Assumed (eval-run-pace): a fault's `chunk_delay_ms`, and `hold_chunks_name` with `hold_after_chunks`,
+/// slow down the run this request starts, its answers in the place of chunks.
+pub async fn create(
+    Shared(state): Shared<Arc<State>>,
+    Extension(inbound): Extension<Inbound>,
+) -> Result<Response, ServiceError> {
+    let fields = Fields::read(&inbound.body)?;
+    let wanted = Wanted {
+        eval_set_id: fields.text("eval_set_id")?,
+        candidate_models: fields.texts("candidate_model_ids")?,
+        body_fingerprint: inbound.fingerprint().to_hex(),
+    };
+    inbound.fault.work(&state.clock, &state.holds).await;
+    let run = runs::create(&state, &inbound.org, wanted)?;
+    work::begin(&state, &run.id, inbound.fault.clone());
+    Ok(Json(json!({"run_id": run.id, "status": run.status})).into_response())
+}
+
+/// Interface, `GET /v1/eval-runs/{run_id}`: answer `{run, results}`.
+pub async fn retrieve(
+    Shared(state): Shared<Arc<State>>,
+    Extension(inbound): Extension<Inbound>,
+    Path(id): Path<String>,
+) -> Result<Response, ServiceError> {
+    let run = runs::find(&state, &inbound.org, &id)?;
+    let mut response = Json(run.envelope()).into_response();
+    if !run.status.is_terminal() {
+        mark_assumed(&mut response, "eval-run-progress");
+    }
+    Ok(response)
+}

@@ -1,0 +1,66 @@
+//! `/v1/eval-sets`: create, list, retrieve, delete.
+//!
+//! Promise: nothing here bills, and an empty balance stops none of it; an Idempotency-Key is ignored.
+
+use crate::{
+    error::{ServiceError, mark_assumed},
+    evals::{Form, NewSet, sets},
+    front::Inbound,
+    state::State,
+};
+use axum::{
+    Extension, Json,
+    extract::{Path, State as Shared},
+    response::{IntoResponse, Response},
+};
+use http::{HeaderMap, StatusCode};
+use serde_json::json;
+use std::sync::Arc;
+
+/// Interface, `POST /v1/eval-sets`: parts `items`, `prompt`, `task_id`, `name`; answer `{eval_set}`.
+pub async fn create(
+    Shared(state): Shared<Arc<State>>,
+    Extension(inbound): Extension<Inbound>,
+    headers: HeaderMap,
+) -> Result<Response, ServiceError> {
+    let form = Form::read(&headers, inbound.body.clone()).await?;
+    let new = NewSet {
+        items: form.file("items")?,
+        prompt: form.required_text("prompt")?,
+        task_id: form.text("task_id")?,
+        name: form.text("name")?,
+    };
+    inbound.fault.work(&state.clock, &state.holds).await;
+    let set = sets::create(&state, &inbound.org, &new).await?;
+    Ok(Json(json!({"eval_set": set})).into_response())
+}
+
+pub async fn list(
+    Shared(state): Shared<Arc<State>>,
+    Extension(inbound): Extension<Inbound>,
+) -> Result<Response, ServiceError> {
+    let sets = sets::list(&state, &inbound.org)?;
+    Ok(Json(json!({"eval_sets": sets})).into_response())
+}
+
+pub async fn retrieve(
+    Shared(state): Shared<Arc<State>>,
+    Extension(inbound): Extension<Inbound>,
+    Path(id): Path<String>,
+) -> Result<Response, ServiceError> {
+    let set = sets::find(&state, &inbound.org, &id)?;
+    Ok(Json(json!({"eval_set": set})).into_response())
+}
+
+/// Interface, `DELETE /v1/eval-sets/{eval_set_id}`: "no response content is used".
+pub async fn delete(
+    Shared(state): Shared<Arc<State>>,
+    Extension(inbound): Extension<Inbound>,
+    Path(id): Path<String>,
+) -> Result<Response, ServiceError> {
+    inbound.fault.work(&state.clock, &state.holds).await;
+    sets::delete(&state, &inbound.org, &id)?;
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    mark_assumed(&mut response, "eval-set-delete");
+    Ok(response)
+}

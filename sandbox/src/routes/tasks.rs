@@ -1,0 +1,132 @@
+//! `GET /v1/tasks`, `GET /v1/tasks/{task_id}` and `POST /v1/tasks/match`: the task catalog.
+//!
+//! Interface, Metering rules: "Task catalog reads (list, retrieve, match) are free." Promise: nothing here
+//! looks at a balance or debits one, and no inference limit applies.
+
+use crate::{
+    catalog::{self, matching},
+    error::{ServiceError, mark_assumed},
+    front::Inbound,
+    state::State,
+};
+use axum::{
+    Extension, Json,
+    extract::{Path, Query, State as Shared, rejection::PathRejection},
+    response::{IntoResponse, Response},
+};
+use http::Uri;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Interface: "top_k (integer, default 5)".
+const TOP_K_DEFAULT: usize = 5;
+// Assumed (match-bounds): at most 50 candidates and 4,000 characters of description.
+const TOP_K_MAX: usize = 50;
+const QUERY_CHARS_MAX: usize = 4_000;
+
+/// Interface: "Response {tasks: [Task]}."
+pub async fn list() -> Response {
+    let tasks: Vec<Value> = catalog::tasks()
+        .iter()
+        .map(|task| task.shown(None))
+        .collect();
+    answer(&json!({ "tasks": tasks }), "task-catalog")
+}
+
+pub async fn one(
+    id: Result<Path<String>, PathRejection>,
+    uri: Uri,
+) -> Result<Response, ServiceError> {
+    let examples_n = examples_n(&uri)?;
+    // Interface: "404 for an unknown id."
+    let task = id
+        .ok()
+        .and_then(|Path(id)| catalog::task(&id))
+        .ok_or_else(|| ServiceError::NotFound("unknown task".to_owned()))?;
+    Ok(answer(&task.shown(examples_n), "task-catalog"))
+}
+
+pub async fn matched(
+    Shared(state): Shared<Arc<State>>,
+    Extension(inbound): Extension<Inbound>,
+) -> Result<Response, ServiceError> {
+    let wanted = Wanted::parse(&inbound.body)?;
+    let found = matching::matched(&state.fleet, &wanted.query, wanted.top_k).await;
+    inbound.fault.work(&state.clock, &state.holds).await;
+    let mark = match found.matcher {
+        matching::Matcher::Reason => "match-reason",
+        matching::Matcher::Keyword => "match-keyword",
+    };
+    let mut response = answer(&json!(found), mark);
+    if found.capability.is_some() {
+        mark_assumed(&mut response, "capabilities");
+    }
+    Ok(response)
+}
+
+struct Wanted {
+    query: String,
+    top_k: usize,
+}
+
+// === impl Wanted ===
+
+impl Wanted {
+    fn parse(body: &[u8]) -> Result<Self, ServiceError> {
+        let body: Value = serde_json::from_slice(body).map_err(|error| {
+            ServiceError::MalformedJson(format!("line {} column {}", error.line(), error.column()))
+        })?;
+        let fields = body
+            .as_object()
+            .ok_or_else(|| ServiceError::invalid("the body must be a JSON object"))?;
+        // Interface: "query (string, required, non-empty and not whitespace-only)".
+        let query = match fields.get("query") {
+            None => return Err(ServiceError::invalid("query is required")),
+            Some(Value::String(query)) => query,
+            Some(_) => return Err(ServiceError::invalid("query must be a string")),
+        };
+        if query.trim().is_empty() {
+            return Err(ServiceError::invalid("query must not be empty or blank"));
+        }
+        if query.chars().count() > QUERY_CHARS_MAX {
+            return Err(ServiceError::invalid(format!(
+                "query must be at most {QUERY_CHARS_MAX} characters"
+            )));
+        }
+        let top_k = match fields.get("top_k") {
+            None => TOP_K_DEFAULT,
+            Some(top_k) => top_k
+                .as_u64()
+                .and_then(|n| usize::try_from(n).ok())
+                .filter(|n| (1..=TOP_K_MAX).contains(n))
+                .ok_or_else(|| {
+                    ServiceError::invalid(format!("top_k must be an integer from 1 to {TOP_K_MAX}"))
+                })?,
+        };
+        Ok(Self {
+            query: query.clone(),
+            top_k,
+        })
+    }
+}
+
+/// Interface: "examples_n (integer, optional; number of example rows requested when available)".
+fn examples_n(uri: &Uri) -> Result<Option<usize>, ServiceError> {
+    let wrong = || ServiceError::invalid("examples_n must be an integer of at least 0");
+    let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri).map_err(|_| wrong())?;
+    let mut named = pairs.iter().filter(|(name, _)| name == "examples_n");
+    let Some((_, text)) = named.next() else {
+        return Ok(None);
+    };
+    if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) || named.next().is_some() {
+        return Err(wrong());
+    }
+    // More than can be counted is more than there is.
+    Ok(Some(text.parse().unwrap_or(usize::MAX)))
+}
+
+fn answer(body: &Value, mark: &'static str) -> Response {
+    let mut response = Json(body).into_response();
+    mark_assumed(&mut response, mark);
+    response
+}

@@ -1,0 +1,71 @@
+//! A JSON value as field F1 and exact match see it: leaves, below names and in lists.
+//!
+//! Promise: what says nothing (null, an empty text, an empty object or array) is not in the tree, so an
+//! expected null and a field that is left out are the same.
+
+use super::{LEAVES_MAX, LIST_MAX, Unscored, scalar::Scalar};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+#[derive(Clone, Debug)]
+pub struct Tree {
+    pub kind: Kind,
+    /// How many leaves it holds; at least 1.
+    pub leaves: usize,
+}
+
+#[derive(Clone, Debug)]
+pub enum Kind {
+    Leaf(Scalar),
+    List(Vec<Tree>),
+    Fields(BTreeMap<String, Tree>),
+}
+
+// === impl Tree ===
+
+impl Tree {
+    /// `None` when the value holds no leaf; an error when it is larger than the bounds.
+    pub fn of(value: &Value) -> Result<Option<Self>, Unscored> {
+        let kind = match value {
+            Value::Array(entries) => {
+                let trees = entries
+                    .iter()
+                    .filter_map(|entry| Self::of(entry).transpose())
+                    .collect::<Result<Vec<_>, _>>()?;
+                if trees.len() > LIST_MAX {
+                    return Err(Unscored::because(format!(
+                        "an array of {} entries; {LIST_MAX} are compared at most",
+                        trees.len()
+                    )));
+                }
+                Kind::List(trees)
+            }
+            Value::Object(fields) => Kind::Fields(
+                fields
+                    .iter()
+                    .filter_map(|(name, value)| match Self::of(value) {
+                        Ok(tree) => tree.map(|tree| Ok((name.clone(), tree))),
+                        Err(error) => Some(Err(error)),
+                    })
+                    .collect::<Result<_, _>>()?,
+            ),
+            scalar => {
+                return Ok(Scalar::of(scalar).map(|scalar| Self {
+                    kind: Kind::Leaf(scalar),
+                    leaves: 1,
+                }));
+            }
+        };
+        let leaves = match &kind {
+            Kind::Leaf(_) => 1,
+            Kind::List(trees) => trees.iter().map(|tree| tree.leaves).sum(),
+            Kind::Fields(trees) => trees.values().map(|tree| tree.leaves).sum(),
+        };
+        if leaves > LEAVES_MAX {
+            return Err(Unscored::because(format!(
+                "an object of {leaves} values; {LEAVES_MAX} are compared at most"
+            )));
+        }
+        Ok((leaves > 0).then_some(Self { kind, leaves }))
+    }
+}

@@ -1,0 +1,216 @@
+//! A look over the boxes of an m4a before a decoder believes them.
+//!
+//! The tables of an index begin with how many rows they have, and the decoder makes room for that many at
+//! once, as it does for a packet of any size told: twenty bytes could ask for a hundred gigabytes, and a
+//! failed allocation ends the process. Promise: a file that passes tells no more rows than its bytes can hold,
+//! no packet larger than itself, and no box reaches over the one around it.
+
+use super::listen::ListenError;
+
+const DEPTH_MAX: usize = 16;
+/// The fixed fields of a sound's sample entry, before the boxes in it.
+const SOUND_ENTRY_BYTES: usize = 28;
+const TABLE: ListenError = ListenError::Broken("a table of its index is not whole");
+
+pub fn check(bytes: &[u8]) -> Result<(), ListenError> {
+    boxes(bytes, 0, bytes.len())
+}
+
+/// Checks the boxes side by side in `rest`, in a file of `file_bytes`.
+fn boxes(mut rest: &[u8], depth: usize, file_bytes: usize) -> Result<(), ListenError> {
+    if depth > DEPTH_MAX {
+        return Err(ListenError::Broken("its boxes are nested too deep"));
+    }
+    let within = |body: &[u8]| boxes(body, depth + 1, file_bytes);
+    while rest.len() >= 8 {
+        let (name, body, behind) = split(rest).ok_or(ListenError::Broken(
+            "a box ends beyond the end of its place",
+        ))?;
+        let fits = |size: Option<u32>| {
+            let size = size.and_then(|size| usize::try_from(size).ok());
+            size.filter(|size| *size <= file_bytes)
+                .map(drop)
+                .ok_or(TABLE)
+        };
+        match name {
+            b"moov" | b"trak" | b"mdia" | b"minf" | b"stbl" | b"moof" | b"traf" | b"mvex"
+            | b"edts" | b"udta" => within(body)?,
+            // Each entry of the list holds boxes in turn.
+            b"meta" => within(body.get(4..).unwrap_or_default())?,
+            b"ilst" => tags(body, within)?,
+            b"hdlr" if body.len() < 24 => return Err(TABLE),
+            b"stsd" => {
+                let (_, entry, _) = body.get(8..).and_then(split).ok_or(TABLE)?;
+                if entry.len() < SOUND_ENTRY_BYTES {
+                    return Err(TABLE);
+                }
+            }
+            b"stco" | b"stss" => drop(rows(body, 4, 4)?),
+            b"co64" | b"stts" | b"ctts" => drop(rows(body, 4, 8)?),
+            b"stsc" | b"elst" => drop(rows(body, 4, 12)?),
+            b"stsz" => match number(body, 4) {
+                // Without one size for all, each packet has a row.
+                Some(0) => {
+                    for row in rows(body, 8, 4)?.chunks_exact(4) {
+                        fits(number(row, 0))?;
+                    }
+                }
+                size => fits(size)?,
+            },
+            // The size of a fragment's packets, when none is told there.
+            b"trex" => fits(number(body, 16))?,
+            b"tfhd" | b"trun" => fragment(name, body, &fits)?,
+            _ => {}
+        }
+        rest = behind;
+    }
+    Ok(())
+}
+
+/// Checks the boxes in each entry of a list of tags.
+fn tags(
+    mut rest: &[u8],
+    within: impl Fn(&[u8]) -> Result<(), ListenError>,
+) -> Result<(), ListenError> {
+    while rest.len() >= 8 {
+        let (_, tag, behind) = split(rest).ok_or(TABLE)?;
+        within(tag)?;
+        rest = behind;
+    }
+    Ok(())
+}
+
+/// The sizes of packets in the two boxes whose flags tell which fields there are (ISO/IEC 14496-12, 8.8).
+fn fragment(
+    name: &[u8; 4],
+    body: &[u8],
+    fits: &impl Fn(Option<u32>) -> Result<(), ListenError>,
+) -> Result<(), ListenError> {
+    let flags = number(body, 0).ok_or(TABLE)?;
+    let has = |flag: u32, bytes: usize| if flags & flag == 0 { 0 } else { bytes };
+    if name == b"tfhd" {
+        let at = 8 + has(0x1, 8) + has(0x2, 4) + has(0x8, 4);
+        return match has(0x10, 4) {
+            0 => Ok(()),
+            _ => fits(number(body, at)),
+        };
+    }
+    let row_bytes = has(0x100, 4) + has(0x200, 4) + has(0x400, 4) + has(0x800, 4);
+    let fields = 8 + has(0x1, 4) + has(0x4, 4);
+    let count = usize::try_from(number(body, 4).ok_or(TABLE)?).map_err(|_| TABLE)?;
+    let there = body.get(fields..).ok_or(TABLE)?;
+    let needed = count.checked_mul(row_bytes).ok_or(TABLE)?;
+    let rows = there.get(..needed).ok_or(TABLE)?;
+    if has(0x200, 4) > 0 {
+        for row in rows.chunks_exact(row_bytes) {
+            fits(number(row, has(0x100, 4)))?;
+        }
+    }
+    Ok(())
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<u32> {
+    let four = bytes.get(at..)?.first_chunk::<4>()?;
+    Some(u32::from_be_bytes(*four))
+}
+
+/// The rows of a table whose count stands at `at`.
+fn rows(body: &[u8], at: usize, row_bytes: usize) -> Result<&[u8], ListenError> {
+    let count = number(body, at).and_then(|count| usize::try_from(count).ok());
+    let bytes = count.and_then(|count| count.checked_mul(row_bytes));
+    body.get(at + 4..)
+        .zip(bytes)
+        .and_then(|(there, bytes)| there.get(..bytes))
+        .ok_or(TABLE)
+}
+
+/// Name and body of the box at the front, and what is behind it.
+fn split(bytes: &[u8]) -> Option<(&[u8; 4], &[u8], &[u8])> {
+    let (size, rest) = bytes.split_first_chunk::<4>()?;
+    let (name, rest) = rest.split_first_chunk::<4>()?;
+    let (body_len, rest) = match u32::from_be_bytes(*size) {
+        0 => (rest.len(), rest),
+        1 => {
+            let (long, rest) = rest.split_first_chunk::<8>()?;
+            let whole = usize::try_from(u64::from_be_bytes(*long)).ok()?;
+            (whole.checked_sub(16)?, rest)
+        }
+        size => (usize::try_from(size).ok()?.checked_sub(8)?, rest),
+    };
+    let (body, behind) = rest.split_at_checked(body_len)?;
+    Some((name, body, behind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn a_box(name: &[u8; 4], body: &[u8]) -> Vec<u8> {
+        let size = u32::try_from(body.len() + 8).unwrap();
+        [&size.to_be_bytes(), name.as_slice(), body].concat()
+    }
+
+    #[test]
+    fn a_table_that_promises_more_rows_than_bytes_is_refused() {
+        let table = |rows: u32| {
+            let stco = a_box(b"stco", &[[0; 4], rows.to_be_bytes(), [0; 4]].concat());
+            a_box(b"moov", &a_box(b"trak", &a_box(b"mdia", &stco)))
+        };
+
+        assert_eq!(check(&table(1)), Ok(()));
+        assert!(check(&table(2)).is_err());
+        assert!(check(&table(u32::MAX)).is_err());
+    }
+
+    #[test]
+    fn a_packet_larger_than_the_file_is_refused() {
+        let in_moov = |name: &[u8; 4], numbers: &[u32]| {
+            let body: Vec<u8> = numbers.iter().flat_map(|n| n.to_be_bytes()).collect();
+            check(&a_box(b"moov", &a_box(name, &body)))
+        };
+        for size in [20_u32, 1 << 30] {
+            let ok = size < 1_000;
+            assert_eq!(in_moov(b"stsz", &[0, size, 9]).is_ok(), ok);
+            assert_eq!(in_moov(b"stsz", &[0, 0, 2, 5, size]).is_ok(), ok);
+            assert_eq!(in_moov(b"trex", &[0, 1, 1, 0, size, 0]).is_ok(), ok);
+            assert_eq!(in_moov(b"tfhd", &[0x18, 1, 1_024, size]).is_ok(), ok);
+            assert_eq!(in_moov(b"trun", &[0x301, 2, 0, 9, 5, 9, size]).is_ok(), ok);
+            // So many packets without a row each: their sizes stand elsewhere.
+            assert!(in_moov(b"trun", &[0, size]).is_ok());
+            assert_eq!(in_moov(b"stco", &[0, size / 20, 1]).is_ok(), ok);
+        }
+    }
+
+    #[test]
+    fn a_tag_over_the_end_and_a_short_sample_entry_are_refused() {
+        let tag = |size: u32| {
+            let mut text = a_box(b"data", &[0; 8]);
+            text[..4].copy_from_slice(&size.to_be_bytes());
+            let ilst = a_box(b"ilst", &a_box(b"desc", &text));
+            check(&a_box(
+                b"udta",
+                &a_box(b"meta", &[&[0; 4], &ilst[..]].concat()),
+            ))
+        };
+        let entry = |bytes: usize| {
+            let entry = a_box(b"mp4a", &vec![0; bytes]);
+            check(&a_box(
+                b"stsd",
+                &[&[0, 0, 0, 0, 0, 0, 0, 1], &entry[..]].concat(),
+            ))
+        };
+
+        assert_eq!((tag(16), tag(17).is_err()), (Ok(()), true));
+        assert_eq!((entry(28), entry(27).is_err()), (Ok(()), true));
+    }
+
+    #[test]
+    fn a_box_over_the_end_and_a_tower_of_boxes_are_refused() {
+        let mut long = a_box(b"free", &[0; 8]);
+        long[3] += 1;
+        assert!(check(&long).is_err());
+
+        let tower = (0..40).fold(Vec::new(), |inner, _| a_box(b"moov", &inner));
+        assert!(check(&tower).is_err());
+    }
+}

@@ -1,0 +1,206 @@
+//! WAV files: one written with the words that were said in it, and any read to its last frame.
+//!
+//! The words stand in a chunk of their own behind the samples, with the SHA-256 of the samples: a
+//! transcription that finds them knows that exactly this sound said exactly this text.
+//! Promise: a file written here has true sizes; words are found only beside the samples they were written
+//! for; a file that lies about its sizes is refused, not guessed at.
+
+use super::listen::ListenError;
+use sha2::{Digest, Sha256};
+
+/// Assumed (speech-text): the chunk with the spoken text.
+const SAID: &[u8; 4] = b"said";
+const SHA256_BYTES: usize = 32;
+/// Programs that write to a pipe leave a size near the largest, because they cannot know it.
+const UNKNOWN_SIZE_FROM: u32 = 0x7fff_0000;
+
+/// What a WAV file holds.
+#[derive(Debug)]
+pub struct Wav<'a> {
+    pub channels: u16,
+    pub bits: u16,
+    pub rate: u32,
+    pub frames: u64,
+    /// The samples as they stand in the file.
+    pub pcm: &'a [u8],
+    /// The words written beside exactly these samples.
+    pub said: Option<String>,
+}
+
+/// A mono file of 16-bit samples. `None` when it would not fit into the format's 32-bit sizes.
+pub fn write(samples: &[i16], rate: u32, said: &str) -> Option<Vec<u8>> {
+    let pcm: Vec<u8> = samples.iter().flat_map(|s| s.to_le_bytes()).collect();
+    let mut words = Sha256::digest(&pcm).to_vec();
+    words.extend_from_slice(said.as_bytes());
+    let mut format = Vec::with_capacity(16);
+    format.extend_from_slice(&1_u16.to_le_bytes());
+    format.extend_from_slice(&1_u16.to_le_bytes());
+    format.extend_from_slice(&rate.to_le_bytes());
+    format.extend_from_slice(&rate.checked_mul(2)?.to_le_bytes());
+    format.extend_from_slice(&2_u16.to_le_bytes());
+    format.extend_from_slice(&16_u16.to_le_bytes());
+
+    let mut chunks = b"WAVE".to_vec();
+    for (name, body) in [(b"fmt ", &format), (b"data", &pcm), (SAID, &words)] {
+        chunks.extend_from_slice(name);
+        chunks.extend_from_slice(&u32::try_from(body.len()).ok()?.to_le_bytes());
+        chunks.extend_from_slice(body);
+        if body.len() % 2 == 1 {
+            chunks.push(0);
+        }
+    }
+    let mut file = b"RIFF".to_vec();
+    file.extend_from_slice(&u32::try_from(chunks.len()).ok()?.to_le_bytes());
+    file.append(&mut chunks);
+    Some(file)
+}
+
+/// Reads a file of plain samples: integers, floats, A-law or mu-law.
+pub fn read(bytes: &[u8]) -> Result<Wav<'_>, ListenError> {
+    let mut rest = bytes
+        .strip_prefix(b"RIFF")
+        .and_then(|rest| rest.get(4..))
+        .and_then(|rest| rest.strip_prefix(b"WAVE"))
+        .ok_or(ListenError::Broken("the RIFF head is not whole"))?;
+    let mut format: Option<&[u8]> = None;
+    let mut pcm: Option<&[u8]> = None;
+    let mut said: Option<&[u8]> = None;
+    // At the end of a file some writers leave a byte.
+    while let Some((name, size, behind)) = head(rest) {
+        let known = usize::try_from(size).ok();
+        let body = match known.and_then(|size| behind.get(..size)) {
+            Some(body) => body,
+            None if name == b"data" && size >= UNKNOWN_SIZE_FROM => behind,
+            None => {
+                return Err(ListenError::Broken(
+                    "a chunk ends beyond the end of the file",
+                ));
+            }
+        };
+        match name {
+            b"fmt " => format = format.or(Some(body)),
+            b"data" => pcm = pcm.or(Some(body)),
+            SAID => said = said.or(Some(body)),
+            _ => {}
+        }
+        rest = behind
+            .get(body.len().saturating_add(body.len() % 2)..)
+            .unwrap_or_default();
+    }
+    let format = format.ok_or(ListenError::Broken("there is no fmt chunk"))?;
+    let pcm = pcm.ok_or(ListenError::Broken("there is no data chunk"))?;
+    let short = |at: usize| {
+        let two = format.get(at..)?.first_chunk::<2>()?;
+        Some(u16::from_le_bytes(*two))
+    };
+    let rate = format.get(4..).and_then(|rest| rest.first_chunk::<4>());
+    let (Some(tag), Some(channels), Some(rate), Some(block), Some(bits)) =
+        (short(0), short(2), rate, short(12), short(14))
+    else {
+        return Err(ListenError::Broken("the fmt chunk is not whole"));
+    };
+    let rate = u32::from_le_bytes(*rate);
+    // The extensible form tells the tag at the head of a longer id.
+    let tag = if tag == 0xfffe {
+        short(24).unwrap_or(tag)
+    } else {
+        tag
+    };
+    let plain = match tag {
+        1 => matches!(bits, 8 | 16 | 24 | 32),
+        3 => matches!(bits, 32 | 64),
+        6 | 7 => bits == 8,
+        _ => {
+            return Err(ListenError::Unsupported(
+                "this kind of samples in a WAV file",
+            ));
+        }
+    };
+    let whole = u32::from(channels) * u32::from(bits / 8) == u32::from(block);
+    if !plain || !whole || block == 0 || rate == 0 {
+        return Err(ListenError::Broken("the fmt chunk contradicts itself"));
+    }
+    let frames = pcm.len() / usize::from(block);
+    Ok(Wav {
+        channels,
+        bits,
+        rate,
+        frames: u64::try_from(frames).unwrap_or(u64::MAX),
+        pcm,
+        said: said.and_then(|body| words(body, pcm)),
+    })
+}
+
+/// Name and size of the chunk at the front, and what is behind its head.
+fn head(bytes: &[u8]) -> Option<(&[u8; 4], u32, &[u8])> {
+    let (name, rest) = bytes.split_first_chunk::<4>()?;
+    let (size, behind) = rest.split_first_chunk::<4>()?;
+    Some((name, u32::from_le_bytes(*size), behind))
+}
+
+fn words(body: &[u8], pcm: &[u8]) -> Option<String> {
+    let (digest, text) = body.split_at_checked(SHA256_BYTES)?;
+    if digest != Sha256::digest(pcm).as_slice() {
+        return None;
+    }
+    std::str::from_utf8(text).ok().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_written_file_is_read_to_its_last_frame_with_its_words() {
+        let samples: Vec<i16> = (0..801).collect();
+
+        let file = write(&samples, 16_000, "Grüße, 世界").unwrap();
+        let wav = read(&file).unwrap();
+
+        assert_eq!(
+            (wav.channels, wav.bits, wav.rate, wav.frames),
+            (1, 16, 16_000, 801)
+        );
+        assert_eq!(wav.said.as_deref(), Some("Grüße, 世界"));
+    }
+
+    #[test]
+    fn words_beside_other_samples_are_not_believed() {
+        let mut file = write(&[1, 2, 3, 4], 16_000, "yes").unwrap();
+        file[44] ^= 1;
+
+        assert_eq!(read(&file).unwrap().said, None);
+    }
+
+    #[test]
+    fn a_piped_file_ends_where_its_bytes_end() {
+        for size in [0x7fff_f000, u32::MAX] {
+            let mut file = write(&[1, 2, 3, 4], 8_000, "").unwrap();
+            file.truncate(44 + 6);
+            file[40..44].copy_from_slice(&size.to_le_bytes());
+            assert_eq!(read(&file).unwrap().frames, 3, "{size}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_contradicts_itself_is_refused() {
+        let whole = write(&[1, 2, 3, 4], 8_000, "").unwrap();
+        for (at, byte) in [
+            (22, 2_u8),
+            (24, 0),
+            (32, 3),
+            (34, 7),
+            (20, 2),
+            (36, b'x'),
+            (41, 9),
+        ] {
+            let mut file = whole.clone();
+            file[at] = byte;
+            if at == 24 {
+                file[25] = 0;
+            }
+            assert!(read(&file).is_err(), "byte {at}");
+        }
+        assert!(read(&whole[..47]).is_err());
+    }
+}

@@ -1,0 +1,101 @@
+//! Writes the events of a stream as a fault wants them.
+//!
+//! Promise: after a cut or a departure it only keeps the time, so that the work behind it runs to its end; a
+//! cut never loses what was written before it.
+
+use super::FrameSender;
+use crate::{fault::Fault, state::State};
+use bytes::Bytes;
+use std::time::Duration;
+
+pub struct EventWriter {
+    fault: Fault,
+    frames: Option<FrameSender>,
+    events: u64,
+    bytes: u64,
+    aborted: bool,
+}
+
+// === impl EventWriter ===
+
+impl EventWriter {
+    pub fn new(fault: Fault, frames: FrameSender) -> Self {
+        Self {
+            fault,
+            frames: Some(frames),
+            events: 0,
+            bytes: 0,
+            aborted: false,
+        }
+    }
+
+    /// One event: its lines, and the empty line that ends it. Each counts as a chunk for the faults.
+    pub async fn event(&mut self, state: &State, event: &[String]) {
+        let pause_ms = match self.events {
+            0 => self.fault.slow_first_chunk_ms,
+            _ => self.fault.chunk_delay_ms,
+        };
+        if pause_ms > 0 {
+            state.clock.sleep(Duration::from_millis(pause_ms)).await;
+        }
+        let mut lines: Vec<String> = self
+            .fault
+            .extra_comments
+            .iter()
+            .map(|text| format!(": {text}"))
+            .collect();
+        lines.extend_from_slice(event);
+        lines.push(String::new());
+        if self.fault.cut_after_chunks == Some(self.events) {
+            self.cut().await;
+        }
+        self.lines(&lines).await;
+        self.events += 1;
+        if self.fault.hold_after_chunks == Some(self.events) {
+            let name = self.fault.hold_chunks_name.clone().unwrap_or_default();
+            state.holds.wait(&name).await;
+        }
+    }
+
+    /// Ends the connection; what follows is written to nobody.
+    pub async fn cut(&mut self) {
+        self.aborted = true;
+        if let Some(frames) = self.frames.take() {
+            frames.cut().await;
+        }
+    }
+
+    /// Whether the client saw less than was written. It may have left without a write to tell.
+    pub fn aborted(&mut self) -> bool {
+        if self.frames.as_ref().is_some_and(FrameSender::is_closed) {
+            self.frames = None;
+            self.aborted = true;
+        }
+        self.aborted
+    }
+
+    /// Writes lines, each with its line end, as one frame.
+    async fn lines(&mut self, lines: &[String]) {
+        let end = if self.fault.crlf { "\r\n" } else { "\n" };
+        let mut text: String = lines.iter().flat_map(|line| [line.as_str(), end]).collect();
+        let left = self
+            .fault
+            .cut_after_bytes
+            .map(|most| usize::try_from(most.saturating_sub(self.bytes)).unwrap_or(usize::MAX));
+        let cut_at = left.filter(|left| text.len() >= *left);
+        if let Some(at) = cut_at {
+            text.truncate(text.floor_char_boundary(at));
+        }
+        self.bytes = self.bytes.saturating_add(text.len() as u64);
+        if let Some(frames) = &self.frames
+            && !text.is_empty()
+            && !frames.send(Bytes::from(text)).await
+        {
+            self.frames = None;
+            self.aborted = true;
+        }
+        if cut_at.is_some() {
+            self.cut().await;
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Steps of a scenario: what happens at the n-th request or at a time, written down beforehand.
+//!
+//! A story such as "the third request finds an empty balance, and an hour later it is filled" is a list of
+//! steps in the scenario file, so that it needs no second program at the control route.
+//! Promise: steps are done in their order, each once, also over a restart with a state directory; a step
+//! whose time has come is done before the next request is looked at.
+
+use crate::{
+    fault::Rule, money::MicroUsd, scenario::LimitsPart, scenario::SettingsPart, state::State,
+};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+const STEPS_MAX: usize = 1_000;
+
+/// One step; exactly one of `at_request` and `at_s`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// Before this request is looked at; the first is 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_request: Option<u64>,
+    /// When the sandbox's clock has run so many seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_s: Option<u64>,
+    #[serde(rename = "do")]
+    pub act: Act,
+}
+
+/// What a step does; several may stand together.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Act {
+    pub fault: Option<Rule>,
+    pub clear_faults: bool,
+    /// Of every organization, or of `org`.
+    pub balance_micro_usd: Option<u64>,
+    pub org: Option<String>,
+    pub advance_s: Option<u64>,
+    pub limits: Option<LimitsPart>,
+    pub settings: Option<SettingsPart>,
+    /// Lets go what is held by this name.
+    pub release: Option<String>,
+}
+
+#[derive(Debug)]
+pub struct Steps {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    steps: Vec<Step>,
+    progress: Progress,
+}
+
+/// How far the story is; what a restart goes on from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    pub requests: u64,
+    pub done: usize,
+}
+
+/// What `GET /sandbox/steps` shows.
+#[derive(Clone, Debug, Serialize)]
+pub struct StepsView {
+    #[serde(flatten)]
+    pub progress: Progress,
+    pub steps: Vec<Step>,
+}
+
+// === impl Step ===
+
+impl Step {
+    /// What is wrong with it.
+    pub fn check(&self) -> Result<(), &'static str> {
+        match (self.at_request, self.at_s) {
+            (Some(0), None) => Err("step: at_request: the first request is 1"),
+            (Some(_), None) | (None, Some(_)) => Ok(()),
+            _ => Err("step: at_request or at_s, one of the two"),
+        }?;
+        match self.act.balance_micro_usd {
+            Some(balance) if MicroUsd::new(balance).is_none() => {
+                Err("step: balance_micro_usd: more than the books can hold")
+            }
+            None if self.act.org.is_some() => Err("step: org: only with balance_micro_usd"),
+            _ => Ok(()),
+        }
+    }
+
+    fn is_due(&self, requests: u64, elapsed: Duration) -> bool {
+        self.at_request.is_some_and(|at| requests >= at)
+            || self
+                .at_s
+                .is_some_and(|at| elapsed >= Duration::from_secs(at))
+    }
+}
+
+// === impl Steps ===
+
+impl Steps {
+    pub fn new(steps: Vec<Step>, progress: Progress) -> Self {
+        Self {
+            inner: Mutex::new(Inner { steps, progress }),
+        }
+    }
+
+    /// Adds steps behind the others; false when there are too many.
+    pub fn push(&self, more: Vec<Step>) -> bool {
+        let mut inner = self.inner.lock();
+        if inner.steps.len().saturating_add(more.len()) > STEPS_MAX {
+            return false;
+        }
+        inner.steps.extend(more);
+        true
+    }
+
+    pub fn view(&self) -> StepsView {
+        let inner = self.inner.lock();
+        StepsView {
+            progress: inner.progress,
+            steps: inner.steps.clone(),
+        }
+    }
+
+    pub fn progress(&self) -> Progress {
+        self.inner.lock().progress
+    }
+
+    /// The story begins again.
+    pub fn restart(&self) {
+        self.inner.lock().progress = Progress::default();
+    }
+
+    /// Counts a request in, if it is one, and takes the next step that is due.
+    fn next(&self, counted: bool, elapsed: Duration) -> Option<Act> {
+        let mut inner = self.inner.lock();
+        inner.progress.requests += u64::from(counted);
+        let step = inner.steps.get(inner.progress.done)?;
+        if !step.is_due(inner.progress.requests, elapsed) {
+            return None;
+        }
+        let act = step.act.clone();
+        inner.progress.done += 1;
+        Some(act)
+    }
+}
+
+/// Does what is due before a request is looked at. True when something was done.
+pub fn before_request(state: &State) -> bool {
+    let mut counted = true;
+    let mut done = false;
+    while let Some(act) = state.steps.next(counted, state.clock.elapsed()) {
+        // A step that advances the clock can make the next one due.
+        counted = false;
+        done = true;
+        act.perform(state);
+    }
+    done
+}
+
+// === impl Act ===
+
+impl Act {
+    fn perform(self, state: &State) {
+        if self.clear_faults {
+            state.faults.clear();
+        }
+        if let Some(rule) = self.fault
+            && !state.faults.push(rule)
+        {
+            tracing::warn!("a step's fault was left out: too many fault rules");
+        }
+        if let Some(balance) = self.balance_micro_usd.and_then(MicroUsd::new)
+            && !state.books.set_balance(self.org.as_deref(), balance)
+        {
+            tracing::warn!("a step's balance was left out: no such organization");
+        }
+        if let Some(limits) = self.limits {
+            state.limits.set(limits.in_flight, limits.per_minute);
+        }
+        if let Some(wanted) = self.settings {
+            state.change_settings(|settings| wanted.apply(settings));
+        }
+        if let Some(name) = self.release {
+            state.holds.release(name);
+        }
+        if let Some(seconds) = self.advance_s {
+            state.clock.advance(Duration::from_secs(seconds));
+        }
+    }
+}
