@@ -15,6 +15,7 @@ mod catalog;
 mod catalog_reasoner;
 mod chat;
 mod clients;
+mod conformance;
 mod disconnect;
 mod doors;
 mod embeddings;
