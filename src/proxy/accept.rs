@@ -8,6 +8,7 @@
 //! Promise: idle connections live at least 75 s and end at shutdown; a head that drips is answered
 //! 408, and one without end 431; connections are bounded, and so are those that are turned away.
 
+mod allowance;
 pub mod connection;
 
 use std::io::ErrorKind;
@@ -24,7 +25,8 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use self::connection::{AppConnection, HeadAllowance, Peer, Reset, Socket};
+use self::allowance::HeadAllowance;
+use self::connection::{AppConnection, Peer, Reset, Socket};
 use super::admit::HEAD_BYTES_MAX;
 use super::downstream::Downstream;
 use super::refuse::Code;

@@ -55,8 +55,12 @@ pub enum Claim {
     Follow(Follower),
     /// An equal request is in flight and its app still connected: a marked retry looks again when
     /// an app leaves, because the end of the old connection may be on its way. So does any request
-    /// whose equal one is being given an error.
-    LookAgain(watch::Receiver<()>),
+    /// whose equal one is being given an error, or an answer on a connection whose input has ended.
+    LookAgain {
+        left: watch::Receiver<()>,
+        /// For this long at most.
+        wait: Duration,
+    },
 }
 
 /// What became of a request's answer, as the table has to remember it.
@@ -85,6 +89,12 @@ pub struct ClaimTable {
     /// Ticks whenever an app leaves a live request.
     left: watch::Sender<()>,
 }
+
+/// "it waits up to 20 ms for that connection's end to show".
+const TWIN_WAIT: Duration = Duration::from_millis(20);
+
+/// Longer than a refusal is looked for ([`super::downstream`]).
+const TWIN_END_WAIT: Duration = Duration::from_millis(150);
 
 /// A complete undelivered answer is kept this long.
 const KEEP_ANSWER: Duration = Duration::from_secs(60);
@@ -149,14 +159,18 @@ impl ClaimTable {
         let twin_in_flight = queue
             .iter()
             .any(|slot| matches!(slot, Slot::Live(_)) && slot.has_key_of(claimant));
-        // An app that has read its error may ask again before the end of that request is told here.
-        let twin_fails = queue.iter().any(|slot| match slot {
-            Slot::Live(live) => live.is_failing() && slot.has_key_of(claimant),
+        // An app that has read its error may ask again before the end of that request is told here; one
+        // that hung up, before its connection has refused what is being written to it.
+        let twin_ends = queue.iter().any(|slot| match slot {
+            Slot::Live(live) => {
+                (live.is_failing() || live.is_given_in_doubt()) && slot.has_key_of(claimant)
+            }
             Slot::Undelivered(_) => false,
         });
-        let is_retry = claimant.marked_retry || twin_fails;
+        let wait = if twin_ends { TWIN_END_WAIT } else { TWIN_WAIT };
+        let is_retry = claimant.marked_retry || twin_ends;
         if look_again && policy.allows(claimant) && is_retry && twin_in_flight {
-            return Claim::LookAgain(left);
+            return Claim::LookAgain { left, wait };
         }
         let key = claimant.keyed.then(|| match &claimant.own_key {
             Some(own) => EntryKey {

@@ -69,8 +69,9 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 /// What a write may still take once bursar's shutdown has run out of patience.
 const CUT_GRACE: Duration = Duration::from_millis(500);
 
-/// How often, and how far apart, a suspect's refusal is looked for.
-const REFUSAL_LOOKS: usize = 5;
+/// How often, and how far apart, a suspect's refusal is looked for. On a busy machine the kernel
+/// itself is late with it.
+const REFUSAL_LOOKS: usize = 50;
 const REFUSAL_PAUSE: Duration = Duration::from_millis(1);
 
 // === impl Downstream ===
@@ -150,11 +151,15 @@ impl Downstream {
         self.peer.sight()
     }
 
-    /// Looks once whether the app has left, without waiting.
+    /// Looks once whether the app has left, without waiting. The kernel is asked: what it knows may not
+    /// have reached the task that waits for it.
     pub fn look(&mut self) -> Presence {
         if self.presence == Presence::Here {
             // `Some` means that `left` resolved and set the presence.
             self.left().now_or_never();
+        }
+        if self.presence == Presence::Here && self.peer.has_hung_up() {
+            self.presence = Presence::Suspect;
         }
         if self.presence != Presence::Gone && self.peer.is_broken() {
             self.presence = Presence::Gone;
@@ -297,7 +302,8 @@ impl Downstream {
             if look > 0 {
                 tokio::time::sleep(REFUSAL_PAUSE).await;
             }
-            if let Some(Err(_)) = self.peer.left().now_or_never() {
+            let refused = matches!(self.peer.left().now_or_never(), Some(Err(_)));
+            if refused || self.peer.is_broken() {
                 return Err(self.lost());
             }
         }

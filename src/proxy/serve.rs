@@ -40,9 +40,6 @@ use crate::config::App;
 use crate::ledger::FingerprintParts;
 use crate::ledger::entry::{EntryId, EntryKey, Intent, KeyOrigin};
 
-/// "it waits up to 20 ms for that connection's end to show".
-const TWIN_WAIT: Duration = Duration::from_millis(20);
-
 /// One request, from its head to its last byte. Returns the connection when it can be kept.
 pub(super) async fn serve_request(
     gateway: &Arc<Gateway>,
@@ -141,7 +138,7 @@ impl Request<'_> {
             Claim::Lead(live) => live,
             Claim::Follow(follower) => return self.follow(downstream, follower).await,
             // A second look always decides.
-            Claim::LookAgain(_) => {
+            Claim::LookAgain { .. } => {
                 let refusal = Refusal::new(Code::Internal);
                 return self.refuse(downstream, &refusal).await;
             }
@@ -216,11 +213,11 @@ impl Request<'_> {
             adopt: retry.adopt,
             window: retry.adopt_window,
         };
-        let until = Instant::now() + TWIN_WAIT;
+        let began = Instant::now();
         loop {
             match self.gateway.claims.claim(claimant, policy, true) {
-                Claim::LookAgain(mut left) => {
-                    let changed = tokio::time::timeout_at(until, left.changed()).await;
+                Claim::LookAgain { mut left, wait } => {
+                    let changed = tokio::time::timeout_at(began + wait, left.changed()).await;
                     if !matches!(changed, Ok(Ok(()))) {
                         return self.gateway.claims.claim(claimant, policy, false);
                     }

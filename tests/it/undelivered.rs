@@ -8,6 +8,7 @@ mod bounds;
 mod drain;
 mod join;
 mod kill;
+mod meeting;
 mod places;
 mod restart;
 

@@ -1,14 +1,13 @@
 //! An app's socket as pingora's HTTP session wants it.
 //!
 //! Promise: head and body of a small answer leave in one packet (writes are gathered until the
-//! session flushes); a connection marked for reset ends with a TCP RST, never with a clean end; a
-//! head cannot make the parser gather more than it may have; whether the app has left shows however
-//! much it sent ahead.
+//! session flushes); a connection marked for reset ends with a TCP RST, never with a clean end;
+//! whether the app has left shows however much it sent ahead.
 
 use std::io;
 use std::os::fd::AsFd;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
@@ -24,6 +23,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufWriter, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
+use super::allowance::HeadAllowance;
 use crate::apps::namespace::Namespace;
 
 /// An accepted socket.
@@ -36,11 +36,6 @@ pub enum Socket {
 /// Set by whoever finds that an answer cannot be completed and that closing would look complete.
 #[derive(Clone, Debug, Default)]
 pub struct Reset(Arc<AtomicBool>);
-
-/// How many more bytes may be read before the head has to be whole. pingora's parser alone would
-/// gather a megabyte a connection.
-#[derive(Clone, Debug)]
-pub struct HeadAllowance(Arc<AtomicUsize>);
 
 /// The app's end of a connection, shared by the session that reads and writes it and by whoever
 /// waits for the app to leave. The session alone cannot tell: behind bytes of a next request it
@@ -87,40 +82,6 @@ impl Reset {
 
     fn is_marked(&self) -> bool {
         self.0.load(Ordering::Relaxed)
-    }
-}
-
-// === impl HeadAllowance ===
-
-impl HeadAllowance {
-    const UNLIMITED: usize = usize::MAX;
-
-    /// From here on a head is read.
-    pub fn limit(&self, bytes: usize) {
-        self.0.store(bytes, Ordering::Relaxed);
-    }
-
-    /// The head is whole, or given up.
-    pub fn lift(&self) {
-        self.0.store(Self::UNLIMITED, Ordering::Relaxed);
-    }
-
-    /// The head did not end within its bytes.
-    pub fn is_used_up(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == 0
-    }
-
-    fn take(&self, bytes: usize) {
-        let left = self.0.load(Ordering::Relaxed);
-        if left != Self::UNLIMITED {
-            self.0.store(left.saturating_sub(bytes), Ordering::Relaxed);
-        }
-    }
-}
-
-impl Default for HeadAllowance {
-    fn default() -> Self {
-        Self(Arc::new(AtomicUsize::new(Self::UNLIMITED)))
     }
 }
 
@@ -257,6 +218,12 @@ impl Peer {
     /// comes before is kept for the session. Not to be awaited while the session reads.
     pub async fn left(&self) -> io::Result<()> {
         std::future::poll_fn(|cx| self.poll_left(cx)).await
+    }
+
+    /// Whether the app's input has ended or the connection is gone, asked of the kernel: the runtime
+    /// may not have heard yet.
+    pub fn has_hung_up(&self) -> bool {
+        self.0.lock().socket.has_hung_up()
     }
 
     /// Whether the connection is broken, asked of the kernel: the runtime may not have heard yet.

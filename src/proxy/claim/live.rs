@@ -179,6 +179,13 @@ impl Live {
         self.tape.lock().failing = true;
     }
 
+    /// What is written to the leading app counts as given only if its connection, whose input has ended,
+    /// does not refuse it. That shows in a moment.
+    pub(super) fn is_given_in_doubt(&self) -> bool {
+        let tape = self.tape.lock();
+        tape.open && tape.taken && !tape.handed_out
+    }
+
     pub(super) fn is_failing(&self) -> bool {
         let tape = self.tape.lock();
         tape.failing || tape.is_error()
@@ -192,6 +199,7 @@ impl Live {
     /// The leader's own app did not take what was written.
     pub fn not_taken(&self) {
         self.tape.lock().taken = false;
+        self.left.send_replace(());
     }
 
     /// The app was given what counts as delivered: nobody may join any more.
@@ -201,6 +209,8 @@ impl Live {
             handed_out: true,
             ..Tape::default()
         };
+        // An equal request may have waited to hear of it.
+        self.left.send_replace(());
     }
 
     pub fn is_handed_out(&self) -> bool {

@@ -322,7 +322,7 @@ fn a_marked_retry_looks_again_while_its_twin_is_connected() {
         marked_retry: true,
         ..bench.claimant(1)
     };
-    let Claim::LookAgain(left) = bench.table.claim(&retry, POLICY, true) else {
+    let Claim::LookAgain { left, .. } = bench.table.claim(&retry, POLICY, true) else {
         panic!("it has to wait for its twin");
     };
     assert!(!left.has_changed().expect("the table lives"));
@@ -343,7 +343,7 @@ fn an_app_that_asks_again_at_once_after_an_error_waits_for_the_end_of_its_first(
     assert!(first.take());
     first.fails();
     let again = bench.claimant(1);
-    let Claim::LookAgain(left) = bench.table.claim(&again, POLICY, true) else {
+    let Claim::LookAgain { left, .. } = bench.table.claim(&again, POLICY, true) else {
         panic!("the end of the first is on its way");
     };
     bench.table.finish(&first, Fate::Undelivered);
@@ -523,7 +523,7 @@ fn who_may_join_is_config() {
         let claim = bench.table.claim(&claimant, policy, true);
         let name = format!("{adopt} {marked} {:?}", claimant.own_key);
         assert_eq!(matches!(claim, Claim::Follow(_)), joins, "{name}");
-        assert!(!matches!(claim, Claim::LookAgain(_)), "{name}: no wait");
+        assert!(!matches!(claim, Claim::LookAgain { .. }), "{name}: no wait");
     }
 }
 

@@ -211,8 +211,12 @@ impl Relay<'_> {
 
     /// Gives bytes to the app, or to the tape for whoever follows it.
     async fn give(&mut self, flow: &mut Flow, bytes: Bytes) -> Result<(), Halt> {
-        if !flow.on_tape && !flow.given && self.app.live.as_ref().is_some_and(|live| !live.take()) {
-            self.turn_to_tape(flow);
+        if !flow.on_tape && !flow.given {
+            // Whoever hung up before the first byte has not read it, and its retry may come.
+            self.app.look();
+            if self.app.live.as_ref().is_some_and(|live| !live.take()) {
+                self.turn_to_tape(flow);
+            }
         }
         if !flow.on_tape {
             let held = self.app.downstream.held();

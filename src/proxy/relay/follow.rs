@@ -6,7 +6,7 @@ use pingora::http::ResponseHeader;
 
 use crate::ledger::entry::EntryId;
 use crate::proxy::claim::live::{Follower, TapeEnd, TapeItem};
-use crate::proxy::downstream::{Downstream, Written};
+use crate::proxy::downstream::{Downstream, Presence, Written};
 use crate::proxy::exchange::heads;
 use crate::proxy::refuse::{Code, Refusal};
 
@@ -41,14 +41,17 @@ pub async fn follow(downstream: &mut Downstream, follower: &mut Follower) -> Fol
     let mut ends_in_newline = true;
     loop {
         let item = tokio::select! {
-            item = follower.next() => item,
+            item = follower.next() => Some(item),
             // This app has left too. What was not handed out stays for its next attempt.
-            () = downstream.left() => {
-                if followed.status == 0 {
-                    followed.status = STATUS_LEFT;
-                }
-                return followed;
+            () = downstream.left() => None,
+        };
+        // Both may be ready: bytes for who has left would count as given.
+        let item = item.filter(|_| followed.delivered || downstream.look() == Presence::Here);
+        let Some(item) = item else {
+            if followed.status == 0 {
+                followed.status = STATUS_LEFT;
             }
+            return followed;
         };
         match item {
             TapeItem::Head { head, flowing } => {

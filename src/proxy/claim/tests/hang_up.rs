@@ -41,3 +41,35 @@ async fn who_asks_again_while_a_follower_is_given_the_error_takes_the_key_over()
     assert_eq!(key_of(&again), key_of(&first));
     drop(follower);
 }
+
+/// The answer meets the end of its connection: until that refuses the bytes, nobody knows whether they
+/// were read.
+#[tokio::test]
+async fn a_repeat_waits_while_an_answer_is_written_to_who_has_hung_up() {
+    for refused in [true, false] {
+        let mut bench = Bench::new();
+        let first = bench.lead(1);
+        first.app_left();
+        assert!(first.take(), "nobody follows");
+        let repeat = bench.claimant(1);
+        let Claim::LookAgain { left, .. } = bench.table.claim(&repeat, POLICY, true) else {
+            panic!("it waits");
+        };
+
+        if refused {
+            first.not_taken();
+            assert!(left.has_changed().expect("the table is there"));
+            let follower = follow(bench.table.claim(&repeat, POLICY, true));
+            assert_eq!(follower.live.entry, first.entry);
+        } else {
+            first.handed_out();
+            assert!(left.has_changed().expect("the table is there"));
+            let second = lead(bench.table.claim(&repeat, POLICY, true));
+            assert_ne!(
+                key_of(&second),
+                key_of(&first),
+                "it was read: another purchase"
+            );
+        }
+    }
+}

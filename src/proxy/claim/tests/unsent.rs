@@ -65,7 +65,7 @@ fn nobody_joins_who_gives_up_and_whoever_asks_meanwhile_looks_again() {
     assert!(waits.gives_up(), "nobody follows");
     let claimant = bench.claimant(1);
     let looks = bench.table.claim(&claimant, POLICY, true);
-    assert!(matches!(looks, Claim::LookAgain(_)), "{looks:?}");
+    assert!(matches!(looks, Claim::LookAgain { .. }), "{looks:?}");
 
     bench.table.finish(&waits, waits.fate_unsent(false));
     let next = lead(bench.table.claim(&claimant, POLICY, true));

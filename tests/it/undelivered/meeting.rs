@@ -1,0 +1,114 @@
+//! The end of an app's connection and the answer for it, both there before bursar wakes.
+//!
+//! Promise: whichever bursar hears of first, an answer that nobody read is not counted as given, and
+//! the retry that follows is not a second purchase.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use tokio::sync::oneshot;
+
+use super::{CHAT, ask};
+use crate::support::origin::{billed, chunk, last_chunk, stream_head};
+use crate::support::wire::request;
+use crate::support::{Bursar, chat, chat_stream};
+
+/// Again and again, because chance decides which of the two a waiting task takes.
+#[tokio::test]
+async fn an_answer_that_meets_the_end_of_its_connection_is_kept_for_the_retry() {
+    let stream = [
+        stream_head(),
+        chunk("data: {\"n\":1}\n\n"),
+        chunk(": service-billed-micro-usd 7\n\ndata: [DONE]\n\n"),
+        last_chunk(),
+    ]
+    .concat();
+    let rows = [
+        ("json", chat("hi"), billed(7)),
+        ("stream", chat_stream("hi"), stream),
+    ];
+    for (name, body, bytes) in rows {
+        for round in 0..20 {
+            let mut origin = OriginApart::start(bytes.clone());
+            let bursar = Bursar::before(&origin.url).await;
+            let mut first = bursar.connect().await;
+            first.send(request("POST", CHAT, &[], &body)).await;
+            (&mut origin.received).await.expect("a request came");
+            drop(first);
+            // Nothing of this runtime runs meanwhile: bursar wakes with both before it.
+            origin.answer();
+            let second = ask(&bursar, &body, &[]).await;
+            assert_eq!(second.status, 200, "{name} {round}: {}", second.text());
+            assert!(second.complete, "{name} {round}: complete");
+            assert!(
+                second.header("x-bursar-adopted").is_some(),
+                "{name} {round}: the purchase of the first"
+            );
+            assert_eq!(
+                origin.connections.load(Ordering::SeqCst),
+                1,
+                "{name} {round}"
+            );
+        }
+    }
+}
+
+/// An origin on a thread of its own: it answers each connection once, the first one on cue.
+struct OriginApart {
+    url: String,
+    received: oneshot::Receiver<()>,
+    cue: SyncSender<()>,
+    answered: Receiver<()>,
+    connections: Arc<AtomicUsize>,
+}
+
+impl OriginApart {
+    fn start(bytes: Vec<u8>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let (tell_received, received) = oneshot::channel();
+        let (cue, cued) = sync_channel(0);
+        let (tell_answered, answered) = sync_channel(0);
+        let connections = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&connections);
+        std::thread::spawn(move || {
+            let mut open = Vec::new();
+            let mut first = Some((tell_received, cued, tell_answered));
+            for connection in listener.incoming() {
+                let mut connection = connection.expect("a connection");
+                count.fetch_add(1, Ordering::SeqCst);
+                let mut request = [0; 65536];
+                // Head and body come in one write, or the head alone is enough to answer.
+                let came = connection.read(&mut request).expect("a request");
+                assert!(came > 0, "a request");
+                let cues = first.take();
+                if let Some((tell_received, cued, tell_answered)) = cues {
+                    tell_received.send(()).expect("the test waits");
+                    cued.recv().expect("a cue");
+                    connection.write_all(&bytes).expect("bursar reads");
+                    tell_answered.send(()).expect("the test waits");
+                } else {
+                    connection.write_all(&bytes).expect("bursar reads");
+                }
+                // Closed with a body unread it would break the answer.
+                open.push(connection);
+            }
+        });
+        Self {
+            url,
+            received,
+            cue,
+            answered,
+            connections,
+        }
+    }
+
+    /// Answers the first request; returns when the answer has been written.
+    fn answer(&self) {
+        self.cue.send(()).expect("the origin waits");
+        self.answered.recv().expect("the origin answers");
+    }
+}
