@@ -123,6 +123,10 @@ impl Keys {
                 .amount
                 .filter(|(_, entry)| *entry != id)
                 .map(|(amount, _)| amount),
+            is_unreported: epoch
+                .unresolved
+                .iter()
+                .any(|waiting| waiting.id != id && waiting.was == State::Unreported),
             others_may_have_run: epoch.answered
                 || epoch.open.iter().any(|open| *open != id)
                 || epoch.unresolved.iter().any(|waiting| waiting.id != id),

@@ -17,6 +17,8 @@ const CEILING: MicroUsd = MicroUsd::new(1_000_000_000);
 pub struct KeyView {
     /// The first positive amount. It stands on another entry and is in the sum already.
     pub amount: Option<MicroUsd>,
+    /// Another entry of the key was answered whole, and its amount was not told: it stands there.
+    pub is_unreported: bool,
     /// Another entry of the key is open, in doubt, or was answered.
     pub others_may_have_run: bool,
 }
@@ -39,8 +41,7 @@ pub fn fold(outcome: &Outcome, key: Option<&KeyView>) -> Settlement {
 
     let state = match speaker(&outcome.attempts) {
         Some((index, AttemptEnd::Answered | AttemptEnd::Broken)) => {
-            let idle = others_are_idle(&outcome.attempts, index, key);
-            answered(outcome, index, known, idle, &mut anomalies)
+            answered(outcome, index, known, key, &mut anomalies)
         }
         _ => {
             // Rule I4: an amount on a failure is not believed, and not hidden either.
@@ -102,7 +103,7 @@ fn answered(
     outcome: &Outcome,
     index: usize,
     known: Option<MicroUsd>,
-    others_are_idle: bool,
+    key: Option<&KeyView>,
     anomalies: &mut Vec<Anomaly>,
 ) -> State {
     let receipt = &outcome.receipt;
@@ -110,8 +111,12 @@ fn answered(
     let lost = State::InDoubt {
         reason: InDoubt::ReplayLostAmount,
     };
+    // Interface, Idempotency-Key: a repeat of what is not stored "runs again and is not billed a second
+    // time", and a replay tells 0 also where the first answer told nothing.
+    let whole = end_at(outcome, index) == AttemptEnd::Answered && outcome.cut_by.is_none();
+    let repeats_unreported = whole && key.is_some_and(|key| key.is_unreported);
     let stands_elsewhere = |otherwise| {
-        if known.is_some() {
+        if known.is_some() || repeats_unreported {
             State::Replayed
         } else {
             otherwise
@@ -142,7 +147,9 @@ fn answered(
             }
             State::Replayed
         }
-        (Some(billed), _) if others_are_idle => State::Settled { billed },
+        (Some(billed), _) if others_are_idle(&outcome.attempts, index, key) => {
+            State::Settled { billed }
+        }
         // A 0 beside another attempt that may have run: a repeat the service does not mark.
         (Some(_), _) => stands_elsewhere(lost),
         (None, _) => stands_elsewhere(match (outcome.cut_by, end_at(outcome, index)) {

@@ -63,6 +63,11 @@ fn a_doubt_an_answer_and_an_amount_are_remembered() {
             (amount, true),
             "{state:?}"
         );
+        assert_eq!(view.is_unreported, state == State::Unreported, "{state:?}");
+        assert!(
+            !keys.view("k", id(1), START_MS).is_unreported,
+            "it stands there"
+        );
     }
 }
 

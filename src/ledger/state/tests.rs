@@ -29,18 +29,28 @@ struct Row {
 /// A key that nothing else is known of.
 const FRESH: Option<KeyView> = Some(KeyView {
     amount: None,
+    is_unreported: false,
     others_may_have_run: false,
 });
 
 /// A key of which another entry may have run.
 const SHARED: Option<KeyView> = Some(KeyView {
     amount: None,
+    is_unreported: false,
+    others_may_have_run: true,
+});
+
+/// A key of which another entry was answered whole without an amount.
+const UNREPORTED: Option<KeyView> = Some(KeyView {
+    amount: None,
+    is_unreported: true,
     others_may_have_run: true,
 });
 
 /// A key whose amount, 1234, stands on another entry.
 const KNOWN: Option<KeyView> = Some(KeyView {
     amount: Some(MicroUsd::new(1234)),
+    is_unreported: false,
     others_may_have_run: true,
 });
 
@@ -278,6 +288,13 @@ fn i4_a_replay_adds_nothing_whatever_it_says() {
             replayed(0),
             FRESH,
             lost,
+        ),
+        row(
+            "of an answer that told no amount",
+            &[Answered],
+            replayed(0),
+            UNREPORTED,
+            State::Replayed,
         ),
         row(
             "an amount on a replay is not believed",
@@ -525,6 +542,20 @@ fn i5_absent_malformed_and_zero_are_three_things() {
             nothing_told(),
             KNOWN,
             State::Replayed,
+        ),
+        row(
+            "absent, as it was of the key's first answer",
+            &[Answered],
+            nothing_told(),
+            UNREPORTED,
+            State::Replayed,
+        ),
+        row(
+            "absent and broken, beside a first answer that told nothing either",
+            &[Broken],
+            nothing_told(),
+            UNREPORTED,
+            in_doubt(StreamDrop),
         ),
         row(
             "absent, and we cut it",

@@ -18,7 +18,7 @@ struct StreamMembers<'de> {
 }
 
 /// The body that asks for the same without a stream. `None`: it asks for no stream, is no JSON
-/// object, or says twice what it wants.
+/// object, says twice what it wants, or has options that the service is to refuse.
 pub fn without_stream(body: &[u8]) -> Option<Vec<u8>> {
     let members: StreamMembers<'_> = field::read_object(body)?;
     let [stream] = members.streams.as_slice() else {
@@ -30,6 +30,8 @@ pub fn without_stream(body: &[u8]) -> Option<Vec<u8>> {
     let stream = span_in(body, stream)?;
     let options = match members.options.as_slice() {
         [] => None,
+        // Without its options a request that is wrong would be right, and billed.
+        [only] if !are_options(only) => return None,
         [only] => Some(member_span(body, span_in(body, only)?)?),
         _ => return None,
     };
@@ -46,6 +48,17 @@ pub fn without_stream(body: &[u8]) -> Option<Vec<u8>> {
         }
     }
     Some(edited)
+}
+
+/// Whether these are `stream_options` as OpenAI has them: an object or null, with a flag or none.
+fn are_options(options: &RawValue) -> bool {
+    match serde_json::from_str(options.get()) {
+        Ok(serde_json::Value::Null) => true,
+        Ok(serde_json::Value::Object(options)) => options
+            .get("include_usage")
+            .is_none_or(|flag| flag.is_boolean() || flag.is_null()),
+        _ => false,
+    }
 }
 
 /// Where a member stands whose value is at `value`: its key, its value, and the comma that is not

@@ -61,6 +61,9 @@ fn a_body_without_one_clear_wish_stays() {
         r#"{"stream":true,"stream":true}"#,
         r#"{"stream":false,"stream":true}"#,
         r#"{"stream":true,"stream_options":{},"stream_options":{}}"#,
+        r#"{"stream":true,"stream_options":5}"#,
+        r#"{"stream":true,"stream_options":"include_usage"}"#,
+        r#"{"stream":true,"stream_options":{"include_usage":"yes"}}"#,
         r#"{"stream":true"#,
         r#"{"stream":true} x"#,
     ] {
