@@ -14,15 +14,13 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 import time
 import tomllib
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-SCRATCH = ROOT / ".cache" / "defences"
-# Not the tree's own: programs of both would have the same name.
-TARGET = ROOT / ".cache" / "defences-target"
+from planting import ROOT, Scratch
+
+SCRATCH = Scratch("defences")
 TABLE = ROOT / "docs" / "threats.md"
 MARK = "\n## Each defence, taken out\n"
 ABOUT = """
@@ -38,41 +36,19 @@ CORPUS = "attack::no_request"
 TABLE_CASES = re.compile(r"^thread '(\S+)'.*\n\d+ cases failed: \[\n((?:    .*\n)+)\]", re.M)
 
 
-def run(*command, **options):
-    return subprocess.run(command, text=True, capture_output=True, **options)
-
-
 def scratch():
-    """A clean worktree of HEAD, with the dependencies that the tree has built."""
-    if (SCRATCH / ".git").exists():
-        head = run("git", "rev-parse", "HEAD", cwd=ROOT, check=True).stdout.strip()
-        run("git", "checkout", "--quiet", "--force", "--detach", head, cwd=SCRATCH, check=True)
-    else:
-        run("git", "worktree", "prune", cwd=ROOT)
-        SCRATCH.parent.mkdir(parents=True, exist_ok=True)
-        run("git", "worktree", "add", "--quiet", "--detach", SCRATCH, "HEAD", cwd=ROOT, check=True)
+    """The clean tree, with the dependencies that the tree has built."""
+    SCRATCH.clean()
     built = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug"
-    if built.is_dir() and not TARGET.exists():
+    if built.is_dir() and not SCRATCH.target.exists():
         for part in ("build", "deps", ".fingerprint"):
-            shutil.copytree(built / part, TARGET / "debug" / part, copy_function=shutil.copy2)
-
-
-def take_out(defence):
-    path = SCRATCH / defence["file"]
-    text = path.read_text()
-    if text.count(defence["old"]) != 1:
-        return False
-    path.write_text(text.replace(defence["old"], defence["new"]))
-    return True
+            shutil.copytree(built / part, SCRATCH.target / "debug" / part, copy_function=shutil.copy2)
 
 
 def asked(tests):
     """What the named tests say; None when the tree does not compile."""
-    environment = os.environ | {"CARGO_TARGET_DIR": str(TARGET), "RUST_BACKTRACE": "0"}
-    command = ["cargo", "test", "--workspace", "--locked", "--no-fail-fast", "--test", "it", "--", *tests]
-    ran = run(*command, cwd=SCRATCH, env=environment)
-    if "error: could not compile" in ran.stderr:
-        sys.stderr.write(ran.stderr)
+    ran = SCRATCH.test("--test", "it", "--", *tests)
+    if ran is None:
         return None
     if ran.returncode != 0 and not FAILED.findall(ran.stdout):
         sys.stderr.write(ran.stderr[-2000:])
@@ -107,7 +83,7 @@ def tried(group):
     """The lines of the list for removals that are built together, and how many were not caught."""
     began = time.monotonic()
     scratch()
-    fits = [take_out(defence) for defence in group]
+    fits = [SCRATCH.plant(defence) for defence in group]
     said = asked(sorted({defence["test"] for defence in group})) if all(fits) else None
     lines, missed = [], 0
     for defence, fit in zip(group, fits):

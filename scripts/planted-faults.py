@@ -9,16 +9,14 @@ Promise: the tree itself is never changed: a worktree of HEAD below .cache is. E
 """
 
 import argparse
-import os
-import pathlib
 import re
-import subprocess
 import sys
 import time
 import tomllib
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-SCRATCH = ROOT / ".cache" / "faults"
+from planting import ROOT, Scratch
+
+SCRATCH = Scratch("faults")
 TABLE = ROOT / "docs" / "planted-faults.md"
 FAILED = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. FAILED$", re.M)
 # Tests named in the table; the others are counted.
@@ -32,53 +30,24 @@ request the integration tests named in `tests/faults/faults.toml`. A fault that 
 """
 
 
-def run(*command, **options):
-    return subprocess.run(command, text=True, capture_output=True, **options)
-
-
-def scratch():
-    """A clean worktree of HEAD."""
-    if (SCRATCH / ".git").exists():
-        head = run("git", "rev-parse", "HEAD", cwd=ROOT, check=True).stdout.strip()
-        run("git", "checkout", "--quiet", "--force", "--detach", head, cwd=SCRATCH, check=True)
-    else:
-        run("git", "worktree", "prune", cwd=ROOT)
-        SCRATCH.parent.mkdir(parents=True, exist_ok=True)
-        run("git", "worktree", "add", "--quiet", "--detach", SCRATCH, "HEAD", cwd=ROOT, check=True)
-
-
 def failed(wire):
     """The tests that fail in the scratch tree; None when it does not compile."""
-    # Not the tree's own: programs of both would have the same name.
-    environment = os.environ | {"CARGO_TARGET_DIR": f"{SCRATCH}-target", "RUST_BACKTRACE": "0"}
     asked = [["--lib"]] + ([["--test", "it", wire]] if wire else [])
     names = []
     for arguments in asked:
-        command = ["cargo", "test", "--workspace", "--locked", "--no-fail-fast", *arguments]
-        ran = run(*command, cwd=SCRATCH, env=environment)
-        if "error: could not compile" in ran.stderr:
-            sys.stderr.write(ran.stderr)
+        ran = SCRATCH.test(*arguments)
+        if ran is None:
             return None
         found = FAILED.findall(ran.stdout)
         if found:
             # Only what fails again counts: a test that failed by chance caught nothing.
             exact = [part for part in arguments if part != wire]
-            again = ["cargo", "test", "--workspace", "--locked", "--no-fail-fast", *exact]
-            ran = run(*again, "--", "--exact", *found, cwd=SCRATCH, env=environment)
-            found = FAILED.findall(ran.stdout)
+            ran = SCRATCH.test(*exact, "--", "--exact", *found)
+            found = FAILED.findall(ran.stdout) if ran else []
         elif ran.returncode != 0:
             found = ["(the test program itself)"]
         names += found
     return names
-
-
-def plant(fault):
-    path = SCRATCH / fault["file"]
-    text = path.read_text()
-    if text.count(fault["old"]) != 1:
-        return False
-    path.write_text(text.replace(fault["old"], fault["new"]))
-    return True
 
 
 def told(names):
@@ -99,7 +68,7 @@ def main():
     only = {int(number) for number in options.only.split(",") if number}
     wires = sorted({fault["wire"] for _, fault in faults if "wire" in fault})
 
-    scratch()
+    SCRATCH.clean()
     for wire in wires or [None]:
         if names := failed(wire):
             sys.exit(f"not green without a fault: {', '.join(names)}")
@@ -109,8 +78,8 @@ def main():
         if only and number not in only:
             continue
         began = time.monotonic()
-        scratch()
-        if not plant(fault):
+        SCRATCH.clean()
+        if not SCRATCH.plant(fault):
             names, words = None, "**does not apply**"
         elif (names := failed(fault.get("wire"))) is None:
             words = "**does not compile**"
@@ -119,7 +88,7 @@ def main():
         survived += not names
         rows.append(f"| {number} | {fault['rule']} | {fault['what']} | {words} |")
         print(f"{rows[-1]}  ({time.monotonic() - began:.0f} s)", flush=True)
-    scratch()
+    SCRATCH.clean()
     table = "\n".join(rows) + "\n"
     if options.write:
         TABLE.write_text(HEAD + table)

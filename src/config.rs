@@ -10,6 +10,7 @@ mod env;
 mod errors;
 mod file;
 mod key;
+mod opened;
 mod token;
 mod value;
 

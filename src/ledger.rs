@@ -54,6 +54,7 @@ use entry::{EntryId, Fingerprint, Intent, Outcome, Settlement};
 pub use error::LedgerError;
 pub use fingerprint::FingerprintParts;
 use ids::EntryIds;
+pub use keys::KeyCharge;
 use keys::kept_form;
 pub use lookup::Lookup;
 use query::EntryView;
@@ -260,12 +261,12 @@ impl Ledger {
         }
     }
 
-    /// When a key was first used under which something was billed or may have been, within its 24 h.
-    /// `None`: nothing was, and a request under it is a purchase of its own.
-    pub async fn key_charged_since(&self, key: &str) -> Result<Option<u64>, LedgerError> {
+    /// What was billed under a key or may have been, within its 24 h. `None`: nothing was, and a request
+    /// under it is a purchase of its own.
+    pub async fn key_charge(&self, key: &str) -> Result<Option<KeyCharge>, LedgerError> {
         let command = Command::KeyCharged(kept_form(key).into_owned());
         match self.inner.shared.queue.ask(command).await? {
-            Answer::KeyCharged(since_ms) => Ok(since_ms),
+            Answer::KeyCharged(charge) => Ok(charge),
             _ => Ok(None),
         }
     }

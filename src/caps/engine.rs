@@ -63,12 +63,12 @@ pub struct Ask {
 }
 
 /// A key that is charged: its request repeats what was bought.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repeats {
-    /// Since when, Unix milliseconds.
+    /// In whose window the charge counts, Unix milliseconds.
     pub since_ms: u64,
-    /// The entry that it was taken over from.
-    pub from: Option<EntryId>,
+    /// The entries that it is charged to, as far as they are known.
+    pub from: Vec<EntryId>,
 }
 
 /// How a request ended.
@@ -271,8 +271,8 @@ impl Engine {
     /// was bought, and is no new purchase there; in a later one it may be billed anew.
     fn purses_of(&self, ask: &Ask) -> impl Iterator<Item = (&(Scope, Period), &Purse)> {
         self.purses.iter().filter(|((scope, _), purse)| {
-            let is_charged = |repeats: Repeats| purse.window.holds(repeats.since_ms);
-            scope.holds(&ask.app) && !ask.repeats.is_some_and(is_charged)
+            let is_charged = |repeats: &Repeats| purse.window.holds(repeats.since_ms);
+            scope.holds(&ask.app) && !ask.repeats.as_ref().is_some_and(is_charged)
         })
     }
 

@@ -10,7 +10,6 @@ mod reconcile;
 mod scalar;
 mod shaping;
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,6 +23,7 @@ use super::env::{self, Env};
 use super::errors::{ConfigErrors, Place};
 use super::file::{At, ConfigFile, LedgerTable, LogTable, RetryTable, StreamsTable};
 use super::key::{ApiKey, KeyError};
+use super::opened::open_to_read;
 use super::value::{Aliases, BaseUrl, ExtraRoute};
 use super::{
     Adopt, AgentReceipts, Config, Durability, Errors, Ledger, Log, LogFormat, LogLevel, Models,
@@ -437,7 +437,7 @@ fn authorities(path: &Path) -> Result<(), String> {
 fn read_file(path: &Path) -> Result<String, String> {
     let read = || -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        File::open(path)?
+        open_to_read(path)?
             .take(FILE_BYTES_MAX + 1)
             .read_to_end(&mut bytes)?;
         Ok(bytes)

@@ -3,17 +3,20 @@
 //! Promise: it is in no `Debug`, no `Display` and no error; its memory is wiped when the last user
 //! lets go of it; it leaves as the value of one header that is marked sensitive (rule I9).
 
+mod spellings;
+
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use bytes::Bytes;
 use http::HeaderValue;
-use memchr::memmem;
 use thiserror::Error;
 use zeroize::Zeroizing;
+
+use self::spellings::{Hit, Spellings};
+use super::opened::open_to_read;
 
 /// Longest key, in characters.
 pub const KEY_CHARS_MAX: usize = 512;
@@ -66,7 +69,7 @@ impl ApiKey {
             path: shown_missing(path),
             cause: error.to_string(),
         };
-        let file = File::open(path).map_err(unreadable)?;
+        let file = open_to_read(path).map_err(unreadable)?;
         let metadata = file.metadata().map_err(unreadable)?;
         let mode = metadata.permissions().mode() & 0o7777;
         // A pipe (`<(pass show key)`) has no lasting place that others could open.
@@ -121,9 +124,10 @@ impl ApiKey {
         self.from == KeyFile::Credential
     }
 
-    /// Whether the key stands somewhere in `bytes`: nothing that holds it may go to an app.
+    /// Whether the key stands somewhere in `bytes`, as it is or as JSON spells it: nothing that holds it
+    /// may go to an app.
     pub fn occurs_in(&self, bytes: &[u8]) -> bool {
-        memmem::find(bytes, self.secret()).is_some()
+        self.spellings().find(bytes, false).is_some()
     }
 
     /// Whether the key stands in a header's name, where letters have lost their case.
@@ -138,13 +142,12 @@ impl ApiKey {
 
     /// `bytes` with every occurrence of the key struck out; `None` when it does not occur.
     pub fn struck_out(&self, bytes: &[u8]) -> Option<Vec<u8>> {
-        let secret = self.secret();
         let mut clean = Vec::new();
         let mut rest = bytes;
-        while let Some(at) = memmem::find(rest, secret).filter(|_| !secret.is_empty()) {
-            clean.extend_from_slice(rest.get(..at)?);
+        while let Some(Hit::Whole(span)) = self.spellings().find(rest, false) {
+            clean.extend_from_slice(rest.get(..span.start)?);
             clean.extend_from_slice(b"***");
-            rest = rest.get(at + secret.len()..)?;
+            rest = rest.get(span.end..)?;
         }
         if rest.len() == bytes.len() {
             return None;
@@ -153,33 +156,30 @@ impl ApiKey {
         Some(clean)
     }
 
-    /// `bytes` with a star for each letter of the key, where it stands; `None` where it does not.
-    pub fn starred(&self, bytes: &[u8]) -> Option<Vec<u8>> {
-        let secret = self.secret();
-        let mut first = memmem::find(bytes, secret).filter(|_| !secret.is_empty())?;
-        let mut clean = bytes.to_vec();
+    /// `bytes` with a star for each byte of the key, where it stands, and how many of the last of them may
+    /// be its beginning: those stay as they are. `more_comes`: behind `bytes`. `None`: it does not occur.
+    pub fn starred(&self, bytes: &[u8], more_comes: bool) -> (Option<Vec<u8>>, usize) {
+        let mut clean = None;
+        let mut at = 0;
         loop {
-            let end = first + secret.len();
-            clean.get_mut(first..end)?.fill(b'*');
-            match memmem::find(bytes.get(end..)?, secret) {
-                Some(next) => first = end + next,
-                None => return Some(clean),
+            let rest = bytes.get(at..).unwrap_or_default();
+            match self.spellings().find(rest, more_comes) {
+                Some(Hit::Whole(span)) => {
+                    let stars = at + span.start..at + span.end;
+                    at = stars.end;
+                    let clean = clean.get_or_insert_with(|| bytes.to_vec());
+                    if let Some(stars) = clean.get_mut(stars) {
+                        stars.fill(b'*');
+                    }
+                }
+                Some(Hit::Begins(from)) => return (clean, rest.len() - from),
+                None => return (clean, 0),
             }
         }
     }
 
-    /// How many of the last bytes may be the beginning of the key; fewer than the key has.
-    pub fn begins_at_end_of(&self, bytes: &[u8]) -> usize {
-        let secret = self.secret();
-        let Some((first, _)) = secret.split_first() else {
-            return 0;
-        };
-        let tail = bytes.len() - bytes.len().min(secret.len() - 1);
-        let tail = bytes.get(tail..).unwrap_or_default();
-        memchr::memchr_iter(*first, tail)
-            .filter_map(|at| tail.get(at..))
-            .find(|end| secret.starts_with(end))
-            .map_or(0, <[u8]>::len)
+    fn spellings(&self) -> Spellings<'_> {
+        Spellings(self.secret())
     }
 
     pub(super) fn secret(&self) -> &[u8] {

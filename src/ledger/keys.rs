@@ -30,6 +30,9 @@ const KEY_CHARS_MAX: usize = 256;
 /// What a shortened key begins with; 64 hex digits follow.
 const SHORT_KEY_START: &str = "h:";
 
+/// Most entries of one key that are named as charged.
+const CHARGED_MAX: usize = 64;
+
 /// Most entries of one key that wait for its amount.
 const UNRESOLVED_MAX: usize = 1_000;
 
@@ -52,11 +55,25 @@ pub struct Keys {
     dropped: u64,
 }
 
+/// What is charged under a key: billed, or held as long as it is not known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyCharge {
+    /// In whose window it counts: the time of the intent that it is charged to, the last one where there
+    /// are several. Unix milliseconds.
+    pub since_ms: u64,
+    /// The entries that it is charged to, newest first; not all of very many.
+    pub entries: Vec<EntryId>,
+}
+
 /// 24 h of one key, from its first intent on.
 #[derive(Debug, Default)]
 struct Epoch {
     started_ms: u64,
+    /// The last intent.
+    begun_ms: u64,
     amount: Option<(MicroUsd, EntryId)>,
+    /// The intent of the entry that the amount stands on.
+    amount_ms: u64,
     /// Some entry of the key was answered.
     answered: bool,
     open: Vec<EntryId>,
@@ -110,6 +127,7 @@ impl Keys {
             && !epoch.open.contains(&id)
         {
             epoch.open.push(id);
+            epoch.begun_ms = epoch.begun_ms.max(at_ms);
         }
     }
 
@@ -133,15 +151,12 @@ impl Keys {
         }
     }
 
-    /// When the key was first used, in the 24 h of now, if something of it may have been billed.
-    pub fn charged_since(&self, key: &str, now_ms: u64) -> Option<u64> {
+    /// What of the key was billed or may have been, in the 24 h of now.
+    pub fn charge(&self, key: &str, now_ms: u64) -> Option<KeyCharge> {
         let epochs = self.epochs.get(key)?;
-        let epoch = epochs.get(find(epochs, EntryId(uuid::Uuid::nil()), now_ms)?)?;
-        let is_charged = epoch.amount.is_some()
-            || epoch.answered
-            || !epoch.open.is_empty()
-            || !epoch.unresolved.is_empty();
-        is_charged.then_some(epoch.started_ms)
+        epochs
+            .get(find(epochs, EntryId(uuid::Uuid::nil()), now_ms)?)?
+            .charge()
     }
 
     /// The entries that the key's amount settles at 0, when `id` is the entry it stands on.
@@ -167,6 +182,7 @@ impl Keys {
                 epoch.answered = true;
                 if !billed.is_zero() && epoch.amount.is_none() {
                     epoch.amount = Some((billed, id));
+                    epoch.amount_ms = ended.labels.started_ms;
                 }
             }
             State::Replayed => epoch.answered = true,
@@ -246,6 +262,31 @@ impl Keys {
             epochs.len() - 1
         });
         epochs.get_mut(index)
+    }
+}
+
+// === impl Epoch ===
+
+impl Epoch {
+    fn charge(&self) -> Option<KeyCharge> {
+        if let Some((_, entry)) = self.amount {
+            return Some(KeyCharge {
+                since_ms: self.amount_ms,
+                entries: vec![entry],
+            });
+        }
+        let held = self.unresolved.iter().rev();
+        let held_ms = held.clone().map(|waiting| waiting.labels.started_ms).max();
+        let open_ms = (!self.open.is_empty()).then_some(self.begun_ms);
+        let since_ms = held_ms
+            .max(open_ms)
+            .or(self.answered.then_some(self.started_ms))?;
+        let open = self.open.iter().rev().copied();
+        let entries = open.chain(held.map(|waiting| waiting.id));
+        Some(KeyCharge {
+            since_ms,
+            entries: entries.take(CHARGED_MAX).collect(),
+        })
     }
 }
 

@@ -12,6 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::ledger::entry::{EntryId, Intent, Outcome, Settlement};
 use crate::ledger::error::LedgerError;
+use crate::ledger::keys::KeyCharge;
 use crate::ledger::undelivered::{Handover, Remembered, Undelivered};
 use crate::money::MicroUsd;
 
@@ -33,7 +34,7 @@ pub enum Command {
     Deliver(Box<Undelivered>, Handover),
     /// Writes nothing.
     Remember,
-    /// Since when something is charged under this key. Writes nothing.
+    /// What is charged under this key. Writes nothing.
     KeyCharged(String),
 }
 
@@ -45,7 +46,7 @@ pub enum Answer {
     Reconciled(Option<EntryId>),
     Noted,
     Remembered(Remembered),
-    KeyCharged(Option<u64>),
+    KeyCharged(Option<KeyCharge>),
 }
 
 pub type Reply = Result<Answer, LedgerError>;

@@ -296,8 +296,8 @@ impl Writer {
                 }));
             }
             Command::KeyCharged(key) => {
-                let since_ms = loaded.books.key_charged_since(key, now_ms);
-                return Ok(Answer::KeyCharged(since_ms));
+                let charge = loaded.books.key_charge(key, now_ms);
+                return Ok(Answer::KeyCharged(charge));
             }
         };
         for record in records {

@@ -313,6 +313,7 @@ impl Request<'_> {
     /// Takes over the answer of an equal request whose connection has left.
     async fn follow(self, downstream: &mut Downstream, mut follower: Follower) -> bool {
         self.gateway.metrics.joined();
+        follower.reads_on(downstream.sight());
         let leader: Arc<Live> = Arc::clone(&follower.live);
         let followed = relay::follow::follow(downstream, &mut follower).await;
         drop(follower);

@@ -1,22 +1,28 @@
-//! Who waits inside: for room below a cap or a run's limit, or for a place at the service. Each holds a
-//! connection meanwhile, so they are fewer than there are connections, and one app among several has
-//! its share of them.
+//! Who waits inside: for room below a cap or a run's limit, for a place at the service, or between two
+//! attempts. Each holds a connection meanwhile, so they are fewer than there are connections, and one app
+//! among several has its share of them.
 //!
 //! Promise: however many requests of one app wait, another app's connection is accepted; who is turned
 //! away is told so at once, and gives its connection back.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use super::Gateway;
 use super::accept::CONNECTIONS_MAX;
+use super::refuse::{Code, Refusal};
 
 /// Requests that wait at once, in all. The other connections are for those who go, and who come.
 pub const WAITERS_MAX: usize = CONNECTIONS_MAX - 128;
 
 /// Those of one app, where there are several.
 pub const OF_ONE_APP_MAX: usize = WAITERS_MAX - 128;
+
+/// Places among those who wait come free with each that goes.
+pub const CROWD_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Everybody who waits, counted by app.
 #[derive(Debug, Default)]
@@ -61,6 +67,27 @@ impl Waiters {
         Ok(Waiter {
             counts: Arc::clone(&self.0),
             app: Arc::clone(app),
+        })
+    }
+}
+
+// === impl Gateway ===
+
+impl Gateway {
+    /// A place among those who may wait, for whatever it is.
+    pub(in crate::proxy) fn among_waiters(&self, app: &Arc<str>) -> Result<Waiter, Refusal> {
+        let table = self.apps.table();
+        let callers = table.known().len() + usize::from(table.is_anonymous_allowed());
+        self.waiters.enter(app, callers < 2).map_err(|crowd| {
+            let too_many = match crowd.of_app {
+                Some(count) => format!(
+                    "{count} requests of the app {app} wait already, the most that one app may have \
+                     beside others."
+                ),
+                None => format!("{WAITERS_MAX} requests wait already, the most that may."),
+            };
+            let words = format!("{too_many} This one was not sent; try again.");
+            Refusal::saying(Code::QueueFull, words).after(CROWD_RETRY_AFTER)
         })
     }
 }

@@ -4,6 +4,7 @@
 mod freeze;
 mod kill;
 mod order;
+mod repeats;
 mod rules;
 mod waits;
 

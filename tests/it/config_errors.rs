@@ -189,6 +189,29 @@ async fn a_missing_key_is_exit_code_78_and_says_where_to_put_it() {
     assert!(lines[0].contains("api_key_file"), "{lines:?}");
 }
 
+/// A start that opened it would wait for whoever writes there.
+#[tokio::test]
+async fn a_named_pipe_in_place_of_a_file_is_exit_code_78_and_not_waited_for() {
+    use rustix::fs::{CWD, Mode, mkfifoat};
+    let place = Place::new();
+    let state = place.path("state");
+    let fifo = place.path("fifo");
+    mkfifoat(CWD, &fifo, Mode::RUSR | Mode::WUSR).expect("a named pipe");
+    let run_with = run_arguments("http://127.0.0.1:1", &state);
+    for (name, option) in [("the key", "--api-key-file"), ("the file", "--config")] {
+        let mut arguments = run_with.clone();
+        arguments.extend([option, &fifo]);
+        let output = run(&arguments, &[], true).await;
+        let lines = stderr_lines(&output);
+        assert_eq!(output.status.code(), Some(78), "{name}: {lines:?}");
+        let told = lines
+            .iter()
+            .any(|line| line.contains("a named pipe (FIFO)"));
+        assert!(told, "{name}: {lines:?}");
+        assert!(!Path::new(&state).exists(), "{name}: a ledger was begun");
+    }
+}
+
 #[tokio::test]
 async fn all_mistakes_are_told_at_once() {
     let place = Place::new();

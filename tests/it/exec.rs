@@ -18,7 +18,7 @@ use crate::support::bursar::entries;
 use crate::support::daemon::{Daemon, Signal, command, send};
 use crate::support::origin::billed;
 use crate::support::wire::request;
-use crate::support::{KEY, Origin, Sandbox, Step, chat, eventually, within};
+use crate::support::{Answer, KEY, Origin, Sandbox, Step, chat, eventually, within};
 
 /// What every child begins with: `ask(prompt)` answers the status and the body.
 const PREAMBLE: &str = r#"
@@ -110,20 +110,33 @@ impl Place {
         entries(Path::new(&self.state()))
     }
 
+    /// A run whose child waits for a line, and its token.
+    async fn waiting_run(&self) -> (Talk, String) {
+        let script = "say(os.environ['OPENAI_API_KEY'])\nsys.stdin.readline()\n";
+        let mut talk = self.talk(&[], script);
+        let token = talk.line().await;
+        (talk, token)
+    }
+
     /// The code of the answer to one request with this token.
     async fn code(&self, token: &str) -> Option<String> {
-        let mut wire = self.daemon.connect().await;
-        let shown = format!("Bearer {token}");
-        let headers = [("Authorization", shown.as_str())];
-        wire.send(request(
-            "POST",
-            "/v1/chat/completions",
-            &headers,
-            &chat("mine"),
-        ))
-        .await;
-        wire.answer().await.code().map(str::to_owned)
+        let answer = ask(&self.daemon, token, "mine").await;
+        answer.code().map(str::to_owned)
     }
+}
+
+async fn ask(daemon: &Daemon, token: &str, prompt: &str) -> Answer {
+    let mut wire = daemon.connect().await;
+    let shown = format!("Bearer {token}");
+    let headers = [("Authorization", shown.as_str())];
+    wire.send(request(
+        "POST",
+        "/v1/chat/completions",
+        &headers,
+        &chat(prompt),
+    ))
+    .await;
+    wire.answer().await
 }
 
 impl Talk {
@@ -313,9 +326,7 @@ with urllib.request.urlopen(urllib.request.Request(os.environ["OPENAI_BASE_URL"]
 async fn a_killed_exec_takes_its_token_along() {
     let origin = Origin::always(Step::Answer(billed(7))).await;
     let place = Place::before(&origin.url()).await;
-    let script = "say(os.environ['OPENAI_API_KEY'])\nsys.stdin.readline()\n";
-    let mut talk = place.talk(&[], script);
-    let token = talk.line().await;
+    let (mut talk, token) = place.waiting_run().await;
     assert_eq!(place.code(&token).await, None);
 
     talk.exec.kill().await.expect("exec is killed");

@@ -54,8 +54,8 @@ impl RunPurse {
 
     /// What an ask repeats is billed or held in this run.
     pub fn covers(&self, ask: &Ask) -> bool {
-        let from = ask.repeats.and_then(|repeats| repeats.from);
-        from.is_some_and(|from| self.entries.contains(&from))
+        let mut charged = ask.repeats.iter().flat_map(|repeats| &repeats.from);
+        charged.any(|entry| self.entries.contains(entry))
     }
 
     pub fn is_reached(&self) -> bool {

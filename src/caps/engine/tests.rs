@@ -85,7 +85,7 @@ impl Bench {
             request_bytes,
             repeats: charged_since_ms.map(|since_ms| Repeats {
                 since_ms,
-                from: None,
+                from: Vec::new(),
             }),
             ..self.asks(app, operation)
         };

@@ -1,5 +1,5 @@
 use std::fs;
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::path::PathBuf;
 
 use tempfile::TempDir;
@@ -139,7 +139,7 @@ fn a_file_that_cannot_be_read_is_named() {
         "the key file /nowhere/key cannot be read: No such file or directory (os error 2)"
     );
     let directory = ApiKey::from_file(Path::new("/"), KeyFile::Credential).unwrap_err();
-    assert!(directory.to_string().contains("Is a directory"));
+    assert!(directory.to_string().contains("it is a directory"));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! Promise: a reader is told every record once, or all anew.
 
 use super::Books;
+use crate::ledger::keys::KeyCharge;
 use crate::ledger::record::Record;
 use crate::ledger::usage::{Charged, Kept, News, Usage};
 
@@ -32,9 +33,9 @@ impl Books {
         }
     }
 
-    /// When a key was first used that something is charged under, in its 24 h; `None`: nothing is.
-    pub fn key_charged_since(&self, key: &str, now_ms: u64) -> Option<u64> {
-        self.keys.charged_since(key, now_ms)
+    /// What is charged under a key, in its 24 h; `None`: nothing is.
+    pub fn key_charge(&self, key: &str, now_ms: u64) -> Option<KeyCharge> {
+        self.keys.charge(key, now_ms)
     }
 
     /// Before the entry leaves `open`, which knows the size of its request.

@@ -185,3 +185,26 @@ fn i11_the_oldest_key_goes_first_and_is_counted() {
     );
     assert!(keys.epochs.contains_key("k24") && !keys.epochs.contains_key("k14"));
 }
+
+/// In the window of the entry that it is charged to, which may be later than the key's first use.
+#[test]
+fn a_charge_is_that_of_the_entries_that_it_stands_on() {
+    let mut keys = Keys::default();
+    let charge = |keys: &Keys| {
+        keys.charge("k", START_MS + 9)
+            .map(|charge| (charge.since_ms - START_MS, charge.entries))
+    };
+    assert_eq!(charge(&keys), None);
+    keys.begin(&key("k"), id(1), START_MS);
+    assert_eq!(charge(&keys), Some((0, vec![id(1)])), "under way");
+    keys.end(&key("k"), ended(1, State::Failed, START_MS));
+    assert_eq!(charge(&keys), None, "it cost nothing");
+    keys.begin(&key("k"), id(2), START_MS + 5);
+    keys.end(&key("k"), ended(2, DOUBT, START_MS + 5));
+    assert_eq!(charge(&keys), Some((5, vec![id(2)])), "held");
+    keys.begin(&key("k"), id(3), START_MS + 7);
+    assert_eq!(charge(&keys), Some((7, vec![id(3), id(2)])));
+    keys.end(&key("k"), ended(3, settled(60), START_MS + 7));
+    keys.begin(&key("k"), id(4), START_MS + 8);
+    assert_eq!(charge(&keys), Some((7, vec![id(3)])), "billed on one");
+}

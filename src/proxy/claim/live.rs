@@ -2,7 +2,8 @@
 //! most one follower that takes its answer over when the first app connection has left.
 //!
 //! Promise: nothing is recorded while the leading app is there; what is recorded for nobody is at
-//! most 1 MiB; with a follower the leader waits for it instead of piling up.
+//! most 1 MiB; with a follower the leader waits for it instead of piling up. A follower that hung up
+//! before it was given anything has its place taken by the next, noticed or not.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -51,6 +52,12 @@ struct Tape {
     /// The leading app is being given an error: what it is about ends in a moment.
     failing: bool,
     followed: bool,
+    /// Which follower it is, counted from 1.
+    follower: u64,
+    /// Its connection.
+    follower_app: Option<Sight>,
+    /// It was given a piece of the answer.
+    follower_reads: bool,
     /// The answer outgrew what is kept for nobody: it can be adopted, not joined.
     given_up: bool,
     head: Option<Arc<ResponseHeader>>,
@@ -86,6 +93,7 @@ pub enum TapeItem {
 #[derive(Debug)]
 pub struct Follower {
     pub live: Arc<Live>,
+    number: u64,
     changed: watch::Receiver<()>,
     next: usize,
     head_given: bool,
@@ -104,6 +112,13 @@ impl Tape {
             (None, Some(end)) => matches!(end, TapeEnd::Broken(_)),
         };
         is_error && !self.handed_out
+    }
+
+    /// Somebody follows, and is there as far as the kernel knows. Who reads may have read it all, and
+    /// left for that.
+    fn has_follower(&self) -> bool {
+        let hung_up = || self.follower_app.as_ref().is_some_and(Sight::has_hung_up);
+        self.followed && (self.follower_reads || !hung_up())
     }
 }
 
@@ -292,15 +307,20 @@ impl Live {
     /// follows.
     pub(super) fn follow(self: &Arc<Self>) -> Option<Follower> {
         let mut tape = self.tape.lock();
-        if !tape.open || tape.taken || tape.handed_out || tape.followed || tape.given_up {
+        if !tape.open || tape.taken || tape.handed_out || tape.has_follower() || tape.given_up {
             return None;
         }
         tape.followed = true;
+        tape.follower += 1;
+        tape.follower_app = None;
+        tape.follower_reads = false;
+        let number = tape.follower;
         drop(tape);
         // The leader may be waiting to learn whether its attempts still have a reader.
         self.changed.send_replace(());
         Some(Follower {
             live: Arc::clone(self),
+            number,
             changed: self.changed.subscribe(),
             next: 0,
             head_given: false,
@@ -340,7 +360,16 @@ impl Live {
 // === impl Follower ===
 
 impl Follower {
-    /// The next piece of the answer.
+    /// The connection that follows: an equal request that comes asks the kernel whether it is there.
+    pub fn reads_on(&self, app: Sight) {
+        let mut tape = self.live.tape.lock();
+        if tape.follower == self.number {
+            tape.follower_app = Some(app);
+        }
+    }
+
+    /// The next piece of the answer. Pends for ever when another has taken its place, which comes of
+    /// its app's having hung up.
     pub async fn next(&mut self) -> TapeItem {
         loop {
             self.changed.mark_unchanged();
@@ -355,6 +384,10 @@ impl Follower {
 
     fn take(&mut self) -> Option<TapeItem> {
         let mut tape = self.live.tape.lock();
+        if tape.follower != self.number {
+            return None;
+        }
+        tape.follower_reads |= tape.head.is_some() || tape.end.is_some();
         if !self.head_given {
             if let Some(head) = tape.head.clone() {
                 self.head_given = true;
@@ -396,7 +429,11 @@ impl Follower {
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        self.live.tape.lock().followed = false;
+        let mut tape = self.live.tape.lock();
+        if tape.follower == self.number {
+            tape.followed = false;
+        }
+        drop(tape);
         self.live.changed.send_replace(());
     }
 }

@@ -1,5 +1,5 @@
 //! What ends the attempts between two of them, although the table allows another: an order to freeze, a
-//! run that has ended, a limit that was reached meanwhile, bursar's own stop.
+//! run that has ended, a limit that was reached meanwhile, too many that wait, bursar's own stop.
 //!
 //! Promise: the app is told what holds now, not what the service answered before, so that it does not
 //! knock on; and it is told beside it what the attempts before came to. An entry that is in doubt stays
@@ -43,7 +43,7 @@ impl Dispatch<'_> {
         (!may_have_run(&self.attempts, self.route.keyed)).then(refusal)
     }
 
-    fn stopped_by(&self, refusal: Refusal) -> Refusal {
+    pub(super) fn stopped_by(&self, refusal: Refusal) -> Refusal {
         match so_far(&self.attempts, self.route.keyed) {
             Some(words) => refusal.and(&words),
             None => refusal,

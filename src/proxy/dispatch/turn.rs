@@ -2,7 +2,7 @@
 //! answers say of its ceilings, its account and its health.
 //!
 //! Promise: between attempts no place is held; a repeat waits before its app's new requests; a free
-//! route never waits.
+//! route never waits for a place; who rests is counted among those who wait.
 
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use crate::proxy::exchange::{Answering, Cause, Failed, Lost};
 use crate::proxy::queue::ceilings::Busy;
 use crate::proxy::queue::{Turn, Unserved};
 use crate::proxy::refuse::Refusal;
+use crate::proxy::waiters::CROWD_RETRY_AFTER;
 
 /// An answer's words are looked at up to here.
 const WORDS_BYTES_MAX: usize = 1024;
@@ -39,6 +40,14 @@ impl Dispatch<'_> {
         app: &mut Attendance<'_>,
         wait: Duration,
     ) -> Result<Rested, Cut> {
+        let _waiting = match self.gateway.among_waiters(&self.app) {
+            Ok(waiter) => waiter,
+            Err(crowd) => {
+                // Who comes again comes when the service wants it.
+                let crowd = crowd.after(wait.max(CROWD_RETRY_AFTER));
+                return Ok(Rested::Stopped(self.stopped_by(crowd)));
+            }
+        };
         let began = self.gateway.clock.monotonic();
         let awaited = tokio::select! {
             biased;

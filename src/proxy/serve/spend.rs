@@ -99,23 +99,28 @@ impl Request<'_> {
     /// What is charged under the key that this request goes under, if it repeats what was bought.
     async fn repeats(&self, live: &Live) -> Option<Repeats> {
         let key = live.key.as_ref()?;
-        match key.origin {
-            KeyOrigin::Minted => None,
-            // An undelivered request stands behind it, billed or held.
-            KeyOrigin::Adopted { from } => Some(Repeats {
-                since_ms: live.first.at_ms,
-                from: Some(from),
+        let adopted = match key.origin {
+            KeyOrigin::Minted => return None,
+            KeyOrigin::Adopted { from } => Some(from),
+            KeyOrigin::App => None,
+        };
+        // An undelivered request stands behind an adopted key, billed or held.
+        let behind = adopted.map(|from| Repeats {
+            since_ms: live.first.at_ms,
+            from: vec![from],
+        });
+        if !self.gateway.caps.are_set() && self.admitted.caller.run.is_none() {
+            return behind;
+        }
+        let charge = self.gateway.ledger.key_charge(&key.value).await;
+        match charge {
+            // The key may have been there before midnight, and have waited for its purchase.
+            Ok(Some(charge)) => Some(Repeats {
+                since_ms: charge.since_ms,
+                from: charge.entries.into_iter().chain(adopted).collect(),
             }),
-            KeyOrigin::App if !self.gateway.caps.are_set() => None,
-            KeyOrigin::App => {
-                let since = self.gateway.ledger.key_charged_since(&key.value).await;
-                // A ledger that cannot tell takes no intent either, or is told to serve all the same.
-                let since_ms = since.unwrap_or(None)?;
-                Some(Repeats {
-                    since_ms,
-                    from: None,
-                })
-            }
+            // A ledger that cannot tell takes no intent either, or is told to serve all the same.
+            Ok(None) | Err(_) => behind,
         }
     }
 }

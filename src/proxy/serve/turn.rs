@@ -15,7 +15,7 @@ use crate::proxy::downstream::Downstream;
 use crate::proxy::queue::{Slot, Turn, Unserved};
 use crate::proxy::refuse::{Code, Refusal};
 use crate::proxy::settle::OpenEntry;
-use crate::proxy::waiters::{WAITERS_MAX, Waiter};
+use crate::proxy::waiters::Waiter;
 
 /// "else 10 minutes": the client default of the interface.
 const PATIENCE_DEFAULT: Duration = Duration::from_secs(600);
@@ -25,9 +25,6 @@ const PATIENCE_MAX: Duration = Duration::from_secs(3600);
 
 /// What asks for leave takes less than this where it need not wait.
 const WAIT_MIN: Duration = Duration::from_millis(5);
-
-/// Places among those who wait come free with each that goes.
-const CROWD_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// A request that may go.
 pub struct Going {
@@ -122,39 +119,13 @@ impl Request<'_> {
         downstream: &mut Downstream,
         entry: &mut OpenEntry,
     ) -> Result<Waiter, bool> {
-        match self.among_waiters() {
+        match self.gateway.among_waiters(&self.app.name) {
             Ok(waiter) => Ok(waiter),
             Err(refusal) => {
                 let ended = self.end_unsent(downstream, entry, Entered::No, Some(&refusal));
                 Err(ended.await)
             }
         }
-    }
-
-    fn among_waiters(&self) -> Result<Waiter, Refusal> {
-        let table = self.gateway.apps.table();
-        let callers = table.known().len() + usize::from(table.is_anonymous_allowed());
-        let waiter = self.gateway.waiters.enter(&self.app.name, callers < 2);
-        waiter.map_err(|crowd| {
-            let refusal = match crowd.of_app {
-                Some(count) => Refusal::saying(
-                    Code::QueueFull,
-                    format!(
-                        "{count} requests of the app {} wait already, the most that one app may have \
-                         beside others. This one was not sent; try again.",
-                        self.app.name
-                    ),
-                ),
-                None => Refusal::saying(
-                    Code::QueueFull,
-                    format!(
-                        "{WAITERS_MAX} requests wait already, the most that may. This one was not sent; \
-                         try again."
-                    ),
-                ),
-            };
-            refusal.after(CROWD_RETRY_AFTER)
-        })
     }
 
     async fn place(
@@ -203,9 +174,9 @@ impl Request<'_> {
             // The ledger is asked only where the answer matters.
             KeyOrigin::App => {
                 self.gateway.breaker.is_refusing() && {
-                    let since_ms = self.gateway.ledger.key_charged_since(&key.value).await;
+                    let charge = self.gateway.ledger.key_charge(&key.value).await;
                     // A ledger that cannot tell knows nothing.
-                    matches!(since_ms, Ok(Some(_)))
+                    matches!(charge, Ok(Some(_)))
                 }
             }
         };

@@ -5,7 +5,7 @@ use bursar::ledger::entry::State;
 use super::{CHAT, ask, on_cue, received};
 use crate::support::origin::{billed, chunk, json, last_chunk, stream_head};
 use crate::support::wire::request;
-use crate::support::{Answer, Bursar, Origin, Step, chat, chat_stream, eventually};
+use crate::support::{Answer, Bursar, Origin, Step, Wire, chat, chat_stream, eventually};
 
 fn is_frozen(answer: &Answer) {
     assert_eq!(answer.status, 403, "{}", answer.text());
@@ -13,6 +13,28 @@ fn is_frozen(answer: &Answer) {
     assert_eq!(answer.header("x-should-retry"), Some("false"));
     assert!(answer.text().contains("frozen since"), "{}", answer.text());
     assert!(answer.text().contains("by the test"), "{}", answer.text());
+}
+
+fn freeze(bursar: &Bursar, app: Option<&str>) {
+    let ordered = bursar.gateway.caps().freeze(app, "the test");
+    ordered.expect("an order");
+}
+
+fn thaw(bursar: &Bursar, app: Option<&str>) {
+    let ordered = bursar.gateway.caps().thaw(app, "the test");
+    ordered.expect("an order");
+}
+
+/// bursar in front of a service that answers one request on cue, that request, and another one.
+async fn beside_one(config: &str) -> (Origin, Bursar, Wire, Wire) {
+    let origin = Origin::start([on_cue(billed(1))]).await;
+    let bursar = Bursar::with(&origin.url(), config).await;
+    let mut first = bursar.connect().await;
+    first.send(request("POST", CHAT, &[], &chat("first"))).await;
+    received(&origin, 1).await;
+    let mut waits = bursar.connect().await;
+    waits.send(request("POST", CHAT, &[], &chat("waits"))).await;
+    (origin, bursar, first, waits)
 }
 
 #[tokio::test]
@@ -31,23 +53,11 @@ async fn a_frozen_app_spends_nothing_its_stream_finishes_and_a_thawed_one_goes_o
     origin.go();
     let mut head = stream.head().await;
     for app in [None, Some("default")] {
-        bursar
-            .gateway
-            .caps()
-            .freeze(app, "the test")
-            .expect("an order");
+        freeze(&bursar, app);
         is_frozen(&ask(&bursar, &chat("hi"), &[]).await);
-        bursar
-            .gateway
-            .caps()
-            .thaw(app, "the test")
-            .expect("an order");
+        thaw(&bursar, app);
     }
-    bursar
-        .gateway
-        .caps()
-        .freeze(None, "the test")
-        .expect("an order");
+    freeze(&bursar, None);
     origin.go();
     stream.rest(&mut head).await;
     assert!(
@@ -64,11 +74,7 @@ async fn a_frozen_app_spends_nothing_its_stream_finishes_and_a_thawed_one_goes_o
 
     let bursar = bursar.restart("").await;
     is_frozen(&ask(&bursar, &chat("hi"), &[]).await);
-    bursar
-        .gateway
-        .caps()
-        .thaw(None, "the test")
-        .expect("an order");
+    thaw(&bursar, None);
     origin.push(Step::Answer(billed(1)));
     assert_eq!(ask(&bursar, &chat("hi"), &[]).await.status, 200);
     assert_eq!(origin.received().len(), 3);
@@ -78,11 +84,7 @@ async fn a_frozen_app_spends_nothing_its_stream_finishes_and_a_thawed_one_goes_o
 async fn another_apps_freeze_is_its_own() {
     let origin = Origin::always(Step::Answer(billed(1))).await;
     let bursar = Bursar::before(&origin.url()).await;
-    bursar
-        .gateway
-        .caps()
-        .freeze(Some("other-app"), "the test")
-        .expect("an order");
+    freeze(&bursar, Some("other-app"));
     assert_eq!(ask(&bursar, &chat("hi"), &[]).await.status, 200);
 }
 
@@ -94,11 +96,7 @@ async fn between_attempts_a_freeze_ends_the_retries() {
     let mut wire = bursar.connect().await;
     wire.send(request("POST", CHAT, &[], &chat("hi"))).await;
     received(&origin, 1).await;
-    bursar
-        .gateway
-        .caps()
-        .freeze(None, "the test")
-        .expect("an order");
+    freeze(&bursar, None);
     let answer = wire.answer().await;
     is_frozen(&answer);
     assert!(answer.text().contains("answered 503"), "{}", answer.text());
@@ -140,23 +138,13 @@ async fn a_freeze_that_comes_while_the_intent_is_written_stops_the_request() {
 
 #[tokio::test]
 async fn who_waits_below_a_cap_is_told_at_once() {
-    let origin = Origin::start([on_cue(billed(1))]).await;
     let caps = "[caps]\nday_micro_usd = 1000\nrequest_floor_micro_usd = 600\n";
-    let bursar = Bursar::with(&origin.url(), caps).await;
-    let mut first = bursar.connect().await;
-    first.send(request("POST", CHAT, &[], &chat("first"))).await;
-    received(&origin, 1).await;
-    let mut waits = bursar.connect().await;
-    waits.send(request("POST", CHAT, &[], &chat("waits"))).await;
+    let (origin, bursar, mut first, mut waits) = beside_one(caps).await;
     eventually("it to wait", || async {
         (bursar.metric("bursar_cap_waiting_requests", "") == 1.0).then_some(())
     })
     .await;
-    bursar
-        .gateway
-        .caps()
-        .freeze(None, "the test")
-        .expect("an order");
+    freeze(&bursar, None);
     is_frozen(&waits.answer().await);
     origin.go();
     assert_eq!(first.answer().await.status, 200);
@@ -164,19 +152,13 @@ async fn who_waits_below_a_cap_is_told_at_once() {
 
 #[tokio::test]
 async fn who_waits_for_a_place_at_the_service_is_told_at_once() {
-    let origin = Origin::start([on_cue(billed(1))]).await;
-    let bursar = Bursar::with(&origin.url(), "[shaping]\nin_flight = 1\n").await;
-    let mut first = bursar.connect().await;
-    first.send(request("POST", CHAT, &[], &chat("first"))).await;
-    received(&origin, 1).await;
-    let mut waits = bursar.connect().await;
-    waits.send(request("POST", CHAT, &[], &chat("waits"))).await;
+    let one_place = "[shaping]\nin_flight = 1\n";
+    let (origin, bursar, mut first, mut waits) = beside_one(one_place).await;
     eventually("it to wait", || async {
         (bursar.metric("bursar_queue_depth", "") == 1.0).then_some(())
     })
     .await;
-    let caps = bursar.gateway.caps();
-    caps.freeze(Some("default"), "the test").expect("an order");
+    freeze(&bursar, Some("default"));
     is_frozen(&waits.answer().await);
     origin.go();
     assert_eq!(first.answer().await.status, 200);
@@ -187,11 +169,7 @@ async fn who_waits_for_a_place_at_the_service_is_told_at_once() {
 async fn a_damaged_file_of_orders_freezes_everything() {
     let origin = Origin::always(Step::Answer(billed(1))).await;
     let bursar = Bursar::before(&origin.url()).await;
-    bursar
-        .gateway
-        .caps()
-        .freeze(Some("other-app"), "the test")
-        .expect("an order");
+    freeze(&bursar, Some("other-app"));
     let path = bursar.state_dir().join("orders");
     let mut bytes = std::fs::read(&path).expect("the orders");
     let middle = bytes.len() / 2;
@@ -205,11 +183,7 @@ async fn a_damaged_file_of_orders_freezes_everything() {
         "{}",
         refused.text()
     );
-    bursar
-        .gateway
-        .caps()
-        .thaw(None, "the test")
-        .expect("an order");
+    thaw(&bursar, None);
     assert_eq!(ask(&bursar, &chat("hi"), &[]).await.status, 200);
     let bursar = bursar.restart("").await;
     assert_eq!(ask(&bursar, &chat("hi"), &[]).await.status, 200);

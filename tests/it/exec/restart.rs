@@ -3,25 +3,10 @@
 
 use bursar::config::Token;
 
-use super::{PREAMBLE, Place};
+use super::{PREAMBLE, Place, ask};
 use crate::support::daemon::{Daemon, Signal, command, send};
 use crate::support::origin::billed;
-use crate::support::wire::request;
-use crate::support::{Answer, Origin, Step, chat, eventually};
-
-async fn ask(daemon: &Daemon, token: &str, prompt: &str) -> Answer {
-    let mut wire = daemon.connect().await;
-    let shown = format!("Bearer {token}");
-    let headers = [("Authorization", shown.as_str())];
-    wire.send(request(
-        "POST",
-        "/v1/chat/completions",
-        &headers,
-        &chat(prompt),
-    ))
-    .await;
-    wire.answer().await
-}
+use crate::support::{Origin, Step, eventually};
 
 /// A daemon on the state and the address of one that has ended.
 async fn again(address: &str, url: &str, state: &str) -> Daemon {
@@ -92,9 +77,7 @@ say(sorted(map(str, seen)))
 async fn a_token_that_is_waited_for_is_told_to_come_again_and_a_stranger_is_not() {
     let origin = Origin::always(Step::Answer(billed(7))).await;
     let place = Place::before(&origin.url()).await;
-    let script = "say(os.environ['OPENAI_API_KEY'])\nsys.stdin.readline()\n";
-    let mut talk = place.talk(&[], script);
-    let token = talk.line().await;
+    let (talk, token) = place.waiting_run().await;
     let address = place.daemon.proxy.to_string();
     let (state, url) = (place.state(), origin.url());
     let Place { folder, daemon } = place;
@@ -137,9 +120,7 @@ async fn a_token_that_is_waited_for_is_told_to_come_again_and_a_stranger_is_not(
 async fn an_app_that_is_removed_and_added_at_once_keeps_its_runs() {
     let origin = Origin::always(Step::Answer(billed(7))).await;
     let place = Place::before(&origin.url()).await;
-    let script = "say(os.environ['OPENAI_API_KEY'])\nsys.stdin.readline()\n";
-    let mut talk = place.talk(&[], script);
-    let token = talk.line().await;
+    let (talk, token) = place.waiting_run().await;
     let done = async |arguments: &[&str]| {
         let output = place.bursar(arguments).output().await.expect("it ends");
         assert!(output.status.success(), "{}", super::said(&output));

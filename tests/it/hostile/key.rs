@@ -1,5 +1,6 @@
 //! The organization's key, said back by the service in every place of an answer. It is struck out
-//! where it stands letter by letter; what a service hides in another spelling nobody can know.
+//! where it stands letter by letter, and as JSON may spell it; what a service hides otherwise nobody can
+//! know.
 
 use super::{
     App, Ask, Books, Case, LOST, UNKNOWN, assert_no_key, case, contains, events, events_in, play,
@@ -14,6 +15,13 @@ const END: &str = ": service-billed-micro-usd 7\n\ndata: [DONE]\n\n";
 /// As many stars as the key has letters: where the length was told before, it stays.
 fn stars() -> String {
     "*".repeat(KEY.len())
+}
+
+/// As JSON may spell it, as many letters escaped as can be.
+fn in_json() -> String {
+    KEY.chars()
+        .map(|letter| format!("\\u{:04x}", u32::from(letter)))
+        .collect()
 }
 
 fn answer(name: &str, status: u16, lines: &str, body: &str, app: App, books: Books) -> Case {
@@ -37,6 +45,7 @@ fn whole_answers() -> Vec<Case> {
         pieces.concat(),
         last_chunk(),
     ];
+    let spelled = said.replace(KEY, &in_json());
     let far = format!("{{\"m\":\"{}{KEY}\"}}", "x".repeat(900_000));
     let mut rows = vec![
         answer(
@@ -60,6 +69,22 @@ fn whole_answers() -> Vec<Case> {
             200,
             "X-Service-Billed: 7\r\n",
             &said,
+            App::Whole(200, struck.clone()),
+            PAID,
+        ),
+        answer(
+            "an error in JSON's spelling",
+            401,
+            "",
+            &spelled,
+            App::Whole(401, struck.clone()),
+            Books::Failed,
+        ),
+        answer(
+            "a success in JSON's spelling",
+            200,
+            "X-Service-Billed: 7\r\n",
+            &spelled,
             App::Whole(200, struck.clone()),
             PAID,
         ),
@@ -182,7 +207,9 @@ fn whole_answers() -> Vec<Case> {
 fn flowing_answers() -> Vec<Case> {
     let stream = |name: &str, text: &str| {
         let text = format!("{text}{END}");
+        let stars_in_json = "*".repeat(in_json().len());
         let struck = text.replace(KEY, &stars());
+        let struck = struck.replace(&in_json(), &stars_in_json);
         case(
             20,
             Ask::Stream,
@@ -198,6 +225,10 @@ fn flowing_answers() -> Vec<Case> {
     let broken = format!("data: {KEY}\n\n");
     vec![
         stream("an event", &error),
+        stream(
+            "an event in JSON's spelling",
+            &error.replace(KEY, &in_json()),
+        ),
         stream("comments", &comment),
         stream(
             "keys behind each other",
@@ -253,11 +284,17 @@ async fn the_key_is_struck_out_wherever_the_service_says_it() {
 /// Wherever two chunks meet, and however small they are.
 #[tokio::test]
 async fn the_key_is_struck_out_over_the_border_of_chunks() {
+    for spelling in [KEY.to_owned(), in_json()] {
+        cut_at_every_border(&spelling).await;
+    }
+}
+
+async fn cut_at_every_border(spelling: &str) {
     let stage = super::Stage::with(super::ONCE).await;
-    let text = format!("data: a{KEY}b\n\n{END}");
-    let struck = text.replace(KEY, &stars());
-    let start = text.find(KEY).expect("it is there");
-    let borders: Vec<usize> = (start..=start + KEY.len()).collect();
+    let text = format!("data: a{spelling}b\n\n{END}");
+    let struck = text.replace(spelling, &"*".repeat(spelling.len()));
+    let start = text.find(spelling).expect("it is there");
+    let borders: Vec<usize> = (start..=start + spelling.len()).collect();
     let mut all: Vec<Vec<&str>> = borders
         .iter()
         .map(|at| vec![&text[..*at], &text[*at..]])

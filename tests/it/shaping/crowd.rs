@@ -1,6 +1,8 @@
 //! One app whose requests wait, and all others.
 
 use bursar::apps::AppAdd;
+use bursar::ledger::entry::State;
+use tokio::task::JoinSet;
 
 use super::*;
 use crate::support::origin::{billed, json};
@@ -58,4 +60,41 @@ async fn requests_that_wait_for_room_leave_connections_for_other_apps() {
     origin.go();
     assert_eq!(first.answer().await.status, 200);
     assert_eq!(bursar.settled(1).await.len(), 1, "nothing else was sent");
+}
+
+/// A service that answers 503 and a long `Retry-After` has each request rest for that long.
+#[tokio::test]
+async fn requests_that_rest_between_attempts_leave_connections_for_other_apps() {
+    const TOO_MANY: usize = 10;
+    let later = json(503, &[("Retry-After", "300")], r#"{"detail":"warming"}"#);
+    let origin = Origin::always(Step::Answer(later)).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    let (greedy, other) = (app(&bursar, "greedy"), app(&bursar, "second"));
+    let as_greedy = [("Authorization", greedy.as_str())];
+    let mut asked = JoinSet::new();
+    for n in 0..OF_ONE_APP + TOO_MANY {
+        let mut wire = begin(&bursar, &format!("{n}"), &as_greedy).await;
+        asked.spawn(async move { (wire.answer().await, wire) });
+    }
+    for _ in 0..TOO_MANY {
+        let told = asked.join_next().await.expect("one that was turned away");
+        let (answer, mut wire) = told.expect("an answer");
+        assert_eq!((answer.status, answer.code()), (429, Some("queue_full")));
+        assert_eq!(answer.header("retry-after"), Some("300"));
+        assert_eq!(answer.header("x-should-retry"), None);
+        assert!(answer.text().contains("answered 503"), "{}", answer.text());
+        assert!(wire.ends().await);
+        let entry = bursar.entry_of(&answer);
+        assert_eq!((entry.state, entry.attempts.len()), (State::Failed, 1));
+    }
+    // Too little patience to rest for.
+    let as_other = [
+        ("Authorization", other.as_str()),
+        ("x-stainless-timeout", "20"),
+    ];
+    let served = begin(&bursar, "other", &as_other).await.answer().await;
+    assert_eq!(served.status, 503);
+    assert_eq!(served.header("x-bursar-error"), None, "{}", served.text());
+    assert_eq!(asked.len(), OF_ONE_APP, "the others rest");
+    assert_eq!(origin.received().len(), OF_ONE_APP + TOO_MANY + 1);
 }

@@ -18,8 +18,9 @@ async fn joined(bursar: &Bursar, count: u32) {
 /// first, and the end of the old connection is there by then.
 async fn asks_again(bursar: &Bursar, old: Wire, prompt: &str) -> Wire {
     let mut wire = bursar.connect().await;
-    // bursar reads from it by now.
-    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    // Behind its answer bursar reads from the connection.
+    wire.send(request("GET", "/", &[], "")).await;
+    assert_eq!(wire.answer().await.status, 200);
     wire.send(request("POST", CHAT, &[], &chat(prompt))).await;
     drop(old);
     wire
@@ -66,21 +67,35 @@ async fn a_repeat_takes_over_the_place_and_the_key_of_who_waited() {
     assert_eq!(bursar.settled(4).await.len(), 4);
 }
 
-#[tokio::test]
-async fn a_repeat_of_what_was_never_sent_is_sent_once() {
+/// While a request waits, its app hangs up and asks again so many times.
+async fn is_sent_once(repeats: u32) {
     let origin = Origin::start([on_cue(billed(7)), Step::Answer(billed(7))]).await;
     let bursar = Bursar::with(&origin.url(), ONCE).await;
     let mut first = begin(&bursar, "first", &[]).await;
     received(&origin, 1).await;
-    let waits = begin(&bursar, "second", &[]).await;
+    let mut second = begin(&bursar, "second", &[]).await;
     waiting(&bursar, 1).await;
-    let mut repeat = asks_again(&bursar, waits, "second").await;
-    joined(&bursar, 1).await;
+    for count in 1..=repeats {
+        second = asks_again(&bursar, second, "second").await;
+        joined(&bursar, count).await;
+    }
+    assert_eq!(bursar.metrics.traffic.now().waiting, 1, "one purchase");
     origin.go();
     assert_eq!(first.answer().await.status, 200);
-    assert_eq!(repeat.answer().await.status, 200);
+    assert_eq!(second.answer().await.status, 200);
     assert_eq!(prompts(&origin), ["first", "second"]);
     assert_eq!(bursar.settled(2).await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_repeat_of_what_was_never_sent_is_sent_once() {
+    is_sent_once(1).await;
+}
+
+/// The second may hang up, too, and nobody has noticed when the third comes.
+#[tokio::test]
+async fn a_third_request_takes_over_from_a_second_that_has_hung_up() {
+    is_sent_once(4).await;
 }
 
 #[tokio::test]

@@ -1,6 +1,9 @@
 //! Who waits: in what order, for how long, and how it ends.
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use bursar::clock::ManualClock;
 
 use super::*;
 use crate::support::daemon::{Daemon, Signal, send};
@@ -28,29 +31,28 @@ fn refused_here(answer: &Answer, status: u16, code: &str) {
 
 #[tokio::test]
 async fn the_wait_is_in_the_answer_the_ledger_and_the_metrics() {
-    let (origin, bursar, mut first) = occupied(ONE_PLACE, [Step::Answer(billed(7))]).await;
+    let clock = ManualClock::at(1_700_000_000_000);
+    let origin = Origin::start([on_cue(billed(7)), Step::Answer(billed(7))]).await;
+    let bursar = Bursar::with_clock(&origin.url(), ONE_PLACE, Arc::new(clock.clone())).await;
+    let mut first = begin(&bursar, "first", &[]).await;
+    received(&origin, 1).await;
     let mut second = begin(&bursar, "second", &[]).await;
     waiting(&bursar, 1).await;
     assert_eq!(bursar.metrics.traffic.now().in_flight, 1);
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    clock.advance(Duration::from_millis(50));
     origin.go();
     let (first, second) = (first.answer().await, second.answer().await);
     assert_eq!((first.status, second.status), (200, 200));
     assert_eq!(first.header("x-bursar-queue-ms"), Some("0"));
-    let told: u64 = second.header("x-bursar-queue-ms").unwrap().parse().unwrap();
-    assert!(told >= 50, "{told}");
+    assert_eq!(second.header("x-bursar-queue-ms"), Some("50"));
     bursar.settled(2).await;
     let timings = bursar.entry_of(&second).timings.expect("timings");
-    assert_eq!(timings.queue_ms, told);
-    assert!(timings.total_ms >= told, "{timings:?}");
-    assert!(
-        timings.own_us < told * 1_000,
-        "the wait is not own time: {timings:?}"
-    );
+    let told = (timings.queue_ms, timings.total_ms, timings.own_us);
+    assert_eq!(told, (50, 50, 0), "the wait is not own time");
     let waits = bursar.metric("bursar_queue_wait_seconds_count", "");
     assert!((waits - 2.0).abs() < 0.1, "{waits}");
     let waited = bursar.metric("bursar_queue_wait_seconds_sum", "");
-    assert!(waited >= 0.05, "{waited}");
+    assert!((waited - 0.05).abs() < 1e-9, "{waited}");
 }
 
 #[tokio::test]

@@ -53,7 +53,7 @@ impl Bench {
 fn again(from: EntryId) -> Option<Repeats> {
     Some(Repeats {
         since_ms: NOON,
-        from: Some(from),
+        from: vec![from],
     })
 }
 

@@ -314,26 +314,42 @@ fn keep_busy(world: &mut World, from: Duration, to: Duration) {
     world.now = from;
 }
 
+/// A desk with these limits, kept busy before a service that takes 8 in flight and `per_minute`, of which
+/// others take `outside`.
+fn beside_others(
+    seed: u64,
+    limits: (usize, usize),
+    per_minute: usize,
+    outside: (usize, usize),
+    until: Duration,
+) -> World {
+    let few_wait = Shaping {
+        queue_max: 50,
+        ..shaping(limits.0, limits.1)
+    };
+    let mut world = World::new(Desk::new(&few_wait), (8, per_minute), seed);
+    world.travel_ms = 20;
+    world.answer_ms = 1_500;
+    world.outside = outside;
+    keep_busy(&mut world, s(0), until);
+    world
+}
+
+/// Runs on to `to`: how many were answered meanwhile, and how many refused.
+fn run_on(world: &mut World, to: Duration) -> (u64, u64) {
+    let (answers, refusals) = (world.answers, world.refusals);
+    world.run_until(to);
+    (world.answers - answers, world.refusals - refusals)
+}
+
 /// Others take half of both ceilings and later go: bursar settles at what they leave, with few
 /// refusals, and finds all of it again.
 #[test]
 fn the_limits_settle_beside_an_outside_load_and_find_back() {
-    let few_wait = Shaping {
-        queue_max: 50,
-        ..shaping(8, 120)
-    };
     for seed in 1..=3 {
-        let mut world = World::new(Desk::new(&few_wait), (8, 120), seed);
-        world.travel_ms = 20;
-        world.answer_ms = 1_500;
-        world.outside = (4, 60);
-        keep_busy(&mut world, s(0), s(6_000));
-
+        let mut world = beside_others(seed, (8, 120), 120, (4, 60), s(6_000));
         world.run_until(s(600));
-        let (answers, refusals) = (world.answers, world.refusals);
-        world.run_until(s(1_800));
-        let answers = world.answers - answers;
-        let refusals = world.refusals - refusals;
+        let (answers, refusals) = run_on(&mut world, s(1_800));
         // 20 minutes of 60 are 1200.
         assert!(answers >= 800, "seed {seed}: {answers} answers of 1200");
         assert!(
@@ -348,9 +364,7 @@ fn the_limits_settle_beside_an_outside_load_and_find_back() {
             (ceilings.in_flight(), ceilings.per_minute()),
             (Some(8), Some(120))
         );
-        let answers = world.answers;
-        world.run_until(s(3_600));
-        let answers = world.answers - answers;
+        let (answers, _) = run_on(&mut world, s(3_600));
         assert!(answers >= 1_100, "seed {seed}: {answers} answers of 1200");
     }
 }
@@ -359,22 +373,10 @@ fn the_limits_settle_beside_an_outside_load_and_find_back() {
 /// was refused is tried seldom, and a pause of all apps follows each try. When they go, it finds back.
 #[test]
 fn a_number_in_flight_that_was_refused_is_tried_seldom() {
-    let few_wait = Shaping {
-        queue_max: 50,
-        ..shaping(8, 0)
-    };
     for seed in 1..=3 {
-        let mut world = World::new(Desk::new(&few_wait), (8, 1_000_000), seed);
-        world.travel_ms = 20;
-        world.answer_ms = 1_500;
-        world.outside = (2, 0);
-        keep_busy(&mut world, s(0), s(2_400));
-
+        let mut world = beside_others(seed, (8, 0), 1_000_000, (2, 0), s(2_400));
         world.run_until(s(300));
-        let (answers, refusals) = (world.answers, world.refusals);
-        world.run_until(s(1_500));
-        let answers = world.answers - answers;
-        let refusals = world.refusals - refusals;
+        let (answers, refusals) = run_on(&mut world, s(1_500));
         assert!(
             answers >= 4_000 && refusals <= 40,
             "seed {seed}: {answers} answers of about 4600, {refusals} refusals"

@@ -1,8 +1,9 @@
-//! Strikes the organization's key out of an answer that flows (rule I9). As many stars take its place
-//! as it has letters: a length that the head told still holds.
+//! Strikes the organization's key out of an answer that flows (rule I9), as it is and as JSON spells it. As
+//! many stars take its place as it has bytes there: a length that the head told still holds.
 //!
-//! Promise: the key goes out in no chunking; what is held back is less than the key and begins like
-//! it, so that a line of an event stream, which ends in a byte that no key has, is never held.
+//! Promise: the key goes out in no chunking; what is held back is less than the key's longest spelling (six
+//! bytes a letter) and begins like it, so that a line of an event stream, which ends in a byte that no
+//! spelling has, is never held.
 
 use bytes::{Bytes, BytesMut};
 
@@ -35,17 +36,22 @@ impl Strike {
             joined.extend_from_slice(&chunk);
             joined.freeze()
         };
-        let mut clean = match self.key.starred(&joined) {
-            Some(starred) => Bytes::from(starred),
-            None => joined,
-        };
-        self.held = clean.split_off(clean.len() - self.key.begins_at_end_of(&clean));
+        let (mut clean, begins) = self.struck(joined, true);
+        self.held = clean.split_off(clean.len() - begins);
         clean
     }
 
-    /// No more comes: what was held is no key.
+    /// No more comes: what was held is no key, or one that was not spelled to its end.
     pub fn rest(&mut self) -> Bytes {
-        std::mem::take(&mut self.held)
+        let held = std::mem::take(&mut self.held);
+        self.struck(held, false).0
+    }
+
+    fn struck(&self, bytes: Bytes, more_comes: bool) -> (Bytes, usize) {
+        match self.key.starred(&bytes, more_comes) {
+            (Some(starred), begins) => (Bytes::from(starred), begins),
+            (None, begins) => (bytes, begins),
+        }
     }
 }
 

@@ -1,0 +1,97 @@
+//! Opening what the configuration names: a file, or a pipe without a name (`<(pass show key)`).
+//!
+//! Why: a start that opens a named pipe waits for whoever writes to it, perhaps for ever, and a device is
+//! nothing to read a key from. systemd's limit of a start would say nothing of the reason.
+//!
+//! Promise: opening never waits, and what is no file is told by its kind.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags, fcntl_setfl, fstatfs, open};
+
+/// The file system of the kernel's own that pipes without a name are on (`PIPEFS_MAGIC`).
+const PIPES_OWN: u64 = 0x5049_5045;
+
+/// Opens `path` for reading. A pipe's reads wait for its writer, which is there: a command that asks for a
+/// passphrase takes its time.
+pub(super) fn open_to_read(path: &Path) -> io::Result<File> {
+    // Without it the opening itself waits.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(open(path, flags, Mode::empty())?);
+    let kind = file.metadata()?.file_type();
+    let what = if kind.is_file() {
+        return Ok(file);
+    } else if kind.is_dir() {
+        "a directory"
+    } else if kind.is_char_device() || kind.is_block_device() {
+        "a device"
+    } else if kind.is_fifo() && is_without_name(&file)? {
+        fcntl_setfl(&file, OFlags::empty())?;
+        return Ok(file);
+    } else if kind.is_fifo() {
+        "a named pipe (FIFO), and reading it may wait for ever"
+    } else {
+        "no file"
+    };
+    Err(io::Error::new(
+        io::ErrorKind::InvalidInput,
+        format!("it is {what}; a file is wanted, or a command's output: <(COMMAND)"),
+    ))
+}
+
+/// One that the shell made, as against a file of the kind.
+fn is_without_name(pipe: &File) -> io::Result<bool> {
+    let on = u64::try_from(fstatfs(pipe)?.f_type);
+    Ok(on.is_ok_and(|on| on == PIPES_OWN))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::fd::AsRawFd;
+
+    use rustix::fs::{CWD, mkfifoat};
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn refusal(path: &Path) -> String {
+        open_to_read(path).expect_err("no file").to_string()
+    }
+
+    #[test]
+    fn what_is_no_file_is_told_by_its_kind_and_not_waited_for() {
+        let directory = TempDir::new().unwrap();
+        let fifo = directory.path().join("fifo");
+        mkfifoat(CWD, &fifo, Mode::RUSR | Mode::WUSR).unwrap();
+        assert_eq!(
+            refusal(&fifo),
+            "it is a named pipe (FIFO), and reading it may wait for ever; a file is wanted, or a command's \
+             output: <(COMMAND)"
+        );
+        assert!(refusal(directory.path()).starts_with("it is a directory; "));
+        for device in ["/dev/zero", "/dev/null"] {
+            assert!(refusal(Path::new(device)).starts_with("it is a device; "));
+        }
+        let socket = directory.path().join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        // The kernel opens none.
+        assert!(open_to_read(&socket).is_err());
+    }
+
+    #[test]
+    fn a_commands_output_is_read_to_its_end() {
+        let (output, mut input) = std::io::pipe().unwrap();
+        let path = format!("/dev/fd/{}", output.as_raw_fd());
+        let mut opened = open_to_read(Path::new(&path)).unwrap();
+        drop(output);
+        let writer = std::thread::spawn(move || input.write_all(b"the key"));
+        let mut text = String::new();
+        opened.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "the key");
+        writer.join().unwrap().unwrap();
+    }
+}
