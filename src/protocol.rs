@@ -110,6 +110,15 @@ pub enum Told<T> {
     Value(T),
 }
 
+// === impl Operation ===
+
+impl Operation {
+    /// "Speech routes bill per minute of audio": what they did is told in seconds.
+    pub fn is_speech(self) -> bool {
+        matches!(self, Self::Transcription | Self::Speech)
+    }
+}
+
 // === impl Told ===
 
 impl<T: Copy> Told<T> {

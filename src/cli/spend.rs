@@ -65,6 +65,9 @@ pub fn spend(args: &Args) -> Result<(), CliError> {
         if let Some(unknown) = unknown(&document) {
             say(unknown)?;
         }
+        if let Some(untold) = untold(&document) {
+            say(untold)?;
+        }
     }
     if document.get("damaged").and_then(Value::as_u64) != Some(0) {
         remark(
@@ -109,12 +112,18 @@ fn table(by: &[GroupBy], document: &Value) -> Table {
         "output tokens",
         "frontier estimate",
     ];
+    let has_audio = has_audio(document);
     let columns: Vec<(&str, Align)> = titles
         .iter()
         .map(|title| (title.as_str(), Align::Left))
         .chain(figures.iter().map(|title| (*title, Align::Right)))
+        .chain(has_audio.then_some(("audio", Align::Right)))
         .collect();
     let mut table = Table::new(&columns);
+    let sums = |row: &Value| {
+        let audio = has_audio.then(|| audio(row));
+        sums(row).into_iter().chain(audio)
+    };
     let rows = document.get("rows").and_then(Value::as_array);
     for row in rows.into_iter().flatten() {
         let words = by.iter().map(|by| text(row, by.as_str()));
@@ -139,6 +148,32 @@ fn sums(row: &Value) -> [String; 7] {
         count(row, "completion_tokens"),
         money(row, "would_have_cost_micro_usd"),
     ]
+}
+
+/// Speech is a column only where there was some: few ledgers hold any.
+fn has_audio(document: &Value) -> bool {
+    ["audio_ms", "audio_untold"]
+        .iter()
+        .any(|name| document.get(name).and_then(Value::as_u64) > Some(0))
+}
+
+/// Sound in seconds, `12.345 s`.
+fn audio(row: &Value) -> String {
+    let ms = row.get("audio_ms").and_then(Value::as_u64);
+    ms.map_or_else(
+        || "?".to_owned(),
+        |ms| format!("{}.{:03} s", ms / 1000, ms % 1000),
+    )
+}
+
+/// What the seconds do not hold, in a sentence.
+fn untold(document: &Value) -> Option<String> {
+    let untold = document.get("audio_untold").and_then(Value::as_u64);
+    let untold = untold.filter(|untold| *untold > 0)?;
+    let answers = if untold == 1 { "answer" } else { "answers" };
+    Some(format!(
+        "\nNot in the audio: {untold} {answers} of the speech routes that told no length."
+    ))
 }
 
 /// What part of the sum no app has read, in a sentence.

@@ -133,6 +133,10 @@ pub struct SpendRow {
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
     pub total_tokens: u64,
+    /// Milliseconds of sound that the speech routes told, each answer's rounded by itself.
+    pub audio_ms: u64,
+    /// Answers of the speech routes that told no length.
+    pub audio_untold: u64,
 }
 
 /// The answer of [`spend`].
@@ -375,6 +379,8 @@ impl SpendRow {
             prompt_tokens: row.prompt_tokens,
             completion_tokens: row.completion_tokens,
             total_tokens: row.total_tokens,
+            audio_ms: row.audio_ms,
+            audio_untold: row.audio_untold,
         }
     }
 }

@@ -80,6 +80,12 @@ pub struct Row {
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
     pub total_tokens: u64,
+    /// Milliseconds of sound of the speech routes' complete answers, each rounded by itself.
+    #[serde(skip_serializing_if = "is_none_of")]
+    pub audio_ms: u64,
+    /// Complete answers of the speech routes that told no length that can be read.
+    #[serde(skip_serializing_if = "is_none_of")]
+    pub audio_untold: u64,
     /// Complete 2xx answers, by what they told of escalation.
     pub answers: BTreeMap<Escalated, u64>,
     pub clarifications: u64,
@@ -258,6 +264,8 @@ impl Row {
         add(&mut self.prompt_tokens, other.prompt_tokens);
         add(&mut self.completion_tokens, other.completion_tokens);
         add(&mut self.total_tokens, other.total_tokens);
+        add(&mut self.audio_ms, other.audio_ms);
+        add(&mut self.audio_untold, other.audio_untold);
         for (escalated, count) in &other.answers {
             add(self.answers.entry(*escalated).or_default(), *count);
         }
@@ -341,6 +349,18 @@ impl Totals {
         sums
     }
 
+    /// Sound of complete answers in milliseconds, by speech route.
+    pub fn audio_ms(&self) -> BTreeMap<Operation, u64> {
+        let mut sums: BTreeMap<_, u64> = BTreeMap::new();
+        for (key, row) in &self.lines {
+            if row.audio_ms > 0 || row.audio_untold > 0 {
+                let sum = sums.entry(key.operation).or_default();
+                *sum = sum.saturating_add(row.audio_ms);
+            }
+        }
+        sums
+    }
+
     /// Entries without an amount now, by operation.
     pub fn unreported(&self) -> BTreeMap<Operation, u64> {
         let mut sums = BTreeMap::new();
@@ -366,6 +386,11 @@ impl Totals {
             self.globals.merge(globals);
         }
     }
+}
+
+/// Most rows are of no speech: their lines stay short.
+fn is_none_of(count: &u64) -> bool {
+    *count == 0
 }
 
 #[cfg(test)]

@@ -10,12 +10,14 @@ mod chunks;
 mod edit;
 mod field;
 mod request;
+mod sieve;
 mod unstream;
 
 pub use answer::{AnswerPeek, RunPeek};
 pub use chunks::as_event_stream;
 pub use edit::{add_error_object, add_error_object_with_hint, replace_model};
 pub use request::RequestPeek;
+pub use sieve::Sieve;
 pub use unstream::without_stream;
 
 #[cfg(test)]

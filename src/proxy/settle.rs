@@ -303,10 +303,16 @@ impl Gathered {
         }
     }
 
-    /// Adds what a whole JSON body tells, by the route's column of the table.
+    /// Adds what a whole JSON body tells.
     pub fn absorb_body(&mut self, settings: &Settings, route: &Route, body: &Bytes) -> AnswerPeek {
         let peek = AnswerPeek::read(body);
         self.response_bytes = u64::try_from(body.len()).unwrap_or(u64::MAX);
+        self.absorb_peek(settings, route, &peek);
+        peek
+    }
+
+    /// Adds what was read of a JSON body, by the route's column of the table.
+    pub fn absorb_peek(&mut self, settings: &Settings, route: &Route, peek: &AnswerPeek) {
         self.usage = peek.usage;
         match route.receipt {
             ReceiptFrom::BodyCost => self.absorb_body_cost(peek.cost_micro_usd),
@@ -318,7 +324,6 @@ impl Gathered {
             }
             ReceiptFrom::HeadersAndComments | ReceiptFrom::TerminalRun | ReceiptFrom::Nothing => {}
         }
-        peek
     }
 
     fn absorb_body_cost(&mut self, cost: Told<MicroUsd>) {

@@ -25,7 +25,7 @@ use prometheus::{
 pub use self::evidence::{Difference, EvidenceMetrics};
 pub use self::families::InFlightGuard;
 use self::families::{Families, add, bool_label, long_buckets, observe, set, short_buckets};
-use self::ledger::{write_health, write_unknowns};
+use self::ledger::{write_audio, write_health, write_unknowns};
 pub use self::traffic::{Breaking, Traffic, TrafficMetrics};
 use super::exposition::{Exposition, Kind};
 use super::labels::FirstSeen;
@@ -260,6 +260,7 @@ impl Metrics {
         let mut text = Exposition::after(own);
         self.write_money(totals, &mut text);
         write_unknowns(totals, &mut text);
+        write_audio(totals, &mut text);
         write_health(health, &mut text);
         self.evidence.write(&mut text);
         self.write_caps(&mut text);

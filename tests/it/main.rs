@@ -25,6 +25,7 @@ mod ledger_care;
 mod ledger_lost;
 mod literals;
 mod orders;
+mod parts;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod power;
 mod process;

@@ -27,6 +27,31 @@ fn the_table_shows_the_known_sum_and_what_is_not_known() {
 }
 
 #[test]
+fn seconds_of_sound_are_a_column_where_there_are_any() {
+    let row = |operation: &str, audio_ms: u64| {
+        json!({
+            "operation": operation, "requests": 1, "billed_micro_usd": 0, "in_doubt": 0,
+            "unreported": 1, "prompt_tokens": 0, "completion_tokens": 0,
+            "would_have_cost_micro_usd": 0, "audio_ms": audio_ms, "audio_untold": 1,
+        })
+    };
+    let mut document = row("", 61_005);
+    document["rows"] = json!([row("chat", 0), row("speech", 61_005)]);
+
+    let table = table(&[GroupBy::Operation], &document).to_string();
+
+    let lines: Vec<&str> = table.lines().collect();
+    assert!(lines[0].ends_with("     audio"), "{table}");
+    assert!(lines[1].ends_with("   0.000 s"), "{table}");
+    assert!(lines[2].ends_with("  61.005 s"), "{table}");
+    assert!(lines[4].ends_with("  61.005 s"), "{table}");
+    let told = untold(&document).unwrap();
+    assert!(told.contains("1 answer of the speech routes"), "{told}");
+    assert_eq!(untold(&json!({ "audio_untold": 0 })), None);
+    assert_eq!(untold(&json!({})), None);
+}
+
+#[test]
 fn what_is_not_in_the_sum_is_named_with_the_command_that_lists_it() {
     let told = |document: Value| unknown(&document);
 

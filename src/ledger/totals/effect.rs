@@ -89,6 +89,12 @@ impl Effect {
         if outcome.drained {
             row.drained = row.billed;
         }
+        if is_answered && labels.operation.is_speech() {
+            match outcome.audio_ms {
+                Some(audio_ms) => row.audio_ms = audio_ms,
+                None => row.audio_untold = 1,
+            }
+        }
         row.enter(verdict.state);
         row.held = held_from(verdict.state, labels);
         if is_answered {

@@ -16,6 +16,7 @@ use self::drain::Drain;
 use self::strike::Strike;
 use super::{Answered, Relay};
 use crate::ledger::entry::{AttemptEnd, InDoubt};
+use crate::protocol::body::Sieve;
 use crate::protocol::routes::{AnswerKind, ReceiptFrom};
 use crate::protocol::sse::{HoldBack, SseEvent, SseScanner, StreamKind};
 use crate::proxy::attend::Phase;
@@ -39,6 +40,8 @@ struct Flow {
     hold: HoldBack,
     /// Of a large body: the chunk that waits for its successor.
     last: Option<Bytes>,
+    /// What a large body tells.
+    sieve: Sieve,
     gathered: Gathered,
     head_written: bool,
     /// A body byte was given to the app itself.
@@ -96,6 +99,7 @@ impl Relay<'_> {
             strike: Strike::new(self.settings.key.clone()),
             hold: HoldBack::new(),
             last: None,
+            sieve: Sieve::default(),
             gathered: Gathered::from_head(&self.settings, &upstream_head.headers),
             head_written: false,
             given: false,
@@ -153,6 +157,7 @@ impl Relay<'_> {
         flow.gathered.response_bytes = flow.gathered.response_bytes.saturating_add(bytes);
         flow.drain.bytes = flow.drain.bytes.saturating_add(chunk.len());
         let Some(scanner) = flow.scanner.as_mut() else {
+            flow.sieve.feed(&chunk);
             if let Some(earlier) = flow.last.replace(chunk) {
                 self.give(flow, earlier).await?;
             }
@@ -191,10 +196,21 @@ impl Relay<'_> {
         }
         flow.settled = true;
         flow.gathered.drained = self.drains(flow);
+        let document = flow.scanner.is_none().then(|| flow.sieve.peek());
+        if let Some(peek) = &document {
+            let (settings, route) = (&self.settings, &self.admitted.route);
+            flow.gathered.absorb_peek(settings, route, peek);
+        }
         self.dispatch
             .record_flow(flowing, AttemptEnd::Answered, None);
         let settled = self.settle(&flow.gathered, None).await;
-        settled.map_err(|_| Halt::Refused(Code::LedgerUnavailable))
+        settled.map_err(|_| Halt::Refused(Code::LedgerUnavailable))?;
+        if let Some(peek) = &document
+            && let Err(error) = self.reconcile_run(peek).await
+        {
+            tracing::warn!(%error, "the amount of an eval run could not be recorded");
+        }
+        Ok(())
     }
 
     /// The clean end of an answer.

@@ -101,7 +101,7 @@ impl Relay<'_> {
     }
 
     /// The terminal state of an eval run brings the amount of the request that started it.
-    async fn reconcile_run(
+    pub(super) async fn reconcile_run(
         &self,
         peek: &crate::protocol::body::AnswerPeek,
     ) -> Result<(), crate::ledger::LedgerError> {

@@ -4,6 +4,19 @@
 use crate::ledger::{LedgerHealth, Totals};
 use crate::telemetry::exposition::{Exposition, Kind, MsAsSeconds};
 
+/// What speech is billed by, where the service tells no price.
+pub(super) fn write_audio(totals: &Totals, text: &mut Exposition) {
+    let mut family = text.family(
+        Kind::Counter,
+        "bursar_audio_seconds_total",
+        "Sound of the speech routes' complete answers as the service told it, over the whole life of \
+         the ledger.",
+    );
+    for (operation, ms) in totals.audio_ms() {
+        family.sample(&[("operation", operation.as_str())], MsAsSeconds(ms));
+    }
+}
+
 /// What the ledger does not know the price of (rule I12): counted, beside the sum that is known.
 pub(super) fn write_unknowns(totals: &Totals, text: &mut Exposition) {
     let mut family = text.family(

@@ -99,6 +99,13 @@ fn what_is_not_known_is_counted_and_never_summed() {
     row.unreported = Standing { came: 2, left: 0 };
     let mut totals = Totals::default();
     totals.add_row(&line("agent", None), &row);
+    let mut speech = line("agent", None);
+    speech.operation = Operation::Speech;
+    let row = Row {
+        audio_ms: 61_005,
+        ..Row::default()
+    };
+    totals.add_row(&speech, &row);
 
     let text = metrics.render(&totals, &healthy()).unwrap();
 
@@ -106,6 +113,7 @@ fn what_is_not_known_is_counted_and_never_summed() {
         "bursar_in_doubt_requests{reason=\"crash\"} 2",
         "bursar_in_doubt_requests{reason=\"client_gone\"} 0",
         "bursar_unreported_requests{operation=\"chat\"} 2",
+        "bursar_audio_seconds_total{operation=\"speech\"} 61.005",
         "bursar_journal_last_commit_timestamp_seconds 1700000000.050",
     ] {
         assert!(has_line(&text, line), "{line}\n{text}");

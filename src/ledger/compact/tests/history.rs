@@ -133,6 +133,7 @@ impl History {
             completion_tokens: (!which.is_multiple_of(5)).then_some(7),
             total_tokens: Some(18),
         };
+        told.audio_ms = (!which.is_multiple_of(4)).then_some(1_234);
         let verdict = Verdict {
             state,
             adds_micro_usd: state.adds(),

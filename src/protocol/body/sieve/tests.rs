@@ -1,0 +1,134 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::money::MicroUsd;
+use crate::protocol::Told;
+
+fn sieved(body: &[u8], chunk: usize) -> AnswerPeek {
+    let mut sieve = Sieve::default();
+    for chunk in body.chunks(chunk.max(1)) {
+        sieve.feed(chunk);
+    }
+    sieve.peek()
+}
+
+#[test]
+fn what_stands_behind_megabytes_is_told_in_any_chunking() {
+    let sound = "UklGRg".repeat(400_000);
+    let body = format!(
+        r#"{{"audio_base64":"{sound}","said":"a \" }} \\","nested":[{{"duration_s":9}},"],"],
+            "duration_s" : 12.345, "usage":{{"prompt_tokens":3,"completion_tokens":4}}}}"#
+    );
+    for chunk in [1, 7, 16 * 1024, body.len()] {
+        let peek = sieved(body.as_bytes(), chunk);
+        assert_eq!(peek.audio_ms, Some(12_345), "{chunk}");
+        assert_eq!(peek.usage.prompt_tokens, Some(3), "{chunk}");
+    }
+}
+
+/// The same three kinds of nothing as of an answer that is read whole (rule I5).
+#[test]
+fn a_price_is_the_one_of_the_top_level_or_none() {
+    let told = |body: &str| sieved(body.as_bytes(), 3).cost_micro_usd;
+    let seven = Told::Value(MicroUsd::new(7));
+
+    assert_eq!(told(r#"{"content":"…","cost_micro_usd":7}"#), seven);
+    assert_eq!(told(r#"{"cost_micro\u005fusd":7}"#), seven);
+    assert_eq!(told(r#"{"cost_micro_usd":7,"cost_micro_usd":7}"#), seven);
+    assert_eq!(
+        told(r#"{"cost_micro_usd":7,"cost_micro_usd":8}"#),
+        Told::Malformed
+    );
+    assert_eq!(told(r#"{"cost_micro_usd":7.5}"#), Told::Malformed);
+    assert_eq!(
+        told(r#"{"content":"{\"cost_micro_usd\":7}"}"#),
+        Told::Absent
+    );
+    assert_eq!(told(r#"{"more":{"cost_micro_usd":7}}"#), Told::Absent);
+    assert_eq!(told(r#"{"cost_micro_usd":null}"#), Told::Absent);
+}
+
+#[test]
+fn what_is_no_whole_object_tells_nothing() {
+    for body in [
+        r#"{"duration_s":1"#,
+        r#"{"duration_s":1}}"#,
+        r#"[{"duration_s":1}]"#,
+        r#"{"duration_s":1]"#,
+        r#"{"duration_s":}"#,
+        r#"{"duration_s" 1}"#,
+        r#""duration_s":1"#,
+        "",
+    ] {
+        assert_eq!(sieved(body.as_bytes(), 2), AnswerPeek::default(), "{body}");
+    }
+}
+
+#[test]
+fn a_member_that_wants_too_much_room_costs_none() {
+    let mut sieve = Sieve::default();
+    sieve.feed(br#"{"run_id":""#);
+    for _ in 0..1_000 {
+        sieve.feed(&[b'x'; 1_024]);
+    }
+    assert!(sieve.kept.capacity() <= 2 * KEPT_BYTES_MAX);
+    sieve.feed(br#"","duration_s":1}"#);
+    assert_eq!(sieve.peek(), AnswerPeek::default());
+
+    let mut sieve = Sieve::default();
+    sieve.feed(b"{\"");
+    for _ in 0..1_000 {
+        sieve.feed(&[b'k'; 1_024]);
+    }
+    assert!(sieve.key.capacity() <= 2 * KEY_BYTES_MAX);
+    sieve.feed(br#"":1,"duration_s":1}"#);
+    assert_eq!(sieve.peek().audio_ms, Some(1_000));
+}
+
+/// A document of the names that are looked for, and others.
+fn document() -> impl Strategy<Value = serde_json::Value> {
+    let leaf = prop_oneof![
+        Just(serde_json::Value::Null),
+        any::<bool>().prop_map(serde_json::Value::from),
+        (0u64..2_000_000).prop_map(serde_json::Value::from),
+        (0.0f64..1e6).prop_map(serde_json::Value::from),
+        r#"[a-z{}\[\],:"\\ é\n]{0,12}"#.prop_map(serde_json::Value::from),
+    ];
+    let name = prop_oneof![
+        Just("duration_s".to_owned()),
+        Just("cost_micro_usd".to_owned()),
+        Just("run_id".to_owned()),
+        Just("run".to_owned()),
+        Just("id".to_owned()),
+        Just("status".to_owned()),
+        Just("usage".to_owned()),
+        Just("prompt_tokens".to_owned()),
+        r#"[a-z"\\:]{0,6}"#,
+    ];
+    let value = leaf.prop_recursive(3, 24, 6, move |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4).prop_map(serde_json::Value::from),
+            proptest::collection::hash_map(name.clone(), inner, 0..5)
+                .prop_map(|members| serde_json::Value::Object(members.into_iter().collect())),
+        ]
+    });
+    value.prop_filter("an object", serde_json::Value::is_object)
+}
+
+proptest! {
+    #[test]
+    fn sieving_tells_what_reading_tells(document in document(), chunk in 1usize..40, pretty in any::<bool>()) {
+        let body = if pretty {
+            serde_json::to_vec_pretty(&document)
+        } else {
+            serde_json::to_vec(&document)
+        };
+        let body = body.unwrap();
+        prop_assert_eq!(sieved(&body, chunk), AnswerPeek::read(&body));
+    }
+
+    #[test]
+    fn sieving_never_fails(body in proptest::collection::vec(any::<u8>(), 0..200), chunk in 1usize..40) {
+        sieved(&body, chunk);
+    }
+}
