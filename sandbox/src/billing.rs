@@ -54,7 +54,7 @@ pub fn charge(
             free_repeat: true,
         });
     }
-    let change = state.books.enter(Debit {
+    let debit = Debit {
         n: 0,
         org: inbound.org.clone(),
         key: inbound.key_text.clone(),
@@ -64,8 +64,15 @@ pub fn charge(
         at: state.clock.now().to_string(),
         stream,
         body_fingerprint: fingerprint.to_hex(),
-    })?;
-    run.charged(&state.keep, change);
+    };
+    let entered = state
+        .books
+        .enter(debit, |change| run.charged(&state.keep, change));
+    if let Err(error) = entered {
+        // A repeat that runs beside this one must not be free for a debit that never was.
+        run.unclaim();
+        return Err(error);
+    }
     tracing::debug!(request_id = %inbound.request_id, billed_micro_usd = price.get(), stream, "debited");
     Ok(Charged {
         shown: price,

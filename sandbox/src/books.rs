@@ -5,6 +5,7 @@
 //! Promise: the balance at start less the sum of the debits is the balance, at any instant.
 
 mod lookup;
+mod withdraw;
 
 use crate::{
     error::ServiceError,
@@ -228,15 +229,20 @@ impl Books {
     ///
     /// Assumed (negative-balance): the last request before the balance is empty may overdraw it.
     pub fn debit(&self, debit: Debit) -> Result<(), ServiceError> {
-        let change = self.enter(debit)?;
-        self.keep.push(change);
-        Ok(())
+        self.enter(debit, |change| self.keep.push(change))
     }
 
-    /// As [`Books::debit`], with the writing left to the caller, who has more to write with it.
-    pub fn enter(&self, mut debit: Debit) -> Result<Option<Change>, ServiceError> {
+    /// As [`Books::debit`], with the queueing left to the caller, who has more to write with it. It is done
+    /// before the books change again, so that what is written is in their order. `None` when nothing moved
+    /// or nothing is kept.
+    pub fn enter(
+        &self,
+        mut debit: Debit,
+        queue: impl FnOnce(Option<Change>),
+    ) -> Result<(), ServiceError> {
         if debit.amount_micro_usd == MicroUsd::ZERO {
-            return Ok(None);
+            queue(None);
+            return Ok(());
         }
         let at: Timestamp = debit.at.parse().map_err(|_| ServiceError::Internal)?;
         let mut guard = self.inner.lock();
@@ -269,7 +275,12 @@ impl Books {
             inner.debits.pop_front();
             dropped = inner.debit_ids.pop_front();
         }
-        Ok(kept.map(|debit| Change::Debit { debit, dropped }))
+        queue(kept.map(|debit| Change::Debit {
+            debit,
+            dropped,
+            key: None,
+        }));
+        Ok(())
     }
 
     /// Counts a finished inference request for the rollup.
@@ -367,9 +378,14 @@ impl Books {
         inner.requests_by_route.clear();
     }
 
-    /// Empties the books and gives every organization its opening balance again.
-    pub fn reset(&self) {
+    /// Empties the books, on disk too, and gives every organization its opening balance again. `forget` what
+    /// was bought: no debit comes between.
+    pub fn reset(&self, forget: impl FnOnce()) {
         let mut inner = self.inner.lock();
+        forget();
+        let balances = inner.opening.iter();
+        let balances = balances.map(|(org, balance)| Change::Balance(org.clone(), *balance));
+        self.keep.push([Change::Clear].into_iter().chain(balances));
         let opening = inner.opening.clone();
         *inner = Inner {
             balances: opening.clone(),

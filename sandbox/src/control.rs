@@ -45,17 +45,8 @@
 //! ```
 
 use crate::{
-    assumptions::assumptions,
-    auth::FIRST_ORG,
-    error::ServiceError,
-    fault::Rule,
-    keep::{self, Totals},
-    money::MicroUsd,
-    rollup::Rollup,
-    scenario::SettingsPart,
-    state::State,
-    steps::Step,
-    verdict,
+    assumptions::assumptions, auth::FIRST_ORG, error::ServiceError, fault::Rule, keep,
+    money::MicroUsd, rollup::Rollup, scenario::SettingsPart, state::State, steps::Step, verdict,
 };
 use axum::{
     Json, Router,
@@ -232,8 +223,7 @@ async fn change_settings(Shared(state): Shared<Arc<State>>, body: Bytes) -> Answ
 }
 
 async fn reset(Shared(state): Shared<Arc<State>>) -> Answer {
-    state.books.reset();
-    state.keys.forget_all();
+    state.books.reset(|| state.keys.forget_all());
     state.pins.forget_all();
     state.steps.restart();
     state.faults.clear();
@@ -241,10 +231,6 @@ async fn reset(Shared(state): Shared<Arc<State>>) -> Answer {
     state.endpoints.forget_all()?;
     Rollup::forget(&state.store)?;
     if state.keep.is_on() {
-        state.keep.clear().await?;
-        state
-            .keep
-            .push(state.books.balances_not_in(&Totals::default()));
         state.keep.push(state.auth.kept());
         state.commit_all().await?;
     }

@@ -26,7 +26,7 @@ mod results;
 mod rows;
 pub mod runs;
 pub mod sets;
-mod tasks;
+pub mod tasks;
 pub mod uploads;
 pub mod work;
 

@@ -17,7 +17,7 @@ use crate::{
     clock::Clock,
     error::ServiceError,
     models::{
-        self, Dice, Draft, Lane, Pinned, Served, Usage, request::ChatRequest, roster::FrontierModel,
+        self, Dice, Draft, Lane, Pinned, Served, request::ChatRequest, roster::FrontierModel,
     },
     money::MicroUsd,
     remote::settings::{ModelServer, ModelServerError},
@@ -37,7 +37,6 @@ pub struct Fleet {
 #[derive(Clone, Debug)]
 pub struct FrontierAnswer {
     pub draft: Draft,
-    pub usage: Usage,
     pub cost: MicroUsd,
 }
 
@@ -100,7 +99,7 @@ impl Fleet {
             .price
             .cost(usage.prompt_tokens, usage.completion_tokens)
             .ok_or(ServiceError::Internal)?;
-        Ok(FrontierAnswer { draft, usage, cost })
+        Ok(FrontierAnswer { draft, cost })
     }
 
     /// The run's number makes samples differ.

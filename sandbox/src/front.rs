@@ -151,9 +151,14 @@ async fn answer(
     request.extensions_mut().insert(inbound);
     // A task of its own: when the client leaves, hyper drops our future, not the work.
     let keeping = Arc::clone(state);
+    let id = request_id.to_owned();
     let work = state.tasks.spawn(async move {
         let response = next.run(request).await;
-        match keeping.commit().await {
+        if streams(&response) {
+            // Its debit is still to come: the task that writes it sees to it, and to what it rests on.
+            return response;
+        }
+        match keeping.settle(&id).await {
             Ok(()) => response,
             Err(error) => ServiceError::from(error).into_response(),
         }
@@ -264,10 +269,7 @@ async fn spoiled(mut response: Response, fault: &Fault, line: Line) -> Response 
             .headers_mut()
             .insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    let streams = response
-        .headers()
-        .get(header::CONTENT_TYPE)
-        .is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
+    let streams = streams(&response);
     let Some(keep) = fault.cut_after_bytes.filter(|_| !streams) else {
         return response;
     };
@@ -285,6 +287,11 @@ async fn spoiled(mut response: Response, fault: &Fault, line: Line) -> Response 
         .headers
         .insert(header::CONTENT_LENGTH, HeaderValue::from(whole.len()));
     Response::from_parts(parts, sse::broken_after(whole.slice(..keep), line))
+}
+
+fn streams(response: &Response) -> bool {
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    kind.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"))
 }
 
 fn hang_up() -> Response {

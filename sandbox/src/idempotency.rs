@@ -16,6 +16,7 @@
 
 mod fingerprint;
 mod kept;
+mod keyed;
 mod stored;
 
 pub use fingerprint::{Fingerprint, hex};
@@ -30,9 +31,17 @@ use crate::{
     spec,
 };
 use http::HeaderValue;
+use keyed::Keyed;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 use tokio::sync::watch;
 
 const BINDINGS_MAX: usize = 100_000;
@@ -52,11 +61,14 @@ pub struct KeyId {
 pub struct Keys {
     clock: Clock,
     bindings: Mutex<HashMap<KeyId, Binding>>,
+    /// Bindings made; tells one from a later one of the same key.
+    made: AtomicU64,
     keep: Keep,
 }
 
 #[derive(Debug)]
 struct Binding {
+    n: u64,
     fingerprint: Fingerprint,
     since: Duration,
     running: usize,
@@ -87,7 +99,7 @@ pub enum Begin {
 /// The right to run once. Dropped unfinished it counts as failed.
 #[derive(Debug)]
 pub struct Run {
-    keyed: Option<(Arc<Keys>, KeyId)>,
+    keyed: Option<Keyed>,
 }
 
 /// Whether this run is the one that is billed.
@@ -147,6 +159,21 @@ impl Keys {
         self.bindings.lock().clear();
     }
 
+    /// What the key was billed was taken back: nothing has succeeded with it, on disk neither.
+    pub fn unbind(&self, id: &KeyId) {
+        let mut bindings = self.bindings.lock();
+        if let Some(binding) = bindings.get_mut(id) {
+            binding.billed = None;
+            binding.kept = false;
+            binding.outcome = Outcome::None;
+            binding.ended.send_replace(());
+            if binding.running == 0 {
+                bindings.remove(id);
+            }
+        }
+        self.keep.push([kept::gone(id)]);
+    }
+
     /// Decides by the table above; waits when the table says so.
     pub async fn begin(
         self: &Arc<Self>,
@@ -185,7 +212,7 @@ impl Keys {
             bindings.remove(id);
             self.keep.push(self.keep.is_on().then(|| kept::gone(id)));
         }
-        if let Some(binding) = bindings.get_mut(id) {
+        let n = if let Some(binding) = bindings.get_mut(id) {
             if binding.fingerprint != *fingerprint {
                 return Err(ServiceError::KeyReused);
             }
@@ -196,23 +223,20 @@ impl Keys {
                 return Ok(Look::Running(binding.ended.subscribe()));
             }
             binding.running += 1;
+            binding.n
         } else {
             if bindings.len() >= BINDINGS_MAX {
-                bindings.retain(|id, binding| {
-                    let expired = binding.expired(now);
-                    if expired && self.keep.is_on() {
-                        self.keep.push([kept::gone(id)]);
-                    }
-                    !expired
-                });
+                self.sweep(&mut bindings, now);
             }
             if bindings.len() >= BINDINGS_MAX {
                 // Interface, Errors 503: the Idempotency-Key check is briefly unavailable.
                 return Err(ServiceError::KeyCheckUnavailable);
             }
+            let n = self.made.fetch_add(1, Ordering::Relaxed);
             bindings.insert(
                 id.clone(),
                 Binding {
+                    n,
                     fingerprint: fingerprint.clone(),
                     // Assumed (replay-window-start): the 24 hours begin with the first request.
                     since: now,
@@ -223,32 +247,26 @@ impl Keys {
                     ended: watch::Sender::new(()),
                 },
             );
-        }
+            n
+        };
         Ok(Look::Begin(Begin::Run(Run {
-            keyed: Some((Arc::clone(self), id.clone())),
+            keyed: Some(Keyed {
+                keys: Arc::clone(self),
+                id: id.clone(),
+                n,
+            }),
         })))
     }
 
-    fn end(&self, id: &KeyId, outcome: Option<Outcome>) {
-        let mut bindings = self.bindings.lock();
-        let Some(binding) = bindings.get_mut(id) else {
-            return;
-        };
-        binding.running = binding.running.saturating_sub(1);
-        match (outcome, &binding.outcome) {
-            // What is stored stays: a repeat that ran beside it changes nothing.
-            (Some(outcome), Outcome::None | Outcome::Bound) => binding.outcome = outcome,
-            // Assumed (key-after-failure): a key with which nothing succeeded is free for any body.
-            (None, Outcome::None) if binding.running == 0 => {
-                bindings.remove(id);
-                return;
+    /// Forgets what is over 24 hours old, on disk too.
+    fn sweep(&self, bindings: &mut HashMap<KeyId, Binding>, now: Duration) {
+        bindings.retain(|id, binding| {
+            let expired = binding.expired(now);
+            if expired && self.keep.is_on() {
+                self.keep.push([kept::gone(id)]);
             }
-            _ => {}
-        }
-        if self.keep.is_on() && binding.is_told() {
-            self.keep.push(kept::change(id, binding));
-        }
-        binding.ended.send_replace(());
+            !expired
+        });
     }
 }
 
@@ -281,47 +299,57 @@ impl Binding {
 // === impl Run ===
 
 impl Run {
+    /// The right itself, out of what holds it; what is left ends nothing.
+    pub fn take(&mut self) -> Self {
+        Self {
+            keyed: self.keyed.take(),
+        }
+    }
+
     /// Asks to be the one that is billed. Without a key every run is.
     pub fn claim(&self, amount: MicroUsd) -> Claim {
-        let Some((keys, id)) = &self.keyed else {
-            return Claim::Bill;
-        };
-        match keys.bindings.lock().get_mut(id) {
-            Some(binding) => match binding.billed {
+        let claimed = self.keyed.as_ref().and_then(|keyed| {
+            keyed.with(|binding| match binding.billed {
                 Some(before) => Claim::Billed(before),
                 None => {
                     binding.billed = Some(amount);
                     Claim::Bill
                 }
-            },
-            None => Claim::Bill,
+            })
+        });
+        claimed.unwrap_or(Claim::Bill)
+    }
+
+    /// The debit that was claimed could not be made: another run may ask.
+    pub fn unclaim(&self) {
+        if let Some(keyed) = &self.keyed {
+            keyed.with(|binding| binding.billed = None);
         }
     }
 
     /// The debit was made: it and the key it is bound to are written together.
-    pub fn charged(&self, keep: &Keep, debit: Option<Change>) {
-        let Some((keys, id)) = &self.keyed else {
+    pub fn charged(&self, keep: &Keep, mut debit: Option<Change>) {
+        let Some(keyed) = self.keyed.as_ref().filter(|_| keep.is_on()) else {
             return keep.push(debit);
         };
-        if !keys.keep.is_on() {
-            return;
-        }
-        let mut bindings = keys.bindings.lock();
-        let row = bindings.get_mut(id).and_then(|binding| {
+        let queued = keyed.with(|binding| {
             binding.kept = true;
-            kept::change(id, binding)
+            if let Some(Change::Debit { key, .. }) = &mut debit {
+                *key = Some(keyed.id.clone());
+            }
+            let row = kept::change(&keyed.id, binding);
+            keep.push(debit.take().into_iter().chain(row));
         });
-        keys.keep.push(debit.into_iter().chain(row));
+        if queued.is_none() {
+            // The key is forgotten; the debit is not.
+            keep.push(debit);
+        }
     }
 
     /// Whether this run can cost nothing, because its key was billed before.
     pub fn is_free(&self) -> bool {
-        self.keyed.as_ref().is_some_and(|(keys, id)| {
-            let bindings = keys.bindings.lock();
-            bindings
-                .get(id)
-                .is_some_and(|binding| binding.billed.is_some())
-        })
+        let billed = |keyed: &Keyed| keyed.with(|binding| binding.billed.is_some());
+        self.keyed.as_ref().and_then(billed).unwrap_or(false)
     }
 
     /// Succeeded, and the answer is of a stored kind.
@@ -346,12 +374,12 @@ impl Run {
 
     /// Whether another large answer can be kept. Assumed (stored-images): 503 until one is 24 hours old.
     pub fn check_room(&self) -> Result<(), ServiceError> {
-        let Some((keys, _)) = &self.keyed else {
+        let Some(Keyed { keys, .. }) = &self.keyed else {
             return Ok(());
         };
         let now = keys.clock.elapsed();
         let mut bindings = keys.bindings.lock();
-        bindings.retain(|_, binding| !binding.expired(now));
+        keys.sweep(&mut bindings, now);
         let kept: usize = bindings.values().map(Binding::bytes).sum();
         if kept > STORED_BYTES_IN_ALL_MAX {
             // Interface, Errors 503: the Idempotency-Key check is briefly unavailable.
@@ -366,8 +394,8 @@ impl Run {
     }
 
     fn end(&mut self, outcome: Option<Outcome>) {
-        if let Some((keys, id)) = self.keyed.take() {
-            keys.end(&id, outcome);
+        if let Some(keyed) = self.keyed.take() {
+            keyed.end(outcome);
         }
     }
 }

@@ -3,18 +3,21 @@
 //! Changes are queued where they happen and written in one transaction by [`Keep::commit`], which the front
 //! calls between the end of the work and the head of the answer. A debit and what it makes of its key are
 //! queued as one unit, so that a kill at any instant can neither bill a purchase twice nor lose a debit that
-//! a client was told of. Several requests share one transaction when they end together.
+//! a client was told of. Several requests share one transaction when they end together. A request whose write
+//! fails is told so and takes its debit back, see [`Keep::commit_or`]; everything else waits for a disk that works.
 //! Promise: without a state directory nothing is queued and a commit costs nothing; with one, what was
-//! answered is on disk.
+//! answered is on disk, and what was debited there was answered.
 
+mod apply;
 mod resume;
 
 pub use resume::{Kept, KeptClock, Totals};
 
 use crate::{
     books::Debit,
+    idempotency::KeyId,
     money::MicroUsd,
-    store::{Batch, Store, StoreError, Table},
+    store::{Store, StoreError, Table},
 };
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -36,16 +39,25 @@ pub const SETTINGS: &str = "settings";
 pub const COUNTERS: &str = "counters";
 pub const STEPS: &str = "steps";
 
-/// One thing to write. Amounts are differences, so that the order of two requests does not matter.
+/// One thing to write; what concerns money is queued in the order in which the books changed.
 #[derive(Debug)]
 pub enum Change {
     /// A debit's line, its amount off the balance, and the oldest line when there are too many.
     Debit {
         debit: Box<Debit>,
         dropped: Option<String>,
+        /// What it paid for.
+        key: Option<KeyId>,
+    },
+    /// A debit whose write failed. A failed write may have reached the disk: then it is undone there.
+    Withdrawn {
+        debit: Box<Debit>,
+        dropped: Option<String>,
     },
     /// A balance that was set, by organization.
     Balance(String, MicroUsd),
+    /// Everything that is kept goes.
+    Clear,
     Put(Table, String, Vec<u8>),
     Remove(Table, String),
 }
@@ -62,7 +74,18 @@ struct Inner {
     queue: Mutex<Vec<Change>>,
     queued: AtomicU64,
     /// How many queued changes are on disk; held while a transaction is written.
-    written: tokio::sync::Mutex<u64>,
+    written: Arc<tokio::sync::Mutex<u64>>,
+}
+
+/// A debit that is on no disk and will be on none.
+#[derive(Debug)]
+pub struct TakenBack {
+    pub debit: Debit,
+    pub key: Option<KeyId>,
+    /// The balance was set since, to what the debit is no part of.
+    pub is_balance_set: bool,
+    /// The books were reset since.
+    pub is_cleared: bool,
 }
 
 // === impl Change ===
@@ -90,7 +113,7 @@ impl Keep {
                     store: store.clone(),
                     queue: Mutex::default(),
                     queued: AtomicU64::new(0),
-                    written: tokio::sync::Mutex::new(0),
+                    written: Arc::default(),
                 })
             }),
         }
@@ -119,25 +142,6 @@ impl Keep {
             .fetch_add(u64::try_from(more).unwrap_or(u64::MAX), Ordering::SeqCst);
     }
 
-    /// Removes everything that is kept here, what is queued included.
-    pub async fn clear(&self) -> Result<(), StoreError> {
-        let Some(inner) = &self.inner else {
-            return Ok(());
-        };
-        let mut written = inner.written.lock().await;
-        inner.queue.lock().clear();
-        *written = inner.queued.load(Ordering::SeqCst);
-        let store = inner.store.clone();
-        let work = tokio::task::spawn_blocking(move || {
-            store.write(|batch| {
-                let mut all = [DEBITS, KEYS, PINS, SINGLES, ORGANIZATIONS].into_iter();
-                all.try_for_each(|table| batch.clear(table))
-            })
-        });
-        work.await
-            .map_err(|error| StoreError::Directory(std::io::Error::other(error)))?
-    }
-
     /// Whether something waits to be written.
     pub fn is_dirty(&self) -> bool {
         self.inner
@@ -147,64 +151,90 @@ impl Keep {
 
     /// Returns when everything queued before the call is on disk. A failed write stays queued.
     pub async fn commit(&self) -> Result<(), StoreError> {
+        self.commit_or(|| ()).await
+    }
+
+    /// The same. `undo` is called when the write failed, before anything else is written, so that it can
+    /// [take back](Keep::take_back) what the caller queued.
+    pub async fn commit_or(&self, undo: impl FnOnce()) -> Result<(), StoreError> {
         let Some(inner) = &self.inner else {
             return Ok(());
         };
         let wanted = inner.queued.load(Ordering::SeqCst);
-        let mut written = inner.written.lock().await;
-        if *written >= wanted {
+        if let Ok(written) = inner.written.try_lock()
+            && *written >= wanted
+        {
             return Ok(());
         }
-        let changes = std::mem::take(&mut *inner.queue.lock());
-        let n = u64::try_from(changes.len()).unwrap_or(u64::MAX);
-        let store = inner.store.clone();
-        let work = tokio::task::spawn_blocking(move || {
-            let result = store.write(|batch| changes.iter().try_for_each(|one| one.apply(batch)));
-            (result, changes)
-        });
-        let (result, changes) = work
-            .await
-            .map_err(|error| StoreError::Directory(std::io::Error::other(error)))?;
-        match result {
-            Ok(()) => {
-                *written = written.saturating_add(n);
-                Ok(())
-            }
-            Err(error) => {
-                let mut queue = inner.queue.lock();
-                let newer = std::mem::replace(&mut *queue, changes);
-                queue.extend(newer);
-                Err(error)
-            }
+        // A task of its own: a caller that is dropped while it waits must not lose what was taken to be written.
+        let attempt = tokio::spawn(attempt(Arc::clone(inner), wanted)).await;
+        let (_written, result) =
+            attempt.map_err(|error| StoreError::Directory(std::io::Error::other(error)))?;
+        if result.is_err() {
+            undo();
         }
+        result
+    }
+
+    /// Takes a request's debit out of what is to be written. `None` when it has none there.
+    ///
+    /// Only from `undo` of [`Keep::commit_or`]: else another may be writing it.
+    pub fn take_back(&self, request_id: &str) -> Option<TakenBack> {
+        let mut queue = self.inner.as_ref()?.queue.lock();
+        let is_wanted = |change: &Change| matches!(change, Change::Debit { debit, .. } if debit.request_id == request_id);
+        let at = queue.iter().position(is_wanted)?;
+        let (before, later) = queue.split_at_mut(at.saturating_add(1));
+        let place = before.last_mut()?;
+        let Change::Debit {
+            debit,
+            dropped,
+            key,
+        } = std::mem::replace(place, Change::Clear)
+        else {
+            return None;
+        };
+        let taken = TakenBack {
+            is_balance_set: later
+                .iter()
+                .any(|change| matches!(change, Change::Balance(org, _) if *org == debit.org)),
+            is_cleared: later.iter().any(|change| matches!(change, Change::Clear)),
+            debit: (*debit).clone(),
+            key,
+        };
+        *place = Change::Withdrawn { debit, dropped };
+        Some(taken)
     }
 }
 
-impl Change {
-    fn apply(&self, batch: &mut Batch<'_>) -> Result<(), StoreError> {
-        match self {
-            Self::Debit { debit, dropped } => {
-                let mut totals: Totals = batch.get(SINGLES, TOTALS)?.unwrap_or_default();
-                let balance = totals.balances.entry(debit.org.clone()).or_default();
-                let amount = debit.amount_micro_usd;
-                *balance = balance.checked_sub(amount).unwrap_or(*balance);
-                totals.debited = totals.debited.checked_add(amount).unwrap_or(totals.debited);
-                totals.debits_made += 1;
-                batch.put(SINGLES, TOTALS, &totals)?;
-                if let Some(dropped) = dropped {
-                    batch.remove(DEBITS, dropped)?;
-                }
-                batch.put(DEBITS, &debit_id(debit), debit)
-            }
-            Self::Balance(org, amount) => {
-                let mut totals: Totals = batch.get(SINGLES, TOTALS)?.unwrap_or_default();
-                totals.balances.insert(org.clone(), *amount);
-                batch.put(SINGLES, TOTALS, &totals)
-            }
-            Self::Put(table, id, bytes) => batch.put_bytes(*table, id, bytes),
-            Self::Remove(table, id) => batch.remove(*table, id),
-        }
+/// Writes what is queued, unless what was wanted is on disk by now. Gives the turn to write back, still held.
+async fn attempt(
+    inner: Arc<Inner>,
+    wanted: u64,
+) -> (tokio::sync::OwnedMutexGuard<u64>, Result<(), StoreError>) {
+    let mut written = Arc::clone(&inner.written).lock_owned().await;
+    if *written >= wanted {
+        return (written, Ok(()));
     }
+    let changes = Arc::new(std::mem::take(&mut *inner.queue.lock()));
+    let n = u64::try_from(changes.len()).unwrap_or(u64::MAX);
+    let (store, writing) = (inner.store.clone(), Arc::clone(&changes));
+    let work = tokio::task::spawn_blocking(move || {
+        store.write(|batch| writing.iter().try_for_each(|one| one.apply(batch)))
+    });
+    let result = match work.await {
+        Ok(result) => result,
+        Err(error) => Err(StoreError::Directory(std::io::Error::other(error))),
+    };
+    if result.is_ok() {
+        *written = written.saturating_add(n);
+    } else {
+        // The task is over, so nobody else holds them.
+        let changes = Arc::into_inner(changes).unwrap_or_default();
+        let mut queue = inner.queue.lock();
+        let newer = std::mem::replace(&mut *queue, changes);
+        queue.extend(newer);
+    }
+    (written, result)
 }
 
 /// Sorts by number; the request id keeps two debits apart whose number a kill made equal.

@@ -6,27 +6,27 @@
 //! would keep every test green.
 //!
 //! The promise: nothing here is canned. An answer is computed from its prompt, a bill from its tokens, and
-//! the books ([`books`]) hold every debit, so that a test can compare what a client believes with the truth.
-//! What the interface leaves open is chosen once, in [`mod@assumptions`], and marked on the wire.
+//! the books (`books`) hold every debit, so that a test can compare what a client believes with the truth.
+//! What the interface leaves open is chosen once, in `assumptions`, and marked on the wire.
 //!
 //! The life of a request, in order:
 //!
 //! | step | file |
 //! |---|---|
-//! | one connection, one task; faults that end it | [`server`](mod@server) |
+//! | one connection, one task; faults that end it | `server` |
 //! | request id, log, fault, key, 30 MB | `front` |
 //! | path to handler | `router`, `routes/` |
 //! | 8 in flight, 120 a minute | `limits` |
 //! | first run, replay, wait or conflict | `idempotency` |
 //! | voices, recordings, minutes of audio | `speech` |
 //! | plan, answer, judge, escalate | `fleet`, `models`, `remote` |
-//! | one debit | `billing`, [`books`] |
+//! | one debit | `billing`, `books` |
 //! | rows, documents and runs that score models on them | `evals` |
 //! | an eval answer's score, and how sure a mean is | `scoring` |
 //! | debit and key on disk, in one write | `keep`, `store` |
 //! | JSON with headers, or a stream with comments | `receipt`, `sse` |
 //!
-//! `/sandbox/…` ([`control`]) is no part of the interface: it shows the books and sets faults, limits and time.
+//! `/sandbox/…` (`control`) is no part of the interface: it shows the books and sets faults, limits and time.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -40,19 +40,19 @@
     )
 )]
 
-pub mod assumptions;
+mod assumptions;
 mod auth;
 mod billing;
-pub mod books;
-pub mod catalog;
-pub mod clock;
-pub mod control;
+mod books;
+mod catalog;
+mod clock;
+mod control;
 mod drawing;
 mod embedding;
 mod endpoints;
 mod error;
 mod evals;
-pub mod fault;
+mod fault;
 mod fleet;
 mod front;
 mod idempotency;
@@ -60,7 +60,7 @@ mod keep;
 mod limits;
 mod metrics_saver;
 mod models;
-pub mod money;
+mod money;
 pub mod openapi;
 pub mod options;
 mod pins;
@@ -69,16 +69,16 @@ mod remote;
 mod rollup;
 mod router;
 mod routes;
-pub mod scenario;
+mod scenario;
 mod scoring;
-pub mod server;
-pub mod spec;
+mod server;
+mod spec;
 mod speech;
 mod sse;
 mod state;
-pub mod steps;
+mod steps;
 mod store;
-pub mod verdict;
+mod verdict;
 
 pub use assumptions::{Assumption, assumptions};
 pub use clock::Clock;

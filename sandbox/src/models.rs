@@ -243,13 +243,19 @@ impl Turn<'_> {
     /// Whether any text is an answer of the right form.
     pub fn is_free_text(&self) -> bool {
         let request = self.request;
-        let may_call = !request.tools.is_empty() && request.tool_choice != ToolChoice::None;
-        request.schema.is_none() && !request.json_object && !may_call
+        request.schema.is_none() && !request.json_object && !self.may_call()
     }
 
-    /// The last user message: what a judge model is asked about.
-    pub fn user_text(&self) -> &str {
-        &self.prompt.user
+    /// Whether a tool is offered.
+    pub fn may_call(&self) -> bool {
+        !self.request.tools.is_empty() && self.request.tool_choice != ToolChoice::None
+    }
+
+    /// Whether words cannot be wrong in their form, though a tool call behind them can.
+    pub fn takes_words(&self) -> bool {
+        let request = self.request;
+        let must_call = self.may_call() && request.tool_choice != ToolChoice::Auto;
+        request.schema.is_none() && !request.json_object && !must_call
     }
 
     /// The usage, as counted here.
@@ -259,6 +265,16 @@ impl Turn<'_> {
             completion_tokens: draft.tokens(),
         }
     }
+}
+
+/// Whether an answer has the form that its request asks for.
+pub fn holds_form(draft: &Draft, request: &ChatRequest) -> bool {
+    judge::conforms(draft, request)
+}
+
+/// What was said so far, by role: what a judge model is shown. Tool calls as JSON.
+pub fn conversation(messages: &[Value]) -> Vec<(String, String)> {
+    messages.iter().map(prompt::said).collect()
 }
 
 /// Whether a value conforms to a JSON Schema; false when the schema is none.

@@ -15,6 +15,7 @@ pub struct MicroUsd(i64);
 
 impl MicroUsd {
     pub const ZERO: Self = Self(0);
+    pub const MAX: Self = Self(i64::MAX);
 
     /// `None` when `amount` is beyond what the books can hold (9.2 trillion dollars).
     pub fn new(amount: u64) -> Option<Self> {

@@ -9,9 +9,14 @@ pub mod settings;
 mod stream;
 
 pub use reply::{Logprobs, Reply};
-pub use stream::{Deltas, Piece};
+pub use stream::{Broken, Deltas, Piece};
 
-use crate::{clock::Clock, error::ServiceError, models::Lane, spec};
+use crate::{
+    clock::Clock,
+    error::ServiceError,
+    models::{Draft, Lane, Usage},
+    spec,
+};
 use http::{HeaderValue, StatusCode, header};
 use serde_json::{Map, Value};
 use settings::{Checked, ModelServer, ModelServerError};
@@ -154,8 +159,13 @@ impl Remote {
         .await
     }
 
-    /// An answer as it is written. Ends at its first piece: until then nothing was given away.
-    pub async fn stream(&self, body: &Map<String, Value>) -> Result<Deltas, RemoteError> {
+    /// An answer as it is written. Ends at its first piece of text, or at its end: until then nothing was given
+    /// away. `may_call` when a tool was offered.
+    pub async fn stream(
+        &self,
+        body: &Map<String, Value>,
+        may_call: bool,
+    ) -> Result<Deltas, RemoteError> {
         let body = self.body(body, true)?;
         self.by_deadline(async {
             let response = self
@@ -168,9 +178,23 @@ impl Remote {
             if !is_stream {
                 return Err(self.failed("no stream where one was asked for"));
             }
-            Deltas::open(response, self.deadline, self.clock.clone())
+            Deltas::open(response, may_call, self.deadline, self.clock.clone())
                 .await
                 .map_err(|broken| self.failed(broken.0))
+        })
+        .await
+    }
+
+    /// The rest of a stream that is not relayed.
+    pub async fn whole(&self, mut deltas: Deltas) -> Result<(Draft, Option<Usage>), RemoteError> {
+        self.by_deadline(async {
+            while deltas
+                .next()
+                .await
+                .map_err(|broken| self.failed(broken.0))?
+                .is_some()
+            {}
+            deltas.finish().map_err(|broken| self.failed(broken.0))
         })
         .await
     }

@@ -113,7 +113,20 @@ impl Rollup {
         }
     }
 
-    /// What the frontier's list price is above what was billed.
+    /// A debit was taken back; one of an hour that is forgotten is forgotten with it.
+    pub fn remove_debit(&mut self, org: &str, at: Timestamp, amount: MicroUsd) {
+        let hour = hour_of(at);
+        let hours = self.organizations.get_mut(org);
+        if let Some(sums) = hours.and_then(|hours| hours.0.get_mut(&hour))
+            && let Some(billed) = sums.billed.checked_sub(amount)
+        {
+            sums.billed = billed;
+            self.unsaved.insert((org.to_owned(), hour));
+        }
+    }
+
+    /// What the frontier's list price is above what was billed. An estimate, no money that moved: a sum that
+    /// does not fit stays at its bound.
     pub fn add_saving(&mut self, org: &str, at: Timestamp, saved: i64) {
         let hour = self.hour(org, at);
         hour.saved = hour.saved.saturating_add(saved);

@@ -5,6 +5,7 @@ pub mod audio;
 pub mod auto_metrics;
 pub mod blobs;
 pub mod chat;
+mod chunks;
 mod completion;
 pub mod direct;
 mod direct_stream;

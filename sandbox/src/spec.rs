@@ -64,7 +64,6 @@ pub const ROUTE_VERSION: &str = "X-Service-Route-Version";
 pub const INPUT_REQUIRED: &str = "X-Service-Input-Required";
 pub const REPLAYED: &str = "Idempotent-Replayed";
 pub const REQUEST_ID: &str = "x-request-id";
-pub const RETRY_AFTER: &str = "Retry-After";
 
 /// No part of the interface: marks an answer whose shape this sandbox had to choose.
 pub const ASSUMED: &str = "X-Sandbox-Assumed";

@@ -1,7 +1,7 @@
 //! Everything the service knows while it runs.
 //!
-//! Promise: each part guards itself; no lock of one is held while another is taken, but for the queue of
-//! [`Keep`], which takes none.
+//! Promise: each part guards itself; no lock of one is held while another is taken, but in this order: the
+//! books, the keys, the queue of [`Keep`].
 
 use crate::{
     auth::{Auth, FIRST_ORG},
@@ -76,6 +76,8 @@ pub enum StartError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Model(#[from] ModelServerError),
+    #[error("balance_micro_usd: more than the books can hold")]
+    Balance,
 }
 
 // === impl State ===
@@ -91,7 +93,7 @@ impl State {
                 .iter()
                 .map(|org| org.name.clone()),
         );
-        let balance = MicroUsd::new(options.balance_micro_usd).unwrap_or(MicroUsd::ZERO);
+        let balance = MicroUsd::new(options.balance_micro_usd).ok_or(StartError::Balance)?;
         let store = Store::open(options.state_dir.as_deref())?;
         let keep = Keep::new(&store, options.state_dir.is_some());
         let kept = Kept::read(&store)?;
@@ -162,6 +164,16 @@ impl State {
             self.note();
         }
         self.keep.commit().await
+    }
+
+    /// As [`State::commit`], for a request: when its debit cannot be written it is taken back, so that the
+    /// error it is answered with bills nothing.
+    pub(crate) async fn settle(&self, request_id: &str) -> Result<(), StoreError> {
+        if self.keep.is_dirty() {
+            self.note();
+        }
+        let withdraw = || self.books.withdraw(request_id, &self.keys);
+        self.keep.commit_or(withdraw).await
     }
 
     /// Writes everything, at the end or after a control route changed something.

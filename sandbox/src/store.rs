@@ -5,10 +5,12 @@
 //! Promise: what [`Store::put`] returned from is there after a kill -9 (with a directory); a document is
 //! whole or absent; the file is this user's alone.
 
+mod place;
 mod prefix;
 
 pub use prefix::Written;
 
+use place::Place;
 use redb::{
     Database, ReadableTable, TableDefinition, TableError, TableHandle, backends::InMemoryBackend,
 };
@@ -29,7 +31,7 @@ pub struct Table(pub &'static str);
 
 #[derive(Clone)]
 pub struct Store {
-    database: Arc<Database>,
+    place: Arc<Place>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +46,9 @@ pub enum StoreError {
         table: &'static str,
         source: serde_json::Error,
     },
+    /// Amounts on disk that do not go together with what is to be written; nothing was.
+    #[error("the sandbox's books on disk: {0}")]
+    Books(&'static str),
 }
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -68,8 +73,11 @@ impl Table {
 
 impl Store {
     pub fn open(directory: Option<&Path>) -> Result<Self> {
-        let database = match directory {
-            None => Database::builder().create_with_backend(InMemoryBackend::new()),
+        let (database, file) = match directory {
+            None => {
+                let memory = InMemoryBackend::new();
+                (Database::builder().create_with_backend(memory)?, None)
+            }
             Some(directory) => {
                 fs::DirBuilder::new()
                     .recursive(true)
@@ -77,11 +85,13 @@ impl Store {
                     .create(directory)
                     .map_err(StoreError::Directory)?;
                 create_whole(directory)?;
-                Database::create(directory.join(FILE))
+                let file = directory.join(FILE);
+                (Database::create(&file)?, Some(file))
             }
         };
-        let database = Arc::new(database?);
-        Ok(Self { database })
+        Ok(Self {
+            place: Arc::new(Place::new(database, file)),
+        })
     }
 
     /// Writes a document, in the place of the one with this id.
@@ -108,40 +118,40 @@ impl Store {
     }
 
     pub fn get<T: DeserializeOwned>(&self, table: Table, id: &str) -> Result<Option<T>> {
-        let Some(rows) = self.read(table)? else {
-            return Ok(None);
-        };
-        let found = rows.get(id)?;
-        found
-            .map(|bytes| {
-                serde_json::from_slice(bytes.value()).map_err(|source| table.broken(source))
-            })
-            .transpose()
+        self.read(table, |rows| {
+            let found = rows.get(id)?;
+            found
+                .map(|bytes| {
+                    serde_json::from_slice(bytes.value()).map_err(|source| table.broken(source))
+                })
+                .transpose()
+        })
     }
 
     /// All documents of a table, by id.
     pub fn all<T: DeserializeOwned>(&self, table: Table) -> Result<Vec<(String, T)>> {
-        let Some(rows) = self.read(table)? else {
-            return Ok(Vec::new());
-        };
-        rows.iter()?
-            .map(|row| {
-                let (id, bytes) = row?;
-                let document =
-                    serde_json::from_slice(bytes.value()).map_err(|source| table.broken(source))?;
-                Ok((id.value().to_owned(), document))
-            })
-            .collect()
+        self.read(table, |rows| {
+            rows.iter()?
+                .map(|row| {
+                    let (id, bytes) = row?;
+                    let document = serde_json::from_slice(bytes.value())
+                        .map_err(|source| table.broken(source))?;
+                    Ok((id.value().to_owned(), document))
+                })
+                .collect()
+        })
     }
 
     /// Writes all that `work` does, or nothing of it.
     pub fn write(&self, work: impl FnOnce(&mut Batch<'_>) -> Result<()>) -> Result<()> {
-        let transaction = self.database.begin_write()?;
-        work(&mut Batch {
-            transaction: &transaction,
-        })?;
-        transaction.commit()?;
-        Ok(())
+        self.place.watched(|| {
+            let transaction = self.place.begin_write()?;
+            work(&mut Batch {
+                transaction: &transaction,
+            })?;
+            transaction.commit()?;
+            Ok(())
+        })
     }
 
     fn change(
@@ -151,32 +161,32 @@ impl Store {
             &mut redb::Table<'_, &'static str, &'static [u8]>,
         ) -> std::result::Result<(), redb::StorageError>,
     ) -> Result<()> {
-        let transaction = self.database.begin_write()?;
-        {
-            let mut rows = transaction.open_table(table.definition())?;
-            change(&mut rows)?;
-        }
-        transaction.commit()?;
-        Ok(())
+        self.write(|batch| {
+            let mut rows = batch.transaction.open_table(table.definition())?;
+            Ok(change(&mut rows)?)
+        })
     }
 
-    /// `None` when nothing was ever written to the table.
-    fn read(
+    /// What `look` finds; nothing when nothing was ever written to the table.
+    fn read<T: Default>(
         &self,
         table: Table,
-    ) -> Result<Option<redb::ReadOnlyTable<&'static str, &'static [u8]>>> {
-        let transaction = self.database.begin_read()?;
-        match transaction.open_table(table.definition()) {
-            Ok(rows) => Ok(Some(rows)),
-            Err(TableError::TableDoesNotExist(_)) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        look: impl FnOnce(&redb::ReadOnlyTable<&'static str, &'static [u8]>) -> Result<T>,
+    ) -> Result<T> {
+        self.place.watched(|| {
+            let transaction = self.place.begin_read()?;
+            match transaction.open_table(table.definition()) {
+                Ok(rows) => look(&rows),
+                Err(TableError::TableDoesNotExist(_)) => Ok(T::default()),
+                Err(error) => Err(error.into()),
+            }
+        })
     }
 
     /// The tables that hold or held something.
     fn tables(&self) -> Vec<String> {
         let names = || -> Result<Vec<String>> {
-            let transaction = self.database.begin_read()?;
+            let transaction = self.place.begin_read()?;
             let tables = transaction.list_tables()?;
             Ok(tables.map(|table| table.name().to_owned()).collect())
         };

@@ -71,7 +71,8 @@ impl Hour {
     }
 
     pub fn failed(&self) -> u64 {
-        self.errors.values().sum()
+        let counts = self.errors.values();
+        counts.fold(0, |sum, count| sum.saturating_add(*count))
     }
 
     /// The mean score from 0 to 1; `None` when nothing was judged.
@@ -81,22 +82,26 @@ impl Hour {
 
     /// Adds another hour's sums; its times stay apart.
     pub fn add(&mut self, other: &Self) {
-        self.served += other.served;
+        self.served = self.served.saturating_add(other.served);
         for (status, count) in &other.errors {
-            *self.errors.entry(*status).or_default() += count;
+            let errors = self.errors.entry(*status).or_default();
+            *errors = errors.saturating_add(*count);
         }
         self.prompt_tokens = self.prompt_tokens.saturating_add(other.prompt_tokens);
         self.completion_tokens = self
             .completion_tokens
             .saturating_add(other.completion_tokens);
-        self.billed = self.billed.checked_add(other.billed).unwrap_or(self.billed);
-        self.baseline = self
-            .baseline
-            .checked_add(other.baseline)
-            .unwrap_or(self.baseline);
-        self.judged += other.judged;
-        self.score_ppm += other.score_ppm;
+        self.billed = most(self.billed, other.billed);
+        self.baseline = most(self.baseline, other.baseline);
+        self.judged = self.judged.saturating_add(other.judged);
+        self.score_ppm = self.score_ppm.saturating_add(other.score_ppm);
     }
+}
+
+/// A sum of amounts, at most the highest there is: these are statistics of what the books debited, and a
+/// metric that stops counting is better than an answer that fails. No balance is made of it.
+fn most(sum: MicroUsd, more: MicroUsd) -> MicroUsd {
+    sum.checked_add(more).unwrap_or(MicroUsd::MAX)
 }
 
 // === impl Traffic ===
@@ -171,6 +176,23 @@ impl Traffic {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sum_that_does_not_fit_stays_at_its_highest() {
+        let hour = |micro: u64| Hour {
+            served: u64::MAX,
+            errors: BTreeMap::from([(503, u64::MAX)]),
+            billed: MicroUsd::new(micro).unwrap(),
+            baseline: MicroUsd::new(micro).unwrap(),
+            ..Hour::default()
+        };
+        let mut sum = hour(i64::MAX as u64 - 1);
+
+        sum.add(&hour(7));
+
+        assert_eq!((sum.billed, sum.baseline), (MicroUsd::MAX, MicroUsd::MAX));
+        assert_eq!((sum.served, sum.failed()), (u64::MAX, u64::MAX));
+    }
 
     #[test]
     fn old_hours_are_forgotten_and_said_to_be() {

@@ -56,7 +56,7 @@ impl Fleet {
             .price
             .cost(usage.prompt_tokens, usage.completion_tokens)
             .ok_or(ServiceError::Internal)?;
-        Ok(FrontierAnswer { draft, usage, cost })
+        Ok(FrontierAnswer { draft, cost })
     }
 }
 

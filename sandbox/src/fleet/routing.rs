@@ -12,7 +12,7 @@ use crate::{
         request::ChatRequest,
     },
     money::Price,
-    remote::{Deltas, Logprobs, Piece, RemoteError},
+    remote::{Broken, Deltas, Logprobs, Piece, RemoteError},
 };
 use serde_json::Value;
 
@@ -115,7 +115,7 @@ impl Fleet {
             price: frontier.price,
             list_price: frontier.price,
         };
-        let relayed = relay && turn.is_free_text();
+        let relayed = relay && turn.takes_words();
         match attempt(frontier, Tier::Frontier, &turn, relayed, &dice).await {
             Ok(Attempt::Whole(draft, usage)) if turn.conforms(&draft) => {
                 priced.whole(category, draft, usage)
@@ -132,13 +132,51 @@ impl Fleet {
         }
     }
 
-    /// Whether a specialist's answer needs no check once it is there: any text will do, and confidence is told by
-    /// the prompt alone. Only then a stream is relayed while it is written. What the check costs otherwise: the
-    /// first byte comes when the whole draft is there and judged, not when its first token is.
+    /// The end of a relayed answer, and what of it is still to be given.
+    ///
+    /// A tool call is checked before it is given. One that does not hold is not, and the frontier model makes
+    /// the turn's end: behind the words that were given come its own and its calls.
+    pub async fn finish(
+        &self,
+        flow: Flow,
+        request: &ChatRequest,
+        lane: Lane,
+    ) -> Result<(Served, Draft), ServiceError> {
+        let priced = flow.priced;
+        let served = flow.served()?;
+        if models::holds_form(&served.draft, request) {
+            let rest = Draft {
+                content: None,
+                ..served.draft.clone()
+            };
+            return Ok((served, rest));
+        }
+        if priced.served_by == ServedBy::Frontier {
+            return Err(RemoteError::Failed.told(lane));
+        }
+        let pinned = Pinned {
+            category: priced.specialist,
+            frontier: true,
+        };
+        let again = self.serve(request, lane, pinned).await?;
+        let rest = again.draft.clone();
+        let served = Served {
+            escalated: true,
+            specialist: priced.specialist,
+            ..again
+        };
+        Ok((served, rest))
+    }
+
+    /// Whether a specialist's words need no check once they are there: any text will do, and confidence is told
+    /// by the prompt alone. Only then a stream is relayed while it is written. What the check costs otherwise: the
+    /// first byte comes when the whole draft is there and judged, not when its first token is. A tool call is
+    /// given whole, after its check.
     fn is_sure_beforehand(&self, turn: &Turn<'_>) -> bool {
         let by_logprobs = turn.lane == Lane::Agent
             && turn.request.forwarded.get("logprobs") == Some(&Value::Bool(true));
-        turn.is_free_text() && turn.is_confident() && self.servers.judge().is_none() && !by_logprobs
+        let by_judge = self.servers.judge().is_some() && turn.is_free_text();
+        turn.takes_words() && turn.is_confident() && !by_judge && !by_logprobs
     }
 
     /// The bar for a specialist's answer: its form; on the agent lane its tokens' probabilities, when the server
@@ -157,7 +195,7 @@ impl Fleet {
         // A schema or a tool's parameters are the bar of what has them; words are for a judge.
         let score = match &draft.content {
             Some(content) if turn.is_free_text() => {
-                self.judge(turn.user_text(), None, content).await
+                self.judge_turn(&turn.request.messages, content).await
             }
             _ => None,
         };
@@ -180,9 +218,15 @@ async fn attempt(
     };
     let body = turn.request.for_server();
     if relayed {
-        let deltas = remote.stream(&body).await?;
+        let deltas = remote.stream(&body, turn.may_call()).await?;
         if deltas.is_empty() {
             return Ok(Attempt::Nothing);
+        }
+        if deltas.is_calling() {
+            // Nothing was given yet: a call is checked as in a whole answer.
+            let (draft, told) = remote.whole(deltas).await?;
+            let usage = told.unwrap_or_else(|| turn.count(&draft));
+            return Ok(Attempt::Whole(draft, usage));
         }
         return Ok(Attempt::Flowing(
             Box::new(deltas),
@@ -245,19 +289,21 @@ impl Priced {
 impl Flow {
     /// The next piece; `None` at the end, the error when the server's stream broke.
     pub async fn next(&mut self) -> Result<Option<Piece>, ServiceError> {
-        self.deltas.next().await.map_err(|broken| {
-            tracing::warn!(why = broken.0, "a relayed stream broke");
-            RemoteError::Failed.told(Lane::Inference)
-        })
+        self.deltas.next().await.map_err(|broken| broke(&broken))
     }
 
     /// The whole answer and its price, after the last piece.
-    pub fn served(self) -> Result<Served, ServiceError> {
-        let (draft, told) = self.deltas.finish();
+    fn served(self) -> Result<Served, ServiceError> {
+        let (draft, told) = self.deltas.finish().map_err(|broken| broke(&broken))?;
         let usage = told.unwrap_or_else(|| Usage {
             prompt_tokens: self.counted.prompt_tokens,
             completion_tokens: draft.tokens(),
         });
         self.priced.served(draft, usage)
     }
+}
+
+fn broke(broken: &Broken) -> ServiceError {
+    tracing::warn!(why = broken.0, "a relayed stream broke");
+    RemoteError::Failed.told(Lane::Inference)
 }

@@ -15,7 +15,11 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
 use tokio::sync::watch;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -99,7 +103,8 @@ impl Keys {
     pub fn kept(clock: Clock, keep: Keep, rows: Vec<KeptBinding>) -> Arc<Self> {
         let now = clock.elapsed();
         let mut bindings = HashMap::new();
-        for row in rows {
+        let made = u64::try_from(rows.len()).unwrap_or(u64::MAX);
+        for (n, row) in (0..).zip(rows) {
             let outcome = match row.stored.as_ref().map(KeptAnswer::read) {
                 Some(Some(stored)) => Outcome::Stored(Arc::new(stored)),
                 // An unreadable answer leaves the key bound, so that it is not billed again.
@@ -110,6 +115,7 @@ impl Keys {
                 key: row.key,
             };
             let binding = Binding {
+                n,
                 fingerprint: Fingerprint::from_bytes(row.fingerprint),
                 since: row.since,
                 running: 0,
@@ -127,6 +133,7 @@ impl Keys {
         Arc::new(Self {
             clock,
             bindings: Mutex::new(bindings),
+            made: AtomicU64::new(made),
             keep,
         })
     }

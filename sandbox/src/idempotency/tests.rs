@@ -226,6 +226,55 @@ async fn a_repeat_that_fails_leaves_the_key_bound_and_billed() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_run_that_breaks_after_its_debit_leaves_the_key_bound_and_one_that_made_none_frees_it() {
+    let table = Table::new();
+    let broken = table.run("{}").await;
+    assert_eq!(broken.claim(amount(5)), Claim::Bill);
+    broken.unclaim();
+    drop(broken);
+
+    let broken = table.run("1").await;
+    assert_eq!(broken.claim(amount(5)), Claim::Bill);
+    drop(broken);
+
+    let other = table.begin("2", WhileRunning::Wait).await;
+    assert!(matches!(other, Err(ServiceError::KeyReused)));
+    let repeat = table.run("1").await;
+    assert_eq!(repeat.claim(amount(5)), Claim::Billed(amount(5)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_was_given_back_is_there_for_a_repeat_that_runs_alongside() {
+    let table = Table::new();
+    let (first, second) = (table.alongside("{}").await, table.alongside("{}").await);
+
+    assert_eq!(first.claim(amount(5)), Claim::Bill);
+    first.unclaim();
+
+    assert!(!second.is_free());
+    assert_eq!(second.claim(amount(6)), Claim::Bill);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_of_before_a_reset_touches_nothing_of_the_key_after_it() {
+    let table = Table::new();
+    let old = table.run("1").await;
+    table.keys.forget_all();
+    let new = table.run("2").await;
+
+    assert_eq!(old.claim(amount(5)), Claim::Bill);
+    old.store(answer(1));
+
+    assert!(!new.is_free());
+    assert_eq!(new.claim(amount(6)), Claim::Bill);
+    new.store(answer(2));
+    match table.begin("2", WhileRunning::Wait).await {
+        Ok(Begin::Replay(stored)) => assert_eq!(stored.body.len(), 2),
+        other => panic!("expected the new answer, got {other:?}"),
+    }
+}
+
 #[test]
 fn a_long_key_is_hashed_and_a_key_that_is_not_printable_is_refused() {
     let long = "k".repeat(257);

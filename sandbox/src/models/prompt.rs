@@ -88,6 +88,23 @@ impl Prompt {
     }
 }
 
+/// Who says what in a message: its texts, a word for each picture and file, its tool calls as JSON.
+pub fn said(message: &Value) -> (String, String) {
+    let role = message.get("role").and_then(Value::as_str).unwrap_or("");
+    let mut view = Prompt::default();
+    let mut text = view.read_content(message.get("content"));
+    for _ in &view.pictures {
+        push_line(&mut text, "[image]");
+    }
+    for _ in 0..view.files {
+        push_line(&mut text, "[file]");
+    }
+    if let Some(calls) = message.get("tool_calls").filter(|calls| calls.is_array()) {
+        push_line(&mut text, &calls.to_string());
+    }
+    (role.to_owned(), text)
+}
+
 fn push_line(to: &mut String, text: &str) {
     if !to.is_empty() && !text.is_empty() {
         to.push('\n');

@@ -82,7 +82,8 @@ pub fn usage(told: &Value, draft: &Draft) -> Option<Usage> {
     (usage.completion_tokens > 0 || !wrote).then_some(usage)
 }
 
-fn tool_call(call: &Value, at: usize) -> Option<ToolCall> {
+/// One call of a message; the place stands for an id that is missing.
+pub fn tool_call(call: &Value, at: usize) -> Option<ToolCall> {
     let function = call.get("function")?;
     let name = function.get("name").and_then(Value::as_str)?;
     let arguments = match function.get("arguments") {

@@ -2,12 +2,15 @@
 //!
 //! Promise: a stream that breaks, falls silent, or ends before its finish is told as broken, never as whole.
 
+mod calls;
+
 use super::{ANSWER_BYTES_MAX, reply};
 use crate::{
     clock::Clock,
     models::{Draft, Usage},
     spec,
 };
+use calls::Calls;
 use serde_json::{Map, Value};
 use std::{collections::VecDeque, time::Duration};
 
@@ -20,6 +23,8 @@ pub struct Deltas {
     silence_max: Duration,
     clock: Clock,
     content: String,
+    /// `None` where no tool was offered.
+    calls: Option<Calls>,
     finish: Option<String>,
     usage: Option<Value>,
     bytes: usize,
@@ -42,6 +47,7 @@ pub struct Broken(pub &'static str);
 impl Deltas {
     pub async fn open(
         response: reqwest::Response,
+        may_call: bool,
         silence_max: Duration,
         clock: Clock,
     ) -> Result<Self, Broken> {
@@ -52,6 +58,7 @@ impl Deltas {
             silence_max,
             clock,
             content: String::new(),
+            calls: may_call.then(Calls::default),
             finish: None,
             usage: None,
             bytes: 0,
@@ -65,7 +72,12 @@ impl Deltas {
 
     /// Whether it ended without a word.
     pub fn is_empty(&self) -> bool {
-        self.ready.is_empty() && self.content.is_empty()
+        self.ready.is_empty() && self.content.is_empty() && !self.is_calling()
+    }
+
+    /// Whether a tool call, or the beginning of one, has come.
+    pub fn is_calling(&self) -> bool {
+        self.calls.as_ref().is_some_and(|calls| !calls.is_empty())
     }
 
     /// The next piece; `None` when the stream is whole.
@@ -86,16 +98,21 @@ impl Deltas {
     }
 
     /// What was written in all, and the usage if the server told one that can be true.
-    pub fn finish(self) -> (Draft, Option<Usage>) {
+    pub fn finish(self) -> Result<(Draft, Option<Usage>), Broken> {
+        let calls = self.calls.map_or_else(|| Some(Vec::new()), Calls::whole);
+        let tool_calls = calls.ok_or(Broken("a tool call without a name"))?;
+        // Beside tool calls no text is none, as in a whole answer.
+        let content = (tool_calls.is_empty() || !self.content.is_empty()).then_some(self.content);
         let finish = self.finish.as_deref();
         let draft = Draft {
-            content: Some(self.content),
+            content,
+            tool_calls,
             cut_by_length: finish == Some("length"),
             filtered: finish == Some("content_filter"),
             ..Draft::default()
         };
         let usage = self.usage.and_then(|told| reply::usage(&told, &draft));
-        (draft, usage)
+        Ok((draft, usage))
     }
 
     /// Reads what the next bytes hold.
@@ -150,12 +167,16 @@ impl Deltas {
             return Ok(());
         };
         let delta = choice.get("delta");
-        if delta
+        let pieces = delta
             .and_then(|delta| delta.get("tool_calls"))
-            .and_then(Value::as_array)
-            .is_some_and(|calls| !calls.is_empty())
-        {
-            return Err(Broken("a tool call where no tool was offered"));
+            .and_then(Value::as_array);
+        for piece in pieces.into_iter().flatten() {
+            let Some(calls) = &mut self.calls else {
+                return Err(Broken("a tool call where no tool was offered"));
+            };
+            if !calls.add(piece) {
+                return Err(Broken("a tool call of no known form"));
+            }
         }
         let content = delta
             .and_then(|delta| delta.get("content"))

@@ -15,6 +15,7 @@ use crate::{
         traffic::{Observation, Outcome},
     },
     error::ServiceError,
+    fleet::Answer,
     front::Inbound,
     idempotency::{Begin, Fingerprint, Run, Stored, WhileRunning},
     limits::Slot,
@@ -49,7 +50,7 @@ pub struct Call {
 
 /// What an answer was billed, and what the frontier baseline would have been.
 pub struct Bill {
-    /// `None` for a repeat that its key's first run paid for.
+    /// `None` for a repeat that its key's first run paid for, and for what is not charged.
     billed: Option<MicroUsd>,
     baseline: MicroUsd,
 }
@@ -114,8 +115,8 @@ pub async fn complete(
         began,
         slot,
     };
-    let served = match call.work().await {
-        Ok(served) => served,
+    let answer = match call.work().await {
+        Ok(answer) => answer,
         Err(error) => {
             let status = error.status();
             // A request that is wrong in itself never reached the endpoint.
@@ -126,9 +127,12 @@ pub async fn complete(
         }
     };
     let took_ms = call.took_ms();
-    if call.request.stream {
-        return Ok(direct_stream::start(call, served, took_ms));
-    }
+    let served = match answer {
+        answer if call.request.stream => return Ok(direct_stream::start(call, answer, took_ms)),
+        Answer::Whole(served) => served,
+        // Nothing is relayed that was not asked to be.
+        Answer::Flowing(_) => return Err(ServiceError::Internal),
+    };
     let bill = call.charge(&served, false)?;
     call.settle(&served, &bill, took_ms);
     let body = whole(&call, &served);
@@ -188,7 +192,7 @@ fn whole(call: &Call, served: &Served) -> Value {
 
 impl Call {
     /// Interface: "While an endpoint is stopped or cold, inference against it returns 503."
-    async fn work(&self) -> Result<Served, ServiceError> {
+    async fn work(&self) -> Result<Answer, ServiceError> {
         let state = &self.state;
         state
             .endpoints
@@ -208,12 +212,13 @@ impl Call {
             category: task.map(|task| leaderboard::category(&task.category)),
             frontier: false,
         };
-        let served = state
+        let relay = self.request.stream;
+        let routed = state
             .fleet
-            .serve(&self.request, Lane::Inference, pinned)
+            .route(&self.request, Lane::Inference, pinned, relay)
             .await?;
         self.inbound.fault.work(&state.clock, &state.holds).await;
-        Ok(served)
+        Ok(routed.answer)
     }
 
     pub fn took_ms(&self) -> u64 {
@@ -261,14 +266,27 @@ impl Call {
         })
     }
 
+    /// The bill of an answer that is not charged.
+    pub fn free(&self, served: &Served) -> Bill {
+        Bill {
+            billed: None,
+            baseline: self.baseline(served),
+        }
+    }
+
     /// Counts an answer in the endpoint's metrics and in the organization's.
     pub fn settle(&self, served: &Served, bill: &Bill, took_ms: u64) {
+        // What was not charged, as a repeat that its key's first run paid for, was served and spent nothing.
+        let spent = match bill.billed {
+            Some(billed) => billed,
+            None => MicroUsd::ZERO,
+        };
         self.observe(
             took_ms,
             Outcome::Served {
                 prompt_tokens: served.usage.prompt_tokens,
                 completion_tokens: served.usage.completion_tokens,
-                billed: bill.billed.unwrap_or(MicroUsd::ZERO),
+                billed: spent,
                 baseline: bill.baseline,
             },
         );
@@ -294,16 +312,16 @@ impl Call {
         let Some(answer) = served.draft.content.clone() else {
             return state.endpoints.judge(&endpoint, now, 1.0);
         };
-        let prompt = Prompt::of(&self.request.messages).all;
+        let messages = self.request.messages.clone();
         let tasks = state.tasks.clone();
         // After the answer, unbilled: a judge must not make the endpoint slower.
         tasks.spawn(async move {
-            let score = state.fleet.judge(&prompt, None, &answer).await;
+            let score = state.fleet.judge_turn(&messages, &answer).await;
             state.endpoints.judge(&endpoint, now, score.unwrap_or(1.0));
         });
     }
 
-    fn observe(&self, took_ms: u64, outcome: Outcome) {
+    pub fn observe(&self, took_ms: u64, outcome: Outcome) {
         let at = self.state.clock.now();
         let seen = Observation {
             at,

@@ -72,14 +72,10 @@ pub async fn generations(
     if fields.yes_or_no("stream")? == Some(true) {
         return Err(mistyped("stream", "false on this route"));
     }
-    let wanted = Wanted::check(&Said {
-        prompt: fields.text("prompt")?,
-        user: fields.text("user")?,
-        count: fields.whole("n", 1..=PICTURES_MAX)?,
-        size: fields.text("size")?,
-        response_format: fields.text("response_format")?,
-        output_format: fields.text("output_format")?,
-    })?;
+    let wanted = Wanted::read(
+        |name| fields.text(name),
+        fields.whole("n", 1..=PICTURES_MAX)?,
+    )?;
     let (width, height) = wanted.size.unwrap_or((SIDE_DEFAULT, SIDE_DEFAULT));
     wanted.check_pixels(width, height)?;
     let created = state.clock.unix_s();
@@ -104,14 +100,7 @@ pub async fn edits(
 ) -> Result<Response, ServiceError> {
     let slot = state.limits.admit()?;
     let form = Form::read(&headers, inbound.body.clone()).await?;
-    let wanted = Wanted::check(&Said {
-        prompt: form.text("prompt")?,
-        user: form.text("user")?,
-        count: form.whole("n", 1..=PICTURES_MAX)?,
-        size: form.text("size")?,
-        response_format: form.text("response_format")?,
-        output_format: form.text("output_format")?,
-    })?;
+    let wanted = Wanted::read(|name| form.text(name), form.whole("n", 1..=PICTURES_MAX)?)?;
     if form.text("stream")?.is_some_and(|stream| stream != "false") {
         return Err(mistyped("stream", "false on this route"));
     }
@@ -203,6 +192,21 @@ fn price(count: usize, width: u32, height: u32) -> Result<MicroUsd, ServiceError
 // === impl Wanted ===
 
 impl Wanted {
+    /// The members both routes share; `text` finds one in the JSON or in the form.
+    fn read<'a>(
+        text: impl Fn(&'static str) -> Result<Option<&'a str>, ServiceError>,
+        count: Option<usize>,
+    ) -> Result<Self, ServiceError> {
+        Self::check(&Said {
+            prompt: text("prompt")?,
+            user: text("user")?,
+            count,
+            size: text("size")?,
+            response_format: text("response_format")?,
+            output_format: text("output_format")?,
+        })
+    }
+
     fn check(said: &Said<'_>) -> Result<Self, ServiceError> {
         let prompt = said
             .prompt

@@ -3,8 +3,8 @@
 //! Promise: every id here is one that an eval run takes; for a document task, only models that can see.
 
 use crate::{
-    catalog,
     error::{ServiceError, mark_assumed},
+    evals::tasks,
     models::roster::{FrontierModel, roster},
 };
 use axum::{
@@ -25,7 +25,7 @@ pub async fn list(uri: Uri) -> Result<Response, ServiceError> {
         None => roster().iter().map(shown).collect(),
         Some((_, id)) => {
             // Interface, Errors 404: "task … id not found".
-            let task = catalog::task(id)
+            let task = tasks::by_id(id)
                 .ok_or_else(|| ServiceError::NotFound("unknown task".to_owned()))?;
             task.frontier_models()
                 .map(|model| {

@@ -74,8 +74,8 @@ impl EventWriter {
         self.aborted
     }
 
-    /// Writes lines, each with its line end, as one frame.
-    async fn lines(&mut self, lines: &[String]) {
+    /// Writes lines, each with its line end, as one frame that is no chunk for the faults.
+    pub async fn lines(&mut self, lines: &[String]) {
         let end = if self.fault.crlf { "\r\n" } else { "\n" };
         let mut text: String = lines.iter().flat_map(|line| [line.as_str(), end]).collect();
         let left = self

@@ -32,13 +32,10 @@ impl Written {
 impl Store {
     /// Writes all of them in one transaction.
     pub fn put_all(&self, documents: &[Written]) -> Result<()> {
-        let transaction = self.database.begin_write()?;
-        for document in documents {
-            let mut rows = transaction.open_table(document.table.definition())?;
-            rows.insert(document.id.as_str(), document.bytes.as_slice())?;
-        }
-        transaction.commit()?;
-        Ok(())
+        self.write(|batch| {
+            let mut all = documents.iter();
+            all.try_for_each(|one| batch.put_bytes(one.table, &one.id, &one.bytes))
+        })
     }
 
     /// The documents whose ids begin with `prefix`, by id.
@@ -47,20 +44,19 @@ impl Store {
         table: Table,
         prefix: &str,
     ) -> Result<Vec<(String, T)>> {
-        let Some(rows) = self.read(table)? else {
-            return Ok(Vec::new());
-        };
-        let mut found = Vec::new();
-        for row in rows.range(prefix..)? {
-            let (id, bytes) = row?;
-            if !id.value().starts_with(prefix) {
-                break;
+        self.read(table, |rows| {
+            let mut found = Vec::new();
+            for row in rows.range(prefix..)? {
+                let (id, bytes) = row?;
+                if !id.value().starts_with(prefix) {
+                    break;
+                }
+                let document =
+                    serde_json::from_slice(bytes.value()).map_err(|source| table.broken(source))?;
+                found.push((id.value().to_owned(), document));
             }
-            let document =
-                serde_json::from_slice(bytes.value()).map_err(|source| table.broken(source))?;
-            found.push((id.value().to_owned(), document));
-        }
-        Ok(found)
+            Ok(found)
+        })
     }
 
     /// Removes the documents whose ids begin with `prefix`.

@@ -1,18 +1,13 @@
 //! Runs over a stop and over a kill -9: nothing is answered twice, nothing is billed twice.
 
-use crate::{eval_support::*, support::*};
+use crate::{eval_support::*, second_process::Process, support::*};
 use bursar_sandbox::Options;
 use serde_json::{Value, json};
 use std::{
     collections::BTreeSet,
-    io::{BufRead, BufReader},
-    net::SocketAddr,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
 };
-use tokio::{io::AsyncReadExt, net::TcpListener};
 
-const STATE_DIR: &str = "SANDBOX_TEST_STATE_DIR";
 const ROWS: usize = 12;
 const CANDIDATES: [&str; 2] = ["auto", "frontier-c"];
 
@@ -145,78 +140,4 @@ async fn a_run_goes_on_after_a_kill() {
     assert_whole(&sandbox, &run).await;
     process.kill();
     std::fs::remove_dir_all(directory).unwrap();
-}
-
-/// A sandbox in a process of its own: this test binary, started for [`served_until_killed`] alone.
-struct Process {
-    child: Child,
-    address: SocketAddr,
-}
-
-// === impl Process ===
-
-impl Process {
-    fn start(directory: &Path) -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args([
-                "--exact",
-                "eval_restart::served_until_killed",
-                "--ignored",
-                "--nocapture",
-            ])
-            .env(STATE_DIR, directory)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let address = lines
-            .find_map(|line| line.unwrap().rsplit_once("listening ")?.1.parse().ok())
-            .expect("an address");
-        Self { child, address }
-    }
-
-    fn sandbox(&self) -> Sandbox {
-        Sandbox::at(self.address)
-    }
-
-    /// SIGKILL.
-    fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// No test: the body of [`Process`]. Without its variable it does nothing.
-#[tokio::test]
-#[ignore = "the process that a kill test starts"]
-async fn served_until_killed() {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a process that a test started is told where by it"
-    )]
-    let Some(directory) = std::env::var_os(STATE_DIR) else {
-        return;
-    };
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    println!("listening {}", listener.local_addr().unwrap());
-    // Ends with its parent, whose end of the pipe closes then.
-    let parent_gone = async {
-        let mut byte = [0];
-        let _ = tokio::io::stdin().read(&mut byte).await;
-    };
-    bursar_sandbox::serve(
-        listener,
-        options(Path::new(&directory), FUNDED),
-        parent_gone,
-    )
-    .await
-    .unwrap();
 }

@@ -190,6 +190,18 @@ async fn the_task_is_found_from_the_prompt_and_the_rows() {
 
     assert_eq!(task(fits), "contact-extraction");
     assert_eq!(task(other_rows), "general");
+    // Assumed (eval-task): what a set names can be looked up, though it is in no list.
+    let general = sandbox.get("/v1/tasks/general").await;
+    assert_eq!(
+        (general.status, &general.json()["default_scorer"]),
+        (200, &json!("judge"))
+    );
+    let roster = sandbox.get("/v1/eval/frontier-models?task=general").await;
+    assert_eq!(roster.status, 200, "{}", roster.text());
+    assert_eq!(roster.json()["frontier_models"][0]["benchmarked"], false);
+    let listed = sandbox.get("/v1/tasks").await.json();
+    let listed = listed["tasks"].as_array().unwrap();
+    assert!(listed.iter().all(|task| task["id"] != "general"));
 }
 
 // Interface, Limits: eval set `prompt` at most 500 characters.

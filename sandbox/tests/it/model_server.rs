@@ -210,6 +210,17 @@ fn streamed(shared: &Shared, script: &Value, finish: &Value, usage: &Value) -> R
     let said = script["say"].as_str().unwrap_or("");
     let words = said.split_inclusive(' ');
     chunks.extend(words.map(|word| chunk(json!({"content": word}), &Value::Null)));
+    // A call comes in pieces: its name, then its arguments in two.
+    for (index, call) in (0_u64..).zip(script["tool_calls"].as_array().into_iter().flatten()) {
+        let arguments = call["function"]["arguments"].as_str().unwrap_or("");
+        let (first, second) = arguments.split_at(arguments.len() / 2);
+        let named = json!({"index": index, "id": call["id"], "type": "function",
+            "function": {"name": call["function"]["name"], "arguments": ""}});
+        let piece = |text: &str| json!({"index": index, "function": {"arguments": text}});
+        for piece in [named, piece(first), piece(second)] {
+            chunks.push(chunk(json!({"tool_calls": [piece]}), &Value::Null));
+        }
+    }
     chunks.push(chunk(json!({}), finish));
     chunks.push(json!({"choices": [], "usage": usage}));
     let mut lines: Vec<String> = chunks

@@ -13,7 +13,7 @@ fn stream_with_usage(text: &str) -> Value {
 }
 
 /// Reads until the text is there; what was read.
-async fn read_until(socket: &mut tokio::net::TcpStream, wanted: &str) -> String {
+pub async fn read_until(socket: &mut tokio::net::TcpStream, wanted: &str) -> String {
     within(async {
         let mut read = Vec::new();
         while !String::from_utf8_lossy(&read).contains(wanted) {

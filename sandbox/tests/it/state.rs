@@ -1,15 +1,9 @@
 //! State on disk: a restart, or a kill, goes on where it was.
 
-use crate::support::*;
+use crate::{second_process::Process, support::*};
 use bursar_sandbox::Options;
 use serde_json::json;
-use std::{
-    io::{BufRead, BufReader},
-    net::SocketAddr,
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    sync::Arc,
-};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 /// A directory of this test's own, gone when it ends.
 struct Directory(PathBuf);
@@ -174,61 +168,6 @@ async fn a_reset_clears_what_is_on_disk_and_an_added_organization_stays() {
     sandbox.stop().await;
 }
 
-/// The sandbox in a process of its own, so that it can be killed.
-struct Process {
-    child: Child,
-    address: SocketAddr,
-}
-
-impl Process {
-    fn start(directory: &Path) -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args([
-                "--ignored",
-                "--exact",
-                "--nocapture",
-                "state::serves_until_killed",
-            ])
-            .env("SANDBOX_TEST_STATE_DIR", directory)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        let address = output
-            .lines()
-            .map_while(Result::ok)
-            .find_map(|line| line.split_once("address=")?.1.trim().parse().ok())
-            .expect("the process tells its address");
-        Self { child, address }
-    }
-
-    /// SIGKILL: nothing is told to the process.
-    fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-}
-
-#[tokio::test]
-#[ignore = "not a test: what the tests of this file run in another process"]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "how a test tells another process its directory"
-)]
-async fn serves_until_killed() {
-    let Some(directory) = std::env::var_os("SANDBOX_TEST_STATE_DIR") else {
-        return;
-    };
-    let options = Options {
-        state_dir: Some(directory.into()),
-        per_minute_max: 100_000,
-        ..Options::default()
-    };
-    let sandbox = Sandbox::start_with(options).await;
-    println!("\naddress={}", sandbox.address);
-    sandbox.ended().await;
-}
-
 // Interface, What the service does, Metering rules: debit once per request or turn.
 #[tokio::test]
 async fn a_kill_at_any_instant_bills_no_key_twice_and_loses_no_debit_that_was_told() {
@@ -236,7 +175,7 @@ async fn a_kill_at_any_instant_bills_no_key_twice_and_loses_no_debit_that_was_to
     let mut told: Vec<(String, i64)> = Vec::new();
     let mut next = 0;
     for round in 0..6 {
-        let process = Process::start(&directory.0);
+        let mut process = Process::start(&directory.0);
         let address = process.address;
         // Killed after so many answers, in the middle of the next ones.
         let answers = Arc::new(tokio::sync::Semaphore::new(0));
@@ -273,7 +212,7 @@ async fn a_kill_at_any_instant_bills_no_key_twice_and_loses_no_debit_that_was_to
         next = reached.saturating_sub(3);
     }
 
-    let process = Process::start(&directory.0);
+    let mut process = Process::start(&directory.0);
     let books = get(process.address, "/sandbox/books").await;
     process.kill();
 

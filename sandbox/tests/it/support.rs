@@ -66,11 +66,6 @@ impl Sandbox {
         }
     }
 
-    /// Ends when the sandbox does by itself.
-    pub async fn ended(self) {
-        self.serving.await.unwrap().unwrap();
-    }
-
     pub async fn stop(mut self) {
         drop(self.stop.take());
         within(self.serving).await.unwrap().unwrap();
