@@ -202,7 +202,7 @@ const ALL: &[Assumption] = &[
     assumed("transcription-language", "POST /v1/audio/transcriptions",
         "The language asked for; else what the server heard; else what script or common words tell; else und. A malformed tag is 422, an unknown one is not."),
     assumed("transcription-duration", "POST /v1/audio/transcriptions",
-        "wav, mp3 and m4a last as long as their samples, a webm as its header says within its last block, else to the end of that block; m4a sound of a kind that cannot be decoded as its packets say."),
+        "wav, mp3 and m4a last as long as their samples, of an m4a those that its edit list presents; a webm as its header says within its last block, else to the end of that block; m4a sound of a kind that cannot be decoded as its packets say."),
     assumed("scorer-ids", "Task, default_scorer",
         "field_f1, ndcg_at_10, wer, exact_match, token_f1 and judge; docs/sandbox.md has the rule of each."),
     assumed("answer-text", "Eval result",

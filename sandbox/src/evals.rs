@@ -165,3 +165,6 @@ fn failed(error: io::Error) -> ServiceError {
     tracing::error!(%error, "the storage failed");
     ServiceError::Internal
 }
+
+#[cfg(test)]
+mod tests;

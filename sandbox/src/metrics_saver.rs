@@ -2,21 +2,28 @@
 //!
 //! A write for each request would make each request wait for the disk; metrics are no money and can come
 //! after. Promise: what was counted is on disk within [`SAVE_AFTER`] of the clock, and all of it at the end of
-//! a shutdown.
+//! a shutdown; a saver that has ended holds the state no more.
 
 use crate::{rollup::Rollup, state::State, store::StoreError};
 use std::{sync::Arc, time::Duration};
 
 pub const SAVE_AFTER: Duration = Duration::from_millis(250);
 
-/// Saves for as long as it is polled.
+/// Saves until the service begins to shut down. It ends between two saves: one that is given up in the middle
+/// would go on writing on its thread, and the file of the state would not be free yet.
 pub async fn keep_saving(state: Arc<State>) {
     loop {
+        let changed = async {
+            tokio::select! {
+                () = state.endpoints.unsaved.notified() => {}
+                () = state.books.unsaved.notified() => {}
+            }
+            state.clock.sleep(SAVE_AFTER).await;
+        };
         tokio::select! {
-            () = state.endpoints.unsaved.notified() => {}
-            () = state.books.unsaved.notified() => {}
+            () = state.closing.cancelled() => return,
+            () = changed => {}
         }
-        state.clock.sleep(SAVE_AFTER).await;
         save_and_tell(&state).await;
     }
 }
@@ -36,4 +43,33 @@ pub async fn save_and_tell(state: &Arc<State>) {
 fn save(state: &State) -> Result<(), StoreError> {
     Rollup::save(&state.store, state.books.unsaved_rollup())?;
     state.endpoints.save()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+
+    #[tokio::test]
+    async fn a_saver_that_is_told_to_stop_while_it_saves_has_let_go_of_the_state_when_it_ends() {
+        for _ in 0..5 {
+            let state = State::new(&Options::default()).unwrap();
+            let saver = tokio::spawn(keep_saving(Arc::clone(&state)));
+            state.books.unsaved.notify_one();
+            tokio::task::yield_now().await;
+            state.clock.advance(SAVE_AFTER);
+            // Until it has handed its work to a thread, which may be done already.
+            for _ in 0..100 {
+                if Arc::strong_count(&state) == 3 {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+
+            state.closing.cancel();
+            saver.await.unwrap();
+
+            assert_eq!(Arc::strong_count(&state), 1);
+        }
+    }
 }

@@ -133,7 +133,6 @@ pub async fn serve_and_judge(
     }
     // Nobody holds the file of the state any more when this returns: the next may open it at once.
     connections.shutdown().await;
-    saver.abort();
     let _ = saver.await;
     metrics_saver::save_and_tell(&state).await;
     state.commit_all().await.map_err(io::Error::other)?;

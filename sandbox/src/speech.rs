@@ -12,6 +12,7 @@
 //! Promise: work on sound never holds a thread of the runtime, has a deadline, and two pieces of it run at
 //! once at most; prices are taken from whole samples.
 
+mod edits;
 mod espeak;
 mod formant;
 pub mod language;

@@ -14,20 +14,22 @@ use std::path::PathBuf;
 
 use bursar_sandbox::Options;
 
+use self::compare::Kept;
 use self::transcript::{Body, Exchange, Through, Transcript, Wanted};
 use crate::support::{Answer, Bursar, KEY, Sandbox, Wire};
 
 /// What a run of one file fills into its requests.
 struct Fillings {
     host: String,
-    idem: String,
+    /// What was kept of answers, and `idem`.
+    kept: Kept,
 }
 
 #[tokio::test]
 async fn the_sandbox_alone_answers_as_the_transcripts_say() {
     let sandbox = roomy_sandbox().await;
     let run = run_all(Through::Sandbox, sandbox.address).await;
-    assert!(run >= 30, "only {run} transcripts are for the sandbox");
+    assert!(run >= 44, "only {run} transcripts are for the sandbox");
 }
 
 #[tokio::test]
@@ -35,7 +37,7 @@ async fn bursar_before_the_sandbox_answers_as_the_transcripts_say() {
     let sandbox = roomy_sandbox().await;
     let bursar = Bursar::before(&sandbox.url()).await;
     let run = run_all(Through::Bursar, bursar.address).await;
-    assert!(run >= 28, "only {run} transcripts are for bursar");
+    assert!(run >= 42, "only {run} transcripts are for bursar");
 }
 
 #[test]
@@ -117,17 +119,21 @@ async fn run_all(through: Through, address: SocketAddr) -> usize {
 async fn run_file(transcript: &Transcript, address: SocketAddr) -> Vec<String> {
     let mut random = [0; 12];
     getrandom::fill(&mut random).expect("random bytes");
-    let fillings = Fillings {
+    let idem: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut fillings = Fillings {
         host: address.to_string(),
-        idem: random.iter().map(|byte| format!("{byte:02x}")).collect(),
+        kept: Kept::from([("idem".to_owned(), idem)]),
     };
     let mut complaints = Vec::new();
     let mut before: Option<Answer> = None;
     for (number, exchange) in transcript.exchanges.iter().enumerate() {
-        let mut wire = Wire::tcp(address).await;
-        wire.send(request(exchange, &fillings)).await;
-        let answer = wire.answer().await;
-        for (line, what) in judge(&exchange.wanted, &answer, before.as_ref()) {
+        let (answer, differences) = converse(exchange, &fillings, before.as_ref(), address).await;
+        if let (Body::Json(_, pattern), Ok(value)) =
+            (&exchange.wanted.body, serde_json::from_slice(&answer.body))
+        {
+            compare::keep(pattern, &value, &mut fillings.kept);
+        }
+        for (line, what) in differences {
             complaints.push(format!(
                 "tests/golden/{}:{line}: exchange {}: {what}\n  came: {} {:?}\n  body: {}",
                 transcript.file,
@@ -142,14 +148,34 @@ async fn run_file(transcript: &Transcript, address: SocketAddr) -> Vec<String> {
     complaints
 }
 
+/// One request and its answer, with what is wrong in it; what comes about at last is asked for again, 10 s long.
+async fn converse(
+    exchange: &Exchange,
+    fillings: &Fillings,
+    before: Option<&Answer>,
+    address: SocketAddr,
+) -> (Answer, Vec<(usize, String)>) {
+    let until = tokio::time::Instant::now() + std::time::Duration::from_secs(10);
+    loop {
+        let mut wire = Wire::tcp(address).await;
+        wire.send(request(exchange, fillings)).await;
+        let answer = wire.answer().await;
+        let wrong = judge(&exchange.wanted, &answer, before, &fillings.kept);
+        let late = tokio::time::Instant::now() > until;
+        if wrong.is_empty() || !exchange.at_last || late {
+            return (answer, wrong);
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
 fn request(exchange: &Exchange, fillings: &Fillings) -> String {
     let fill = |text: &str| {
-        text.replace("{host}", &fillings.host)
-            .replace("{key}", KEY)
-            .replace("{idem}", &fillings.idem)
+        let text = text.replace("{host}", &fillings.host).replace("{key}", KEY);
+        compare::filled_in(&text, &fillings.kept)
     };
     let body = fill(&exchange.body);
-    let mut text = format!("{}\r\n", exchange.request_line);
+    let mut text = format!("{}\r\n", fill(&exchange.request_line));
     for header in &exchange.headers {
         text.push_str(&fill(header));
         text.push_str("\r\n");
@@ -161,7 +187,12 @@ fn request(exchange: &Exchange, fillings: &Fillings) -> String {
 }
 
 /// Everything in which an answer differs from what was wanted, each with the line that says so.
-fn judge(wanted: &Wanted, came: &Answer, before: Option<&Answer>) -> Vec<(usize, String)> {
+fn judge(
+    wanted: &Wanted,
+    came: &Answer,
+    before: Option<&Answer>,
+    kept: &Kept,
+) -> Vec<(usize, String)> {
     let mut complaints = Vec::new();
     if !came.complete {
         complaints.push((wanted.line, "the answer broke off".to_owned()));
@@ -186,12 +217,18 @@ fn judge(wanted: &Wanted, came: &Answer, before: Option<&Answer>) -> Vec<(usize,
         }
         Body::Json(line, pattern) => match serde_json::from_slice(&came.body) {
             Ok(value) => {
-                let found = compare::differences(pattern, &value);
+                let found = compare::differences(&compare::filled(pattern, kept), &value);
                 complaints.extend(found.into_iter().map(|what| (*line, what)));
             }
             Err(_) => complaints.push((*line, "the body is no JSON".to_owned())),
         },
-        Body::Stream(lines) => complaints.extend(stream::check(lines, &came.text()).err()),
+        Body::Stream(lines) => {
+            let filled = lines
+                .iter()
+                .map(|(line, text)| (*line, compare::filled_in(text, kept)));
+            let filled: Vec<_> = filled.collect();
+            complaints.extend(stream::check(&filled, &came.text()).err());
+        }
     }
     complaints
 }
@@ -221,6 +258,7 @@ fn the_runner_sees_a_wrong_status_header_member_comment_and_end() {
         ("content-type", "text/event-stream; charset=utf-8"),
         ("x-amount", "12"),
     ];
+    let judge = |wanted, came: &Answer, before| judge(wanted, came, before, &Kept::new());
     let judged = judge(wanted, &answer(200, good, &headers), None);
     assert!(judged.is_empty(), "{judged:?}");
 
@@ -282,4 +320,68 @@ fn the_runner_sees_a_wrong_status_header_member_comment_and_end() {
         let judged = judge(wanted, &answer(status, good, headers), None);
         assert_eq!(judged.len(), 1, "{status} {headers:?}: {judged:?}");
     }
+}
+
+/// What a file keeps of one answer, and what it must not let pass in the next.
+#[test]
+fn what_was_kept_is_filled_in_and_wanted_again() {
+    let first = serde_json::json!({"run": {"id": "{run_id}", "n": [{"of": "{set}"}]}});
+    let came = serde_json::json!({"run": {"id": "run_7", "n": [{"of": "es_1"}], "more": 1}});
+    let mut kept = Kept::new();
+
+    compare::keep(&first, &came, &mut kept);
+
+    let wanted = compare::filled(&first, &kept);
+    assert!(compare::differences(&wanted, &came).is_empty());
+    let other = serde_json::json!({"run": {"id": "run_8", "n": [{"of": "es_1"}]}});
+    assert_eq!(compare::differences(&wanted, &other).len(), 1);
+    let text = "# clauses: RUN-5\n# through: sandbox\n\nGET /v1/eval-runs/{run_id} HTTP/1.1\n\n<<< at last\n\
+        HTTP/1.1 200\n";
+    let transcript = Transcript::parse("planted.http", text);
+    let exchange = &transcript.exchanges[0];
+    let fillings = Fillings {
+        host: String::new(),
+        kept,
+    };
+    let sent = request(exchange, &fillings);
+    assert!(exchange.at_last);
+    assert!(
+        sent.starts_with("GET /v1/eval-runs/run_7 HTTP/1.1\r\n"),
+        "{sent}"
+    );
+}
+
+/// Named events: the name belongs to the data below it, and one too many is seen.
+#[test]
+fn the_runner_sees_a_wrong_event_name_order_and_end() {
+    let lines = |text: &str| -> Vec<(usize, String)> {
+        let lines = text.lines().enumerate();
+        lines.map(|(at, line)| (at, line.to_owned())).collect()
+    };
+    let wanted = lines("event: progress\n...\nevent: complete\ndata: {\"endpoint\": \"?\"}");
+    let progress = "event: progress\ndata: {\"pct\": 1}\n\n";
+    let complete = "event: complete\ndata: {\"endpoint\": {}}\n\n";
+    let good = format!("{progress}{progress}{complete}");
+    assert_eq!(stream::check(&wanted, &good), Ok(()));
+    for (what, bad) in [
+        ("no end", format!("{progress}{progress}")),
+        ("an event behind the end", format!("{good}{progress}")),
+        (
+            "another name",
+            good.replace("event: complete", "event: done"),
+        ),
+        (
+            "another in between",
+            good.replacen("event: progress", "event: error", 1),
+        ),
+        ("no name", good.replacen("event: progress\n", "", 1)),
+        ("another member", good.replace("endpoint", "url")),
+    ] {
+        assert!(stream::check(&wanted, &bad).is_err(), "passed: {what}");
+    }
+    let plain = lines("data: {\"pct\": 1}");
+    assert!(
+        stream::check(&plain, progress).is_err(),
+        "a name nobody asked for"
+    );
 }

@@ -33,6 +33,7 @@ mod reading;
 mod receipts;
 mod reconcile;
 mod retries;
+mod sandbox_program;
 mod secrets;
 mod shaping;
 mod streams;

@@ -1,11 +1,11 @@
 //! What a recording is, how long it lasts, and whether it is whole.
 //!
-//! mp3 and m4a are decoded to their last sample; a WAV's plain samples are counted; a webm tells the times of
+//! mp3 and m4a are decoded to their last sample, and an m4a is as long as its edit list says; a WAV's plain samples are counted; a webm tells the times of
 //! its blocks.
 //! Promise: bytes from a socket end in a length or in a reason, never in a panic; the length is counted in
 //! whole samples or ticks, because money hangs on it.
 
-use super::{AUDIO_S_MAX, mp4, wav, webm};
+use super::{AUDIO_S_MAX, edits, mp4, wav, webm};
 use bytes::Bytes;
 use std::{
     io::{Cursor, ErrorKind},
@@ -125,7 +125,9 @@ pub fn listen(bytes: &Bytes, stop: &AtomicBool) -> Result<Heard, ListenError> {
         Container::Webm => (webm::length(bytes)?, None),
         Container::M4a => {
             mp4::check(bytes)?;
-            (decoded_safely(bytes, container, stop)?, None)
+            let decoded = decoded_safely(bytes, container, stop)?;
+            let parts = edits::presented(bytes, decoded.parts, decoded.per_second);
+            (Length { parts, ..decoded }, None)
         }
         Container::Mp3 => (decoded_safely(bytes, container, stop)?, None),
     };

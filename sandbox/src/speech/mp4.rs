@@ -109,7 +109,7 @@ fn fragment(
     Ok(())
 }
 
-fn number(bytes: &[u8], at: usize) -> Option<u32> {
+pub(super) fn number(bytes: &[u8], at: usize) -> Option<u32> {
     let four = bytes.get(at..)?.first_chunk::<4>()?;
     Some(u32::from_be_bytes(*four))
 }
@@ -125,7 +125,7 @@ fn rows(body: &[u8], at: usize, row_bytes: usize) -> Result<&[u8], ListenError> 
 }
 
 /// Name and body of the box at the front, and what is behind it.
-fn split(bytes: &[u8]) -> Option<(&[u8; 4], &[u8], &[u8])> {
+pub(super) fn split(bytes: &[u8]) -> Option<(&[u8; 4], &[u8], &[u8])> {
     let (size, rest) = bytes.split_first_chunk::<4>()?;
     let (name, rest) = rest.split_first_chunk::<4>()?;
     let (body_len, rest) = match u32::from_be_bytes(*size) {

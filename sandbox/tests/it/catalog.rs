@@ -498,6 +498,13 @@ async fn the_full_roster_says_what_can_see_and_nothing_of_benchmarks() {
         assert_eq!(keys, ["id", "vendor", "vision"]);
         assert!(model["id"].is_string() && model["vendor"].is_string());
     }
+    // A label is of the vendor, not of the model: some vendor has two of them.
+    let told = |name: &str| -> BTreeSet<&str> {
+        let names = models.iter().map(|model| model[name].as_str().unwrap());
+        names.collect()
+    };
+    assert_eq!(told("id").len(), models.len());
+    assert!((2..models.len()).contains(&told("vendor").len()));
     for vision in [true, false] {
         assert!(models.iter().any(|model| model["vision"] == vision));
     }

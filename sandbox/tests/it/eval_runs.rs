@@ -236,13 +236,18 @@ async fn a_run_whose_money_ends_on_the_way_fails_and_keeps_what_was_billed_and_s
 #[tokio::test]
 async fn costs_are_the_books_and_their_mean_is_rounded_up() {
     let sandbox = Sandbox::start().await;
-    let set = set(&sandbox, None, REPLY, &replies(7)).await;
+    let mut rows = replies(7);
+    // One row costs more than the others, so that no sum is seven times something.
+    rows[3]["input"]["message"] =
+        json!("The box was open and the lamp in it was broken. ".repeat(9));
+    let set = set(&sandbox, None, REPLY, &rows).await;
 
     let run = start(&sandbox, &set, &["auto", "frontier-d", "frontier-e"]).await;
     let ended = terminal(&sandbox, &run).await;
 
     let debits = debits_of(&sandbox, &run).await;
     let total: i64 = debits.iter().map(|(_, amount)| amount).sum();
+    let mut uneven = 0;
     assert_eq!(
         (debits.len(), &ended["run"]["cost_micro_usd"]),
         (21, &json!(total))
@@ -255,7 +260,9 @@ async fn costs_are_the_books_and_their_mean_is_rounded_up() {
             .map(|(_, n)| n)
             .sum();
         assert_eq!(result["mean_cost_micro_usd"], (cost + 6) / 7, "{result}");
+        uneven += i64::from(cost % 7 != 0);
     }
+    assert!(uneven > 0, "nothing was there to be rounded: {ended}");
     let cost = |at: usize| {
         ended["results"][at]["mean_cost_micro_usd"]
             .as_i64()

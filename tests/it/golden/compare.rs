@@ -1,6 +1,68 @@
 //! Patterns against values: headers, comments, JSON.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
+
+/// What earlier answers of the same file said, by the name it was kept under.
+pub type Kept = BTreeMap<String, String>;
+
+/// `set_id` of `{set_id}`.
+pub fn kept_name(pattern: &str) -> Option<&str> {
+    let name = pattern.strip_prefix('{')?.strip_suffix('}')?;
+    let is_name = |letter: u8| letter.is_ascii_lowercase() || letter == b'_';
+    (!name.is_empty() && name.bytes().all(is_name)).then_some(name)
+}
+
+/// The pattern with what is kept in the place of its names.
+pub fn filled(pattern: &Value, kept: &Kept) -> Value {
+    match pattern {
+        Value::String(word) => match kept_name(word).and_then(|name| kept.get(name)) {
+            Some(text) => Value::String(text.clone()),
+            None => pattern.clone(),
+        },
+        Value::Array(list) => list.iter().map(|one| filled(one, kept)).collect(),
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, one)| (name.clone(), filled(one, kept)))
+            .collect(),
+        other => other.clone(),
+    }
+}
+
+/// A text with what is kept in the place of `{name}`.
+pub fn filled_in(text: &str, kept: &Kept) -> String {
+    let text = text.to_owned();
+    kept.iter().fold(text, |text, (name, value)| {
+        text.replace(&format!("{{{name}}}"), value)
+    })
+}
+
+/// Keeps the strings that stand where the pattern has a name.
+pub fn keep(pattern: &Value, value: &Value, kept: &mut Kept) {
+    match (pattern, value) {
+        (Value::String(word), Value::String(text)) => {
+            if let Some(name) = kept_name(word) {
+                kept.insert(name.to_owned(), text.clone());
+            }
+        }
+        (Value::Array(patterns), Value::Array(values)) => {
+            // Of a list of any length, what its first element says.
+            let any = patterns.first().is_some_and(|first| first == "...");
+            for (pattern, value) in patterns.iter().skip(usize::from(any)).zip(values) {
+                keep(pattern, value, kept);
+            }
+        }
+        (Value::Object(patterns), Value::Object(values)) => {
+            for (name, pattern) in patterns {
+                if let Some(value) = values.get(name) {
+                    keep(pattern, value, kept);
+                }
+            }
+        }
+        _ => {}
+    }
+}
 
 /// A header's or comment's value against its pattern.
 pub fn text_matches(pattern: &str, value: &str) -> bool {
@@ -29,6 +91,15 @@ fn compare(place: &str, pattern: &Value, value: Option<&Value>, found: &mut Vec<
         (Value::String(word), Some(value)) if word == "#+" => {
             value.as_u64().is_some_and(|number| number > 0)
         }
+        (Value::String(word), Some(value)) if word == "0.." => {
+            value.as_f64().is_some_and(|number| number >= 0.0)
+        }
+        (Value::String(word), Some(value)) if word == "0..1" => value
+            .as_f64()
+            .is_some_and(|number| (0.0..=1.0).contains(&number)),
+        (Value::String(word), Some(value)) if kept_name(word).is_some() => {
+            value.as_str().is_some_and(|text| !text.is_empty())
+        }
         (Value::String(word), Some(Value::String(text))) => runs_match(word, text),
         (Value::Object(wanted), Some(Value::Object(given))) => {
             let exact = wanted.get("$exact") == Some(&Value::Bool(true));
@@ -41,6 +112,16 @@ fn compare(place: &str, pattern: &Value, value: Option<&Value>, found: &mut Vec<
                     .map(|name| format!("{place}.{name}: one too many")),
             );
             true
+        }
+        (Value::Array(wanted), Some(Value::Array(given)))
+            if wanted.first().is_some_and(|first| first == "...") =>
+        {
+            for (at, value) in given.iter().enumerate() {
+                for pattern in &wanted[1..] {
+                    compare(&format!("{place}[{at}]"), pattern, Some(value), found);
+                }
+            }
+            !given.is_empty()
         }
         (Value::Array(wanted), Some(Value::Array(given))) if wanted.len() == given.len() => {
             for (at, (pattern, value)) in wanted.iter().zip(given).enumerate() {
@@ -92,6 +173,11 @@ fn the_patterns_match_what_the_readme_says() {
         ("{\"a\": 1}", "{\"a\": 1, \"b\": 2}"),
         ("{\"$exact\": true, \"a\": 1}", "{\"a\": 1}"),
         ("[1, true, null]", "[1, true, null]"),
+        ("[\"...\", {\"a\": \"#\"}]", "[{\"a\": 1}, {\"a\": 2}]"),
+        ("\"0..1\"", "0.5"),
+        ("\"0..1\"", "1"),
+        ("\"0..\"", "7.25"),
+        ("\"{set_id}\"", "\"es_1\""),
     ];
     let differing = [
         ("\"text\"", "\"texts\""),
@@ -109,6 +195,13 @@ fn the_patterns_match_what_the_readme_says() {
         ("[1]", "[1, 2]"),
         ("{}", "[]"),
         ("true", "false"),
+        ("[\"...\", {\"a\": \"#\"}]", "[{\"a\": 1}, {\"a\": null}]"),
+        ("[\"...\", 1]", "[]"),
+        ("\"0..1\"", "1.01"),
+        ("\"0..1\"", "\"0.5\""),
+        ("\"0..\"", "-1"),
+        ("\"{set_id}\"", "\"\""),
+        ("\"{set_id}\"", "null"),
     ];
     let differ = |(pattern, value): (&str, &str)| {
         let read = |text| serde_json::from_str::<Value>(text).expect("JSON");

@@ -8,13 +8,16 @@ use super::compare::{differences, text_matches};
 /// what stands after the last data line.
 struct Came<'a> {
     data: Vec<&'a str>,
+    /// The event name of each, of those that have one.
+    events: Vec<Option<&'a str>>,
     comments: Vec<Vec<(&'a str, &'a str)>>,
 }
 
 enum Token<'a> {
-    Data(Value),
-    /// `...`
-    AnyData,
+    /// Event name and pattern.
+    Data(Option<&'a str>, Value),
+    /// `...`, of the event name that stands above it.
+    AnyData(Option<&'a str>),
     /// Name and value's pattern.
     Comment(&'a str, &'a str),
     Done,
@@ -26,10 +29,14 @@ const RECEIPT: &str = "service-";
 pub fn check(lines: &[(usize, String)], body: &str) -> Result<(), (usize, String)> {
     let first = lines.first().map_or(0, |(line, _)| *line);
     let came = Came::read(body).map_err(|what| (first, what))?;
-    let tokens: Vec<(usize, Token<'_>)> = lines
-        .iter()
-        .map(|(line, text)| (*line, token(*line, text)))
-        .collect();
+    let mut tokens: Vec<(usize, Token<'_>)> = Vec::new();
+    let mut event = None;
+    for (line, text) in lines {
+        match text.strip_prefix("event: ") {
+            Some(name) => event = Some(name),
+            None => tokens.push((*line, token(*line, text, event.take()))),
+        }
+    }
     let mut deepest = (first, 0, String::new());
     if matches(&tokens, &came, 0, &mut deepest) {
         return Ok(());
@@ -37,16 +44,17 @@ pub fn check(lines: &[(usize, String)], body: &str) -> Result<(), (usize, String
     Err((deepest.0, deepest.2))
 }
 
-fn token(line: usize, text: &str) -> Token<'_> {
+fn token<'a>(line: usize, text: &'a str, event: Option<&'a str>) -> Token<'a> {
     if text == "..." {
-        return Token::AnyData;
+        return Token::AnyData(event);
     }
     if text == "data: [DONE]" {
         return Token::Done;
     }
     if let Some(json) = text.strip_prefix("data: ") {
         let pattern = serde_json::from_str(json);
-        return Token::Data(pattern.unwrap_or_else(|why| panic!("line {line}: {why}")));
+        let pattern = pattern.unwrap_or_else(|why| panic!("line {line}: {why}"));
+        return Token::Data(event, pattern);
     }
     let comment = text
         .strip_prefix(": ")
@@ -61,14 +69,19 @@ impl<'a> Came<'a> {
     fn read(body: &'a str) -> Result<Self, String> {
         let mut came = Self {
             data: Vec::new(),
+            events: Vec::new(),
             comments: vec![Vec::new()],
         };
+        let mut event = None;
         for line in body.lines().map(|line| line.trim_end_matches('\r')) {
             if line.is_empty() {
                 continue;
             }
-            if let Some(data) = line.strip_prefix("data:") {
+            if let Some(name) = line.strip_prefix("event: ") {
+                event = Some(name);
+            } else if let Some(data) = line.strip_prefix("data:") {
                 came.data.push(data.strip_prefix(' ').unwrap_or(data));
+                came.events.push(event.take());
                 came.comments.push(Vec::new());
             } else if let Some(comment) = line.strip_prefix(':') {
                 let comment = comment.trim_start();
@@ -110,8 +123,12 @@ fn matches(
     };
     let data = came.data.get(at).copied();
     let json = data.and_then(|data| serde_json::from_str::<Value>(data).ok());
+    let named = came.events.get(at).copied().flatten();
     match token {
-        Token::Data(pattern) => {
+        Token::Data(event, pattern) => {
+            if *event != named {
+                return fail(format!("the event {event:?} wanted, {named:?} came"));
+            }
             let Some(value) = json else {
                 return fail(format!("a chunk wanted, {data:?} came"));
             };
@@ -121,9 +138,9 @@ fn matches(
             }
             matches(&tokens[1..], came, at + 1, deepest)
         }
-        Token::AnyData => {
+        Token::AnyData(event) => {
             matches(&tokens[1..], came, at, deepest)
-                || (json.is_some() && matches(tokens, came, at + 1, deepest))
+                || (json.is_some() && *event == named && matches(tokens, came, at + 1, deepest))
         }
         Token::Comment(name, pattern) => {
             let here = &came.comments[at];
@@ -136,7 +153,7 @@ fn matches(
             matches(&tokens[1..], came, at, deepest)
         }
         Token::Done => {
-            if data != Some("[DONE]") {
+            if data != Some("[DONE]") || named.is_some() {
                 return fail(format!("the end wanted, {data:?} came"));
             }
             let after = &came.comments[at + 1];

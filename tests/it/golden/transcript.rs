@@ -7,6 +7,9 @@ use serde_json::Value;
 use super::compare::text_matches;
 use crate::support::Answer;
 
+/// In the place of `<<<`: what is asked for comes about by and by.
+const AT_LAST: &str = "<<< at last";
+
 /// A way that a transcript is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Through {
@@ -30,6 +33,8 @@ pub struct Exchange {
     /// Lines as they stand, placeholders not filled in.
     pub headers: Vec<String>,
     pub body: String,
+    /// The request is sent again until its answer is as wanted.
+    pub at_last: bool,
     pub wanted: Wanted,
 }
 
@@ -115,7 +120,7 @@ impl Transcript {
 
 fn read_exchange(file: &str, lines: &[(usize, &str)]) -> Exchange {
     let first = lines.first().map_or(0, |(number, _)| *number);
-    let mut halves = lines.split(|(_, line)| *line == "<<<");
+    let mut halves = lines.split(|(_, line)| *line == "<<<" || *line == AT_LAST);
     let (Some(request), Some(answer), None) = (halves.next(), halves.next(), halves.next()) else {
         panic!("{file}:{first}: an exchange has one line `<<<`");
     };
@@ -123,13 +128,22 @@ fn read_exchange(file: &str, lines: &[(usize, &str)]) -> Exchange {
     let start = start.unwrap_or_else(|| panic!("{file}:{first}: no request"));
     let (head, body) = split_at_blank(&request[start..]);
     let body: Vec<&str> = body.iter().map(|(_, line)| *line).collect();
+    let is_form = head.iter().any(|(_, line)| {
+        let line = line.to_ascii_lowercase();
+        line.starts_with("content-type: multipart/")
+    });
     Exchange {
         request_line: head[0].1.to_owned(),
         headers: head[1..]
             .iter()
             .map(|(_, line)| (*line).to_owned())
             .collect(),
-        body: body.join("\n"),
+        // Interface, Endpoints: a form's lines end as its standard says.
+        body: match is_form {
+            true => format!("{}\r\n", body.join("\r\n")),
+            false => body.join("\n"),
+        },
+        at_last: lines.iter().any(|(_, line)| *line == AT_LAST),
         wanted: read_wanted(file, answer),
     }
 }

@@ -114,3 +114,36 @@ async fn espeak_speaks_each_voice() {
         );
     }
 }
+
+// Interface, POST /v1/audio/speech: "Response: `{audio_base64, sample_rate, duration_s, format}`", whichever voice
+// speaks: one that is installed and breaks is no reason to answer less.
+#[tokio::test]
+async fn the_route_speaks_with_the_built_in_voice_when_the_installed_one_breaks() {
+    use crate::{Options, router, state::State};
+    use http_body_util::BodyExt;
+    use std::sync::Arc;
+    use tower::ServiceExt;
+
+    for (name, script) in [("breaks", "cat >/dev/null; exit 3"), ("lies", "echo RIFF")] {
+        let stand = Stand::new(name, script);
+        let mut state = State::new(&Options::default()).unwrap();
+        let installed = Espeak {
+            program: stand.espeak.program.clone(),
+        };
+        Arc::get_mut(&mut state).unwrap().speech.espeak = Some(installed);
+        let request = http::Request::post("/v1/audio/speech")
+            .header("Authorization", "Bearer sandbox-key")
+            .body(axum::body::Body::from(r#"{"text": "rivers"}"#))
+            .unwrap();
+
+        let answer = router(Arc::clone(&state)).oneshot(request).await.unwrap();
+
+        assert_eq!(answer.status(), 200, "{name}");
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        // The rate of the built-in voice; espeak-ng's is 22,050.
+        assert_eq!(body["sample_rate"], 16_000, "{name}");
+        assert!(body["duration_s"].as_f64().unwrap() > 0.2, "{name}");
+        assert_eq!(state.books.requests().requests.len(), 1);
+    }
+}
