@@ -73,6 +73,7 @@ closed_set! {
         FrontierRoster => "frontier_roster",
         Deploy => "deploy",
         Endpoints => "endpoints",
+        EndpointChat => "endpoint_chat",
         Extra => "extra",
     }
 }

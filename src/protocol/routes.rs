@@ -416,6 +416,18 @@ fn interface_rows() -> Vec<Route> {
         endpoint(Method::POST, "/v1/endpoints/{}/start"),
         endpoint(Method::POST, "/v1/endpoints/{}/stop"),
         endpoint(Method::DELETE, "/v1/endpoints/{}"),
+        // Assumed: an endpoint's `url`, "the address for inference in OpenAI's format", is its own path,
+        // as in the sandbox. It is none of the routes that honor a key.
+        Route {
+            lane: Inference,
+            ..unkeyed(
+                "/v1/endpoints/{}/chat/completions",
+                Op::EndpointChat,
+                HeadersAndComments,
+                ONCE,
+                JsonOrStream,
+            )
+        },
         get("/v1/endpoints/{}/performance", Control, Op::Endpoints),
         get("/v1/endpoints/{}/uptime", Control, Op::Endpoints),
         get("/v1/endpoints/{}/cost", Control, Op::Endpoints),

@@ -61,6 +61,9 @@ pub enum Claim {
         /// For this long at most.
         wait: Duration,
     },
+    /// An equal request whose app has left is read on, and cannot be joined: look again at its end,
+    /// when its key can be adopted. A key of its own would be a second purchase.
+    ReadOn(watch::Receiver<()>),
 }
 
 /// What became of a request's answer, as the table has to remember it.
@@ -156,6 +159,13 @@ impl ClaimTable {
             slots.unlist(ended.number);
             return Claim::Lead(live);
         }
+        let is_read_on = |slot: &Slot| match slot {
+            Slot::Live(live) => live.is_to_be_adopted() && slot.has_key_of(claimant),
+            Slot::Undelivered(_) => false,
+        };
+        if look_again && policy.allows(claimant) && queue.iter().any(is_read_on) {
+            return Claim::ReadOn(left);
+        }
         let twin_in_flight = queue
             .iter()
             .any(|slot| matches!(slot, Slot::Live(_)) && slot.has_key_of(claimant));
@@ -202,7 +212,7 @@ impl ClaimTable {
             return;
         };
         live.finish();
-        if live.is_failing() {
+        if live.is_failing() || live.is_to_be_adopted() {
             // Whoever looks again does it when this is done: the lock is held.
             self.left.send_replace(());
         }

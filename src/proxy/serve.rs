@@ -4,6 +4,7 @@
 //! before it was sent costs nothing and says so.
 
 mod arrive;
+mod predecessor;
 mod prepare;
 mod spend;
 mod turn;
@@ -13,8 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pingora::protocols::http::ReusableHttpStream;
-use tokio::time::Instant;
 
+use self::predecessor::Unclaimed;
 use self::prepare::Prepared;
 use self::spend::NoPermit;
 pub(super) use self::spend::refusal;
@@ -25,7 +26,7 @@ use super::attend::Attendance;
 use super::breaker::Asks;
 use super::buffer::{self, RequestBody};
 use super::claim::live::{Follower, Live};
-use super::claim::{AdoptPolicy, Claim, Claimant, Mark};
+use super::claim::{Claim, Claimant, Mark};
 use super::dispatch::Dispatch;
 use super::dispatch::backoff::Backoff;
 use super::dispatch::decision::Bounds;
@@ -134,14 +135,19 @@ impl Request<'_> {
             keyed: admitted.route.keyed,
             marked_retry: admitted.marked_retry,
         };
-        let live = match self.claim(&claimant).await {
-            Claim::Lead(live) => live,
-            Claim::Follow(follower) => return self.follow(downstream, follower).await,
+        let live = match self.claim(downstream, &claimant).await {
+            Ok(Claim::Lead(live)) => live,
+            Ok(Claim::Follow(follower)) => return self.follow(downstream, follower).await,
             // A second look always decides.
-            Claim::LookAgain { .. } => {
+            Ok(Claim::LookAgain { .. } | Claim::ReadOn(_)) => {
                 let refusal = Refusal::new(Code::Internal);
                 return self.refuse(downstream, &refusal).await;
             }
+            Err(Unclaimed::Left) => {
+                self.gateway.metrics.disconnect("waiting");
+                return false;
+            }
+            Err(Unclaimed::Refused(refusal)) => return self.refuse(downstream, &refusal).await,
         };
         // From here on, whatever ends the request tells a follower how.
         live.led_by(downstream.sight());
@@ -203,28 +209,6 @@ impl Request<'_> {
         }
         self.exchange(downstream, prepared, going, Some(entry), adopted)
             .await
-    }
-
-    /// Finds the request's predecessor. A marked retry whose equal is still connected waits for a
-    /// moment, because the end of the old connection may be on its way.
-    async fn claim(&self, claimant: &Claimant) -> Claim {
-        let retry = &self.settings.config.retry;
-        let policy = AdoptPolicy {
-            adopt: retry.adopt,
-            window: retry.adopt_window,
-        };
-        let began = Instant::now();
-        loop {
-            match self.gateway.claims.claim(claimant, policy, true) {
-                Claim::LookAgain { mut left, wait } => {
-                    let changed = tokio::time::timeout_at(began + wait, left.changed()).await;
-                    if !matches!(changed, Ok(Ok(()))) {
-                        return self.gateway.claims.claim(claimant, policy, false);
-                    }
-                }
-                decided => return decided,
-            }
-        }
     }
 
     /// Attempts and answer.

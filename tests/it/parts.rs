@@ -3,6 +3,7 @@
 
 mod comparison;
 mod every_operation;
+mod flows;
 mod runs;
 mod runs_kept;
 mod speech;

@@ -106,6 +106,9 @@ fn unreported(view: &EntryView) -> &'static str {
         (Operation::Deploy, _) => {
             "The answer is complete, and the interface gives no amount for a deployment."
         }
+        (Operation::EndpointChat, _) => {
+            "The answer is complete, and the interface gives no amount for a call of an endpoint."
+        }
         _ => "The answer is complete and told no amount.",
     }
 }

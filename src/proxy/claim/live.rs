@@ -58,11 +58,14 @@ struct Tape {
     follower_app: Option<Sight>,
     /// It was given a piece of the answer.
     follower_reads: bool,
-    /// The answer outgrew what is kept for nobody: it can be adopted, not joined.
+    /// The answer outgrew what is kept for nobody, or its beginning went to an app that did not get
+    /// its end: it can be adopted, not joined.
     given_up: bool,
     head: Option<Arc<ResponseHeader>>,
-    /// The answer flows: its first body byte counts as delivered. A whole one counts when whole.
+    /// The answer comes piece by piece.
     flowing: bool,
+    /// A follower has taken the beginning of a document, which counts as delivered when whole.
+    begun: bool,
     chunks: VecDeque<Bytes>,
     chunk_bytes: usize,
     /// Chunks were given to a follower and dropped: the beginning is gone.
@@ -226,6 +229,25 @@ impl Live {
         };
         // An equal request may have waited to hear of it.
         self.left.send_replace(());
+    }
+
+    /// The leading app has the beginning of a document, which counts as delivered when whole: nobody
+    /// may join any more, and what was not given to its end can be adopted.
+    pub fn begins(&self) {
+        let mut tape = self.tape.lock();
+        *tape = Tape {
+            open: tape.open,
+            taken: true,
+            given_up: true,
+            ..Tape::default()
+        };
+    }
+
+    /// Nobody can join it, its app has left, and it is read on: when it ends its key can be adopted.
+    pub(super) fn is_to_be_adopted(&self) -> bool {
+        let tape = self.tape.lock();
+        let key = self.key.as_ref();
+        tape.open && tape.given_up && !tape.handed_out && key.is_some_and(|key| !key.is_apps_own())
     }
 
     pub fn is_handed_out(&self) -> bool {
@@ -394,7 +416,7 @@ impl Follower {
                 let flowing = tape.flowing;
                 return Some(TapeItem::Head { head, flowing });
             }
-        } else if tape.handed_out {
+        } else if tape.handed_out || tape.begun {
             // What was handed out is not kept for anybody else.
             if let Some(chunk) = tape.chunks.pop_front() {
                 tape.chunk_bytes = tape.chunk_bytes.saturating_sub(chunk.len());
@@ -412,8 +434,17 @@ impl Follower {
 
     /// This connection took a byte that counts as delivered, or the whole answer.
     pub fn handed_out(&mut self) {
+        self.is_given(|tape| tape.handed_out = true);
+    }
+
+    /// This connection took the beginning of a document, which counts as delivered when whole.
+    pub fn begins(&mut self) {
+        self.is_given(|tape| tape.begun = true);
+    }
+
+    fn is_given(&mut self, mark: impl FnOnce(&mut Tape)) {
         let mut tape = self.live.tape.lock();
-        tape.handed_out = true;
+        mark(&mut tape);
         // Chunks that were given by index are gone for good now.
         for _ in 0..self.next {
             if let Some(chunk) = tape.chunks.pop_front() {
@@ -432,6 +463,15 @@ impl Drop for Follower {
         let mut tape = self.live.tape.lock();
         if tape.follower == self.number {
             tape.followed = false;
+            if tape.begun && !tape.handed_out {
+                *tape = Tape {
+                    open: true,
+                    given_up: true,
+                    follower: tape.follower,
+                    end: tape.end.take(),
+                    ..Tape::default()
+                };
+            }
         }
         drop(tape);
         self.live.changed.send_replace(());

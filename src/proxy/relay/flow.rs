@@ -2,11 +2,13 @@
 //!
 //! Promise: of a chat stream only the bytes that may begin `data: [DONE]` are held, and of a large
 //! body its last chunk, until the receipt is durable; an app that leaves does not end the reading
-//! (bounded), because the receipt comes last; a break reaches the app as a break.
+//! (bounded), because the receipt comes last; a break reaches the app as a break; a document that its
+//! app has not whole is not delivered.
 
 mod drain;
 mod strike;
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -219,10 +221,17 @@ impl Relay<'_> {
     async fn end(&mut self, flow: &mut Flow, flowing: &Flowing) -> Result<(), Halt> {
         self.settle_flow(flow, flowing).await?;
         let rest = [flow.hold.take(), flow.last.take()];
-        for bytes in rest.into_iter().flatten() {
-            self.give(flow, bytes).await?;
-        }
-        Ok(())
+        let gateway = self.gateway;
+        // A document counts as delivered when whole, and its app may take its time for the rest.
+        let is_document = flow.scanner.is_none() && !flow.on_tape;
+        let live = self.app.live.clone().filter(|_| is_document);
+        let give = async {
+            for bytes in rest.into_iter().flatten() {
+                self.give(flow, bytes).await?;
+            }
+            Ok(())
+        };
+        gateway.handed_over(live.as_deref(), pin!(give)).await
     }
 
     /// Gives bytes to the app, or to the tape for whoever follows it.
@@ -309,12 +318,24 @@ impl Relay<'_> {
         true
     }
 
-    /// "In a stream the first body byte given out counts as delivered."
+    /// "In a stream the first body byte given out counts as delivered." A document is of no use to an
+    /// app that has not all of it.
     fn given(&mut self, flow: &mut Flow) {
         if flow.given {
             return;
         }
         flow.given = true;
+        if flow.scanner.is_some() {
+            self.handed_out();
+        } else if let Some(live) = &self.app.live {
+            live.begins();
+        }
+    }
+
+    fn handed_out(&mut self) {
+        if self.delivered {
+            return;
+        }
         self.delivered = true;
         if let Some(live) = &self.app.live {
             live.handed_out();
@@ -368,6 +389,7 @@ impl Relay<'_> {
             let held = self.app.downstream.held();
             if self.app.downstream.finish().await.is_ok() {
                 self.given(flow);
+                self.handed_out();
                 return (answered, true);
             }
             self.app.lost();

@@ -38,6 +38,7 @@ pub async fn follow(downstream: &mut Downstream, follower: &mut Follower) -> Fol
     let entry = follower.live.entry;
     let mut is_answer = false;
     let mut is_flowing = false;
+    let mut has_begun = false;
     let mut ends_in_newline = true;
     loop {
         let item = tokio::select! {
@@ -69,9 +70,14 @@ pub async fn follow(downstream: &mut Downstream, follower: &mut Follower) -> Fol
                 let Ok(written) = downstream.write_chunk(chunk).await else {
                     return followed;
                 };
-                if is_flowing && written == Written::Out && !followed.delivered {
-                    followed.delivered = true;
-                    follower.handed_out();
+                if is_flowing && written == Written::Out && !has_begun {
+                    has_begun = true;
+                    if followed.stream {
+                        followed.delivered = true;
+                        follower.handed_out();
+                    } else {
+                        follower.begins();
+                    }
                 }
             }
             TapeItem::End(TapeEnd::Complete) => {

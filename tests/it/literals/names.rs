@@ -173,6 +173,10 @@ fn interface_routes() -> Vec<(String, String)> {
 fn the_route_table_is_the_interfaces_row_by_row() {
     let mut wanted = interface_routes();
     assert_eq!(wanted.len(), 36);
+    // Assumed: what an endpoint's `url` leads to.
+    assert!(read("docs/interface.md").contains("the address for inference in OpenAI's format"));
+    let at_url = "/v1/endpoints/{}/chat/completions";
+    wanted.push(("POST".to_owned(), at_url.to_owned()));
     let table = RouteTable::new(&[]);
     let mut given: Vec<(String, String)> = table
         .rows()

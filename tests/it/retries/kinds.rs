@@ -8,7 +8,7 @@ use crate::support::origin::json;
 pub enum Kind {
     /// The six keyed routes.
     Keyed,
-    /// Unkeyed and metered: audio, frontier comparison, deploy.
+    /// Unkeyed and metered: audio, frontier comparison, deploy, inference at an endpoint's `url`.
     Spends,
     /// `POST /v1/eval-runs`: its 409 is contention.
     StartsRun,

@@ -113,6 +113,13 @@ pub static ROUTES: &[Row] = &[
         Spends,
     ),
     row("POST", "/v1/endpoints", "/v1/endpoints", TASK, Spends),
+    row(
+        "POST",
+        "/v1/endpoints/{}/chat/completions",
+        "/v1/endpoints/x-1/chat/completions",
+        CHAT,
+        Spends,
+    ),
     row("POST", "/v1/eval-runs", "/v1/eval-runs", RUN, StartsRun),
     row(
         "POST",

@@ -44,7 +44,7 @@ impl World {
             )
         });
         let claim = match process.table.claim(&claimant, self.policy, true) {
-            Claim::LookAgain { .. } => {
+            Claim::LookAgain { .. } | Claim::ReadOn(_) => {
                 self.count("looked again");
                 process.table.claim(&claimant, self.policy, false)
             }
@@ -62,7 +62,9 @@ impl World {
                 });
                 return Ok(());
             }
-            Claim::LookAgain { .. } => return Err("a second look did not decide".to_owned()),
+            Claim::LookAgain { .. } | Claim::ReadOn(_) => {
+                return Err("a second look did not decide".to_owned());
+            }
         };
         if process.table.sizes().0 > 4096 {
             return Err("I11: the table grows beyond its bound".to_owned());
