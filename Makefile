@@ -38,11 +38,12 @@ fmt: ## lay out the source
 test: ## everything CI runs: layout, clippy, Rust tests, systemd unit, OpenAI SDKs, promtool
 	@scripts/test.sh
 
-test-all: ## test, with the slow tests, reference scorers, the supply chain and the demo of a release build
+test-all: ## test, with the slow tests, reference scorers, the supply chain and the demos of a release build
 	@scripts/setup-native.sh
 	@scripts/deny.sh
 	cargo build --workspace --locked --release
 	$(TARGET)/release/bursar demo --once
+	$(TARGET)/release/bursar demo --full --once
 	@IGNORED=1 scripts/test.sh
 
 torture: ## a thousand kills, every call to the disk failing, 2000 power cuts, 20 million steps of the model check

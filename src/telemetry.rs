@@ -31,6 +31,10 @@ const OWN_TARGETS: &str = "bursar";
 /// The most that other crates may say.
 const FOREIGN_LEVEL: LevelFilter = LevelFilter::WARN;
 
+/// Its one error is that a pooled connection is still held by its own watch: a new one is made instead,
+/// and what goes wrong with that is told as the request's. No error of bursar's, then.
+const HARMLESS_TARGET: &str = "pingora_core::connectors";
+
 /// Tells of a line of another crate that there was one, and nothing that stands in it.
 struct Foreign;
 
@@ -108,6 +112,11 @@ fn is_own(metadata: &Metadata<'_>) -> bool {
     metadata.target().starts_with(OWN_TARGETS)
 }
 
+/// Another crate's line is an error for who runs bursar, too.
+fn is_error(target: &str, level: Level) -> bool {
+    level == Level::ERROR && target != HARMLESS_TARGET
+}
+
 impl<S: Subscriber> Layer<S> for Foreign {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let bridged = event.normalized_metadata();
@@ -116,7 +125,7 @@ impl<S: Subscriber> Layer<S> for Foreign {
             return;
         }
         let (by, line) = (said.target(), said.line());
-        if *said.level() == Level::ERROR {
+        if is_error(by, *said.level()) {
             tracing::error!(
                 by,
                 line,

@@ -6,12 +6,14 @@
 //! number printed was read from an answer, from the journal, or from the sandbox's books.
 //!
 //! Promise: nothing of an existing installation is read or written, nothing is left behind, and
-//! exit code 0 means that every step did what it says and that the difference is 0.
+//! exit code 0 means that every step did what it says and that the difference is 0; with `--full`,
+//! that all of it stands under entries whose price the service does not tell.
 
 mod answer;
 mod books;
 mod compare;
 mod files;
+mod full;
 mod reckoning;
 mod stage;
 mod story;
@@ -47,10 +49,13 @@ pub struct Args {
     #[arg(long)]
     pub once: bool,
     /// Live one bad day twice, straight and through bursar, and show the two bills
-    #[arg(long)]
+    #[arg(long, group = "other_story")]
     pub compare: bool,
-    /// With --compare: print one JSON object
-    #[arg(long, requires = "compare")]
+    /// Go through all seven parts of the service, and hold each operation against its books
+    #[arg(long, group = "other_story")]
+    pub full: bool,
+    /// With --compare or --full: print one JSON object
+    #[arg(long, requires = "other_story")]
     pub json: bool,
     /// Where apps connect, IP:PORT [default: a free port]
     #[arg(long, value_name = "ADDR")]
@@ -114,6 +119,9 @@ async fn run(args: Args) -> Result<(), CliError> {
     let stage = Stage::of_standard_output();
     if args.compare {
         return compare::compare(&args, &stage, &mut interrupt).await;
+    }
+    if args.full {
+        return full::full(&args, &stage, &mut interrupt).await;
     }
     let folder = Folder::new().map_err(|error| failed("make a temporary directory", &error))?;
     let mut world = World::start(&args, &folder).await?;

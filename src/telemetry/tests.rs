@@ -77,3 +77,11 @@ fn a_panic_is_told_with_its_place_and_without_its_message() {
     assert!(said.contains("a task panicked"), "{said}");
     assert!(!said.contains("sk-in-a-message"), "{said}");
 }
+
+#[test]
+fn a_pooled_connection_that_cannot_be_taken_is_no_error() {
+    assert!(!is_error("pingora_core::connectors", Level::ERROR));
+    assert!(is_error("pingora_core::connectors::l4", Level::ERROR));
+    assert!(is_error("sled::pagecache", Level::ERROR));
+    assert!(!is_error("sled::pagecache", Level::WARN));
+}

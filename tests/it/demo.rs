@@ -1,5 +1,7 @@
 //! `bursar demo`, the real binary: the story is told, the books agree, and what it prints works.
 
+mod full;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

@@ -102,6 +102,11 @@ impl Heard {
 
 /// `0199…: settled $0.000012, served by specialist, 3 attempts (503, 503, 200) after waits of …`.
 pub fn entry_line(entry: &EntryView) -> String {
+    format!("{}: {}", entry.id, state_line(entry))
+}
+
+/// The same without the entry's name.
+pub fn state_line(entry: &EntryView) -> String {
     let state = match entry.state {
         State::InDoubt { reason } => format!("in doubt ({reason})"),
         state => state.word().to_owned(),
@@ -112,7 +117,7 @@ pub fn entry_line(entry: &EntryView) -> String {
     }];
     parts.extend(served(entry.served_by, None));
     parts.push(attempts(entry));
-    format!("{}: {}", entry.id, parts.join(", "))
+    parts.join(", ")
 }
 
 fn served(by: Option<ServedBy>, specialist: Option<&str>) -> Option<String> {

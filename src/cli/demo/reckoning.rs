@@ -25,23 +25,23 @@ const LOOK_PAUSE: Duration = Duration::from_millis(50);
 /// Both sides at one moment.
 #[derive(Debug)]
 pub struct Reckoning {
-    lines: BTreeMap<String, Line>,
-    total: Line,
-    damaged: u64,
+    pub lines: BTreeMap<String, Line>,
+    pub total: Line,
+    pub damaged: u64,
     /// Sums that differ under one Idempotency-Key.
     unequal: Vec<String>,
 }
 
 /// What both sides say of an operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Line {
-    requests: u64,
-    known: MicroUsdSum,
-    in_doubt: u64,
-    unreported: u64,
-    open: u64,
-    debits: u64,
-    debited: MicroUsdSum,
+pub struct Line {
+    pub requests: u64,
+    pub known: MicroUsdSum,
+    pub in_doubt: u64,
+    pub unreported: u64,
+    pub open: u64,
+    pub debits: u64,
+    pub debited: MicroUsdSum,
 }
 
 // === impl Reckoning ===
@@ -69,7 +69,7 @@ impl Reckoning {
         total.open == 0 && (has_unknown || total.known == total.debited)
     }
 
-    fn of(spend: &Spend, entries: &[EntryView], books: &Books) -> Self {
+    pub fn of(spend: &Spend, entries: &[EntryView], books: &Books) -> Self {
         let mut lines: BTreeMap<String, Line> = BTreeMap::new();
         for row in &spend.rows {
             let operation = row.labels.get(&GroupBy::Operation).cloned();
@@ -182,7 +182,7 @@ fn unequal_keys(entries: &[EntryView], books: &Books) -> Vec<String> {
 }
 
 /// `$0.000000`, `+$0.000003` when the ledger says more, `-$0.000003` when the books do.
-fn difference(known: MicroUsdSum, debited: MicroUsdSum) -> String {
+pub fn difference(known: MicroUsdSum, debited: MicroUsdSum) -> String {
     let micro_usd = known.get().abs_diff(debited.get());
     let sign = match known.cmp(&debited) {
         std::cmp::Ordering::Less => "-",

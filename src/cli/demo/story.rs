@@ -3,30 +3,31 @@
 //!
 //! Promise: a step that does not do what it says is told; it never passes for one that did.
 
-mod agent;
+pub mod agent;
 mod lost;
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout};
 
-use super::answer::{EventLines, Heard, debits_line, entry_line, seconds};
+use super::answer::{EventLines, Heard, debits_line, entry_line, seconds, state_line};
 use super::books::Service;
 use super::files::Journal;
 use super::stage::Stage;
+use crate::cli::CliError;
 use crate::cli::client::{Answer, Client, ClientError};
-use crate::cli::{CliError, say};
 use crate::ledger::entry::State;
 use crate::ledger::query::EntryView;
 use crate::money::MicroUsd;
 use crate::protocol::names::ServiceNames;
 use crate::protocol::{Escalated, ServedBy};
 
-const CHAT: &str = "/v1/chat/completions";
+pub const CHAT: &str = "/v1/chat/completions";
 
 /// The longest a step may take.
-const STEP_MAX: Duration = Duration::from_secs(30);
+pub const STEP_MAX: Duration = Duration::from_secs(30);
 
 /// The sandbox's pause between two pieces of the stream.
 const PIECE_PAUSE_MS: u64 = 30;
@@ -49,11 +50,11 @@ enum Step {
 /// The teller, and what went wrong so far.
 #[derive(Debug)]
 pub struct Story<'a> {
-    stage: &'a Stage,
-    door: Client,
-    service: Service,
-    journal: Journal,
-    names: ServiceNames,
+    pub stage: &'a Stage,
+    pub door: Client,
+    pub service: Service,
+    pub journal: Journal,
+    pub names: ServiceNames,
     /// What did not happen as told, over all steps.
     wrong: Vec<String>,
 }
@@ -108,25 +109,44 @@ impl<'a> Story<'a> {
     pub async fn tell(&mut self) -> Result<Vec<String>, CliError> {
         for (at, step) in Step::ALL.into_iter().enumerate() {
             let number = format!("step {}/{}", at + 1, Step::ALL.len());
-            say("")?;
+            self.stage.line("")?;
             self.stage
                 .heading(format_args!("{number}: {}", step.title()))?;
             let wrong_before = self.wrong.len();
-            match timeout(STEP_MAX, self.play(step)).await {
-                Ok(Ok(())) => {}
-                // Nobody reads on.
-                Ok(Err(error @ (CliError::ReaderGone | CliError::Output(_)))) => return Err(error),
-                Ok(Err(error)) => self.wrong.push(error.to_string()),
-                Err(_) => self
-                    .wrong
-                    .push(format!("no end within {} s", STEP_MAX.as_secs())),
-            }
-            for what in self.wrong.iter_mut().skip(wrong_before) {
-                self.stage.bad("WRONG", &what)?;
-                *what = format!("{number}: {what}");
-            }
+            let ended = timeout(STEP_MAX, self.play(step)).await;
+            self.close(&number, wrong_before, ended)?;
         }
         Ok(std::mem::take(&mut self.wrong))
+    }
+
+    /// How much went wrong so far.
+    pub fn wrong_so_far(&self) -> usize {
+        self.wrong.len()
+    }
+
+    /// Ends a step: what went wrong in it is told, and kept under its number. Returns that.
+    pub fn close(
+        &mut self,
+        number: &str,
+        wrong_before: usize,
+        ended: Result<Result<(), CliError>, Elapsed>,
+    ) -> Result<Vec<String>, CliError> {
+        match ended {
+            Ok(Ok(())) => {}
+            // Nobody reads on.
+            Ok(Err(error @ (CliError::ReaderGone | CliError::Output(_)))) => return Err(error),
+            Ok(Err(error)) => self.wrong.push(error.to_string()),
+            Err(_) => self
+                .wrong
+                .push(format!("no end within {} s", STEP_MAX.as_secs())),
+        }
+        let mut closed = Vec::new();
+        for what in self.wrong.iter_mut().skip(wrong_before) {
+            self.stage.bad("WRONG", &what)?;
+            closed.push(what.clone());
+            *what = format!("{number}: {what}");
+        }
+        Ok(closed)
     }
 
     async fn play(&mut self, step: Step) -> Result<(), CliError> {
@@ -141,7 +161,7 @@ impl<'a> Story<'a> {
         }
     }
 
-    async fn json_call(&mut self) -> Result<(), CliError> {
+    pub async fn json_call(&mut self) -> Result<(), CliError> {
         let heard = self.ask("What is 12 * 34?").await?;
         let entry = self.receipt(&heard).await?;
         self.expect(heard.text().contains("408"), "the answer does not hold 408");
@@ -153,7 +173,7 @@ impl<'a> Story<'a> {
         Ok(())
     }
 
-    async fn stream(&mut self) -> Result<(), CliError> {
+    pub async fn stream(&mut self) -> Result<(), CliError> {
         let prompt = "Tell me about rivers, bridges and ledgers";
         self.service
             .set_faults(&json!({
@@ -205,7 +225,7 @@ impl<'a> Story<'a> {
         Ok(())
     }
 
-    async fn retries(&mut self) -> Result<(), CliError> {
+    pub async fn retries(&mut self) -> Result<(), CliError> {
         let prompt = "Summarize: Rivers run. Bridges stay. Ledgers remember what bridges cost.";
         let matches = json!({"path": CHAT, "body_contains": prompt});
         self.service
@@ -239,7 +259,7 @@ impl<'a> Story<'a> {
         self.expect_requests(&entry, 3).await
     }
 
-    async fn escalation(&mut self) -> Result<(), CliError> {
+    pub async fn escalation(&mut self) -> Result<(), CliError> {
         let heard = self
             .ask("hard: why does a ledger that rounds drift from the bank's?")
             .await?;
@@ -277,25 +297,24 @@ impl<'a> Story<'a> {
     }
 
     /// One chat call, answered with JSON.
-    async fn ask(&self, prompt: &str) -> Result<Heard, CliError> {
+    pub async fn ask(&self, prompt: &str) -> Result<Heard, CliError> {
         self.stage.fact("asked", prompt)?;
         let heard = Heard::whole(self.post(CHAT, &chat(prompt)).await?, &self.names).await?;
         self.stage.prose("answer", heard.text())?;
         Ok(heard)
     }
 
-    async fn post(&self, path: &str, body: &Value) -> Result<Answer, ClientError> {
+    pub async fn post(&self, path: &str, body: &Value) -> Result<Answer, ClientError> {
         self.door.post_json(path, body.to_string()).await
     }
 
     /// Shows what the answer told, what the ledger has, and what the books have, and compares.
-    async fn receipt(&mut self, heard: &Heard) -> Result<EntryView, CliError> {
+    pub async fn receipt(&mut self, heard: &Heard) -> Result<EntryView, CliError> {
         self.stage.fact("receipt", heard.line())?;
         let id = heard
             .entry
             .ok_or_else(|| CliError::Failed("the answer has no X-Bursar-Entry".to_owned()))?;
         let entry = self.journal.ended(id).await?;
-        self.stage.fact("ledger", entry_line(&entry))?;
         let books = self.service.books().await?;
         let debits: Vec<MicroUsd> = books
             .debits
@@ -303,7 +322,7 @@ impl<'a> Story<'a> {
             .filter(|debit| debit.key.is_some() && debit.key == entry.key)
             .map(|debit| debit.amount)
             .collect();
-        self.stage.fact("books", debits_line(&debits))?;
+        self.beside(&entry, &debits)?;
 
         let told = heard.receipt.billed.value();
         self.expect(told.is_some(), "the answer tells no amount");
@@ -323,6 +342,19 @@ impl<'a> Story<'a> {
         Ok(entry)
     }
 
+    /// Shows an entry, and what the books have of it.
+    pub fn beside(&self, entry: &EntryView, debits: &[MicroUsd]) -> Result<(), CliError> {
+        let debits = debits_line(debits);
+        if self.stage.is_brief() {
+            let ledger = state_line(entry);
+            return self
+                .stage
+                .fact("ledger", format_args!("{ledger}; books: {debits}"));
+        }
+        self.stage.fact("ledger", entry_line(entry))?;
+        self.stage.fact("books", debits)
+    }
+
     /// How often the service was asked under the entry's key.
     async fn expect_requests(&mut self, entry: &EntryView, wanted: usize) -> Result<(), CliError> {
         let key = entry.key.as_deref().unwrap_or_default();
@@ -339,7 +371,7 @@ impl<'a> Story<'a> {
         Ok(())
     }
 
-    fn expect(&mut self, holds: bool, otherwise: &str) {
+    pub fn expect(&mut self, holds: bool, otherwise: &str) {
         if !holds {
             self.wrong.push(otherwise.to_owned());
         }

@@ -9,17 +9,30 @@ use crate::cli::CliError;
 use crate::cli::demo::answer::Heard;
 use crate::ledger::query::GroupBy;
 
-const AGENT: &str = "/agent/v1/chat/completions";
+pub const AGENT: &str = "/agent/v1/chat/completions";
 
 /// The tool that the agent may call: it reads this very ledger.
 const TOOL: &str = "read_spend";
 
 /// A tool call of the agent's.
-struct ToolCall {
-    id: String,
-    name: String,
+pub struct ToolCall {
+    pub id: String,
+    pub name: String,
     /// JSON text.
-    arguments: String,
+    pub arguments: String,
+}
+
+/// The tools that the agent may call.
+pub fn tools() -> Value {
+    json!([{"type": "function", "function": {
+        "name": TOOL,
+        "description": "The sums of the ledger so far",
+        "parameters": {
+            "type": "object",
+            "properties": {"by": {"type": "string", "enum": ["operation", "served_by"]}},
+            "required": ["by"],
+        },
+    }}])
 }
 
 // === impl Story ===
@@ -32,15 +45,7 @@ impl Story<'_> {
             "sent without \"stream\": only then does the service tell what an agent turn costs",
         )?;
         let prompt = "How much have we spent so far, by operation?";
-        let tools = json!([{"type": "function", "function": {
-            "name": TOOL,
-            "description": "The sums of the ledger so far",
-            "parameters": {
-                "type": "object",
-                "properties": {"by": {"type": "string", "enum": ["operation", "served_by"]}},
-                "required": ["by"],
-            },
-        }}]);
+        let tools = tools();
         let mut messages = vec![json!({"role": "user", "content": prompt})];
         self.stage.fact("asked", prompt)?;
         let body = json!({"model": "auto", "messages": messages, "tools": tools});
@@ -69,7 +74,7 @@ impl Story<'_> {
     }
 
     /// Reads the ledger, as the agent asked.
-    async fn run_tool(&self, call: &ToolCall) -> Result<String, CliError> {
+    pub async fn run_tool(&self, call: &ToolCall) -> Result<String, CliError> {
         let unknown =
             || CliError::Failed(format!("no such tool: {}({})", call.name, call.arguments));
         if call.name != TOOL {
@@ -101,7 +106,7 @@ impl Story<'_> {
 // === impl ToolCall ===
 
 impl ToolCall {
-    fn of(message: &Value) -> Option<Self> {
+    pub fn of(message: &Value) -> Option<Self> {
         let call = message.pointer("/tool_calls/0")?;
         let text = |at: &str| call.pointer(at).and_then(Value::as_str).map(str::to_owned);
         Some(Self {
