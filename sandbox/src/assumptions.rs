@@ -102,7 +102,7 @@ const ALL: &[Assumption] = &[
     assumed("prices", "Metering, published rates",
         "Micro-USD per million tokens, prompt/completion: general-chat 200,000/600,000; coding 300,000/1,200,000; vision 400,000/1,000,000; extraction 150,000/450,000; summarization 100,000/400,000; frontier 3,000,000/15,000,000; embeddings 20,000. One rounding up per request."),
     assumed("plan", "Routing",
-        "The category is told by words and parts of the last user message; over 4,000 prompt tokens no specialist is tried."),
+        "The category is told by parts of the last user message, and by words in its lines that say what to do; over 4,000 prompt tokens no specialist is tried."),
     assumed("judge", "Routing, quality bar",
         "A specialist's answer is escalated when it misses the schema asked for, or when the last user message holds \"hard:\" or the words prove, proof or theorem."),
     assumed("judge-model", "Routing, quality bar",

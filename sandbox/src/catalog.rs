@@ -6,7 +6,7 @@
 //! Promise: every golden row conforms to its task's schemas, and the order of the tasks is that of the list
 //! here.
 
-mod blob;
+pub mod blob;
 mod keyword;
 mod lanes;
 pub mod matching;

@@ -79,7 +79,7 @@ impl Fleet {
         let dice = self.dice();
         let member = self.servers.frontier(model);
         let (draft, usage) = match member.remote {
-            None => models::frontier_only(messages, &dice, model.id),
+            None => models::frontier_only(messages, &dice, model),
             Some(remote) => {
                 let messages_field = Value::Array(messages.to_vec());
                 let body = Map::from_iter([("messages".to_owned(), messages_field)]);

@@ -7,31 +7,47 @@
 //! Promise: which model served is told only as the coarse words the interface shows; an answer that does
 //! not conform to a requested schema is never served.
 
+mod answering;
 mod arithmetic;
 mod code;
+mod facts;
+mod form;
 mod forward;
 mod frontier;
+mod given;
 mod judge;
+mod label;
+mod minutes;
+mod page;
 mod pattern;
 mod plan;
 mod prompt;
+mod reader;
+mod relevance;
 pub mod request;
 mod rng;
 pub mod roster;
 mod scan;
 mod schema;
+mod skill;
 mod specialist;
+mod sql;
+mod summary;
 mod text;
 pub mod tokens;
 mod tools;
+mod translation;
 mod vision;
 
 pub use plan::{Category, MissingInput, Plan, SPECIALIST_PROMPT_TOKENS_MAX};
 pub use prompt::Prompt;
+use reader::Reader;
 use request::{ChatRequest, ToolChoice};
 pub use rng::Rng as SeededRng;
 use rng::Rng;
+use roster::FrontierModel;
 use serde_json::Value;
+use skill::Skills;
 
 use crate::{
     error::ServiceError,
@@ -220,8 +236,26 @@ pub fn open(
 impl Turn<'_> {
     /// What the built-in model of this tier writes.
     pub fn draft(&self, tier: Tier, dice: &Dice) -> Draft {
+        let skills = match tier {
+            Tier::Specialist => Skills::specialist(self.plan.category),
+            Tier::Frontier => Skills::frontier(),
+        };
         draft(
             tier,
+            skills,
+            self.plan.category,
+            self.request,
+            &self.prompt,
+            self.lane,
+            dice,
+        )
+    }
+
+    /// What a model of the roster writes, of its own skills.
+    pub fn draft_of(&self, model: &FrontierModel, dice: &Dice) -> Draft {
+        draft(
+            Tier::Frontier,
+            Skills::of_roster(model),
             self.plan.category,
             self.request,
             &self.prompt,
@@ -291,17 +325,18 @@ pub fn count(messages: &[Value], draft: &Draft) -> Usage {
 }
 
 /// One prompt on a frontier model, outside the router.
-pub fn frontier_only(messages: &[Value], dice: &Dice, name: &str) -> (Draft, Usage) {
+pub fn frontier_only(messages: &[Value], dice: &Dice, model: &FrontierModel) -> (Draft, Usage) {
     let prompt = Prompt::of(messages);
     let mut rng = Rng::from_parts(&[
         &dice.seed.to_le_bytes(),
         &dice.run.to_le_bytes(),
-        name.as_bytes(),
+        model.id.as_bytes(),
         prompt.all.as_bytes(),
     ]);
     let category = plan::category(&prompt, false, Lane::Inference);
+    let reader = Reader::new(&prompt, Skills::of_roster(model));
     let draft = Draft {
-        content: Some(frontier::write(category, &prompt, &mut rng)),
+        content: Some(frontier::write(category, &prompt, &reader, false, &mut rng)),
         ..Draft::default()
     };
     let usage = Usage {
@@ -313,6 +348,7 @@ pub fn frontier_only(messages: &[Value], dice: &Dice, name: &str) -> (Draft, Usa
 
 fn draft(
     tier: Tier,
+    skills: Skills,
     category: Category,
     request: &ChatRequest,
     prompt: &Prompt,
@@ -320,29 +356,26 @@ fn draft(
     dice: &Dice,
 ) -> Draft {
     let mut rng = request.rng(tier, lane, dice);
-    let tool_calls = tools::calls(request, prompt, tier, &mut rng);
+    let tool_calls = tools::calls(request, prompt, skills, &mut rng);
     if !tool_calls.is_empty() {
         return Draft {
             tool_calls,
             ..Draft::default()
         };
     }
+    let reader = Reader::new(prompt, skills);
+    // What samples shows it; what is fixed and has one answer is that answer alone.
+    let fixed = request.fixed_seed.is_some();
     let written = if let Some(schema) = &request.schema {
-        schema::fill(schema, &prompt.all, tier, &mut rng).to_string()
+        schema::fill(schema, &reader, &mut rng).to_string()
     } else if request.json_object {
-        schema::fill(
-            &specialist::free_object(prompt),
-            &prompt.all,
-            tier,
-            &mut rng,
-        )
-        .to_string()
+        schema::fill(&specialist::free_object(prompt), &reader, &mut rng).to_string()
     } else if !prompt.tool_results.is_empty() {
         tools::answer_from_results(prompt, &mut rng)
     } else {
         match tier {
-            Tier::Specialist => specialist::write(category, prompt, &mut rng),
-            Tier::Frontier => frontier::write(category, prompt, &mut rng),
+            Tier::Specialist => specialist::write(category, prompt, &reader, fixed, &mut rng),
+            Tier::Frontier => frontier::write(category, prompt, &reader, fixed, &mut rng),
         }
     };
     cut(written, request)

@@ -23,7 +23,7 @@ mod phones;
 mod reading;
 pub mod recording;
 pub mod voices;
-mod wav;
+pub mod wav;
 mod webm;
 
 use crate::{clock::Clock, error::ServiceError, money::MicroUsd, options::Synthesis, spec};

@@ -6,7 +6,7 @@
 //! Promise: what is built is a whole file of its kind, and the same text gives the same bytes.
 
 mod pdf;
-mod scan;
+pub mod scan;
 
 use crate::speech::recording;
 use base64::{Engine as _, engine::general_purpose::STANDARD};

@@ -270,3 +270,6 @@ mod tests {
         assert_eq!(kind("data:application/pdf;base64,AA=="), "file");
     }
 }
+
+#[cfg(test)]
+mod skill;

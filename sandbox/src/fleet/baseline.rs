@@ -7,7 +7,7 @@
 use super::{Fleet, FrontierAnswer};
 use crate::{
     error::ServiceError,
-    models::{self, Lane, Opening, Pinned, Tier, request::ChatRequest, roster::FrontierModel},
+    models::{self, Lane, Opening, Pinned, request::ChatRequest, roster::FrontierModel},
 };
 
 const ON_THE_FRONTIER: Pinned = Pinned {
@@ -25,7 +25,7 @@ impl Fleet {
         request: &ChatRequest,
     ) -> Result<FrontierAnswer, ServiceError> {
         let member = self.servers.frontier(model);
-        // The built-in models share one writer; what sets them apart is where their randomness begins.
+        // The built-in models share one writer; what sets them apart is their skills, and where their randomness begins.
         let own = member.remote.is_none().then(|| ChatRequest {
             fixed_seed: Some(own_seed(model, request)),
             ..request.clone()
@@ -36,7 +36,7 @@ impl Fleet {
         };
         let (draft, usage) = match member.remote {
             None => {
-                let draft = turn.draft(Tier::Frontier, &self.dice());
+                let draft = turn.draft_of(model, &self.dice());
                 let usage = turn.count(&draft);
                 (draft, usage)
             }

@@ -3,6 +3,8 @@
 //! Promise: the languages and bodies offered here are whole functions that compile and do what they are
 //! called; a prompt that asks for something else gets a function that says so.
 
+pub mod library;
+
 use super::prompt;
 
 #[derive(Clone, Copy, PartialEq, Eq)]

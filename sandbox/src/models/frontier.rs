@@ -1,21 +1,32 @@
 //! The frontier model: the same work, done at greater length and with its steps shown.
 //!
-//! Promise: for one prompt it never writes what the specialist writes.
+//! Promise: where an answer is made of words alone it never writes what the specialist writes; work that has
+//! one answer it does with more passes.
 
-use super::{arithmetic, code, plan::Category, prompt, prompt::Prompt, rng::Rng, specialist, text};
+use super::{
+    arithmetic, plan::Category, prompt, prompt::Prompt, reader::Reader, rng::Rng, specialist, text,
+};
 
-pub fn write(category: Category, prompt: &Prompt, rng: &mut Rng) -> String {
+/// `fixed`: the request asks for the same answer each time.
+pub fn write(
+    category: Category,
+    prompt: &Prompt,
+    reader: &Reader<'_>,
+    fixed: bool,
+    rng: &mut Rng,
+) -> String {
     let subject = prompt::subject_words(&prompt.user);
-    let body = match category {
-        Category::Coding => format!("{}\n\n{}", plan_of(&subject), code::write(&prompt.user)),
-        Category::Vision => format!(
-            "{} {}",
-            specialist::see(prompt),
-            text::sentence(&subject, rng)
-        ),
-        Category::Extraction => specialist::extract(&prompt.user),
-        Category::Summarization => text::summarise(specialist::source(&prompt.user), 3),
-        Category::GeneralChat => match arithmetic::solve(&prompt.user) {
+    let definite = specialist::definite(category, prompt, reader);
+    if let Some(body) = &definite
+        && fixed
+    {
+        return body.clone();
+    }
+    let body = match (category, definite) {
+        (Category::Coding, Some(code)) => format!("{}\n\n{code}", plan_of(&subject)),
+        (Category::Vision, Some(seen)) => format!("{seen} {}", text::sentence(&subject, rng)),
+        (_, Some(body)) => body,
+        (_, None) => match arithmetic::solve(&prompt.user) {
             Some((sum, value)) => format!("{sum} = {value}."),
             None => steps(&subject, rng),
         },

@@ -3,7 +3,7 @@
 //! Promise: the plan depends on the request (and a conversation's pin) alone, so it can be told from the
 //! rules here, written as tables.
 
-use super::{Lane, Pinned, prompt::Prompt, prompt::has_word, request::ChatRequest};
+use super::{Lane, Pinned, given, prompt::Prompt, prompt::has_word, request::ChatRequest};
 use crate::money::Price;
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ enum Shape {
     Picture,
     /// `response_format` of type `json_schema`.
     Structured,
-    /// One of these words.
+    /// One of these words in the lines that say what to do.
     Words(&'static [&'static str]),
     /// A block of code.
     Fence,
@@ -109,6 +109,15 @@ const RULES: &[Rule] = &[
     rule(Category::GeneralChat,   BOTH,      Shape::Any),
 ];
 
+/// The lines of a message that say what to do: the first, and the last when it begins with what to do. What
+/// stands between is material: an article on fields asks for no fields.
+fn asks(user: &str) -> impl Iterator<Item = &str> {
+    let mut lines = user.lines().filter(|line| !line.trim().is_empty());
+    let first = lines.next();
+    let last = lines.next_back().filter(|line| given::is_instruction(line));
+    first.into_iter().chain(last)
+}
+
 // === impl Shape ===
 
 impl Shape {
@@ -116,7 +125,7 @@ impl Shape {
         match self {
             Self::Picture => !prompt.pictures.is_empty(),
             Self::Structured => structured,
-            Self::Words(any_of) => has_word(&prompt.user, any_of),
+            Self::Words(any_of) => asks(&prompt.user).any(|line| has_word(line, any_of)),
             Self::Fence => prompt.user.contains("```"),
             Self::Any => true,
         }
@@ -302,6 +311,18 @@ mod tests {
             ("Summarize: rivers run.", false, Lane::Agent, "general-chat"),
             ("Fix this bug", false, Lane::Agent, "coding"),
             ("Good morning", false, Lane::Inference, "general-chat"),
+            (
+                "Summarize.\n\nThe fields were bare, and code was scarce.",
+                false,
+                Lane::Inference,
+                "summarization",
+            ),
+            (
+                "Rivers run to the sea.\nSummarize the text.",
+                false,
+                Lane::Inference,
+                "summarization",
+            ),
         ];
 
         for (text, structured, lane, expected) in rows {

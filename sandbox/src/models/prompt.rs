@@ -3,7 +3,7 @@
 //! Messages pass through unchanged (interface, agent lane: "nothing dropped or rewritten"); this is a view
 //! over them. Promise: any JSON that passed validation gives a view, whatever odd parts it holds.
 
-use super::{tokens, vision};
+use super::{page, tokens, vision};
 use serde_json::Value;
 
 /// Tokens one picture or file costs. Assumed (tokenizer).
@@ -19,6 +19,8 @@ pub struct Prompt {
     pub all: String,
     pub pictures: Vec<vision::Picture>,
     pub files: usize,
+    /// The text of pictures and files, where it can be read.
+    pub pages: Vec<String>,
     /// Results of tools since the last assistant message, when the transcript ends with them.
     pub tool_results: Vec<String>,
     pub tokens: u64,
@@ -68,12 +70,15 @@ impl Prompt {
                     match part.get("type").and_then(Value::as_str) {
                         Some("image_url" | "input_image") => {
                             self.pictures.push(vision::Picture::of(part));
+                            self.pages.extend(page::text_of(part));
                             self.tokens += PER_ATTACHMENT;
                         }
                         Some("file" | "input_file") => {
                             self.files += 1;
+                            self.pages.extend(page::text_of(part));
                             self.tokens += PER_ATTACHMENT;
                         }
+                        Some("input_audio") => self.pages.extend(page::text_of(part)),
                         _ => {
                             if let Some(one) = part.get("text").and_then(Value::as_str) {
                                 push_line(&mut text, one);

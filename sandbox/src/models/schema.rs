@@ -1,12 +1,12 @@
 //! Values for a JSON Schema, and the check that they conform.
 //!
-//! Both models fill a schema from the prompt. The specialist reads types, properties, items, enums and
-//! constants; the frontier model also reads references, combinations, formats, patterns and ranges. So a
-//! demanding schema really fails the specialist's check and really escalates.
+//! Both models fill a schema from what their [`Reader`] finds in the prompt. The specialist reads types,
+//! properties, items, enums and constants; the frontier model also reads references, combinations, formats,
+//! patterns and ranges. So a demanding schema really fails the specialist's check and really escalates.
 //! Promise: nothing is called conformant but by the `jsonschema` crate.
 
-use super::{Tier, rng::Rng, scan};
-use serde_json::{Map, Number, Value, json};
+use super::{form, reader::Reader, rng::Rng, scan};
+use serde_json::{Map, Value, json};
 
 const DEPTH_MAX: u32 = 16;
 /// Schemas visited for one value: a schema that names itself often must not branch for ever.
@@ -30,14 +30,15 @@ pub fn usable(schema: &Value) -> bool {
 #[derive(Debug)]
 pub struct InvalidSchema;
 
-/// A value made for the schema from the prompt's text.
-pub fn fill(schema: &Value, text: &str, tier: Tier, rng: &mut Rng) -> Value {
+/// A value made for the schema from what the reader finds in its prompt.
+pub fn fill(schema: &Value, reader: &Reader<'_>, rng: &mut Rng) -> Value {
     let mut filler = Filler {
         root: schema,
-        text,
-        tier,
+        reader,
+        text: reader.all,
+        whole: reader.skills.whole_schema,
         rng,
-        numbers: scan::numbers(text),
+        numbers: scan::numbers(reader.all),
         numbers_used: 0,
         steps: 0,
     };
@@ -46,8 +47,10 @@ pub fn fill(schema: &Value, text: &str, tier: Tier, rng: &mut Rng) -> Value {
 
 struct Filler<'a> {
     root: &'a Value,
+    reader: &'a Reader<'a>,
     text: &'a str,
-    tier: Tier,
+    /// All of a schema is read, not only its plain part.
+    whole: bool,
     rng: &'a mut Rng,
     numbers: Vec<f64>,
     numbers_used: usize,
@@ -63,7 +66,7 @@ impl Filler<'_> {
             return Value::Null;
         }
         let merged;
-        let schema = if self.tier == Tier::Frontier {
+        let schema = if self.whole {
             merged = self.resolved(schema, depth);
             &merged
         } else {
@@ -75,11 +78,16 @@ impl Filler<'_> {
         if let Some(choices) = schema.get("enum").and_then(Value::as_array) {
             return self.choice(choices);
         }
+        if is_nullable(schema)
+            && let Some(found) = self.found_or_null(schema, field)
+        {
+            return found;
+        }
         match type_of(schema) {
             "object" => self.object(schema, depth),
             "array" => self.array(schema, field, depth),
-            "integer" => self.integer(schema),
-            "number" => self.number(schema),
+            "integer" => self.integer(schema, field),
+            "number" => self.number(schema, field),
             "boolean" => Value::Bool(self.boolean(field)),
             "null" => Value::Null,
             _ => Value::String(self.string(schema, field)),
@@ -121,8 +129,26 @@ impl Filler<'_> {
         Value::Object(merged)
     }
 
-    /// The choice the prompt names, else any.
+    /// What the prompt says of a field that may be null; null when it says nothing.
+    fn found_or_null(&self, schema: &Value, field: &str) -> Option<Value> {
+        match type_of(schema) {
+            "string" => {
+                let found = self.reader.string(field, schema);
+                Some(found.map_or(Value::Null, Value::String))
+            }
+            "integer" | "number" => {
+                let found = self.reader.amount(field).and_then(form::number);
+                Some(found.unwrap_or(Value::Null))
+            }
+            _ => None,
+        }
+    }
+
+    /// The choice that fits, else one the prompt names, else any.
     fn choice(&mut self, choices: &[Value]) -> Value {
+        if let Some(chosen) = self.reader.label(choices) {
+            return chosen;
+        }
         let text = self.text.to_lowercase();
         let named = choices.iter().find(|one| {
             one.as_str()
@@ -143,6 +169,15 @@ impl Filler<'_> {
             .flatten()
             .filter_map(Value::as_str)
             .collect();
+        let others = schema
+            .get("additionalProperties")
+            .filter(|one| one.is_object());
+        if let (None, Some(others)) = (schema.get("properties"), others)
+            && matches!(type_of(others), "number" | "integer")
+            && let Some(grades) = self.reader.grades(others)
+        {
+            return Value::Object(grades);
+        }
         if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
             for (name, property) in properties {
                 // Optional fields stop at a depth, so that a schema that holds itself ends.
@@ -169,6 +204,9 @@ impl Filler<'_> {
             .unwrap_or_else(|| json!({"type": "string"}));
         let at_least = bound(schema, "minItems").unwrap_or(0);
         let at_most = bound(schema, "maxItems").unwrap_or(u64::MAX);
+        if let Some(found) = self.reader.list(field, &items) {
+            return self.listed(found, &items, field, (at_least, at_most), depth);
+        }
         let n = ITEMS_DEFAULT.max(at_least).min(at_most).min(1_000);
         let unique = schema.get("uniqueItems").and_then(Value::as_bool) == Some(true);
         let mut array: Vec<Value> = Vec::new();
@@ -185,6 +223,35 @@ impl Filler<'_> {
         Value::Array(array)
     }
 
+    /// A list that was read; what an entry lacks is filled as if it stood alone.
+    fn listed(
+        &mut self,
+        mut found: Vec<Value>,
+        items: &Value,
+        field: &str,
+        (at_least, at_most): (u64, u64),
+        depth: u32,
+    ) -> Value {
+        found.truncate(usize::try_from(at_most).unwrap_or(usize::MAX));
+        let properties = items.get("properties").and_then(Value::as_object);
+        for entry in &mut found {
+            let (Some(properties), Value::Object(entry)) = (properties, entry) else {
+                continue;
+            };
+            for (name, property) in properties {
+                let lacks = entry.get(name).is_none_or(Value::is_null);
+                if lacks && !is_nullable(property) {
+                    entry.insert(name.clone(), self.value(property, name, depth + 2));
+                }
+            }
+        }
+        for _ in (found.len() as u64)..at_least.min(1_000) {
+            let more = self.value(items, field, depth + 1);
+            found.push(more);
+        }
+        Value::Array(found)
+    }
+
     fn boolean(&mut self, field: &str) -> bool {
         let text = self.text.to_lowercase();
         let name = field.to_lowercase().replace('_', " ");
@@ -197,13 +264,14 @@ impl Filler<'_> {
         number.unwrap_or_else(|| f64::from(u32::try_from(1 + self.rng.below(100)).unwrap_or(1)))
     }
 
-    fn integer(&mut self, schema: &Value) -> Value {
+    fn integer(&mut self, schema: &Value, field: &str) -> Value {
+        let found = self.reader.amount(field);
         #[expect(
             clippy::cast_possible_truncation,
             reason = "a float beyond i64 saturates, and is checked after"
         )]
-        let mut number = self.next_number() as i64;
-        if self.tier == Tier::Frontier {
+        let mut number = found.unwrap_or_else(|| self.next_number()) as i64;
+        if self.whole {
             let edge = |name: &str, step: i64| {
                 schema
                     .get(name)
@@ -229,9 +297,10 @@ impl Filler<'_> {
         Value::from(number)
     }
 
-    fn number(&mut self, schema: &Value) -> Value {
-        let mut number = self.next_number();
-        if self.tier == Tier::Frontier {
+    fn number(&mut self, schema: &Value, field: &str) -> Value {
+        let found = self.reader.amount(field);
+        let mut number = found.unwrap_or_else(|| self.next_number());
+        if self.whole {
             if let Some(most) = schema.get("maximum").and_then(Value::as_f64) {
                 number = number.min(most);
             }
@@ -249,19 +318,30 @@ impl Filler<'_> {
                 number = most - 0.5;
             }
         }
-        Number::from_f64(number).map_or(Value::Null, Value::Number)
+        form::number(number).unwrap_or(Value::Null)
     }
 
     fn string(&mut self, schema: &Value, field: &str) -> String {
-        let found = scan::for_field(field, self.text);
-        if self.tier == Tier::Specialist {
+        let found = self
+            .reader
+            .string(field, schema)
+            .or_else(|| scan::for_field(field, self.text));
+        if !self.whole {
             return found.unwrap_or_else(|| self.any_word());
         }
         if let Some(pattern) = schema.get("pattern").and_then(Value::as_str) {
-            return super::pattern::example(pattern, self.rng);
+            let fits = |text: &String| conforms(schema, &json!(text)).unwrap_or(false);
+            return found
+                .filter(fits)
+                .unwrap_or_else(|| super::pattern::example(pattern, self.rng));
         }
         let formatted = match schema.get("format").and_then(Value::as_str) {
-            Some("date") => Some(scan::date(self.text).unwrap_or_else(|| "2026-01-15".to_owned())),
+            Some("date") => Some(
+                found
+                    .clone()
+                    .or_else(|| scan::date(self.text))
+                    .unwrap_or_else(|| "2026-01-15".to_owned()),
+            ),
             Some("date-time") => Some("2026-01-15T09:30:00Z".to_owned()),
             Some("time") => Some("09:30:00Z".to_owned()),
             Some("email") => {
@@ -309,7 +389,15 @@ fn bound(schema: &Value, name: &str) -> Option<u64> {
     schema.get(name).and_then(Value::as_u64)
 }
 
-fn type_of(schema: &Value) -> &str {
+/// Whether null is a value of the schema's type.
+fn is_nullable(schema: &Value) -> bool {
+    schema
+        .get("type")
+        .and_then(Value::as_array)
+        .is_some_and(|types| types.iter().any(|one| one == "null"))
+}
+
+pub fn type_of(schema: &Value) -> &str {
     match schema.get("type") {
         Some(Value::String(one)) => one,
         Some(Value::Array(several)) => several

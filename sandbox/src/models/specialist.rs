@@ -3,31 +3,60 @@
 //! Promise: the answer is computed from the prompt: a sum is worked out, a summary is made of the text's own
 //! sentences, an extraction of facts that stand in it.
 
-use super::{arithmetic, code, plan::Category, prompt, prompt::Prompt, rng::Rng, scan, text};
+use super::{
+    arithmetic, code,
+    plan::Category,
+    prompt,
+    prompt::Prompt,
+    reader::{Reader, Work},
+    rng::Rng,
+    scan, text,
+};
 use serde_json::{Value, json};
 
-pub fn write(category: Category, prompt: &Prompt, rng: &mut Rng) -> String {
+/// `fixed`: the request asks for the same answer each time.
+pub fn write(
+    category: Category,
+    prompt: &Prompt,
+    reader: &Reader<'_>,
+    fixed: bool,
+    rng: &mut Rng,
+) -> String {
     let subject = prompt::subject_words(&prompt.user);
-    let body = match category {
-        Category::GeneralChat => general(prompt, &subject, rng),
-        Category::Coding => code::write(&prompt.user),
-        Category::Vision => see(prompt),
-        Category::Extraction => extract(&prompt.user),
-        Category::Summarization => {
-            text::summarise(source(&prompt.user), sentences_asked(&prompt.user))
-        }
+    let Some(body) = definite(category, prompt, reader) else {
+        return talk(prompt, &subject, rng);
     };
+    if fixed {
+        return body;
+    }
     // The closing sentence is where sampling shows: work that has one right answer still differs by run.
     format!("{body}\n\n{}", text::sentence(&subject, rng))
 }
 
-fn general(prompt: &Prompt, subject: &[String], rng: &mut Rng) -> String {
-    match arithmetic::solve(&prompt.user) {
+/// An answer in words; a sum is worked out first.
+fn talk(prompt: &Prompt, subject: &[String], rng: &mut Rng) -> String {
+    let body = match arithmetic::solve(&prompt.user) {
         Some((sum, value)) => format!("{sum} = {value}."),
         None => {
             let sentences = 2 + rng.below(3);
             text::paragraph(subject, sentences, rng)
         }
+    };
+    format!("{body}\n\n{}", text::sentence(subject, rng))
+}
+
+/// The answer to work that has one; `None` for talk.
+pub fn definite(category: Category, prompt: &Prompt, reader: &Reader<'_>) -> Option<String> {
+    let work = reader.work_in_words();
+    let done = |work: Work| reader.done(work, sentences_asked(&prompt.user));
+    match category {
+        Category::GeneralChat => work.and_then(done),
+        Category::Coding => work
+            .and_then(done)
+            .or_else(|| Some(code::write(&prompt.user))),
+        Category::Vision => work.and_then(done).or_else(|| Some(see(prompt))),
+        Category::Extraction => Some(extract(&prompt.user)),
+        Category::Summarization => done(Work::Summary),
     }
 }
 
@@ -37,9 +66,13 @@ pub fn see(prompt: &Prompt) -> String {
         .iter()
         .map(super::vision::Picture::describe)
         .collect();
-    match seen.as_slice() {
+    let seen = match seen.as_slice() {
         [] => "There is no picture here.".to_owned(),
         several => format!("I see {}.", several.join(" and ")),
+    };
+    match prompt.pages.as_slice() {
+        [] => seen,
+        pages => format!("{seen} It reads:\n{}", pages.join("\n")),
     }
 }
 
@@ -64,30 +97,18 @@ pub fn extract(text: &str) -> String {
     lines.join("\n")
 }
 
-/// The text to work on: what follows the instruction's colon or first line, else everything.
-pub fn source(text: &str) -> &str {
-    let after_line = text.split_once('\n').map(|(_, rest)| rest.trim());
-    let after_colon = text.split_once(':').map(|(_, rest)| rest.trim());
-    after_line
-        .filter(|rest| !rest.is_empty())
-        .or(after_colon.filter(|rest| !rest.is_empty()))
-        .unwrap_or(text)
-}
-
-/// `in two sentences`, `in 3 sentences`; else one.
-fn sentences_asked(text: &str) -> usize {
+/// `in two sentences`, `in 3 sentences`; `None` when nothing says how many.
+fn sentences_asked(text: &str) -> Option<usize> {
     let words = prompt::words(text);
-    words
-        .windows(2)
-        .find_map(|pair| match pair {
-            [n, unit] if unit.starts_with("sentence") => match n.as_str() {
-                "two" => Some(2),
-                "three" => Some(3),
-                n => n.parse().ok().filter(|n| (1..=20).contains(n)),
-            },
-            _ => None,
-        })
-        .unwrap_or(1)
+    words.windows(2).find_map(|pair| match pair {
+        [n, unit] if unit.starts_with("sentence") => match n.as_str() {
+            "one" | "a" => Some(1),
+            "two" => Some(2),
+            "three" => Some(3),
+            n => n.parse().ok().filter(|n| (1..=20).contains(n)),
+        },
+        _ => None,
+    })
 }
 
 /// The schema of a `json_object` answer, which has none: one field per kind of fact.

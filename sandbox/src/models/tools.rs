@@ -5,21 +5,30 @@
 //! Promise: arguments are JSON that conforms to the tool's schema, or the turn is escalated, or refused.
 
 use super::{
-    Tier, ToolCall,
+    ToolCall,
     prompt::{self, Prompt},
+    reader::Reader,
     request::{ChatRequest, Tool, ToolChoice},
     rng::Rng,
-    schema, text,
+    schema,
+    skill::Skills,
+    text,
 };
 
 /// The calls this turn makes; none means that the turn answers in words.
-pub fn calls(request: &ChatRequest, prompt: &Prompt, tier: Tier, rng: &mut Rng) -> Vec<ToolCall> {
+pub fn calls(
+    request: &ChatRequest,
+    prompt: &Prompt,
+    skills: Skills,
+    rng: &mut Rng,
+) -> Vec<ToolCall> {
+    let reader = Reader::plain(&prompt.user, skills);
     chosen(request, prompt)
         .into_iter()
         .map(|tool| ToolCall {
             id: format!("call_{:016x}{:08x}", rng.next(), rng.below(1 << 32)),
             name: tool.name.clone(),
-            arguments: schema::fill(&tool.parameters, &prompt.user, tier, rng).to_string(),
+            arguments: schema::fill(&tool.parameters, &reader, rng).to_string(),
         })
         .collect()
 }

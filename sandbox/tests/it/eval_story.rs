@@ -42,9 +42,15 @@ fn quality(result: &Value) -> f64 {
 async fn three_kinds_of_task_tell_the_candidates_apart() {
     let sandbox = Sandbox::start().await;
     let story = [
-        ("contact-extraction", "Extract the contact from the text."),
+        (
+            "invoice-extraction",
+            "Read the invoice and give its vendor, dates and line items.",
+        ),
         ("sentiment", "Give the label of the text."),
-        ("news-summary", "Summarize the article in one sentence."),
+        (
+            "meeting-summary",
+            "Write the summary, decisions and action items of the meeting.",
+        ),
     ];
 
     for (task, prompt) in story {
@@ -213,12 +219,13 @@ async fn every_task_of_the_catalog_runs_on_its_golden_rows() {
 
         let found = results(&sandbox, id, prompt, &["auto", "frontier-a"]).await;
 
+        assert_eq!(found.len(), 2, "{id}");
+        for result in &found {
+            assert_eq!(result["error_count"], 0, "{id}: {result}");
+            assert!(quality(result) > 0.3, "{id}: {result}");
+        }
         // The golden recordings are spoken by the built-in voice, so auto reads what was said.
         let heard = id == "speech-transcript";
-        assert_eq!(
-            (found.len(), quality(&found[0]) == 1.0),
-            (2, heard),
-            "{id}: {found:?}"
-        );
+        assert!(!heard || quality(&found[0]) == 1.0, "{id}: {found:?}");
     }
 }

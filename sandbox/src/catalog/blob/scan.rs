@@ -58,7 +58,7 @@ fn print(picture: &mut GrayImage, glyph: [u8; 5], x: u32, y: u32) {
 
 /// Five columns of seven dots, the top one the lowest bit.
 #[rustfmt::skip]
-fn glyph(letter: char) -> Option<[u8; 5]> {
+pub fn glyph(letter: char) -> Option<[u8; 5]> {
     Some(match letter {
         ' ' => [0x00, 0x00, 0x00, 0x00, 0x00],
         '%' => [0x23, 0x13, 0x08, 0x64, 0x62],

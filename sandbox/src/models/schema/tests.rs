@@ -1,8 +1,10 @@
 use super::*;
+use crate::models::{plan::Category, skill::Skills};
 
-fn filled(schema: &Value, tier: Tier) -> Value {
+fn filled(schema: &Value, skills: Skills) -> Value {
     let text = "Book a table for 4 people in Lisbon on 2026-05-04, contact ana@example.org";
-    fill(schema, text, tier, &mut Rng::from_parts(&[b"test"]))
+    let reader = Reader::plain(text, skills);
+    fill(schema, &reader, &mut Rng::from_parts(&[b"test"]))
 }
 
 #[test]
@@ -19,7 +21,7 @@ fn a_plain_schema_is_filled_by_the_specialist_from_the_prompt() {
         "additionalProperties": false,
     });
 
-    let value = filled(&schema, Tier::Specialist);
+    let value = filled(&schema, Skills::specialist(Category::Extraction));
 
     assert!(conforms(&schema, &value).unwrap(), "{value}");
     assert_eq!(value["city"], "Lisbon");
@@ -40,8 +42,8 @@ fn a_demanding_schema_fails_the_specialist_and_is_met_by_the_frontier() {
     ];
 
     for schema in schemas {
-        let specialist = filled(&schema, Tier::Specialist);
-        let frontier = filled(&schema, Tier::Frontier);
+        let specialist = filled(&schema, Skills::specialist(Category::Extraction));
+        let frontier = filled(&schema, Skills::frontier());
         assert!(
             !conforms(&schema, &specialist).unwrap(),
             "{schema} {specialist}"
@@ -57,7 +59,7 @@ fn a_schema_that_holds_itself_ends() {
         "$ref": "#/$defs/node",
     });
 
-    assert!(conforms(&schema, &filled(&schema, Tier::Frontier)).unwrap());
+    assert!(conforms(&schema, &filled(&schema, Skills::frontier())).unwrap());
     assert!(!usable(&json!({"type": "no such type"})));
 }
 
@@ -70,5 +72,5 @@ fn a_schema_that_branches_into_itself_ends() {
         "properties": {"deep": {"type": "array", "items": {"$ref": "#/$defs/a"}}},
     });
 
-    assert!(filled(&schema, Tier::Frontier).is_object());
+    assert!(filled(&schema, Skills::frontier()).is_object());
 }

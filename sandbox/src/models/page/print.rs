@@ -1,0 +1,220 @@
+//! Print in a picture: letters of five by seven dots in cells of six, as tills and labels print them.
+//!
+//! The size of a dot is measured, the cells are found by their gaps, and each cell is the letter it differs
+//! from in fewest dots. Promise: bounded work; a picture without such print has no text.
+
+use crate::catalog::blob::scan;
+use image::{GrayImage, ImageReader, Limits};
+use std::io::Cursor;
+
+/// The longest side of a picture that is read, in pixels.
+const SIDE_MAX: u32 = 4_096;
+const MEMORY_MAX: u64 = 64 * 1024 * 1024;
+const DOT_MAX: usize = 16;
+/// Dots of a cell that may differ from the letter it is.
+const WRONG_DOTS_MAX: u32 = 4;
+/// Of all cells with ink, the share that must be letters.
+const LETTERS_SHARE_MIN: f64 = 0.8;
+const ROWS: usize = 7;
+const COLUMNS: usize = 5;
+const ADVANCE: usize = 6;
+
+/// The lines of print in a PNG.
+pub fn text(file: &[u8]) -> String {
+    let Some(picture) = decode(file) else {
+        return String::new();
+    };
+    let rows = ink(&picture);
+    let Some(dot) = dot_size(&rows) else {
+        return String::new();
+    };
+    let bands = bands(&rows, dot);
+    let Some(first) = margin(&bands) else {
+        return String::new();
+    };
+    let mut lines = Vec::new();
+    let (mut cells, mut letters) = (0_u32, 0_u32);
+    for band in &bands {
+        let mut line = String::new();
+        for cell in band.get(first..).unwrap_or_default().chunks(ADVANCE) {
+            let letter = letter(cell);
+            if letter != Some(' ') {
+                cells += 1;
+                letters += u32::from(letter.is_some());
+            }
+            line.push(letter.unwrap_or('?'));
+        }
+        lines.push(line.trim_end().to_owned());
+    }
+    if f64::from(letters) < f64::from(cells) * LETTERS_SHARE_MIN {
+        return String::new();
+    }
+    lines.join("\n")
+}
+
+fn decode(file: &[u8]) -> Option<GrayImage> {
+    let mut reader = ImageReader::new(Cursor::new(file))
+        .with_guessed_format()
+        .ok()?;
+    let mut limits = Limits::default();
+    limits.max_image_width = Some(SIDE_MAX);
+    limits.max_image_height = Some(SIDE_MAX);
+    limits.max_alloc = Some(MEMORY_MAX);
+    reader.limits(limits);
+    Some(reader.decode().ok()?.into_luma8())
+}
+
+/// Which pixels are ink: the rarer side of the middle between the darkest and the lightest.
+fn ink(picture: &GrayImage) -> Vec<Vec<bool>> {
+    let pixels = || {
+        picture
+            .pixels()
+            .map(|pixel| pixel.0.first().copied().unwrap_or(0))
+    };
+    let (low, high) = (pixels().min().unwrap_or(0), pixels().max().unwrap_or(0));
+    let middle = low.midpoint(high);
+    let dark = pixels().filter(|pixel| *pixel < middle).count();
+    let dark_is_ink = dark * 2 <= pixels().count();
+    picture
+        .rows()
+        .map(|row| {
+            row.map(|pixel| {
+                let is_dark = pixel.0.first().is_some_and(|level| *level < middle);
+                high.saturating_sub(low) > 64 && is_dark == dark_is_ink
+            })
+            .collect()
+        })
+        .collect()
+}
+
+/// The side of a dot in pixels: the largest that nearly all runs of ink are multiples of.
+fn dot_size(rows: &[Vec<bool>]) -> Option<usize> {
+    let runs: Vec<usize> = rows
+        .iter()
+        .flat_map(|row| row.chunk_by(|a, b| a == b))
+        .filter(|run| run.first() == Some(&true))
+        .map(<[bool]>::len)
+        .collect();
+    (1..=DOT_MAX).rev().find(|dot| {
+        let whole = runs.iter().filter(|run| *run % dot == 0).count();
+        !runs.is_empty() && whole * 100 >= runs.len() * 95
+    })
+}
+
+/// The lines of print: for each, its columns of dots, the top one the lowest bit.
+fn bands(rows: &[Vec<bool>], dot: usize) -> Vec<Vec<u8>> {
+    let mut bands = Vec::new();
+    for band in rows.chunk_by(|a, b| a.contains(&true) == b.contains(&true)) {
+        let height = band.len() / dot;
+        if height != ROWS || !band.iter().any(|row| row.contains(&true)) {
+            continue;
+        }
+        let width = band.first().map_or(0, Vec::len) / dot;
+        let columns = (0..width).map(|column| {
+            (0..ROWS).fold(0_u8, |bits, row| {
+                let is_ink = band
+                    .get(row * dot + dot / 2)
+                    .and_then(|row| row.get(column * dot + dot / 2))
+                    .copied()
+                    .unwrap_or(false);
+                bits | u8::from(is_ink) << row
+            })
+        });
+        bands.push(columns.collect());
+    }
+    bands
+}
+
+/// The column where the first cell begins: where the gaps between cells hold least ink.
+fn margin(bands: &[Vec<u8>]) -> Option<usize> {
+    let first = bands
+        .iter()
+        .filter_map(|band| band.iter().position(|column| *column != 0))
+        .min()?;
+    // A letter may begin with an empty column, so the first ink may be the second column of its cell.
+    (first.saturating_sub(2)..=first).rev().min_by_key(|start| {
+        bands
+            .iter()
+            .flat_map(|band| band.iter().skip(start + COLUMNS).step_by(ADVANCE))
+            .filter(|column| **column != 0)
+            .count()
+    })
+}
+
+/// The letter of a cell; `None` when it is no letter that we know.
+fn letter(cell: &[u8]) -> Option<char> {
+    let seen: [u8; COLUMNS] = std::array::from_fn(|at| cell.get(at).copied().unwrap_or(0));
+    (' '..='~')
+        .filter_map(|letter| {
+            let glyph = scan::glyph(letter)?;
+            let wrong: u32 = glyph
+                .iter()
+                .zip(seen)
+                .map(|(one, other)| (one ^ other).count_ones())
+                .sum();
+            Some((wrong, letter))
+        })
+        .min_by_key(|(wrong, _)| *wrong)
+        .filter(|(wrong, _)| *wrong <= WRONG_DOTS_MAX)
+        .map(|(_, letter)| letter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use image::{ImageFormat, Luma, imageops};
+
+    const LINES: [&str; 3] = [
+        "1 FLAT WHITE  7.00",
+        "TOTAL GBP  11.40",
+        "CARD ****0000, 9:12",
+    ];
+
+    fn read(picture: &GrayImage) -> String {
+        let mut file = Cursor::new(Vec::new());
+        picture.write_to(&mut file, ImageFormat::Png).unwrap();
+        text(&file.into_inner())
+    }
+
+    #[test]
+    fn print_is_read_at_any_size_and_in_either_ink() {
+        let page = image::load_from_memory(&scan::page(&LINES).unwrap())
+            .unwrap()
+            .to_luma8();
+        let (width, height) = page.dimensions();
+        let larger = imageops::resize(&page, width * 2, height * 2, imageops::FilterType::Nearest);
+        let mut light = page.clone();
+        image::imageops::invert(&mut light);
+
+        for picture in [&page, &larger, &light] {
+            assert_eq!(read(picture), LINES.join("\n"));
+        }
+    }
+
+    #[test]
+    fn a_few_wrong_dots_do_not_matter() {
+        let mut page = image::load_from_memory(&scan::page(&LINES).unwrap())
+            .unwrap()
+            .to_luma8();
+        for (x, y) in [(30, 27), (72, 36), (108, 60)] {
+            for dx in 0..3 {
+                for dy in 0..3 {
+                    page.put_pixel(x + dx, y + dy, Luma([244]));
+                }
+            }
+        }
+
+        assert_eq!(read(&page), LINES.join("\n"));
+    }
+
+    #[test]
+    fn a_picture_without_print_has_no_text() {
+        let checks = GrayImage::from_fn(90, 90, |x, y| {
+            Luma([if (x / 7 + y / 7) % 2 == 0 { 0 } else { 255 }])
+        });
+
+        assert_eq!(read(&checks), "");
+        assert_eq!(read(&GrayImage::from_pixel(50, 50, Luma([9]))), "");
+        assert_eq!(text(b"\x89PNG no picture"), "");
+    }
+}

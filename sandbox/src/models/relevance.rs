@@ -1,0 +1,273 @@
+//! Grading a list: how well each entry is what was asked for.
+//!
+//! Words in common and meaning in common, as reranking sees them; then what a query limits by figures and by
+//! exclusion, and whether an entry has the kind of answer that the question wants.
+//! Promise: every entry has a grade in the range; the best has the highest.
+
+use super::{
+    answering::Wanted,
+    facts::{self, pattern},
+    given::{Given, Item},
+    prompt,
+    skill::Skills,
+};
+use crate::embedding::ranking;
+use regex::Regex;
+use serde_json::{Map, Value};
+use std::sync::LazyLock;
+
+const FITTING_FIGURE: f64 = 0.15;
+const WRONG_FIGURE: f64 = 0.2;
+const EXCLUDED: f64 = 0.3;
+const CONTRARY: f64 = 0.25;
+const ANSWERS: f64 = 0.12;
+
+static AT_MOST: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)\b(?:under|below|less than|up to|at most|max(?:imum)?|cheaper than)\s+[$€£]?(\d+(?:\.\d+)?)",
+    )
+});
+static AT_LEAST: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"(?i)\b(?:over|above|more than|at least|min(?:imum)?|from)\s+[$€£]?(\d+(?:\.\d+)?)")
+});
+static MEASURE: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)\b(\d+(?:\.\d+)?)(?:\s*[-–]\s*(\d+(?:\.\d+)?))?\s*(cm|mm|m|km|kg|g|mg|l|ml|w|kw|v|inch|in|ft|gb|tb|mb|mah|hz|years?|months?|days?|hours?|persons?|people|pack|pcs)\b",
+    )
+});
+static EXCLUSION: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?i)\b(?:not|no|non|without|un)[\s-]+(\p{L}+)"));
+
+/// Pairs of which one excludes the other.
+const CONTRARIES: &[(&[&str], &[&str])] = &[
+    (
+        &["women", "womens", "woman", "ladies", "female"],
+        &["men", "mens", "man", "male"],
+    ),
+    (
+        &["child", "children", "childrens", "kids", "kid", "baby"],
+        &["adult", "adults"],
+    ),
+    (&["indoor", "indoors"], &["outdoor", "outdoors"]),
+    (&["wireless", "cordless", "bluetooth"], &["wired", "corded"]),
+    (&["left"], &["right"]),
+    (&["electric"], &["manual"]),
+    (&["new"], &["used", "refurbished"]),
+    (&["cold"], &["hot"]),
+    (&["summer"], &["winter"]),
+];
+
+/// A grade for each entry, from `low` to `high`.
+pub fn grades(
+    given: &Given,
+    items: &[Item],
+    low: f64,
+    high: f64,
+    whole: bool,
+    skills: Skills,
+) -> Map<String, Value> {
+    let query = given.question();
+    let scores = scores(&query, items, skills);
+    let best = scores
+        .iter()
+        .copied()
+        .fold(0.0, f64::max)
+        .max(f64::MIN_POSITIVE);
+    items
+        .iter()
+        .zip(scores)
+        .map(|(item, score)| {
+            let grade = low + (high - low) * (score / best).clamp(0.0, 1.0);
+            let grade = if whole {
+                grade.round()
+            } else {
+                (grade * 100.0).round() / 100.0
+            };
+            let value = super::form::number(grade).unwrap_or(Value::Null);
+            (item.id.clone(), value)
+        })
+        .collect()
+}
+
+/// The entries' ids, best first.
+pub fn order(given: &Given, items: &[Item], skills: Skills) -> Vec<String> {
+    let scores = scores(&given.question(), items, skills);
+    let mut ranked: Vec<(&Item, f64)> = items.iter().zip(scores).collect();
+    // A stable sort: equals stay in the order of the request.
+    ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
+    ranked
+        .into_iter()
+        .map(|(item, _)| item.id.clone())
+        .collect()
+}
+
+fn scores(query: &str, items: &[Item], skills: Skills) -> Vec<f64> {
+    let texts: Vec<String> = items.iter().map(|item| spelled(&item.text)).collect();
+    let query = spelled(query);
+    let mut scores = vec![0.0; items.len()];
+    let asked = prompt::subject_words(&query);
+    for (score, text) in scores.iter_mut().zip(&texts) {
+        let words = prompt::words(text);
+        let shared = asked.iter().filter(|word| words.contains(word)).count();
+        *score = shared as f64 / asked.len().max(1) as f64;
+    }
+    if skills.meaning {
+        for ranked in ranking::rank(&query, &texts) {
+            if let Some(score) = scores.get_mut(ranked.index) {
+                *score = f64::midpoint(*score, ranked.score);
+            }
+        }
+    }
+    let wanted = Wanted::of(&query);
+    for (score, text) in scores.iter_mut().zip(&texts) {
+        if skills.limits {
+            *score += within_limits(&query, text);
+        }
+        if skills.inference || skills.limits {
+            *score += if wanted.is_in(text) { ANSWERS } else { 0.0 };
+        }
+        *score = score.max(0.0);
+    }
+    scores
+}
+
+/// `65w` as `65 w`, `USB-C` as `USB C`.
+fn spelled(text: &str) -> String {
+    let mut spelled = String::with_capacity(text.len() + 8);
+    let mut before = ' ';
+    for c in text.chars() {
+        if before.is_ascii_digit() && c.is_alphabetic() {
+            spelled.push(' ');
+        }
+        spelled.push(c);
+        before = c;
+    }
+    spelled
+}
+
+/// What the figures and exclusions of query and text add or take.
+fn within_limits(query: &str, text: &str) -> f64 {
+    let mut sum = 0.0;
+    let asked = prompt::words(query);
+    for caps in EXCLUSION.captures_iter(text) {
+        let excluded = caps.get(1).map_or("", |one| one.as_str()).to_lowercase();
+        if asked.iter().any(|word| {
+            word.len() > 3 && (excluded.starts_with(word.as_str()) || word.starts_with(&excluded))
+        }) {
+            sum -= EXCLUDED;
+        }
+    }
+    let words = prompt::words(&text.replace(['\'', '’'], ""));
+    let has = |words: &[String], any_of: &[&str]| {
+        words.iter().any(|word| any_of.contains(&word.as_str()))
+    };
+    for (one, other) in CONTRARIES {
+        for (mine, theirs) in [(one, other), (other, one)] {
+            if has(&asked, mine) && has(&words, theirs) && !has(&words, mine) {
+                sum -= CONTRARY;
+            }
+        }
+    }
+    sum + bounds(query, text) + measures(query, text)
+}
+
+fn bounds(query: &str, text: &str) -> f64 {
+    let limit = |of: &Regex| of.captures(query)?.get(1)?.as_str().parse::<f64>().ok();
+    let (most, least) = (limit(&AT_MOST), limit(&AT_LEAST));
+    let Some(price) = facts::amounts(text).last().map(|one| one.value.value) else {
+        return 0.0;
+    };
+    if most.is_none() && least.is_none() {
+        return 0.0;
+    }
+    let fits = most.is_none_or(|most| price <= most) && least.is_none_or(|least| price >= least);
+    if fits { FITTING_FIGURE } else { -WRONG_FIGURE }
+}
+
+/// Sizes: the same figure of the same unit, or a range around it, fits; another one does not.
+fn measures(query: &str, text: &str) -> f64 {
+    let read = |text: &str| -> Vec<(f64, f64, String)> {
+        MEASURE
+            .captures_iter(text)
+            .filter_map(|caps| {
+                let low: f64 = caps.get(1)?.as_str().parse().ok()?;
+                let high = caps
+                    .get(2)
+                    .and_then(|high| high.as_str().parse().ok())
+                    .unwrap_or(low);
+                Some((low, high, caps.get(3)?.as_str().to_lowercase()))
+            })
+            .collect()
+    };
+    let offered = read(text);
+    let mut sum = 0.0;
+    for (low, high, unit) in read(query) {
+        let of_unit: Vec<_> = offered.iter().filter(|one| one.2 == unit).collect();
+        if of_unit.iter().any(|one| one.0 <= high && low <= one.1) {
+            sum += FITTING_FIGURE;
+        } else if !of_unit.is_empty() {
+            // Too much is nearer than too little.
+            sum -= if of_unit.iter().any(|one| one.0 > high) {
+                WRONG_FIGURE / 2.0
+            } else {
+                WRONG_FIGURE
+            };
+        }
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn best(query: &str, texts: &[&str], skills: Skills) -> String {
+        let items: Vec<Item> = texts
+            .iter()
+            .map(|text| Item {
+                id: (*text).to_owned(),
+                text: (*text).to_owned(),
+            })
+            .collect();
+        let given = Given {
+            named: vec![("query".to_owned(), query.to_owned())],
+            ..Given::default()
+        };
+        order(&given, &items, skills).swap_remove(0)
+    }
+
+    #[test]
+    fn figures_and_exclusions_of_a_query_are_heard() {
+        let all = Skills::frontier();
+        let rows = [
+            (
+                "kettle under 50",
+                ["Kettle, steel, 79", "Kettle, steel, 39"],
+                1,
+            ),
+            ("rope 30 m", ["Rope 20 m", "Rope 25-35 m"], 1),
+            ("dimmable lamp", ["Lamp, not dimmable", "Lamp, dimmable"], 1),
+            ("gloves women", ["Men's gloves", "Women's gloves"], 1),
+        ];
+        for (query, texts, expected) in rows {
+            assert_eq!(best(query, &texts, all), texts[expected], "{query}");
+        }
+    }
+
+    #[test]
+    fn grades_are_in_the_range_and_the_best_has_the_highest() {
+        let items = [("a", "Tea from Assam"), ("b", "A bicycle")].map(|(id, text)| Item {
+            id: id.into(),
+            text: text.into(),
+        });
+        let given = Given {
+            named: vec![("query".to_owned(), "tea".to_owned())],
+            ..Given::default()
+        };
+
+        let grades = grades(&given, &items, 0.0, 3.0, true, Skills::frontier());
+
+        assert_eq!(grades["a"], 3);
+        assert!(grades["b"].as_i64().unwrap() < 2);
+    }
+}
