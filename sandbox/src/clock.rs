@@ -11,6 +11,10 @@ use tokio::{
     time::Instant,
 };
 
+/// The most that a control route or a step moves the clock ahead of the real time, in all. At the end of
+/// the calendar it could only stand still, and it never goes back.
+pub const ADVANCE_MAX: Duration = Duration::from_secs(10 * 365 * 86_400);
+
 /// A clone shares the same offset: advance one and all have advanced.
 #[derive(Clone, Debug)]
 pub struct Clock {
@@ -102,6 +106,19 @@ impl Clock {
         self.shared
             .offset
             .send_modify(|offset| *offset = offset.saturating_add(by));
+    }
+
+    /// The same, unless the sum of all advances came to be over `most`; false when it would.
+    pub fn try_advance(&self, by: Duration, most: Duration) -> bool {
+        self.shared.offset.send_if_modified(|offset| {
+            match offset.checked_add(by).filter(|sum| *sum <= most) {
+                Some(sum) => {
+                    *offset = sum;
+                    true
+                }
+                None => false,
+            }
+        })
     }
 
     /// Ends `duration` of this clock's time from now.

@@ -1,7 +1,7 @@
 //! The control route, `/sandbox/…`: look at the books, set faults, limits, balance and time.
 //!
 //! No part of the interface: no key, no limits, not in the request log. JSON in and out; what is wrong with
-//! a body is told in `{"detail": …}` with 422. Unknown members are refused.
+//! a body is told in `{"detail": …}` with 422. Unknown members are refused, and web pages with 403.
 //!
 //! | route | body | answer |
 //! |---|---|---|
@@ -13,7 +13,7 @@
 //! | `DELETE /sandbox/faults` | | `{}` |
 //! | `POST /sandbox/release` | `{"hold": "name"}` | `{}`; lets everything held by that name go on, now and later |
 //! | `GET /sandbox/clock` | | `{"now", "unix_s", "elapsed_ms"}` |
-//! | `POST /sandbox/clock` | `{"advance_s": n}` or `{"advance_ms": n}` | the same, after |
+//! | `POST /sandbox/clock` | `{"advance_s": n}` or `{"advance_ms": n}` | the same, after; all advances together are at most 10 years |
 //! | `POST /sandbox/balance` | `{"micro_usd": n, "org"?: "org-1"}` | `{}`; without `org` every organization's |
 //! | `GET /sandbox/limits` | | `{"in_flight", "in_flight_highest", "in_flight_max", "per_minute_max", "admitted_last_minute"}` |
 //! | `POST /sandbox/limits` | `{"in_flight"?: n, "per_minute"?: n}` | the same, after |
@@ -44,13 +44,17 @@
 //! {"fault": {"cut_before_head": true, "cut": "reset"}}
 //! ```
 
+mod door;
+
 use crate::{
-    assumptions::assumptions, auth::FIRST_ORG, error::ServiceError, fault::Rule, keep,
-    money::MicroUsd, rollup::Rollup, scenario::SettingsPart, state::State, steps::Step, verdict,
+    assumptions::assumptions, auth::FIRST_ORG, clock::ADVANCE_MAX, error::ServiceError,
+    fault::Rule, keep, money::MicroUsd, rollup::Rollup, scenario::SettingsPart, state::State,
+    steps::Step, verdict,
 };
 use axum::{
     Json, Router,
     extract::State as Shared,
+    middleware::from_fn,
     response::{IntoResponse, Response},
     routing::{get, post},
 };
@@ -80,6 +84,7 @@ pub fn routes() -> Router<Arc<State>> {
         .route("/organizations", get(organizations).post(add_organization))
         .route("/assumptions", get(list_assumptions))
         .route("/score", post(crate::scoring::control::score))
+        .layer(from_fn(door::door))
 }
 
 fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, ServiceError> {
@@ -167,7 +172,11 @@ async fn advance(Shared(state): Shared<Arc<State>>, body: Bytes) -> Answer {
         advance_ms,
     } = read(&body)?;
     let by = Duration::from_secs(advance_s).saturating_add(Duration::from_millis(advance_ms));
-    state.clock.advance(by);
+    if !state.clock.try_advance(by, ADVANCE_MAX) {
+        return Err(ServiceError::invalid(
+            "the clock is at most 10 years ahead of the real time",
+        ));
+    }
     state.commit_all().await?;
     Ok(clock(Shared(state)).await)
 }

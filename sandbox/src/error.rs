@@ -73,6 +73,9 @@ pub enum ServiceError {
         what: &'static str,
         retry_after_s: u32,
     },
+    /// A control route, asked in a way that a web page could.
+    #[error("{0}")]
+    ControlRefused(&'static str),
     #[error("internal error")]
     Internal,
 }
@@ -104,6 +107,7 @@ impl ServiceError {
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::BalanceEmpty => StatusCode::PAYMENT_REQUIRED,
             Self::Forbidden => StatusCode::FORBIDDEN,
+            Self::ControlRefused(_) => StatusCode::FORBIDDEN,
             Self::NotFound(_) => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::StillRunning { .. } => StatusCode::CONFLICT,

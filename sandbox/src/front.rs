@@ -126,7 +126,7 @@ async fn answer(
         meter.end(refused.status());
         return refused;
     }
-    let key = match KeyId::read(&org, parts.headers.get(spec::IDEMPOTENCY_KEY)) {
+    let key = match KeyId::of(&org, &parts.headers) {
         Ok(key) => key,
         Err(error) => {
             let refused = error.into_response();

@@ -19,7 +19,7 @@ mod kept;
 mod keyed;
 mod stored;
 
-pub use fingerprint::{Fingerprint, hex};
+pub use fingerprint::{Fingerprint, FormPart, hex};
 pub use kept::KeptBinding;
 pub use stored::Stored;
 
@@ -30,7 +30,7 @@ use crate::{
     money::MicroUsd,
     spec,
 };
-use http::HeaderValue;
+use http::{HeaderMap, HeaderValue};
 use keyed::Keyed;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
@@ -121,20 +121,38 @@ pub enum WhileRunning {
 // === impl KeyId ===
 
 impl KeyId {
+    /// The key of a request. Assumed (key-form): two headers are 400, for which one counts is nowhere said.
+    pub fn of(org: &str, headers: &HeaderMap) -> Result<Option<Self>, ServiceError> {
+        let mut all = headers.get_all(spec::IDEMPOTENCY_KEY).iter();
+        let first = all.next();
+        if all.next().is_some() {
+            return Err(ServiceError::BadRequest(
+                "Idempotency-Key must stand once".to_owned(),
+            ));
+        }
+        Self::read(org, first)
+    }
+
     /// Reads the header. Empty counts as none; what is not printable is 400. Assumed (key-form).
     pub fn read(org: &str, header: Option<&HeaderValue>) -> Result<Option<Self>, ServiceError> {
         let Some(header) = header else {
             return Ok(None);
         };
-        let key = header.to_str().map_err(|_| {
-            ServiceError::BadRequest("Idempotency-Key must be printable".to_owned())
-        })?;
+        let key = header
+            .to_str()
+            .ok()
+            // `to_str` lets a tab through.
+            .filter(|key| !key.contains('\t'))
+            .ok_or_else(|| {
+                ServiceError::BadRequest("Idempotency-Key must be printable".to_owned())
+            })?;
         if key.is_empty() {
             return Ok(None);
         }
         // Interface: a string of up to 256 characters; longer keys are hashed.
         let key = if key.chars().count() > spec::KEY_CHARS_MAX {
-            format!("sha256:{}", hex(&Sha256::digest(key.as_bytes())))
+            // The tab stands in no key that was given, so no short key is taken for a hashed one.
+            format!("sha256\t{}", hex(&Sha256::digest(key.as_bytes())))
         } else {
             key.to_owned()
         };
@@ -200,6 +218,13 @@ impl Keys {
         }
     }
 
+    /// The request that the key is bound to, when it was made to a deployed endpoint.
+    pub fn of_an_endpoint(&self, id: &KeyId) -> Option<Fingerprint> {
+        let bindings = self.bindings.lock();
+        let bound = &bindings.get(id)?.fingerprint;
+        bound.endpoint_uid().map(|_| bound.clone())
+    }
+
     fn look(
         self: &Arc<Self>,
         id: &KeyId,
@@ -213,7 +238,7 @@ impl Keys {
             self.keep.push(self.keep.is_on().then(|| kept::gone(id)));
         }
         let n = if let Some(binding) = bindings.get_mut(id) {
-            if binding.fingerprint != *fingerprint {
+            if !binding.fingerprint.is_same_as(fingerprint) {
                 return Err(ServiceError::KeyReused);
             }
             if let Outcome::Stored(stored) = &binding.outcome {

@@ -3,6 +3,10 @@
 //! Promise: `Options::default()` is the service of the interface: its limits, its rules, a funded
 //! organization. Everything else is a deviation somebody asked for.
 
+mod contradictions;
+
+pub use contradictions::OptionsError;
+
 use crate::{clock::Clock, fault::Rule, remote::settings::ModelServer, spec, steps::Step};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;

@@ -15,6 +15,7 @@ pub mod eval_runs;
 pub mod eval_sets;
 mod fields;
 pub mod images;
+mod in_path;
 mod keyed;
 pub mod models;
 pub mod playground;

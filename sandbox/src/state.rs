@@ -16,7 +16,7 @@ use crate::{
     limits::Limits,
     money::MicroUsd,
     options::Synthesis,
-    options::{Options, RepeatBilled},
+    options::{Options, OptionsError, RepeatBilled},
     pins::Pins,
     remote::settings::ModelServerError,
     rollup::Rollup,
@@ -78,12 +78,15 @@ pub enum StartError {
     Model(#[from] ModelServerError),
     #[error("balance_micro_usd: more than the books can hold")]
     Balance,
+    #[error(transparent)]
+    Options(#[from] OptionsError),
 }
 
 // === impl State ===
 
 impl State {
     pub fn new(options: &Options) -> Result<Arc<Self>, StartError> {
+        options.check()?;
         let clock = options.clock.clone();
         // The clock begins to run here, not at the first request.
         clock.elapsed();

@@ -6,7 +6,8 @@
 //! whose time has come is done before the next request is looked at.
 
 use crate::{
-    fault::Rule, money::MicroUsd, scenario::LimitsPart, scenario::SettingsPart, state::State,
+    clock::ADVANCE_MAX, fault::Rule, money::MicroUsd, scenario::LimitsPart, scenario::SettingsPart,
+    state::State,
 };
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -80,6 +81,10 @@ impl Step {
             (Some(_), None) | (None, Some(_)) => Ok(()),
             _ => Err("step: at_request or at_s, one of the two"),
         }?;
+        let advance = Duration::from_secs(self.act.advance_s.unwrap_or(0));
+        if advance > ADVANCE_MAX {
+            return Err("step: advance_s: over 10 years");
+        }
         match self.act.balance_micro_usd {
             Some(balance) if MicroUsd::new(balance).is_none() => {
                 Err("step: balance_micro_usd: more than the books can hold")
@@ -187,7 +192,10 @@ impl Act {
             state.holds.release(name);
         }
         if let Some(seconds) = self.advance_s {
-            state.clock.advance(Duration::from_secs(seconds));
+            let by = Duration::from_secs(seconds);
+            if !state.clock.try_advance(by, ADVANCE_MAX) {
+                tracing::warn!("a step's advance_s was left out: over 10 years in all");
+            }
         }
     }
 }

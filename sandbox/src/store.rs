@@ -5,6 +5,7 @@
 //! Promise: what [`Store::put`] returned from is there after a kill -9 (with a directory); a document is
 //! whole or absent; the file is this user's alone.
 
+mod directory;
 mod place;
 mod prefix;
 
@@ -15,10 +16,10 @@ use redb::{
     Database, ReadableTable, TableDefinition, TableError, TableHandle, backends::InMemoryBackend,
 };
 use serde::{Serialize, de::DeserializeOwned};
-use std::{fs, os::unix::fs::DirBuilderExt, path::Path, sync::Arc};
-
-/// The file in the state directory.
-const FILE: &str = "sandbox.redb";
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 /// Several writes that are on disk together or not at all; see [`Store::write`].
 pub struct Batch<'a> {
@@ -40,6 +41,8 @@ pub enum StoreError {
     Database(Box<redb::Error>),
     #[error("the sandbox's state directory: {0}")]
     Directory(std::io::Error),
+    #[error("the sandbox's state directory {}: {why}", path.display())]
+    UnsafeDirectory { path: PathBuf, why: String },
     /// A document that this release cannot read.
     #[error("the sandbox's state holds a document of {table} that cannot be read: {source}")]
     Document {
@@ -79,13 +82,7 @@ impl Store {
                 (Database::builder().create_with_backend(memory)?, None)
             }
             Some(directory) => {
-                fs::DirBuilder::new()
-                    .recursive(true)
-                    .mode(0o700)
-                    .create(directory)
-                    .map_err(StoreError::Directory)?;
-                create_whole(directory)?;
-                let file = directory.join(FILE);
+                let file = directory::ready(directory)?;
                 (Database::create(&file)?, Some(file))
             }
         };
@@ -194,24 +191,6 @@ impl Store {
     }
 }
 
-/// Makes the file under another name first: a kill while redb writes its first pages would leave one that
-/// cannot be opened.
-fn create_whole(directory: &Path) -> Result<()> {
-    let file = directory.join(FILE);
-    if file.try_exists().map_err(StoreError::Directory)? {
-        return Ok(());
-    }
-    let half = directory.join(format!("{FILE}.new"));
-    match fs::remove_file(&half) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(StoreError::Directory(error));
-        }
-        _ => {}
-    }
-    drop(Database::create(&half)?);
-    fs::rename(half, file).map_err(StoreError::Directory)
-}
-
 // === impl Batch ===
 
 impl Batch<'_> {
@@ -272,7 +251,7 @@ impl Table {
 mod tests {
     use super::*;
     use serde_json::{Value, json};
-    use std::os::unix::fs::PermissionsExt;
+    use std::{fs, os::unix::fs::PermissionsExt};
 
     const SETS: Table = Table("sets");
 

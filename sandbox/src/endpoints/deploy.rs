@@ -3,8 +3,8 @@
 //! Interface, POST /v1/endpoints: "a named-event SSE stream" of `progress`, `complete` and `error`.
 //! Each stage does something that can fail: the alias is looked up, the name is taken and written down, a
 //! probe is made of the task's own example, the model answers it, the answer is looked at.
-//! Promise: a deploy that ends without `complete` leaves no endpoint, whatever ended it but the client; a
-//! client that leaves changes nothing.
+//! Promise: a deploy that ends without `complete` leaves no endpoint, whatever ended it but the client: a
+//! fault that cuts the stream, too; a client that leaves changes nothing.
 
 use super::{
     leaderboard::{self, Candidate},
@@ -174,21 +174,18 @@ impl Deploy {
             () = state.closing.cancelled() => Err(Failure {
                 stage: None,
                 message: "the service is shutting down".to_owned(),
+                unheard: None,
             }),
         };
         let last = match outcome {
-            Ok(endpoint) => event(
-                "complete",
-                &json!({"endpoint": endpoint.view(state.clock.now(), &self.base)}),
-            ),
+            Ok(complete) => complete,
             Err(failure) => {
                 if let Err(error) = state.endpoints.abandon(&self.endpoint) {
                     tracing::error!(%error, "a failed deploy's record stayed");
                 }
-                event(
-                    "error",
-                    &json!({"message": failure.message, "stage": failure.stage}),
-                )
+                let error = json!({"message": failure.message, "stage": failure.stage});
+                let error = event("error", &error);
+                failure.unheard.unwrap_or(error)
             }
         };
         if fault.cut_before_done {
@@ -199,22 +196,29 @@ impl Deploy {
         }
     }
 
+    /// Does the work; the event that tells of the live endpoint.
     async fn stages(
         &self,
         state: &State,
         fault: &Fault,
         writer: &mut EventWriter,
-    ) -> Result<Endpoint, Failure> {
+    ) -> Result<[String; 2], Failure> {
         let mut probe = None;
         let mut answer = None;
         for (stage, pct) in STAGES {
             let progress = json!({"stage": stage, "pct": pct});
-            writer.event(state, &event("progress", &progress)).await;
+            let progress = event("progress", &progress);
+            let is_cut = writer.cuts(&progress);
+            writer.event(state, &progress).await;
+            if is_cut {
+                return Err(Failure::unheard(None));
+            }
             let pause = Duration::from_millis(state.settings().endpoint_stage_ms);
             state.clock.sleep(pause).await;
             let failed = |message: String| Failure {
                 stage: Some(stage),
                 message,
+                unheard: None,
             };
             if fault.deploy_fails_at.as_deref() == Some(stage) {
                 return Err(failed("fault: this stage failed".to_owned()));
@@ -236,19 +240,39 @@ impl Deploy {
                 _ => {}
             }
         }
-        let live = state
-            .endpoints
-            .amend(&self.endpoint, |endpoint| {
-                endpoint.go_live(state.clock.now());
-            })
-            .map_err(|error| Failure {
-                stage: None,
-                message: error.to_string(),
-            })?;
-        live.ok_or_else(|| Failure {
+        self.go_live(state, fault, writer)
+    }
+
+    /// Interface, Endpoint status: a deploy fails when its stream "ends without `complete`". So a fault that
+    /// keeps `complete` back is known before anybody sees the endpoint live.
+    fn go_live(
+        &self,
+        state: &State,
+        fault: &Fault,
+        writer: &EventWriter,
+    ) -> Result<[String; 2], Failure> {
+        let now = state.clock.now();
+        let mut live = self.endpoint.clone();
+        live.go_live(now);
+        let complete = event("complete", &json!({"endpoint": live.view(now, &self.base)}));
+        if fault.no_done || fault.cut_before_done || writer.cuts(&complete) {
+            return Err(Failure::unheard(Some(complete)));
+        }
+        let failed = |message: String| Failure {
             stage: None,
-            message: "the endpoint was deleted while it was being deployed".to_owned(),
-        })
+            message,
+            unheard: None,
+        };
+        match state
+            .endpoints
+            .amend(&self.endpoint, |one| one.go_live(now))
+        {
+            Ok(Some(_)) => Ok(complete),
+            Ok(None) => Err(failed(
+                "the endpoint was deleted while it was being deployed".to_owned(),
+            )),
+            Err(error) => Err(failed(error.to_string())),
+        }
     }
 
     fn pinned(&self) -> Pinned {
@@ -300,6 +324,21 @@ impl Deploy {
 struct Failure {
     stage: Option<&'static str>,
     message: String,
+    /// The event that a fault cuts, in the place of `error`.
+    unheard: Option<[String; 2]>,
+}
+
+// === impl Failure ===
+
+impl Failure {
+    /// A fault ends the stream before its `complete` is whole.
+    fn unheard(event: Option<[String; 2]>) -> Self {
+        Self {
+            stage: None,
+            message: "fault: the stream ends without complete".to_owned(),
+            unheard: event,
+        }
+    }
 }
 
 /// The lines of a named event.

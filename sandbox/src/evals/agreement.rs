@@ -5,8 +5,9 @@
 //!
 //! Assumed (eval-prompt): the prompt lines up when one of its words has its stem in common with a field
 //! name of the rows, with a short expected value (a label), with the task's words, or with a word for what
-//! the task does. Fillers count for nothing. A prompt that does not is 422.
-//! Promise: each suggestion would be taken.
+//! the task does. Fillers count for nothing, but a name or label that is nothing else counts when it stands in
+//! quotes, and when no field has another name, naming all of them does. A prompt that does not is 422.
+//! Promise: a refusal suggests something, and each suggestion would be taken.
 
 use super::{rows::Row, tasks::words_of};
 use crate::{catalog::Task, error::ServiceError, spec};
@@ -91,7 +92,39 @@ fn lines_up(prompt: &str, rows: &[Row], task: &Task) -> bool {
         return true;
     }
     let fields = |of: fn(&Row) -> Option<&Map<String, Value>>| shares(&names(rows, of).join(" "));
-    fields(input) || fields(expected) || shares(&labels(rows).join(" "))
+    fields(input)
+        || fields(expected)
+        || shares(&labels(rows).join(" "))
+        || names_fillers(prompt, rows)
+}
+
+/// Whether the prompt names fields or labels that are fillers and nothing else, as `a`, `i` and `no` are.
+fn names_fillers(prompt: &str, rows: &[Row]) -> bool {
+    let mut fields = names(rows, input);
+    fields.extend(names(rows, expected));
+    let is_quoted = |name: &String| {
+        let between = |open: char, close: char| prompt.contains(&format!("{open}{name}{close}"));
+        says_nothing(name)
+            && (between('"', '"') || between('\'', '\'') || between('`', '`') || between('“', '”'))
+    };
+    if fields.iter().chain(&labels(rows)).any(is_quoted) {
+        return true;
+    }
+    let said = words(prompt);
+    let mut all = fields.iter().map(|name| words(name)).peekable();
+    all.peek().is_some()
+        && all.all(|name| {
+            let is_filler = |word: &String| FILLERS.contains(&word.as_str());
+            !name.is_empty()
+                && name
+                    .iter()
+                    .all(|word| is_filler(word) && said.contains(word))
+        })
+}
+
+/// A name without a word that counts.
+fn says_nothing(name: &str) -> bool {
+    !name.trim().is_empty() && stems(name).is_empty()
 }
 
 fn input(row: &Row) -> Option<&Map<String, Value>> {
@@ -135,6 +168,10 @@ fn suggestions(rows: &[Row], task: &Task) -> Vec<String> {
     all.retain(|one| {
         one.chars().count() <= spec::EVAL_PROMPT_CHARS_MAX && lines_up(one, rows, task)
     });
+    if all.is_empty() {
+        // The task's own words line up with any rows.
+        all.push(format!("{}: give the output for each input.", task.title));
+    }
     all
 }
 
@@ -150,7 +187,11 @@ fn top_names(rows: &[Row], of: fn(&Row) -> Option<&Map<String, Value>>) -> Vec<S
     found
 }
 
+/// A name of fillers stands in quotes, so that it counts.
 fn plain(name: &str) -> String {
+    if says_nothing(name) && name.chars().count() <= 64 && !name.contains(['"', '`']) {
+        return format!("`{name}`");
+    }
     let name: String = words(name).join(" ");
     name.chars().take(64).collect()
 }
@@ -246,6 +287,52 @@ mod tests {
 
         for (prompt, expected) in table {
             assert_eq!(lines_up(prompt, &reviews(), general), expected, "{prompt}");
+        }
+    }
+
+    #[test]
+    fn names_that_are_fillers_count_in_quotes_or_all_together() {
+        let fillers = rows(&[
+            json!({"input": {"a": "x"}, "expected_output": {"i": "no"}}),
+            json!({"input": {"a": "y"}, "expected_output": {"i": "in"}}),
+        ]);
+        let table = [
+            ("Give `i`.", true),
+            ("Say \"no\" or 'in'.", true),
+            ("Set the field “a”.", true),
+            ("From a tell i.", true),
+            ("Bake a cake", false),
+            ("I bake it", false),
+        ];
+        for (prompt, expected) in table {
+            let found = lines_up(prompt, &fillers, tasks::general());
+            assert_eq!(found, expected, "{prompt}");
+        }
+        assert!(!lines_up("Is \"it\" a cake?", &reviews(), tasks::general()));
+    }
+
+    #[test]
+    fn every_refusal_suggests_a_prompt_that_would_be_taken() {
+        let general = tasks::general();
+        for (given, wanted) in [
+            (json!({"a": "x"}), json!({"i": "no"})),
+            (json!({"": "x"}), json!({"": "no"})),
+            (json!({"?": "x"}), json!({"!": 1})),
+            (json!({}), json!({"no": {"of": 1}})),
+            (json!({"a`\"": "x"}), json!({"the": true})),
+            (
+                json!({"x".repeat(600): "x"}),
+                json!({"y ".repeat(300): "no"}),
+            ),
+        ] {
+            let rows = rows(&[json!({"input": given, "expected_output": wanted})]);
+            let refused = check("Bake cakes", &rows, general).unwrap_err().to_string();
+            let suggested: Vec<&str> = refused.split('"').skip(1).step_by(2).collect();
+
+            assert!(!suggested.is_empty(), "{refused}");
+            for one in suggested {
+                assert!(check(one, &rows, general).is_ok(), "{one}");
+            }
         }
     }
 

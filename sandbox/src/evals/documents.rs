@@ -6,8 +6,10 @@
 
 use super::{DOCUMENTS, runs, sets, tasks};
 use crate::{catalog::Task, error::ServiceError, state::State};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 /// Largest document of the signed flow. Assumed (eval-limits).
@@ -213,6 +215,21 @@ pub fn check_room(state: &State, org: &str, more: u64) -> Result<(), ServiceErro
     }
 }
 
+/// Whether a row's field holds a document itself: a data URL of a kind that a model reads, with bytes in it.
+///
+/// Assumed (task-catalog): "a blob in an example row is a data URL".
+fn is_document(value: &Value) -> bool {
+    let url = value.as_str().and_then(|text| text.strip_prefix("data:"));
+    let Some((head, encoded)) = url.and_then(|url| url.split_once(";base64,")) else {
+        return false;
+    };
+    let mime = head.split(';').next().unwrap_or("");
+    check_mime(mime).is_ok()
+        && STANDARD
+            .decode(encoded)
+            .is_ok_and(|bytes| !bytes.is_empty())
+}
+
 /// The rows of a document task that have no document, by index.
 pub fn missing(
     state: &State,
@@ -228,7 +245,7 @@ pub fn missing(
         .map(|document| document.place.idx)
         .collect();
     let carries = |row: &super::rows::Row| match (&task.blob_field, &row.input) {
-        (Some(field), Some(input)) => input.get(field).is_some_and(|value| !value.is_null()),
+        (Some(field), Some(input)) => input.get(field).is_some_and(is_document),
         _ => false,
     };
     Ok(rows
@@ -237,4 +254,36 @@ pub fn missing(
         .filter(|(at, row)| !attached.contains(at) && !carries(row))
         .map(|(at, _)| at)
         .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_row_has_its_document_when_there_are_bytes_of_a_kind_that_is_read() {
+        for there in [
+            "data:application/pdf;base64,JVBERg==",
+            "data:image/png;base64,AA==",
+            "data:audio/webm;codecs=opus;base64,AA==",
+        ] {
+            assert!(is_document(&json!(there)), "{there}");
+        }
+        for absent in [
+            json!(null),
+            json!(5),
+            json!(""),
+            json!({}),
+            json!(["data:image/png;base64,AA=="]),
+            json!("not a data url"),
+            json!("https://example.org/scan.pdf"),
+            json!("data:application/pdf;base64,"),
+            json!("data:application/pdf;base64,?"),
+            json!("data:application/zip;base64,AA=="),
+            json!("data:image/png,AA=="),
+        ] {
+            assert!(!is_document(&absent), "{absent}");
+        }
+    }
 }

@@ -80,7 +80,7 @@ impl NewSet {
             None => tasks::infer(state, &self.prompt, &rows.rows).await?,
         };
         let contract = tasks::Contract::of(task)?;
-        rows.check(|row| contract.misfit(row))?;
+        rows.check(|row| contract.misfit(row).or_else(|| contract.unscorable(row)))?;
         agreement::check(&self.prompt, &rows.rows, task)?;
         Ok((rows, task))
     }

@@ -11,6 +11,7 @@ use crate::{
         matching::{self, Confidence},
     },
     error::ServiceError,
+    scoring::Scorer,
     state::State,
 };
 use serde_json::{Value, json};
@@ -87,6 +88,19 @@ impl Contract {
             "expected_output{at} does not meet the schema of {}",
             self.task.id
         ))
+    }
+
+    /// Why no answer to a row could be scored, whatever it says.
+    pub fn unscorable(&self, row: &Row) -> Option<String> {
+        let expected = Value::Object(row.expected_output.clone());
+        let scorer = Scorer::by_id(&self.task.default_scorer)?;
+        let answer = match scorer {
+            Scorer::NdcgAt10 => expected.clone(),
+            // Every other scorer takes an answer in which nothing is said.
+            _ => json!({}),
+        };
+        let unscored = scorer.score(&expected, &answer).err()?;
+        Some(format!("expected_output cannot be scored: {unscored}"))
     }
 }
 

@@ -23,11 +23,13 @@ use crate::{
     fault::Fault,
     models::{Lane, Pinned},
     money::MicroUsd,
+    scoring::{Scorer, read_answer},
     state::State,
     store::Written,
 };
 use futures_util::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
@@ -235,7 +237,7 @@ async fn held(state: &State, name: &str, stop: &CancellationToken) -> Result<(),
     }
 }
 
-/// One row by one candidate. A row that errors is an answer without text.
+/// One row by one candidate. A row that errors, or whose answer cannot be scored, is an answer without text.
 async fn answer(
     state: &State,
     ground: &Ground,
@@ -244,7 +246,13 @@ async fn answer(
     candidates: &[Candidate],
 ) -> Answer {
     let asked = ask(state, ground, row, candidates.get(candidate)).await;
-    let (text, cost) = match asked {
+    let scored = match asked {
+        Ok((text, cost)) => check_scorable(ground, row, &text)
+            .await
+            .map(|()| (text, cost)),
+        Err(error) => Err(error),
+    };
+    let (text, cost) = match scored {
         Ok((text, cost)) => (Some(text), cost),
         Err(error) => {
             tracing::debug!(%error, row, candidate, "a row errored");
@@ -256,6 +264,27 @@ async fn answer(
         candidate,
         text,
         cost,
+    }
+}
+
+/// Before the debit, for a row that errors is free. Assumed (eval-billing).
+async fn check_scorable(ground: &Ground, at: usize, text: &str) -> Result<(), ServiceError> {
+    let (Some(row), Some(scorer)) = (
+        ground.rows.get(at),
+        Scorer::by_id(&ground.task.default_scorer),
+    ) else {
+        return Err(ServiceError::Internal);
+    };
+    let expected = Value::Object(row.expected_output.clone());
+    let text = text.to_owned();
+    let scored = tokio::task::spawn_blocking(move || {
+        let read = read_answer(&text, &expected)?;
+        scorer.score(&expected, &read)
+    });
+    match scored.await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(unscored)) => Err(ServiceError::invalid(unscored.to_string())),
+        Err(_) => Err(ServiceError::Internal),
     }
 }
 

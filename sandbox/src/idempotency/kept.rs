@@ -27,6 +27,9 @@ pub struct KeptBinding {
     org: String,
     key: String,
     fingerprint: [u8; 32],
+    /// Absent for what was asked of no endpoint, and in rows of an earlier release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    endpoint_uid: Option<String>,
     since: Duration,
     billed: Option<MicroUsd>,
     /// `None` for an answer of a kind that is not stored.
@@ -58,6 +61,7 @@ pub fn change(id: &KeyId, binding: &Binding) -> Option<Change> {
         org: id.org.clone(),
         key: id.key.clone(),
         fingerprint: binding.fingerprint.bytes(),
+        endpoint_uid: binding.fingerprint.endpoint_uid().map(str::to_owned),
         since: binding.since,
         billed: binding.billed,
         stored,
@@ -116,7 +120,7 @@ impl Keys {
             };
             let binding = Binding {
                 n,
-                fingerprint: Fingerprint::from_bytes(row.fingerprint),
+                fingerprint: Fingerprint::of_kept(row.fingerprint, row.endpoint_uid),
                 since: row.since,
                 running: 0,
                 outcome,

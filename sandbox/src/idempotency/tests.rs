@@ -285,6 +285,26 @@ fn a_long_key_is_hashed_and_a_key_that_is_not_printable_is_refused() {
     assert_ne!(hashed, id("org-1", &"l".repeat(257)).unwrap());
     assert!(KeyId::read("org-1", Some(&HeaderValue::from_bytes(b"\xff").unwrap())).is_err());
     assert_eq!(id("org-1", ""), None);
+    let tab = HeaderValue::from_bytes(b"a\tb").unwrap();
+    assert!(KeyId::read("org-1", Some(&tab)).is_err());
+    for short in ["sha256:", "sha256"] {
+        let looks_hashed = format!("{short}{}", hex(&Sha256::digest(long.as_bytes())));
+        assert_ne!(id("org-1", &looks_hashed), Some(hashed.clone()));
+    }
+}
+
+#[test]
+fn a_key_that_stands_twice_is_refused() {
+    let mut headers = HeaderMap::new();
+    headers.append("idempotency-key", HeaderValue::from_static("k"));
+    assert_eq!(KeyId::of("org-1", &headers).unwrap(), id("org-1", "k"));
+
+    headers.append("idempotency-key", HeaderValue::from_static("k"));
+
+    assert!(matches!(
+        KeyId::of("org-1", &headers),
+        Err(ServiceError::BadRequest(_))
+    ));
 }
 
 #[tokio::test(start_paused = true)]

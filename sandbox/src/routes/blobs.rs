@@ -3,6 +3,7 @@
 //! Promise: the bytes that a row gets are those that were sent; the shapes, which the interface does not
 //! show, are marked.
 
+use super::in_path::InPath;
 use crate::{
     error::{ServiceError, mark_assumed},
     evals::{Fields, Form, Place, SignedUrl, documents, sets, uploads},
@@ -13,7 +14,7 @@ use crate::{
 use axum::{
     Extension, Json,
     body::Body,
-    extract::{Path, Query, State as Shared, rejection::QueryRejection},
+    extract::{Query, State as Shared, rejection::QueryRejection},
     response::{IntoResponse, Response},
 };
 use bytes::{Bytes, BytesMut};
@@ -32,7 +33,7 @@ const READ_MAX: Duration = Duration::from_secs(5 * 60);
 pub async fn attach(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
-    Path(id): Path<String>,
+    InPath(id): InPath<String>,
     headers: HeaderMap,
 ) -> Result<Response, ServiceError> {
     let set = sets::find(&state, &inbound.org, &id)?;
@@ -61,7 +62,7 @@ pub async fn attach(
 pub async fn upload_url(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
-    Path(id): Path<String>,
+    InPath(id): InPath<String>,
 ) -> Result<Response, ServiceError> {
     let set = sets::find(&state, &inbound.org, &id)?;
     let fields = Fields::read(&inbound.body)?;
@@ -79,7 +80,7 @@ pub async fn upload_url(
 pub async fn upload_complete(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
-    Path(id): Path<String>,
+    InPath(id): InPath<String>,
 ) -> Result<Response, ServiceError> {
     sets::find(&state, &inbound.org, &id)?;
     let upload = Fields::read(&inbound.body)?.text("upload_id")?;
@@ -91,7 +92,7 @@ pub async fn upload_complete(
 /// The storage: no bearer key, the URL's signature is the right.
 pub async fn store(
     Shared(state): Shared<Arc<State>>,
-    Path(id): Path<String>,
+    InPath(id): InPath<String>,
     signed: Result<Query<SignedUrl>, QueryRejection>,
     headers: HeaderMap,
     mut body: Body,

@@ -12,5 +12,8 @@ pub async fn create(
     if let Some(endpoint) = direct::named(&state, &inbound) {
         return direct::complete(state, inbound, endpoint).await;
     }
+    if let Some(replayed) = direct::of_gone(&state, &inbound).await? {
+        return Ok(replayed);
+    }
     completion::complete(state, inbound, Lane::Inference).await
 }

@@ -9,7 +9,7 @@ use crate::{
     error::{ServiceError, mark_assumed},
     fleet::Answer,
     front::Inbound,
-    idempotency::{Begin, Fingerprint, Stored, WhileRunning},
+    idempotency::{Begin, Fingerprint, FormPart, Stored, WhileRunning},
     models::{Lane, MissingInput, Pinned, Served, request::ChatRequest},
     pins::PinKey,
     receipt::{self, Receipt},
@@ -200,6 +200,19 @@ impl Inbound {
         Fingerprint::of(
             &self.path,
             &self.body,
+            self.session.as_ref().map(HeaderValue::as_bytes),
+            self.rte_query.as_ref().map(HeaderValue::as_bytes),
+        )
+    }
+
+    /// The same for a multipart body, whose boundary is another at every sending.
+    pub fn form_fingerprint<'a>(
+        &self,
+        parts: impl IntoIterator<Item = FormPart<'a>>,
+    ) -> Fingerprint {
+        Fingerprint::of_form(
+            &self.path,
+            parts,
             self.session.as_ref().map(HeaderValue::as_bytes),
             self.rte_query.as_ref().map(HeaderValue::as_bytes),
         )

@@ -5,7 +5,7 @@
 //! Promise: one debit per answer and none per error; no receipt header or comment ("direct model calls carry
 //! none of them"); every request that reached the endpoint is in its metrics once.
 
-use super::direct_stream;
+use super::{direct_stream, in_path::InPath};
 use crate::{
     billing, catalog,
     endpoints::{
@@ -25,11 +25,7 @@ use crate::{
     spec,
     state::State,
 };
-use axum::{
-    Extension,
-    extract::{Path, State as Shared},
-    response::Response,
-};
+use axum::{Extension, extract::State as Shared, response::Response};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde::Deserialize;
@@ -59,7 +55,7 @@ pub struct Bill {
 /// route is none of those the interface names.
 pub async fn on_url(
     Shared(state): Shared<Arc<State>>,
-    Path(id): Path<String>,
+    InPath(id): InPath<String>,
     Extension(mut inbound): Extension<Inbound>,
 ) -> Result<Response, ServiceError> {
     inbound.key = None;
@@ -81,6 +77,36 @@ pub fn named(state: &State, inbound: &Inbound) -> Option<Endpoint> {
     state.endpoints.find(&inbound.org, &named.model)
 }
 
+/// The answer that the request's key holds of an endpoint that is gone; `None` when it holds none of one.
+///
+/// Interface, Idempotency-Key: "stored response replayed … nothing runs or bills": nothing has to be there
+/// to run.
+pub async fn of_gone(
+    state: &Arc<State>,
+    inbound: &Inbound,
+) -> Result<Option<Response>, ServiceError> {
+    let Some(key) = inbound.key.clone() else {
+        return Ok(None);
+    };
+    let Some(bound) = state.keys.of_an_endpoint(&key) else {
+        return Ok(None);
+    };
+    let fingerprint = inbound.fingerprint();
+    if !bound.is_same_as(&fingerprint) {
+        return Ok(None);
+    }
+    let _slot = state.limits.admit()?;
+    let begin = state
+        .keys
+        .begin(Some(key), fingerprint, WhileRunning::Wait)
+        .await?;
+    match begin {
+        Begin::Replay(stored) => Ok(Some(replay(&stored))),
+        // It was not stored, and there is nobody to run it again.
+        Begin::Run(_) => Err(ServiceError::NotFound("no such endpoint".to_owned())),
+    }
+}
+
 /// The order of every completion: limits, form, key, balance, state, work, debit.
 pub async fn complete(
     state: Arc<State>,
@@ -90,7 +116,7 @@ pub async fn complete(
     let began = state.clock.elapsed();
     let slot = state.limits.admit()?;
     let request = parse(&inbound.body, &endpoint.name)?;
-    let fingerprint = inbound.fingerprint();
+    let fingerprint = inbound.fingerprint().of_endpoint(&endpoint.uid);
     let while_running = if request.stream {
         WhileRunning::RunAlongside
     } else {

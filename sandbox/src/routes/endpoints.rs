@@ -3,6 +3,7 @@
 //! None of it is inference: no ceiling, no debit, and it works with an empty balance.
 //! Promise: every answer shows the endpoint as it is at that instant, to its own organization alone.
 
+use super::in_path::InPath;
 use crate::{
     endpoints::{
         deploy,
@@ -17,7 +18,7 @@ use crate::{
 };
 use axum::{
     Extension, Json,
-    extract::{Path, RawQuery, State as Shared},
+    extract::{RawQuery, State as Shared},
     response::{IntoResponse, Response},
 };
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -68,7 +69,7 @@ pub async fn list(
 
 pub async fn one(
     Shared(state): Shared<Arc<State>>,
-    Path(id): Path<String>,
+    InPath(id): InPath<String>,
     Extension(inbound): Extension<Inbound>,
     headers: HeaderMap,
 ) -> Answer {
@@ -78,7 +79,7 @@ pub async fn one(
 
 pub async fn start(
     Shared(state): Shared<Arc<State>>,
-    Path(id): Path<String>,
+    InPath(id): InPath<String>,
     Extension(inbound): Extension<Inbound>,
     headers: HeaderMap,
 ) -> Answer {
@@ -91,7 +92,7 @@ pub async fn start(
 
 pub async fn stop(
     Shared(state): Shared<Arc<State>>,
-    Path(id): Path<String>,
+    InPath(id): InPath<String>,
     Extension(inbound): Extension<Inbound>,
     headers: HeaderMap,
 ) -> Answer {
@@ -102,7 +103,7 @@ pub async fn stop(
 
 pub async fn delete(
     Shared(state): Shared<Arc<State>>,
-    Path(id): Path<String>,
+    InPath(id): InPath<String>,
     Extension(inbound): Extension<Inbound>,
 ) -> Answer {
     inbound.fault.work(&state.clock, &state.holds).await;
@@ -115,7 +116,7 @@ pub async fn delete(
 
 pub async fn metric(
     Shared(state): Shared<Arc<State>>,
-    Path((id, name)): Path<(String, String)>,
+    InPath((id, name)): InPath<(String, String)>,
     RawQuery(query): RawQuery,
     Extension(inbound): Extension<Inbound>,
 ) -> Answer {

@@ -3,6 +3,7 @@
 //! Promise: a run that was answered goes on without its client; an Idempotency-Key is ignored, so each
 //! POST is a run of its own.
 
+use super::in_path::InPath;
 use crate::{
     error::{ServiceError, mark_assumed},
     evals::{Fields, Wanted, runs, work},
@@ -11,7 +12,7 @@ use crate::{
 };
 use axum::{
     Extension, Json,
-    extract::{Path, State as Shared},
+    extract::State as Shared,
     response::{IntoResponse, Response},
 };
 use serde_json::json;
@@ -41,7 +42,7 @@ pub async fn create(
 pub async fn retrieve(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
-    Path(id): Path<String>,
+    InPath(id): InPath<String>,
 ) -> Result<Response, ServiceError> {
     let run = runs::find(&state, &inbound.org, &id)?;
     let mut response = Json(run.envelope()).into_response();

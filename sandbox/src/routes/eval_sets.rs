@@ -2,6 +2,7 @@
 //!
 //! Promise: nothing here bills, and an empty balance stops none of it; an Idempotency-Key is ignored.
 
+use super::in_path::InPath;
 use crate::{
     error::{ServiceError, mark_assumed},
     evals::{Form, NewSet, sets},
@@ -10,7 +11,7 @@ use crate::{
 };
 use axum::{
     Extension, Json,
-    extract::{Path, State as Shared},
+    extract::State as Shared,
     response::{IntoResponse, Response},
 };
 use http::{HeaderMap, StatusCode};
@@ -46,7 +47,7 @@ pub async fn list(
 pub async fn retrieve(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
-    Path(id): Path<String>,
+    InPath(id): InPath<String>,
 ) -> Result<Response, ServiceError> {
     let set = sets::find(&state, &inbound.org, &id)?;
     Ok(Json(json!({"eval_set": set})).into_response())
@@ -56,7 +57,7 @@ pub async fn retrieve(
 pub async fn delete(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
-    Path(id): Path<String>,
+    InPath(id): InPath<String>,
 ) -> Result<Response, ServiceError> {
     inbound.fault.work(&state.clock, &state.holds).await;
     sets::delete(&state, &inbound.org, &id)?;

@@ -100,6 +100,7 @@ pub async fn edits(
 ) -> Result<Response, ServiceError> {
     let slot = state.limits.admit()?;
     let form = Form::read(&headers, inbound.body.clone()).await?;
+    let fingerprint = inbound.form_fingerprint(form.told());
     let wanted = Wanted::read(|name| form.text(name), form.whole("n", 1..=PICTURES_MAX)?)?;
     if form.text("stream")?.is_some_and(|stream| stream != "false") {
         return Err(mistyped("stream", "false on this route"));
@@ -142,7 +143,7 @@ pub async fn edits(
             })
         },
     };
-    keyed::answer(&state, &inbound, job).await
+    keyed::answer_as(&state, &inbound, fingerprint, job).await
 }
 
 /// One picture after the other, so that only two are in memory as pixels: an edit that draws nothing gives

@@ -8,7 +8,7 @@ use crate::{
     billing,
     error::{ServiceError, mark_assumed},
     front::Inbound,
-    idempotency::{Begin, Stored, WhileRunning},
+    idempotency::{Begin, Fingerprint, Stored, WhileRunning},
     limits::Slot,
     money::MicroUsd,
     receipt, spec,
@@ -47,7 +47,19 @@ pub async fn answer<Work>(
 where
     Work: FnOnce() -> Result<Value, ServiceError> + Send + 'static,
 {
-    let fingerprint = inbound.fingerprint();
+    answer_as(state, inbound, inbound.fingerprint(), job).await
+}
+
+/// The same, for a request whose body is not told by its bytes.
+pub async fn answer_as<Work>(
+    state: &Arc<State>,
+    inbound: &Inbound,
+    fingerprint: Fingerprint,
+    job: Job<Work>,
+) -> Result<Response, ServiceError>
+where
+    Work: FnOnce() -> Result<Value, ServiceError> + Send + 'static,
+{
     let begin = state
         .keys
         .begin(inbound.key.clone(), fingerprint.clone(), WhileRunning::Wait)

@@ -3,6 +3,7 @@
 //! Interface, Metering rules: "Task catalog reads (list, retrieve, match) are free." Promise: nothing here
 //! looks at a balance or debits one, and no inference limit applies.
 
+use super::in_path::InPath;
 use crate::{
     catalog::{self, matching},
     error::{ServiceError, mark_assumed},
@@ -12,7 +13,7 @@ use crate::{
 };
 use axum::{
     Extension, Json,
-    extract::{Path, Query, State as Shared, rejection::PathRejection},
+    extract::{Query, State as Shared},
     response::{IntoResponse, Response},
 };
 use http::Uri;
@@ -35,7 +36,7 @@ pub async fn list() -> Response {
 }
 
 pub async fn one(
-    id: Result<Path<String>, PathRejection>,
+    id: Result<InPath<String>, ServiceError>,
     uri: Uri,
 ) -> Result<Response, ServiceError> {
     let examples_n = examples_n(&uri)?;
@@ -43,7 +44,7 @@ pub async fn one(
     let task = id
         .ok()
         // Assumed (eval-task): a set may be graded against one that is in no list.
-        .and_then(|Path(id)| tasks::by_id(&id))
+        .and_then(|InPath(id)| tasks::by_id(&id))
         .ok_or_else(|| ServiceError::NotFound("unknown task".to_owned()))?;
     Ok(answer(&task.shown(examples_n), "task-catalog"))
 }

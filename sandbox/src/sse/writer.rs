@@ -57,6 +57,17 @@ impl EventWriter {
         }
     }
 
+    /// Whether a fault has cut the stream, or will before the end of this event.
+    pub fn cuts(&self, event: &[String]) -> bool {
+        let line_end = if self.fault.crlf { 2 } else { 1 };
+        let comments = self.fault.extra_comments.iter().map(|text| text.len() + 2);
+        let lines = comments.chain(event.iter().map(String::len)).chain([0]);
+        let length = lines.map(|line| line + line_end).sum::<usize>() as u64;
+        let all = self.bytes.saturating_add(length);
+        let (chunks, bytes) = (self.fault.cut_after_chunks, self.fault.cut_after_bytes);
+        chunks.is_some_and(|most| self.events >= most) || bytes.is_some_and(|most| all > most)
+    }
+
     /// Ends the connection; what follows is written to nobody.
     pub async fn cut(&mut self) {
         self.aborted = true;

@@ -3,6 +3,10 @@
 use crate::support::*;
 use bursar_sandbox::Options;
 use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
 
 /// Interface, Route table, and the four routes that are named beside it. `id` stands for any id.
 pub const ROUTES: &[(&str, &str)] = &[
@@ -112,6 +116,140 @@ async fn an_unknown_method_or_path_is_refused_in_the_form_of_every_error() {
         (405, Some("unknown-route"))
     );
     assert_eq!(sandbox.get("/v2/models").await.status, 404);
+}
+
+// Interface, Errors 404: "eval set, run, task or endpoint id not found"; Endpoints: "Error bodies have the form".
+#[tokio::test]
+async fn an_id_that_is_no_utf8_is_an_unknown_id() {
+    let sandbox = Sandbox::start().await;
+
+    for (method, path) in ROUTES.iter().filter(|(_, path)| path.contains("/id")) {
+        let path = path.replace("/id", "/%FF%FE");
+        let body = (*method == "POST").then(Vec::new);
+        let reply = sandbox.send(method, &path, &[], body).await;
+        assert_eq!(reply.status, 404, "{method} {path}: {}", reply.text());
+        assert!(detail(&reply).is_string(), "{method} {path}");
+    }
+    for (method, path) in [
+        ("POST", "/v1/endpoints/%FF/chat/completions"),
+        ("PUT", "/storage/%FF"),
+    ] {
+        let reply = sandbox.send(method, path, &[], Some(Vec::new())).await;
+        assert_eq!(reply.status, 404, "{path}: {}", reply.text());
+        assert!(detail(&reply).is_string(), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_control_routes_are_for_programs_and_not_for_web_pages() {
+    let sandbox = Sandbox::start().await;
+    let body = || Some(br#"{"micro_usd": 0}"#.to_vec());
+    let host = format!("localhost:{}", sandbox.address.port());
+    for page in [
+        [
+            ("Origin", "http://evil.example"),
+            ("Content-Type", "text/plain"),
+        ],
+        [
+            ("Origin", "null"),
+            ("Content-Type", "application/x-www-form-urlencoded"),
+        ],
+        [
+            ("Sec-Fetch-Site", "cross-site"),
+            ("Content-Type", "application/json"),
+        ],
+        [("Sec-Fetch-Site", "none"), ("Content-Type", "text/plain")],
+    ] {
+        for (method, path) in [("POST", "balance"), ("OPTIONS", "balance")] {
+            let path = format!("/sandbox/{path}");
+            let reply = sandbox.send(method, &path, &page, body()).await;
+            assert_eq!(reply.status, 403, "{page:?}: {}", reply.text());
+            assert!(detail(&reply).is_string(), "{page:?}");
+            assert_eq!(reply.header("access-control-allow-origin"), None);
+        }
+    }
+    let rebound = raw(
+        &sandbox,
+        "GET /sandbox/books HTTP/1.1\r\nHost: evil.example:8329\r\n",
+    )
+    .await;
+    assert!(rebound.starts_with("HTTP/1.1 403"), "{rebound}");
+    assert_ne!(sandbox.books().await["balances_micro_usd"]["org-1"], 0);
+
+    for program in [
+        ("Content-Type", "application/x-www-form-urlencoded"),
+        ("Content-Type", "application/json"),
+        ("Content-Type", ""),
+        ("Sec-Fetch-Site", "none"),
+    ] {
+        let reply = sandbox
+            .send("POST", "/sandbox/balance", &[program], body())
+            .await;
+        assert_eq!(reply.status, 200, "{program:?}: {}", reply.text());
+    }
+    let own = raw(
+        &sandbox,
+        &format!("GET /sandbox/books HTTP/1.1\r\nHost: {host}\r\n"),
+    )
+    .await;
+    assert!(own.starts_with("HTTP/1.1 200"), "{own}");
+    assert_eq!(sandbox.books().await["balances_micro_usd"]["org-1"], 0);
+}
+
+/// What comes back for a head of the test's own; the connection ends with it.
+async fn raw(sandbox: &Sandbox, head: &str) -> String {
+    within(async {
+        let mut socket = TcpStream::connect(sandbox.address).await.unwrap();
+        let head = format!("{head}Connection: close\r\n\r\n");
+        socket.write_all(head.as_bytes()).await.unwrap();
+        let mut seen = Vec::new();
+        socket.read_to_end(&mut seen).await.unwrap();
+        String::from_utf8_lossy(&seen).into_owned()
+    })
+    .await
+}
+
+#[tokio::test]
+async fn the_clock_goes_ten_years_ahead_and_no_further() {
+    let sandbox = Sandbox::start().await;
+    let years = |n: u64| n * 365 * 86_400;
+    for (body, status) in [
+        (json!({"advance_s": 1_000_000_000_000_000_000_u64}), 422),
+        (json!({"advance_s": u64::MAX, "advance_ms": u64::MAX}), 422),
+        (json!({"advance_s": years(10) + 1}), 422),
+        (json!({"advance_s": years(9)}), 200),
+        (json!({"advance_s": years(1) + 1}), 422),
+        (json!({"advance_s": years(1)}), 200),
+        (json!({"advance_ms": 1}), 422),
+        (json!({"advance_s": 0}), 200),
+    ] {
+        let reply = sandbox.post("/sandbox/clock", &[], &body).await;
+        assert_eq!(reply.status, status, "{body}: {}", reply.text());
+    }
+    let step = json!({"at_request": 1, "do": {"advance_s": u64::MAX}});
+    assert_eq!(sandbox.post("/sandbox/steps", &[], &step).await.status, 422);
+    assert_eq!(sandbox.post(CHAT, &[], &ask("rivers")).await.status, 200);
+}
+
+// Interface, Authentication: "The organization scopes balance, …": one key cannot be of two.
+#[tokio::test]
+async fn options_that_contradict_themselves_do_not_start() {
+    let mut options = Options::default();
+    options.forbidden_keys.push(options.api_key.clone());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+
+    let refused = within(bursar_sandbox::serve(
+        listener,
+        options,
+        std::future::pending(),
+    ))
+    .await;
+
+    let told = refused.unwrap_err().to_string();
+    assert!(
+        told.starts_with("forbidden_keys: one is the api_key of org-1"),
+        "{told}"
+    );
 }
 
 // Interface, Errors: a response may also carry an x-request-id header for diagnostics.

@@ -198,6 +198,63 @@ async fn a_key_on_the_chat_route_replays_an_endpoints_answer_without_a_receipt()
 
 // Interface, Idempotency-Key: the routes it is honored on do not name an endpoint's url.
 #[tokio::test]
+async fn a_key_replays_the_answer_of_an_endpoint_that_is_gone_and_never_one_of_its_successor() {
+    let sandbox = live().await;
+    let key = [("Idempotency-Key", "k")];
+    let remove = async || {
+        let gone = sandbox
+            .send("DELETE", "/v1/endpoints/mine", &[], None)
+            .await;
+        assert_eq!(gone.status, 204);
+    };
+    let first = sandbox.post(CHAT, &key, &to_mine("rivers")).await;
+    let debits = sandbox.debits().await;
+
+    remove().await;
+    sandbox.control("balance", json!({"micro_usd": 0})).await;
+    let replay = sandbox.post(CHAT, &key, &to_mine("rivers")).await;
+    assert_eq!(replay.header("idempotent-replayed"), Some("true"));
+    assert!((replay.status, &replay.body) == (200, &first.body));
+    assert_eq!(receipt_headers(&replay), Vec::<&str>::new());
+    assert_eq!(sandbox.debits().await, debits);
+    let other = sandbox.post(CHAT, &key, &to_mine("lakes")).await;
+    let fresh = [("Idempotency-Key", "fresh")];
+    let unknown = sandbox.post(CHAT, &fresh, &to_mine("rivers")).await;
+    assert_eq!((other.status, unknown.status), (404, 404));
+
+    sandbox
+        .control("balance", json!({"micro_usd": 9_000_000}))
+        .await;
+    deploy(&sandbox, json!({"task": "sentiment", "name": "mine"})).await;
+    let successor = sandbox.post(CHAT, &key, &to_mine("rivers")).await;
+    assert_eq!(
+        (successor.status, successor.header("idempotent-replayed")),
+        (422, None)
+    );
+    assert_eq!(
+        sandbox.post(CHAT, &fresh, &to_mine("rivers")).await.status,
+        200
+    );
+}
+
+// Interface, Idempotency-Key: not stored, "a repeat runs again": nobody is there to run it.
+#[tokio::test]
+async fn a_streamed_repeat_to_an_endpoint_that_is_gone_is_404() {
+    let sandbox = live().await;
+    let key = [("Idempotency-Key", "k")];
+    let body = with(to_mine("rivers"), "stream", json!(true));
+    assert_eq!(sandbox.post(CHAT, &key, &body).await.status, 200);
+    sandbox
+        .send("DELETE", "/v1/endpoints/mine", &[], None)
+        .await;
+
+    let repeat = sandbox.post(CHAT, &key, &body).await;
+
+    assert_eq!(repeat.status, 404, "{}", repeat.text());
+    assert!(repeat.json()["detail"].is_string());
+}
+
+#[tokio::test]
 async fn a_key_at_the_url_is_ignored() {
     let sandbox = live().await;
     let key = [("Idempotency-Key", "k")];

@@ -248,8 +248,31 @@ async fn a_stream_can_end_without_complete_by_a_fault_and_the_list_tells_the_tru
         assert_eq!(events(&reply).len(), events_seen, "{name}");
         assert_eq!(reply.complete, complete, "{name}");
         assert!(events(&reply).iter().all(|(event, _)| event == "progress"));
-        assert_eq!(status(&sandbox, name).await, "live");
+        until_gone(&sandbox, name).await;
     }
+    let cut_in_complete = json!({"cut_after_bytes": 320});
+    sandbox.fault(cut_in_complete).await;
+    let body = json!({"task": TASK, "name": "cut-4"});
+    let reply = sandbox.post(ENDPOINTS, &[], &body).await;
+    assert_eq!((reply.body.len(), reply.complete), (320, false));
+    assert!(reply.text().contains("event: complete"), "{}", reply.text());
+    until_gone(&sandbox, "cut-4").await;
+    // The names are free again.
+    named(&sandbox, "cut-1").await;
+}
+
+async fn until_gone(sandbox: &Sandbox, name: &str) {
+    let path = format!("{ENDPOINTS}/{name}");
+    within(async {
+        loop {
+            let reply = sandbox.get(&path).await;
+            if reply.status == 404 {
+                break;
+            }
+            assert_eq!(reply.json()["status"], "deploying", "{name}");
+        }
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -122,3 +122,40 @@ async fn a_reset_leaves_no_endpoint() {
     );
     named(&sandbox, "mine").await;
 }
+
+// Interface, Idempotency-Key: Same key, same endpoint and body, within 24 h; different body or endpoint.
+#[tokio::test]
+async fn a_key_knows_its_endpoint_from_a_successor_after_a_restart() {
+    let directory = std::env::temp_dir().join(format!("sandbox-successor-{}", std::process::id()));
+    let options = || Options {
+        state_dir: Some(directory.clone()),
+        ..quick()
+    };
+    let (key, body) = (
+        [("Idempotency-Key", "k")],
+        with(ask("rivers"), "model", json!("mine")),
+    );
+    let sandbox = Sandbox::start_with(options()).await;
+    named(&sandbox, "mine").await;
+    let first = sandbox.post(CHAT, &key, &body).await;
+    assert_eq!(first.status, 200);
+    sandbox.stop().await;
+
+    let sandbox = Sandbox::start_with(options()).await;
+    let live = sandbox.post(CHAT, &key, &body).await;
+    sandbox
+        .send("DELETE", "/v1/endpoints/mine", &[], None)
+        .await;
+    let gone = sandbox.post(CHAT, &key, &body).await;
+    named(&sandbox, "mine").await;
+    let successor = sandbox.post(CHAT, &key, &body).await;
+
+    for replay in [live, gone] {
+        assert_eq!(replay.header("idempotent-replayed"), Some("true"));
+        assert!(replay.body == first.body);
+    }
+    assert_eq!(successor.status, 422);
+    assert_eq!(sandbox.debits().await.len(), 1);
+    sandbox.stop().await;
+    std::fs::remove_dir_all(directory).unwrap();
+}

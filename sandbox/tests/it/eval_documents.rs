@@ -341,6 +341,29 @@ async fn a_run_waits_for_the_documents_of_all_rows_and_for_models_that_see() {
     assert_eq!(ended["run"]["cost_micro_usd"], billed(&sandbox, &run).await);
 }
 
+// Interface, Eval set: "with the blob attached afterwards": a field with something else in it is no blob.
+#[tokio::test]
+async fn a_row_without_bytes_in_its_document_field_has_no_document() {
+    let sandbox = Sandbox::start().await;
+    for junk in [json!(5), json!(""), json!({}), json!("not a data url")] {
+        let mut rows = questions(2);
+        rows[0]["input"][FIELD] = json!("data:application/pdf;base64,JVBERi0xLjcgbGFtcA==");
+        rows[1]["input"][FIELD] = junk.clone();
+        let set = set(&sandbox, Some("document-questions"), ASK, &rows).await;
+
+        let refused = post_run(&sandbox, &set, &["auto"]).await;
+
+        assert_eq!(refused.status, 422, "{junk}: {}", refused.text());
+        assert_eq!(
+            refused.json()["detail"],
+            "eval_set_id: no document is attached to row 1"
+        );
+        attach(&sandbox, &set, form("1", FIELD, PDF, b"%PDF-1.7 lamp")).await;
+        let run = start(&sandbox, &set, &["auto"]).await;
+        assert_eq!(terminal(&sandbox, &run).await["run"]["status"], "completed");
+    }
+}
+
 #[tokio::test]
 async fn documents_and_open_uploads_survive_a_restart() {
     let directory = std::env::temp_dir().join(format!("sandbox-documents-{}", std::process::id()));

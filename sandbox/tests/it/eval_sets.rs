@@ -108,6 +108,25 @@ async fn rows_of_another_shape_are_refused_with_line_and_reason() {
     assert_eq!(listed, json!({"eval_sets": []}));
 }
 
+#[tokio::test]
+async fn a_row_that_no_answer_could_be_scored_against_is_refused() {
+    let sandbox = Sandbox::start().await;
+    let good = replies(1).remove(0);
+    for expected in [json!({}), json!({"reply": null})] {
+        let bad = json!({"input": good["input"], "expected_output": expected});
+
+        let reply = post_set(&sandbox, Some("general"), REPLY, &[good.clone(), bad]).await;
+
+        assert_eq!(reply.status, 422, "{}", reply.text());
+        assert_eq!(
+            reply.json()["detail"],
+            "items: line 2: expected_output cannot be scored: the expected output holds nothing"
+        );
+    }
+    let listed = sandbox.get(SETS).await.json();
+    assert_eq!(listed, json!({"eval_sets": []}));
+}
+
 // Interface, Eval set: "For document tasks a row may carry only `expected_output`".
 #[tokio::test]
 async fn a_row_without_input_is_refused_when_the_task_takes_no_document() {

@@ -114,6 +114,41 @@ async fn a_model_that_says_one_label_is_right_as_often_as_the_label_is() {
     );
 }
 
+// Interface, Eval result: error_count: "rows that errored"; Metering: "A request or turn that fails bills nothing".
+#[tokio::test]
+async fn an_answer_that_cannot_be_scored_is_an_error_of_its_row_and_free() {
+    let server = ModelServer::start();
+    let vague = server.model("frontier", "id = \"frontier-b\"", says("I am not sure."));
+    let sandbox = sandbox_with(&[vague]).await;
+
+    let found = results(
+        &sandbox,
+        "contact-extraction",
+        "Extract the contact from the text.",
+        &["auto", "frontier-b"],
+    )
+    .await;
+
+    assert_eq!(found[0]["error_count"], 0);
+    assert_eq!(
+        (&found[1]["n_succeeded"], &found[1]["mean_cost_micro_usd"]),
+        (&json!(0), &json!(0))
+    );
+    assert!(!server.seen().await.is_empty());
+    let books = sandbox.books().await;
+    let debits = books["debits"].as_array().unwrap();
+    let of_the_vague = debits.iter().filter(|debit| {
+        debit["request_id"]
+            .as_str()
+            .unwrap()
+            .ends_with("/frontier-b")
+    });
+    let billed: i64 = of_the_vague
+        .map(|debit| debit["amount_micro_usd"].as_i64().unwrap())
+        .sum();
+    assert_eq!(billed, 0);
+}
+
 #[tokio::test]
 async fn a_vendor_that_fails_is_an_error_of_its_rows_and_of_no_others() {
     let server = ModelServer::start();

@@ -224,7 +224,51 @@ async fn a_body_that_is_no_whole_form_is_400() {
     }
 }
 
-// Interface, Idempotency-Key: "It is honored on … /v1/images/edits"; a multipart body counts by its bytes.
+// Interface, Idempotency-Key: "It is honored on … /v1/images/edits"; every client writes a boundary of its own
+// at every sending, so a multipart body counts by its parts.
+#[tokio::test]
+async fn equal_parts_with_another_boundary_are_replayed() {
+    let sandbox = Sandbox::start().await;
+    let image = png(&halves());
+    let body = form(&[File("image", &image), Text("prompt", "invert")]);
+    let text = String::from_utf8_lossy(&body).into_owned();
+    assert_eq!(text.matches("--edge").count(), 3);
+    let bounded = |boundary: &str| {
+        let mark = boundary.as_bytes();
+        let mut other: Vec<u8> = Vec::new();
+        let mut rest = body.as_slice();
+        while let Some(at) = rest.windows(6).position(|six| six == b"--edge") {
+            other.extend_from_slice(&rest[..at]);
+            other.extend_from_slice(b"--");
+            other.extend_from_slice(mark);
+            rest = &rest[at + 6..];
+        }
+        other.extend_from_slice(rest);
+        other
+    };
+    let mut seen = Vec::new();
+    for boundary in ["one", "another"] {
+        let kind = format!("multipart/form-data; boundary={boundary}");
+        let headers = [("Content-Type", kind.as_str()), ("Idempotency-Key", "k")];
+        seen.push(
+            sandbox
+                .send("POST", EDITS, &headers, Some(bounded(boundary)))
+                .await,
+        );
+    }
+
+    assert_eq!(
+        (seen[0].status, seen[1].status),
+        (200, 200),
+        "{}",
+        seen[1].text()
+    );
+    assert_eq!(seen[1].header("idempotent-replayed"), Some("true"));
+    assert!(seen[1].body == seen[0].body);
+    assert_eq!(sandbox.debits().await, [40_000]);
+}
+
+// Interface, Idempotency-Key: "It is honored on … /v1/images/edits".
 #[tokio::test]
 async fn equal_bytes_are_replayed_and_other_bytes_are_422() {
     let sandbox = Sandbox::start().await;

@@ -4,7 +4,7 @@
 //! is 422 and named; parts that nobody asks for are passed over.
 
 use super::{mistyped, outside};
-use crate::{error::ServiceError, spec};
+use crate::{error::ServiceError, idempotency::FormPart, spec};
 use axum::{
     body::Body,
     extract::{DefaultBodyLimit, FromRequest, Multipart, Request},
@@ -21,6 +21,8 @@ pub struct Form {
 
 struct Part {
     name: String,
+    file_name: Option<String>,
+    content_type: Option<String>,
     bytes: Bytes,
 }
 
@@ -48,10 +50,27 @@ impl Form {
                 .name()
                 .ok_or_else(|| bad("a part has no name"))?
                 .to_owned();
+            let file_name = field.file_name().map(str::to_owned);
+            let content_type = field.content_type().map(str::to_owned);
             let bytes = field.bytes().await.map_err(|_| broken())?;
-            parts.push(Part { name, bytes });
+            parts.push(Part {
+                name,
+                file_name,
+                content_type,
+                bytes,
+            });
         }
         Ok(Self { parts })
+    }
+
+    /// What of the form tells two requests apart.
+    pub fn told(&self) -> impl Iterator<Item = FormPart<'_>> {
+        self.parts.iter().map(|part| FormPart {
+            name: &part.name,
+            file_name: part.file_name.as_deref(),
+            content_type: part.content_type.as_deref(),
+            bytes: &part.bytes,
+        })
     }
 
     /// The one part with one of these names.

@@ -1,0 +1,159 @@
+//! Who may use the control routes: programs, not web pages.
+//!
+//! They ask for no key, and a page on any site can make its reader's browser send requests to this machine:
+//! it could empty the balance or read the books. A page cannot hide its Origin, nor send another Host than
+//! the name it was opened by.
+//! Promise: a program on this machine, curl with `-d` among them, is let in as it is; whatever a page can
+//! send is 403, before a byte of its body is read.
+
+use crate::error::ServiceError;
+use axum::{
+    extract::Request,
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use http::{HeaderMap, HeaderName, header};
+use std::net::IpAddr;
+
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// What a body may say it is. The second is what `curl -d` says of any body; a page that sends it cannot
+/// leave its Origin out.
+const BODY_TYPES: [&str; 2] = ["application/json", "application/x-www-form-urlencoded"];
+
+pub async fn door(request: Request, next: Next) -> Response {
+    match check(request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(why) => ServiceError::ControlRefused(why).into_response(),
+    }
+}
+
+fn check(headers: &HeaderMap) -> Result<(), &'static str> {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let host = hosts.next().and_then(|host| host.to_str().ok());
+    if hosts.next().is_some() || !host.is_none_or(is_own_host) {
+        return Err("control routes answer to localhost, an IP address or a name without a dot");
+    }
+    // Of a person who typed the address in the browser says `none`.
+    let by_a_page = headers
+        .get_all(SEC_FETCH_SITE)
+        .iter()
+        .any(|site| site.as_bytes() != b"none");
+    if headers.contains_key(header::ORIGIN) || by_a_page {
+        return Err("control routes are not for web pages");
+    }
+    let typed = headers.get_all(header::CONTENT_TYPE).iter();
+    let all_known = typed
+        .map(|value| value.to_str().unwrap_or("?"))
+        .all(|value| {
+            let kind = value.split(';').next().unwrap_or("").trim();
+            BODY_TYPES
+                .iter()
+                .any(|known| known.eq_ignore_ascii_case(kind))
+        });
+    match all_known {
+        true => Ok(()),
+        false => Err("control routes take JSON: Content-Type application/json, or none"),
+    }
+}
+
+/// Whether a page cannot have been opened by this name and yet be a stranger's: this machine's own names, an
+/// address (a page at an address is what this listener itself answers there), and a name without a dot,
+/// which no public name service gives away (a container's is one).
+fn is_own_host(host: &str) -> bool {
+    let name = without_port(host);
+    let bare = name
+        .strip_prefix('[')
+        .and_then(|name| name.strip_suffix(']'))
+        .unwrap_or(name);
+    bare.parse::<IpAddr>().is_ok() || (!name.is_empty() && !name.contains(['.', ':', '[']))
+}
+
+/// `name:port`, `[v6]:port` or either without a port; anything odd is returned whole.
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port))
+            if !host.ends_with(']')
+                && (1..=5).contains(&port.len())
+                && port.bytes().all(|byte| byte.is_ascii_digit()) =>
+        {
+            name
+        }
+        _ => host,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn headers(all: &[(&'static str, &'static str)]) -> HeaderMap {
+        all.iter()
+            .map(|(name, value)| {
+                (
+                    HeaderName::from_static(name),
+                    HeaderValue::from_static(value),
+                )
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_host_is_this_machines_or_no_public_name() {
+        for own in [
+            "localhost",
+            "localhost:8329",
+            "127.0.0.1:8329",
+            "[::1]:8329",
+            "[::1]",
+            "192.168.1.7:80",
+            "sandbox",
+            "sandbox:8329",
+        ] {
+            assert_eq!(check(&headers(&[("host", own)])), Ok(()), "{own}");
+        }
+        for foreign in [
+            "evil.example",
+            "evil.example:8329",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "localhost.",
+            "",
+            ":8329",
+            "a:b:1",
+            "[evil]",
+        ] {
+            assert!(check(&headers(&[("host", foreign)])).is_err(), "{foreign}");
+        }
+        assert_eq!(
+            check(&HeaderMap::new()),
+            Ok(()),
+            "HTTP/1.0, which no browser sends"
+        );
+    }
+
+    #[test]
+    fn what_a_page_sends_is_refused_and_what_curl_sends_is_not() {
+        let table: [(&[(&str, &str)], bool); 9] = [
+            (&[], true),
+            (&[("content-type", "application/json; charset=utf-8")], true),
+            (
+                &[("content-type", "application/x-www-form-urlencoded")],
+                true,
+            ),
+            (&[("sec-fetch-site", "none")], true),
+            (&[("sec-fetch-site", "same-origin")], false),
+            (&[("sec-fetch-site", "cross-site")], false),
+            (&[("origin", "null")], false),
+            (&[("content-type", "text/plain")], false),
+            (
+                &[("content-type", "multipart/form-data; boundary=b")],
+                false,
+            ),
+        ];
+        for (sent, let_in) in table {
+            assert_eq!(check(&headers(sent)).is_ok(), let_in, "{sent:?}");
+        }
+    }
+}

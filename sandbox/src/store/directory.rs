@@ -1,0 +1,136 @@
+//! The state directory and its file: whose they are.
+//!
+//! The file holds every answer that a key replays, and rows and documents that may be somebody's.
+//! Promise: the file is this user's alone, also in a directory that was there before; a directory in which
+//! others could put another file in its place is refused, in words that say what to do.
+
+use super::{Result, StoreError};
+use std::{
+    fs::{self, OpenOptions, Permissions},
+    io,
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
+    path::{Path, PathBuf},
+};
+
+/// The file in the state directory.
+pub const FILE: &str = "sandbox.redb";
+const DIRECTORY_MODE: u32 = 0o700;
+const FILE_MODE: u32 = 0o600;
+/// Write for the group and for everybody.
+const OTHERS_MAY_WRITE: u32 = 0o022;
+
+/// Makes the directory when it is missing, and the file ready to be opened.
+pub fn ready(directory: &Path) -> Result<PathBuf> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(DIRECTORY_MODE)
+        .create(directory)
+        .map_err(StoreError::Directory)?;
+    let found = fs::metadata(directory).map_err(StoreError::Directory)?;
+    let mode = found.mode() & 0o7777;
+    if mode & OTHERS_MAY_WRITE != 0 {
+        return Err(unsafe_directory(
+            directory,
+            format!(
+                "its mode is {mode:04o}, others may write there; run: chmod 700 {}",
+                directory.display()
+            ),
+        ));
+    }
+    let file = directory.join(FILE);
+    create_whole(directory, &file)?;
+    let own = fs::metadata(&file).map_err(StoreError::Directory)?;
+    if own.uid() != found.uid() {
+        return Err(unsafe_directory(
+            directory,
+            format!(
+                "it belongs to user {}, and {FILE} to user {}",
+                found.uid(),
+                own.uid()
+            ),
+        ));
+    }
+    // A release before this one left it to the umask.
+    fs::set_permissions(&file, Permissions::from_mode(FILE_MODE)).map_err(StoreError::Directory)?;
+    Ok(file)
+}
+
+/// Makes the file under another name first: a kill while redb writes its first pages would leave one that
+/// cannot be opened.
+fn create_whole(directory: &Path, file: &Path) -> Result<()> {
+    if file.try_exists().map_err(StoreError::Directory)? {
+        return Ok(());
+    }
+    let half = directory.join(format!("{FILE}.new"));
+    match fs::remove_file(&half) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(StoreError::Directory(error));
+        }
+        _ => {}
+    }
+    // redb takes an empty file for a new one, and would itself make one that the umask decides on.
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(FILE_MODE)
+        .open(&half)
+        .map_err(StoreError::Directory)?;
+    drop(redb::Database::create(&half)?);
+    fs::rename(half, file).map_err(StoreError::Directory)
+}
+
+fn unsafe_directory(directory: &Path, why: String) -> StoreError {
+    StoreError::UnsafeDirectory {
+        path: directory.to_owned(),
+        why,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+
+    /// A directory of this mode, made before the store comes.
+    fn directory(name: &str, mode: u32) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("sandbox-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        path
+    }
+
+    fn mode_of_file(directory: &Path) -> u32 {
+        fs::metadata(directory.join(FILE)).unwrap().mode() & 0o777
+    }
+
+    #[test]
+    fn the_file_is_this_users_alone_in_a_directory_that_others_may_read() {
+        let path = directory("readable", 0o755);
+
+        drop(Store::open(Some(&path)).unwrap());
+        assert_eq!(mode_of_file(&path), 0o600);
+
+        fs::set_permissions(path.join(FILE), Permissions::from_mode(0o644)).unwrap();
+        drop(Store::open(Some(&path)).unwrap());
+        assert_eq!(mode_of_file(&path), 0o600, "of an earlier release");
+        fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn a_directory_that_others_may_write_to_is_refused_in_words() {
+        for mode in [0o777, 0o770, 0o1777, 0o702] {
+            let path = directory("open", mode);
+
+            let refused = Store::open(Some(&path)).unwrap_err().to_string();
+
+            assert!(
+                refused.contains(&format!("its mode is {mode:04o}"))
+                    && refused.contains("chmod 700"),
+                "{refused}"
+            );
+            assert!(!path.join(FILE).exists());
+            fs::remove_dir_all(path).unwrap();
+        }
+    }
+}
