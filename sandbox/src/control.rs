@@ -48,8 +48,8 @@ mod door;
 
 use crate::{
     assumptions::assumptions, auth::FIRST_ORG, clock::ADVANCE_MAX, error::ServiceError,
-    fault::Rule, keep, money::MicroUsd, rollup::Rollup, scenario::SettingsPart, state::State,
-    steps::Step, verdict,
+    fault::Rule, keep, money::MicroUsd, rollup::Rollup, router, scenario::SettingsPart,
+    state::State, steps::Step, verdict,
 };
 use axum::{
     Json, Router,
@@ -84,6 +84,8 @@ pub fn routes() -> Router<Arc<State>> {
         .route("/organizations", get(organizations).post(add_organization))
         .route("/assumptions", get(list_assumptions))
         .route("/score", post(crate::scoring::control::score))
+        // Behind the door, as every route here.
+        .method_not_allowed_fallback(router::method_not_allowed)
         .layer(from_fn(door::door))
 }
 
@@ -123,6 +125,9 @@ async fn push_faults(Shared(state): Shared<Arc<State>>, body: Bytes) -> Answer {
             .collect::<Result<_, _>>()?,
         _ => vec![read(&body)?],
     };
+    for rule in &rules {
+        rule.check().map_err(ServiceError::invalid)?;
+    }
     for rule in rules {
         if !state.faults.push(rule) {
             return Err(ServiceError::invalid("too many fault rules"));

@@ -23,8 +23,6 @@ use traffic::{Hour, Observation, Traffic};
 
 /// Assumed (endpoint-limits): endpoints of one organization, in any state.
 pub const PER_ORGANIZATION_MAX: usize = 100;
-/// What a 503 of a stopped endpoint asks for. Assumed (endpoint-cold).
-const STOPPED_RETRY_AFTER_S: u32 = 30;
 
 const ENDPOINTS: Table = Table("endpoints");
 const HOURS: Table = Table("endpoint_hours");
@@ -84,12 +82,14 @@ impl Endpoints {
         if inner.contains_key(&id) {
             return Err(ServiceError::EndpointConflict(
                 "an endpoint of this name exists".to_owned(),
-            ));
+            )
+            .assumed("deploy-conflict"));
         }
         if inner.keys().filter(|(org, _)| *org == id.0).count() >= PER_ORGANIZATION_MAX {
             return Err(ServiceError::invalid(format!(
                 "an organization has at most {PER_ORGANIZATION_MAX} endpoints; delete one first"
-            )));
+            ))
+            .assumed("endpoint-limits"));
         }
         self.store.put(ENDPOINTS, &row(&id), &endpoint)?;
         inner.insert(id, Held::new(endpoint));
@@ -190,7 +190,8 @@ impl Endpoints {
         if held.endpoint.status(now) == Status::Deploying {
             return Err(ServiceError::EndpointConflict(
                 "the endpoint is being deployed; wait for its stream to end".to_owned(),
-            ));
+            )
+            .assumed("endpoint-transitions"));
         }
         let mut changed = held.endpoint.clone();
         if change(&mut changed) {
@@ -213,14 +214,15 @@ impl Endpoints {
         Ok(())
     }
 
-    /// Interface, Errors 503: "endpoint stopped, cold-starting".
+    /// Interface, Errors 503: "endpoint stopped, cold-starting". Assumed (endpoint-cold): a stopped one names
+    /// no time to wait for, since only a start ends it.
     pub fn check_live(&self, which: &Endpoint, now: Timestamp) -> Result<(), ServiceError> {
         let endpoint = self.get(&which.org, &which.name)?;
         let (what, retry_after_s) = match endpoint.status(now) {
             Status::Live => return Ok(()),
-            Status::Stopped => ("stopped; start it first", STOPPED_RETRY_AFTER_S),
-            Status::Starting => ("starting", endpoint.warm_in_s(now).unwrap_or(1)),
-            Status::Deploying => ("being deployed", 1),
+            Status::Stopped => ("stopped; start it first", None),
+            Status::Starting => ("starting", Some(endpoint.warm_in_s(now).unwrap_or(1))),
+            Status::Deploying => ("being deployed", Some(1)),
         };
         Err(ServiceError::EndpointCold {
             what,
@@ -345,7 +347,7 @@ mod tests {
 
         assert!(matches!(
             reserve("o", PER_ORGANIZATION_MAX),
-            Err(ServiceError::Invalid(_))
+            Err(error) if error.status() == 422
         ));
         assert!(reserve("other", 0).is_ok());
     }

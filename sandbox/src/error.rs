@@ -71,7 +71,17 @@ pub enum ServiceError {
     #[error("the endpoint is {what}")]
     EndpointCold {
         what: &'static str,
-        retry_after_s: u32,
+        /// `None` where waiting alone changes nothing.
+        retry_after_s: Option<u32>,
+    },
+    // Assumed (eval-limits): 429 at the bounds of what an organization may have open.
+    #[error("{0}")]
+    TooManyOpen(String),
+    /// An answer that rests on an assumption, by its id.
+    #[error("{told}")]
+    Assumed {
+        id: &'static str,
+        told: Box<ServiceError>,
     },
     /// A control route, asked in a way that a web page could.
     #[error("{0}")]
@@ -93,6 +103,14 @@ impl From<StoreError> for ServiceError {
 impl ServiceError {
     pub fn invalid(text: impl Into<String>) -> Self {
         Self::Invalid(text.into())
+    }
+
+    /// The same, marked with the assumption it rests on.
+    pub fn assumed(self, id: &'static str) -> Self {
+        Self::Assumed {
+            id,
+            told: Box::new(self),
+        }
     }
 
     pub fn agent_disabled() -> Self {
@@ -122,6 +140,8 @@ impl ServiceError {
             Self::EndpointConflict(_) => StatusCode::CONFLICT,
             Self::EndpointCold { .. } => StatusCode::SERVICE_UNAVAILABLE,
             Self::BackendUnavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Self::TooManyOpen(_) => StatusCode::TOO_MANY_REQUESTS,
+            Self::Assumed { told, .. } => told.status(),
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -129,11 +149,33 @@ impl ServiceError {
     fn retry_after_s(&self) -> Option<u32> {
         match self {
             Self::StillRunning { retry_after_s } => Some(*retry_after_s),
-            Self::EndpointCold { retry_after_s, .. } => Some(*retry_after_s),
+            Self::EndpointCold { retry_after_s, .. } => *retry_after_s,
             Self::BackendUnavailable { retry_after_s } => Some(*retry_after_s),
-            Self::TooManyInFlight => Some(spec::IN_FLIGHT_RETRY_AFTER_S),
+            Self::TooManyInFlight | Self::TooManyOpen(_) => Some(spec::IN_FLIGHT_RETRY_AFTER_S),
             Self::TooManyPerMinute => Some(spec::PER_MINUTE_RETRY_AFTER_S),
+            Self::Assumed { told, .. } => told.retry_after_s(),
             _ => None,
+        }
+    }
+
+    /// The assumptions that this answer rests on; one place for all routes.
+    fn assumptions(&self) -> Vec<&'static str> {
+        match self {
+            Self::Assumed { id, told } => [told.assumptions(), vec![*id]].concat(),
+            Self::BackendUnavailable { .. } => vec!["remote-failure"],
+            Self::EndpointCold { .. } => vec!["endpoint-cold"],
+            Self::TooManyOpen(_) => vec!["eval-limits"],
+            Self::StillRunning { .. } => vec!["retry-after-409"],
+            Self::Forbidden => vec!["forbidden"],
+            Self::Invalid(_) => vec!["status-400-or-422"],
+            Self::BodyTooLarge => vec!["body-size-unit"],
+            Self::TooManyPerMinute => vec!["rate-window"],
+            Self::SetInUse => vec!["eval-set-delete"],
+            Self::BlobTooLarge(_)
+            | Self::UploadState(_)
+            | Self::BadSignature
+            | Self::SignatureExpired => vec!["eval-documents"],
+            _ => Vec::new(),
         }
     }
 }
@@ -142,8 +184,8 @@ impl IntoResponse for ServiceError {
     fn into_response(self) -> Response {
         let mut response =
             (self.status(), Json(json!({ "detail": self.to_string() }))).into_response();
-        if matches!(self, Self::BackendUnavailable { .. }) {
-            mark_assumed(&mut response, "remote-failure");
+        for id in self.assumptions() {
+            mark_assumed(&mut response, id);
         }
         if let Some(seconds) = self.retry_after_s() {
             response

@@ -5,7 +5,8 @@
 //! Promise: each fault says whether the work ran; a fault before the work bills nothing, and a fault after
 //! it hides a debit that the books show.
 
-use crate::clock::Clock;
+use crate::{clock::Clock, endpoints::deploy};
+use http::HeaderValue;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -210,6 +211,53 @@ impl Faults {
     }
 }
 
+// === impl Rule ===
+
+impl Rule {
+    /// What of it cannot work, by its name.
+    pub fn check(&self) -> Result<(), &'static str> {
+        let fault = &self.fault;
+        if fault
+            .status
+            .is_some_and(|status| !(200..=599).contains(&status))
+        {
+            return Err("fault.status must be from 200 to 599");
+        }
+        let fits = |text: &Option<String>| {
+            text.as_deref()
+                .is_none_or(|text| HeaderValue::from_str(text).is_ok())
+        };
+        for (text, wrong) in [
+            (&fault.retry_after, "fault.retry_after is no header's value"),
+            (
+                &fault.retry_after_ms,
+                "fault.retry_after_ms is no header's value",
+            ),
+            (
+                &fault.x_should_retry,
+                "fault.x_should_retry is no header's value",
+            ),
+            (
+                &fault.content_type,
+                "fault.content_type is no header's value",
+            ),
+        ] {
+            if !fits(text) {
+                return Err(wrong);
+            }
+        }
+        if !fault.receipt.values().all(fits) {
+            return Err("fault.receipt: a text is no header's value");
+        }
+        match &fault.deploy_fails_at {
+            Some(stage) if !deploy::is_stage(stage) => {
+                Err("fault.deploy_fails_at is no stage of a deploy")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 // === impl Match ===
 
 impl Match {
@@ -332,6 +380,37 @@ mod tests {
             .map(|_| take("/v1/chat/completions", r#"{"stream":true}"#))
             .collect();
         assert_eq!(streams, [None, Some(503), Some(503), None]);
+    }
+
+    #[test]
+    fn a_fault_that_cannot_work_is_refused_by_its_name() {
+        for (fault, name) in [
+            (json!({"status": 99}), "status"),
+            (json!({"status": 101}), "status"),
+            (json!({"status": 600}), "status"),
+            (json!({"status": 503, "retry_after": "1\n2"}), "retry_after"),
+            (json!({"retry_after_ms": "\r"}), "retry_after_ms"),
+            (json!({"x_should_retry": "\u{0}"}), "x_should_retry"),
+            (json!({"content_type": "text/html\n"}), "content_type"),
+            (json!({"receipt": {"billed": "1\n2"}}), "receipt"),
+            (json!({"deploy_fails_at": "warmed"}), "deploy_fails_at"),
+            (json!({"deploy_fails_at": ""}), "deploy_fails_at"),
+        ] {
+            let rule: Rule = serde_json::from_value(json!({"fault": fault})).unwrap();
+            let wrong = rule.check().unwrap_err();
+            assert!(
+                wrong.starts_with(&format!("fault.{name}")),
+                "{fault}: {wrong}"
+            );
+        }
+        for fault in [
+            json!({}),
+            json!({"status": 299, "retry_after": "soon", "receipt": {"billed": "12x", "served_by": null}}),
+            json!({"deploy_fails_at": "warming"}),
+        ] {
+            let rule: Rule = serde_json::from_value(json!({"fault": fault})).unwrap();
+            assert_eq!(rule.check(), Ok(()), "{fault}");
+        }
     }
 
     #[test]

@@ -129,7 +129,7 @@ async fn answer(
     let key = match KeyId::of(&org, &parts.headers) {
         Ok(key) => key,
         Err(error) => {
-            let refused = error.into_response();
+            let refused = error.assumed("key-form").into_response();
             meter.end(refused.status());
             return refused;
         }
@@ -147,6 +147,7 @@ async fn answer(
         line: line.clone(),
     };
     let lookup = parts.method == Method::GET;
+    let agent_lane = parts.uri.path().starts_with(spec::AGENT_PREFIX);
     let mut request = Request::from_parts(parts, Body::empty());
     request.extensions_mut().insert(inbound);
     // A task of its own: when the client leaves, hyper drops our future, not the work.
@@ -163,13 +164,16 @@ async fn answer(
             Err(error) => ServiceError::from(error).into_response(),
         }
     });
-    let response = match work.await {
+    let mut response = match work.await {
         Ok(response) => response,
         Err(error) => {
             tracing::error!(%error, %request_id, "a handler broke");
             ServiceError::Internal.into_response()
         }
     };
+    if agent_lane {
+        ask_for_patience(&mut response);
+    }
     meter.end(response.status());
     if lookup {
         // A read has no work of its own to prolong.
@@ -294,6 +298,15 @@ fn streams(response: &Response) -> bool {
     kind.is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"))
 }
 
+/// Interface, Errors 503: "on the agent lane `Retry-After` is 30 seconds", whatever the cause.
+fn ask_for_patience(response: &mut Response) {
+    let unavailable = response.status() == StatusCode::SERVICE_UNAVAILABLE;
+    if unavailable && !response.headers().contains_key(header::RETRY_AFTER) {
+        let seconds = HeaderValue::from(spec::AGENT_WARM_UP_RETRY_AFTER_S);
+        response.headers_mut().insert(header::RETRY_AFTER, seconds);
+    }
+}
+
 fn hang_up() -> Response {
     let mut response = StatusCode::BAD_GATEWAY.into_response();
     response.extensions_mut().insert(HangUp);
@@ -361,4 +374,29 @@ fn text(headers: &HeaderMap, name: &str) -> Option<String> {
     headers
         .get(name)
         .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Interface, Errors 503: "the Idempotency-Key check is briefly unavailable; … on the agent lane
+    // `Retry-After` is 30 seconds"
+    #[test]
+    fn every_503_of_the_agent_lane_asks_for_30_seconds() {
+        let told = |error: ServiceError| {
+            let mut response = error.into_response();
+            ask_for_patience(&mut response);
+            let seconds = response.headers().get(header::RETRY_AFTER).cloned();
+            seconds.and_then(|seconds| seconds.to_str().ok()?.parse::<u32>().ok())
+        };
+
+        assert_eq!(told(ServiceError::KeyCheckUnavailable), Some(30));
+        let retry_after_s = 30;
+        assert_eq!(
+            told(ServiceError::BackendUnavailable { retry_after_s }),
+            Some(30)
+        );
+        assert_eq!(told(ServiceError::Internal), None);
+    }
 }

@@ -206,12 +206,15 @@ pub fn open(
 ) -> Result<Opening<'_>, ServiceError> {
     let prompt = Prompt::of(&request.messages);
     let prompt_tokens = prompt.tokens + request.tool_tokens();
-    if prompt_tokens > spec::CONTEXT_WINDOW_TOKENS {
-        // Assumed (context-window): a transcript beyond the window is a validation failure.
+    // Interface, Limits: "131,072 tokens per turn", agent lane: a turn is its answer, too.
+    let answer_tokens = u64::from(lane == Lane::Agent);
+    if prompt_tokens.saturating_add(answer_tokens) > spec::CONTEXT_WINDOW_TOKENS {
+        // Assumed (context-window): such a transcript is a validation failure.
         return Err(ServiceError::BadRequest(format!(
             "the transcript is over {} tokens",
-            spec::CONTEXT_WINDOW_TOKENS
-        )));
+            spec::CONTEXT_WINDOW_TOKENS - answer_tokens
+        ))
+        .assumed("context-window"));
     }
     if lane == Lane::Inference
         && let Some(missing) = plan::missing_input(&prompt)
@@ -378,11 +381,19 @@ fn draft(
             Tier::Frontier => frontier::write(category, prompt, &reader, fixed, &mut rng),
         }
     };
-    cut(written, request)
+    let room = match lane {
+        Lane::Inference => u64::MAX,
+        // Interface, Limits: "131,072 tokens per turn": what the prompt leaves of them.
+        Lane::Agent => {
+            let prompt_tokens = prompt.tokens.saturating_add(request.tool_tokens());
+            spec::CONTEXT_WINDOW_TOKENS.saturating_sub(prompt_tokens)
+        }
+    };
+    cut(written, request, room)
 }
 
-/// Applies `stop`, then `max_tokens`.
-fn cut(mut written: String, request: &ChatRequest) -> Draft {
+/// Applies `stop`, then `max_tokens` and the `room` for an answer.
+fn cut(mut written: String, request: &ChatRequest, room: u64) -> Draft {
     let stop_at = request
         .stop
         .iter()
@@ -392,9 +403,8 @@ fn cut(mut written: String, request: &ChatRequest) -> Draft {
         written.truncate(at);
     }
     let pieces = tokens::pieces(&written);
-    let most = request
-        .max_tokens
-        .map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(usize::MAX));
+    let most = request.max_tokens.map_or(room, |wanted| wanted.min(room));
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
     let cut_by_length = pieces.len() > most;
     if cut_by_length {
         written = pieces.into_iter().take(most).collect();

@@ -79,6 +79,7 @@ pub fn router(state: Arc<State>) -> Router {
         .nest("/sandbox", control::routes())
         .route("/storage/{upload_id}", put(routes::blobs::store))
         .route("/openapi.json", get(openapi::document))
+        .method_not_allowed_fallback(method_not_allowed)
         .fallback_service(interface.with_state(Arc::clone(&state)))
         .with_state(state)
 }
@@ -88,7 +89,7 @@ async fn not_found() -> Response {
     unknown(ServiceError::NotFound("no such route".to_owned()))
 }
 
-async fn method_not_allowed() -> Response {
+pub async fn method_not_allowed() -> Response {
     unknown(ServiceError::MethodNotAllowed)
 }
 

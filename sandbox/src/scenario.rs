@@ -84,6 +84,8 @@ pub enum ScenarioError {
     Toml(#[from] toml::de::Error),
     #[error("{0}")]
     Step(&'static str),
+    #[error("{0}")]
+    Fault(&'static str),
     #[error("balance_micro_usd: more than the books can hold")]
     BalanceTooLarge,
     #[error("{0}")]
@@ -100,6 +102,9 @@ impl Scenario {
         }
         for step in &scenario.steps {
             step.check().map_err(ScenarioError::Step)?;
+        }
+        for rule in &scenario.faults {
+            rule.check().map_err(ScenarioError::Fault)?;
         }
         match scenario.balance_micro_usd {
             Some(balance) if MicroUsd::new(balance).is_none() => {
@@ -199,6 +204,7 @@ mod tests {
         assert!(Scenario::from_toml_str("[[step]]\nat_request = 0\ndo = {}").is_err());
         assert!(Scenario::from_toml_str("[[step]]\nat_s = 0\ndo = {}").is_ok());
         assert!(Scenario::from_toml_str("[[fault]]\nfault = { statsu = 503 }").is_err());
+        assert!(Scenario::from_toml_str("[[fault]]\nfault = { status = 99 }").is_err());
         assert!(Scenario::from_toml_str(&format!("balance_micro_usd = {}", i64::MAX)).is_ok());
     }
 }

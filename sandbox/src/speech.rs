@@ -12,7 +12,6 @@
 //! Promise: work on sound never holds a thread of the runtime, has a deadline, and two pieces of it run at
 //! once at most; prices are taken from whole samples.
 
-mod edits;
 mod espeak;
 mod formant;
 pub mod language;
@@ -140,7 +139,9 @@ impl Speech {
         // Assumed (speech-limits): what is wrong with the audio is a failed validation.
         heard?.map_err(|error| match error {
             ListenError::Stopped => BUSY,
-            reason => ServiceError::Invalid(format!("audio_base64: {reason}")),
+            reason => {
+                ServiceError::Invalid(format!("audio_base64: {reason}")).assumed("speech-limits")
+            }
         })
     }
 

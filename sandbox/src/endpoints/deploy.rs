@@ -40,6 +40,11 @@ const STAGES: &[(&str, u8)] = &[
     ("health_check", 95),
 ];
 
+/// Whether a deploy goes through a stage of this name.
+pub fn is_stage(name: &str) -> bool {
+    STAGES.iter().any(|(stage, _)| *stage == name)
+}
+
 /// A deploy whose body was checked and whose name is taken.
 pub struct Deploy {
     endpoint: Endpoint,
@@ -72,7 +77,8 @@ pub fn begin(state: &State, inbound: &Inbound, base: String) -> Result<Deploy, S
     if name == spec::MODEL || is_seed(&name) {
         return Err(ServiceError::EndpointConflict(
             "name: belongs to a seed endpoint of the service".to_owned(),
-        ));
+        )
+        .assumed("deploy-conflict"));
     }
     let mut endpoint = Endpoint::deploying(uid, &inbound.org, name, &task.id, state.clock.now());
     endpoint.model.clone_from(&candidate.alias);
@@ -87,7 +93,7 @@ pub fn begin(state: &State, inbound: &Inbound, base: String) -> Result<Deploy, S
 }
 
 fn malformed(text: &str) -> ServiceError {
-    ServiceError::BadRequest(text.to_owned())
+    ServiceError::BadRequest(text.to_owned()).assumed("deploy-fields")
 }
 
 /// A text that is there and not null; empty is malformed.
@@ -107,7 +113,8 @@ fn checked_name(name: String) -> Result<String, ServiceError> {
     } else {
         Err(malformed(
             "name must be 1 to 64 letters, digits, '-', '_' or '.', the first a letter or digit",
-        ))
+        )
+        .assumed("endpoint-name"))
     }
 }
 
@@ -392,7 +399,7 @@ mod tests {
             let Value::Object(fields) = bad else {
                 unreachable!()
             };
-            assert!(matches!(extras(fields), Err(ServiceError::BadRequest(_))));
+            assert!(extras(fields).is_err_and(|error| error.status() == 400));
         }
     }
 }

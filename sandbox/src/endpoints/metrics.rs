@@ -10,7 +10,7 @@ use super::{
     record::Endpoint,
     traffic::{Hour, Traffic, hour_of, start_of},
 };
-use crate::rollup::times::percentiles_ms;
+use crate::{error::ServiceError, rollup::times::percentiles_ms};
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -81,28 +81,43 @@ impl Metric {
 
 impl Window {
     /// Reads `window` (`90s`, `15m`, `24h`, `7d`, or bare seconds), `from` and `to` (RFC 3339 or Unix
-    /// seconds). What cannot be read counts as not given; `to` is never in the future.
-    pub fn read(query: &str, now: Timestamp) -> Self {
+    /// seconds). What cannot be read is refused by its name, for another window would pass for the wanted one;
+    /// `to` is never in the future.
+    pub fn read(query: &str, now: Timestamp) -> Result<Self, ServiceError> {
         let given = |wanted: &str| {
             query
                 .split('&')
                 .filter_map(|pair| pair.split_once('='))
                 .find(|(name, _)| *name == wanted)
-                .map(|(_, value)| value.replace("%3A", ":").replace("%3a", ":"))
+                .map(|(_, value)| {
+                    let colons = value.replace("%3A", ":").replace("%3a", ":");
+                    colons.replace("%2B", "+").replace("%2b", "+")
+                })
         };
-        let instant = |name| given(name).and_then(|text| instant(&text));
-        let to = instant("to").map_or(now, |to| to.min(now));
-        let length_s = given("window")
-            .and_then(|text| seconds(&text))
-            .unwrap_or(WINDOW_DEFAULT_S)
-            .clamp(1, WINDOW_MAX_S);
+        let wrong = |name: &str, wanted: &str| {
+            ServiceError::invalid(format!("{name} must be {wanted}")).assumed("endpoint-metrics")
+        };
+        let instant = |name| match given(name) {
+            None => Ok(None),
+            Some(text) => instant(&text)
+                .map(Some)
+                .ok_or_else(|| wrong(name, "an RFC 3339 time or Unix seconds")),
+        };
+        let to = instant("to")?.map_or(now, |to| to.min(now));
+        let length_s = match given("window") {
+            None => WINDOW_DEFAULT_S,
+            Some(text) => seconds(&text)
+                .filter(|seconds| *seconds > 0)
+                .ok_or_else(|| wrong("window", "a length of time such as 90s, 15m, 24h or 7d"))?
+                .min(WINDOW_MAX_S),
+        };
         let back = |length_s| {
             to.checked_sub(SignedDuration::from_secs(length_s))
                 .unwrap_or(Timestamp::MIN)
         };
-        let from = instant("from").unwrap_or_else(|| back(length_s));
+        let from = instant("from")?.unwrap_or_else(|| back(length_s));
         let from = from.clamp(back(WINDOW_MAX_S).min(to), to);
-        Self { from, to }
+        Ok(Self { from, to })
     }
 }
 

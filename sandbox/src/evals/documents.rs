@@ -175,6 +175,11 @@ pub fn write(state: &State, document: &Document) -> Result<(), ServiceError> {
     Ok(())
 }
 
+/// The document of a place, if there is one.
+pub fn at(state: &State, set: &str, place: &Place) -> Result<Option<Document>, ServiceError> {
+    Ok(state.store.get(DOCUMENTS, &place.id(set))?)
+}
+
 pub fn of_set(state: &State, set: &str) -> Result<Vec<Document>, ServiceError> {
     let found = state
         .store
@@ -211,7 +216,8 @@ pub fn check_room(state: &State, org: &str, more: u64) -> Result<(), ServiceErro
         _ => Err(ServiceError::invalid(format!(
             "an organization's eval sets hold at most {} MiB; delete one first",
             sets::STORED_BYTES_MAX / 1024 / 1024
-        ))),
+        ))
+        .assumed("eval-limits")),
     }
 }
 

@@ -35,6 +35,7 @@ impl Form {
         DefaultBodyLimit::disable().apply(&mut request);
         let mut multipart = Multipart::from_request(request, &()).await.map_err(|_| {
             ServiceError::BadRequest("the body must be multipart/form-data".to_owned())
+                .assumed("eval-form")
         })?;
         let mut parts: Vec<(String, Bytes)> = Vec::new();
         while let Some(field) = multipart.next_field().await.map_err(|_| malformed())? {
@@ -42,9 +43,10 @@ impl Form {
             let bytes = field.bytes().await.map_err(|_| malformed())?;
             if parts.iter().any(|(other, _)| *other == name) {
                 let name: String = name.chars().take(64).collect();
-                return Err(ServiceError::invalid(format!(
-                    "{name}: the part stands twice"
-                )));
+                return Err(
+                    ServiceError::invalid(format!("{name}: the part stands twice"))
+                        .assumed("eval-form"),
+                );
             }
             if parts.len() == PARTS_MAX {
                 return Err(ServiceError::invalid(format!(

@@ -4,6 +4,8 @@
 //! rejected. For document tasks a row may carry only `expected_output`, with the blob attached afterwards."
 //! Promise: an error names the line and the reason, never a value; a file is taken whole or not at all.
 
+mod twice;
+
 use crate::error::ServiceError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -49,9 +51,10 @@ impl Rows {
                 continue;
             }
             if read.rows.len() == ROWS_MAX {
-                return Err(ServiceError::invalid(format!(
-                    "items: more than {ROWS_MAX} rows"
-                )));
+                return Err(
+                    ServiceError::invalid(format!("items: more than {ROWS_MAX} rows"))
+                        .assumed("eval-limits"),
+                );
             }
             match row(line) {
                 Ok(row) => {
@@ -93,10 +96,7 @@ fn refuse(wrong: Vec<(usize, String)>) -> Result<(), ServiceError> {
         0 => String::new(),
         more => format!("; and {more} more"),
     };
-    Err(ServiceError::invalid(format!(
-        "items: {}{more}",
-        told.join("; ")
-    )))
+    Err(ServiceError::invalid(format!("items: {}{more}", told.join("; "))).assumed("eval-rows"))
 }
 
 fn row(line: &str) -> Result<Row, String> {
@@ -105,6 +105,10 @@ fn row(line: &str) -> Result<Row, String> {
     let Value::Object(mut members) = value else {
         return Err("must be a JSON object with input and expected_output".to_owned());
     };
+    // A map keeps the last of two and says nothing.
+    if let Some(column) = twice::column(line) {
+        return Err(format!("a key stands twice (column {column})"));
+    }
     let mut take = |name: &str| match members.remove(name) {
         Some(Value::Object(object)) => Ok(Some(object)),
         Some(_) => Err(format!("{name} must be an object")),
@@ -160,6 +164,14 @@ mod tests {
             (
                 r#"{"input": {}, "expected_output": {}, "id": 7}"#,
                 "items: line 1: unexpected key id",
+            ),
+            (
+                r#"{"input": {}, "expected_output": {"a": 1}, "expected_output": {}}"#,
+                "items: line 1: a key stands twice (column 60)",
+            ),
+            (
+                r#"{"input": {"a": [{"b": 1, "b": 2}]}, "expected_output": {}}"#,
+                "items: line 1: a key stands twice (column 29)",
             ),
         ];
 

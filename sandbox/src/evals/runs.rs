@@ -117,8 +117,9 @@ impl Candidate {
 /// Checks everything and puts the run into the queue; the caller sets it to work.
 pub fn create(state: &State, org: &str, wanted: Wanted) -> Result<Run, ServiceError> {
     let set = sets::find(state, org, &wanted.eval_set_id)?;
-    check_candidates(&set, &wanted.candidate_models)?;
-    check_documents(state, &set)?;
+    check_candidates(&set, &wanted.candidate_models)
+        .and_then(|()| check_documents(state, &set))
+        .map_err(|error| error.assumed("eval-candidates"))?;
     // Interface: "an insufficient balance returns 402 before any work is billed".
     state.books.check_balance(org)?;
     let _gate = state.evals.gate.lock();
@@ -183,7 +184,9 @@ fn make_room(state: &State, org: &str) -> Result<(), ServiceError> {
         }
     }
     if unfinished >= UNFINISHED_MAX {
-        return Err(ServiceError::TooManyInFlight);
+        return Err(ServiceError::TooManyOpen(format!(
+            "an organization has at most {UNFINISHED_MAX} unfinished eval runs; wait for one to end"
+        )));
     }
     let over = (terminal.len() + 1).saturating_sub(TERMINAL_MAX);
     for id in terminal.iter().take(over) {

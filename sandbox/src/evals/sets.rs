@@ -64,13 +64,15 @@ impl NewSet {
         {
             return Err(ServiceError::invalid(format!(
                 "name must have at most {NAME_CHARS_MAX} characters"
-            )));
+            ))
+            .assumed("eval-limits"));
         }
         // Interface, Errors 400: unknown task.
         let pinned = match &self.task_id {
             Some(id) => Some(
                 tasks::by_id(id)
-                    .ok_or_else(|| ServiceError::BadRequest("unknown task_id".to_owned()))?,
+                    .ok_or_else(|| ServiceError::BadRequest("unknown task_id".to_owned()))
+                    .map_err(|error| error.assumed("eval-task"))?,
             ),
             None => None,
         };
@@ -80,8 +82,10 @@ impl NewSet {
             None => tasks::infer(state, &self.prompt, &rows.rows).await?,
         };
         let contract = tasks::Contract::of(task)?;
-        rows.check(|row| contract.misfit(row).or_else(|| contract.unscorable(row)))?;
-        agreement::check(&self.prompt, &rows.rows, task)?;
+        rows.check(|row| contract.misfit(row).or_else(|| contract.unscorable(row)))
+            .map_err(|error| error.assumed("eval-task"))?;
+        agreement::check(&self.prompt, &rows.rows, task)
+            .map_err(|error| error.assumed("eval-prompt"))?;
         Ok((rows, task))
     }
 }
@@ -93,7 +97,8 @@ pub async fn create(state: &State, org: &str, new: &NewSet) -> Result<EvalSet, S
     if list(state, org)?.len() >= SETS_MAX {
         return Err(ServiceError::invalid(format!(
             "an organization has at most {SETS_MAX} eval sets; delete one first"
-        )));
+        ))
+        .assumed("eval-limits"));
     }
     documents::check_room(state, org, row_bytes)?;
     let item_count = rows.rows.len();

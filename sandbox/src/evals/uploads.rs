@@ -85,7 +85,9 @@ pub fn announce(
         .filter(|(_, ticket)| ticket.org == org && !ticket.complete)
         .count();
     if open >= OPEN_MAX {
-        return Err(ServiceError::TooManyInFlight);
+        return Err(ServiceError::TooManyOpen(format!(
+            "an organization has at most {OPEN_MAX} open uploads; complete one first"
+        )));
     }
     let id = format!("up_{}", state.clock.new_id());
     let ticket = Ticket {
@@ -167,7 +169,7 @@ pub async fn put(state: &State, id: &str, bytes: Bytes) -> Result<(), ServiceErr
     }
 }
 
-/// Makes the uploaded bytes the row's document. Asked again, it tells the same.
+/// Makes the uploaded bytes the row's document. Asked again, it tells the same as long as the document is there.
 pub fn complete(state: &State, org: &str, set: &str, id: &str) -> Result<Document, ServiceError> {
     let ticket = find(state, id)?;
     if ticket.org != org || ticket.eval_set_id != set {
@@ -189,7 +191,14 @@ pub fn complete(state: &State, org: &str, set: &str, id: &str) -> Result<Documen
         sha256: put.sha256,
         blob: put.blob,
     };
-    if !ticket.complete {
+    if ticket.complete {
+        let now = documents::at(state, set, &document.place)?;
+        if now.is_none_or(|now| now.blob != document.blob) {
+            return Err(ServiceError::UploadState(
+                "the upload was completed, and another document has taken its place since",
+            ));
+        }
+    } else {
         documents::write(state, &document)?;
         let done = Ticket {
             complete: true,

@@ -7,6 +7,8 @@ use super::{Dice, Lane, Tier, forward, rng::Rng, schema, tokens};
 use crate::{error::ServiceError, spec};
 use serde_json::{Map, Value, json};
 
+mod message;
+
 #[derive(Clone, Debug)]
 pub struct ChatRequest {
     pub messages: Vec<Value>,
@@ -96,12 +98,18 @@ impl ChatRequest {
                 .find(|name| !SUPPORTED.contains(&name.as_str()))
         {
             let name: String = name.chars().take(64).collect();
-            return Err(ServiceError::invalid(format!("unsupported field: {name}")));
+            return Err(ServiceError::invalid(format!("unsupported field: {name}"))
+                .assumed("unsupported-field"));
         }
         if let Some(n) = present(&fields, "n") {
             match n.as_u64() {
                 Some(1) => {}
                 // Interface: `n` greater than 1 on the agent lane is 400. Assumed (n-on-v1): on /v1 too.
+                Some(_) if lane == Lane::Inference => {
+                    return Err(
+                        ServiceError::BadRequest("n must be 1".to_owned()).assumed("n-on-v1")
+                    );
+                }
                 Some(_) => return Err(ServiceError::BadRequest("n must be 1".to_owned())),
                 None => return Err(ServiceError::invalid("n must be a positive integer")),
             }
@@ -213,14 +221,13 @@ fn check_model(fields: &Map<String, Value>, lane: Lane) -> Result<(), ServiceErr
         (Some(Value::String(model)), _) if model == spec::MODEL => Ok(()),
         (None, Lane::Agent) => Ok(()),
         (None, Lane::Inference) => Err(ServiceError::invalid("model is required")),
-        // Interface, Errors: 404 on /v1, 400 on the agent lane.
-        (Some(Value::String(_)), Lane::Inference) => Err(ServiceError::NotFound(
+        // Interface: "any other value returns 404" on /v1 and 400 on the agent lane, whatever its type.
+        (Some(_), Lane::Inference) => Err(ServiceError::NotFound(
             "model not found; the only model is auto".to_owned(),
         )),
         (Some(_), Lane::Agent) => Err(ServiceError::BadRequest(
             "model must be auto or omitted".to_owned(),
         )),
-        (Some(_), Lane::Inference) => Err(ServiceError::invalid("model must be a string")),
     }
 }
 
@@ -232,20 +239,8 @@ pub fn messages(fields: &Map<String, Value>) -> Result<Vec<Value>, ServiceError>
         None => return Err(ServiceError::invalid("messages is required")),
     };
     for (at, message) in messages.iter().enumerate() {
-        if !message.get("role").is_some_and(Value::is_string) {
-            return Err(ServiceError::invalid(format!(
-                "messages[{at}].role must be a string"
-            )));
-        }
-        match message.get("content") {
-            None | Some(Value::Null | Value::String(_)) => {}
-            Some(Value::Array(parts)) if parts.iter().all(Value::is_object) => {}
-            Some(_) => {
-                return Err(ServiceError::invalid(format!(
-                    "messages[{at}].content must be a string or an array of parts"
-                )));
-            }
-        }
+        message::check(message)
+            .map_err(|wrong| ServiceError::invalid(format!("messages[{at}]{wrong}")))?;
     }
     Ok(messages.clone())
 }

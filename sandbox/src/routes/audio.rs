@@ -55,6 +55,7 @@ pub async fn speech(
         None => voices::default(),
         Some(id) => voices::by_id(id).ok_or_else(|| {
             ServiceError::Invalid(format!("voice: unknown; there are {}", voices::ids()))
+                .assumed("speech-form")
         })?,
     };
     state.books.check_balance(&inbound.org)?;
@@ -132,6 +133,7 @@ pub async fn transcriptions(
         mark_assumed(&mut response, "transcription-text");
     }
     mark_assumed(&mut response, "transcription-language");
+    mark_assumed(&mut response, "transcription-duration");
     Ok(response)
 }
 
@@ -159,7 +161,8 @@ fn audio(fields: &Map<String, Value>) -> Result<Bytes, ServiceError> {
         return Err(ServiceError::Invalid(format!(
             "audio_base64 holds more than {} bytes",
             speech::AUDIO_BYTES_MAX
-        )));
+        ))
+        .assumed("speech-limits"));
     }
     Ok(Bytes::from(bytes))
 }

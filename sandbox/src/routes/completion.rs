@@ -80,13 +80,11 @@ pub async fn complete(
         header::CONTENT_TYPE,
         HeaderValue::from_static("application/json"),
     );
+    receipt::set(&mut headers, spec::ASSUMED, &marks(&served, lane).join(","));
     let stored = Stored::new(StatusCode::OK, &headers, Bytes::from(body));
     let mut response = stored.to_response();
     if charged.free_repeat {
         mark_assumed(&mut response, "repeat-billed");
-    }
-    if served.missing_input.is_some() {
-        mark_assumed(&mut response, "clarification-form");
     }
     match lane {
         Lane::Inference => run.store(stored),
@@ -128,6 +126,25 @@ fn pin_key(inbound: &Inbound, request: &ChatRequest) -> PinKey {
 
 pub fn completion_id(state: &State) -> String {
     format!("chatcmpl-{}", state.clock.new_id())
+}
+
+/// The assumptions that a whole answer rests on; a replay rests on the same.
+fn marks(served: &Served, lane: Lane) -> Vec<&'static str> {
+    let mut marks = vec!["object-members"];
+    if lane == Lane::Agent {
+        marks.push("agent-receipt-headers");
+        return marks;
+    }
+    if !served.escalated {
+        marks.push("escalated-false");
+    }
+    if !served.draft.tool_calls.is_empty() {
+        marks.push("tool-calls-on-v1");
+    }
+    if served.missing_input.is_some() {
+        marks.extend(["clarification-form", "clarification-rule"]);
+    }
+    marks
 }
 
 /// The chat completion object.

@@ -185,14 +185,14 @@ fn parse(body: &[u8], name: &str) -> Result<ChatRequest, ServiceError> {
     })?;
     match body.get_mut("model") {
         Some(model) if *model == name => *model = json!(spec::MODEL),
-        Some(Value::String(_)) => {
+        // What is no object, or has no model, is told as on the chat route.
+        None | Some(Value::Null) => {}
+        // Interface: "any other value returns 404", whatever its type.
+        Some(_) => {
             return Err(ServiceError::NotFound(
                 "model not found; on an endpoint it is the endpoint's id".to_owned(),
             ));
         }
-        Some(_) => return Err(ServiceError::invalid("model must be a string")),
-        // What is no object, or has no model, is told as on the chat route.
-        None => {}
     }
     ChatRequest::parse(body.to_string().as_bytes(), Lane::Inference)
 }
@@ -232,7 +232,8 @@ impl Call {
             // Assumed (endpoint-aliases): the smaller models have smaller windows.
             return Err(ServiceError::BadRequest(format!(
                 "the transcript is over the {context_tokens} tokens of this endpoint's model"
-            )));
+            ))
+            .assumed("endpoint-aliases"));
         }
         let pinned = Pinned {
             category: task.map(|task| leaderboard::category(&task.category)),

@@ -123,7 +123,8 @@ pub async fn metric(
     let metric = Metric::named(&name)
         .ok_or_else(|| ServiceError::NotFound("no such metric of an endpoint".to_owned()))?;
     let now = state.clock.now();
-    let window = Window::read(query.as_deref().unwrap_or(""), now);
+    state.endpoints.get(&inbound.org, &id)?;
+    let window = Window::read(query.as_deref().unwrap_or(""), now)?;
     let document = state
         .endpoints
         .look(&inbound.org, &id, |endpoint, traffic| {
@@ -138,6 +139,7 @@ fn shown(state: &State, endpoint: &Endpoint, headers: &HeaderMap) -> Response {
     let view = endpoint.view(state.clock.now(), &base(headers));
     let mut response = Json(view).into_response();
     mark_assumed(&mut response, "endpoint-record");
+    mark_assumed(&mut response, "endpoint-url");
     response
 }
 
@@ -145,6 +147,7 @@ fn shown(state: &State, endpoint: &Endpoint, headers: &HeaderMap) -> Response {
 fn turned(state: &State, endpoint: &Endpoint, headers: &HeaderMap) -> Response {
     let mut response = shown(state, endpoint, headers);
     mark_assumed(&mut response, "endpoint-answers");
+    mark_assumed(&mut response, "endpoint-transitions");
     response
 }
 

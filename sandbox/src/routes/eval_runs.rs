@@ -46,8 +46,10 @@ pub async fn retrieve(
 ) -> Result<Response, ServiceError> {
     let run = runs::find(&state, &inbound.org, &id)?;
     let mut response = Json(run.envelope()).into_response();
-    if !run.status.is_terminal() {
-        mark_assumed(&mut response, "eval-run-progress");
-    }
+    let mark = match run.status.is_terminal() {
+        true => "eval-result",
+        false => "eval-run-progress",
+    };
+    mark_assumed(&mut response, mark);
     Ok(response)
 }

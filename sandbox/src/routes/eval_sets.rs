@@ -33,7 +33,9 @@ pub async fn create(
     };
     inbound.fault.work(&state.clock, &state.holds).await;
     let set = sets::create(&state, &inbound.org, &new).await?;
-    Ok(Json(json!({"eval_set": set})).into_response())
+    let mut response = Json(json!({"eval_set": set})).into_response();
+    mark_assumed(&mut response, "eval-task");
+    Ok(response)
 }
 
 pub async fn list(

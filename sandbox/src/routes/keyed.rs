@@ -70,7 +70,8 @@ where
         Begin::Run(run) => run,
     };
     if job.keep == Keep::Image {
-        run.check_room()?;
+        run.check_room()
+            .map_err(|error| error.assumed("stored-images"))?;
     }
     billing::check_balance(state, inbound, &run)?;
     let work = job.work;

@@ -1,17 +1,25 @@
 //! The two model lists. Each has exactly one entry, `auto`.
 
-use crate::{error::ServiceError, spec, state::State};
-use axum::{Json, extract::State as Shared};
-use serde_json::{Value, json};
+use crate::{
+    error::{ServiceError, mark_assumed},
+    spec,
+    state::State,
+};
+use axum::{
+    Json,
+    extract::State as Shared,
+    response::{IntoResponse, Response},
+};
+use serde_json::json;
 use std::sync::Arc;
 
 /// When `auto` came into the world. Assumed (model-created): any fixed time.
 const CREATED_UNIX_S: i64 = 1_767_225_600;
 
 /// `GET /v1/models`: `{data: [{id, owned_by, created}]}`.
-pub async fn list() -> Json<Value> {
+pub async fn list() -> Response {
     // Assumed (object-members): `object` is added, as OpenAI clients expect it.
-    Json(json!({
+    let mut response = Json(json!({
         "object": "list",
         "data": [{
             "id": spec::MODEL,
@@ -20,15 +28,19 @@ pub async fn list() -> Json<Value> {
             "created": CREATED_UNIX_S,
         }],
     }))
+    .into_response();
+    mark_assumed(&mut response, "object-members");
+    mark_assumed(&mut response, "model-created");
+    response
 }
 
 /// `GET /agent/v1/models`.
-pub async fn agent_list(Shared(state): Shared<Arc<State>>) -> Result<Json<Value>, ServiceError> {
+pub async fn agent_list(Shared(state): Shared<Arc<State>>) -> Result<Response, ServiceError> {
     if !state.settings().agent_enabled {
         // Interface, Errors 404: agent surface not enabled.
         return Err(ServiceError::agent_disabled());
     }
-    Ok(Json(json!({
+    let mut response = Json(json!({
         "object": "list",
         "data": [{
             "id": spec::MODEL,
@@ -38,5 +50,8 @@ pub async fn agent_list(Shared(state): Shared<Arc<State>>) -> Result<Json<Value>
             "max_model_len": spec::CONTEXT_WINDOW_TOKENS,
             "context_window": spec::CONTEXT_WINDOW_TOKENS,
         }],
-    })))
+    }))
+    .into_response();
+    mark_assumed(&mut response, "model-created");
+    Ok(response)
 }

@@ -31,10 +31,12 @@ pub async fn frontier(
         .ok_or_else(|| ServiceError::invalid("the body must be a JSON object"))?;
     let name = fields
         .get("model")
-        .and_then(Value::as_str)
+        .filter(|name| !name.is_null())
         .ok_or_else(|| ServiceError::invalid("model is required"))?;
-    // Interface: any other value returns 400.
-    let model = roster::by_id(name)
+    // Interface: "any other value returns 400", whatever its type.
+    let model = name
+        .as_str()
+        .and_then(roster::by_id)
         .filter(|model| model.comparison)
         .ok_or_else(|| ServiceError::BadRequest("unknown frontier model".to_owned()))?;
     let messages = models::request::messages(fields)?;

@@ -41,6 +41,8 @@ pub fn start(job: Job) -> Response {
         Answer::Flowing(_) => None,
     };
     *response.headers_mut() = stream_headers(missing_input, job.lane);
+    mark_assumed(&mut response, "object-members");
+    mark_assumed(&mut response, "stream-head");
     if missing_input.is_some() {
         mark_assumed(&mut response, "stream-clarification");
     }

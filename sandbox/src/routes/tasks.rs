@@ -94,9 +94,10 @@ impl Wanted {
         if query.chars().count() > QUERY_CHARS_MAX {
             return Err(ServiceError::invalid(format!(
                 "query must be at most {QUERY_CHARS_MAX} characters"
-            )));
+            ))
+            .assumed("match-bounds"));
         }
-        let top_k = match fields.get("top_k") {
+        let top_k = match fields.get("top_k").filter(|top_k| !top_k.is_null()) {
             None => TOP_K_DEFAULT,
             Some(top_k) => top_k
                 .as_u64()
@@ -104,6 +105,7 @@ impl Wanted {
                 .filter(|n| (1..=TOP_K_MAX).contains(n))
                 .ok_or_else(|| {
                     ServiceError::invalid(format!("top_k must be an integer from 1 to {TOP_K_MAX}"))
+                        .assumed("match-bounds")
                 })?,
         };
         Ok(Self {

@@ -1,11 +1,11 @@
 //! What a recording is, how long it lasts, and whether it is whole.
 //!
-//! mp3 and m4a are decoded to their last sample, and an m4a is as long as its edit list says; a WAV's plain samples are counted; a webm tells the times of
-//! its blocks.
+//! mp3 and m4a are decoded to their last sample, and what an encoder put around the recording is left out; a
+//! WAV's plain samples are counted; a webm tells the times of its blocks.
 //! Promise: bytes from a socket end in a length or in a reason, never in a panic; the length is counted in
 //! whole samples or ticks, because money hangs on it.
 
-use super::{AUDIO_S_MAX, edits, mp4, wav, webm};
+use super::{AUDIO_S_MAX, mp4, wav, webm};
 use bytes::Bytes;
 use std::{
     io::{Cursor, ErrorKind},
@@ -125,9 +125,7 @@ pub fn listen(bytes: &Bytes, stop: &AtomicBool) -> Result<Heard, ListenError> {
         Container::Webm => (webm::length(bytes)?, None),
         Container::M4a => {
             mp4::check(bytes)?;
-            let decoded = decoded_safely(bytes, container, stop)?;
-            let parts = edits::presented(bytes, decoded.parts, decoded.per_second);
-            (Length { parts, ..decoded }, None)
+            (decoded_safely(bytes, container, stop)?, None)
         }
         Container::Mp3 => (decoded_safely(bytes, container, stop)?, None),
     };
@@ -190,12 +188,13 @@ fn decoded(bytes: &Bytes, container: Container, stop: &AtomicBool) -> Result<Len
     if container == Container::M4a && count.ticks < told {
         return Err(ListenError::Broken("it ends before its index says"));
     }
+    let parts = match container {
+        Container::M4a => mp4::played(bytes, count.frames, count.rate),
+        _ => count.frames,
+    };
     match count.rate {
         0 => Err(ListenError::NoSound),
-        rate => Ok(Length {
-            parts: count.frames,
-            per_second: rate,
-        }),
+        per_second => Ok(Length { parts, per_second }),
     }
 }
 

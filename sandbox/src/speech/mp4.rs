@@ -5,6 +5,10 @@
 //! failed allocation ends the process. Promise: a file that passes tells no more rows than its bytes can hold,
 //! no packet larger than itself, and no box reaches over the one around it.
 
+mod edit;
+
+pub use edit::played;
+
 use super::listen::ListenError;
 
 const DEPTH_MAX: usize = 16;
@@ -109,7 +113,7 @@ fn fragment(
     Ok(())
 }
 
-pub(super) fn number(bytes: &[u8], at: usize) -> Option<u32> {
+fn number(bytes: &[u8], at: usize) -> Option<u32> {
     let four = bytes.get(at..)?.first_chunk::<4>()?;
     Some(u32::from_be_bytes(*four))
 }
@@ -125,7 +129,7 @@ fn rows(body: &[u8], at: usize, row_bytes: usize) -> Result<&[u8], ListenError> 
 }
 
 /// Name and body of the box at the front, and what is behind it.
-pub(super) fn split(bytes: &[u8]) -> Option<(&[u8; 4], &[u8], &[u8])> {
+fn split(bytes: &[u8]) -> Option<(&[u8; 4], &[u8], &[u8])> {
     let (size, rest) = bytes.split_first_chunk::<4>()?;
     let (name, rest) = rest.split_first_chunk::<4>()?;
     let (body_len, rest) = match u32::from_be_bytes(*size) {

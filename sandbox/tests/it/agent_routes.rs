@@ -269,11 +269,11 @@ async fn the_transcript_of_a_tool_loop_passes_through_and_unknown_fields_do_not(
 
 // Interface, Limits: "context window, 131,072 tokens per turn, agent lane". Assumed (context-window): 400.
 #[tokio::test]
-async fn a_transcript_over_the_window_is_400_and_one_within_is_served() {
+async fn a_transcript_that_fills_the_window_is_400_and_one_within_is_served() {
     let server = ModelServer::start();
     let sandbox = lane(&server).await;
     // A message costs 4 more, and `a ` is one token each.
-    for (tokens, status) in [(131_072 - 4, 200), (131_072 - 3, 400)] {
+    for (tokens, status) in [(131_072 - 5, 200), (131_072 - 4, 400)] {
         let text = "a ".repeat(tokens - 1) + "a";
         let reply = sandbox.post(AGENT, &[], &turn(json!([user(&text)]))).await;
         assert_eq!(reply.status, status, "{tokens}");

@@ -380,7 +380,6 @@ async fn a_match_without_a_description_is_refused_by_the_name_of_the_field() {
         (json!({"query": "invoices", "top_k": 2.5}), "top_k"),
         (json!({"query": "invoices", "top_k": "5"}), "top_k"),
         (json!({"query": "invoices", "top_k": true}), "top_k"),
-        (json!({"query": "invoices", "top_k": null}), "top_k"),
         (json!(["query"]), "object"),
     ] {
         let reply = sandbox.post(MATCH, &[], &body).await;

@@ -379,6 +379,12 @@ async fn runs_wait_in_a_queue_with_an_end() {
     let queued = sandbox.get(&format!("{RUNS}/{}", runs[4])).await;
 
     assert_eq!((over.status, over.header("retry-after")), (429, Some("5")));
+    assert_eq!(over.header("x-sandbox-assumed"), Some("eval-limits"));
+    assert!(
+        over.text().contains("unfinished eval runs"),
+        "{}",
+        over.text()
+    );
     assert_eq!(queued.json()["run"]["status"], "queued");
     assert_eq!(
         queued.header("x-sandbox-assumed"),

@@ -10,6 +10,7 @@
 
 mod agent;
 mod agent_routes;
+mod assumed;
 mod auto_metrics;
 mod catalog;
 mod catalog_reasoner;
@@ -46,6 +47,7 @@ mod others;
 mod own_models;
 mod own_streams;
 mod parallel;
+mod refusals;
 mod rerank;
 mod scoring;
 mod second_process;

@@ -244,7 +244,10 @@ async fn each_kind_of_audio_tells_its_length_and_no_invented_word() {
         let expected = json!({"text": "", "language": "und", "duration_s": seconds});
         assert_eq!(reply.json(), expected, "{name}");
         let marks = reply.header("x-sandbox-assumed").unwrap();
-        assert_eq!(marks, "transcription-text,transcription-language");
+        assert_eq!(
+            marks,
+            "transcription-text,transcription-language,transcription-duration"
+        );
     }
 }
 
@@ -473,7 +476,7 @@ async fn a_transcription_server_of_ones_own_hears_the_bytes_and_its_words_win() 
     assert_eq!(heard.json()["language"], "de-AT");
     assert_eq!(
         heard.header("x-sandbox-assumed"),
-        Some("transcription-language")
+        Some("transcription-language,transcription-duration")
     );
     let debits = sandbox.debits().await.len();
     // What cannot be heard is not sent on.

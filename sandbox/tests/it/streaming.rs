@@ -95,7 +95,7 @@ async fn a_streamed_clarification_names_the_input_in_its_head_and_is_free() {
     assert_eq!(stream.header("x-service-input-required"), Some("image"));
     assert_eq!(
         stream.header("x-sandbox-assumed"),
-        Some("stream-clarification")
+        Some("object-members,stream-head,stream-clarification")
     );
     assert_eq!(
         stream.comment("service-billed-micro-usd").as_deref(),

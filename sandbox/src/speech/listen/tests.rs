@@ -55,9 +55,9 @@ fn each_kind_of_file_lasts_as_long_as_its_samples() {
         ("tone.mp3", Container::Mp3, 12_000, 16_000),
         // Without the tag, whole frames of 576: 23 of them.
         ("tone-bare.mp3", Container::Mp3, 23 * 576, 16_000),
-        // Its edit list leaves the encoder's lead-in out.
+        // So does the m4a's edit list.
         ("tone.m4a", Container::M4a, 12_000, 16_000),
-        // Without a list, 13 frames of 1,024, the lead-in among them.
+        // Without one: 13 frames of 1,024, the encoder's lead-in among them.
         ("tone-fragmented.m4a", Container::M4a, 13 * 1_024, 16_000),
         // Not decoded: told by its packets.
         ("tone-alac.m4a", Container::M4a, 6_000, 8_000),
