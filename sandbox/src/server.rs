@@ -49,14 +49,18 @@ pub async fn serve(
     options: Options,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    serve_and_judge(listener, options, shutdown).await.map(drop)
+    serve_and_judge(listener, options, shutdown, || {})
+        .await
+        .map(drop)
 }
 
-/// The same, and at the end what the request log says about the client.
+/// The same, and at the end what the request log says about the client. `ready` runs once requests are
+/// answered: not where the state cannot be opened.
 pub async fn serve_and_judge(
     listener: TcpListener,
     options: Options,
     shutdown: impl Future<Output = ()> + Send + 'static,
+    ready: impl FnOnce() + Send,
 ) -> io::Result<Verdict> {
     let state = State::new(&options).map_err(io::Error::other)?;
     state.evals.listens_on(listener.local_addr()?);
@@ -68,6 +72,7 @@ pub async fn serve_and_judge(
     let saver = tokio::spawn(metrics_saver::keep_saving(Arc::clone(&state)));
     tokio::pin!(shutdown);
     tracing::info!(address = ?listener.local_addr().ok(), "sandbox listening");
+    ready();
     loop {
         while connections.try_join_next().is_some() {}
         let socket = tokio::select! {

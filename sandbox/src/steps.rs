@@ -53,6 +53,8 @@ pub struct Steps {
 #[derive(Debug)]
 struct Inner {
     steps: Vec<Step>,
+    /// How many were there at the start; the others came by the control route.
+    at_start: usize,
     progress: Progress,
 }
 
@@ -106,8 +108,13 @@ impl Step {
 
 impl Steps {
     pub fn new(steps: Vec<Step>, progress: Progress) -> Self {
+        let at_start = steps.len();
         Self {
-            inner: Mutex::new(Inner { steps, progress }),
+            inner: Mutex::new(Inner {
+                steps,
+                at_start,
+                progress,
+            }),
         }
     }
 
@@ -133,9 +140,12 @@ impl Steps {
         self.inner.lock().progress
     }
 
-    /// The story begins again.
+    /// The story begins again, as it was at the start.
     pub fn restart(&self) {
-        self.inner.lock().progress = Progress::default();
+        let mut inner = self.inner.lock();
+        let at_start = inner.at_start;
+        inner.steps.truncate(at_start);
+        inner.progress = Progress::default();
     }
 
     /// Counts a request in, if it is one, and takes the next step that is due.

@@ -68,14 +68,17 @@ pub fn sandbox(args: Args) -> Result<(), CliError> {
         let failed = |error| CliError::Failed(format!("the sandbox failed: {error}"));
         let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
-        say(format_args!("sandbox listening on http://{address}"))?;
         let stop = async move {
             tokio::select! {
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
             }
         };
-        let seen = serve_and_judge(listener, options, stop)
+        let ready = move || {
+            // Nobody reads it where standard output is closed; it serves all the same.
+            say(format_args!("sandbox listening on http://{address}")).ok();
+        };
+        let seen = serve_and_judge(listener, options, stop, ready)
             .await
             .map_err(failed)?;
         if verdict { tell(&seen) } else { Ok(()) }

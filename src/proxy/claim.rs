@@ -44,6 +44,9 @@ pub struct Claimant {
     pub keyed: bool,
     /// The app says that this is a retry.
     pub marked_retry: bool,
+    /// An answer that nobody took is kept for a repeat when it is whole. Not that of a deploy: what it
+    /// made may have been deleted since.
+    pub keeps_answer: bool,
 }
 
 /// What a claimant is to do.
@@ -163,7 +166,7 @@ impl ClaimTable {
             Slot::Live(live) => live.is_to_be_adopted() && slot.has_key_of(claimant),
             Slot::Undelivered(_) => false,
         };
-        if look_again && policy.allows(claimant) && queue.iter().any(is_read_on) {
+        if policy.allows(claimant) && queue.iter().any(is_read_on) {
             return Claim::ReadOn(left);
         }
         let twin_in_flight = queue

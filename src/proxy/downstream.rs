@@ -17,7 +17,7 @@ use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::protocols::Stream;
 use pingora::protocols::http::ReusableHttpStream;
 use pingora::protocols::http::v1::server::HttpSession;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::CutSignal;
 use super::accept::connection::{Peer, Reset, Sight};
@@ -69,9 +69,9 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 /// What a write may still take once bursar's shutdown has run out of patience.
 const CUT_GRACE: Duration = Duration::from_millis(500);
 
-/// How often, and how far apart, a suspect's refusal is looked for. On a busy machine the kernel
+/// How long, and how far apart, a suspect's refusal is looked for. On a busy machine the kernel
 /// itself is late with it.
-const REFUSAL_LOOKS: usize = 50;
+const REFUSAL_WAIT: Duration = Duration::from_millis(50);
 const REFUSAL_PAUSE: Duration = Duration::from_millis(1);
 
 // === impl Downstream ===
@@ -297,18 +297,18 @@ impl Downstream {
         if self.presence != Presence::Suspect {
             return Ok(());
         }
-        let looks = if self.proven { 1 } else { REFUSAL_LOOKS };
-        for look in 0..looks {
-            if look > 0 {
-                tokio::time::sleep(REFUSAL_PAUSE).await;
-            }
+        let until = Instant::now() + REFUSAL_WAIT;
+        loop {
             let refused = matches!(self.peer.left().now_or_never(), Some(Err(_)));
             if refused || self.peer.is_broken() {
                 return Err(self.lost());
             }
+            if self.proven || Instant::now() >= until {
+                self.proven = true;
+                return Ok(());
+            }
+            tokio::time::sleep(REFUSAL_PAUSE).await;
         }
-        self.proven = true;
-        Ok(())
     }
 
     fn lost(&mut self) -> AppGone {

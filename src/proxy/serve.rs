@@ -40,6 +40,7 @@ use super::{Gateway, InFlight, Settings};
 use crate::config::App;
 use crate::ledger::FingerprintParts;
 use crate::ledger::entry::{EntryId, EntryKey, Intent, KeyOrigin};
+use crate::protocol::routes::AnswerKind;
 
 /// One request, from its head to its last byte. Returns the connection when it can be kept.
 pub(super) async fn serve_request(
@@ -134,6 +135,7 @@ impl Request<'_> {
             own_key: admitted.own_key.clone().filter(|_| admitted.route.keyed),
             keyed: admitted.route.keyed,
             marked_retry: admitted.marked_retry,
+            keeps_answer: admitted.route.answer != AnswerKind::NamedEvents,
         };
         let live = match self.claim(downstream, &claimant).await {
             Ok(Claim::Lead(live)) => live,
@@ -299,7 +301,8 @@ impl Request<'_> {
         self.gateway.metrics.joined();
         follower.reads_on(downstream.sight());
         let leader: Arc<Live> = Arc::clone(&follower.live);
-        let followed = relay::follow::follow(downstream, &mut follower).await;
+        let followed =
+            relay::follow::follow(downstream, &mut follower, self.admitted.route.answer).await;
         drop(follower);
         if followed.delivered {
             self.gateway.delivered(&leader);

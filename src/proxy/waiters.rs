@@ -62,12 +62,22 @@ impl Waiters {
         if counts.all >= WAITERS_MAX {
             return Err(Crowd { of_app: None });
         }
+        Ok(self.counted(&mut counts, app))
+    }
+
+    /// Counts a request that has to wait whatever the bounds say: what its repeat brings is not known
+    /// otherwise.
+    pub fn enter_again(&self, app: &Arc<str>) -> Waiter {
+        self.counted(&mut self.0.lock(), app)
+    }
+
+    fn counted(&self, counts: &mut Counts, app: &Arc<str>) -> Waiter {
         counts.all += 1;
-        counts.by_app.insert(Arc::clone(app), of_app + 1);
-        Ok(Waiter {
+        *counts.by_app.entry(Arc::clone(app)).or_default() += 1;
+        Waiter {
             counts: Arc::clone(&self.0),
             app: Arc::clone(app),
-        })
+        }
     }
 }
 

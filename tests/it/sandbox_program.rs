@@ -274,3 +274,21 @@ async fn a_client_that_breaks_the_rules_is_told_each_at_the_end_with_exit_code_1
         "{complaint}"
     );
 }
+
+#[tokio::test]
+async fn a_sandbox_that_cannot_start_does_not_say_that_it_listens() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = place();
+    let state = place.path().join("everybody's");
+    std::fs::create_dir(&state).expect("a directory");
+    std::fs::set_permissions(&state, std::fs::Permissions::from_mode(0o777)).expect("a mode");
+    let arguments = ["sandbox", "--listen", "127.0.0.1:0", "--state-dir"];
+    let mut starting = command(&arguments);
+    starting.arg(&state);
+    let ended = timeout(PATIENCE, starting.output()).await;
+    let ended = ended.expect("an end within 20 s").expect("a process");
+    assert_eq!(ended.status.code(), Some(1));
+    assert_eq!(String::from_utf8_lossy(&ended.stdout), "");
+    let told = String::from_utf8_lossy(&ended.stderr);
+    assert!(told.contains("chmod 700"), "{told}");
+}

@@ -88,6 +88,13 @@ async fn steps_can_be_added_and_a_wrong_one_is_refused() {
         .control("steps", json!({"at_s": 0, "do": {"balance_micro_usd": 0}}))
         .await;
     assert_eq!(sandbox.post(CHAT, &[], &ask("a")).await.status, 402);
+
+    // A reset is the start, where this step was not.
+    sandbox.control("reset", json!({})).await;
+    sandbox
+        .control("balance", json!({"micro_usd": 1_000_000}))
+        .await;
+    assert_eq!(sandbox.post(CHAT, &[], &ask("a")).await.status, 200);
 }
 
 // Interface, Errors: Client retry guidance.

@@ -32,6 +32,8 @@ pub struct Live {
     pub first: FirstSent,
     /// How often the key was taken over.
     pub adoptions: u32,
+    /// See [`Claimant::keeps_answer`].
+    may_be_kept: bool,
     /// Whether the ledger takes this request for undelivered; `None` while it is open there.
     pub(super) told: Mutex<Option<bool>>,
     /// The connection of the leading app.
@@ -133,6 +135,7 @@ impl Live {
             key,
             first,
             adoptions,
+            may_be_kept: claimant.keeps_answer,
             told: Mutex::new(None),
             app: OnceLock::new(),
             tape: Mutex::new(Tape::default()),
@@ -233,6 +236,9 @@ impl Live {
             given_up: true,
             ..Tape::default()
         };
+        drop(tape);
+        // Who waits to hear whether it is read waits for its end now.
+        self.left.send_replace(());
     }
 
     /// Nobody can join it, its app has left, and it is read on: when it ends its key can be adopted.
@@ -363,7 +369,8 @@ impl Live {
             .head
             .as_ref()
             .is_some_and(|head| head.status.is_success());
-        tape.open
+        self.may_be_kept
+            && tape.open
             && !tape.handed_out
             && !tape.consumed
             && is_answer

@@ -1,6 +1,7 @@
 //! The table of undelivered requests, on a clock that stands still.
 
 mod hang_up;
+mod kept;
 mod unsent;
 
 use std::sync::Arc;
@@ -50,6 +51,7 @@ impl Bench {
             own_key: None,
             keyed: true,
             marked_retry: false,
+            keeps_answer: true,
         }
     }
 
@@ -130,40 +132,6 @@ async fn the_retry_of_a_running_request_joins_it_once() {
         follower.next().await,
         TapeItem::End(TapeEnd::Complete)
     ));
-}
-
-#[tokio::test]
-async fn a_kept_answer_is_given_for_60_s_and_its_key_after_that() {
-    let mut bench = Bench::new();
-    let first = bench.lead(1);
-    first.app_left();
-    record_whole(&first).await;
-    bench.table.finish(&first, Fate::Undelivered);
-
-    bench.clock.advance(Duration::from_secs(59));
-    drop(follow(bench.claim(1)));
-
-    bench.clock.advance(Duration::from_secs(2));
-    let adopting = bench.lead(1);
-    assert_eq!(key_of(&adopting), key_of(&first));
-    assert_eq!(adopting.adoptions, 1);
-    let key = adopting.key.as_ref().expect("a key");
-    assert_eq!(key.origin, KeyOrigin::Adopted { from: first.entry });
-}
-
-#[tokio::test]
-async fn a_kept_answer_that_was_handed_over_is_gone() {
-    let mut bench = Bench::new();
-    let first = bench.lead(1);
-    first.app_left();
-    record_whole(&first).await;
-    bench.table.finish(&first, Fate::Undelivered);
-    let mut follower = follow(bench.claim(1));
-    follower.handed_out();
-    drop(follower);
-    bench.table.delivered(&first.mark, first.entry);
-    let later = bench.lead(1);
-    assert_ne!(key_of(&later), key_of(&first));
 }
 
 #[test]
@@ -516,6 +484,7 @@ fn who_may_join_is_config() {
         first.app_left();
         let claimant = Claimant {
             marked_retry: marked,
+            keeps_answer: true,
             own_key,
             ..bench.claimant(1)
         };

@@ -28,7 +28,7 @@ impl Dispatch<'_> {
         if let Some(halt) = self.spender.as_ref().and_then(Spender::halts) {
             return Some(self.stopped_by(halt));
         }
-        if may_have_run(&self.attempts, self.route.keyed) {
+        if self.is_in_doubt() {
             // The same purchase goes on: it is charged already.
             return None;
         }
@@ -40,7 +40,12 @@ impl Dispatch<'_> {
     /// that is what the app has to know.
     pub(super) fn closed(&self) -> Option<Refusal> {
         let refusal = || self.stopped_by(Refusal::new(Code::ShuttingDown));
-        (!may_have_run(&self.attempts, self.route.keyed)).then(refusal)
+        (!self.is_in_doubt()).then(refusal)
+    }
+
+    /// An attempt may have run: only a repeat tells what it came to.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        may_have_run(&self.attempts, self.route.keyed)
     }
 
     pub(super) fn stopped_by(&self, refusal: Refusal) -> Refusal {

@@ -42,6 +42,9 @@ impl Dispatch<'_> {
     ) -> Result<Rested, Cut> {
         let _waiting = match self.gateway.among_waiters(&self.app) {
             Ok(waiter) => waiter,
+            Err(_) if self.is_in_doubt() || wait.is_zero() => {
+                self.gateway.waiters.enter_again(&self.app)
+            }
             Err(crowd) => {
                 // Who comes again comes when the service wants it.
                 let crowd = crowd.after(wait.max(CROWD_RETRY_AFTER));

@@ -6,6 +6,7 @@
 //! app has not whole is not delivered.
 
 mod drain;
+mod give;
 mod strike;
 
 use std::pin::pin;
@@ -24,7 +25,7 @@ use crate::protocol::sse::{HoldBack, SseEvent, SseScanner, StreamKind};
 use crate::proxy::attend::Phase;
 use crate::proxy::claim::live::TapeEnd;
 use crate::proxy::dispatch::Flowing;
-use crate::proxy::downstream::{Presence, Written};
+use crate::proxy::downstream::Written;
 use crate::proxy::exchange::{BodyBroke, Cause, heads};
 use crate::proxy::refuse::{Code, Refusal};
 use crate::proxy::settle::Gathered;
@@ -223,7 +224,7 @@ impl Relay<'_> {
         let rest = [flow.hold.take(), flow.last.take()];
         let gateway = self.gateway;
         // A document counts as delivered when whole, and its app may take its time for the rest.
-        let is_document = flow.scanner.is_none() && !flow.on_tape;
+        let is_document = flow.scanner.is_none();
         let live = self.app.live.clone().filter(|_| is_document);
         let give = async {
             for bytes in rest.into_iter().flatten() {
@@ -232,114 +233,6 @@ impl Relay<'_> {
             Ok(())
         };
         gateway.handed_over(live.as_deref(), pin!(give)).await
-    }
-
-    /// Gives bytes to the app, or to the tape for whoever follows it.
-    async fn give(&mut self, flow: &mut Flow, bytes: Bytes) -> Result<(), Halt> {
-        if !flow.on_tape && !flow.given {
-            // Whoever hung up before the first byte has not read it, and its retry may come.
-            self.app.look();
-            if self.app.live.as_ref().is_some_and(|live| !live.take()) {
-                self.turn_to_tape(flow);
-            }
-        }
-        if !flow.on_tape {
-            let held = self.app.downstream.held();
-            if self.write(flow, bytes.clone()).await {
-                return Ok(());
-            }
-            self.app.lost();
-            if self.app.downstream.is_cut() {
-                flow.torn = true;
-                return Err(Halt::Cut);
-            }
-            if flow.given {
-                return Ok(());
-            }
-            self.not_taken(flow, held).await?;
-        }
-        self.record(flow, bytes).await
-    }
-
-    /// The app took nothing: what was held for it goes to whoever follows.
-    async fn not_taken(&mut self, flow: &mut Flow, held: Option<Bytes>) -> Result<(), Halt> {
-        if let Some(live) = &self.app.live {
-            live.not_taken();
-        }
-        self.turn_to_tape(flow);
-        match held {
-            Some(held) => self.record(flow, held).await,
-            None => Ok(()),
-        }
-    }
-
-    fn turn_to_tape(&mut self, flow: &mut Flow) {
-        flow.on_tape = true;
-        if let Some(live) = &self.app.live {
-            live.record_head(Arc::clone(&flow.head), true);
-        }
-    }
-
-    /// Waits for a slow follower, but not beyond bursar's shutdown.
-    async fn record(&mut self, flow: &mut Flow, bytes: Bytes) -> Result<(), Halt> {
-        let Some(live) = self.app.live.clone() else {
-            return Ok(());
-        };
-        let mut cut = self.gateway.cut_signal();
-        tokio::select! {
-            biased;
-            () = live.record_chunk(bytes) => Ok(()),
-            () = cut.wait() => {
-                flow.torn = true;
-                Err(Halt::Cut)
-            }
-        }
-    }
-
-    async fn write(&mut self, flow: &mut Flow, bytes: Bytes) -> bool {
-        if self.app.downstream.presence() == Presence::Gone {
-            return false;
-        }
-        if !flow.head_written {
-            flow.head_written = true;
-            let head = ResponseHeader::clone(&flow.head);
-            if self.app.downstream.write_head(head).await.is_err() {
-                return false;
-            }
-        }
-        let ends_in_newline = bytes.last() == Some(&b'\n');
-        let Ok(written) = self.app.downstream.write_chunk(bytes).await else {
-            return false;
-        };
-        flow.ends_in_newline = ends_in_newline;
-        if written == Written::Out {
-            self.given(flow);
-        }
-        true
-    }
-
-    /// "In a stream the first body byte given out counts as delivered." A document is of no use to an
-    /// app that has not all of it.
-    fn given(&mut self, flow: &mut Flow) {
-        if flow.given {
-            return;
-        }
-        flow.given = true;
-        if flow.scanner.is_some() {
-            self.handed_out();
-        } else if let Some(live) = &self.app.live {
-            live.begins();
-        }
-    }
-
-    fn handed_out(&mut self) {
-        if self.delivered {
-            return;
-        }
-        self.delivered = true;
-        if let Some(live) = &self.app.live {
-            live.handed_out();
-        }
     }
 
     /// The answer has ended, one way or another.
@@ -385,9 +278,19 @@ impl Relay<'_> {
         if flow.torn {
             return self.break_off(flow, Code::ShuttingDown).await;
         }
+        if self.give_way(flow).await.is_err() {
+            return self.break_off(flow, Code::ShuttingDown).await;
+        }
         if !flow.on_tape {
             let held = self.app.downstream.held();
-            if self.app.downstream.finish().await.is_ok() {
+            let gateway = self.gateway;
+            let live = self.app.live.clone().filter(|_| flow.scanner.is_none());
+            // Where the end of the connection is the end of the answer, the last piece goes out here.
+            let finished = {
+                let finish = pin!(self.app.downstream.finish());
+                gateway.handed_over(live.as_deref(), finish).await
+            };
+            if finished.is_ok() {
                 self.given(flow);
                 self.handed_out();
                 return (answered, true);
@@ -413,6 +316,10 @@ impl Relay<'_> {
             code: Some(code),
             stream,
         };
+        // Without a head the refusal itself goes to whoever follows.
+        if flow.head_written {
+            self.give_way(flow).await.ok();
+        }
         if flow.on_tape {
             if let Some(live) = &self.app.live {
                 live.record_end(TapeEnd::Broken(refusal));

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use pingora::http::ResponseHeader;
 
 use crate::ledger::entry::EntryId;
+use crate::protocol::routes::AnswerKind;
 use crate::proxy::claim::live::{Follower, TapeEnd, TapeItem};
 use crate::proxy::downstream::{Downstream, Presence, Written};
 use crate::proxy::exchange::heads;
@@ -27,7 +28,11 @@ pub struct Followed {
 }
 
 /// Writes what the leader records, as it records it.
-pub async fn follow(downstream: &mut Downstream, follower: &mut Follower) -> Followed {
+pub async fn follow(
+    downstream: &mut Downstream,
+    follower: &mut Follower,
+    answer: AnswerKind,
+) -> Followed {
     let mut followed = Followed {
         status: 0,
         code: None,
@@ -70,7 +75,10 @@ pub async fn follow(downstream: &mut Downstream, follower: &mut Follower) -> Fol
                 let Ok(written) = downstream.write_chunk(chunk).await else {
                     return followed;
                 };
-                if is_flowing && written == Written::Out && !has_begun {
+                // The beginning of a document need not be out to be gone from the tape: the leader
+                // waits for room there.
+                let counts = written == Written::Out || !followed.stream;
+                if is_flowing && counts && !has_begun {
                     has_begun = true;
                     if followed.stream {
                         followed.delivered = true;
@@ -93,8 +101,8 @@ pub async fn follow(downstream: &mut Downstream, follower: &mut Follower) -> Fol
             }
             TapeItem::End(TapeEnd::Broken(refusal)) => {
                 let refusal = of_ones_own(refusal);
-                // Only keyed routes stream data events; among named ones there is none of ours.
-                let takes_event = followed.stream && follower.live.key.is_some();
+                // Among named events there is none of ours.
+                let takes_event = followed.stream && answer != AnswerKind::NamedEvents;
                 let event = takes_event.then(|| refusal.event_behind(ends_in_newline));
                 return broken(downstream, followed, refusal, event, entry).await;
             }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::Request;
+use super::spend::WAIT_MAX;
 use super::turn::patience;
 use crate::proxy::claim::{AdoptPolicy, Claim, Claimant};
 use crate::proxy::downstream::{Downstream, Presence};
@@ -36,23 +37,23 @@ impl Request<'_> {
             adopt: retry.adopt,
             window: retry.adopt_window,
         };
-        let began = Instant::now();
+        let mut began = Instant::now();
+        let mut look_again = true;
+        let mut waiter = None;
         loop {
-            match self.gateway.claims.claim(claimant, policy, true) {
+            match self.gateway.claims.claim(claimant, policy, look_again) {
                 Claim::LookAgain { mut left, wait } => {
                     let changed = timeout_at(began + wait, left.changed()).await;
-                    if !matches!(changed, Ok(Ok(()))) {
-                        return Ok(self.gateway.claims.claim(claimant, policy, false));
-                    }
+                    look_again = matches!(changed, Ok(Ok(())));
                 }
                 Claim::ReadOn(mut left) => {
                     if downstream.look() != Presence::Here {
                         return Err(Unclaimed::Left);
                     }
-                    let _waiter = self
-                        .gateway
-                        .among_waiters(&self.app.name)
-                        .map_err(Unclaimed::Refused)?;
+                    if waiter.is_none() {
+                        let entered = self.gateway.among_waiters(&self.app.name);
+                        waiter = Some(entered.map_err(Unclaimed::Refused)?);
+                    }
                     tokio::select! {
                         changed = timeout(self.patience_left(), left.changed()) => {
                             if !matches!(changed, Ok(Ok(()))) {
@@ -61,6 +62,8 @@ impl Request<'_> {
                         }
                         () = downstream.left() => return Err(Unclaimed::Left),
                     }
+                    began = Instant::now();
+                    look_again = true;
                 }
                 decided => return Ok(decided),
             }
@@ -68,7 +71,8 @@ impl Request<'_> {
     }
 
     fn patience_left(&self) -> Duration {
-        let deadline = self.arrived.saturating_add(patience(self.admitted));
+        let patience = patience(self.admitted).min(WAIT_MAX);
+        let deadline = self.arrived.saturating_add(patience);
         deadline.saturating_sub(self.gateway.clock.monotonic())
     }
 }
@@ -77,7 +81,8 @@ fn still_read() -> Refusal {
     Refusal::saying(
         Code::UpstreamTimeout,
         "The answer to an equal request, which this one repeats, is still being read for its receipt. \
-         This request waited for it as long as its app would, and was not sent; a repeat costs nothing."
+         This request waited for it and was not sent; a repeat is recognised where that answer does not \
+         arrive."
             .to_owned(),
     )
 }

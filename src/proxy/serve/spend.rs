@@ -19,8 +19,8 @@ use crate::proxy::halt::Spender;
 use crate::proxy::refuse::{Code, Refusal};
 use crate::proxy::settle::OpenEntry;
 
-/// Longest wait for room below a cap.
-const WAIT_MAX: Duration = Duration::from_secs(60);
+/// Longest wait for room below a cap, or for an earlier answer's end.
+pub(super) const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// There is no permit, and the app was told so or has left. `keep`: its connection can be kept.
 pub(super) struct NoPermit {

@@ -5,6 +5,7 @@ mod deploy;
 mod documents;
 mod endpoints;
 mod keyed;
+mod old_clients;
 mod pictures;
 mod uploads;
 

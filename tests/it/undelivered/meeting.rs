@@ -32,7 +32,7 @@ async fn an_answer_that_meets_the_end_of_its_connection_is_kept_for_the_retry() 
     ];
     for (name, body, bytes) in rows {
         for round in 0..20 {
-            let mut origin = OriginApart::start(bytes.clone());
+            let mut origin = OriginApart::start(Vec::new(), bytes.clone());
             let bursar = Bursar::before(&origin.url).await;
             let mut first = bursar.connect().await;
             first.send(request("POST", CHAT, &[], &body)).await;
@@ -56,6 +56,41 @@ async fn an_answer_that_meets_the_end_of_its_connection_is_kept_for_the_retry() 
     }
 }
 
+/// Of a picture the app has most when it hangs up, and the last bytes come behind that: it has no picture.
+#[tokio::test]
+async fn the_last_bytes_of_a_document_meet_the_end_of_its_connection() {
+    const MIB: usize = 1024 * 1024;
+    for round in 0..20 {
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nConnection: close\r\nX-Service-Billed: 7\r\nContent-Length: {}\r\n\r\n",
+            2 * MIB + 1000
+        );
+        let most = [head.into_bytes(), vec![b'x'; 2 * MIB]].concat();
+        let origin = OriginApart::start(most, vec![b'y'; 1000]);
+        let bursar = Bursar::before(&origin.url).await;
+        let body = r#"{"prompt": "a blue circle"}"#;
+        let mut first = bursar.connect().await;
+        first
+            .send(request("POST", "/v1/images/generations", &[], body))
+            .await;
+        assert_eq!(first.head().await.status, 200);
+        first.bytes(MIB).await;
+        drop(first);
+        origin.answer();
+        let mut second = bursar.connect().await;
+        second
+            .send(request("POST", "/v1/images/generations", &[], body))
+            .await;
+        let answer = second.answer().await;
+        assert_eq!(answer.body.len(), 2 * MIB + 1000, "{round}");
+        assert!(
+            answer.header("x-bursar-adopted").is_some(),
+            "{round}: the purchase of the first"
+        );
+        assert_eq!(bursar.billed(), 7, "{round}");
+    }
+}
+
 /// An origin on a thread of its own: it answers each connection once, the first one on cue.
 struct OriginApart {
     url: String,
@@ -66,7 +101,8 @@ struct OriginApart {
 }
 
 impl OriginApart {
-    fn start(bytes: Vec<u8>) -> Self {
+    /// `at_once` comes with no cue.
+    fn start(at_once: Vec<u8>, bytes: Vec<u8>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let (tell_received, received) = oneshot::channel();
@@ -85,6 +121,7 @@ impl OriginApart {
                 let came = connection.read(&mut request).expect("a request");
                 assert!(came > 0, "a request");
                 let cues = first.take();
+                connection.write_all(&at_once).expect("bursar reads");
                 if let Some((tell_received, cued, tell_answered)) = cues {
                     tell_received.send(()).expect("the test waits");
                     cued.recv().expect("a cue");

@@ -60,6 +60,7 @@ fn adopted_key(table: &ClaimTable, window: Duration) -> Option<String> {
         own_key: None,
         keyed: true,
         marked_retry: false,
+        keeps_answer: true,
     };
     let policy = AdoptPolicy {
         adopt: Adopt::Always,

@@ -117,5 +117,7 @@ impl Drop for Follower {
         }
         drop(tape);
         self.live.changed.send_replace(());
+        // An equal request may wait for what becomes of this one.
+        self.live.left.send_replace(());
     }
 }

@@ -73,3 +73,49 @@ async fn a_repeat_waits_while_an_answer_is_written_to_who_has_hung_up() {
         }
     }
 }
+
+/// The last look counts, too: a document that is read on for nobody is not bought again meanwhile.
+#[tokio::test]
+async fn a_retry_whose_wait_is_over_still_waits_for_a_document_that_is_read_on() {
+    let mut bench = Bench::new();
+    let first = bench.lead(1);
+    assert!(first.take(), "nobody follows");
+    first.begins();
+    let mut retry = bench.claimant(1);
+    retry.marked_retry = true;
+    assert!(matches!(
+        bench.table.claim(&retry, POLICY, true),
+        Claim::LookAgain { .. }
+    ));
+
+    first.app_left();
+    let Claim::ReadOn(left) = bench.table.claim(&retry, POLICY, false) else {
+        panic!("it waits for the end");
+    };
+    bench.table.finish(&first, Fate::Undelivered);
+    assert!(left.has_changed().expect("the table is there"));
+    let second = lead(bench.table.claim(&retry, POLICY, true));
+    assert_eq!(key_of(&second), key_of(&first));
+}
+
+#[tokio::test]
+async fn who_waits_hears_of_a_follower_that_leaves_a_document() {
+    let mut bench = Bench::new();
+    let first = bench.lead(1);
+    first.app_left();
+    let mut follower = follow(bench.claim(1));
+    follower.begins();
+    let mut retry = bench.claimant(1);
+    retry.marked_retry = true;
+    let Claim::LookAgain { left, .. } = bench.table.claim(&retry, POLICY, true) else {
+        panic!("it waits");
+    };
+
+    drop(follower);
+
+    assert!(left.has_changed().expect("the table is there"));
+    assert!(matches!(
+        bench.table.claim(&retry, POLICY, true),
+        Claim::ReadOn(_)
+    ));
+}

@@ -33,6 +33,7 @@ impl World {
             own_key,
             keyed: route.keyed,
             marked_retry: self.chance.one_in(3),
+            keeps_answer: route.answer != crate::protocol::routes::AnswerKind::NamedEvents,
         };
         self.tell(|| {
             let app = &claimant.mark.app;
@@ -44,7 +45,7 @@ impl World {
             )
         });
         let claim = match process.table.claim(&claimant, self.policy, true) {
-            Claim::LookAgain { .. } | Claim::ReadOn(_) => {
+            Claim::LookAgain { .. } => {
                 self.count("looked again");
                 process.table.claim(&claimant, self.policy, false)
             }
@@ -62,9 +63,12 @@ impl World {
                 });
                 return Ok(());
             }
-            Claim::LookAgain { .. } | Claim::ReadOn(_) => {
-                return Err("a second look did not decide".to_owned());
+            Claim::ReadOn(_) => {
+                // Its app's patience ends before that answer does.
+                self.count("read on");
+                return Ok(());
             }
+            Claim::LookAgain { .. } => return Err("a second look did not decide".to_owned()),
         };
         if process.table.sizes().0 > 4096 {
             return Err("I11: the table grows beyond its bound".to_owned());

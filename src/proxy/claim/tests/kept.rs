@@ -1,0 +1,60 @@
+//! Whole answers that nobody took: for how long they are kept, and which are not.
+
+use super::*;
+
+#[tokio::test]
+async fn a_kept_answer_is_given_for_60_s_and_its_key_after_that() {
+    let mut bench = Bench::new();
+    let first = bench.lead(1);
+    first.app_left();
+    record_whole(&first).await;
+    bench.table.finish(&first, Fate::Undelivered);
+
+    bench.clock.advance(Duration::from_secs(59));
+    drop(follow(bench.claim(1)));
+
+    bench.clock.advance(Duration::from_secs(2));
+    let adopting = bench.lead(1);
+    assert_eq!(key_of(&adopting), key_of(&first));
+    assert_eq!(adopting.adoptions, 1);
+    let key = adopting.key.as_ref().expect("a key");
+    assert_eq!(key.origin, KeyOrigin::Adopted { from: first.entry });
+}
+
+/// What a deploy made may have been deleted since: its answer is given to who joins while it runs, and
+/// to nobody behind its end.
+#[tokio::test]
+async fn an_answer_that_may_be_undone_is_not_kept() {
+    let mut bench = Bench::new();
+    let claimant = |bench: &mut Bench| Claimant {
+        keyed: false,
+        keeps_answer: false,
+        ..bench.claimant(1)
+    };
+    let deploy = claimant(&mut bench);
+    let first = lead(bench.table.claim(&deploy, POLICY, false));
+    first.app_left();
+    let again = claimant(&mut bench);
+    drop(follow(bench.table.claim(&again, POLICY, false)));
+    record_whole(&first).await;
+    bench.table.finish(&first, Fate::Undelivered);
+
+    let later = claimant(&mut bench);
+    let own = lead(bench.table.claim(&later, POLICY, false));
+    assert_eq!(own.entry, later.entry);
+}
+
+#[tokio::test]
+async fn a_kept_answer_that_was_handed_over_is_gone() {
+    let mut bench = Bench::new();
+    let first = bench.lead(1);
+    first.app_left();
+    record_whole(&first).await;
+    bench.table.finish(&first, Fate::Undelivered);
+    let mut follower = follow(bench.claim(1));
+    follower.handed_out();
+    drop(follower);
+    bench.table.delivered(&first.mark, first.entry);
+    let later = bench.lead(1);
+    assert_ne!(key_of(&later), key_of(&first));
+}

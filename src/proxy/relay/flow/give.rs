@@ -1,0 +1,145 @@
+//! Giving the pieces of a flowing answer out: to the app, or to the tape for whoever follows it.
+//!
+//! Promise: what an app that has hung up did not read is not counted as given; until something is that
+//! counts, who follows gets the answer in its place, from its first byte on.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pingora::http::ResponseHeader;
+
+use super::{Flow, Halt, Relay};
+use crate::proxy::downstream::{Presence, Written};
+
+impl Relay<'_> {
+    /// Gives bytes to the app, or to the tape for whoever follows it.
+    pub(super) async fn give(&mut self, flow: &mut Flow, bytes: Bytes) -> Result<(), Halt> {
+        if !flow.on_tape && (!flow.given || flow.scanner.is_none()) {
+            // Whoever hung up before the first byte, or before a document's last, has not read it, and
+            // its retry may come.
+            self.app.look();
+        }
+        self.give_way(flow).await?;
+        if !flow.on_tape {
+            let held = self.app.downstream.held();
+            if self.write(flow, bytes.clone()).await {
+                if !flow.given
+                    && let Some(live) = &self.app.live
+                {
+                    // It is held for its successor: the app has nothing, and may be followed still.
+                    live.not_taken();
+                }
+                return Ok(());
+            }
+            self.app.lost();
+            if self.app.downstream.is_cut() {
+                flow.torn = true;
+                return Err(Halt::Cut);
+            }
+            if flow.given {
+                return Ok(());
+            }
+            self.not_taken(flow, held).await?;
+        }
+        self.record(flow, bytes).await
+    }
+
+    /// Before anything is given that counts: who follows by now gets it in the app's place.
+    pub(super) async fn give_way(&mut self, flow: &mut Flow) -> Result<(), Halt> {
+        let is_first = !flow.on_tape && !flow.given;
+        if !is_first || self.app.live.as_ref().is_none_or(|live| live.take()) {
+            return Ok(());
+        }
+        let held = self.app.downstream.held();
+        self.turn_to_tape(flow);
+        match held {
+            Some(held) => self.record(flow, held).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The app took nothing: what was held for it goes to whoever follows.
+    pub(super) async fn not_taken(
+        &mut self,
+        flow: &mut Flow,
+        held: Option<Bytes>,
+    ) -> Result<(), Halt> {
+        if let Some(live) = &self.app.live {
+            live.not_taken();
+        }
+        self.turn_to_tape(flow);
+        match held {
+            Some(held) => self.record(flow, held).await,
+            None => Ok(()),
+        }
+    }
+
+    fn turn_to_tape(&mut self, flow: &mut Flow) {
+        flow.on_tape = true;
+        if let Some(live) = &self.app.live {
+            live.record_head(Arc::clone(&flow.head), true);
+        }
+    }
+
+    /// Waits for a slow follower, but not beyond bursar's shutdown.
+    async fn record(&mut self, flow: &mut Flow, bytes: Bytes) -> Result<(), Halt> {
+        let Some(live) = self.app.live.clone() else {
+            return Ok(());
+        };
+        let mut cut = self.gateway.cut_signal();
+        tokio::select! {
+            biased;
+            () = live.record_chunk(bytes) => Ok(()),
+            () = cut.wait() => {
+                flow.torn = true;
+                Err(Halt::Cut)
+            }
+        }
+    }
+
+    async fn write(&mut self, flow: &mut Flow, bytes: Bytes) -> bool {
+        if self.app.downstream.presence() == Presence::Gone {
+            return false;
+        }
+        if !flow.head_written {
+            flow.head_written = true;
+            let head = ResponseHeader::clone(&flow.head);
+            if self.app.downstream.write_head(head).await.is_err() {
+                return false;
+            }
+        }
+        let ends_in_newline = bytes.last() == Some(&b'\n');
+        let Ok(written) = self.app.downstream.write_chunk(bytes).await else {
+            return false;
+        };
+        flow.ends_in_newline = ends_in_newline;
+        if written == Written::Out {
+            self.given(flow);
+        }
+        true
+    }
+
+    /// "In a stream the first body byte given out counts as delivered." A document is of no use to an
+    /// app that has not all of it.
+    pub(super) fn given(&mut self, flow: &mut Flow) {
+        if flow.given {
+            return;
+        }
+        flow.given = true;
+        if flow.scanner.is_some() {
+            self.handed_out();
+        } else if let Some(live) = &self.app.live {
+            live.begins();
+        }
+    }
+
+    pub(super) fn handed_out(&mut self) {
+        if self.delivered {
+            return;
+        }
+        self.delivered = true;
+        if let Some(live) = &self.app.live {
+            live.handed_out();
+        }
+    }
+}
