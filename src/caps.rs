@@ -208,6 +208,12 @@ impl Caps {
         self.engine.lock().frozen(app)
     }
 
+    /// A limit is reached, for a request that is billed for nothing but lets something cost from then on.
+    pub fn reached(&self, app: &str, run: Option<&Arc<str>>) -> Option<Refused> {
+        let now_ms = self.clock.wall_ms();
+        self.engine.lock().reached_for(app, run, now_ms)
+    }
+
     /// A cap was reached while a request that has its permit waited somewhere else.
     pub fn over(&self, entry: EntryId) -> Option<Refused> {
         let now_ms = self.clock.wall_ms();

@@ -286,18 +286,42 @@ impl Engine {
     pub fn over(&mut self, entry: EntryId, now_ms: u64) -> Option<Refused> {
         self.roll(now_ms);
         let ask = &self.flights.get(&entry)?.ask;
-        let is_over = |scope: &Scope, purse: &Purse| {
-            sum(self.counted(scope, purse)) >= u128::from(purse.limit.get())
-        };
         let over = self
             .purses_of(ask)
-            .find(|((scope, _), purse)| is_over(scope, purse));
+            .find(|((scope, _), purse)| self.is_reached(scope, purse));
         if let Some(((scope, period), purse)) = over {
             return Some(self.reached(scope, *period, purse));
         }
         let (run, purse) = self.run_of(ask)?;
         let is_over = purse.is_reached() && !purse.covers(ask);
         is_over.then(|| purse.refusal(run, &ask.app))
+    }
+
+    fn is_reached(&self, scope: &Scope, purse: &Purse) -> bool {
+        sum(self.counted(scope, purse)) >= u128::from(purse.limit.get())
+    }
+
+    /// A limit that is reached by now, for what takes no room: it is billed for nothing, and lets
+    /// something cost from then on.
+    pub fn reached_for(
+        &mut self,
+        app: &str,
+        run: Option<&Arc<str>>,
+        now_ms: u64,
+    ) -> Option<Refused> {
+        self.roll(now_ms);
+        let mut purses = self.purses.iter();
+        let over =
+            purses.find(|((scope, _), purse)| scope.holds(app) && self.is_reached(scope, purse));
+        let refused = match over {
+            Some(((scope, period), purse)) => self.reached(scope, *period, purse),
+            None => {
+                let (run, purse) = self.runs.get_key_value(run?)?;
+                purse.is_reached().then(|| purse.refusal(run, app))?
+            }
+        };
+        self.count_refusal(&refused);
+        Some(refused)
     }
 
     fn admit(&mut self, ask: Ask, reserved: MicroUsd, share: Share, now_ms: u64) {

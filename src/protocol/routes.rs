@@ -25,6 +25,19 @@ pub enum ReceiptFrom {
     Nothing,
 }
 
+/// What a request may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Costs {
+    /// Nothing, or less than before: reading, stopping, deleting.
+    Nothing,
+    /// No answer tells an amount, and nothing is billed for the request itself, but from then on
+    /// something costs that had been stopped. It makes no ledger entry; whoever may not spend may not
+    /// send it either.
+    FromThenOn,
+    /// It makes a ledger entry.
+    Metered,
+}
+
 /// How the answer is framed. Decides what is held back until the receipt is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerKind {
@@ -75,8 +88,7 @@ pub struct Route {
     pub operation: Operation,
     /// "It is honored on …": Idempotency-Keys are minted and sent here only.
     pub keyed: bool,
-    /// Makes a ledger entry.
-    pub metered: bool,
+    pub costs: Costs,
     pub receipt: ReceiptFrom,
     pub retry: RetryRule,
     pub answer: AnswerKind,
@@ -88,12 +100,17 @@ pub struct Route {
 // === impl Route ===
 
 impl Route {
+    /// Makes a ledger entry.
+    pub fn is_metered(&self) -> bool {
+        self.costs == Costs::Metered
+    }
+
     /// The service's ceilings on requests in flight and a minute hold for it.
     ///
     /// Assumed: "inference" is what is billed on the lanes where models answer: chat, agent turns,
     /// embeddings, rerank, images, speech and the comparison. Reads, eval runs and deploys are not.
     pub fn is_inference(&self) -> bool {
-        self.metered && self.lane != Lane::Control
+        self.is_metered() && self.lane != Lane::Control
     }
 }
 
@@ -167,7 +184,10 @@ impl RouteTable {
                     lane: Lane::Control,
                     operation: Operation::Extra,
                     keyed: false,
-                    metered: extra.method != Method::GET,
+                    costs: match extra.method {
+                        Method::GET => Costs::Nothing,
+                        _ => Costs::Metered,
+                    },
                     receipt: ReceiptFrom::HeadersAndComments,
                     retry: ONLY_NOT_SENT,
                     answer: AnswerKind::JsonOrStream,
@@ -252,7 +272,7 @@ fn interface_rows() -> Vec<Route> {
         lane,
         operation,
         keyed: true,
-        metered: true,
+        costs: Costs::Metered,
         receipt: HeadersAndComments,
         retry: ALWAYS,
         answer,
@@ -269,7 +289,7 @@ fn interface_rows() -> Vec<Route> {
         },
         operation,
         keyed: false,
-        metered: true,
+        costs: Costs::Metered,
         receipt,
         retry,
         answer,
@@ -282,7 +302,7 @@ fn interface_rows() -> Vec<Route> {
         lane,
         operation,
         keyed: false,
-        metered: false,
+        costs: Costs::Nothing,
         receipt: Nothing,
         retry,
         answer: Json,
@@ -413,7 +433,11 @@ fn interface_rows() -> Vec<Route> {
         unkeyed("/v1/endpoints", Op::Deploy, Nothing, ONCE, NamedEvents),
         get("/v1/endpoints", Control, Op::Endpoints),
         get("/v1/endpoints/{}", Control, Op::Endpoints),
-        endpoint(Method::POST, "/v1/endpoints/{}/start"),
+        // Assumed: a "resume" bills nothing itself; what a stop had paused costs again.
+        Route {
+            costs: Costs::FromThenOn,
+            ..endpoint(Method::POST, "/v1/endpoints/{}/start")
+        },
         endpoint(Method::POST, "/v1/endpoints/{}/stop"),
         endpoint(Method::DELETE, "/v1/endpoints/{}"),
         // Assumed: an endpoint's `url`, "the address for inference in OpenAI's format", is its own path,

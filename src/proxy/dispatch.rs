@@ -254,8 +254,9 @@ impl Dispatch<'_> {
             return self.whole(app, clock, answering, Bytes::new()).await;
         }
         // A stream that ends with `data: [DONE]` has not ended before its first byte.
-        let wants_bytes =
-            event_stream && self.route.metered && self.route.answer == AnswerKind::JsonOrStream;
+        let wants_bytes = event_stream
+            && self.route.is_metered()
+            && self.route.answer == AnswerKind::JsonOrStream;
         if answering.is_unfit {
             return self.broke(app, clock, &answering.head, Cause::Protocol);
         }

@@ -32,6 +32,16 @@ impl Spender {
         Some(serve::refusal(&frozen))
     }
 
+    /// Why nothing may be sent now that lets something cost from then on: the same, or a limit that is
+    /// reached. It takes no room below one, for nothing says what it will cost.
+    pub fn holds(&self) -> Option<Refusal> {
+        self.halts().or_else(|| {
+            let run = self.run.as_ref().map(|run| &run.id);
+            let reached = self.gateway.caps.reached(&self.app, run)?;
+            Some(serve::refusal(&reached))
+        })
+    }
+
     /// Resolves when nothing may be sent any more.
     pub async fn halted(&self) -> Refusal {
         let ended = async {

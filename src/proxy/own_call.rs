@@ -17,7 +17,7 @@ use super::exchange::{self, Lost, Outgoing, heads};
 use super::{Gateway, Settings};
 use crate::ledger::entry::AttemptEnd;
 use crate::protocol::Operation;
-use crate::protocol::routes::Route;
+use crate::protocol::routes::{Costs, Route};
 
 /// From the connection to the last byte. These answers are small and ready.
 const CALL_MAX: Duration = Duration::from_secs(30);
@@ -53,7 +53,7 @@ pub async fn get(
     id: &str,
 ) -> Result<OwnAnswer, OwnCallError> {
     debug_assert!(
-        !route.metered && route.method == Method::GET,
+        route.costs == Costs::Nothing && route.method == Method::GET,
         "a free GET only: {}",
         route.pattern
     );

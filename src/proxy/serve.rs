@@ -40,7 +40,7 @@ use super::{Gateway, InFlight, Settings};
 use crate::config::App;
 use crate::ledger::FingerprintParts;
 use crate::ledger::entry::{EntryId, EntryKey, Intent, KeyOrigin};
-use crate::protocol::routes::AnswerKind;
+use crate::protocol::routes::{AnswerKind, Costs};
 
 /// One request, from its head to its last byte. Returns the connection when it can be kept.
 pub(super) async fn serve_request(
@@ -76,7 +76,7 @@ pub(super) async fn serve_request(
         arrived,
         entry_id,
     };
-    let keep = if admitted.route.metered {
+    let keep = if admitted.route.is_metered() {
         request.serve_metered(&mut downstream, body).await
     } else {
         request.serve_free(&mut downstream, body).await
@@ -104,6 +104,11 @@ struct Request<'a> {
 impl Request<'_> {
     /// A request that makes no entry.
     async fn serve_free(self, downstream: &mut Downstream, mut body: RequestBody) -> bool {
+        if self.admitted.route.costs == Costs::FromThenOn
+            && let Some(refusal) = self.spender().holds()
+        {
+            return self.refuse(downstream, &refusal).await;
+        }
         let prepared = self.prepare(&mut body);
         let going = match self.gateway.breaker.pass(Asks::Free) {
             Ok(pass) => Going::free(pass),
@@ -269,7 +274,7 @@ impl Request<'_> {
             queued: going.queued,
             pass: going.pass,
             app: Arc::clone(&self.app.name),
-            spender: entry.is_some().then(|| self.spender()),
+            spender: (route.costs != Costs::Nothing).then(|| self.spender()),
             unreached: None,
         };
         let live = entry.as_ref().map(|entry| Arc::clone(&entry.live));

@@ -2,6 +2,7 @@
 //! not known, and what an operator can order.
 
 mod freeze;
+mod held;
 mod kill;
 mod order;
 mod repeats;

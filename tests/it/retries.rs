@@ -4,10 +4,10 @@
 #![allow(clippy::type_complexity)]
 
 mod ages;
-mod kinds;
+pub mod kinds;
 mod refusals;
 mod requests;
-mod routes;
+pub mod routes;
 mod tls;
 mod waits;
 
@@ -21,7 +21,7 @@ use crate::support::{Answer, Bursar, Origin, Step};
 const SESSION: &str = "conversation-7";
 
 /// The request of a row, with a session, as an app would send it.
-fn request_of(row: &Row, headers: &str) -> String {
+pub fn request_of(row: &Row, headers: &str) -> String {
     let (media_type, body) = row.body.content();
     let content = if body.is_empty() {
         String::new()

@@ -185,7 +185,7 @@ impl Engine {
     }
 
     /// One line in the log a window, not one a request.
-    fn count_refusal(&mut self, refused: &Refused) {
+    pub(super) fn count_refusal(&mut self, refused: &Refused) {
         let Refused::Reached(reached) = refused else {
             return;
         };

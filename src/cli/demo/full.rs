@@ -153,7 +153,7 @@ async fn free_requests(service: &Service) -> Result<usize, CliError> {
     let free = received.iter().filter(|one| {
         let method = one.method.parse().unwrap_or_default();
         let path = one.path.split('?').next().unwrap_or_default();
-        matches!(routes.look_up(&method, path), Lookup::Found(route) if !route.metered)
+        matches!(routes.look_up(&method, path), Lookup::Found(route) if !route.is_metered())
     });
     Ok(free.count())
 }

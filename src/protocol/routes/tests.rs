@@ -35,7 +35,7 @@ fn exactly_the_six_routes_that_honor_a_key_are_keyed() {
 #[test]
 fn no_unkeyed_metered_route_is_repeated_once_it_may_have_run() {
     for row in RouteTable::new(&[]).rows() {
-        if row.metered && !row.keyed {
+        if row.is_metered() && !row.keyed {
             assert!(
                 !row.retry.no_head && !row.retry.broken && !row.retry.transient,
                 "{row:?}"
@@ -96,7 +96,7 @@ fn a_configured_route_is_metered_unkeyed_and_tried_again_only_when_not_sent() {
     let table = RouteTable::new(&[extra]);
     match table.look_up(&Method::POST, "/v1/x") {
         Lookup::Found(row) => {
-            assert!(row.metered && !row.keyed && row.retry.not_sent && !row.retry.busy);
+            assert!(row.is_metered() && !row.keyed && row.retry.not_sent && !row.retry.busy);
         }
         other => panic!("{other:?}"),
     }

@@ -101,7 +101,7 @@ pub fn after_refusal(status: StatusCode, rule: RetryRule) -> Option<&'static str
 /// "A 502/504 without a JSON body on an unkeyed metered route … may come from a hop after the work
 /// was done" (rule I4), and so may one whose body could not be read.
 pub fn end_of_refusal(route: &Route, status: StatusCode, has_json: bool) -> AttemptEnd {
-    let from_a_hop = matches!(status.as_u16(), 502 | 504) && route.metered && !route.keyed;
+    let from_a_hop = matches!(status.as_u16(), 502 | 504) && route.is_metered() && !route.keyed;
     if from_a_hop && !has_json {
         AttemptEnd::Gateway
     } else {

@@ -60,7 +60,7 @@ impl Dispatch<'_> {
     }
 
     fn receipt_lines(&self, head: Option<&ResponseHeader>) -> Vec<String> {
-        let Some(head) = head.filter(|_| self.route.metered) else {
+        let Some(head) = head.filter(|_| self.route.is_metered()) else {
             return Vec::new();
         };
         let settings = &self.settings;

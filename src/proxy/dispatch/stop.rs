@@ -23,7 +23,10 @@ impl Dispatch<'_> {
 
     /// Why the next attempt may not be sent, if it may not.
     pub(super) fn forbidden(&self, app: &Attendance<'_>) -> Option<Refusal> {
-        let live = app.live.as_ref()?;
+        let Some(live) = &app.live else {
+            let held = self.spender.as_ref().and_then(Spender::holds);
+            return held.map(|refusal| self.stopped_by(refusal));
+        };
         let caps = &self.gateway.caps;
         if let Some(halt) = self.spender.as_ref().and_then(Spender::halts) {
             return Some(self.stopped_by(halt));

@@ -145,7 +145,7 @@ impl Dispatch<'_> {
             Ok(Ok(answering)) => {
                 let status = answering.head.status;
                 self.pass.reached();
-                if self.route.metered {
+                if self.route.is_metered() {
                     self.pass.answered(status);
                 }
                 if let Some(slot) = slot {

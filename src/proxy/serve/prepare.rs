@@ -45,7 +45,7 @@ impl Request<'_> {
 
     fn edited(&self, body: &RequestBody) -> Prepared {
         let route = &self.admitted.route;
-        let reads = matches!(route.body, BodyForm::Json | BodyForm::Any) && route.metered;
+        let reads = matches!(route.body, BodyForm::Json | BodyForm::Any) && route.is_metered();
         let peek = if reads {
             RequestPeek::read(body.bytes())
         } else {

@@ -7,7 +7,7 @@ use crate::support::origin::{billed, chunk, json, last_chunk, stream_head};
 use crate::support::wire::request;
 use crate::support::{Answer, Bursar, Origin, Step, Wire, chat, chat_stream, eventually};
 
-fn is_frozen(answer: &Answer) {
+pub(super) fn is_frozen(answer: &Answer) {
     assert_eq!(answer.status, 403, "{}", answer.text());
     assert_eq!(answer.code(), Some("frozen"));
     assert_eq!(answer.header("x-should-retry"), Some("false"));
@@ -15,12 +15,12 @@ fn is_frozen(answer: &Answer) {
     assert!(answer.text().contains("by the test"), "{}", answer.text());
 }
 
-fn freeze(bursar: &Bursar, app: Option<&str>) {
+pub(super) fn freeze(bursar: &Bursar, app: Option<&str>) {
     let ordered = bursar.gateway.caps().freeze(app, "the test");
     ordered.expect("an order");
 }
 
-fn thaw(bursar: &Bursar, app: Option<&str>) {
+pub(super) fn thaw(bursar: &Bursar, app: Option<&str>) {
     let ordered = bursar.gateway.caps().thaw(app, "the test");
     ordered.expect("an order");
 }

@@ -18,7 +18,7 @@ use crate::support::{Bursar, Origin, Step, chat, eventually};
 const BEFORE_MIDNIGHT: u64 = 1_774_742_390_000;
 
 /// A run with a limit, open as long as the first is kept, and its bearer.
-fn run_of(bursar: &Bursar, limit: u64) -> (impl Sized, String) {
+pub(super) fn run_of(bursar: &Bursar, limit: u64) -> (impl Sized, String) {
     let run = Run::new(&App::new("default"), 1).expect("a run");
     let so_far = || Ok(RunSoFar::default());
     let limit = bursar

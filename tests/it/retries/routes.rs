@@ -219,7 +219,7 @@ fn the_table_of_these_tests_and_the_route_table_name_the_same_routes() {
                 row.method.as_str().to_owned(),
                 row.pattern,
                 row.keyed,
-                row.metered,
+                row.is_metered(),
             )
         })
         .collect();

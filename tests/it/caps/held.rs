@@ -1,0 +1,120 @@
+//! What is held: every route that can begin to cost, also one that is billed for nothing itself.
+
+use super::freeze::{freeze, is_frozen, thaw};
+use super::repeats::run_of;
+use super::{ask, is_reached, received};
+use crate::retries::request_of;
+use crate::retries::routes::{ROUTES, Row};
+use crate::support::origin::{billed, json};
+use crate::support::{Answer, Bursar, Origin, Step, chat};
+
+const START: &str = "/v1/endpoints/{}/start";
+
+/// What makes an entry, and the start of an endpoint that was stopped; reading, stopping and deleting
+/// are not.
+fn can_begin_to_cost(row: &Row) -> bool {
+    row.kind.is_metered() || (row.method, row.pattern) == ("POST", START)
+}
+
+async fn send(bursar: &Bursar, row: &Row, headers: &str) -> Answer {
+    let mut wire = bursar.connect().await;
+    wire.send(request_of(row, headers)).await;
+    wire.answer().await
+}
+
+/// Every route is asked for; `held` looks at the refusals.
+async fn check(origin: &Origin, bursar: &Bursar, headers: &str, held: fn(&Answer)) {
+    for row in ROUTES {
+        let before = origin.received().len();
+        let answer = send(bursar, row, headers).await;
+        let sent = origin.received().len() - before;
+        let name = format!("{} {}: {}", row.method, row.pattern, answer.text());
+        if can_begin_to_cost(row) {
+            assert_eq!(sent, 0, "{name}");
+            assert_eq!(answer.header("x-should-retry"), Some("false"), "{name}");
+            held(&answer);
+        } else {
+            assert_eq!((sent, answer.status), (1, 200), "{name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_freeze_holds_every_route_that_can_begin_to_cost_and_no_other() {
+    let origin = Origin::always(Step::Answer(json(200, &[], "{}"))).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    for app in [None, Some("default")] {
+        freeze(&bursar, app);
+        check(&origin, &bursar, "", is_frozen).await;
+        thaw(&bursar, app);
+    }
+    for row in ROUTES.iter().filter(|row| row.pattern == START) {
+        assert_eq!(send(&bursar, row, "").await.status, 200, "thawed");
+    }
+}
+
+#[tokio::test]
+async fn a_cap_of_nothing_and_a_reached_one_hold_every_route_that_can_begin_to_cost_and_no_other() {
+    let of_app = "[[app]]\nname = \"default\"\ncap_month_micro_usd = ";
+    for (cap, spent) in [
+        ("[caps]\nday_micro_usd = 0\n".to_owned(), None),
+        ("[caps]\nday_micro_usd = 5\n".to_owned(), Some(5)),
+        (format!("{of_app}0\n"), None),
+        (format!("{of_app}5\n"), Some(5)),
+    ] {
+        let origin = Origin::always(Step::Answer(json(200, &[], "{}"))).await;
+        let bursar = Bursar::with(&origin.url(), &cap).await;
+        if let Some(spent) = spent {
+            origin.push(Step::Answer(billed(spent)));
+            assert_eq!(ask(&bursar, &chat("hi"), &[]).await.status, 200, "{cap}");
+            bursar.settled(1).await;
+        }
+        check(&origin, &bursar, "", is_reached).await;
+        let refusals = ROUTES.iter().filter(|row| can_begin_to_cost(row)).count();
+        let counted = bursar.metric("bursar_cap_refusals_total", "");
+        assert_eq!(counted, refusals as f64, "{cap}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_without_money_starts_no_endpoint() {
+    let origin = Origin::always(Step::Answer(json(200, &[], "{}"))).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    let (_open, bearer) = run_of(&bursar, 0);
+    let headers = format!("Authorization: {bearer}\r\n");
+    check(&origin, &bursar, &headers, is_reached).await;
+}
+
+/// Nothing is known of what it will cost: it takes no room below a cap that is not reached.
+#[tokio::test]
+async fn an_endpoint_is_started_where_something_is_left() {
+    let origin = Origin::always(Step::Answer(json(200, &[], "{}"))).await;
+    let bursar = Bursar::with(&origin.url(), "[caps]\nday_micro_usd = 1\n").await;
+    for row in ROUTES.iter().filter(|row| row.pattern == START) {
+        assert_eq!(send(&bursar, row, "").await.status, 200);
+    }
+    assert_eq!(bursar.entries().len(), 0);
+}
+
+#[tokio::test]
+async fn a_start_that_is_tried_again_is_held_by_what_came_meanwhile() {
+    let busy = || Step::Answer(json(503, &[("Retry-After", "1")], r#"{"detail":"busy"}"#));
+    let start = ROUTES.iter().find(|row| row.pattern == START);
+    let start = start.expect("the route");
+    for is_freeze in [true, false] {
+        let origin = Origin::start([busy(), Step::Answer(billed(9)), busy()]).await;
+        let bursar = Bursar::with(&origin.url(), "[caps]\nday_micro_usd = 9\n").await;
+        let mut wire = bursar.connect().await;
+        wire.send(request_of(start, "")).await;
+        received(&origin, 1).await;
+        if is_freeze {
+            freeze(&bursar, None);
+            is_frozen(&wire.answer().await);
+            assert_eq!(origin.received().len(), 1);
+        } else {
+            assert_eq!(ask(&bursar, &chat("hi"), &[]).await.status, 200);
+            is_reached(&wire.answer().await);
+            assert_eq!(origin.received().len(), 2);
+        }
+    }
+}
