@@ -1,7 +1,8 @@
 //! The admin listener: metrics, health, the reading API and a status page. It has its own sockets,
 //! never the proxy's port, because nothing here may be reached by accident with an app's base URL.
 //!
-//! Promise: on a port it reads only (GET and HEAD; `/api/reconcile` makes one free GET of the service);
+//! Promise: on a port it reads only (GET and HEAD; `/api/reconcile` makes a free GET of the service, once
+//! a minute at most);
 //! changes take the Unix socket. It refuses web pages as the proxy's door does, and is bounded:
 //! connections, heads, connection life, queries at once, rows in an answer.
 
@@ -9,6 +10,7 @@ pub mod change;
 pub mod documents;
 mod door;
 pub mod explain;
+mod once;
 pub mod orders;
 mod page;
 mod query;
@@ -35,6 +37,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 
 use self::change::Via;
+use self::once::OnceAMinute;
 use crate::apps::Apps;
 use crate::apps::namespace::Namespace;
 use crate::caps::Caps;
@@ -112,6 +115,8 @@ pub struct Admin {
     proxy: Vec<ListenAddr>,
     in_flight: Box<dyn Fn() -> usize + Send + Sync>,
     auto_metrics: AskAutoMetrics,
+    /// The ledger beside the service's figure, for readers.
+    reconciled: OnceAMinute<routes::Reconciled>,
     started_ms: u64,
     draining: AtomicBool,
     port_places: Arc<Semaphore>,
@@ -139,6 +144,7 @@ impl Admin {
             ledger: parts.ledger,
             metrics: parts.metrics,
             caps: parts.caps,
+            reconciled: OnceAMinute::new(Arc::clone(&parts.clock)),
             started_ms: parts.clock.wall_ms(),
             clock: parts.clock,
             apps: parts.apps,
@@ -154,6 +160,7 @@ impl Admin {
 
     pub fn reload(&self, config: Arc<Config>) {
         self.config.store(config);
+        self.reconciled.forget();
     }
 
     /// From now on `/readyz` says no.

@@ -4,6 +4,8 @@
 //! Promise: the service's figure is taken as the integer it is told as, from the member that the config
 //! names, or not at all; what is said of the document is its names and whole numbers only.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::calendar;
@@ -133,6 +135,14 @@ pub fn document(
         "replayed": window.replayed,
     });
     Ok((document, compared))
+}
+
+/// The same with how long ago both figures were taken.
+pub fn aged(mut document: Value, age: Duration) -> Value {
+    if let Some(members) = document.as_object_mut() {
+        members.insert("age_s".to_owned(), age.as_secs().into());
+    }
+    document
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ type Answer = Response<Either<Full<Bytes>, RunBody>>;
 
 /// Why a question was not answered.
 #[derive(Debug, thiserror::Error)]
-enum Failure {
+pub enum Failure {
     #[error(transparent)]
     Query(#[from] QueryError),
     #[error("too many questions at once; try again")]
@@ -59,7 +59,15 @@ enum Failure {
     Service(String),
     #[error(transparent)]
     Figure(#[from] FigureError),
+    #[error(
+        "{failure}; the service was asked {age_s} s ago, and readers make bursar ask once a minute (over \
+         its Unix socket the daemon's own user asks at once)"
+    )]
+    Earlier { failure: Arc<Failure>, age_s: u64 },
 }
+
+/// The ledger held against the service's own figure, both of one moment, or why not.
+pub type Reconciled = Result<Value, Arc<Failure>>;
 
 /// Answers one request.
 /// `holds_run` is set when the answer is one that stays open.
@@ -107,7 +115,7 @@ pub async fn answer(
         "/api/spend" => api_spend(admin, asked).await,
         "/api/receipts" => api_receipts(admin, asked).await,
         "/api/explain" => api_explain(admin, asked).await,
-        "/api/reconcile" => api_reconcile(admin, asked).await,
+        "/api/reconcile" => api_reconcile(admin, via, asked).await,
         "/api/caps" => query::nothing(asked)
             .map_err(Failure::from)
             .and_then(|()| Ok(serde_json::to_value(admin.caps.view())?)),
@@ -180,7 +188,7 @@ async fn api_explain(admin: &Arc<Admin>, asked: &str) -> Result<Value, Failure> 
 }
 
 /// Holds the ledger against the service's own figure, or against one that was typed in.
-async fn api_reconcile(admin: &Arc<Admin>, asked: &str) -> Result<Value, Failure> {
+async fn api_reconcile(admin: &Arc<Admin>, via: Via, asked: &str) -> Result<Value, Failure> {
     match query::reconcile(asked)? {
         Figure::Typed {
             billed,
@@ -193,24 +201,44 @@ async fn api_reconcile(admin: &Arc<Admin>, asked: &str) -> Result<Value, Failure
             });
             Ok(reconcile::document("typed", billed, &read.await?)?.0)
         }
+        Figure::Document if via == Via::Owner => {
+            let document = ask_service(admin).await?;
+            Ok(reconcile::aged(document, Duration::ZERO))
+        }
         Figure::Document => {
-            let told = (admin.auto_metrics)().await.map_err(Failure::Service)?;
-            let asked = admin.config.load().reconcile.clone();
-            let billed = reconcile::told_spend(&told, &asked.spend_field)?;
-            let until_ms = admin.clock.wall_ms();
-            let since_ms = until_ms.saturating_sub(asked.window_days.saturating_mul(DAY_MS));
-            let window = read(admin, move |state_dir| {
-                window(state_dir, since_ms, until_ms)
-            });
-            let source = asked.spend_field;
-            let (document, compared) = reconcile::document(&source, billed, &window.await?)?;
-            admin.metrics.evidence.reconciled(Difference {
-                micro_usd: compared.difference,
-                at_ms: until_ms,
-            });
-            Ok(document)
+            let asking = Arc::clone(admin);
+            let asked = admin
+                .reconciled
+                .ask(|| async move { ask_service(&asking).await.map_err(Arc::new) });
+            let (reconciled, age) = asked.await.ok_or(Failure::Panicked)?;
+            match &*reconciled {
+                Ok(document) => Ok(reconcile::aged(document.clone(), age)),
+                Err(failure) => Err(Failure::Earlier {
+                    failure: Arc::clone(failure),
+                    age_s: age.as_secs(),
+                }),
+            }
         }
     }
+}
+
+/// The service's figure, and the ledger's of the same moment.
+async fn ask_service(admin: &Arc<Admin>) -> Result<Value, Failure> {
+    let told = (admin.auto_metrics)().await.map_err(Failure::Service)?;
+    let asked = admin.config.load().reconcile.clone();
+    let billed = reconcile::told_spend(&told, &asked.spend_field)?;
+    let until_ms = admin.clock.wall_ms();
+    let since_ms = until_ms.saturating_sub(asked.window_days.saturating_mul(DAY_MS));
+    let window = read(admin, move |state_dir| {
+        window(state_dir, since_ms, until_ms)
+    });
+    let source = asked.spend_field;
+    let (document, compared) = reconcile::document(&source, billed, &window.await?)?;
+    admin.metrics.evidence.reconciled(Difference {
+        micro_usd: compared.difference,
+        at_ms: until_ms,
+    });
+    Ok(document)
 }
 
 fn api_status(admin: &Admin) -> Result<Value, Failure> {
@@ -302,18 +330,25 @@ async fn read<T: Send + 'static>(
 }
 
 fn failed(failure: &Failure) -> Answer {
-    let status = match failure {
+    let status = status_of(failure);
+    if status == StatusCode::INTERNAL_SERVER_ERROR {
+        tracing::error!(error = %failure, "a question to the ledger failed");
+    }
+    let document = json!({ "detail": failure.to_string() });
+    respond(status, JSON, format!("{document}\n"))
+}
+
+fn status_of(failure: &Failure) -> StatusCode {
+    match failure {
+        Failure::Earlier { failure, .. } => status_of(failure),
         Failure::Query(_) => StatusCode::BAD_REQUEST,
         Failure::Ledger(LedgerError::TooManyRows { .. }) => StatusCode::BAD_REQUEST,
         Failure::Busy => StatusCode::SERVICE_UNAVAILABLE,
         Failure::Service(_) | Failure::Figure(_) => StatusCode::BAD_GATEWAY,
         Failure::Ledger(_) | Failure::Json(_) | Failure::Panicked => {
-            tracing::error!(error = %failure, "a question to the ledger failed");
             StatusCode::INTERNAL_SERVER_ERROR
         }
-    };
-    let document = json!({ "detail": failure.to_string() });
-    respond(status, JSON, format!("{document}\n"))
+    }
 }
 
 fn plain(status: StatusCode, text: &str) -> Answer {

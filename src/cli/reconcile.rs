@@ -91,6 +91,14 @@ fn report(document: &Value, zone: &TimeZone) -> String {
         ),
         String::new(),
     ];
+    if let Some(age_s) = document.get("age_s").and_then(Value::as_u64)
+        && age_s > 0
+    {
+        let taken = format!(
+            "Both figures were taken {age_s} s ago: over a port bursar asks once a minute."
+        );
+        lines.insert(1, taken);
+    }
     let service = match text(document, "source") {
         "typed" => "figure given".to_owned(),
         field => format!("service, {field}"),

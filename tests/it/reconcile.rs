@@ -3,11 +3,13 @@
 
 use std::path::Path;
 
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::support::daemon::{Daemon, command};
+use crate::support::origin::{self, Received};
 use crate::support::wire::{Wire, request};
-use crate::support::{Answer, KEY, Sandbox, chat, chat_stream};
+use crate::support::{Answer, KEY, Origin, Sandbox, Step, chat, chat_stream};
 
 const CHAT: &str = "/v1/chat/completions";
 const AGENT: &str = "/agent/v1/chat/completions";
@@ -325,5 +327,51 @@ async fn a_figure_that_is_typed_in_is_compared_exactly() {
         &["--billed-usd", "1", "--since", "2999-01-01"],
     ] {
         assert_eq!(reconcile(&state, wrong).await.code, Some(2), "{wrong:?}");
+    }
+}
+
+/// Calls of the service's rollup that came in.
+fn asked(origin: &Origin) -> usize {
+    let received = origin.received();
+    let of_rollup = |one: &&Received| one.request_line() == "GET /v1/auto/metrics HTTP/1.1";
+    received.iter().filter(of_rollup).count()
+}
+
+#[tokio::test]
+async fn readers_at_a_port_make_one_call_together_and_the_owner_asks_at_will() {
+    for (told, status, part) in [
+        (
+            origin::json(200, &[], r#"{"billed_micro_usd_30d":0}"#),
+            200,
+            "\"age_s\":",
+        ),
+        (
+            origin::json(503, &[], r#"{"detail":"busy"}"#),
+            502,
+            "answered 503",
+        ),
+    ] {
+        let origin = Origin::always(Step::Answer(told)).await;
+        let directory = tempfile::tempdir().expect("a directory");
+        let state = directory.path().join("state");
+        let daemon = Daemon::start(&origin.url(), &state, &[]).await;
+        // Some hang up before they are answered.
+        for _ in 0..40 {
+            let mut wire = Wire::tcp(daemon.admin).await;
+            wire.send(request("GET", "/api/reconcile", &[], "")).await;
+        }
+        let readers = (0..200).map(|_| daemon.admin_page("/api/reconcile"));
+        for answer in join_all(readers).await {
+            assert_eq!(answer.status, status, "{}", answer.text());
+            assert!(answer.text().contains(part), "{}", answer.text());
+        }
+        assert_eq!(asked(&origin), 1, "{status}");
+        for calls in [2, 3] {
+            reconcile(&state, &["--json"]).await;
+            assert_eq!(asked(&origin), calls, "the owner's question");
+        }
+        daemon.admin_page("/api/reconcile").await;
+        assert_eq!(asked(&origin), 3);
+        daemon.terminate().await;
     }
 }

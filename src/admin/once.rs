@@ -1,0 +1,93 @@
+//! What readers may make bursar ask the service for: once a minute, however many of them want to know.
+//!
+//! Why: every program of the machine reaches the admin port, and each question is a call with the
+//! organization's key. Who comes while one is under way gets its answer, and so does who comes within the
+//! minute behind it.
+//! Promise: one call at a time, which ends also when whoever asked has gone; an answer is never older
+//! than its age says.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use crate::clock::SharedClock;
+
+/// How long an answer is good, and how long nothing is asked behind it.
+pub const KEPT: Duration = Duration::from_secs(60);
+
+/// The newest answer, or the call that is to bring it.
+pub struct OnceAMinute<T> {
+    clock: SharedClock,
+    newest: Mutex<Option<watch::Receiver<Option<Told<T>>>>>,
+}
+
+/// An answer, and when it came, on the monotonic clock.
+struct Told<T> {
+    at: Duration,
+    answer: Arc<T>,
+}
+
+// === impl OnceAMinute ===
+
+impl<T: Send + Sync + 'static> OnceAMinute<T> {
+    pub fn new(clock: SharedClock) -> Self {
+        Self {
+            clock,
+            newest: Mutex::new(None),
+        }
+    }
+
+    /// The newest answer and its age; `call` is made where there is none, or it is too old. `None`: the
+    /// call panicked.
+    pub async fn ask<F>(&self, call: impl FnOnce() -> F) -> Option<(Arc<T>, Duration)>
+    where
+        F: Future<Output = T> + Send + 'static,
+    {
+        let mut told = self.newest_or(call);
+        let told = told.wait_for(Option::is_some).await.ok()?;
+        let told = told.as_ref()?;
+        Some((Arc::clone(&told.answer), self.age(told)))
+    }
+
+    /// What was told holds no more: it was asked for under other settings.
+    pub fn forget(&self) {
+        *self.newest.lock() = None;
+    }
+
+    fn newest_or<F>(&self, call: impl FnOnce() -> F) -> watch::Receiver<Option<Told<T>>>
+    where
+        F: Future<Output = T> + Send + 'static,
+    {
+        let mut newest = self.newest.lock();
+        if let Some(told) = newest.as_ref().filter(|told| self.is_good(told)) {
+            return told.clone();
+        }
+        let (tell, told) = watch::channel(None);
+        *newest = Some(told.clone());
+        let (call, clock) = (call(), Arc::clone(&self.clock));
+        // Not a part of whose question it is: who hangs up does not make room for the next call.
+        tokio::spawn(async move {
+            let answer = Arc::new(call.await);
+            let at = clock.monotonic();
+            tell.send_replace(Some(Told { at, answer }));
+        });
+        told
+    }
+
+    fn is_good(&self, told: &watch::Receiver<Option<Told<T>>>) -> bool {
+        match &*told.borrow() {
+            Some(told) => self.age(told) < KEPT,
+            // Under way, unless its task died.
+            None => told.has_changed().is_ok(),
+        }
+    }
+
+    fn age(&self, told: &Told<T>) -> Duration {
+        self.clock.monotonic().saturating_sub(told.at)
+    }
+}
+
+#[cfg(test)]
+mod tests;
