@@ -1,5 +1,6 @@
 //! Connections of apps: accept, wait for a request, read its head under one total deadline, hand it
-//! to [`super::serve`], and keep the connection for the next one.
+//! to [`super::serve`], and keep the connection for the next one. The parser is given a whole head, and what
+//! it made of it is compared with what came.
 //!
 //! Why our own accept loop and not pingora's listening service: that one panics when a bind fails,
 //! hides the bound port, and has no safe way to reset a connection, which a break towards a
@@ -8,16 +9,15 @@
 //! Promise: idle connections live at least 75 s and end at shutdown; a head that drips is answered
 //! 408, and one without end 431; connections are bounded, and so are those that are turned away.
 
-mod allowance;
 pub mod connection;
+mod head;
 
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use http::Version;
-use http::header::TRANSFER_ENCODING;
 use pingora::protocols::Stream;
 use pingora::protocols::http::v1::server::HttpSession;
 use tokio::io::AsyncReadExt;
@@ -25,11 +25,10 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use self::allowance::HeadAllowance;
 use self::connection::{AppConnection, Peer, Reset, Socket};
-use super::admit::HEAD_BYTES_MAX;
+use self::head::read_head;
 use super::downstream::Downstream;
-use super::refuse::Code;
+use super::refuse::{Code, Refusal};
 use super::{Arriving, Gateway};
 
 /// A bound socket that apps connect to.
@@ -132,16 +131,12 @@ async fn run_connection(
 ) {
     let mut arriving = Some(arriving);
     let reset = Reset::default();
-    let allowance = HeadAllowance::default();
     let peer = Peer::new(socket);
-    let connection = AppConnection::new(peer.clone(), reset.clone(), allowance.clone());
-    let mut stream: Stream = Box::new(connection);
+    let mut stream: Stream = Box::new(AppConnection::new(peer.clone(), reset.clone()));
     let mut first_bytes = BytesMut::new();
     loop {
-        allowance.limit(HEAD_BYTES_MAX);
         if first_bytes.is_empty() {
-            // The wait between requests is not part of the head's deadline, so its first bytes are
-            // read here and handed to the parser.
+            // The wait between requests is not part of the head's deadline.
             let mut bytes = BytesMut::with_capacity(4096);
             let read = tokio::select! {
                 read = timeout(KEEP_ALIVE, stream.read_buf(&mut bytes)) => Some(read),
@@ -159,30 +154,29 @@ async fn run_connection(
                 _ => return,
             }
         }
+        let mut unread = std::mem::take(&mut first_bytes);
+        let length = timeout(HEAD_DEADLINE, read_head(&mut stream, &mut unread)).await;
         let mut session = HttpSession::new(stream);
         session.set_pipelining_enabled(true);
-        session.set_pipelined_prefix(std::mem::take(&mut first_bytes));
         session.set_read_timeout(Some(BODY_IDLE));
-        let head = timeout(HEAD_DEADLINE, session.read_request()).await;
-        let refusal = match head {
-            Ok(Ok(Some(_))) => None,
-            Ok(Ok(None)) => return,
-            Ok(Err(error)) if allowance.is_used_up() || has_too_many_fields(&error) => {
-                Some(Code::HeadTooLarge)
+        let parsed = match length {
+            Ok(Ok(length)) => {
+                let head = unread.split_to(length);
+                peer.unread(unread);
+                parse_head(&mut session, head).await
             }
-            Ok(Err(_)) => Some(Code::HeadMalformed),
-            Err(_) => Some(Code::HeadTooSlow),
+            Ok(Err(code)) => Err(code.into()),
+            Err(_) => Err(Code::HeadTooSlow.into()),
         };
-        allowance.lift();
-        if let Some(code) = refusal {
+        if let Err(refusal) = parsed {
             let cut = gateway.cut_signal();
             let downstream = Downstream::without_request(session, peer, reset, cut);
-            gateway.refuse_unread(downstream, code.into()).await;
+            gateway.refuse_unread(downstream, refusal).await;
             return;
         }
         // An HTTP/1.0 app may wait for the end of the connection.
         let is_old = session.req_header().version == Version::HTTP_10;
-        let keep = !*stop.borrow() && !is_chunked(&session) && !is_old;
+        let keep = !*stop.borrow() && !is_old;
         session.set_server_keepalive(keep.then_some(KEEP_ALIVE.as_secs()));
         let downstream =
             Downstream::new(session, peer.clone(), reset.clone(), gateway.cut_signal());
@@ -198,24 +192,33 @@ async fn run_connection(
     }
 }
 
+/// Has a whole head parsed. The parser has to have read what came, and nothing else: it escapes bytes that no
+/// target may hold, and what it wrote itself would be judged in their place.
+async fn parse_head(session: &mut HttpSession, head: BytesMut) -> Result<(), Refusal> {
+    let came = Bytes::copy_from_slice(&head);
+    session.set_pipelined_prefix(head);
+    match session.read_request().await {
+        Ok(Some(_)) if session.get_headers_raw_bytes() == came => Ok(()),
+        Ok(Some(_)) => Err(Refusal::because(
+            Code::HeadMalformed,
+            "The request target holds a blank, or another byte that no target may: escape it (a space is %20).",
+        )),
+        Err(error) if has_too_many_fields(&error) => Err(Code::HeadTooLarge.into()),
+        Ok(None) | Err(_) => Err(Code::HeadMalformed.into()),
+    }
+}
+
 /// The parser's own bound, which is above ours: it gives up before the fields can be counted.
 fn has_too_many_fields(error: &pingora::Error) -> bool {
     error.to_string().contains("too many headers")
-}
-
-/// Parsers differ on odd chunks (httparse takes a missing size for 0 and a line feed in an extension
-/// for part of it), so nothing that follows a chunked body is read as a request.
-fn is_chunked(session: &HttpSession) -> bool {
-    session.req_header().headers.contains_key(TRANSFER_ENCODING)
 }
 
 /// Too many connections: says so, takes in for a moment what is sent anyway (or the answer would be
 /// lost to a reset), and closes.
 async fn turn_away(gateway: &Gateway, socket: Socket) {
     let reset = Reset::default();
-    let allowance = HeadAllowance::default();
     let peer = Peer::new(socket);
-    let connection = AppConnection::new(peer.clone(), reset.clone(), allowance);
+    let connection = AppConnection::new(peer.clone(), reset.clone());
     let session = HttpSession::new(Box::new(connection));
     let downstream = Downstream::without_request(session, peer, reset, gateway.cut_signal());
     let told = gateway.refuse_unread(downstream, Code::ConnectionsFull.into());

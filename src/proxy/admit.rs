@@ -18,7 +18,6 @@ use http::header::{CONTENT_ENCODING, CONTENT_TYPE, EXPECT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
 use pingora::http::RequestHeader;
 
-pub use self::head::HEAD_BYTES_MAX;
 use self::head::{Framing, RequestLine};
 pub use self::web::AllowedOrigin;
 use super::Settings;

@@ -10,7 +10,6 @@ mod budget;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use pingora::ErrorType;
 use tokio::io::AsyncReadExt;
 use tokio::time::{Instant, timeout};
 
@@ -18,7 +17,7 @@ pub use self::budget::BodyBudget;
 use self::budget::{NoShare, Share};
 use super::accept::BODY_IDLE;
 use super::admit::{Admitted, BODY_BYTES_MAX};
-use super::downstream::Downstream;
+use super::downstream::{BodyLost, Downstream};
 use super::refuse::{Code, Refusal};
 
 /// A body and its share of the budget, given back when both are dropped.
@@ -98,16 +97,14 @@ pub async fn read_body(
     let bytes_max = usize::try_from(BODY_BYTES_MAX).unwrap_or(usize::MAX);
     loop {
         let began = Instant::now();
-        let read = timeout(BODY_IDLE, downstream.session().read_body_bytes()).await;
+        let read = timeout(BODY_IDLE, downstream.read_body()).await;
         took = took.saturating_add(began.elapsed());
         let piece = match read {
             Ok(Ok(Some(piece))) => piece,
             Ok(Ok(None)) => break,
-            Ok(Err(error)) if error.etype != ErrorType::ReadTimedout => {
-                return Err(Code::BodyBroken.into());
-            }
+            Ok(Err(BodyLost::Broken)) => return Err(Code::BodyBroken.into()),
             // The session's own bound is the same time.
-            Ok(Err(_)) | Err(_) => return Err(Code::BodyTooSlow.into()),
+            Ok(Err(BodyLost::TooSlow)) | Err(_) => return Err(Code::BodyTooSlow.into()),
         };
         let total = body.len().saturating_add(piece.len());
         if total > bytes_max {
@@ -173,7 +170,7 @@ fn is_too_slow(took: Duration, bytes: usize) -> bool {
 pub async fn drain(downstream: &mut Downstream) {
     let discard = async {
         let mut discarded = 0usize;
-        while let Ok(Some(piece)) = downstream.session().read_body_bytes().await {
+        while let Ok(Some(piece)) = downstream.read_body().await {
             discarded = discarded.saturating_add(piece.len());
             if discarded > DRAIN_BYTES_MAX {
                 return;

@@ -1,4 +1,5 @@
-//! One app's connection during one request: writing the answer, and noticing that the app left.
+//! One app's connection during one request: reading its body, writing the answer, and noticing that the app
+//! left.
 //!
 //! An end of input is only suspicion: the app may have closed its sending half and still read. It
 //! is gone for good when a write fails. A suspect counts as undelivered until it took a byte.
@@ -7,18 +8,23 @@
 //! towards a close-delimited app the connection is reset with one chunk held back. No write outlives
 //! bursar's shutdown by more than a moment.
 
+mod chunked;
+
 use std::future::Future;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
+use http::header::TRANSFER_ENCODING;
 use http::{Method, Version};
+use pingora::ErrorType;
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::protocols::Stream;
 use pingora::protocols::http::ReusableHttpStream;
 use pingora::protocols::http::v1::server::HttpSession;
 use tokio::time::{Instant, timeout};
 
+use self::chunked::{Chunked, Malformed};
 use super::CutSignal;
 use super::accept::connection::{Peer, Reset, Sight};
 
@@ -35,6 +41,13 @@ pub enum Presence {
 #[derive(Debug)]
 pub struct AppGone;
 
+/// The request's body did not come as its framing says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyLost {
+    Broken,
+    TooSlow,
+}
+
 /// What became of body bytes that were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
@@ -47,6 +60,8 @@ pub enum Written {
 /// The app's side of one request.
 pub struct Downstream {
     session: HttpSession,
+    /// Reads a chunked body in place of the session. Nothing that follows one is read as a request.
+    chunked: Option<Chunked>,
     presence: Presence,
     peer: Peer,
     reset: Reset,
@@ -78,15 +93,28 @@ const REFUSAL_PAUSE: Duration = Duration::from_millis(1);
 
 impl Downstream {
     pub(super) fn new(mut session: HttpSession, peer: Peer, reset: Reset, cut: CutSignal) -> Self {
+        let is_chunked = session.req_header().headers.contains_key(TRANSFER_ENCODING);
+        if is_chunked {
+            session.set_server_keepalive(None);
+        }
+        Self {
+            chunked: is_chunked.then(Chunked::default),
+            has_head: true,
+            ..Self::over(session, peer, reset, cut)
+        }
+    }
+
+    fn over(mut session: HttpSession, peer: Peer, reset: Reset, cut: CutSignal) -> Self {
         session.set_write_timeout(Some(WRITE_TIMEOUT));
         Self {
             session,
+            chunked: None,
             presence: Presence::Here,
             peer,
             reset,
             cut,
             is_cut: false,
-            has_head: true,
+            has_head: false,
             close_delimited: false,
             proven: false,
             held: None,
@@ -101,10 +129,7 @@ impl Downstream {
         cut: CutSignal,
     ) -> Self {
         session.set_server_keepalive(None);
-        Self {
-            has_head: false,
-            ..Self::new(session, peer, reset, cut)
-        }
+        Self::over(session, peer, reset, cut)
     }
 
     /// The parsed head. Only after it was read.
@@ -120,6 +145,19 @@ impl Downstream {
     /// The user at the other end of a Unix socket.
     pub fn user(&self) -> Option<u32> {
         self.peer.user()
+    }
+
+    /// The next bytes of the request's body; `None` at its end.
+    pub async fn read_body(&mut self) -> Result<Option<Bytes>, BodyLost> {
+        if let Some(chunked) = &mut self.chunked {
+            let read = chunked.next(&mut self.peer).await;
+            return read.map_err(|Malformed| BodyLost::Broken);
+        }
+        let read = self.session.read_body_bytes().await;
+        read.map_err(|error| match error.etype {
+            ErrorType::ReadTimedout => BodyLost::TooSlow,
+            _ => BodyLost::Broken,
+        })
     }
 
     pub fn session(&mut self) -> &mut HttpSession {

@@ -23,7 +23,6 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufWriter, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
-use super::allowance::HeadAllowance;
 use crate::apps::namespace::Namespace;
 
 /// An accepted socket.
@@ -54,7 +53,7 @@ pub struct Sight(Weak<Mutex<Shared>>);
 #[derive(Debug)]
 struct Shared {
     socket: Socket,
-    /// What the app sent behind its request, read while it was watched and not yet by the session.
+    /// What the app sent behind a head, or was read while it was watched, and not yet by the session.
     ahead: BytesMut,
 }
 
@@ -63,7 +62,6 @@ struct Shared {
 pub struct AppConnection {
     socket: BufWriter<Peer>,
     reset: Reset,
-    allowance: HeadAllowance,
 }
 
 /// Gathers a head and a small body; larger writes pass it by.
@@ -205,6 +203,13 @@ impl Peer {
         Self(Arc::new(Mutex::new(Shared { socket, ahead })))
     }
 
+    /// Takes back what was read behind a head: it is read again, first.
+    pub fn unread(&self, bytes: BytesMut) {
+        let mut shared = self.0.lock();
+        let later = std::mem::replace(&mut shared.ahead, bytes);
+        shared.ahead.extend_from_slice(&later);
+    }
+
     /// The user who connected to a Unix socket, as the kernel noted it then (SO_PEERCRED). `None` also
     /// where this process's namespace hides who it is.
     pub fn user(&self) -> Option<u32> {
@@ -303,11 +308,10 @@ impl AsyncWrite for Peer {
 // === impl AppConnection ===
 
 impl AppConnection {
-    pub fn new(peer: Peer, reset: Reset, allowance: HeadAllowance) -> Self {
+    pub fn new(peer: Peer, reset: Reset) -> Self {
         Self {
             socket: BufWriter::with_capacity(WRITE_BUFFER_BYTES, peer),
             reset,
-            allowance,
         }
     }
 }
@@ -332,15 +336,7 @@ impl AsyncRead for AppConnection {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.allowance.is_used_up() {
-            let too_large = "the request head is larger than a head may be";
-            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, too_large)));
-        }
-        let before = buf.filled().len();
-        let read = Pin::new(&mut self.socket).poll_read(cx, buf);
-        let came = buf.filled().len().saturating_sub(before);
-        self.allowance.take(came);
-        read
+        Pin::new(&mut self.socket).poll_read(cx, buf)
     }
 }
 

@@ -1,14 +1,12 @@
 //! Framing and request line, judged on the raw bytes of the head. pingora's parser is lenient in
 //! places (bare LF, folded lines, lists and duplicates of Content-Length, a Content-Length beside
-//! Transfer-Encoding, escaping of illegal bytes), and two parsers that read one request differently
-//! are how requests are smuggled.
+//! Transfer-Encoding), and two parsers that read one request differently are how requests are smuggled.
 
 use http::Version;
 
 use crate::proxy::refuse::{Code, Refusal};
 
-/// Largest head, and most fields in it.
-pub const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// Most fields in a head.
 const FIELDS_MAX: usize = 100;
 
 /// Longest request target.
@@ -32,12 +30,6 @@ pub struct RequestLine {
 
 impl Framing {
     pub fn read(raw_head: &[u8], version: Version) -> Result<Self, Refusal> {
-        if raw_head.len() > HEAD_BYTES_MAX {
-            return Err(Refusal::because(
-                Code::HeadTooLarge,
-                format!("The head is larger than {HEAD_BYTES_MAX} bytes."),
-            ));
-        }
         let (mut lengths, mut encodings, mut hosts, mut fields) = (Vec::new(), Vec::new(), 0, 0);
         for line in field_lines(raw_head)? {
             let Some(colon) = memchr::memchr(b':', line) else {

@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue, Version};
 use pingora::http::RequestHeader;
 
 use super::LocalAnswer;
-use crate::protocol::browser::{is_known_host, is_made_by_a_page};
+use crate::protocol::browser::{is_host, is_known_host, is_made_by_a_page};
 use crate::proxy::refuse::{Code, Refusal};
 
 /// An origin that the config lists, as the app sent it.
@@ -22,8 +22,12 @@ pub fn check_host(header: &RequestHeader, allowed_hosts: &[String]) -> Result<()
             _ => Err(Code::HostRefused.into()),
         };
     };
-    let Ok(host) = value.to_str() else {
-        return Err(Code::HostRefused.into());
+    let valid = value.to_str().ok().filter(|_| is_host(value.as_bytes()));
+    let Some(host) = valid else {
+        return Err(Refusal::because(
+            Code::HeadMalformed,
+            "The Host header is no host with or without a port.",
+        ));
     };
     if is_known_host(host, allowed_hosts) {
         Ok(())

@@ -1,6 +1,7 @@
 //! The daemon as a child process before the witness, and the judging of one case.
 
 use std::fs::File;
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -25,6 +26,21 @@ pub struct Stage {
     directory: TempDir,
 }
 
+/// Where a case stands on its connection.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// First on a connection over TCP, and alone.
+    First,
+    /// The same, and a request that spends is right behind it.
+    BeforeAnother,
+    /// On a Unix socket, behind a request that was served; it comes with the end of that one's body.
+    Second,
+}
+
+/// A free request but for the last byte of its body.
+const FIRST: &str = "POST /v1/tasks/match HTTP/1.1\r\nHost: localhost\r\n\
+                     Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{";
+
 // === impl Stage ===
 
 impl Stage {
@@ -44,8 +60,10 @@ impl Stage {
         let config = directory.path().join("bursar.toml");
         // Nothing waits for a place at the service: what is asked here is who gets there.
         std::fs::write(&config, "[shaping]\nin_flight = 0\nper_minute = 0\n").expect("a config");
+        let listened = format!("unix:{}", socket(&directory).display());
         let mut arguments = daemon::run_arguments(&url, state.to_str().expect("a UTF-8 path"));
         arguments.extend(["--config", config.to_str().expect("a UTF-8 path")]);
+        arguments.extend(["--listen", &listened]);
         let mut command = wrap(daemon::command(&arguments));
         let log = File::create(directory.path().join("stderr")).expect("a file for the log");
         command.stderr(Stdio::from(log));
@@ -86,7 +104,9 @@ impl Stage {
 
     /// Judges a case; gives how many ledger entries it may have made.
     pub async fn judge(&self, case: &Case) -> Result<usize, String> {
-        let mut made = self.trial(case, false).await?;
+        let mut made = self.trial(case, Place::First).await?;
+        let second = self.trial(case, Place::Second).await;
+        made += second.map_err(|why| format!("as the second request, on a Unix socket: {why}"))?;
         if !case.ends && !case.bytes.starts_with(b"HEAD ") {
             let behind = match &case.may {
                 May::Refused(_) | May::Either(..) => true,
@@ -94,25 +114,38 @@ impl Stage {
                 May::Local(_) => false,
             };
             if behind {
-                let tried = self.trial(case, true).await;
+                let tried = self.trial(case, Place::BeforeAnother).await;
                 made += tried.map_err(|why| format!("with a request behind it: {why}"))?;
             }
         }
         Ok(made)
     }
 
-    async fn trial(&self, case: &Case, behind: bool) -> Result<usize, String> {
-        let before = self.witness.count();
+    async fn trial(&self, case: &Case, place: Place) -> Result<usize, String> {
+        let mut before = self.witness.count();
         let mut wire = self.daemon.connect().await;
         let mut bytes = case.bytes.clone();
+        let behind = place == Place::BeforeAnother;
         if behind {
             bytes.extend(hidden());
         }
-        let is_head = bytes.starts_with(b"HEAD ");
+        if place == Place::Second {
+            wire = Wire::unix(&socket(&self.directory)).await;
+            before += 1;
+            wire.send(FIRST).await;
+            bytes.insert(0, b'}');
+        }
+        let is_head = case.bytes.starts_with(b"HEAD ");
         let talk = async {
             wire.try_send(&bytes).await;
             if case.ends {
-                wire.half_close().await;
+                wire.half_close_if_open().await;
+            }
+            if place == Place::Second {
+                let first = wire.answer().await;
+                if first.status != 200 {
+                    return first;
+                }
             }
             if is_head {
                 wire.head_answer().await
@@ -308,6 +341,10 @@ fn check(seen: &Seen, sent: &Sent) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+fn socket(directory: &TempDir) -> PathBuf {
+    directory.path().join("app.sock")
 }
 
 fn shown(answer: &Answer) -> String {

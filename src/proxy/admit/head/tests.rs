@@ -99,11 +99,7 @@ fn an_http_1_0_client_needs_no_host_and_may_not_chunk() {
 }
 
 #[test]
-fn heads_are_bounded_in_bytes_and_fields() {
-    assert_eq!(
-        framing(&format!("X: {}\r\n", "a".repeat(64 * 1024))),
-        Err(Code::HeadTooLarge)
-    );
+fn heads_are_bounded_in_fields() {
     assert_eq!(framing(&"X: a\r\n".repeat(100)), Err(Code::HeadTooLarge));
     assert_eq!(framing(&"X: a\r\n".repeat(99)), Ok((0, false)));
 }

@@ -45,14 +45,19 @@ fn hosts_are_an_exact_list_with_any_port() {
         "0.0.0.0:8327",
         "127.0.0.2",
         "localhost:",
+        "[::2]",
+        "",
+    ] {
+        assert_eq!(host(refused), Err(Code::HostRefused), "{refused}");
+    }
+    for malformed in [
         "localhost:80x",
         "localhost:8327:1",
         "user@localhost",
         "::1",
         "[::1]x",
-        "",
     ] {
-        assert_eq!(host(refused), Err(Code::HostRefused), "{refused}");
+        assert_eq!(host(malformed), Err(Code::HeadMalformed), "{malformed}");
     }
 }
 

@@ -1,0 +1,57 @@
+//! Reading a request head off a connection, before a parser sees it. pingora's parser escapes bytes that no target
+//! may hold and goes on with what it wrote itself: what it gives for the head is then not what came.
+//!
+//! Promise: a head is bounded while it is read, and a first line that can be none is not waited for.
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+use crate::proxy::refuse::Code;
+
+/// Largest head.
+const HEAD_BYTES_MAX: usize = 64 * 1024;
+
+const READ_BYTES: usize = 4096;
+
+/// Reads until `unread` begins with a whole head; gives its length. Where a line ends is told as leniently as any
+/// parser may (a bare LF ends one): what the lines hold is judged later, and on the same bytes.
+pub async fn read_head(
+    stream: &mut (impl AsyncRead + Unpin),
+    unread: &mut BytesMut,
+) -> Result<usize, Code> {
+    let mut skips_blank = true;
+    let (mut looked_at, mut line_start) = (0usize, 0usize);
+    loop {
+        while let Some(byte) = unread.get(looked_at).copied() {
+            let line = unread.get(line_start..looked_at).unwrap_or_default();
+            let is_first = line_start == 0;
+            looked_at = looked_at.saturating_add(1);
+            match (byte, line) {
+                // "SHOULD ignore at least one empty line received prior to the request-line" (RFC 9112, 2.2).
+                (b'\n', [b'\r']) if is_first && skips_blank => {
+                    unread.advance(looked_at);
+                    (looked_at, skips_blank) = (0, false);
+                }
+                (b'\n', [] | [b'\r']) if is_first => return Err(Code::HeadMalformed),
+                (b'\n', [] | [b'\r']) if looked_at <= HEAD_BYTES_MAX => return Ok(looked_at),
+                (b'\n', [] | [b'\r']) => return Err(Code::HeadTooLarge),
+                (b'\n', _) => line_start = looked_at,
+                (_, [.., b'\r']) if is_first => return Err(Code::HeadMalformed),
+                (b'\r' | b' '..=b'~', _) => {}
+                _ if is_first => return Err(Code::HeadMalformed),
+                _ => {}
+            }
+        }
+        if looked_at >= HEAD_BYTES_MAX {
+            return Err(Code::HeadTooLarge);
+        }
+        unread.reserve(READ_BYTES);
+        match stream.read_buf(unread).await {
+            Ok(count) if count > 0 => {}
+            Ok(_) | Err(_) => return Err(Code::HeadMalformed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
