@@ -37,7 +37,7 @@ const NAMED_BY: [(&str, &[&str]); 3] = [
     ),
 ];
 
-const LINES_MAX: usize = 450;
+const LINES_MAX: usize = 600;
 const TEST_LINES_MAX: usize = 600;
 
 /// Files above the limit that are known, and how long they may be until they are split.
