@@ -75,6 +75,16 @@ pub enum AppsError {
          ({place}) as well; take it away in one place: `bursar app remove {name}`, or there"
     )]
     Twice { name: String, place: String },
+    #[error(
+        "{place} in the state directory: the app {name:?} was added under that name, and {why}: \
+         `bursar app remove {name}`, then `bursar app add` it with another one. What it spent stays \
+         in the ledger, under its old name"
+    )]
+    Misnamed {
+        name: String,
+        place: String,
+        why: NameError,
+    },
     #[error("the user {uid} is the app {name:?} already")]
     UserTaken { uid: u32, name: String },
     #[error("the apps {one:?} and {other:?} have the same token; give one of them another")]
@@ -161,7 +171,7 @@ impl From<&Whereabouts> for Declared {
             apps: whereabouts.apps.clone(),
             places: whereabouts.app_places.clone(),
             anonymous: whereabouts.anonymous,
-            remote: whereabouts.is_remote,
+            remote: whereabouts.is_remote(),
             caps: whereabouts.caps.clone(),
         }
     }
@@ -204,6 +214,7 @@ impl Changing {
         let token = Token::draw().map_err(AppsError::Random)?;
         let mut next = self.stored.clone();
         next.rotate(name, &self.declared, token.hash(), now_ms)?;
+        Table::of(&self.declared, &next)?;
         self.keep(next)?;
         Ok(token)
     }
@@ -211,6 +222,7 @@ impl Changing {
     fn set(&mut self, asked: &AppSet) -> Result<(), AppsError> {
         let mut next = self.stored.clone();
         next.set(asked, &self.declared)?;
+        Table::of(&self.declared, &next)?;
         self.keep(next)
     }
 

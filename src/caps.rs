@@ -34,6 +34,7 @@ pub use self::rules::{Rules, Scope};
 pub use self::view::{CapView, CapsView, FrozenView, read};
 pub use self::window::{Period, Window};
 use crate::clock::SharedClock;
+use crate::config::ALL_APPS;
 use crate::ledger::entry::{EntryId, State};
 use crate::ledger::usage::{News, RunSoFar};
 use crate::ledger::{Ledger, LedgerError};
@@ -240,7 +241,7 @@ impl Caps {
         };
         self.order(|orders| orders.freeze(app, frozen))?;
         tracing::warn!(
-            app = app.unwrap_or("all"),
+            app = app.unwrap_or(ALL_APPS),
             by,
             "frozen: nothing that costs money is sent"
         );
@@ -249,7 +250,7 @@ impl Caps {
 
     pub fn thaw(&self, app: Option<&str>, by: &str) -> Result<(), OrderError> {
         self.order(|orders| orders.thaw(app))?;
-        tracing::warn!(app = app.unwrap_or("all"), by, "thawed");
+        tracing::warn!(app = app.unwrap_or(ALL_APPS), by, "thawed");
         Ok(())
     }
 
@@ -259,7 +260,7 @@ impl Caps {
         let raise = self.engine.lock().rules.raise(app, period, to, now_ms)?;
         let is_back = raise.configured_micro_usd == Some(to);
         self.order(|orders| orders.raise(raise, now_ms))?;
-        let cap = app.unwrap_or("all");
+        let cap = app.unwrap_or(ALL_APPS);
         if is_back {
             tracing::warn!(cap, %period, %to, "a cap is as it is configured again");
         } else {

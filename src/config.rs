@@ -20,8 +20,8 @@ use std::time::Duration;
 use crate::protocol::closed_set;
 use crate::protocol::names::ServiceNames;
 
-pub use app::{App, Caps, DEFAULT_APP, Limits, NameError, OTHER_APP, OnClarification};
-pub use env::{Env, LISTEN_FDNAMES, NO_PROXY, PROXIES};
+pub use app::{ALL_APPS, App, Caps, DEFAULT_APP, Limits, NameError, OTHER_APP, OnClarification};
+pub use env::{BURSAR_STATE_DIR, Env, LISTEN_FDNAMES, NO_PROXY, PROXIES};
 pub use errors::{ConfigErrors, Place};
 pub use key::{ApiKey, KeyError, KeyFile};
 pub use token::{TOKEN_MARK, Token, TokenForm, TokenHash};
@@ -256,8 +256,8 @@ pub struct Whereabouts {
     pub caps: Caps,
     /// As [`Listen::anonymous`].
     pub anonymous: Option<bool>,
-    /// As [`Listen::is_remote`].
-    pub is_remote: bool,
+    /// As [`Listen::proxy`].
+    pub proxy: Vec<ListenAddr>,
     /// As [`Config::apps`], but without their tokens.
     pub apps: Vec<App>,
     /// As [`Config::app_places`].
@@ -279,8 +279,12 @@ impl Config {
 impl Listen {
     /// Whether other machines can reach the proxy.
     pub fn is_remote(&self) -> bool {
-        self.proxy.iter().any(|address| !address.is_local())
+        is_remote(&self.proxy)
     }
+}
+
+fn is_remote(proxy: &[ListenAddr]) -> bool {
+    proxy.iter().any(|address| !address.is_local())
 }
 
 // === impl Whereabouts ===
@@ -289,6 +293,11 @@ impl Whereabouts {
     /// As [`Config::load`]; mistakes in other parts of the file are told as well.
     pub fn find(overrides: &Overrides, env: &Env) -> Result<Self, ConfigErrors> {
         check::whereabouts(overrides, env)
+    }
+
+    /// As [`Listen::is_remote`].
+    pub fn is_remote(&self) -> bool {
+        is_remote(&self.proxy)
     }
 }
 

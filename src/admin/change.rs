@@ -26,7 +26,7 @@ use super::runs::{self, RunBody, RunOpen};
 use crate::apps::{AppAdd, AppSet, AppsError, Known, Origin, Table};
 use crate::calendar;
 use crate::caps::OrderError;
-use crate::config::Token;
+use crate::config::{ListenAddr, Token};
 
 /// Largest body of a change, in bytes.
 const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -145,9 +145,10 @@ pub(super) async fn make(
         Change::AddApp => {
             let new: AppAdd = parse(&body)?;
             let name = new.name.clone();
+            let was_open = apps.table().is_anonymous_allowed();
             let token = on_disk(move || apps.add(&new, now_ms)).await?;
             tracing::info!(app = %name, "an app was added");
-            given(&name, &token, &admin.apps.table())
+            given(&name, &token, was_open, &admin.apps.table(), &admin.proxy)
         }
         Change::SetApp => {
             let asked: AppSet = parse(&body)?;
@@ -175,18 +176,28 @@ pub(super) async fn make(
             let asked = name.clone();
             let token = on_disk(move || apps.rotate(&asked, now_ms)).await?;
             tracing::info!(app = %name, "an app has a new token");
-            given(&name, &token, &admin.apps.table())
+            given(&name, &token, false, &admin.apps.table(), &admin.proxy)
         }
     };
     Ok(Made::Document(document))
 }
 
-/// The one answer that shows a token.
-pub fn given(name: &str, token: &Token, table: &Table) -> Value {
+/// The one answer that shows a token, and what an app needs beside it.
+pub fn given(
+    name: &str,
+    token: &Token,
+    was_anonymous: bool,
+    table: &Table,
+    proxy: &[ListenAddr],
+) -> Value {
+    let is_anonymous = table.is_anonymous_allowed();
     json!({
         "name": name,
         "token": token.reveal(),
-        "anonymous": table.is_anonymous_allowed(),
+        "base_url": runs::base_url(proxy).map(|url| format!("{url}/v1")),
+        "anonymous": is_anonymous,
+        // Callers without a token could spend until this change.
+        "closed": was_anonymous && !is_anonymous,
     })
 }
 

@@ -35,6 +35,7 @@ pub struct Process {
     pub draining: bool,
     pub proxy: Vec<String>,
     pub upstream: String,
+    pub state_dir: String,
     pub traffic: Traffic,
 }
 
@@ -113,6 +114,7 @@ pub fn status(
         "in_doubt": in_doubt,
         "unreported": unreported,
         "ledger": {
+            "state_dir": process.state_dir,
             "writable": health.is_writable(),
             "unavailable": health.unavailable,
             "last_commit": health.last_commit_ms.and_then(calendar::rfc3339),

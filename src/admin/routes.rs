@@ -253,6 +253,7 @@ fn api_status(admin: &Admin) -> Result<Value, Failure> {
         draining: admin.draining.load(Ordering::Relaxed),
         proxy: admin.proxy.iter().map(ToString::to_string).collect(),
         upstream: config.upstream.base_url.to_string(),
+        state_dir: config.ledger.state_dir.display().to_string(),
     };
     Ok(documents::status(&process, &totals, &health)?)
 }

@@ -142,8 +142,8 @@ async fn limit(admin: &Arc<Admin>, run: &Run, max: MicroUsd) -> Result<RunLimit,
     Ok(limit.map_err(AppsError::from)?)
 }
 
-/// Where a process of this machine reaches the proxy.
-fn base_url(proxy: &[ListenAddr]) -> Option<String> {
+/// Where a process of this machine reaches the proxy. `None`: through Unix sockets alone.
+pub fn base_url(proxy: &[ListenAddr]) -> Option<String> {
     proxy.iter().find_map(|address| match address {
         ListenAddr::Unix(_) => None,
         ListenAddr::Tcp(address) => Some(format!("http://{}", reached(*address))),

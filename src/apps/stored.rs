@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{APPS_MAX, AppsError, Declared};
-use crate::config::{App, DEFAULT_APP, Limits, TokenHash};
+use crate::config::{App, DEFAULT_APP, Limits, NameError, TokenHash};
 use crate::ledger::state_dir::Directory;
 use crate::money::MicroUsd;
 
@@ -143,6 +143,31 @@ impl Stored {
         serde_json::to_string_pretty(&file)
     }
 
+    /// Every name is one that an app may have. A release before this one knew fewer reserved words.
+    pub(super) fn check_names(&self) -> Result<(), AppsError> {
+        for app in &self.apps {
+            if let Err(why) = App::check_name(&app.name) {
+                return Err(AppsError::Misnamed {
+                    name: app.name.clone(),
+                    place: self.place(&app.name),
+                    why,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Where an app's name stands in the file: `apps.json:5`.
+    fn place(&self, name: &str) -> String {
+        let text = self.print().unwrap_or_default();
+        let own = format!("\"name\": {name:?},");
+        let mut lines = text.lines();
+        match lines.position(|line| line.trim() == own) {
+            Some(above) => format!("{FILE}:{}", above + 1),
+            None => FILE.to_owned(),
+        }
+    }
+
     pub(super) fn add(
         &mut self,
         new: &AppAdd,
@@ -271,7 +296,10 @@ impl StoredApp {
     }
 
     fn of(row: Row) -> Option<Self> {
-        App::check_name(&row.name).ok()?;
+        // One with a reserved name is told by it, and can be removed.
+        if let Err(NameError::Form) = App::check_name(&row.name) {
+            return None;
+        }
         Some(Self {
             token: TokenHash::from_hex(&row.token_blake3)?,
             name: row.name,

@@ -48,6 +48,7 @@ pub enum Stranger {
 
 impl Table {
     pub(super) fn of(declared: &Declared, stored: &Stored) -> Result<Self, AppsError> {
+        stored.check_names()?;
         let mut known: Vec<Known> = Vec::new();
         let mut default = App::new(DEFAULT_APP);
         for (app, place) in declared.apps.iter().zip(&declared.places) {

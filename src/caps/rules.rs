@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 use super::OrderError;
 use super::orders::Raise;
 use super::window::{Period, Window};
-use crate::config::{self, App, Limits};
+use crate::config::{self, ALL_APPS, App, Limits};
 use crate::money::MicroUsd;
 
 /// Whose cap it is.
@@ -44,7 +44,7 @@ impl Scope {
     /// The app's name, or `all`.
     pub fn as_str(&self) -> &str {
         match self {
-            Self::All => "all",
+            Self::All => ALL_APPS,
             Self::App(name) => name,
         }
     }
@@ -126,7 +126,7 @@ impl Rules {
             .limits()
             .find_map(|(scope, of, limit)| (scope.app() == app && of == period).then_some(limit));
         let configured = set.ok_or_else(|| OrderError::NoCap {
-            scope: app.unwrap_or("all").to_owned(),
+            scope: app.unwrap_or(ALL_APPS).to_owned(),
             period,
         })?;
         if to < configured {

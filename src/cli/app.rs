@@ -2,15 +2,15 @@
 //! directory and are in force when the command ends; where no daemon runs, the file is changed under
 //! the ledger's lock.
 //!
-//! Promise: a token is printed once, alone on standard output, and stands nowhere else; what is said
-//! beside it goes to standard error.
+//! Promise: a token is printed once, on standard output, and stands nowhere else: alone in a pipe or
+//! file, in the line to paste at a terminal. What is said beside it goes to standard error.
 
 use serde_json::{Value, json};
 
 use super::keeper::{Keeper, Right, document, keeper, post};
 use super::source::SourceArgs;
 use super::table::{Align, Table};
-use super::{CliError, block_on, remark, say};
+use super::{CliError, at_terminal, block_on, remark, say};
 use crate::admin::change::{given, list, one, removed};
 use crate::apps::{self, Alone, AppAdd, AppSet, Declared};
 use crate::clock::SystemClock;
@@ -130,12 +130,29 @@ fn add(args: &AddArgs) -> Result<(), CliError> {
             Keeper::Daemon(daemon) => post(&daemon, "/api/apps/add", &json!(new)).await,
             Keeper::Files(place) => {
                 let mut apps = Alone::open(&place.state_dir, Declared::from(&place))?;
+                let was_anonymous = apps.table()?.is_anonymous_allowed();
                 let token = apps.add(&new, SystemClock::shared().wall_ms())?;
-                Ok(given(&new.name, &token, &apps.table()?))
+                let table = apps.table()?;
+                Ok(given(
+                    &new.name,
+                    &token,
+                    was_anonymous,
+                    &table,
+                    &place.proxy,
+                ))
             }
         }
     })?;
-    args.place.print_token(&document)
+    args.place.print_token(&document)?;
+    if document.get("closed").and_then(Value::as_bool) == Some(true) && !args.place.json {
+        remark(
+            "bursar: until now any caller of this machine could spend without a token. That has \
+             ended with this app, the first one: who shows none is refused (401 token_missing). \
+             Give each app a token, or let those without one go on as \"default\": anonymous = true in \
+             [listen] of the configuration, then `systemctl reload bursar` or a restart",
+        );
+    }
+    Ok(())
 }
 
 fn set(args: &SetArgs) -> Result<(), CliError> {
@@ -191,7 +208,7 @@ fn rotate(args: &NameArgs) -> Result<(), CliError> {
             Keeper::Files(place) => {
                 let mut apps = Alone::open(&place.state_dir, Declared::from(&place))?;
                 let token = apps.rotate(name, SystemClock::shared().wall_ms())?;
-                Ok(given(name, &token, &apps.table()?))
+                Ok(given(name, &token, false, &apps.table()?, &place.proxy))
             }
         }
     })?;
@@ -307,10 +324,21 @@ impl PlaceArgs {
         let (Some(name), Some(token)) = (text("name"), text("token")) else {
             return Err(CliError::Failed("the answer holds no token".to_owned()));
         };
+        // Clients take no address of a Unix socket; theirs is their own matter.
+        let address = text("base_url").map(|url| format!("export OPENAI_BASE_URL={url}\n"));
+        let lines = |token: &str| {
+            let address = address.as_deref().unwrap_or_default();
+            format!("{address}export OPENAI_API_KEY={token}")
+        };
         remark(format_args!(
-            "bursar: the token of {name}, shown this once; it goes where the API key goes (OPENAI_API_KEY):"
+            "bursar: the token of {name}, shown this once. These lines let an app spend as {name}:"
         ));
-        say(token)?;
+        if at_terminal() {
+            say(lines(token))?;
+        } else {
+            remark(lines("TOKEN"));
+            say(token)?;
+        }
         remark_if_anonymous(document);
         Ok(())
     }

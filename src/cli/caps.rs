@@ -15,7 +15,9 @@ use crate::apps::{Apps, Declared};
 use crate::calendar;
 use crate::caps::{Orders, Period, Rules};
 use crate::clock::SystemClock;
+use crate::config::ALL_APPS;
 use crate::money::MicroUsd;
+use crate::screen::shown;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -122,7 +124,7 @@ fn raise(asked: &Raise) -> Result<(), CliError> {
 
 /// The configured amount of a cap.
 fn configured(view: &Value, app: Option<&str>, period: Period) -> Result<MicroUsd, CliError> {
-    let scope = app.unwrap_or("all");
+    let scope = app.unwrap_or(ALL_APPS);
     let mut caps = list(view, "caps");
     let cap =
         caps.find(|cap| text(cap, "scope") == scope && text(cap, "period") == period.as_str());
@@ -136,14 +138,14 @@ fn configured(view: &Value, app: Option<&str>, period: Period) -> Result<MicroUs
 
 /// Caps that hold beside the one that was raised and are reached before it, in words.
 fn tighter(view: &Value, app: Option<&str>, period: Period, to: MicroUsd) -> Vec<String> {
-    let own = app.unwrap_or("all");
+    let own = app.unwrap_or(ALL_APPS);
     let caps = list(view, "caps").filter_map(|cap| {
         let (scope, of) = (text(cap, "scope"), Period::from_word(text(cap, "period"))?);
         let limit = MicroUsd::new(cap.get("limit_micro_usd")?.as_u64()?);
         let holds_beside = (scope == own && of > period)
-            || (scope == "all" && app.is_some() && of >= period);
+            || (scope == ALL_APPS && app.is_some() && of >= period);
         (holds_beside && limit < to).then(|| {
-            let whose = if scope == "all" { "all apps together" } else { scope };
+            let whose = if scope == ALL_APPS { "all apps together" } else { scope };
             format!("the cap of {whose} is {limit} for the {of}, and is reached before {to}; see `bursar caps`")
         })
     });
@@ -182,7 +184,7 @@ fn report(view: &Value) -> String {
                 "FROZEN since {}: {}, by {}",
                 at(frozen, "since_ms", &zone),
                 app.unwrap_or("all apps"),
-                text(frozen, "by"),
+                shown(text(frozen, "by")),
             )
         })
         .collect();

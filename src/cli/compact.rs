@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::source::SourceArgs;
-use super::{CliError, say};
+use super::{CliError, block_on, say};
 use crate::calendar;
 use crate::clock::SystemClock;
 use crate::ledger::query::compactable;
@@ -45,7 +45,7 @@ pub fn compact(args: &Args) -> Result<(), CliError> {
         state_dir: args.state_dir.clone(),
         admin: None,
     };
-    let whereabouts = source.whereabouts()?;
+    let whereabouts = block_on(source.files(source.whereabouts()?))?;
     let older_than = match (&args.older_than, whereabouts.retention) {
         (Some(text), _) => {
             let before_ms = calendar::instant(text, now_ms, &zone)?;

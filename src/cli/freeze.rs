@@ -20,7 +20,8 @@ use crate::apps::{self, Declared};
 use crate::calendar;
 use crate::caps::{Frozen, FrozenView, Orders, Rules};
 use crate::clock::SystemClock;
-use crate::config::{App, DEFAULT_APP};
+use crate::config::{ALL_APPS, App, DEFAULT_APP};
+use crate::screen::shown;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -43,13 +44,15 @@ struct Given {
 
 /// An app's name; `all` for all apps.
 pub fn name(text: &str) -> Result<String, String> {
-    App::check_name(text).map_err(|error| error.to_string())?;
+    if text != ALL_APPS {
+        App::check_name(text).map_err(|error| error.to_string())?;
+    }
     Ok(text.to_owned())
 }
 
 /// `None` for all apps.
 pub fn scope(name: Option<&str>) -> Option<&str> {
-    name.filter(|name| *name != "all")
+    name.filter(|name| *name != ALL_APPS)
 }
 
 pub fn freeze(args: &Args) -> Result<(), CliError> {
@@ -77,7 +80,7 @@ pub fn freeze(args: &Args) -> Result<(), CliError> {
             format!(
                 "{} frozen already, since {since} by {}",
                 whose(app),
-                before.by
+                shown(&before.by)
             )
         },
     );

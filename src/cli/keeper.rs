@@ -58,7 +58,7 @@ pub async fn keeper(source: &SourceArgs, right: Right) -> Result<Keeper, CliErro
             Err(error) => return Err(not_asked(error, &place.state_dir)),
         }
     }
-    Ok(Keeper::Files(place))
+    Ok(Keeper::Files(source.files(place).await?))
 }
 
 /// For orders, as [`keeper`] for changes of apps. `Err` of the inner kind: a daemon is there and does not
@@ -84,6 +84,7 @@ pub async fn find_to_order(source: &SourceArgs) -> Result<Result<Source, ClientE
         }
     }
     // An order for a directory that nobody uses would be obeyed by nobody.
+    let place = source.files(place).await?;
     source.must_have_ledger(&place.state_dir)?;
     Ok(Ok(Source::Journal(place.state_dir)))
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use clap::Subcommand;
 
 use super::source::SourceArgs;
-use super::{CliError, compact, export, say};
+use super::{CliError, block_on, compact, export, say};
 use crate::clock::SystemClock;
 use crate::ledger::query::{Damage, DamageKind, IndexCheck, VerifyReport, verify};
 use crate::ledger::{Ledger, LedgerOptions, OnProgress};
@@ -71,7 +71,7 @@ impl ReadArgs {
             state_dir: self.state_dir.clone(),
             admin: None,
         };
-        let state_dir = source.whereabouts()?.state_dir;
+        let state_dir = block_on(source.files(source.whereabouts()?))?.state_dir;
         source.must_have_ledger(&state_dir)?;
         Ok(state_dir)
     }

@@ -19,7 +19,7 @@ use crate::admin::documents::{self, SpendQuestion};
 use crate::admin::reconcile::{self, Figure};
 use crate::admin::{RECEIPTS_MAX, encoded, explain};
 use crate::caps::{self, Rules};
-use crate::config::{Env, ListenAddr, Overrides, Whereabouts};
+use crate::config::{BURSAR_STATE_DIR, Env, ListenAddr, Overrides, Whereabouts};
 use crate::ledger::query::{Filter, find, for_each_entry, list, spend, window};
 
 /// How long a reading command waits for a daemon before it reads the files instead.
@@ -95,18 +95,52 @@ impl SourceArgs {
                 }
             }
         }
-        self.must_have_ledger(&whereabouts.state_dir)?;
-        Ok(Source::Journal(whereabouts.state_dir))
+        let state_dir = self.files(whereabouts).await?.state_dir;
+        self.must_have_ledger(&state_dir)?;
+        Ok(Source::Journal(state_dir))
     }
 
     /// For long listings and for following: the files, unless a daemon was named.
-    pub fn find_files(&self) -> Result<Source, CliError> {
+    pub async fn find_files(&self) -> Result<Source, CliError> {
         if let Some(daemon) = self.named_daemon()? {
             return Ok(daemon);
         }
-        let state_dir = self.whereabouts()?.state_dir;
+        let state_dir = self.files(self.whereabouts()?).await?.state_dir;
         self.must_have_ledger(&state_dir)?;
         Ok(Source::Journal(state_dir))
+    }
+
+    /// The place whose files are read or changed, unless nobody named its ledger and a daemon of another
+    /// one answers on the port: the system service's, while its user's own was found. What was read or
+    /// changed here would be nothing to that daemon.
+    pub async fn files(&self, place: Whereabouts) -> Result<Whereabouts, CliError> {
+        let is_named =
+            self.state_dir.is_some() || Env::from_process().path(BURSAR_STATE_DIR).is_some();
+        let ports = place.admin.iter();
+        for address in ports.filter(|address| !is_named && matches!(address, ListenAddr::Tcp(_))) {
+            let client = Client::new(address.clone()).answering_within(LOOK_DEADLINE);
+            // What answers otherwise is no daemon, or one of a release that does not say it.
+            let Ok(answer) = client.get("/api/status").await else {
+                continue;
+            };
+            let Ok(status) = answer.json::<Value>(ANSWER_BYTES_MAX).await else {
+                continue;
+            };
+            let Some(theirs) = status.pointer("/ledger/state_dir").and_then(Value::as_str) else {
+                continue;
+            };
+            let ours = std::fs::canonicalize(&place.state_dir).unwrap_or_default();
+            if place.state_dir != Path::new(theirs) && ours != Path::new(theirs) {
+                let ours = place.state_dir.display();
+                return Err(CliError::Failed(format!(
+                    "the daemon at {address} has the ledger in {theirs}, and without --state-dir this \
+                     command is about the one in {ours}, which is not that daemon's. Nothing was done. \
+                     Name the one that is meant: --state-dir {theirs} (with sudo where it is another \
+                     user's), or --state-dir {ours}"
+                )));
+            }
+        }
+        Ok(place)
     }
 
     fn named_daemon(&self) -> Result<Option<Source>, CliError> {

@@ -50,7 +50,7 @@ pub fn spend(args: &Args) -> Result<(), CliError> {
             args.source.find().await?
         } else {
             // A zone without a name cannot be told to a daemon.
-            args.source.find_files()?
+            args.source.find_files().await?
         };
         source.spend(&asked).await
     })?;

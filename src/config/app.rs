@@ -16,8 +16,20 @@ use crate::protocol::closed_set;
 /// The app of callers that name none: any process of this machine, as long as no app is declared.
 pub const DEFAULT_APP: &str = "default";
 
+/// All apps together, in commands, caps and metrics. No app can have it.
+pub const ALL_APPS: &str = "all";
+
 /// The label of everything that has no name of its own. No app can have it.
 pub const OTHER_APP: &str = "other";
+
+/// The names that no app can have, and what each means. [`DEFAULT_APP`] is none of them: it is an app.
+const RESERVED: [(&str, &str); 2] = [
+    (
+        ALL_APPS,
+        "means all apps together in commands, caps and metrics",
+    ),
+    (OTHER_APP, "is what metrics call apps that they do not name"),
+];
 
 /// Longest name of an app, in characters.
 const NAME_CHARS_MAX: usize = 32;
@@ -78,8 +90,11 @@ pub enum NameError {
         "the name of an app is 1 to {NAME_CHARS_MAX} characters a-z, 0-9, dot, underscore or hyphen, the first a letter or digit"
     )]
     Form,
-    #[error("{OTHER_APP:?} is what metrics call apps that they do not name; take another name")]
-    Reserved,
+    #[error("{word:?} {meaning}; take another name")]
+    Reserved {
+        word: &'static str,
+        meaning: &'static str,
+    },
 }
 
 // === impl App ===
@@ -107,10 +122,12 @@ impl App {
         let fits = name.len() <= NAME_CHARS_MAX
             && bytes.next().is_some_and(is_plain)
             && bytes.all(|byte| is_plain(byte) || b"._-".contains(&byte));
-        match fits {
-            false => Err(NameError::Form),
-            true if name == OTHER_APP => Err(NameError::Reserved),
-            true => Ok(()),
+        if !fits {
+            return Err(NameError::Form);
+        }
+        match RESERVED.into_iter().find(|(word, _)| *word == name) {
+            Some((word, meaning)) => Err(NameError::Reserved { word, meaning }),
+            None => Ok(()),
         }
     }
 }

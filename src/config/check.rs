@@ -127,7 +127,7 @@ pub(super) fn whereabouts(overrides: &Overrides, env: &Env) -> Result<Whereabout
             state_dir: ledger.state_dir,
             retention: ledger.retention,
             anonymous: listen.anonymous,
-            is_remote: listen.is_remote(),
+            proxy: listen.proxy,
             apps,
             app_places,
             admin: listen.admin,

@@ -2,7 +2,9 @@
 
 mod commands;
 mod door;
+mod elsewhere;
 mod kept_apart;
+mod names;
 mod namespace;
 mod removal;
 mod run_end;

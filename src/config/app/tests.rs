@@ -20,5 +20,10 @@ fn a_name_is_fit_for_a_label_and_a_file() {
     ] {
         assert_eq!(App::check_name(name), Err(NameError::Form), "{name:?}");
     }
-    assert_eq!(App::check_name("other"), Err(NameError::Reserved));
+    for reserved in ["all", "other"] {
+        assert!(
+            matches!(App::check_name(reserved), Err(NameError::Reserved { word, .. }) if word == reserved),
+            "{reserved}"
+        );
+    }
 }

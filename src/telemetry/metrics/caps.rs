@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Metrics;
 use crate::caps::{CapView, Caps};
+use crate::config::ALL_APPS;
 use crate::telemetry::exposition::{Exposition, Kind, MsAsSeconds};
 
 // === impl Metrics ===
@@ -69,7 +70,7 @@ impl Metrics {
             "1 for each app that is frozen; app=\"all\": everybody is.",
         );
         for frozen in &view.frozen {
-            family.sample(&[("app", frozen.app.as_deref().unwrap_or("all"))], 1);
+            family.sample(&[("app", frozen.app.as_deref().unwrap_or(ALL_APPS))], 1);
         }
         text.family(
             Kind::Gauge,

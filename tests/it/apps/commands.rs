@@ -15,45 +15,45 @@ use crate::support::wire::request;
 use crate::support::{Answer, Origin, Step, Wire, chat, eventually};
 
 /// A state directory with its name in UTF-8.
-struct Place {
+pub(super) struct Place {
     folder: tempfile::TempDir,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let folder = tempfile::tempdir().expect("a directory");
         Self { folder }
     }
 
-    fn state(&self) -> String {
+    pub(super) fn state(&self) -> String {
         self.path("state")
     }
 
-    fn path(&self, name: &str) -> String {
+    pub(super) fn path(&self, name: &str) -> String {
         let path = self.folder.path().join(name);
         path.to_str().expect("a UTF-8 path").to_owned()
     }
 
     /// `bursar app …` on this state directory.
-    async fn app(&self, arguments: &[&str]) -> Output {
+    pub(super) async fn app(&self, arguments: &[&str]) -> Output {
         let state = self.state();
         let whole = [&["app"], arguments, &["--state-dir", &state]].concat();
         command(&whole).output().await.expect("the command ends")
     }
 
     /// The same, which must go well: its standard output.
-    async fn done(&self, arguments: &[&str]) -> String {
+    pub(super) async fn done(&self, arguments: &[&str]) -> String {
         let output = self.app(arguments).await;
         assert!(output.status.success(), "{arguments:?}: {}", said(&output));
         String::from_utf8(output.stdout).expect("UTF-8")
     }
 }
 
-fn said(output: &Output) -> String {
+pub(super) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-async fn ask(daemon: &Daemon, token: &str) -> Answer {
+pub(super) async fn ask(daemon: &Daemon, token: &str) -> Answer {
     let mut wire = daemon.connect().await;
     let shown = bearer(token);
     wire.send(request(
