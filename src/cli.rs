@@ -33,12 +33,14 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use jiff::tz::TimeZone;
+use serde_json::Value;
 
 use self::client::ClientError;
 use crate::apps::AppsError;
 use crate::calendar::{self, WhenError};
 use crate::config::{ConfigErrors, Overrides};
 use crate::ledger::LedgerError;
+use crate::screen;
 use crate::server::listen::GivenError;
 use crate::server::{self, ServerError};
 
@@ -213,6 +215,11 @@ pub fn say(line: impl Display) -> Result<(), CliError> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(CliError::ReaderGone),
         Err(error) => Err(CliError::Output(error)),
     }
+}
+
+/// A JSON document on standard output, which may be a person's screen: see [`crate::screen`].
+pub fn say_json(document: &Value) -> Result<(), CliError> {
+    say(screen::shown_json(&document.to_string()))
 }
 
 /// A remark for the person at the terminal; never part of a result.

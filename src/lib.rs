@@ -19,7 +19,7 @@
 //!
 //! | rank | module | is |
 //! |---|---|---|
-//! | 0 | [`money`], [`clock`], [`calendar`] | integers of micro-USD, time as a value, dates as people write them |
+//! | 0 | [`money`], [`clock`], [`calendar`], [`screen`] | integers of micro-USD, time as a value, dates as people write them, text of others as people may see it |
 //! | 1 | [`protocol`] | the service's vocabulary: routes, headers, receipts |
 //! | 2 | [`config`] | the checked configuration, and the one secret |
 //! | 3 | [`ledger`] | what was intended, what was billed, what is not known |
@@ -50,6 +50,7 @@
 pub mod calendar;
 pub mod clock;
 pub mod money;
+pub mod screen;
 
 pub mod protocol;
 

@@ -13,8 +13,8 @@ use crate::ledger::MicroUsdSum;
 use crate::ledger::entry::{EntryId, KeyOrigin, State};
 use crate::ledger::query::{EntryView, Found};
 
-/// `found_by` (`id`, `key`, `request_id`, `prefix`, or `null` for nothing), `entries`, `purchase`
-/// (the key and all entries of it), `candidates` (of a beginning that several ids have), `more`.
+/// `found_by` (`id`, `key`, `request_id`, `tail`, `prefix`, or `null` for nothing), `entries`, `purchase`
+/// (the key and all entries of it), `candidates` (of an end or a beginning that several ids have), `more`.
 pub fn explanation(found: &Found) -> serde_json::Result<Value> {
     let entries: Vec<Value> = found
         .entries

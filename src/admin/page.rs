@@ -10,6 +10,7 @@ use crate::config::ListenAddr;
 use crate::ledger::LedgerHealth;
 use crate::ledger::query::Spend;
 use crate::ledger::totals::{MicroUsdSum, Totals};
+use crate::screen::shown;
 use crate::telemetry::metrics::Traffic;
 
 /// What the page shows.
@@ -190,12 +191,12 @@ fn line(page: &mut String, text: impl Display) {
     debug_assert!(written.is_ok(), "writing to a String");
 }
 
-/// Text in a page.
+/// Text in a page: what [`crate::screen`] writes out, and what HTML takes for its own.
 struct Escaped<'a>(&'a str);
 
 impl Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for character in self.0.chars() {
+        for character in shown(self.0).chars() {
             match character {
                 '&' => f.write_str("&amp;")?,
                 '<' => f.write_str("&lt;")?,

@@ -2,7 +2,7 @@
 //! cost.
 //!
 //! Promise: what is not known is said to be not known; text of others (models, receipt lines) is
-//! printed with its control characters written out; `--json` prints the document of `/api/explain`.
+//! printed as [`crate::screen`] shows it; `--json` prints the document of `/api/explain`.
 
 mod timeline;
 
@@ -11,14 +11,15 @@ use serde_json::Value;
 
 use super::source::SourceArgs;
 use super::table::{Align, Table};
-use super::{CliError, block_on, say};
+use super::{CliError, block_on, say, say_json};
 use crate::calendar;
+use crate::ledger::query::{PART_CHARS_MIN, TAIL_CHARS};
 use crate::money::MicroUsd;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// An entry's id or its first 8 or more characters (X-Bursar-Entry), an Idempotency-Key, or the
-    /// service's x-request-id
+    /// An entry's id or its last 8 or more characters (X-Bursar-Entry, `bursar receipts`), an
+    /// Idempotency-Key, or the service's x-request-id
     #[arg(value_name = "ID")]
     id: String,
     /// Time zone of the times shown [default: this machine's]
@@ -39,7 +40,7 @@ pub fn explain(args: &Args) -> Result<(), CliError> {
     }
     let document = block_on(async { args.source.find().await?.explain(id).await })?;
     if args.json {
-        say(&document)?;
+        say_json(&document)?;
     }
     let candidates = list(&document, "candidates");
     if !candidates.is_empty() {
@@ -48,7 +49,8 @@ pub fn explain(args: &Args) -> Result<(), CliError> {
         }
         let several = if is_cut(&document) { "more than " } else { "" };
         return Err(CliError::Failed(format!(
-            "{id:?} is the beginning of {several}{} ids: give more of it",
+            "{several}{} ids begin or end with {id:?}: give more of it. Ids begin with the time, so that \
+             those of one minute begin alike; their last {TAIL_CHARS} characters differ",
             candidates.len()
         )));
     }
@@ -79,8 +81,8 @@ pub fn explain(args: &Args) -> Result<(), CliError> {
 
 fn nothing(id: &str) -> String {
     format!(
-        "there is no entry with the id, Idempotency-Key or x-request-id {id:?} in this ledger. An id \
-         can be shortened to its first 8 characters. Free requests make no entry, and what \
+        "there is no entry with the id, Idempotency-Key or x-request-id {id:?} in this ledger. Of an \
+         id the last {PART_CHARS_MIN} characters will do, or more. Free requests make no entry, and what \
          retention took away is only in the sums"
     )
 }

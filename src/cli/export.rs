@@ -2,8 +2,9 @@
 //!
 //! The CSV has one header row and one column for each field the ledger keeps ([`COLUMNS`]); columns
 //! are only ever added at the end. Amounts are integers of micro-USD, and an empty cell is "not
-//! known" or "not told", never 0. A text that a spreadsheet would take for a formula gets an
-//! apostrophe before it.
+//! known" or "not told", never 0. What a spreadsheet would take for a formula gets an apostrophe before
+//! it, also behind a semicolon, where many spreadsheets split; control characters and unseen ones stand
+//! there by their number ([`crate::screen`]). JSON Lines have every text as it came.
 //!
 //! Promise: memory does not grow with the ledger; a file is there whole or not at all, and only its
 //! owner may read it.
@@ -23,6 +24,7 @@ use super::{CliError, block_on, remark};
 use crate::calendar;
 use crate::clock::SystemClock;
 use crate::ledger::query::{Filter, StateWord, compacted_until_ms};
+use crate::screen::shown;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -184,7 +186,7 @@ pub fn export(args: &Args) -> Result<(), CliError> {
         state: args.state,
         ..Filter::default()
     };
-    let source = args.source.find_files()?;
+    let source = block_on(args.source.find_files())?;
     if let Source::Journal(state_dir) = &source
         && let Some(until_ms) = compacted_until_ms(state_dir)?
         && filter.since_ms.is_none_or(|since| since < until_ms)
@@ -290,7 +292,7 @@ impl Cell {
                     }
                 });
                 let cells: Vec<String> = cells.collect();
-                harmless(cells.join(" "))
+                harmless(&cells.join(" "))
             }
         }
     }
@@ -300,19 +302,35 @@ impl Cell {
 fn plain(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) => harmless(text.clone()),
+        Value::String(text) => harmless(text),
         other => other.to_string(),
     }
 }
 
-/// A spreadsheet takes a cell that begins so for a formula, and runs it. An apostrophe makes it
-/// text.
-fn harmless(text: String) -> String {
-    if text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) {
-        format!("'{text}")
-    } else {
-        text
+/// A spreadsheet takes what begins so for a formula, and runs it; some read the wide forms as the others.
+const FORMULAS: [char; 8] = [
+    '=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}',
+];
+
+/// Text that no reader takes for a formula: an apostrophe makes it text. A cell may begin at the start
+/// and, for a reader of another kind, behind a semicolon, a comma, a tab or a bar; readers drop blanks
+/// and quotes before it.
+fn harmless(text: &str) -> String {
+    let mut begins = true;
+    let mut cell = String::with_capacity(text.len());
+    for character in shown(text).chars() {
+        if begins && FORMULAS.contains(&character) {
+            cell.push('\'');
+        }
+        cell.push(character);
+        begins = match character {
+            ';' | ',' | '|' => true,
+            '"' => begins,
+            blank if blank.is_whitespace() => begins,
+            _ => false,
+        };
     }
+    cell
 }
 
 /// A file in the making beside its place; gone when it is dropped before [`Self::keep`].

@@ -11,12 +11,12 @@ use serde_json::Value;
 
 use super::source::{Pulse, Source, SourceArgs};
 use super::table::{Align, Table};
-use super::{CliError, block_on, say};
+use super::{CliError, block_on, say, say_json};
 use crate::admin::RECEIPTS_MAX;
 use crate::calendar;
 use crate::clock::SystemClock;
 use crate::ledger::entry::InDoubt;
-use crate::ledger::query::{Filter, StateWord};
+use crate::ledger::query::{Filter, StateWord, TAIL_CHARS};
 use crate::money::MicroUsd;
 
 /// How many are shown when nobody says how many; `--json` then prints all.
@@ -101,7 +101,7 @@ pub fn receipts(args: &Args) -> Result<(), CliError> {
     block_on(async {
         match limit {
             Some(shown) if args.follow => {
-                let source = args.source.find_files()?;
+                let source = args.source.find_files().await?;
                 follow(&source, filter, shown, &printer, now_ms).await
             }
             Some(limit) => {
@@ -109,7 +109,7 @@ pub fn receipts(args: &Args) -> Result<(), CliError> {
                 let source = if limit <= RECEIPTS_MAX {
                     args.source.find().await?
                 } else {
-                    args.source.find_files()?
+                    args.source.find_files().await?
                 };
                 let listed = source.receipts(&filter, limit).await?.listed;
                 if listed.is_empty() && !args.json {
@@ -123,8 +123,10 @@ pub fn receipts(args: &Args) -> Result<(), CliError> {
                 printer.print_all(&listed)
             }
             None => {
-                let source = args.source.find_files()?;
-                source.for_each_receipt(&filter, &mut say).await
+                let source = args.source.find_files().await?;
+                source
+                    .for_each_receipt(&filter, &mut |receipt| say_json(&receipt))
+                    .await
             }
         }
     })
@@ -233,7 +235,7 @@ fn state_cell(receipt: &Value) -> String {
 impl Printer {
     fn print_all(&self, receipts: &[Value]) -> Result<(), CliError> {
         if self.json {
-            return receipts.iter().try_for_each(say);
+            return receipts.iter().try_for_each(say_json);
         }
         let mut table = Table::new(&[
             ("time", Align::Left),
@@ -255,7 +257,7 @@ impl Printer {
 
     fn print_one(&self, receipt: &Value) -> Result<(), CliError> {
         if self.json {
-            return say(receipt);
+            return say_json(receipt);
         }
         let mut table = Table::headless(&[
             (19, Align::Left),
@@ -266,7 +268,7 @@ impl Printer {
             (9, Align::Right),
             (10, Align::Right),
             (11, Align::Left),
-            (36, Align::Left),
+            (TAIL_CHARS, Align::Left),
         ]);
         table.row(self.cells(receipt));
         say(table)
@@ -288,9 +290,15 @@ impl Printer {
             tokens(receipt),
             billed(receipt),
             state_cell(receipt),
-            or_dash("id"),
+            tail(text("id").unwrap_or("-")).to_owned(),
         ]
     }
+}
+
+/// The end of an id, by which `bursar explain` finds it: nothing else of it is its own.
+fn tail(id: &str) -> &str {
+    let at = id.len().saturating_sub(TAIL_CHARS);
+    id.get(at..).unwrap_or(id)
 }
 
 /// `12+34`: input and output.

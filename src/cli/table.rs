@@ -1,9 +1,11 @@
 //! Plain tables: columns that line up, numbers to the right, no colour, no frame.
 //!
-//! Promise: one row, one line, whatever stands in a cell: control characters, which a model name
-//! from an app could hold, are shown and never sent to the terminal.
+//! Promise: one row, one line, whatever stands in a cell: what a model name from an app could do to a
+//! terminal is shown by its number ([`crate::screen`]).
 
 use std::fmt;
+
+use crate::screen::shown;
 
 /// Which side of its column a cell stands on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +40,10 @@ impl Table {
             aligns: columns.iter().map(|(_, align)| *align).collect(),
             widths_min: vec![0; columns.len()],
             rows: vec![Row::Cells(
-                columns.iter().map(|(title, _)| shown(title)).collect(),
+                columns
+                    .iter()
+                    .map(|(title, _)| shown(title).into_owned())
+                    .collect(),
             )],
         }
     }
@@ -55,7 +60,10 @@ impl Table {
 
     /// Adds a row; cells that are missing are empty, cells past the last column are not shown.
     pub fn row<S: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = S>) {
-        let mut cells: Vec<String> = cells.into_iter().map(|cell| shown(cell.as_ref())).collect();
+        let mut cells: Vec<String> = cells
+            .into_iter()
+            .map(|cell| shown(cell.as_ref()).into_owned())
+            .collect();
         cells.resize(self.aligns.len(), String::new());
         self.rows.push(Row::Cells(cells));
     }
@@ -102,18 +110,6 @@ impl fmt::Display for Table {
         }
         Ok(())
     }
-}
-
-/// A cell's text, with control characters written out.
-fn shown(text: &str) -> String {
-    text.chars().fold(String::new(), |mut shown, character| {
-        if character.is_control() {
-            shown.extend(character.escape_default());
-        } else {
-            shown.push(character);
-        }
-        shown
-    })
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ mod sums;
 pub(crate) mod tape;
 mod window;
 
-pub use find::{Found, FoundBy, find};
+pub use find::{Found, FoundBy, PART_CHARS_MIN, TAIL_CHARS, find};
 use listing::{Pages, Work, newest};
 use sums::{ROWS_MAX, Sums};
 use tape::Tape;

@@ -9,7 +9,7 @@ use crate::money::MicroUsd;
 fn the_page_shows_what_is_known_and_what_is_not_and_escapes_both() {
     let totals = Totals::default();
     let health = LedgerHealth {
-        unavailable: Some("disk <full>".to_owned()),
+        unavailable: Some("disk <full>\u{202e}\u{2028}".to_owned()),
         last_commit_ms: None,
         commits: 0,
         journal_bytes: 0,
@@ -60,6 +60,8 @@ fn the_page_shows_what_is_known_and_what_is_not_and_escapes_both() {
     assert!(page.contains("<th>new requests are held back</th><td>yes: balance</td>"));
     assert!(!page.contains("most in a minute"), "there is no such limit");
     assert!(page.contains("disk &lt;full&gt;"));
+    assert!(page.contains("&gt;\\u{202e}\\u{2028}</td>"), "{page}");
+    assert!(!page.contains('\u{202e}') && !page.contains('\u{2028}'));
     assert!(!page.contains("<full>"));
     assert!(!page.contains("<script"));
 }

@@ -8,6 +8,7 @@ use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use super::{amount, list, number, text, time};
+use crate::screen::shown;
 
 /// Width of a label with its gap.
 const LABEL: usize = 14;
@@ -291,15 +292,7 @@ fn seconds(ms: u64) -> String {
 
 impl Facts {
     fn add(&mut self, label: &str, fact: &str) {
-        let fact: String = fact.chars().fold(String::new(), |mut shown, character| {
-            if character.is_control() {
-                shown.extend(character.escape_default());
-            } else {
-                shown.push(character);
-            }
-            shown
-        });
         // Writing into a string does not fail.
-        let _ = writeln!(self.0, "{label:<LABEL$}{fact}");
+        let _ = writeln!(self.0, "{label:<LABEL$}{}", shown(fact));
     }
 }

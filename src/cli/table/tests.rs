@@ -21,9 +21,12 @@ fn columns_line_up_and_numbers_stand_to_the_right() {
 #[test]
 fn a_cell_cannot_move_the_cursor_or_add_a_line() {
     let mut table = Table::new(&[("model", Align::Left)]);
-    table.row(["\u{1b}[2Jauto\nx"]);
+    table.row(["\u{1b}[2Jauto\nx\u{202e}\u{2028}"]);
 
-    assert_eq!(table.to_string(), "model\n\\u{1b}[2Jauto\\nx\n");
+    assert_eq!(
+        table.to_string(),
+        "model\n\\u{1b}[2Jauto\\nx\\u{202e}\\u{2028}\n"
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! One entry, found by whatever a person has of it: its id or the beginning of it, its
+//! One entry, found by whatever a person has of it: its id, the end or the beginning of it, its
 //! Idempotency-Key, or the service's `x-request-id`; and with it all entries of the same key, which
 //! are one purchase.
 //!
@@ -22,8 +22,12 @@ use crate::protocol::closed_set;
 /// Most entries in an answer.
 pub const FOUND_MAX: usize = 100;
 
-/// Fewest characters of an id that are looked for: in version 7 ids they stand for about a minute.
-pub const PREFIX_CHARS_MIN: usize = 8;
+/// Fewest characters of an id that are looked for. At its beginning stands the time, and 8 of them are
+/// what about a minute's ids have in common; its end is random.
+pub const PART_CHARS_MIN: usize = 8;
+
+/// The end of an id that lists show: its last group, 48 random bits.
+pub const TAIL_CHARS: usize = 12;
 
 closed_set! {
     /// What the text turned out to be; where it is several things, the first of these.
@@ -31,6 +35,7 @@ closed_set! {
         Id => "id",
         Key => "key",
         RequestId => "request_id",
+        Tail => "tail",
         Prefix => "prefix",
     }
 }
@@ -45,7 +50,7 @@ pub struct Found {
     /// All entries of the same key within its 24 hours, those asked for among them, oldest first.
     /// Without a key only those asked for.
     pub family: Vec<EntryView>,
-    /// Entries whose ids all begin with what was asked for.
+    /// Entries whose ids all end or begin with what was asked for.
     pub candidates: Vec<EntryView>,
     /// There were more entries than [`FOUND_MAX`].
     pub more: bool,
@@ -54,7 +59,8 @@ pub struct Found {
 /// What was asked for, in the forms in which it may stand in a line.
 struct Asked {
     id: Option<EntryId>,
-    prefix: Option<String>,
+    /// May be the end or the beginning of an id.
+    part: Option<String>,
     key: String,
     request_id: String,
 }
@@ -86,10 +92,16 @@ pub fn find(state_dir: &Path, text: &str) -> Result<Found, LedgerError> {
             hits.take(by, &said);
         }
     })?;
-    let Some((by, ids)) = hits.by.into_iter().next() else {
+    let mut by_kind = hits.by.into_iter();
+    let Some((by, mut ids)) = by_kind.next() else {
         return Ok(Found::default());
     };
-    let is_ambiguous = by == FoundBy::Prefix && ids.len() > 1;
+    let is_part = matches!(by, FoundBy::Tail | FoundBy::Prefix);
+    if is_part {
+        // The end of one id and the beginning of another: nobody can know which is meant.
+        ids.extend(by_kind.flat_map(|(_, ids)| ids));
+    }
+    let is_ambiguous = is_part && ids.len() > 1;
     let keys: HashSet<String> = if is_ambiguous {
         HashSet::new()
     } else {
@@ -186,13 +198,13 @@ fn in_json(text: &str) -> String {
 impl Asked {
     fn of(text: &str) -> Self {
         let lower = text.to_ascii_lowercase();
-        let is_prefix = lower.len() >= PREFIX_CHARS_MIN
+        let is_part = lower.len() >= PART_CHARS_MIN
             && lower
                 .bytes()
                 .all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
         Self {
             id: lower.parse().ok(),
-            prefix: is_prefix.then_some(lower),
+            part: is_part.then_some(lower),
             key: kept_form(text).into_owned(),
             request_id: text.to_owned(),
         }
@@ -205,21 +217,25 @@ impl Asked {
         let id = self.id.map(|id| id.to_string());
         let texts = [in_json(&self.key), in_json(&self.request_id)];
         let mut needles: Vec<String> = texts.into_iter().chain(id).collect();
-        needles.extend(self.prefix.clone());
+        needles.extend(self.part.clone());
         needles.sort();
         needles.dedup();
         needles
     }
 
     fn matches(&self, said: &Said<'_>) -> Option<FoundBy> {
-        let begins = |prefix: &String| said.id.to_string().starts_with(prefix);
+        let part = self.part.as_deref();
+        let ends = |part: &str| said.id.to_string().ends_with(part);
+        let begins = |part: &str| said.id.to_string().starts_with(part);
         if self.id == Some(said.id) {
             Some(FoundBy::Id)
         } else if said.key == Some(self.key.as_str()) {
             Some(FoundBy::Key)
         } else if said.request_id == Some(self.request_id.as_str()) {
             Some(FoundBy::RequestId)
-        } else if self.prefix.as_ref().is_some_and(begins) {
+        } else if part.is_some_and(ends) {
+            Some(FoundBy::Tail)
+        } else if part.is_some_and(begins) {
             Some(FoundBy::Prefix)
         } else {
             None

@@ -55,6 +55,12 @@ async fn an_entry_is_found_by_all_that_a_person_has_of_it() {
             (format!(" {text}\n"), FoundBy::Id),
             (text[..8].to_owned(), FoundBy::Prefix),
             (text[..20].to_uppercase(), FoundBy::Prefix),
+            (
+                text[text.len() - PART_CHARS_MIN..].to_owned(),
+                FoundBy::Tail,
+            ),
+            (text[text.len() - TAIL_CHARS..].to_owned(), FoundBy::Tail),
+            (text[10..].to_uppercase(), FoundBy::Tail),
             (request_id, FoundBy::RequestId),
         ];
         let by_key = key.map(|key| (key.to_owned(), FoundBy::Key));
@@ -111,6 +117,39 @@ async fn a_beginning_that_several_ids_have_lists_them() {
     assert_eq!(found.by, Some(FoundBy::Prefix));
     assert_eq!(ids(&found.candidates), [first, second]);
     assert!(found.entries.is_empty() && found.family.is_empty());
+    // Their ends are their own, although they began in the same millisecond.
+    for id in [first, second] {
+        let text = id.to_string();
+        let found = find(&bench.state(), &text[text.len() - PART_CHARS_MIN..]).unwrap();
+        assert_eq!(
+            (found.by, ids(&found.entries)),
+            (Some(FoundBy::Tail), vec![id])
+        );
+    }
+}
+
+/// Ids that are the same at an end, as among many.
+#[tokio::test]
+async fn an_end_that_several_ids_have_or_that_begins_another_lists_them() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    let id = |text: &str| -> EntryId { text.parse().unwrap() };
+    let (one, two, three) = (
+        id("0190aaaa-0000-7000-8000-0000cafe1234"),
+        id("0190aaaa-0000-7000-8000-1111cafe1234"),
+        id("cafe1234-0000-7000-8000-000000000001"),
+    );
+    for (id, key) in [(one, "a"), (two, "b"), (three, "c")] {
+        let at_ms = 1_778_284_800_000;
+        ledger.intend(intent(id, at_ms, Some(key))).await.unwrap();
+    }
+
+    let found = find(&bench.state(), "cafe1234").unwrap();
+
+    assert!(found.entries.is_empty());
+    assert_eq!(ids(&found.candidates), [one, two, three]);
+    let found = find(&bench.state(), "1111cafe1234").unwrap();
+    assert_eq!(ids(&found.entries), [two]);
 }
 
 #[tokio::test]

@@ -1,0 +1,79 @@
+//! Text of others on a person's screen: models, keys and receipt lines say what an app or the service wrote.
+//!
+//! A terminal obeys control characters, and whatever shows Unicode obeys marks that turn the direction of
+//! a line, end it, or show nothing at all, so that what is read is not what is there.
+//!
+//! Promise: what is shown holds none of them; each stands there by its number, `\u{202e}`, and all other
+//! text as it came.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// Beside control characters (C0, DEL, C1): what turns the direction, ends a line, has no width, or shows
+/// nothing. Unicode 16: the property `Default_Ignorable_Code_Point` (all marks of direction are in it), the
+/// separators of lines and paragraphs, and the anchors of annotations.
+const UNSEEN: [(char, char); 17] = [
+    ('\u{00ad}', '\u{00ad}'),
+    ('\u{034f}', '\u{034f}'),
+    ('\u{061c}', '\u{061c}'),
+    ('\u{115f}', '\u{1160}'),
+    ('\u{17b4}', '\u{17b5}'),
+    ('\u{180b}', '\u{180f}'),
+    ('\u{200b}', '\u{200f}'),
+    ('\u{2028}', '\u{202e}'),
+    ('\u{2060}', '\u{206f}'),
+    ('\u{3164}', '\u{3164}'),
+    ('\u{fe00}', '\u{fe0f}'),
+    ('\u{feff}', '\u{feff}'),
+    ('\u{ffa0}', '\u{ffa0}'),
+    ('\u{fff0}', '\u{fffb}'),
+    ('\u{1bca0}', '\u{1bca3}'),
+    ('\u{1d173}', '\u{1d17a}'),
+    ('\u{e0000}', '\u{e0fff}'),
+];
+
+/// The text as a person may see it.
+pub fn shown(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_unseen) {
+        return Cow::Borrowed(text);
+    }
+    let written = text.chars().fold(String::new(), |mut shown, character| {
+        if is_unseen(character) {
+            shown.extend(character.escape_default());
+        } else {
+            shown.push(character);
+        }
+        shown
+    });
+    Cow::Owned(written)
+}
+
+/// The same for a JSON document: another spelling of the same document, for such characters stand in
+/// its strings only.
+pub fn shown_json(document: &str) -> Cow<'_, str> {
+    if !document.chars().any(is_unseen) {
+        return Cow::Borrowed(document);
+    }
+    let written = document
+        .chars()
+        .fold(String::new(), |mut shown, character| {
+            if is_unseen(character) {
+                for unit in character.encode_utf16(&mut [0; 2]) {
+                    // Writing to a string does not fail.
+                    let _ = write!(shown, "\\u{unit:04x}");
+                }
+            } else {
+                shown.push(character);
+            }
+            shown
+        });
+    Cow::Owned(written)
+}
+
+fn is_unseen(character: char) -> bool {
+    let is_listed = |(first, last): &(char, char)| (*first..=*last).contains(&character);
+    character.is_control() || (!character.is_ascii() && UNSEEN.iter().any(is_listed))
+}
+
+#[cfg(test)]
+mod tests;
