@@ -453,7 +453,7 @@ fn every_rule_sees_a_planted_offence() {
             "use bursar_sandbox::serve;".into(),
         ),
         (opening, "src/x.rs", "use std::fs;".into()),
-        (length, "src/x.rs", "x\n".repeat(451)),
+        (length, "src/x.rs", "x\n".repeat(LINES_MAX + 1)),
         (length, "tests/it/x.rs", "x\n".repeat(601)),
         (debts, "src/x.rs", debt.into()),
         (allowances, "src/x.rs", "#[allow(dead_code)]".into()),
