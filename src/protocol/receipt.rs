@@ -1,8 +1,9 @@
 //! A receipt: what the service said it billed for one answer. It arrives in response headers, in
 //! SSE comment lines before `data: [DONE]`, or in a body field, and is kept exactly as told.
 //!
-//! Promise: an amount is an integer number of micro-USD or not known; a second, different amount
-//! is counted as an anomaly and never added (rule I3); nothing is estimated (rule I12).
+//! Promise: an amount is an integer number of micro-USD or not known; the first positive one stands,
+//! and a second, different one is counted as an anomaly and never added (rule I3); a 0 stands only
+//! where nothing else was told; nothing is estimated (rule I12).
 
 pub mod lines;
 
@@ -45,8 +46,9 @@ pub struct Receipt {
     pub input_required: Option<String>,
     /// `Idempotent-Replayed: true`.
     pub replayed: bool,
-    /// Billed amounts in one answer that differ from the first told. The first stands, each
-    /// further one is counted here. A would-have-cost is an estimate and is not counted.
+    /// Billed amounts in one answer that differ from the one that stands and came behind it. A 0 in
+    /// front of an amount is none: a head may go out before the amount is known. A would-have-cost
+    /// is an estimate and is not counted.
     pub conflicting_amounts: u32,
 }
 
@@ -55,8 +57,8 @@ pub struct Receipt {
 impl Receipt {
     /// Reads what response headers tell. On a stream that is little; comments bring the rest.
     ///
-    /// Of a repeated header the first value stands. Values outside the closed set of `Served-By`
-    /// are `other`; see [`escalated`] for what a missing `Escalated` means.
+    /// Of a repeated header the first value stands, of the billed amount the first that is not 0.
+    /// Values outside the closed set of `Served-By` are `other`; see [`escalated`] for what a missing `Escalated` means.
     pub fn from_headers(names: &ServiceNames, headers: &HeaderMap) -> Self {
         let mut receipt = Self::default();
         for value in headers.get_all(&names.billed) {
@@ -72,6 +74,33 @@ impl Receipt {
         receipt.input_required = first(headers, &names.input_required).and_then(input_required);
         receipt.replayed = first(headers, &IDEMPOTENT_REPLAYED) == Some(b"true");
         receipt
+    }
+
+    /// Reads the head of an answer that broke behind it.
+    pub fn from_broken_head(names: &ServiceNames, headers: &HeaderMap) -> Self {
+        let mut receipt = Self::from_headers(names, headers);
+        if is_event_stream(headers) {
+            receipt.forget_early_zero();
+        }
+        receipt
+    }
+
+    /// Whether all that was told is a 0 in the head.
+    ///
+    /// Assumed: of a stream it is the amount when the stream came to its end, not when it broke,
+    /// because its head goes out before its amount is known. A clarification is known in its head.
+    pub fn is_early_zero(&self) -> bool {
+        self.billed == Told::Value(MicroUsd::ZERO)
+            && self.source == Some(ReceiptSource::Header)
+            && self.input_required.is_none()
+    }
+
+    /// For a stream that broke: its amount would have come behind the head.
+    pub fn forget_early_zero(&mut self) {
+        if self.is_early_zero() {
+            self.billed = Told::Absent;
+            self.source = None;
+        }
     }
 
     /// Takes one comment line of a stream, `: name value`. Comments fill in what headers did not
@@ -94,12 +123,14 @@ impl Receipt {
         self.tell_billed(cost, ReceiptSource::Body);
     }
 
-    /// The first amount told stands, readable or not: which of two is true is not for us to guess.
+    /// The first value told stands, readable or not: which of two is true is not for us to guess. A
+    /// 0 gives way to any other, because the first positive amount counts (rule I3), and what
+    /// cannot be read may have been one.
     fn tell_billed(&mut self, told: Told<MicroUsd>, source: ReceiptSource) {
         if told.is_absent() {
             return;
         }
-        if self.billed.is_absent() {
+        if matches!(self.billed, Told::Absent | Told::Value(MicroUsd::ZERO)) {
             self.billed = told;
             self.source = Some(source);
         } else if self.billed != told {

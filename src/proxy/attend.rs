@@ -224,7 +224,7 @@ impl<'a> Attendance<'a> {
     pub fn saw_broken_head(&mut self, headers: &HeaderMap) {
         let Settings { names, key, .. } = &*self.settings;
         keep_first_priced(&mut self.broken_receipt, || {
-            Receipt::from_headers(names, &heads::told(headers, key))
+            Receipt::from_broken_head(names, &heads::told(headers, key))
         });
     }
 }

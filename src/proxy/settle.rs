@@ -344,9 +344,9 @@ impl Gathered {
         self.lines.take_comment(&settings.names, name, value);
     }
 
-    /// The service told an amount, of any size.
+    /// The service told an amount, of any size, and not only as a 0 in the head of a stream.
     pub fn is_priced(&self) -> bool {
-        matches!(self.receipt.billed, Told::Value(_))
+        matches!(self.receipt.billed, Told::Value(_)) && !self.receipt.is_early_zero()
     }
 }
 

@@ -91,16 +91,76 @@ fn white_space_around_a_header_value_is_no_part_of_it() {
     assert_eq!(read(&[("x-service-billed", " 12\t")]).billed, usd(12));
 }
 
+/// Every place an amount can be told in, in the order in which one answer tells them.
+const PLACES: [ReceiptSource; 3] = [
+    ReceiptSource::Header,
+    ReceiptSource::Sse,
+    ReceiptSource::Body,
+];
+
+fn tell(receipt: &mut Receipt, place: ReceiptSource, value: &str) {
+    let names = names();
+    match place {
+        ReceiptSource::Header => receipt.tell_billed(amount(value.as_bytes()), place),
+        ReceiptSource::Sse => {
+            receipt.absorb_comment(&names, b"service-billed-micro-usd", value.as_bytes());
+        }
+        ReceiptSource::Body => receipt.absorb_body_cost(amount(value.as_bytes())),
+    }
+}
+
 #[test]
-fn equal_amounts_count_once_and_of_different_ones_the_first_stands() {
+fn i3_the_first_positive_amount_stands_wherever_two_are_told() {
+    // What was told, first and second; which stands; whether they contradict each other.
+    let table: [(&str, &str, Told<MicroUsd>, usize, u32); 16] = [
+        ("12", "12", usd(12), 0, 0),
+        ("12", "0012", usd(12), 0, 0),
+        ("12", "13", usd(12), 0, 1),
+        ("13", "12", usd(13), 0, 1),
+        // A 0 is no amount where one was told.
+        ("0", "100", usd(100), 1, 0),
+        ("000", "100", usd(100), 1, 0),
+        ("100", "0", usd(100), 0, 1),
+        ("0", "0", usd(0), 1, 0),
+        ("0", "00", usd(0), 1, 0),
+        // What cannot be read is no 0 either, and no later amount is taken for it.
+        ("x", "12", Told::Malformed, 0, 1),
+        ("12", "x", usd(12), 0, 1),
+        ("0", "x", Told::Malformed, 1, 0),
+        ("x", "0", Told::Malformed, 0, 1),
+        ("-1", "1.5", Told::Malformed, 0, 0),
+        ("", "7", Told::Malformed, 0, 1),
+        ("1234567890123456", "0", Told::Malformed, 0, 1),
+    ];
+    for (first, second, billed, stands, conflicts) in table {
+        for (place, other) in PLACES
+            .iter()
+            .enumerate()
+            .flat_map(|(at, place)| PLACES[at..].iter().map(move |other| (*place, *other)))
+        {
+            let name = format!("{first:?} in {place:?}, {second:?} in {other:?}");
+            let mut receipt = Receipt::default();
+            tell(&mut receipt, place, first);
+            tell(&mut receipt, other, second);
+            let source = [place, other][stands];
+            assert_eq!(receipt.billed, billed, "{name}");
+            assert_eq!(receipt.source, Some(source), "{name}");
+            assert_eq!(receipt.conflicting_amounts, conflicts, "{name}");
+        }
+    }
+}
+
+#[test]
+fn of_a_repeated_header_the_first_positive_amount_stands() {
     // Values of the header; amount; conflicts.
-    let table: [(&[&str], Told<MicroUsd>, u32); 6] = [
+    let table: [(&[&str], Told<MicroUsd>, u32); 7] = [
         (&["12", "12"], usd(12), 0),
-        (&["12", "0012"], usd(12), 0),
-        (&["12", "13"], usd(12), 1),
         (&["12", "13", "12", "14"], usd(12), 2),
-        (&["12", "x"], usd(12), 1),
+        (&["0", "12", "0"], usd(12), 1),
+        (&["0", "12", "13"], usd(12), 1),
         (&["x", "12"], Told::Malformed, 1),
+        (&["0", "x", "12"], Told::Malformed, 1),
+        (&["0", "0", "x"], Told::Malformed, 0),
     ];
     for (values, billed, conflicts) in table {
         let pairs: Vec<_> = values
@@ -110,6 +170,27 @@ fn equal_amounts_count_once_and_of_different_ones_the_first_stands() {
         let receipt = read(&pairs);
         assert_eq!(receipt.billed, billed, "{values:?}");
         assert_eq!(receipt.conflicting_amounts, conflicts, "{values:?}");
+    }
+}
+
+#[test]
+fn a_zero_in_the_head_of_a_stream_that_broke_is_no_amount() {
+    const STREAM: (&str, &str) = ("content-type", "text/event-stream");
+    const JSON: (&str, &str) = ("content-type", "application/json");
+    const ZERO: (&str, &str) = ("x-service-billed", "0");
+    const ASKS: (&str, &str) = ("x-service-input-required", "document");
+    let table = [
+        (vec![STREAM, ZERO], Told::Absent),
+        (vec![STREAM, ZERO, ASKS], usd(0)),
+        (vec![STREAM, ("x-service-billed", "7")], usd(7)),
+        (vec![STREAM, ("x-service-billed", "x")], Told::Malformed),
+        (vec![STREAM], Told::Absent),
+        (vec![JSON, ZERO], usd(0)),
+    ];
+    for (pairs, billed) in table {
+        let receipt = Receipt::from_broken_head(&names(), &headers(&pairs));
+        assert_eq!(receipt.billed, billed, "{pairs:?}");
+        assert_eq!(receipt.source.is_none(), billed.is_absent(), "{pairs:?}");
     }
 }
 

@@ -90,6 +90,11 @@ impl Relay<'_> {
             return (answered(Some(Code::Internal)), false);
         };
         let is_encoded = heads::is_encoded(&upstream_head.headers);
+        let mut gathered = Gathered::from_head(&self.settings, &upstream_head.headers);
+        if event_stream && is_encoded {
+            // What its comments tell cannot be read.
+            gathered.receipt.forget_early_zero();
+        }
         let kind = match self.admitted.route.answer {
             AnswerKind::NamedEvents => StreamKind::NamedEvents,
             AnswerKind::JsonOrStream | AnswerKind::Json => StreamKind::Data,
@@ -103,7 +108,7 @@ impl Relay<'_> {
             hold: HoldBack::new(),
             last: None,
             sieve: Sieve::default(),
-            gathered: Gathered::from_head(&self.settings, &upstream_head.headers),
+            gathered,
             head_written: false,
             given: false,
             on_tape: false,
@@ -251,6 +256,9 @@ impl Relay<'_> {
         if !flow.settled {
             flow.settled = true;
             flow.gathered.drained = self.drains(flow);
+            if flow.scanner.is_some() && end == AttemptEnd::Broken {
+                flow.gathered.receipt.forget_early_zero();
+            }
             self.dispatch.record_flow(&flowing, end, cause);
             if self.settle(&flow.gathered, cut_by).await.is_err() {
                 flowing.answering.abandon().await;

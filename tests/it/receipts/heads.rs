@@ -14,7 +14,7 @@ const BODY: &str = r#"{"id":"c1","choices":[],"usage":{"prompt_tokens":3,"comple
 async fn absent_malformed_and_zero_are_three_things() {
     let none = &[][..];
     let malformed = &[Anomaly::Malformed][..];
-    let rows: [(&str, &[(&str, &str)], State, &[Anomaly], &str); 13] = [
+    let rows: [(&str, &[(&str, &str)], State, &[Anomaly], &str); 15] = [
         ("absent", &[], State::Unreported, none, "missing"),
         (
             "zero",
@@ -99,6 +99,20 @@ async fn absent_malformed_and_zero_are_three_things() {
             settled(7),
             &[Anomaly::ConflictingAmounts],
             "header",
+        ),
+        (
+            "zero before an amount",
+            &[("X-Service-Billed", "0"), ("X-Service-Billed", "9")],
+            settled(9),
+            none,
+            "header",
+        ),
+        (
+            "zero before what cannot be read",
+            &[("X-Service-Billed", "0"), ("X-Service-Billed", "x")],
+            State::Unreported,
+            malformed,
+            "malformed",
         ),
     ];
     for (name, headers, state, anomalies, source) in rows {
@@ -211,12 +225,20 @@ async fn every_metered_route_takes_its_price_from_its_own_place() {
     let text_cost = r#"{"cost_micro_usd":"42"}"#;
     let audio = r#"{"text":"t","language":"en","duration_s":12.5}"#;
     let billed = &[("X-Service-Billed", "7")][..];
+    let zero = &[("X-Service-Billed", "0")][..];
     let nothing = &[][..];
-    let rows: [(&str, &str, &[(&str, &str)], &str, State); 14] = [
+    let rows: [(&str, &str, &[(&str, &str)], &str, State); 15] = [
         (
             "frontier: the body",
             "/v1/playground/frontier",
             nothing,
+            frontier,
+            settled(42),
+        ),
+        (
+            "frontier: zero in the head, an amount in the body",
+            "/v1/playground/frontier",
+            zero,
             frontier,
             settled(42),
         ),

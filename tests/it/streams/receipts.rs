@@ -1,8 +1,9 @@
 //! Receipts in comment lines: any chunking, LF and CRLF, and nothing that is none.
 
-use bursar::ledger::entry::{Anomaly, State};
+use bursar::ledger::entry::{Anomaly, InDoubt, State};
 
 use super::{DONE, EVENT, RECEIPT, ask, settled, whole};
+use crate::support::origin::{chunk, last_chunk};
 use crate::support::{Bursar, Origin, Step};
 
 const TAIL: &str = concat!(
@@ -194,31 +195,112 @@ async fn a_comment_line_without_end_passes_and_costs_no_amount() {
     assert_eq!(bursar.settled(1).await[0].billed_micro_usd, None);
 }
 
-/// Header and comment both: one amount.
+fn head_telling(billed: &str, further: &str) -> Vec<u8> {
+    format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nX-Service-Billed: {billed}\r\n{further}Transfer-Encoding: chunked\r\n\r\n"
+    )
+    .into_bytes()
+}
+
+/// Header and comment both: one amount, the first positive one (rule I3).
 #[tokio::test]
 async fn a_header_and_a_comment_tell_one_amount() {
-    let rows = [("7", &[][..]), ("8", &[Anomaly::ConflictingAmounts][..])];
-    for (header, anomalies) in rows {
-        let head = format!(
-            "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nX-Service-Billed: {header}\r\nTransfer-Encoding: chunked\r\n\r\n"
-        );
-        let body = crate::support::origin::chunk(&format!("{EVENT}{RECEIPT}{DONE}"));
-        let bytes = [
-            head.into_bytes(),
-            body,
-            crate::support::origin::last_chunk(),
-        ]
-        .concat();
+    let conflicting = &[Anomaly::ConflictingAmounts][..];
+    let none = &[][..];
+    // In the head; in the comment; what it is worth.
+    let rows: [(&str, &str, State, &[Anomaly]); 8] = [
+        ("7", "7", settled(7), none),
+        ("8", "7", settled(8), conflicting),
+        ("0", "100", settled(100), none),
+        ("100", "0", settled(100), conflicting),
+        ("0", "0", settled(0), none),
+        ("0", "-1", State::Unreported, &[Anomaly::Malformed]),
+        (
+            "x",
+            "100",
+            State::Unreported,
+            &[Anomaly::ConflictingAmounts, Anomaly::Malformed],
+        ),
+        (
+            "x",
+            "0",
+            State::Unreported,
+            &[Anomaly::ConflictingAmounts, Anomaly::Malformed],
+        ),
+    ];
+    for (header, comment, state, anomalies) in rows {
+        let name = format!("{header} in the head, {comment} in the comment");
+        let text = format!("{EVENT}: service-billed-micro-usd {comment}\n\n{DONE}");
+        let bytes = [head_telling(header, ""), chunk(&text), last_chunk()].concat();
         let origin = Origin::start([Step::Answer(bytes)]).await;
         let bursar = Bursar::before(&origin.url()).await;
-        let entry = bursar.entry_of(&ask(&bursar).await);
-        assert_eq!(
-            entry
-                .billed_micro_usd
-                .map(|billed| billed.get().to_string())
-                .as_deref(),
-            Some(header)
-        );
-        assert_eq!(entry.anomalies, anomalies);
+        let answer = ask(&bursar).await;
+        assert!(answer.complete, "{name}");
+        let entry = bursar.entry_of(&answer);
+        assert_eq!(entry.state, state, "{name}");
+        assert_eq!(entry.anomalies, anomalies, "{name}");
+        let told = match state {
+            State::Settled { billed } => billed.get(),
+            _ => 0,
+        };
+        assert_eq!(bursar.billed(), told, "{name}: in the sum");
+    }
+}
+
+/// The head of a stream goes out before its amount is known.
+#[tokio::test]
+async fn a_zero_in_a_stream_s_head_is_believed_only_with_the_stream_s_end() {
+    let dropped = State::InDoubt {
+        reason: InDoubt::StreamDrop,
+    };
+    let question = "X-Service-Served-By: none\r\nX-Service-Input-Required: document\r\n";
+    let gzip = "Content-Encoding: gzip\r\n";
+    let done = format!("{EVENT}{DONE}");
+    let paid = format!("{EVENT}{RECEIPT}");
+    // Further fields of the head; what follows it; whether it ends; what it is worth.
+    let free = format!("{EVENT}: service-billed-micro-usd 0\n\n");
+    let rows: [(&str, &str, &str, bool, State); 9] = [
+        ("it ends", "", &done, true, settled(0)),
+        ("it drops", "", EVENT, false, dropped),
+        ("a clean end without its mark", "", EVENT, true, dropped),
+        ("it drops behind its receipt", "", &paid, false, settled(7)),
+        (
+            "it drops behind a comment of 0",
+            "",
+            &free,
+            false,
+            settled(0),
+        ),
+        (
+            "a clean end behind a comment of 0",
+            "",
+            &free,
+            true,
+            settled(0),
+        ),
+        ("a question drops", question, EVENT, false, settled(0)),
+        (
+            "its comments cannot be read",
+            gzip,
+            EVENT,
+            true,
+            State::Unreported,
+        ),
+        ("nothing came", "", "", false, dropped),
+    ];
+    for (name, further, text, ends, state) in rows {
+        let mut bytes = head_telling("0", further);
+        if !text.is_empty() {
+            bytes.extend(chunk(text));
+        }
+        let step = if ends {
+            Step::Answer([bytes, last_chunk()].concat())
+        } else {
+            Step::AnswerAndClose(bytes)
+        };
+        let origin = Origin::start([step]).await;
+        let bursar = Bursar::with(&origin.url(), "[retry]\nattempts = 1\n").await;
+        ask(&bursar).await;
+        assert_eq!(bursar.settled(1).await[0].state, state, "{name}");
     }
 }
