@@ -302,7 +302,11 @@ impl CliError {
             Self::Config(_)
             | Self::Settings(_)
             | Self::Given(_)
-            | Self::Server(ServerError::Trust(_) | ServerError::NobodyMayCall) => EXIT_CONFIG,
+            | Self::Server(
+                ServerError::Trust(_)
+                | ServerError::UpstreamIsItself(_)
+                | ServerError::NobodyMayCall,
+            ) => EXIT_CONFIG,
             // A disk may be well again at the next start; what the files say stays.
             Self::Server(ServerError::Apps(AppsError::Ledger(_) | AppsError::Random(_))) => {
                 EXIT_FAILED

@@ -31,6 +31,7 @@ mod downstream;
 pub mod evidence;
 pub mod exchange;
 mod halt;
+mod hops;
 mod own_call;
 pub mod queue;
 pub mod refuse;
@@ -60,6 +61,7 @@ pub use self::evidence::Evidence;
 use self::exchange::peers::Peers;
 pub use self::exchange::trust::TrustError;
 use self::exchange::trust::{self, connector_options};
+use self::hops::Hops;
 use self::queue::Queue;
 use self::refuse::Refusal;
 use self::report::{Report, report};
@@ -119,6 +121,8 @@ pub struct Settings {
     pub key: ApiKey,
     pub peers: Peers,
     pub connector: Arc<Connector>,
+    /// The same for the whole life of the process.
+    pub hops: Hops,
 }
 
 /// Resolves when bursar stops, or when its shutdown has run out of patience.
@@ -140,7 +144,12 @@ const DRAINS_MAX: usize = 64;
 // === impl Settings ===
 
 impl Settings {
-    fn new(config: Arc<Config>, clock: &SharedClock, connector: Option<Arc<Connector>>) -> Self {
+    fn new(
+        config: Arc<Config>,
+        clock: &SharedClock,
+        connector: Option<Arc<Connector>>,
+        hops: Hops,
+    ) -> Self {
         let extra: Vec<ExtraRoute> = config
             .upstream
             .extra_routes
@@ -158,6 +167,7 @@ impl Settings {
             key: config.upstream.api_key.clone(),
             peers: Peers::new(&config.upstream, Arc::clone(clock)),
             connector,
+            hops,
             config,
         }
     }
@@ -221,7 +231,8 @@ impl Gateway {
         );
         parts.metrics.watch_caps(&caps);
         parts.apps.govern(&caps, parts.clock.monotonic());
-        let settings = Settings::new(parts.config, &parts.clock, None);
+        let hops = Hops::new(parts.ledger.new_entry_id());
+        let settings = Settings::new(parts.config, &parts.clock, None, hops);
         let (clock, metrics) = (&parts.clock, &parts.metrics);
         let shaping = &settings.config.shaping;
         let queue = Queue::new(shaping, Arc::clone(clock), Arc::clone(metrics));
@@ -259,7 +270,7 @@ impl Gateway {
         };
         let same_trust = trust(&before.config) == trust(&config);
         let connector = same_trust.then(|| Arc::clone(&before.connector));
-        let settings = Settings::new(config, &self.clock, connector);
+        let settings = Settings::new(config, &self.clock, connector, before.hops.clone());
         self.queue.reconfigure(&settings.config.shaping);
         self.settings.store(Arc::new(settings));
         self.breaker.reset();

@@ -10,6 +10,7 @@
 //! loses an outcome that can still be written.
 
 mod descriptors;
+pub mod itself;
 pub mod listen;
 mod notify;
 mod reload;
@@ -28,6 +29,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
 
+use self::itself::UpstreamIsItself;
 use self::listen::{BindError, Bound, Given, SocketFile, bind_all, take_over};
 use self::reload::{ReloadError, keys_needing_restart};
 use self::signals::{Asked, Signals};
@@ -48,6 +50,9 @@ const RUNTIME_GRACE: Duration = Duration::from_secs(1);
 
 /// Longest time a reload may read files: a key file can be a pipe that nobody writes to.
 const RELOAD_MAX: Duration = Duration::from_secs(10);
+
+/// Longest look-up of the service's name at a start, where its port is one of ours.
+const RESOLVE_MAX: Duration = Duration::from_secs(5);
 
 /// Why the daemon did not start, or ended.
 #[derive(Debug, thiserror::Error)]
@@ -70,6 +75,8 @@ pub enum ServerError {
     Given(io::Error),
     #[error(transparent)]
     Trust(#[from] TrustError),
+    #[error(transparent)]
+    UpstreamIsItself(#[from] UpstreamIsItself),
     #[error(transparent)]
     Apps(#[from] AppsError),
     #[error(
@@ -212,6 +219,8 @@ impl Server {
             true => bind_all(&admin_outside, false)?,
             false => take_over(given.admin, "[listen] admin").map_err(ServerError::Given)?,
         };
+        let bound = proxy.iter().chain(&admin_bound).map(Bound::address);
+        check_upstream(&config, bound.collect()).await?;
         let ledger = open_ledger(&config, &metrics, &clock).await?;
         let apps = Arc::new(Apps::open(state_dir, Declared::from(&*config))?);
         if config.listen.is_remote() && !apps.table().has_token() {
@@ -385,6 +394,8 @@ impl Server {
             }
         };
         proxy::check_trust(&config)?;
+        let listening = [self.listening.proxy.clone(), self.listening.admin.clone()].concat();
+        check_upstream(&config, listening).await?;
         let keys = keys_needing_restart(&self.config, &config);
         if !keys.is_empty() {
             return Err(ReloadError::NeedsRestart { keys });
@@ -414,6 +425,20 @@ impl Server {
         self.stop_admin.send_replace(true);
         self.ledger.close().await;
         tracing::info!("stopped");
+    }
+}
+
+/// Looks whether the service is bursar itself. A resolver that is slow is not waited for: a request that comes
+/// back is known at the door, too.
+async fn check_upstream(
+    config: &Config,
+    listening: Vec<ListenAddr>,
+) -> Result<(), UpstreamIsItself> {
+    let base_url = config.upstream.base_url.clone();
+    let looking = spawn_blocking(move || itself::check(&base_url, &listening));
+    match timeout(RESOLVE_MAX, looking).await {
+        Ok(Ok(found)) => found,
+        Ok(Err(_)) | Err(_) => Ok(()),
     }
 }
 

@@ -9,7 +9,7 @@ use super::{CliError, ConfigArgs, remark, say};
 use crate::apps::{self, AppsError, Declared};
 use crate::config::{Aliases, App, Caps, Config, Env, Limits};
 use crate::proxy;
-use crate::server::ServerError;
+use crate::server::{ServerError, itself};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -20,6 +20,8 @@ pub struct Args {
 pub fn check(args: &Args) -> Result<(), CliError> {
     let config = Config::load(&args.config.overrides(), &Env::from_process())?;
     proxy::check_trust(&config).map_err(ServerError::from)?;
+    let listening = [config.listen.proxy.clone(), config.listen.admin.clone()].concat();
+    itself::check(&config.upstream.base_url, &listening).map_err(ServerError::from)?;
     let unread = match apps::read(&config.ledger.state_dir, &Declared::from(&config)) {
         Ok(apps) if config.listen.is_remote() && !apps.has_token() => {
             return Err(ServerError::NobodyMayCall.into());

@@ -21,6 +21,8 @@ pub const X_BURSAR_ADOPTED: HeaderName = HeaderName::from_static("x-bursar-adopt
 pub const X_BURSAR_ERROR: HeaderName = HeaderName::from_static("x-bursar-error");
 /// Milliseconds that the request waited here for its turn.
 pub const X_BURSAR_QUEUE_MS: HeaderName = HeaderName::from_static("x-bursar-queue-ms");
+/// Ids of the bursars that a request has passed; it goes to near addresses only (`proxy/hops`).
+pub const X_BURSAR_VIA: HeaderName = HeaderName::from_static("x-bursar-via");
 /// Tells an SDK whether to retry by itself (`true`, `false`).
 pub const X_SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 /// Wait in milliseconds; finer than `Retry-After`.

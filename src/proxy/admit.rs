@@ -2,7 +2,7 @@
 //! and stop at the first that fails.
 //!
 //! The order: framing of the head, request line, Host, Origin and Sec-Fetch-Site, preflight, local
-//! answers, the app's token, route and method, content type, body length, headers that rules depend
+//! answers, whether it has been here, the app's token, route and method, content type, body length, headers that rules depend
 //! on.
 //!
 //! Promise: no web page can spend, no path trick reaches another upstream route, and what is
@@ -55,6 +55,8 @@ pub struct Admitted {
     pub content_length: Option<u64>,
     pub expects_continue: bool,
     pub origin: Option<AllowedOrigin>,
+    /// Ids of the bursars that it has passed, this one at the end.
+    pub hops: Vec<String>,
 }
 
 /// What the door decided.
@@ -104,6 +106,8 @@ pub fn admit(
             return Ok(Admission::Local(answer));
         }
     }
+    // A request of bursar's own bears the organization's key, and no app's token.
+    let hops = settings.hops.of(&header.headers)?;
     let caller = caller::of(apps, &header.headers, downstream.user(), now)?;
     let route = find_route(settings, &header.method, path)?;
     check_bodyless(&header.method, framing)?;
@@ -126,6 +130,7 @@ pub fn admit(
         target: line.target,
         route,
         origin,
+        hops,
     })))
 }
 

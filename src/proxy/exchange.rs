@@ -21,6 +21,8 @@ use pingora::{Error as PingoraError, ErrorType};
 use tokio::time::timeout;
 
 use self::peers::{Peers, Pooled, ResolveError};
+use super::hops::is_near;
+use crate::protocol::names::X_BURSAR_VIA;
 
 /// The request as every attempt repeats it.
 #[derive(Debug)]
@@ -116,7 +118,7 @@ pub async fn attempt(
     let (mut session, peer, reused) = connect(connector, peers, fresh_connection).await?;
     session.set_read_timeout(Some(outgoing.read_timeout));
     session.set_write_timeout(Some(WRITE_TIMEOUT));
-    let written = write_request(&mut session, peers, outgoing).await;
+    let written = write_request(&mut session, peers, &peer, outgoing).await;
     let mut reusable = written.is_ok();
     let read = match written {
         Ok(()) => head_in_time(&mut session, outgoing.read_timeout).await,
@@ -223,9 +225,14 @@ fn connect_cause(error: &PingoraError) -> Cause {
 async fn write_request(
     session: &mut HttpSession,
     peers: &Peers,
+    peer: &HttpPeer,
     outgoing: &Outgoing,
 ) -> Result<(), Cause> {
     let mut header = outgoing.header.clone();
+    let address = peer._address.as_inet();
+    if !address.is_some_and(|address| is_near(address.ip())) {
+        header.remove_header(&X_BURSAR_VIA);
+    }
     if matches!(session, HttpSession::H2(_)) {
         heads::to_http2(&mut header, peers).map_err(|_| Cause::Protocol)?;
     }

@@ -53,6 +53,7 @@ closed_set! {
         UpstreamUnreachable => "upstream_unreachable",
         UpstreamName => "upstream_name",
         UpstreamTls => "upstream_tls",
+        UpstreamLoop => "upstream_loop",
         UpstreamTimeout => "upstream_timeout",
         UpstreamBroken => "upstream_broken",
         OutcomeUnknown => "outcome_unknown",
@@ -120,6 +121,7 @@ impl Code {
             | Self::UpstreamBroken
             | Self::OutcomeUnknown => StatusCode::BAD_GATEWAY,
             Self::UpstreamTimeout => StatusCode::GATEWAY_TIMEOUT,
+            Self::UpstreamLoop => StatusCode::LOOP_DETECTED,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -260,6 +262,10 @@ impl Code {
             Self::UpstreamTls => {
                 "The service's certificate was refused, so the key was not sent. Check [upstream] \
                  base_url and ca_file."
+            }
+            Self::UpstreamLoop => {
+                "This request came back to the bursar that sent it: [upstream] base_url leads to bursar \
+                 itself. Set it to the service's address. Nothing reached a service, or was billed."
             }
             Self::UpstreamTimeout => {
                 "The service did not answer in time. It may have run: the entry is in doubt, and \

@@ -3,6 +3,7 @@
 //!
 //! Promise: a bad file, or one that needs a restart, changes nothing.
 
+use super::itself::UpstreamIsItself;
 use crate::apps::AppsError;
 use crate::config::{Config, ConfigErrors};
 use crate::proxy::TrustError;
@@ -14,6 +15,8 @@ pub enum ReloadError {
     Config(#[from] ConfigErrors),
     #[error("{0}")]
     Trust(#[from] TrustError),
+    #[error("{0}; the running configuration stays")]
+    UpstreamIsItself(#[from] UpstreamIsItself),
     #[error("a change of {} takes effect with a restart only; the running configuration stays", keys.join(", "))]
     NeedsRestart { keys: Vec<&'static str> },
     #[error("{0}; the running configuration stays")]

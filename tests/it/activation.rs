@@ -29,7 +29,7 @@ const ACTIVATE: &str = r#"exec 3<&0 </dev/null; [ "$LISTEN_FDS" = 1 ] || exec 4<
 LISTEN_PID=${PID_OF_ANOTHER:-$$} exec "$@""#;
 
 /// `bursar run` with these sockets given.
-fn activated(upstream: &str, state: &Path, given: Vec<OwnedFd>, names: &str) -> Command {
+pub fn activated(upstream: &str, state: &Path, given: Vec<OwnedFd>, names: &str) -> Command {
     let state = state.to_str().expect("a path");
     let own = command(&run_arguments(upstream, state));
     let own = own.as_std();

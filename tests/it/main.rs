@@ -24,6 +24,7 @@ mod in_doubt;
 mod ledger_care;
 mod ledger_lost;
 mod literals;
+mod loops;
 mod orders;
 mod parts;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

@@ -17,9 +17,10 @@ use pingora::http::{RequestHeader, ResponseHeader};
 use super::peers::Peers;
 use crate::config::ApiKey;
 use crate::ledger::entry::EntryId;
-use crate::protocol::names::{IDEMPOTENCY_KEY, X_BURSAR_ADOPTED, X_BURSAR_ENTRY};
+use crate::protocol::names::{IDEMPOTENCY_KEY, X_BURSAR_ADOPTED, X_BURSAR_ENTRY, X_BURSAR_VIA};
 use crate::proxy::Settings;
 use crate::proxy::admit::{Admitted, AllowedOrigin};
+use crate::proxy::hops;
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_AUTHORIZATION: HeaderName = HeaderName::from_static("proxy-authorization");
@@ -113,6 +114,7 @@ fn is_ours_to_set(name: &HeaderName) -> bool {
         IF_RANGE,
         // Bodies are plain; nothing else passes the door.
         CONTENT_ENCODING,
+        X_BURSAR_VIA,
     ]
     .contains(name)
         || FOREIGN.contains(&name.as_str())
@@ -171,6 +173,7 @@ pub fn request_head(
     set(AUTHORIZATION, settings.key.header_value())?;
     // Comments and body fields of a compressed answer could not be read.
     set(ACCEPT_ENCODING, HeaderValue::from_static("identity"))?;
+    set(X_BURSAR_VIA, hops::value(&admitted.hops).ok_or(HeadError)?)?;
     if let Some(key) = key {
         let value = HeaderValue::from_str(key).map_err(|_| HeadError)?;
         set(IDEMPOTENCY_KEY, value)?;
@@ -188,8 +191,10 @@ pub fn own_head(settings: &Settings, target: &str) -> Result<RequestHeader, Head
     let mut head =
         RequestHeader::build(Method::GET, target.as_bytes(), None).map_err(|_| HeadError)?;
     let host = HeaderValue::from_str(settings.peers.authority()).map_err(|_| HeadError)?;
+    let hops = settings.hops.of(&HeaderMap::new()).map_err(|_| HeadError)?;
     for (name, value) in [
         (HOST, host),
+        (X_BURSAR_VIA, hops::value(&hops).ok_or(HeadError)?),
         (AUTHORIZATION, settings.key.header_value()),
         (ACCEPT, HeaderValue::from_static("application/json")),
         (ACCEPT_ENCODING, HeaderValue::from_static("identity")),
