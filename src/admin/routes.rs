@@ -26,8 +26,10 @@ use super::reconcile::{self, Figure, FigureError};
 use super::runs::RunBody;
 use super::{Admin, door, explain, query};
 use crate::calendar;
+use crate::config::ListenAddr;
 use crate::ledger::LedgerError;
 use crate::ledger::query::{Spend, find, list, spend, window};
+use crate::protocol::routes::{Lookup, RouteTable};
 use crate::telemetry::exposition;
 use crate::telemetry::metrics::Difference;
 
@@ -83,6 +85,13 @@ pub async fn answer(
     let may_change = change.is_some();
     let admitted = door::admit(request.method(), request.headers(), allowed, may_change)
         .and_then(|()| door::check_target(request.uri()));
+    let is_let_in = match &admitted {
+        Ok(()) => true,
+        Err(refused) => refused.status == StatusCode::METHOD_NOT_ALLOWED,
+    };
+    if is_let_in && is_for_apps(request.method(), request.uri().path()) {
+        return elsewhere(admin);
+    }
     if let Err(refused) = admitted {
         let mut answer = plain(refused.status, refused.text);
         if refused.status == StatusCode::METHOD_NOT_ALLOWED {
@@ -136,6 +145,42 @@ pub async fn answer(
         Ok(document) => respond(StatusCode::OK, JSON, format!("{document}\n")),
         Err(failure) => failed(&failure),
     }
+}
+
+/// Whether a path is one of an app whose base URL names this listener.
+fn is_for_apps(method: &Method, path: &str) -> bool {
+    let with_base = format!("/v1{path}");
+    let is_known = || {
+        !matches!(
+            RouteTable::new(&[]).look_up(method, &with_base),
+            Lookup::Unknown
+        )
+    };
+    path.split('/').any(|part| part == "v1") || is_known()
+}
+
+/// Both error shapes, as SDKs read them, with the address that apps go to.
+fn elsewhere(admin: &Admin) -> Answer {
+    let address = admin.proxy.iter().find_map(|address| match address {
+        ListenAddr::Tcp(address) => Some(format!("http://{address}/v1")),
+        ListenAddr::Unix(_) => None,
+    });
+    let sockets = || {
+        admin
+            .proxy
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+    };
+    let address = address.unwrap_or_else(|| sockets().join(", "));
+    let detail = format!(
+        "This is bursar's admin address, where receipts are read. The base URL of apps is {address} (or …/agent/v1)."
+    );
+    let document = json!({
+        "detail": detail,
+        "error": { "message": detail, "type": "bursar_error", "param": null, "code": "route_unknown" },
+    });
+    respond(StatusCode::NOT_FOUND, JSON, format!("{document}\n"))
 }
 
 fn metrics(admin: &Admin) -> Answer {

@@ -113,6 +113,61 @@ async fn intend(ledger: &Ledger) -> Intent {
 }
 
 #[tokio::test]
+async fn an_app_whose_base_url_is_the_admin_address_is_told_its_own() {
+    let served = served().await;
+    for (method, path) in [
+        ("POST", "/v1/chat/completions"),
+        ("GET", "/v1/models"),
+        ("POST", "/agent/v1/chat/completions"),
+        ("POST", "/v1/v1/chat/completions"),
+        ("POST", "/v1/nothing"),
+        ("POST", "/chat/completions"),
+        ("GET", "/models"),
+        ("OPTIONS", "/v1/chat/completions"),
+    ] {
+        let head = |lines: &str| {
+            format!(
+                "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{lines}\r\n"
+            )
+        };
+        let answer = exchange(&served, &head("Content-Length: 0\r\n")).await;
+        assert!(
+            answer.starts_with("HTTP/1.1 404 "),
+            "{method} {path}: {answer}"
+        );
+        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+        let body: serde_json::Value = serde_json::from_str(body).unwrap();
+        let text = body["error"]["message"].as_str().unwrap();
+        assert!(
+            text.contains("http://127.0.0.1:8327/v1"),
+            "{method} {path}: {text}"
+        );
+        assert_eq!(body["detail"], text);
+        // A page is told nothing.
+        let answer = exchange(&served, &head("Origin: http://localhost\r\n")).await;
+        assert!(
+            answer.starts_with("HTTP/1.1 403 "),
+            "{method} {path}: {answer}"
+        );
+        assert!(!answer.contains("8327"), "{method} {path}: {answer}");
+    }
+    for (method, path, status) in [
+        ("POST", "/api/spend", 405),
+        ("POST", "/", 405),
+        ("GET", "/v2", 404),
+    ] {
+        let head =
+            format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        let answer = exchange(&served, &head).await;
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{method} {path}: {answer}"
+        );
+        assert!(!answer.contains("8327"), "{method} {path}: {answer}");
+    }
+}
+
+#[tokio::test]
 async fn every_path_answers_what_it_is_for() {
     let served = served().await;
     let intent = intend(&served.ledger).await;

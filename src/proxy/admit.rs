@@ -10,6 +10,7 @@
 
 mod caller;
 pub mod head;
+mod slips;
 mod web;
 
 use std::time::Duration;
@@ -109,9 +110,11 @@ pub fn admit(
     // A request of bursar's own bears the organization's key, and no app's token.
     let hops = settings.hops.of(&header.headers)?;
     let caller = caller::of(apps, &header.headers, downstream.user(), now)?;
-    let route = find_route(settings, &header.method, path)?;
+    let route = find_route(settings, &header.method, path)
+        .map_err(|refusal| slips::of_path(refusal, settings, &header.method, path, downstream))?;
     check_bodyless(&header.method, framing)?;
-    check_content_type(&header.headers, route.body, framing.has_body())?;
+    check_content_type(&header.headers, route.body, framing.has_body())
+        .map_err(|refusal| slips::of_form(refusal, &route, &header.headers, downstream))?;
     check_content_coding(&header.headers, framing)?;
     if framing.content_length > BODY_BYTES_MAX {
         // "request body over 30 MB; not to be retried"
@@ -146,19 +149,7 @@ fn find_route(settings: &Settings, method: &Method, path: &str) -> Result<Route,
             })
         }
         Lookup::Unknown if !relayed.contains(method) => Err(Code::MethodRefused.into()),
-        Lookup::Unknown => Err(unknown_route(settings, method, path)),
-    }
-}
-
-/// A path outside the table, with the hint that fits the most common slips.
-fn unknown_route(settings: &Settings, method: &Method, path: &str) -> Refusal {
-    if path.ends_with("/responses") || path.contains("/responses/") {
-        return Code::ResponsesUnsupported.into();
-    }
-    let with_base = format!("/v1{path}");
-    match settings.table.look_up(method, &with_base) {
-        Lookup::Unknown => Code::RouteUnknown.into(),
-        Lookup::Found(_) | Lookup::OtherMethods(_) => Code::BasePathMissing.into(),
+        Lookup::Unknown => Err(Code::RouteUnknown.into()),
     }
 }
 

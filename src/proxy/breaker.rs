@@ -46,9 +46,9 @@ struct Inner {
     /// The status that closed the account's gate, and when on the wall.
     refused: Option<(StatusCode, u64)>,
     reach: Gate,
-    /// Attempts in a row that did not connect, and the code of the last.
+    /// Attempts in a row that did not connect, and what an app was told of the last.
     failures: u32,
-    unreached: Option<Code>,
+    unreached: Option<Refusal>,
     /// Pauses in a row, for the next one's length.
     pauses: u32,
     /// Goes up with each reload: what an older request is told says nothing of the new key.
@@ -201,14 +201,16 @@ impl Pass {
         self.breaker.show(&inner);
     }
 
-    /// An attempt did not even connect; `code` is what the app is told of that.
-    pub fn unreached(&mut self, code: Code) {
+    /// An attempt did not even connect; `told` is what the app is told of that.
+    pub fn unreached(&mut self, told: impl Into<Refusal>) {
+        let told: Refusal = told.into();
+        let code = told.code;
         let now = self.breaker.clock.monotonic();
         let mut inner = self.breaker.inner.lock();
         if self.age != inner.age {
             return;
         }
-        inner.unreached = Some(code);
+        inner.unreached = Some(told);
         inner.failures = inner.failures.saturating_add(1);
         let probe = self.reach.take();
         let is_probe = probe
@@ -264,10 +266,14 @@ fn refused(inner: &Inner, left: Duration) -> Refusal {
 }
 
 fn unreached(inner: &Inner, left: Duration) -> Refusal {
-    let code = inner.unreached.unwrap_or(Code::UpstreamUnreachable);
+    let told = inner.unreached.clone();
+    let told = told.unwrap_or_else(|| Code::UpstreamUnreachable.into());
     let failures = inner.failures;
-    let what = format!("The last {failures} attempts did not connect, so none was made for this.");
-    Refusal::because(code, what).after(left)
+    let what = format!(
+        "The last {failures} attempts did not connect, so none was made for this. {}",
+        told.detail
+    );
+    Refusal::saying(told.code, what).after(left)
 }
 
 #[cfg(test)]

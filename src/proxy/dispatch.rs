@@ -22,7 +22,7 @@ use pingora::http::ResponseHeader;
 use self::backoff::{declines_retry, random_share};
 use self::decision::{Bounds, Next, after_break, after_loss, after_refusal};
 use self::turn::Rested;
-use self::words::code_of;
+use self::words::refusal_of;
 use super::attend::{Alone, Attendance, Cut};
 use super::breaker::Pass;
 use super::claim::age;
@@ -68,7 +68,7 @@ pub enum Reached {
     /// A 2xx answer whose rest is still to come: a stream, or more than 1 MiB.
     Flowing(Box<Flowing>),
     /// No answer.
-    Nothing { code: Code },
+    Nothing { refusal: Refusal },
     /// bursar may not send the next attempt, which the table would have allowed.
     Stopped { refusal: Refusal },
     /// bursar's own shutdown ended it.
@@ -114,10 +114,10 @@ impl Dispatch<'_> {
     /// allowed another attempt, had there been any left.
     pub async fn run(&mut self, app: &mut Attendance<'_>) -> (Reached, bool) {
         let (reached, exhausted) = self.run_attempts(app).await;
-        if let Reached::Nothing { code } = &reached
+        if let Reached::Nothing { refusal } = &reached
             && let Some(cause) = &self.unreached
         {
-            let attempts = self.attempts.len();
+            let (code, attempts) = (refusal.code, self.attempts.len());
             tracing::warn!(code = code.as_str(), attempts, %cause, "the service was not reached");
         }
         (reached, exhausted)
@@ -129,8 +129,8 @@ impl Dispatch<'_> {
         let live = app.live.as_ref();
         if live.is_some_and(|live| !live.may_begin(&*self.gateway.clock)) {
             // What the key stands for may have run, and may not be asked for under it any more.
-            let code = Code::OutcomeUnknown;
-            return (Reached::Nothing { code }, false);
+            let refusal = Code::OutcomeUnknown.into();
+            return (Reached::Nothing { refusal }, false);
         }
         loop {
             let attempted = self.attempt(app, waited, fresh_connection).await;
@@ -229,8 +229,9 @@ impl Dispatch<'_> {
         self.unreached = words;
         let end = decision::end_of_loss(lost);
         self.record(clock, end, None, Some(lost.cause().as_str()));
+        let base_url = &self.settings.config.upstream.base_url;
         let otherwise = Reached::Nothing {
-            code: code_of(lost, self.attempts.as_slice()),
+            refusal: refusal_of(lost, self.attempts.as_slice(), base_url),
         };
         match after_loss(lost, self.route.retry) {
             Some(reason) => Attempted::Retry {
@@ -312,7 +313,7 @@ impl Dispatch<'_> {
         self.record(clock, AttemptEnd::Broken, Some(head), Some(cause.as_str()));
         app.saw_broken_head(&head.headers);
         let otherwise = Reached::Nothing {
-            code: Code::UpstreamBroken,
+            refusal: Code::UpstreamBroken.into(),
         };
         match after_break(self.route.retry) {
             Some(reason) => Attempted::Retry {
@@ -386,7 +387,7 @@ impl Dispatch<'_> {
                 body,
             },
             None => Reached::Nothing {
-                code: Code::UpstreamBroken,
+                refusal: Code::UpstreamBroken.into(),
             },
         };
         let may_have_run = end == AttemptEnd::Gateway;

@@ -142,6 +142,14 @@ impl Downstream {
         self.session.get_headers_raw_bytes()
     }
 
+    /// A base URL without its path, as apps reach this listener. On a Unix socket the host is any.
+    pub fn base(&self) -> String {
+        match self.peer.local_address() {
+            Some(address) => format!("http://{address}"),
+            None => "http://localhost".to_owned(),
+        }
+    }
+
     /// The user at the other end of a Unix socket.
     pub fn user(&self) -> Option<u32> {
         self.peer.user()

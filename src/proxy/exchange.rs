@@ -74,6 +74,8 @@ pub enum Cause {
     Connect,
     ConnectTimeout,
     Tls,
+    /// What answered is no TLS.
+    NoTls,
     Certificate,
     Write,
     Refused,
@@ -179,7 +181,11 @@ async fn connect(
             }
             Err(error) => {
                 last = connect_cause(&error);
-                words = Some(on_one_line(&error.to_string()));
+                let told = on_one_line(&error.to_string());
+                words = Some(match last {
+                    Cause::NoTls => format!("{} speaks no TLS: {told}", peers.authority()),
+                    _ => told,
+                });
             }
         }
     }
@@ -211,9 +217,12 @@ fn connect_cause(error: &PingoraError) -> Cause {
         ErrorType::ConnectTimedout | ErrorType::TLSHandshakeTimedout => Cause::ConnectTimeout,
         ErrorType::InvalidCert => Cause::Certificate,
         ErrorType::TLSHandshakeFailure | ErrorType::HandshakeError => {
-            // rustls reports a refused certificate like any handshake problem; only the text tells.
-            if error.to_string().contains("invalid peer certificate") {
+            // rustls reports all of these like any handshake problem; only the text tells.
+            let words = error.to_string();
+            if words.contains("invalid peer certificate") {
                 Cause::Certificate
+            } else if words.contains("InvalidContentType") {
+                Cause::NoTls
             } else {
                 Cause::Tls
             }
@@ -393,7 +402,7 @@ impl Cause {
             Self::Name => "name",
             Self::Connect => "connect",
             Self::ConnectTimeout => "connect_timeout",
-            Self::Tls => "tls",
+            Self::Tls | Self::NoTls => "tls",
             Self::Certificate => "certificate",
             Self::Write => "write",
             Self::Refused => "refused",

@@ -217,9 +217,7 @@ impl Code {
                 "The service has no /responses route. Use chat completions \
                  (client.chat.completions, or the chat model class of your framework)."
             }
-            Self::BasePathMissing => {
-                "The base URL lacks its path: set it to http://<this host>/v1 (or /agent/v1)."
-            }
+            Self::BasePathMissing => "The base URL lacks its path: it ends in /v1 or /agent/v1.",
             Self::BodyTooLarge => "The body is larger than 30 MB, the service's limit.",
             Self::BodyTooSlow => "The request body did not arrive in time.",
             Self::BodyBroken => "The request body ended early or its framing is broken.",

@@ -11,6 +11,7 @@ pub mod flow;
 pub mod follow;
 mod made_stream;
 pub mod own;
+mod speech;
 pub mod whole;
 
 use std::sync::Arc;
@@ -92,8 +93,9 @@ impl Relay<'_> {
                 self.too_large(*flowing).await
             }
             Reached::Flowing(flowing) => self.flow(flowing).await,
-            Reached::Nothing { code } => self.nothing(code.into(), None).await,
-            Reached::Stopped { refusal } => self.nothing(refusal, None).await,
+            Reached::Nothing { refusal } | Reached::Stopped { refusal } => {
+                self.nothing(refusal, None).await
+            }
             Reached::Cut => {
                 let refusal = Refusal::new(Code::ShuttingDown);
                 self.nothing(refusal, Some(InDoubt::Shutdown)).await

@@ -5,6 +5,7 @@
 //! whether the app has left shows however much it sent ahead.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -208,6 +209,14 @@ impl Peer {
         let mut shared = self.0.lock();
         let later = std::mem::replace(&mut shared.ahead, bytes);
         shared.ahead.extend_from_slice(&later);
+    }
+
+    /// Where the app reached bursar; `None` on a Unix socket.
+    pub fn local_address(&self) -> Option<SocketAddr> {
+        match &self.0.lock().socket {
+            Socket::Tcp(stream) => stream.local_addr().ok(),
+            Socket::Unix(_) => None,
+        }
     }
 
     /// The user who connected to a Unix socket, as the kernel noted it then (SO_PEERCRED). `None` also

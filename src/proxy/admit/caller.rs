@@ -7,11 +7,14 @@
 
 use std::time::Duration;
 
-use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderName};
 
 use crate::apps::{Apps, Caller, Stranger};
 use crate::proxy::refuse::{Code, Refusal};
+
+/// Where other APIs have their keys.
+const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 const SCHEME: &str = "bearer";
 
@@ -34,6 +37,10 @@ pub fn of(
     };
     apps.caller(token, user, now)
         .map_err(|stranger| match stranger {
+            Stranger::NoToken if headers.contains_key(X_API_KEY) => Refusal::because(
+                Code::TokenMissing,
+                "x-api-key is not read: the token goes into `Authorization: Bearer TOKEN`.",
+            ),
             Stranger::NoToken => Code::TokenMissing.into(),
             Stranger::Awaited => Code::RunAwaited.into(),
             Stranger::WrongToken(form) => {

@@ -75,8 +75,9 @@ pub fn end_of_loss(lost: Lost) -> AttemptEnd {
 /// Why an attempt without a response head may be repeated, for the counter; `None` where it may not.
 pub fn after_loss(lost: Lost, rule: RetryRule) -> Option<&'static str> {
     match lost {
-        // A refused certificate stays refused, and the key must not be offered again.
-        Lost::NotSent(Cause::Certificate) => None,
+        // A refused certificate stays refused, and the key must not be offered again; nor does a plain
+        // server learn TLS meanwhile.
+        Lost::NotSent(Cause::Certificate | Cause::NoTls) => None,
         Lost::NotSent(_) => rule.not_sent.then_some("not_sent"),
         Lost::NoHead(_) | Lost::StaleConnection => rule.no_head.then_some("no_head"),
     }

@@ -12,7 +12,7 @@ use pingora::http::ResponseHeader;
 
 use super::Dispatch;
 use super::backoff::asked_wait;
-use super::words::code_of;
+use super::words::refusal_of;
 use crate::proxy::attend::{Attendance, Cut};
 use crate::proxy::downstream::Presence;
 use crate::proxy::exchange::{Answering, Cause, Failed, Lost};
@@ -132,7 +132,9 @@ impl Dispatch<'_> {
             Ok(Err(failed)) => {
                 let lost = failed.lost;
                 if did_not_connect(lost) {
-                    self.pass.unreached(code_of(lost, &[]));
+                    let upstream = &self.settings.config.upstream;
+                    self.pass
+                        .unreached(refusal_of(lost, &[], &upstream.base_url));
                 } else {
                     self.pass.reached();
                 }
@@ -175,7 +177,12 @@ fn did_not_connect(lost: Lost) -> bool {
     match lost {
         Lost::NotSent(cause) => matches!(
             cause,
-            Cause::Name | Cause::Connect | Cause::ConnectTimeout | Cause::Tls | Cause::Certificate
+            Cause::Name
+                | Cause::Connect
+                | Cause::ConnectTimeout
+                | Cause::Tls
+                | Cause::NoTls
+                | Cause::Certificate
         ),
         Lost::NoHead(_) | Lost::StaleConnection => false,
     }

@@ -4,13 +4,31 @@
 
 use http::StatusCode;
 
+use crate::config::BaseUrl;
 use crate::ledger::entry::{Attempt, AttemptEnd};
 use crate::proxy::exchange::{Cause, Lost};
-use crate::proxy::refuse::Code;
+use crate::proxy::refuse::{Code, Refusal};
+
+/// What an app is told whose last attempt got no answer from the service at `base_url`.
+pub fn refusal_of(lost: Lost, attempts: &[Attempt], base_url: &BaseUrl) -> Refusal {
+    let code = code_of(lost, attempts);
+    let text = match (code, lost) {
+        (Code::UpstreamTls, Lost::NotSent(Cause::NoTls)) => format!(
+            "What answers at {base_url} speaks no TLS. Nothing was sent or billed. Check [upstream] base_url: \
+             the port where the service speaks TLS, or http:// for a service on this machine."
+        ),
+        (Code::UpstreamTls, Lost::NotSent(Cause::Tls)) => format!(
+            "The TLS handshake with {base_url} failed, so the key was not sent. Nothing was sent or billed. \
+             Check [upstream] base_url; the daemon's log says what went wrong."
+        ),
+        _ => return code.into(),
+    };
+    Refusal::saying(code, text)
+}
 
 /// The code for an app whose last attempt got no answer. One attempt that may have run makes the
 /// whole outcome unknown, whatever the last one was.
-pub fn code_of(lost: Lost, attempts: &[Attempt]) -> Code {
+fn code_of(lost: Lost, attempts: &[Attempt]) -> Code {
     let ambiguous = attempts.iter().any(|attempt| {
         matches!(
             attempt.end,
@@ -21,7 +39,7 @@ pub fn code_of(lost: Lost, attempts: &[Attempt]) -> Code {
         Lost::NoHead(Cause::Timeout) => Code::UpstreamTimeout,
         _ if ambiguous => Code::OutcomeUnknown,
         Lost::NotSent(Cause::Name) => Code::UpstreamName,
-        Lost::NotSent(Cause::Certificate | Cause::Tls) => Code::UpstreamTls,
+        Lost::NotSent(Cause::Certificate | Cause::Tls | Cause::NoTls) => Code::UpstreamTls,
         Lost::NotSent(_) | Lost::NoHead(_) | Lost::StaleConnection => Code::UpstreamUnreachable,
     }
 }

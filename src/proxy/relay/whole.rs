@@ -126,7 +126,10 @@ impl Relay<'_> {
             && (status.is_client_error() || status.is_server_error());
         if adds_error {
             let hint = account_hint(status).map(str::to_owned);
-            let added = match hint.or_else(|| self.alias_hint(status.as_u16())) {
+            let hint = hint
+                .or_else(|| self.alias_hint(status.as_u16()))
+                .or_else(|| self.speech_hint(status.as_u16()));
+            let added = match hint {
                 Some(hint) => add_error_object_with_hint(&body, status.as_u16(), Some(&hint)),
                 None => add_error_object(&body, status.as_u16()),
             };

@@ -3,9 +3,9 @@
 use bursar::ledger::entry::State;
 
 use super::{Door, get};
-use crate::support::Step;
 use crate::support::origin::{billed, json};
 use crate::support::wire::request;
+use crate::support::{Step, Wire};
 
 #[tokio::test]
 async fn a_slip_in_the_address_is_answered_with_what_to_do() {
@@ -41,7 +41,28 @@ async fn a_slip_in_the_address_is_answered_with_what_to_do() {
         ("POST", "/audio/speech", "base_path_missing", "/agent/v1"),
         ("POST", "/v1/completions", "route_unknown", "extra_routes"),
         ("GET", "/v1/files", "route_unknown", "extra_routes"),
-        ("POST", "/v1/v1/chat/completions", "route_unknown", "/v1"),
+        ("POST", "/v1/v1/chat/completions", "route_unknown", "twice"),
+        (
+            "POST",
+            "/agent/v1/v1/chat/completions",
+            "route_unknown",
+            "twice",
+        ),
+        (
+            "POST",
+            "/v1/agent/v1/chat/completions",
+            "route_unknown",
+            "twice",
+        ),
+        ("GET", "/openai/v1/models", "route_unknown", "in front of"),
+        ("POST", "/v1/messages", "route_unknown", "Anthropic"),
+        ("POST", "/messages", "route_unknown", "Anthropic"),
+        (
+            "POST",
+            "/v1/messages/count_tokens",
+            "route_unknown",
+            "Anthropic",
+        ),
         ("POST", "/", "route_unknown", "/v1"),
         ("DELETE", "/v1/tasks", "method_refused", "method"),
     ] {
@@ -50,7 +71,91 @@ async fn a_slip_in_the_address_is_answered_with_what_to_do() {
             .await;
         let detail = answer.json()["detail"].as_str().expect("a text").to_owned();
         assert!(detail.contains(hint), "{method} {path}: {detail}");
+        // The remedy names the address that this app reached.
+        let base = format!("http://{}/v1", door.bursar.address);
+        assert!(
+            detail.contains(&base) || code == "method_refused",
+            "{method} {path}: {detail}"
+        );
+        assert!(!detail.contains('<'), "a place to fill in: {detail}");
     }
+    let answer = Wire::unix(&door.bursar.socket).await.get("/models").await;
+    assert!(
+        answer.text().contains("http://localhost/v1"),
+        "{}",
+        answer.text()
+    );
+}
+
+#[tokio::test]
+async fn the_form_of_openais_audio_is_told_from_the_services() {
+    let door = Door::open().await;
+    let form = [("Content-Type", "multipart/form-data; boundary=x")];
+    let multipart =
+        "--x\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nwhisper-1\r\n--x--\r\n";
+    let path = "/v1/audio/transcriptions";
+    let answer = door
+        .refuses(
+            request("POST", path, &form, multipart),
+            &["content_type_refused"],
+        )
+        .await;
+    let at = format!("http://{}{path}", door.bursar.address);
+    for part in ["audio_base64", "application/json", &at] {
+        assert!(answer.text().contains(part), "{part}: {}", answer.text());
+    }
+    // Any other type, and any other route, is told what it was told.
+    for (path, lines) in [
+        (path, &[("Content-Type", "text/plain")][..]),
+        ("/v1/audio/speech", &form[..]),
+    ] {
+        let answer = door
+            .refuses(request("POST", path, lines, "x"), &["content_type_refused"])
+            .await;
+        assert!(!answer.text().contains("audio_base64"), "{}", answer.text());
+    }
+
+    let path = "/v1/audio/speech";
+    let at = format!("http://{}{path}", door.bursar.address);
+    let openai = r#"{"model":"tts-1","input":"hello","voice":"alloy"}"#;
+    let detail = r#"{"detail":"text is required"}"#;
+    for (body, status, is_told) in [
+        (openai, 422, true),
+        (r#"{"input":"hello"}"#, 400, true),
+        (r#"{"text":5,"input":"hello"}"#, 422, false),
+        (r#"{"voice":"x"}"#, 422, false),
+        (r#"["input"]"#, 422, false),
+        (openai, 402, false),
+    ] {
+        door.origin.push(Step::Answer(json(status, &[], detail)));
+        let answer = door.ask(request("POST", path, &[], body)).await;
+        assert_eq!(answer.status, status, "{body}");
+        let told = answer.json()["error"]["message"]
+            .as_str()
+            .expect("a text")
+            .to_owned();
+        assert!(told.contains("text is required"), "{told}");
+        let is_whole = ["`input`", "`model`", "audio_base64", &at]
+            .iter()
+            .all(|part| told.contains(part));
+        assert_eq!(is_whole, is_told, "{body} {status}: {told}");
+        let sent = door.origin.received().pop().expect("a request");
+        assert_eq!(sent.body, body.as_bytes(), "the body is the app's");
+    }
+}
+
+#[tokio::test]
+async fn a_token_in_another_apis_header_is_told_where_it_goes() {
+    let door = Door::with("[listen]\nanonymous = false\n").await;
+    let headers = [("x-api-key", "bt_token")];
+    let bytes = request("POST", "/v1/messages", &headers, "{}");
+    let answer = door.ask(bytes).await;
+    assert_eq!((answer.status, answer.code()), (401, Some("token_missing")));
+    for part in ["x-api-key", "Authorization: Bearer"] {
+        assert!(answer.text().contains(part), "{}", answer.text());
+    }
+    assert!(!answer.text().contains("bt_token"), "{}", answer.text());
+    door.assert_untouched("x-api-key");
 }
 
 #[tokio::test]

@@ -108,6 +108,11 @@ async fn a_plain_server_behind_an_https_address_gets_no_byte_of_the_request() {
         "{}",
         answer.text()
     );
+    let at = format!("https://localhost:{port}");
+    for part in ["speaks no TLS", &at, "Nothing was sent"] {
+        assert!(answer.text().contains(part), "{}", answer.text());
+    }
+    assert!(!answer.text().contains("certificate"), "{}", answer.text());
     let mut hellos = 0;
     while let Ok(bytes) = seen.try_recv() {
         hellos += 1;
@@ -118,7 +123,14 @@ async fn a_plain_server_behind_an_https_address_gets_no_byte_of_the_request() {
             "{text}"
         );
     }
-    assert!(hellos >= 1);
+    assert_eq!(hellos, 1, "a plain server learns no TLS meanwhile");
+    // Nor is it told otherwise where no attempt is made any more.
+    for _ in 0..12 {
+        let answer = bursar.connect().await.get("/v1/models").await;
+        let text = answer.text();
+        assert!(text.contains("speaks no TLS"), "{text}");
+        assert!(!text.contains("certificate"), "{text}");
+    }
     let entry = &bursar.settled(1).await[0];
     assert!(matches!(entry.state, State::Failed), "{:?}", entry.state);
 }
