@@ -62,7 +62,7 @@ use queue::{Answer, Command};
 pub use shared::LedgerHealth;
 use shared::Shared;
 use state_dir::{Directory, Identity};
-pub use totals::{LineKey, MicroUsdSum, Row, Standing, Totals};
+pub use totals::{Compared, LineKey, MicroUsdSum, Row, Standing, Totals};
 use undelivered::{Handover, Remembered, Undelivered};
 use usage::OnUsage;
 use writer::Writer;

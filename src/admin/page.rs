@@ -9,7 +9,7 @@ use crate::caps::CapsView;
 use crate::config::ListenAddr;
 use crate::ledger::LedgerHealth;
 use crate::ledger::query::Spend;
-use crate::ledger::totals::{MicroUsdSum, Totals};
+use crate::ledger::totals::Totals;
 use crate::screen::shown;
 use crate::telemetry::metrics::Traffic;
 
@@ -108,17 +108,10 @@ fn spent(page: &mut String, status: &Status<'_>) {
         "of that, for answers whose app had left",
         totals.drained(),
     );
-    let estimate = totals
-        .lines
-        .values()
-        .fold(MicroUsdSum::default(), |mut sum, row| {
-            sum.merge(row.would_have_cost);
-            sum
-        });
     row(
         page,
-        "a frontier model would have cost (estimate)",
-        estimate,
+        "saved against a frontier model (estimate)",
+        totals.compared(),
     );
     row(page, "requests", totals.requests());
     line(page, "</table>");

@@ -59,6 +59,9 @@ pub fn spend(args: &Args) -> Result<(), CliError> {
     } else {
         say(heading(&asked))?;
         say(table(&args.by, &document))?;
+        if let Some(compared) = compared(&document) {
+            say(compared)?;
+        }
         if let Some(drained) = drained(&document) {
             say(drained)?;
         }
@@ -110,7 +113,7 @@ fn table(by: &[GroupBy], document: &Value) -> Table {
         "unreported",
         "input tokens",
         "output tokens",
-        "frontier estimate",
+        "saved against frontier",
     ];
     let has_audio = has_audio(document);
     let columns: Vec<(&str, Align)> = titles
@@ -146,7 +149,7 @@ fn sums(row: &Value) -> [String; 7] {
         count(row, "unreported"),
         count(row, "prompt_tokens"),
         count(row, "completion_tokens"),
-        money(row, "would_have_cost_micro_usd"),
+        saved(row),
     ]
 }
 
@@ -173,6 +176,35 @@ fn untold(document: &Value) -> Option<String> {
     let answers = if untold == 1 { "answer" } else { "answers" };
     Some(format!(
         "\nNot in the audio: {untold} {answers} of the speech routes that told no length."
+    ))
+}
+
+/// What answers that told both prices cost less than a frontier model would have, by the service's
+/// estimate. Beside the sum of all answers an estimate of some of them says nothing.
+fn saved(row: &Value) -> String {
+    match row.get("compared").and_then(Value::as_u64) {
+        None => "?".to_owned(),
+        Some(0) => "not known".to_owned(),
+        Some(_) => {
+            let saved = row.get("saved_micro_usd").and_then(Value::as_u64);
+            saved.map_or_else(
+                || "nothing".to_owned(),
+                |saved| MicroUsd::new(saved).to_string(),
+            )
+        }
+    }
+}
+
+/// Over which answers was compared, in a sentence.
+fn compared(document: &Value) -> Option<String> {
+    let answers = document.get("compared").and_then(Value::as_u64);
+    let answers = answers.filter(|answers| *answers > 0)?;
+    Some(format!(
+        "\nSaved is over the answers that told both prices: of {} requests {answers}, billed {}, where \
+         a frontier model would have cost {} by the service's estimate.",
+        count(document, "requests"),
+        money(document, "compared_billed_micro_usd"),
+        money(document, "compared_would_have_cost_micro_usd"),
     ))
 }
 

@@ -120,6 +120,12 @@ pub struct SpendRow {
     /// What is known. What is not known is counted beside it, never in it.
     pub billed_micro_usd: MicroUsdSum,
     pub would_have_cost_micro_usd: MicroUsdSum,
+    /// Answers that told both prices, and the two sums over them: the only ones that can be compared.
+    pub compared: u64,
+    pub compared_billed_micro_usd: MicroUsdSum,
+    pub compared_would_have_cost_micro_usd: MicroUsdSum,
+    /// `None` where nothing can be compared, and where the frontier would have been the cheaper.
+    pub saved_micro_usd: Option<MicroUsdSum>,
     /// The part of what was billed that went to answers whose app had left.
     pub drained_micro_usd: MicroUsdSum,
     pub settled: u64,
@@ -368,6 +374,10 @@ impl SpendRow {
             requests: row.requests.saturating_add(open),
             billed_micro_usd: row.billed,
             would_have_cost_micro_usd: row.would_have_cost,
+            compared: row.compared.answers,
+            compared_billed_micro_usd: row.compared.billed,
+            compared_would_have_cost_micro_usd: row.compared.frontier,
+            saved_micro_usd: row.compared.saved(),
             drained_micro_usd: row.drained,
             settled: row.settled,
             reconciled: row.reconciled,

@@ -74,6 +74,10 @@ pub struct Row {
     pub in_doubt: BTreeMap<InDoubt, Standing>,
     pub billed: MicroUsdSum,
     pub would_have_cost: MicroUsdSum,
+    /// Of the answers that told both, and so beside each other. A line of an earlier release lacks it:
+    /// its answers are not compared.
+    #[serde(skip_serializing_if = "Compared::is_none")]
+    pub compared: Compared,
     /// The part of `billed` that was spent on answers which nobody was there to read.
     #[serde(default)]
     pub drained: MicroUsdSum,
@@ -96,6 +100,15 @@ pub struct Row {
     /// What caps hold for entries whose price is not known: reservations, no billed money.
     #[serde(skip_serializing_if = "Held::is_none")]
     pub held: Held,
+}
+
+/// Answers that told both prices: what was billed for them, and what a frontier model would have cost by
+/// the service's estimate. An answer that tells one of them alone (an image: no estimate) is not compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Compared {
+    pub answers: u64,
+    pub billed: MicroUsdSum,
+    pub frontier: MicroUsdSum,
 }
 
 /// Reservations of entries whose price was not told, and of those of them that evidence came for: what
@@ -222,6 +235,54 @@ impl Standing {
     }
 }
 
+// === impl Compared ===
+
+impl Compared {
+    fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// One answer that told both.
+    pub fn add(&mut self, billed: MicroUsd, frontier: MicroUsd) {
+        self.merge(Self {
+            answers: 1,
+            billed: billed.into(),
+            frontier: frontier.into(),
+        });
+    }
+
+    pub fn merge(&mut self, other: Self) {
+        self.answers = self.answers.saturating_add(other.answers);
+        self.billed.merge(other.billed);
+        self.frontier.merge(other.frontier);
+    }
+
+    /// `None` where nothing can be compared, and where the frontier would have been the cheaper.
+    pub fn saved(self) -> Option<MicroUsdSum> {
+        let saved = self.frontier.get().checked_sub(self.billed.get())?;
+        (self.answers > 0).then_some(MicroUsdSum(saved))
+    }
+}
+
+impl fmt::Display for Compared {
+    /// What was saved, over how many answers.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let answers = match self.answers {
+            0 => return f.write_str("not known: no answer told both prices"),
+            1 => "1 answer".to_owned(),
+            more => format!("{more} answers"),
+        };
+        match self.saved() {
+            Some(saved) => write!(f, "{saved} ({answers} told both prices)"),
+            None => write!(
+                f,
+                "nothing: {answers} cost {}, a frontier model would have cost {}",
+                self.billed, self.frontier
+            ),
+        }
+    }
+}
+
 // === impl Held ===
 
 impl Held {
@@ -260,6 +321,7 @@ impl Row {
         }
         self.billed.merge(other.billed);
         self.would_have_cost.merge(other.would_have_cost);
+        self.compared.merge(other.compared);
         self.drained.merge(other.drained);
         add(&mut self.prompt_tokens, other.prompt_tokens);
         add(&mut self.completion_tokens, other.completion_tokens);
@@ -323,6 +385,13 @@ impl Totals {
     pub fn billed(&self) -> MicroUsdSum {
         let mut sum = MicroUsdSum::default();
         self.lines.values().for_each(|row| sum.merge(row.billed));
+        sum
+    }
+
+    /// What was saved against a frontier model, where both prices are known.
+    pub fn compared(&self) -> Compared {
+        let mut sum = Compared::default();
+        self.lines.values().for_each(|row| sum.merge(row.compared));
         sum
     }
 

@@ -299,8 +299,8 @@ impl Metrics {
         let mut family = text.family(
             Kind::Counter,
             "bursar_frontier_would_have_cost_usd_total",
-            "The service's estimate of what a frontier model would have cost for the same \
-             answers, in USD.",
+            "The service's estimate of what a frontier model would have cost, in USD, for the answers \
+             that told one. Others are billed too: bursar spend compares those that told both.",
         );
         for ((app, lane), sum) in &estimates {
             family.sample(&[("app", *app), ("lane", lane.as_str())], sum.to_usd());

@@ -12,7 +12,8 @@ use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 
 use crate::support::daemon::{Daemon, command, run_arguments};
-use crate::support::{Sandbox, chat, chat_stream, eventually};
+use crate::support::origin::json;
+use crate::support::{Origin, Sandbox, Step, chat, chat_stream, eventually};
 
 /// `bursar receipts`, still running.
 struct Follower {
@@ -284,4 +285,60 @@ async fn systemd_is_asked_for_time_before_it_is_told_that_all_is_ready() {
     .await;
     assert_eq!(told[0], "EXTEND_TIMEOUT_USEC=60000000", "{told:?}");
     daemon.terminate().await;
+}
+
+/// An image tells its price and no estimate of a frontier model's: beside the sum of both, the estimate of the chat
+/// alone would say that nothing was saved.
+#[tokio::test]
+async fn savings_are_told_over_the_answers_that_told_both_prices() {
+    let both = [
+        ("X-Service-Billed", "40"),
+        ("X-Service-Frontier-Would-Have-Cost", "100"),
+    ];
+    let steps = [
+        Step::Answer(json(200, &both, "{\"choices\":[]}")),
+        Step::Answer(json(200, &[("X-Service-Billed", "5000")], "{\"data\":[]}")),
+    ];
+    let origin = Origin::start(steps).await;
+    let folder = tempfile::tempdir().expect("a directory");
+    let state = folder.path().join("state");
+    let daemon = Daemon::start(&origin.url(), &state, &[]).await;
+    buy(&daemon, "hi").await;
+    let image = r#"{"model":"auto","prompt":"a square"}"#;
+    let answer = daemon
+        .connect()
+        .await
+        .post("/v1/images/generations", image)
+        .await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+
+    let page = daemon.admin_page("/").await.text();
+    let row = "<td>$0.000060 (1 answer told both prices)</td>";
+    assert!(page.contains(row), "{page}");
+    let state = state.to_str().expect("a path");
+    let spend = |more: &'static str| async move {
+        let arguments = ["spend", "--since", "2000-01-01", more, "--state-dir", state];
+        let done = command(&arguments).output().await.expect("it runs");
+        assert!(done.status.success());
+        String::from_utf8(done.stdout).expect("UTF-8")
+    };
+    let of_daemon = spend("--json").await;
+    let told = spend("--by=operation").await;
+    daemon.terminate().await;
+    let of_files = spend("--json").await;
+    for text in [of_daemon, of_files] {
+        let document: Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(document["billed_micro_usd"], 5_040);
+        assert_eq!(document["compared"], 1);
+        assert_eq!(document["compared_billed_micro_usd"], 40);
+        assert_eq!(document["compared_would_have_cost_micro_usd"], 100);
+        assert_eq!(document["saved_micro_usd"], 60);
+    }
+    assert!(told.contains("not known"), "the image's row: {told}");
+    assert!(
+        told.contains(
+            "of 2 requests 1, billed $0.000040, where a frontier model would have cost $0.000100"
+        ),
+        "{told}"
+    );
 }

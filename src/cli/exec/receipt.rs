@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::cli::CliError;
 use crate::cli::source::Source;
 use crate::ledger::query::Filter;
+use crate::ledger::{Compared, MicroUsdSum};
 use crate::money::MicroUsd;
 
 /// How long the last answers of a run may take to be settled.
@@ -37,10 +38,7 @@ pub(super) struct Receipt {
     in_doubt: u64,
     unreported: u64,
     open: u64,
-    /// What a frontier model would have cost, and what was billed instead, where both are known.
-    compared: u64,
-    frontier: Option<MicroUsd>,
-    instead: Option<MicroUsd>,
+    compared: Compared,
 }
 
 /// Reads until every entry of the run has ended, or for some seconds.
@@ -72,8 +70,6 @@ impl Receipt {
     fn new() -> Self {
         Self {
             billed: Some(MicroUsd::ZERO),
-            frontier: Some(MicroUsd::ZERO),
-            instead: Some(MicroUsd::ZERO),
             ..Self::default()
         }
     }
@@ -112,18 +108,8 @@ impl Receipt {
         if let (true, Some(billed), Some(estimate)) =
             (is_settled, billed, amount("would_have_cost_micro_usd"))
         {
-            self.compared += 1;
-            self.frontier = self.frontier.and_then(|sum| sum.checked_add(estimate));
-            self.instead = self.instead.and_then(|sum| sum.checked_add(billed));
+            self.compared.add(billed, estimate);
         }
-    }
-
-    /// `None` where nothing can be compared, and where the frontier would have been the cheaper.
-    fn saved(&self) -> Option<MicroUsd> {
-        if self.compared == 0 {
-            return None;
-        }
-        self.frontier?.checked_sub(self.instead?)
     }
 
     /// Retries of the app's that were not bought again.
@@ -148,7 +134,7 @@ impl Receipt {
             (joined, adopted) => format!(" ({joined} joined, {adopted} adopted)"),
         };
         line("retries saved", format!("{}{how}", self.saved_retries()));
-        line("saved against frontier", self.saved_text());
+        line("saved against frontier", self.compared.to_string());
         for (name, count) in [
             ("replayed, billed 0", self.replayed),
             ("failed, billed 0", self.failed),
@@ -161,22 +147,6 @@ impl Receipt {
             }
         }
         text
-    }
-
-    /// What a frontier model would have cost more.
-    fn saved_text(&self) -> String {
-        let answers = match self.compared {
-            0 => return "not known: no answer told both prices".to_owned(),
-            1 => "1 answer".to_owned(),
-            more => format!("{more} answers"),
-        };
-        match (self.saved(), self.instead.zip(self.frontier)) {
-            (Some(saved), _) => format!("{saved} ({answers} told both prices)"),
-            (None, Some((instead, frontier))) => format!(
-                "nothing: {answers} cost {instead}, a frontier model would have cost {frontier}"
-            ),
-            (None, None) => shown(None),
-        }
     }
 
     /// The same as one JSON object.
@@ -197,9 +167,9 @@ impl Receipt {
             "in_doubt": self.in_doubt,
             "unreported": self.unreported,
             "open": self.open,
-            "compared": self.compared,
-            "would_have_cost_micro_usd": self.frontier,
-            "saved_micro_usd": self.saved(),
+            "compared": self.compared.answers,
+            "would_have_cost_micro_usd": self.compared.frontier.as_amount(),
+            "saved_micro_usd": self.compared.saved().and_then(MicroUsdSum::as_amount),
         })
     }
 }
@@ -274,7 +244,7 @@ mod tests {
         dearer.add(
             &json!({"state": "settled", "billed_micro_usd": 9, "would_have_cost_micro_usd": 8}),
         );
-        assert_eq!(dearer.saved(), None);
+        assert_eq!(dearer.compared.saved(), None);
         let text = dearer.text("r", "a", None);
         assert!(
             text.ends_with(
@@ -282,7 +252,6 @@ mod tests {
             ),
             "{text}"
         );
-        assert_eq!(Receipt::new().saved(), None);
         // The five figures stand there also when each is nothing.
         assert_eq!(
             Receipt::new().text("r", "a", None),

@@ -4,25 +4,45 @@ use super::*;
 
 #[test]
 fn the_table_shows_the_known_sum_and_what_is_not_known() {
-    let sums = |app: &str, billed: u64, in_doubt: u64| {
+    let sums = |app: &str, billed: u64, in_doubt: u64, (compared, saved): (u64, Option<u64>)| {
         json!({
             "app": app, "requests": 2, "billed_micro_usd": billed, "in_doubt": in_doubt,
             "unreported": 0, "prompt_tokens": 10, "completion_tokens": 20,
-            "would_have_cost_micro_usd": 5_000_000u64,
+            "would_have_cost_micro_usd": 5_000_000u64, "compared": compared,
+            "saved_micro_usd": saved,
         })
     };
-    let mut document = sums("", 1_235, 1);
-    document["rows"] = json!([sums("agent", 1_234, 0), sums("ci", 1, 1)]);
+    let mut document = sums("", 1_235, 1, (3, Some(402)));
+    document["rows"] = json!([
+        sums("agent", 1_234, 0, (2, Some(402))),
+        sums("ci", 1, 1, (0, None)),
+        sums("dear", 0, 0, (1, None)),
+    ]);
 
     let table = table(&[GroupBy::App], &document).to_string();
 
     assert_eq!(
         table,
-        "app    requests     billed  in doubt  unreported  input tokens  output tokens  frontier estimate\n\
-         agent         2  $0.001234         0           0            10             20          $5.000000\n\
-         ci            2  $0.000001         1           0            10             20          $5.000000\n\
-         -----  --------  ---------  --------  ----------  ------------  -------------  -----------------\n\
-         all           2  $0.001235         1           0            10             20          $5.000000\n"
+        "app    requests     billed  in doubt  unreported  input tokens  output tokens  saved against frontier\n\
+         agent         2  $0.001234         0           0            10             20               $0.000402\n\
+         ci            2  $0.000001         1           0            10             20               not known\n\
+         dear          2  $0.000000         0           0            10             20                 nothing\n\
+         -----  --------  ---------  --------  ----------  ------------  -------------  ----------------------\n\
+         all           2  $0.001235         1           0            10             20               $0.000402\n"
+    );
+    // A daemon of an earlier release does not compare.
+    assert_eq!(saved(&json!({ "would_have_cost_micro_usd": 5 })), "?");
+    assert_eq!(compared(&json!({ "compared": 0 })), None);
+    let told = compared(
+        &json!({ "compared": 2, "requests": 3, "compared_billed_micro_usd": 500,
+        "compared_would_have_cost_micro_usd": 902 }),
+    );
+    let told = told.unwrap();
+    assert!(
+        told.contains(
+            "of 3 requests 2, billed $0.000500, where a frontier model would have cost $0.000902"
+        ),
+        "{told}"
     );
 }
 

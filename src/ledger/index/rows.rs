@@ -10,7 +10,7 @@ use crate::ledger::entry::{EntryId, State};
 use crate::ledger::record::Position;
 use crate::ledger::totals::{Globals, MicroUsdSum};
 
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 
 /// First byte of each value: how the rest is encoded.
 const VALUE_VERSION: u8 = 1;

@@ -86,6 +86,11 @@ impl Effect {
             adopted: adopted(labels),
             ..Row::default()
         };
+        if let (State::Settled { billed }, Some(estimate)) =
+            (verdict.state, receipt.would_have_cost.value())
+        {
+            row.compared.add(billed, estimate);
+        }
         if outcome.drained {
             row.drained = row.billed;
         }

@@ -94,6 +94,63 @@ fn i10_what_was_drained_is_a_part_of_what_was_billed() {
     );
 }
 
+/// An image tells no estimate; put beside its price, the estimates of other answers would say that nothing was
+/// saved.
+#[test]
+fn only_answers_that_told_both_prices_are_compared() {
+    let both = |billed_: u64, estimate: u64| Receipt {
+        would_have_cost: Told::Value(MicroUsd::new(estimate)),
+        ..billed(billed_)
+    };
+    let unreported = Receipt {
+        would_have_cost: Told::Value(MicroUsd::new(70)),
+        ..Receipt::default()
+    };
+    let replay = Receipt {
+        replayed: true,
+        ..both(40, 100)
+    };
+    let mut totals = Totals::default();
+    for record in [
+        answered(both(40, 100), settled(40)),
+        answered(both(8, 20), settled(8)),
+        answered(billed(5_000), settled(5_000)),
+        answered(unreported, State::Unreported),
+        answered(replay, State::Replayed),
+    ] {
+        totals.add(&Effect::of(&record).unwrap());
+    }
+
+    let compared = totals.compared();
+    assert_eq!(
+        (
+            compared.answers,
+            compared.billed.get(),
+            compared.frontier.get()
+        ),
+        (2, 48, 120)
+    );
+    assert_eq!(compared.saved(), Some(MicroUsdSum::from_micro_usd(72)));
+    assert_eq!(
+        compared.to_string(),
+        "$0.000072 (2 answers told both prices)"
+    );
+    assert_eq!(totals.billed().get(), 5_048, "they are in no other sum");
+
+    // A compacted line of an earlier release has none of it: not compared, and not "saved 0".
+    let row = serde_json::to_string(totals.lines.values().next().unwrap()).unwrap();
+    let member = row.find(",\"compared\":{").unwrap();
+    let end = member + row[member..].find('}').unwrap() + 1;
+    let earlier = [&row[..member], &row[end..]].concat();
+    let earlier: super::Row = serde_json::from_str(&earlier).unwrap();
+    assert_eq!(earlier.would_have_cost.get(), 190);
+    assert_eq!(earlier.compared.saved(), None);
+    assert_eq!(
+        earlier.compared.to_string(),
+        "not known: no answer told both prices"
+    );
+}
+
 #[test]
 fn i11_specialist_categories_beyond_the_first_32_share_a_name() {
     let mut totals = Totals::default();
