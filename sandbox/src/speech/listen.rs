@@ -1,9 +1,13 @@
 //! What a recording is, how long it lasts, and whether it is whole.
 //!
 //! mp3 and m4a are decoded to their last sample, and what an encoder put around the recording is left out; a
-//! WAV's plain samples are counted; a webm tells the times of its blocks.
-//! Promise: bytes from a socket end in a length or in a reason, never in a panic; the length is counted in
-//! whole samples or ticks, because money hangs on it.
+//! WAV's plain samples are counted; a webm tells the times of its blocks. The first bytes name the container, and
+//! only its reader sees the file, behind a check of what it believes: nothing searches a file for another one.
+//! Promise: bytes from a socket end in a length or in a reason, never in a panic, and in memory that grows with the
+//! bytes and never with a number that stands in them; the length is counted in whole samples or ticks, because
+//! money hangs on it.
+
+mod mp3;
 
 use super::{AUDIO_S_MAX, mp4, wav, webm};
 use bytes::Bytes;
@@ -12,13 +16,20 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::atomic::{AtomicBool, Ordering},
 };
-use symphonia::core::{
-    codecs::{CODEC_TYPE_MP3, CODEC_TYPE_NULL, Decoder, DecoderOptions},
-    errors::Error,
-    formats::{FormatOptions, FormatReader, Track},
-    io::MediaSourceStream,
-    meta::MetadataOptions,
-    probe::Hint,
+use symphonia::{
+    core::{
+        codecs::{
+            CODEC_TYPE_AAC, CODEC_TYPE_MP3, CODEC_TYPE_NULL, CodecParameters, Decoder,
+            DecoderOptions,
+        },
+        errors::Error,
+        formats::{FormatOptions, FormatReader, Packet, Track},
+        io::MediaSourceStream,
+    },
+    default::{
+        codecs::{AacDecoder, MpaDecoder},
+        formats::{IsoMp4Reader, MpaReader},
+    },
 };
 use thiserror::Error as ThisError;
 
@@ -67,7 +78,7 @@ pub struct Heard {
 // === impl Container ===
 
 impl Container {
-    /// By the first bytes; an mp3 may begin with tags or in the middle of a stream, so it is what is left.
+    /// By the first bytes. What is left is an mp3 or nothing: `mp3::first_frame` says.
     fn of(bytes: &[u8]) -> Self {
         let behind = |at: usize, word: &[u8]| bytes.get(at..).is_some_and(|b| b.starts_with(word));
         if behind(0, b"RIFF") && behind(8, b"WAVE") {
@@ -123,11 +134,8 @@ pub fn listen(bytes: &Bytes, stop: &AtomicBool) -> Result<Heard, ListenError> {
             (length, wav.said)
         }
         Container::Webm => (webm::length(bytes)?, None),
-        Container::M4a => {
-            mp4::check(bytes)?;
-            (decoded_safely(bytes, container, stop)?, None)
-        }
-        Container::Mp3 => (decoded_safely(bytes, container, stop)?, None),
+        Container::M4a => (safely(|| m4a(bytes, stop))?, None),
+        Container::Mp3 => (safely(|| mp3(bytes, stop))?, None),
     };
     if length.parts == 0 {
         return Err(ListenError::NoSound);
@@ -143,58 +151,60 @@ pub fn listen(bytes: &Bytes, stop: &AtomicBool) -> Result<Heard, ListenError> {
 }
 
 /// The decoders are not ours: what makes one of them panic is a broken file, not a broken service.
-fn decoded_safely(
-    bytes: &Bytes,
-    container: Container,
-    stop: &AtomicBool,
-) -> Result<Length, ListenError> {
-    catch_unwind(AssertUnwindSafe(|| decoded(bytes, container, stop)))
+fn safely(read: impl FnOnce() -> Result<Length, ListenError>) -> Result<Length, ListenError> {
+    catch_unwind(AssertUnwindSafe(read))
         .unwrap_or(Err(ListenError::Broken("no decoder can read it")))
 }
 
-fn decoded(bytes: &Bytes, container: Container, stop: &AtomicBool) -> Result<Length, ListenError> {
-    let mut reader = open(bytes, container)?;
-    let track = reader
-        .tracks()
-        .iter()
-        .find(|track| is_sound(track, container))
-        .ok_or(match container {
-            Container::Mp3 => ListenError::UnknownContainer,
-            _ => ListenError::NoSound,
-        })?
-        .clone();
-    let codecs = symphonia::default::get_codecs();
-    let mut count = Count::default();
-    match codecs.make(&track.codec_params, &DecoderOptions::default()) {
-        Ok(mut decoder) => {
-            while let Some(packet) = next(reader.as_mut(), &track, stop)? {
-                count.decode(decoder.as_mut(), &packet)?;
-            }
-            if count.bad * 10 > count.packets * BROKEN_IN_TEN_MAX {
-                return Err(ListenError::Broken("its frames cannot be decoded"));
-            }
-        }
-        // Assumed (transcription-duration): sound of a kind we cannot decode lasts as long as its packets say.
-        Err(_) => {
-            while let Some(packet) = next(reader.as_mut(), &track, stop)? {
-                count.frames = count.frames.saturating_add(packet.dur());
-                count.ticks = count.ticks.saturating_add(packet.dur());
-            }
-            count.rate = track.codec_params.time_base.map_or(0, |base| base.denom);
-        }
-    }
-    // The index of an m4a tells how much there must be.
-    let told = track.codec_params.n_frames.unwrap_or(0);
-    if container == Container::M4a && count.ticks < told {
+fn m4a(bytes: &Bytes, stop: &AtomicBool) -> Result<Length, ListenError> {
+    mp4::check(bytes)?;
+    let mut reader = IsoMp4Reader::try_new(source(bytes.clone()), &gapless())
+        .map_err(|_| ListenError::Broken("the m4a has no index that can be read"))?;
+    let is_sound = |track: &&Track| {
+        let params = &track.codec_params;
+        params.codec != CODEC_TYPE_NULL && params.sample_rate.is_some()
+    };
+    let track = reader.tracks().iter().find(is_sound);
+    let track = track.ok_or(ListenError::NoSound)?.clone();
+    let decoder = decoder(&track.codec_params);
+    let count = Count::of(&mut reader, &track, decoder, stop)?;
+    // The index tells how much there must be.
+    if count.ticks < track.codec_params.n_frames.unwrap_or(0) {
         return Err(ListenError::Broken("it ends before its index says"));
     }
-    let parts = match container {
-        Container::M4a => mp4::played(bytes, count.frames, count.rate),
-        _ => count.frames,
-    };
-    match count.rate {
-        0 => Err(ListenError::NoSound),
-        per_second => Ok(Length { parts, per_second }),
+    count.length(mp4::played(bytes, count.frames, count.rate))
+}
+
+fn mp3(bytes: &Bytes, stop: &AtomicBool) -> Result<Length, ListenError> {
+    // Without the tags in front: their reader makes room for what they say.
+    let frames = bytes.slice(mp3::first_frame(bytes)?..);
+    let mut reader = MpaReader::try_new(source(frames), &gapless())
+        .map_err(|_| ListenError::UnknownContainer)?;
+    let track = reader.tracks().first();
+    let track = track.ok_or(ListenError::UnknownContainer)?.clone();
+    let decoder = decoder(&track.codec_params);
+    let count = Count::of(&mut reader, &track, decoder, stop)?;
+    count.length(count.frames)
+}
+
+fn source(bytes: Bytes) -> MediaSourceStream {
+    MediaSourceStream::new(Box::new(Cursor::new(bytes)), Default::default())
+}
+
+fn gapless() -> FormatOptions {
+    FormatOptions {
+        enable_gapless: true,
+        ..FormatOptions::default()
+    }
+}
+
+/// One for the two kinds of sound that are decoded. That of plain samples makes room for as many as a file says.
+fn decoder(params: &CodecParameters) -> Option<Box<dyn Decoder>> {
+    let options = DecoderOptions::default();
+    match params.codec {
+        CODEC_TYPE_AAC => Some(Box::new(AacDecoder::try_new(params, &options).ok()?)),
+        CODEC_TYPE_MP3 => Some(Box::new(MpaDecoder::try_new(params, &options).ok()?)),
+        _ => None,
     }
 }
 
@@ -212,11 +222,50 @@ struct Count {
 // === impl Count ===
 
 impl Count {
-    fn decode(
-        &mut self,
-        decoder: &mut dyn Decoder,
-        packet: &symphonia::core::formats::Packet,
-    ) -> Result<(), ListenError> {
+    /// Hears a track to its end.
+    fn of(
+        reader: &mut dyn FormatReader,
+        track: &Track,
+        decoder: Option<Box<dyn Decoder>>,
+        stop: &AtomicBool,
+    ) -> Result<Self, ListenError> {
+        let mut count = Self::default();
+        let Some(mut decoder) = decoder else {
+            // Assumed (transcription-duration): sound of a kind we cannot decode lasts as long as its packets say.
+            count.rate = track.codec_params.time_base.map_or(0, |base| base.denom);
+            while let Some(packet) = next(reader, track, stop)? {
+                count.frames = count.frames.saturating_add(packet.dur());
+                count.ticks = count.ticks.saturating_add(packet.dur());
+                count.check_length()?;
+            }
+            return Ok(count);
+        };
+        while let Some(packet) = next(reader, track, stop)? {
+            count.decode(decoder.as_mut(), &packet)?;
+        }
+        if count.bad * 10 > count.packets * BROKEN_IN_TEN_MAX {
+            return Err(ListenError::Broken("its frames cannot be decoded"));
+        }
+        Ok(count)
+    }
+
+    /// So many samples at the rate that was heard.
+    fn length(&self, parts: u64) -> Result<Length, ListenError> {
+        match self.rate {
+            0 => Err(ListenError::NoSound),
+            per_second => Ok(Length { parts, per_second }),
+        }
+    }
+
+    fn check_length(&self) -> Result<(), ListenError> {
+        let longest = AUDIO_S_MAX.saturating_mul(u64::from(self.rate));
+        match self.rate > 0 && self.frames > longest {
+            true => Err(ListenError::TooLong),
+            false => Ok(()),
+        }
+    }
+
+    fn decode(&mut self, decoder: &mut dyn Decoder, packet: &Packet) -> Result<(), ListenError> {
         self.packets += 1;
         self.ticks = self.ticks.saturating_add(packet.dur());
         let frames = match decoder.decode(packet) {
@@ -236,41 +285,7 @@ impl Count {
             Err(_) => return Err(ListenError::Broken("no decoder can read it")),
         };
         self.frames = self.frames.saturating_add(frames);
-        let longest = AUDIO_S_MAX.saturating_mul(u64::from(self.rate));
-        if self.rate > 0 && self.frames > longest {
-            return Err(ListenError::TooLong);
-        }
-        Ok(())
-    }
-}
-
-fn open(bytes: &Bytes, container: Container) -> Result<Box<dyn FormatReader>, ListenError> {
-    let mut hint = Hint::new();
-    hint.with_extension(match container {
-        Container::M4a => "m4a",
-        Container::Wav => "wav",
-        _ => "mp3",
-    });
-    let source = MediaSourceStream::new(Box::new(Cursor::new(bytes.clone())), Default::default());
-    let format = FormatOptions {
-        enable_gapless: true,
-        ..FormatOptions::default()
-    };
-    let probed = symphonia::default::get_probe()
-        .format(&hint, source, &format, &MetadataOptions::default())
-        .map_err(|_| match container {
-            Container::M4a => ListenError::Broken("the m4a has no index that can be read"),
-            _ => ListenError::UnknownContainer,
-        })?;
-    Ok(probed.format)
-}
-
-fn is_sound(track: &Track, container: Container) -> bool {
-    match container {
-        Container::Mp3 => track.codec_params.codec == CODEC_TYPE_MP3,
-        _ => {
-            track.codec_params.codec != CODEC_TYPE_NULL && track.codec_params.sample_rate.is_some()
-        }
+        self.check_length()
     }
 }
 
@@ -279,7 +294,7 @@ fn next(
     reader: &mut dyn FormatReader,
     track: &Track,
     stop: &AtomicBool,
-) -> Result<Option<symphonia::core::formats::Packet>, ListenError> {
+) -> Result<Option<Packet>, ListenError> {
     loop {
         if stop.load(Ordering::Relaxed) {
             return Err(ListenError::Stopped);

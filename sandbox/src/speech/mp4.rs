@@ -2,8 +2,8 @@
 //!
 //! The tables of an index begin with how many rows they have, and the decoder makes room for that many at
 //! once, as it does for a packet of any size told: twenty bytes could ask for a hundred gigabytes, and a
-//! failed allocation ends the process. Promise: a file that passes tells no more rows than its bytes can hold,
-//! no packet larger than itself, and no box reaches over the one around it.
+//! failed allocation ends the process. Promise: a file that passes tells no more rows or packets than its bytes can
+//! hold, no packet larger than itself, and no box or descriptor reaches over the one around it.
 
 mod edit;
 
@@ -30,6 +30,10 @@ fn boxes(mut rest: &[u8], depth: usize, file_bytes: usize) -> Result<(), ListenE
         let (name, body, behind) = split(rest).ok_or(ListenError::Broken(
             "a box ends beyond the end of its place",
         ))?;
+        // The reader takes the size 0, "to the end of the file", for none. Zeros alone are padding.
+        if depth > 0 && rest.starts_with(&[0; 4]) && *name != [0; 4] {
+            return Err(ListenError::Broken("a box inside another has no size"));
+        }
         let fits = |size: Option<u32>| {
             let size = size.and_then(|size| usize::try_from(size).ok());
             size.filter(|size| *size <= file_bytes)
@@ -38,17 +42,16 @@ fn boxes(mut rest: &[u8], depth: usize, file_bytes: usize) -> Result<(), ListenE
         };
         match name {
             b"moov" | b"trak" | b"mdia" | b"minf" | b"stbl" | b"moof" | b"traf" | b"mvex"
-            | b"edts" | b"udta" => within(body)?,
+            | b"edts" | b"udta" | b"wave" => within(body)?,
             // Each entry of the list holds boxes in turn.
             b"meta" => within(body.get(4..).unwrap_or_default())?,
             b"ilst" => tags(body, within)?,
             b"hdlr" if body.len() < 24 => return Err(TABLE),
             b"stsd" => {
-                let (_, entry, _) = body.get(8..).and_then(split).ok_or(TABLE)?;
-                if entry.len() < SOUND_ENTRY_BYTES {
-                    return Err(TABLE);
-                }
+                let (kind, entry, _) = body.get(8..).and_then(split).ok_or(TABLE)?;
+                sample_entry(kind, entry, within)?;
             }
+            b"esds" => descriptors(body.get(4..).ok_or(TABLE)?, 0)?,
             b"stco" | b"stss" => drop(rows(body, 4, 4)?),
             b"co64" | b"stts" | b"ctts" => drop(rows(body, 4, 8)?),
             b"stsc" | b"elst" => drop(rows(body, 4, 12)?),
@@ -63,12 +66,86 @@ fn boxes(mut rest: &[u8], depth: usize, file_bytes: usize) -> Result<(), ListenE
             },
             // The size of a fragment's packets, when none is told there.
             b"trex" => fits(number(body, 16))?,
-            b"tfhd" | b"trun" => fragment(name, body, &fits)?,
+            b"tfhd" | b"trun" => fragment(name, body, file_bytes, &fits)?,
             _ => {}
         }
         rest = behind;
     }
     Ok(())
+}
+
+/// A track's kind of samples. The reader looks into the boxes of those that it takes for sound, behind the fixed
+/// fields of its version (QuickTime File Format, sound sample descriptions).
+fn sample_entry(
+    kind: &[u8; 4],
+    entry: &[u8],
+    within: impl Fn(&[u8]) -> Result<(), ListenError>,
+) -> Result<(), ListenError> {
+    const SOUND: [&[u8; 4]; 16] = [
+        b"mp4a", b"alac", b"fLaC", b"Opus", b".mp3", b"lpcm", b"wave", b"alaw", b"ulaw", b"raw ",
+        b"sowt", b"twos", b"in24", b"in32", b"fl32", b"fl64",
+    ];
+    let more = match entry.get(8..10) {
+        Some([0, 1]) => 16,
+        Some([0, 2]) => 36,
+        _ => 0,
+    };
+    let boxes = entry.get(SOUND_ENTRY_BYTES..).ok_or(TABLE)?;
+    match SOUND.contains(&kind) {
+        true => within(boxes.get(more..).ok_or(TABLE)?),
+        false => Ok(()),
+    }
+}
+
+/// The descriptors of an `esds` (ISO/IEC 14496-1, 7.2.6): of a stream, of its decoder, and of what the decoder needs,
+/// one in the other, each behind some fields.
+fn descriptors(mut rest: &[u8], depth: usize) -> Result<(), ListenError> {
+    // The reader leaves two bytes and fewer alone.
+    while rest.len() > 2 {
+        let (tag, body, behind) = descriptor(rest).ok_or(TABLE)?;
+        let fields = match tag {
+            3 => Some(stream_fields(body).ok_or(TABLE)?),
+            4 => Some(13),
+            _ => None,
+        };
+        if let Some(fields) = fields.filter(|_| depth < DEPTH_MAX) {
+            descriptors(body.get(fields..).ok_or(TABLE)?, depth + 1)?;
+        }
+        rest = behind;
+    }
+    Ok(())
+}
+
+/// Tag and body of the descriptor at the front, and what is behind it. Its size is one to four times seven bits.
+fn descriptor(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let (tag, mut rest) = bytes.split_first()?;
+    let mut size = 0;
+    for _ in 0..4 {
+        let (bits, behind) = rest.split_first()?;
+        rest = behind;
+        size = (size << 7) | usize::from(bits & 0x7f);
+        if bits & 0x80 == 0 {
+            break;
+        }
+    }
+    let (body, behind) = rest.split_at_checked(size)?;
+    Some((*tag, body, behind))
+}
+
+/// How many bytes of a stream's descriptor stand before the descriptors in it.
+fn stream_fields(body: &[u8]) -> Option<usize> {
+    let flags = *body.get(2)?;
+    let mut fields = 3;
+    if flags & 0x80 != 0 {
+        fields += 2;
+    }
+    if flags & 0x40 != 0 {
+        fields += 1 + usize::from(*body.get(fields)?);
+    }
+    if flags & 0x20 != 0 {
+        fields += 2;
+    }
+    Some(fields)
 }
 
 /// Checks the boxes in each entry of a list of tags.
@@ -88,6 +165,7 @@ fn tags(
 fn fragment(
     name: &[u8; 4],
     body: &[u8],
+    file_bytes: usize,
     fits: &impl Fn(Option<u32>) -> Result<(), ListenError>,
 ) -> Result<(), ListenError> {
     let flags = number(body, 0).ok_or(TABLE)?;
@@ -105,6 +183,10 @@ fn fragment(
     let there = body.get(fields..).ok_or(TABLE)?;
     let needed = count.checked_mul(row_bytes).ok_or(TABLE)?;
     let rows = there.get(..needed).ok_or(TABLE)?;
+    // Packets without a row each are counted one by one all the same.
+    if count > file_bytes {
+        return Err(TABLE);
+    }
     if has(0x200, 4) > 0 {
         for row in rows.chunks_exact(row_bytes) {
             fits(number(row, has(0x100, 4)))?;
@@ -179,8 +261,8 @@ mod tests {
             assert_eq!(in_moov(b"trex", &[0, 1, 1, 0, size, 0]).is_ok(), ok);
             assert_eq!(in_moov(b"tfhd", &[0x18, 1, 1_024, size]).is_ok(), ok);
             assert_eq!(in_moov(b"trun", &[0x301, 2, 0, 9, 5, 9, size]).is_ok(), ok);
-            // So many packets without a row each: their sizes stand elsewhere.
-            assert!(in_moov(b"trun", &[0, size]).is_ok());
+            // So many packets without a row each: their sizes stand elsewhere, and none is of less than a byte.
+            assert_eq!(in_moov(b"trun", &[0, size]).is_ok(), ok);
             assert_eq!(in_moov(b"stco", &[0, size / 20, 1]).is_ok(), ok);
         }
     }
@@ -206,6 +288,50 @@ mod tests {
 
         assert_eq!((tag(16), tag(17).is_err()), (Ok(()), true));
         assert_eq!((entry(28), entry(27).is_err()), (Ok(()), true));
+    }
+
+    #[test]
+    fn a_descriptor_over_the_end_of_its_place_is_refused() {
+        let descriptor = |tag: u8, size: &[u8], body: &[u8]| [&[tag], size, body].concat();
+        let entry = |kind: &[u8; 4], version: u8, boxes: &[u8]| {
+            let mut fields = vec![0; SOUND_ENTRY_BYTES];
+            fields[9] = version;
+            let entry = a_box(kind, &[&fields, boxes].concat());
+            check(&a_box(
+                b"stsd",
+                &[&[0, 0, 0, 0, 0, 0, 0, 1], &entry[..]].concat(),
+            ))
+        };
+        let told = |kind: &[u8; 4], specific: &[u8]| {
+            let size = |body: &[u8]| [u8::try_from(body.len()).unwrap()];
+            let config = [&[0x40; 13], specific].concat();
+            let config = descriptor(4, &size(&config), &config);
+            let stream = [&[0, 1, 0], &config[..], &[6, 1, 2]].concat();
+            let stream = descriptor(3, &size(&stream), &stream);
+            let esds = a_box(b"esds", &[&[0; 4], &stream[..]].concat());
+            (
+                entry(kind, 0, &esds),
+                entry(kind, 0, &a_box(b"wave", &esds)),
+            )
+        };
+        let (fits, over) = ((Ok(()), Ok(())), (Err(TABLE), Err(TABLE)));
+
+        assert_eq!(told(b"mp4a", &descriptor(5, &[2], &[0x14, 0x08])), fits);
+        assert_eq!(
+            told(b"mp4a", &descriptor(5, &[0x80, 2], &[0x14, 0x08])),
+            fits
+        );
+        assert_eq!(told(b"mp4a", &descriptor(5, &[3], &[0x14, 0x08])), over);
+        let huge = descriptor(5, &[0xff, 0xff, 0xff, 0x7f], &[0x14, 0x08]);
+        assert_eq!(told(b"mp4a", &huge), over);
+        // Of a picture's entry nothing more is read.
+        assert_eq!(told(b"avc1", &huge), fits);
+        // The fields of a later version have to be there, or the reader goes on behind the entry.
+        assert_eq!(entry(b"mp4a", 1, &[0; 16]), Ok(()));
+        assert_eq!(entry(b"mp4a", 1, &[0; 15]), Err(TABLE));
+        assert_eq!(entry(b"lpcm", 2, &[0; 35]), Err(TABLE));
+        let sizeless = [&[0; 4], b"esds".as_slice(), &[0; 8]].concat();
+        assert!(entry(b"mp4a", 0, &sizeless).is_err());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Opus and Vorbis are not decoded here, and the Matroska reader at hand can be made to panic by a file, so
 //! this reads the few elements that tell the time. Browsers record without a duration and with clusters of
 //! unknown size: then the times of the blocks count.
-//! Promise: a header cannot make the sound shorter than its last block nor longer than that block can be.
+//! Promise: nothing is kept of a file but a few numbers; a header cannot make the sound shorter than its last block nor longer than that block can be.
 
 use super::listen::{Length, ListenError};
 
@@ -11,6 +11,8 @@ const NS: u32 = 1_000_000_000;
 /// No block of sound lasts longer.
 const BLOCK_NS_MAX: u64 = 1_000_000_000;
 const TICK_NS_DEFAULT: u64 = 1_000_000;
+/// A block names its track by a number that takes one byte in every file there is.
+const TRACKS_MAX: usize = 127;
 
 mod id {
     pub const EBML: u32 = 0x1a45_dfa3;
@@ -35,7 +37,7 @@ mod id {
 /// What was read so far.
 #[derive(Debug, Default)]
 struct Reading {
-    doc_type: Option<Vec<u8>>,
+    is_known: bool,
     tick_ns: Option<u64>,
     duration_ticks: Option<f64>,
     tracks: Vec<Track>,
@@ -87,6 +89,9 @@ pub fn length(bytes: &[u8]) -> Result<Length, ListenError> {
             }
             _ => {
                 if id == id::TRACK {
+                    if reading.tracks.len() == TRACKS_MAX {
+                        return Err(ListenError::Unsupported("more than 127 tracks"));
+                    }
                     reading.tracks.push(Track::default());
                 }
                 rest = behind;
@@ -101,7 +106,7 @@ pub fn length(bytes: &[u8]) -> Result<Length, ListenError> {
 impl Reading {
     fn element(&mut self, id: u32, body: &[u8]) -> Result<(), ListenError> {
         match id {
-            id::DOC_TYPE => self.doc_type = Some(body.to_vec()),
+            id::DOC_TYPE => self.is_known = matches!(body, b"webm" | b"matroska"),
             id::TIMESTAMP_SCALE => self.tick_ns = number(body).filter(|ns| *ns > 0),
             id::DURATION => self.duration_ticks = float(body),
             id::TRACK_NUMBER | id::TRACK_TYPE | id::CODEC => {
@@ -170,8 +175,7 @@ impl Reading {
     /// The header's duration, held between the last block and what a block can last; without one, the end of
     /// the last block, which lasts as long as it says or as the one before it.
     fn length(&self) -> Result<Length, ListenError> {
-        let known = self.doc_type.as_deref();
-        if known != Some(b"webm") && known != Some(b"matroska") {
+        if !self.is_known {
             return Err(ListenError::UnknownContainer);
         }
         let Some(last_ns) = self.last_ns else {
@@ -351,6 +355,10 @@ mod tests {
             length(&file[..file.len() - 1]),
             Err(ListenError::Broken(_))
         ));
+        let tracks = [&file[..], &element(&[0xae], &[]).repeat(TRACKS_MAX - 1)].concat();
+        assert!(length(&tracks).is_ok());
+        let tracks = [&tracks[..], &element(&[0xae], &[])].concat();
+        assert!(matches!(length(&tracks), Err(ListenError::Unsupported(_))));
         let other = element(&[0x1a, 0x45, 0xdf, 0xa3], &element(&[0x42, 0x82], b"else"));
         assert_eq!(length(&other), Err(ListenError::UnknownContainer));
     }

@@ -1,5 +1,7 @@
 use super::*;
 
+mod memory;
+
 /// Three quarters of a second of 440 Hz, in each container (made with ffmpeg).
 const TONES: [(&str, &[u8]); 9] = [
     (
@@ -134,15 +136,20 @@ fn a_listener_that_is_told_to_stop_stops() {
     );
 }
 
-/// Two readers of the same file: ours and symphonia's.
+/// Two readers of the same file: ours and symphonia's, which only the tests have.
 #[test]
 fn symphonia_reads_our_wav_to_the_same_sample() {
+    use symphonia::default::{codecs::PcmDecoder, formats::WavReader};
     let samples: Vec<i16> = (0..12_345).map(|n| n % 700).collect();
     let wav = Bytes::from(wav::write(&samples, 16_000, "some words").unwrap());
 
-    let theirs = decoded(&wav, Container::Wav, &AtomicBool::new(false)).unwrap();
+    let mut reader = WavReader::try_new(source(wav.clone()), &gapless()).unwrap();
+    let track = reader.tracks()[0].clone();
+    let decoder = PcmDecoder::try_new(&track.codec_params, &DecoderOptions::default()).unwrap();
+    let stop = AtomicBool::new(false);
+    let count = Count::of(&mut reader, &track, Some(Box::new(decoder)), &stop).unwrap();
 
-    assert_eq!(theirs, hear(&wav).unwrap().length);
+    assert_eq!(count.length(count.frames), Ok(hear(&wav).unwrap().length));
 }
 
 /// A numbered stream of bytes, the same in every run.
