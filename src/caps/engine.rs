@@ -6,11 +6,11 @@
 //! * T ≥ L: refused; but while a repeat of what is held is under way, which may bring its price, it waits.
 //! * nothing else is under way here: admitted, whatever it may cost.
 //! * else admitted while T + what each may cost, summed over what is under way and itself, is at most L;
-//!   otherwise it waits. A request may cost four times the dearest price of its kind; one of a kind
-//!   whose answers have told no price, four times what is held for it; one of a kind of which no answer
-//!   came yet, 16 times the dearest of others ([`price`]), below the caps of all apps. Below those of
-//!   its own app, and where no price is known at all, it goes alone: an app is not kept waiting for the
-//!   first answers of another.
+//!   otherwise it waits. A request may cost four times the dearest that was billed of its kind, or once
+//!   the dearest at the frontier's price, whichever is more; one of a kind whose answers have told no
+//!   price, four times what is held for it; one of a kind of which no answer came yet, 16 times the
+//!   dearest of others ([`price`]), below the caps of all apps. Below those of its own app, and where no
+//!   price is known at all, it goes alone: an app is not kept waiting for the first answers of another.
 //!
 //! The limit of a run ([`runs`]) is one more cap, whose window is the run's life.
 //!

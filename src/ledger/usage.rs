@@ -1,6 +1,6 @@
 //! What counts against caps, as the journal tells it: by app and quarter hour what was billed and what
 //! is held for entries whose price is not known; by app and operation the dearest of the last 1,000
-//! receipts, from which reservations are made.
+//! receipts, as billed and at the frontier's price, from which reservations are made.
 //!
 //! An entry counts for the moment of its intent. Held amounts are estimates: they are kept apart from
 //! billed money here and are in no other sum (rule I12).
@@ -51,7 +51,9 @@ pub struct Prices {
     /// Receipts so far.
     receipts: u64,
     /// Numbers and amounts of the last 1,000 that no later one exceeds: the first is the dearest.
-    dearest: VecDeque<(u64, MicroUsd)>,
+    billed: VecDeque<(u64, MicroUsd)>,
+    /// The same of what the answers would have cost at the frontier's price.
+    frontier: VecDeque<(u64, MicroUsd)>,
     /// The same of body sizes.
     largest: VecDeque<(u64, u64)>,
     /// An answer came that tells no price, as the interface has it for some operations, or that cost
@@ -63,14 +65,23 @@ pub struct Prices {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Price {
     Nothing,
-    /// What was billed, or what the answer would have cost at the frontier's price, if that is more:
-    /// the next one may be escalated. `bytes` is the request body's size, 0 if it is not known.
+    /// One of the two amounts is more than 0. `bytes` is the request body's size, 0 if it is not known.
     Told {
-        amount: MicroUsd,
+        billed: MicroUsd,
+        /// What the answer would have cost at the frontier's price, 0 if that was not told: the next one
+        /// may be escalated.
+        frontier: MicroUsd,
         bytes: u64,
     },
     /// Complete, and without a price, or for nothing: the next one may cost something.
     Untold,
+}
+
+/// The dearest answers of a kind. They need not be one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dearest {
+    pub billed: MicroUsd,
+    pub frontier: MicroUsd,
 }
 
 /// What one record does.
@@ -142,43 +153,66 @@ impl Charge {
 
 impl Prices {
     fn add(&mut self, price: Price) {
-        let (amount, bytes) = match price {
+        let (billed, frontier, bytes) = match price {
             Price::Nothing => return,
             Price::Untold => {
                 self.untold = true;
                 return;
             }
-            Price::Told { amount, bytes } => (amount, bytes),
+            Price::Told {
+                billed,
+                frontier,
+                bytes,
+            } => (billed, frontier, bytes),
         };
         self.receipts = self.receipts.saturating_add(1);
         let number = self.receipts;
-        push(&mut self.dearest, number, amount);
+        push(&mut self.billed, number, billed);
+        push(&mut self.frontier, number, frontier);
         push(&mut self.largest, number, bytes);
     }
 
     /// The dearest of the last 1,000; `None` while no price was told.
-    pub fn dearest(&self) -> Option<MicroUsd> {
-        self.dearest.front().map(|(_, amount)| *amount)
+    pub fn dearest(&self) -> Option<Dearest> {
+        Some(Dearest {
+            billed: self.billed.front()?.1,
+            frontier: self.frontier.front()?.1,
+        })
     }
 
     /// The dearest, in proportion to a body that is larger than all of theirs.
-    pub fn for_body(&self, bytes: u64) -> Option<MicroUsd> {
+    pub fn for_body(&self, bytes: u64) -> Option<Dearest> {
         let dearest = self.dearest()?;
         let largest = self.largest.front().map_or(0, |(_, bytes)| *bytes);
         if largest == 0 || bytes <= largest {
             return Some(dearest);
         }
-        let scaled = u128::from(dearest.get())
-            .saturating_mul(u128::from(bytes))
-            .div_ceil(u128::from(largest));
-        let most = u128::from(dearest.get()).saturating_mul(u128::from(SCALE_MAX));
-        let scaled = u64::try_from(scaled.min(most)).unwrap_or(u64::MAX);
-        Some(MicroUsd::new(scaled))
+        let scaled = |amount: MicroUsd| {
+            let amount = u128::from(amount.get());
+            let scaled = amount
+                .saturating_mul(u128::from(bytes))
+                .div_ceil(u128::from(largest));
+            let most = amount.saturating_mul(u128::from(SCALE_MAX));
+            MicroUsd::new(u64::try_from(scaled.min(most)).unwrap_or(u64::MAX))
+        };
+        Some(Dearest {
+            billed: scaled(dearest.billed),
+            frontier: scaled(dearest.frontier),
+        })
     }
 
     /// Neither a price nor the lack of one is known: nothing says what the next one may cost.
     pub fn is_unknown(&self) -> bool {
-        self.dearest.is_empty() && !self.untold
+        self.billed.is_empty() && !self.untold
+    }
+}
+
+// === impl Dearest ===
+
+impl Dearest {
+    /// What is held for a request whose price is not known: one answer, escalated or not.
+    pub fn of_one(self) -> MicroUsd {
+        self.billed.max(self.frontier)
     }
 }
 
@@ -208,11 +242,14 @@ impl Charged {
                 let estimate = receipt.would_have_cost.value().filter(|_| {
                     !receipt.replayed && !matches!(verdict.state, State::Replayed | State::Failed)
                 });
-                let amount = verdict
-                    .adds_micro_usd
-                    .max(estimate.unwrap_or(MicroUsd::ZERO));
+                let billed = verdict.adds_micro_usd;
+                let frontier = estimate.unwrap_or(MicroUsd::ZERO);
                 let price = match verdict.state {
-                    _ if !amount.is_zero() => Price::Told { amount, bytes },
+                    _ if !billed.is_zero() || !frontier.is_zero() => Price::Told {
+                        billed,
+                        frontier,
+                        bytes,
+                    },
                     // A run tells its price when it is over.
                     State::Unreported if outcome.run_id.is_none() => Price::Untold,
                     State::Settled { .. } => Price::Untold,
@@ -234,7 +271,8 @@ impl Charged {
                     Price::Nothing
                 } else {
                     Price::Told {
-                        amount: adds,
+                        billed: adds,
+                        frontier: MicroUsd::ZERO,
                         bytes: 0,
                     }
                 };
@@ -255,13 +293,18 @@ impl Charged {
             Record::Rollup(rollup) => {
                 let (row, labels) = (&rollup.row, rollup.labels());
                 // The dearest of them is not known any more; their mean is the least that it can be.
-                let priced = u128::from(row.settled.saturating_add(row.reconciled).max(1));
-                let mean = u64::try_from(row.billed.get().div_ceil(priced)).unwrap_or(u64::MAX);
-                let price = match mean {
-                    0 if row.settled > 0 => Price::Untold,
-                    0 => Price::Nothing,
-                    mean => Price::Told {
-                        amount: MicroUsd::new(mean),
+                let mean = |sum: MicroUsdSum, count: u64| {
+                    let mean = sum.get().div_ceil(u128::from(count.max(1)));
+                    MicroUsd::new(u64::try_from(mean).unwrap_or(u64::MAX))
+                };
+                let billed = mean(row.billed, row.settled.saturating_add(row.reconciled));
+                let frontier = mean(row.would_have_cost, row.answers.values().sum());
+                let price = match billed.max(frontier) {
+                    MicroUsd::ZERO if row.settled > 0 => Price::Untold,
+                    MicroUsd::ZERO => Price::Nothing,
+                    _ => Price::Told {
+                        billed,
+                        frontier,
                         bytes: 0,
                     },
                 };
@@ -387,7 +430,7 @@ impl Usage {
             .prices
             .get(&key)
             .and_then(|prices| prices.for_body(bytes));
-        Some(seen.map_or(reserved, |seen| seen.max(reserved)))
+        Some(seen.map_or(reserved, |seen| seen.of_one().max(reserved)))
     }
 }
 

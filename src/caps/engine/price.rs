@@ -1,5 +1,10 @@
 //! What a request may cost: from the prices of its kind, else from those of others.
 //!
+//! Of its kind the two prices stand apart. One answer is either billed as those before it were, which may
+//! grow fourfold, or it is escalated and costs what the frontier's model takes; that was told beside each
+//! cheap answer, so it needs no growth. What is *held* for a price that never comes is the larger of the
+//! two, once.
+//!
 //! Promise: an estimate is in no sum of billed money; what is under way is never estimated lower than
 //! it was.
 
@@ -8,10 +13,11 @@ use std::sync::Arc;
 use super::room::Take;
 use super::{Ask, Engine, Share};
 use crate::caps::rules::Scope;
+use crate::ledger::usage::Dearest;
 use crate::money::MicroUsd;
 use crate::protocol::Operation;
 
-/// How much dearer than all before it a request may be that goes beside others.
+/// How much dearer than all that were billed before it a request may be that goes beside others.
 const GROWTH: u128 = 4;
 
 /// The same of one whose kind nobody has seen, over the dearest of others: as far as a price is scaled by
@@ -26,7 +32,7 @@ impl Engine {
         let prices = self.usage.prices.iter();
         let seen = prices
             .filter(|((app, _), _)| scope.holds(app))
-            .filter_map(|(_, prices)| prices.dearest());
+            .filter_map(|(_, prices)| prices.dearest().map(Dearest::of_one));
         let flights = self.flights.values();
         let reserved = flights
             .filter(|flight| scope.holds(&flight.ask.app))
@@ -40,14 +46,16 @@ impl Engine {
         let known = self.usage.prices(&ask.app, ask.operation);
         let own = known.and_then(|prices| prices.for_body(ask.request_bytes));
         let others = own.is_none().then(|| self.price_of_others(ask)).flatten();
-        let reserved = own.or(others).map_or(floor, |price| price.max(floor));
-        let times = |price: MicroUsd, growth| {
-            let growing = u128::from(price.get()).saturating_mul(growth);
-            growing.max(u128::from(floor.get()))
-        };
+        let reserved = own.map(Dearest::of_one).or(others);
+        let reserved = reserved.map_or(floor, |price| price.max(floor));
+        let times = |price: MicroUsd, growth| u128::from(price.get()).saturating_mul(growth);
         // Of a kind whose answers have told no price so far, the next one may. Nothing is no measure.
+        let room = match own {
+            Some(dearest) => times(dearest.billed, GROWTH).max(dearest.frontier.get().into()),
+            None => times(reserved, GROWTH),
+        };
         let own = Take {
-            room: times(own.unwrap_or(reserved), GROWTH),
+            room: room.max(floor.get().into()),
             unknown: known.is_none() || (own.is_none() && reserved.is_zero()),
         };
         let all = match others {
@@ -75,6 +83,7 @@ impl Engine {
             prices
                 .filter(|((app, operation), _)| fits(app, *operation))
                 .filter_map(|(_, prices)| prices.for_body(ask.request_bytes))
+                .map(Dearest::of_one)
                 .max()
         };
         dearest(&|_, operation| operation == ask.operation)

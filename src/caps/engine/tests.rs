@@ -9,6 +9,7 @@ use crate::config::{self, App, Limits};
 use crate::ledger::entry::InDoubt;
 
 mod bound;
+mod escalated;
 mod others;
 mod runs;
 
@@ -155,15 +156,27 @@ impl Bench {
 
     /// The ledger tells the end of an entry, and the permit is dropped.
     fn end(&mut self, entry: EntryId, app: &str, state: State) {
+        self.end_telling(entry, app, state, 0);
+    }
+
+    /// The same, of an answer that tells what it would have cost at the frontier's price.
+    fn end_telling(&mut self, entry: EntryId, app: &str, state: State, frontier: u64) {
         let reserved = self.engine.flights[&entry].reserved;
         let at_ms = self.engine.flights[&entry].at_ms;
         let operation = self.engine.flights[&entry].ask.operation;
         let bytes = self.engine.flights[&entry].ask.request_bytes;
         let run = self.engine.flights[&entry].ask.run.clone();
-        let charged = Charged {
+        let mut charged = Charged {
             run: run.map(|run| run.to_string()),
             ..charged(entry, app, operation, at_ms, state, reserved, bytes)
         };
+        if frontier > 0 {
+            charged.price = Price::Told {
+                billed: state.adds(),
+                frontier: usd(frontier),
+                bytes,
+            };
+        }
         self.engine.tell(&News::Records(vec![charged]));
         self.engine.release(entry, End::Settled(state));
         let answers = self.engine.serve(self.now_ms);
@@ -210,7 +223,11 @@ fn charged(
             State::Unreported => Price::Untold,
             State::Settled { .. } if amount.is_zero() => Price::Untold,
             _ if amount.is_zero() => Price::Nothing,
-            _ => Price::Told { amount, bytes },
+            _ => Price::Told {
+                billed: amount,
+                frontier: MicroUsd::ZERO,
+                bytes,
+            },
         },
     }
 }

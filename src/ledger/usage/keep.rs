@@ -13,7 +13,8 @@ use crate::ledger::state_dir::Directory;
 
 const NAME: &str = "usage";
 const START: &[u8] = br#"{"kind":"usage""#;
-const FORMAT: u32 = 1;
+/// 1 had one price of each receipt, the larger of the two. It is not read: the journal tells both.
+const FORMAT: u32 = 2;
 
 /// What the file says.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +22,12 @@ pub struct Kept {
     /// The record it reaches; 0 for none.
     pub last_seq: u64,
     pub usage: Usage,
+}
+
+/// What every format has.
+#[derive(Deserialize)]
+struct Version {
+    format: u32,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -47,8 +54,16 @@ impl Kept {
         };
         let line = text.trim_end_matches('\n').as_bytes();
         let is_ours = line.starts_with(START) && is_sealed(line);
+        let version: Option<Version> = is_ours.then(|| serde_json::from_slice(line).ok()).flatten();
+        if let Some(Version { format }) = version.filter(|version| version.format != FORMAT) {
+            tracing::info!(
+                format,
+                "the file `usage` is of another version; what caps were charged is read from the journal"
+            );
+            return Self::default();
+        }
         let body: Option<Body> = is_ours.then(|| serde_json::from_slice(line).ok()).flatten();
-        let Some(body) = body.filter(|body| body.format == FORMAT && body.ledger == ledger) else {
+        let Some(body) = body.filter(|body| body.ledger == ledger) else {
             tracing::warn!(
                 "the file `usage` is damaged or of another ledger; what caps were charged is read from \
                  the journal"

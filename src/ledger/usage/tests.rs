@@ -4,9 +4,11 @@ use std::time::Duration;
 use super::*;
 use crate::clock::{ManualClock, SharedClock};
 use crate::ledger::entry::AttemptEnd;
-use crate::ledger::fixtures::{START_MS, billed, ended, intent, kill_after_next};
+use crate::ledger::fixtures::{self, START_MS, billed, ended, intent, kill_after_next};
+use crate::ledger::record::seal;
 use crate::ledger::state_dir::Directory;
 use crate::ledger::{Ledger, LedgerOptions, compact};
+use crate::protocol::Told;
 use crate::protocol::receipt::Receipt;
 
 struct Bench {
@@ -194,7 +196,10 @@ async fn usage_of_five_weeks_ago_is_forgotten_and_its_prices_are_not() {
     let usage = told(&ledger);
     assert_eq!(sums(&usage), (4, 0));
     let prices = usage.prices(&Arc::from("notes"), Operation::Chat).unwrap();
-    assert_eq!(prices.dearest(), Some(MicroUsd::new(300)));
+    assert_eq!(
+        prices.dearest().map(Dearest::of_one),
+        Some(MicroUsd::new(300))
+    );
 }
 
 /// The next one may cost something, and its app has not to wait as for the first.
@@ -269,20 +274,84 @@ fn the_dearest_is_that_of_the_last_thousand() {
         random ^= random << 17;
         let amount = random % 1_000_000;
         told.push(amount);
+        // The one rises where the other falls.
+        let frontier = 1_000_000 - amount;
         prices.add(Price::Told {
-            amount: MicroUsd::new(amount),
+            billed: MicroUsd::new(amount),
+            frontier: MicroUsd::new(frontier),
             bytes: amount / 7,
         });
         let last = &told[told.len().saturating_sub(1_000)..];
-        assert_eq!(
-            prices.dearest().map(MicroUsd::get),
-            last.iter().copied().max()
-        );
+        let dearest = prices.dearest().unwrap();
+        assert_eq!(Some(dearest.billed.get()), last.iter().copied().max());
+        let cheapest = last.iter().copied().min().unwrap();
+        assert_eq!(dearest.frontier.get(), 1_000_000 - cheapest);
     }
-    assert!(
-        prices.dearest.len() < 100,
-        "what a later one exceeds is not kept"
+    for kept in [prices.billed.len(), prices.frontier.len()] {
+        assert!(kept < 100, "what a later one exceeds is not kept");
+    }
+}
+
+fn cheap(billed: u64, frontier: u64) -> Receipt {
+    Receipt {
+        would_have_cost: Told::Value(MicroUsd::new(frontier)),
+        ..fixtures::billed(billed)
+    }
+}
+
+#[tokio::test]
+async fn what_was_billed_and_what_the_frontier_takes_are_kept_apart_also_in_what_was_compacted() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    for (billed, frontier) in [(10, 260), (12, 90)] {
+        bench.buy(&ledger, 5, cheap(billed, frontier)).await;
+    }
+    let dearest = |usage: &Usage| {
+        let prices = usage.prices(&Arc::from("notes"), Operation::Chat).unwrap();
+        let dearest = prices.dearest().unwrap();
+        (dearest.billed.get(), dearest.frontier.get())
+    };
+    assert_eq!(dearest(&bench.usage(&ledger)), (12, 260));
+    bench.clock.advance(Duration::from_secs(4 * 24 * 3600));
+    // Enough to begin another segment.
+    for _ in 0..20 {
+        bench.buy(&ledger, 5, Receipt::default()).await;
+    }
+    ledger.close().await;
+    compact(bench.options(), Duration::from_secs(2 * 24 * 3600)).unwrap();
+    std::fs::remove_file(bench.state_dir().join("usage")).unwrap();
+    let ledger = bench.open();
+    assert_eq!(
+        dearest(&bench.usage(&ledger)),
+        (11, 175),
+        "means: 22 / 2 and 350 / 2"
     );
+}
+
+/// The first format had one price of each receipt: nothing in it says which of the two it is.
+#[tokio::test]
+async fn a_file_of_the_first_format_is_made_anew_from_the_journal() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    bench.buy(&ledger, 5, cheap(10, 260)).await;
+    let before = bench.usage(&ledger);
+    ledger.close().await;
+    let path = bench.state_dir().join("usage");
+    let second = std::fs::read_to_string(&path).unwrap();
+    let body: serde_json::Value = serde_json::from_str(&second).unwrap();
+    assert_eq!(body["format"], 2);
+    let mut first = format!(
+        r#"{{"kind":"usage","format":1,"ledger":{},"last_seq":{},"quarters":[],"prices":[{{"app":"notes","operation":"chat","prices":{{"receipts":1,"dearest":[[1,9999]],"largest":[[1,2]],"untold":false}}}}]"#,
+        body["ledger"], body["last_seq"]
+    )
+    .into_bytes();
+    seal(0, &mut first);
+    std::fs::write(&path, first).unwrap();
+    let ledger = bench.open();
+    assert_eq!(bench.usage(&ledger), before);
+    ledger.close().await;
+    let written = std::fs::read_to_string(&path).unwrap();
+    assert!(written.contains(r#""format":2"#), "{written}");
 }
 
 #[test]

@@ -259,3 +259,46 @@ async fn a_running_stream_keeps_its_reservation_until_its_receipt() {
     assert_eq!(beside.answer().await.status, 200);
     assert_eq!(bursar.billed(), 120);
 }
+
+/// An answer that tells what the frontier's model would have taken.
+fn beside_the_frontier(billed: u64, frontier: u64) -> Vec<u8> {
+    let (billed, frontier) = (billed.to_string(), frontier.to_string());
+    let headers = [
+        ("X-Service-Billed", billed.as_str()),
+        ("X-Service-Frontier-Would-Have-Cost", frontier.as_str()),
+    ];
+    json(200, &headers, r#"{"choices":[]}"#)
+}
+
+/// Cheap answers, and then two at once that are escalated: they go beside each other exactly where both fit.
+#[tokio::test]
+async fn two_that_may_be_escalated_go_beside_each_other_where_both_fit_below_the_cap() {
+    for (cap, beside) in [(10 + 520, true), (10 + 519, false)] {
+        let dear = || on_cue(beside_the_frontier(260, 260));
+        let cheap = Step::Answer(beside_the_frontier(10, 260));
+        let origin = Origin::start([cheap, dear(), dear()]).await;
+        let caps = format!("[caps]\nday_micro_usd = {cap}\nrequest_floor_micro_usd = 0\n");
+        let bursar = Bursar::with(&origin.url(), &caps).await;
+        assert_eq!(ask(&bursar, &chat("cheap"), &[]).await.status, 200);
+        bursar.settled(1).await;
+        let mut two = Vec::new();
+        for prompt in ["one", "two"] {
+            let mut wire = bursar.connect().await;
+            wire.send(request("POST", CHAT, &[], &chat(prompt))).await;
+            two.push(wire);
+        }
+        eventually("both to be where they may", || async {
+            let waits = bursar.gateway.caps().view().waiting == 1;
+            let sent = origin.received().len() == 3;
+            (waits || sent).then_some(())
+        })
+        .await;
+        assert_eq!(origin.received().len() == 3, beside, "{cap}");
+        for wire in &mut two {
+            origin.go();
+            assert_eq!(wire.answer().await.status, 200, "{cap}");
+        }
+        assert_eq!(bursar.billed(), 530);
+        is_reached(&ask(&bursar, &chat("three"), &[]).await);
+    }
+}

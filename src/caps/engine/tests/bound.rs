@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::ledger::usage::RunSoFar;
+use crate::ledger::usage::{Dearest, RunSoFar};
 
 /// One step of a world.
 #[derive(Clone, Debug)]
@@ -13,11 +13,13 @@ enum Step {
         operation: bool,
         in_run: bool,
     },
-    /// The n-th of what is under way ends; its price is this many quarters of the dearest of its kind
-    /// when it was admitted.
+    /// The n-th of what is under way ends; its price is this many quarters of the dearest that was
+    /// billed of its kind when it was admitted, or, escalated, so many sixteenths of the dearest at the
+    /// frontier's price.
     End {
         which: usize,
         quarters: u64,
+        is_escalated: bool,
         state: u8,
     },
     Kill,
@@ -25,14 +27,14 @@ enum Step {
 
 /// What was known of a kind's price when a request of it was admitted.
 #[derive(Clone, Copy, Debug)]
-enum Dearest {
+enum Known {
     /// No price is known at all.
     Nothing,
     /// No answer of its kind came; so much is held for the request, for what others cost.
     New(u64),
     /// Answers came, and none told a price; so much is held for the request.
     Untold(u64),
-    Told(u64),
+    Told(Dearest),
 }
 
 /// A request under way.
@@ -41,19 +43,17 @@ struct Request {
     app: &'static str,
     operation: Operation,
     in_run: bool,
-    known: Dearest,
+    known: Known,
 }
 
-impl Dearest {
+impl Known {
     fn of(bench: &Bench, app: &str, operation: Operation) -> Self {
         let mut all = bench.engine.usage.prices.values();
         let others = all.any(|prices| prices.dearest().is_some());
         match bench.engine.usage.prices(&Arc::from(app), operation) {
             None if others => Self::New(0),
             None => Self::Nothing,
-            Some(prices) => prices
-                .dearest()
-                .map_or(Self::Untold(0), |dearest| Self::Told(dearest.get())),
+            Some(prices) => prices.dearest().map_or(Self::Untold(0), Self::Told),
         }
     }
 
@@ -67,13 +67,15 @@ impl Dearest {
         }
     }
 
-    /// At most four times what was known, of a new kind 16 times what was known of others, and with
-    /// nothing known at most `first`. `quarters`: 0 to 16.
-    fn price(self, first: u64, quarters: u64) -> u64 {
+    /// At most four times what was billed, or once the frontier's price; of a new kind 16 times what was
+    /// known of others, and with nothing known at most `first`. `quarters`: 0 to 16.
+    fn price(self, first: u64, quarters: u64, is_escalated: bool) -> u64 {
         match self {
             Self::Nothing => first * quarters / 16,
             Self::New(known) => known * quarters,
-            Self::Untold(known) | Self::Told(known) => known * quarters / 4,
+            Self::Untold(known) => known * quarters / 4,
+            Self::Told(dearest) if is_escalated => dearest.frontier.get() * quarters / 16,
+            Self::Told(dearest) => dearest.billed.get() * quarters / 4,
         }
     }
 }
@@ -82,8 +84,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         6 => (0..3u8, any::<bool>(), any::<bool>())
             .prop_map(|(app, operation, in_run)| Step::Ask { app, operation, in_run }),
-        5 => (any::<usize>(), 0..=16u64, 0..12u8)
-            .prop_map(|(which, quarters, state)| Step::End { which, quarters, state }),
+        5 => (any::<usize>(), 0..=16u64, any::<bool>(), 0..12u8)
+            .prop_map(|(which, quarters, is_escalated, state)| {
+                Step::End { which, quarters, is_escalated, state }
+            }),
         1 => Just(Step::Kill),
     ];
     proptest::collection::vec(step, 1..250)
@@ -93,8 +97,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     /// The service's books exceed no cap and no limit of a run by more than one request, whatever the
-    /// order, the prices (none more than four times the dearest of its kind, or 16 times the dearest of
-    /// others) and the kills, as long as entries without a price do not cost more than they are held for.
+    /// order, the prices (none more than four times the dearest that was billed of its kind or once the
+    /// dearest at the frontier's price, or 16 times the dearest of others) and the kills, as long as
+    /// entries without a price do not cost more than they are held for.
     #[test]
     fn books_exceed_no_cap_by_more_than_one_request(
         steps in steps(),
@@ -103,6 +108,8 @@ proptest! {
         of_run in 1..20_000u64,
         floor in 0..50u64,
         first in 1..3_000u64,
+        // What an answer would have cost at the frontier's price, over what is billed.
+        times in 0..30u64,
     ) {
         let names = ["a", "b", "c"];
         let limited = [("a", limits(Some(own), Some(own * 2)))];
@@ -125,7 +132,7 @@ proptest! {
                     let app = names[usize::from(app)];
                     let operation = if operation { Operation::Chat } else { Operation::AgentTurn };
                     let in_run = in_run && app != "c";
-                    let known = Dearest::of(&bench, app, operation);
+                    let known = Known::of(&bench, app, operation);
                     let asks = Ask {
                         run: in_run.then(|| Arc::clone(&run)),
                         ..bench.asks(app, operation)
@@ -141,11 +148,11 @@ proptest! {
                         Became::Refused(_) => {}
                     }
                 }
-                Step::End { which, quarters, state } if !under.is_empty() => {
+                Step::End { which, quarters, is_escalated, state } if !under.is_empty() => {
                     let request = under.remove(which % under.len());
                     let (entry, app) = (request.entry, request.app);
                     let reserved = bench.engine.flights[&entry].reserved.get();
-                    let price = request.known.price(first, quarters);
+                    let price = request.known.price(first, quarters, is_escalated);
                     match state {
                         0 => bench.end(entry, app, State::Failed),
                         1 => {
@@ -158,7 +165,9 @@ proptest! {
                         }
                         _ => {
                             bill(&request, price);
-                            bench.settle(entry, app, price);
+                            let frontier = if is_escalated { price } else { price * times };
+                            let billed = usd(price);
+                            bench.end_telling(entry, app, State::Settled { billed }, frontier);
                         }
                     }
                 }
@@ -167,7 +176,7 @@ proptest! {
                     for request in under.drain(..) {
                         let Request { entry, app, operation, in_run, known } = request;
                         let reserved = bench.engine.flights[&entry].reserved;
-                        let price = known.price(first, 4).min(reserved.get());
+                        let price = known.price(first, 4, false).min(reserved.get());
                         bill(&request, price);
                         let dead = Charged {
                             run: in_run.then(|| run.to_string()),
@@ -187,7 +196,7 @@ proptest! {
             }
             let mut still = Vec::new();
             for request in waiting.drain(..) {
-                let known = Dearest::of(&bench, request.app, request.operation);
+                let known = Known::of(&bench, request.app, request.operation);
                 match bench.became(request.entry) {
                     Became::Admitted(entry, _) => {
                         let known = known.held(&bench, entry);
