@@ -35,6 +35,8 @@ use crate::telemetry::metrics::Metrics;
 pub enum Unserved {
     /// The line is full, and the app has its share of it.
     Full { retry_after: Duration },
+    /// No place can come in time: the minute is full for longer.
+    TooLate { retry_after: Duration },
     /// It waited as long as it may.
     TooLong {
         waited: Duration,
@@ -166,6 +168,10 @@ impl Queue {
                 return Ok((self.slot(no), Duration::ZERO));
             }
             (Entered::Waits(_), Some(answer)) => answer,
+            (Entered::TooLate(at), _) => {
+                let retry_after = at.saturating_sub(since).max(RETRY_AFTER_MIN);
+                return Err(Unserved::TooLate { retry_after });
+            }
             (Entered::Full, _) => return Err(self.full()),
             (Entered::Closed | Entered::Waits(_), _) => return Err(Unserved::Closed),
         };

@@ -15,7 +15,7 @@ impl Check<'_> {
             in_flight: self.ceiling("in_flight", file.in_flight, 8, PLACES_MAX),
             per_minute: self.ceiling("per_minute", file.per_minute, 120, PER_MINUTE_MAX),
             queue_max: usize::try_from(queue_max).unwrap_or(usize::MAX),
-            queue_wait: self.seconds("shaping", "queue_wait_s", file.queue_wait_s, 60, 1..=3600),
+            queue_wait: self.seconds("shaping", "queue_wait_s", file.queue_wait_s, 90, 1..=3600),
         }
     }
 

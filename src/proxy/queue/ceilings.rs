@@ -172,6 +172,11 @@ impl Ceilings {
         self.per_minute.current()
     }
 
+    /// The most that the limit of a minute can become again; `None`: no limit.
+    pub fn per_minute_ceiling(&self) -> Option<usize> {
+        self.per_minute.ceiling
+    }
+
     /// The end of the pause, while it lasts.
     pub fn pause(&self, now: Duration) -> Option<Duration> {
         (self.paused_until > now).then_some(self.paused_until)

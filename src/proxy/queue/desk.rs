@@ -20,6 +20,8 @@ pub type SlotNo = u64;
 pub enum Entered {
     Goes(SlotNo),
     Waits(TicketNo),
+    /// The minute has no place for it within its time, but at this moment.
+    TooLate(Duration),
     /// The line is full, and this app has its share of it.
     Full,
     /// bursar is stopping.
@@ -56,6 +58,10 @@ enum Stage {
     Sending,
     Arrived,
 }
+
+/// Who waits ahead and gives up no earlier than so long before a request's own time is up, makes no place
+/// for it.
+const LAST_MOMENT: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub struct Desk {
@@ -115,6 +121,9 @@ impl Desk {
         if self.closed {
             return (Entered::Closed, None);
         }
+        if let Some(at) = self.comes_too_late(now, app, turn, deadline) {
+            return (Entered::TooLate(at), None);
+        }
         let mut gone = None;
         // A retry is not turned away for a line that filled while it was being tried.
         if turn == Turn::First && self.line.len() >= self.queue_max {
@@ -126,6 +135,24 @@ impl Desk {
         let no = self.number();
         self.line.push(app, turn, Ticket { no, deadline });
         (Entered::Waits(no), gone)
+    }
+
+    /// The minute's window alone says when a request that comes now could go, at the earliest: with the
+    /// highest limit that there can be, no wait for a place, and those ahead of it going as soon as they
+    /// may. `None`: that is in time. How long answers take is not asked.
+    fn comes_too_late(
+        &mut self,
+        now: Duration,
+        app: &Arc<str>,
+        turn: Turn,
+        deadline: Duration,
+    ) -> Option<Duration> {
+        let limit = self.ceilings.per_minute_ceiling()?;
+        // Who gives up before leaves its place in the window.
+        let stays = |ticket: &Ticket| ticket.deadline.saturating_add(LAST_MOMENT) > deadline;
+        let ahead = self.line.ahead(app, turn, stays);
+        let at = self.pace.earliest(now, limit, ahead);
+        (at > deadline).then_some(at)
     }
 
     /// Lets go whoever may, and asks drains to end where that is what is waited for.

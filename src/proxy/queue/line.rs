@@ -127,6 +127,27 @@ impl Line {
         Some(no)
     }
 
+    /// Who of those for whom `counts` holds would have a turn before a request of `app` that came now.
+    pub fn ahead(&self, app: &Arc<str>, turn: Turn, counts: impl Fn(&Ticket) -> bool) -> usize {
+        let count = |tickets: &VecDeque<Ticket>| tickets.iter().filter(|one| counts(one)).count();
+        let own = self.apps.get(app).map_or(0, |line| match turn {
+            Turn::Again => count(&line.again),
+            Turn::First => count(&line.again) + count(&line.first),
+        });
+        let mut is_before = true;
+        let others = self.round.iter().map(|name| {
+            if name == app {
+                is_before = false;
+                return 0;
+            }
+            let waiting = self.apps.get(name);
+            let waiting = waiting.map_or(0, |line| count(&line.again) + count(&line.first));
+            // Each app before it in the round has one turn more.
+            waiting.min(own + usize::from(is_before))
+        });
+        own + others.sum::<usize>()
+    }
+
     pub fn earliest_deadline(&self) -> Option<Duration> {
         self.tickets().map(|ticket| ticket.deadline).min()
     }

@@ -47,6 +47,22 @@ impl Pace {
         Some(*at + WINDOW + Duration::from_nanos(1))
     }
 
+    /// When the `nth` request from now on, counted from 0, can be let go at the earliest, where nothing
+    /// but the window holds any of them back, and each goes as soon as it may.
+    pub fn earliest(&mut self, now: Duration, limit: usize, nth: usize) -> Duration {
+        let limit = limit.max(1);
+        let count = self.count(now);
+        // One tick more, because a request counts for the whole of its window.
+        let counts_for = WINDOW + Duration::from_nanos(1);
+        let turns = u32::try_from(nth / limit).unwrap_or(u32::MAX);
+        let turn_at = match (nth % limit + count).checked_sub(limit) {
+            None => now,
+            // What is on its way arrives now at the earliest.
+            Some(before) => self.arrived.get(before).copied().unwrap_or(now) + counts_for,
+        };
+        turn_at.saturating_add(counts_for.saturating_mul(turns))
+    }
+
     pub fn let_go(&mut self) {
         self.on_their_way += 1;
     }

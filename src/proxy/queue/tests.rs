@@ -20,7 +20,7 @@ pub(super) fn shaping(in_flight: usize, per_minute: usize) -> Shaping {
         in_flight: limit(in_flight),
         per_minute: limit(per_minute),
         queue_max: 1_000,
-        queue_wait: Duration::from_secs(60),
+        queue_wait: Duration::from_secs(90),
     }
 }
 

@@ -149,6 +149,13 @@ impl Request<'_> {
         entered.map_err(|unserved| {
             let refusal = match unserved {
                 Unserved::Full { retry_after } => Refusal::new(Code::QueueFull).after(retry_after),
+                Unserved::TooLate { retry_after } => {
+                    let what = format!(
+                        "The service's minute is full: this request could go in {} s at the earliest.",
+                        retry_after.as_secs().saturating_add(1)
+                    );
+                    Refusal::because(Code::QueueTimeout, what).after(retry_after)
+                }
                 Unserved::TooLong {
                     waited,
                     retry_after,

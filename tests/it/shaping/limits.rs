@@ -95,6 +95,7 @@ async fn no_minute_holds_more_than_the_rate() {
 }
 
 /// Attempts count one by one, and those that never left do not.
+/// The second is told at once: of the two places of its minute none can come within its second.
 #[tokio::test]
 async fn every_attempt_counts_in_its_minute() {
     let origin = Origin::start([
@@ -111,5 +112,63 @@ async fn every_attempt_counts_in_its_minute() {
     let late = begin(&bursar, "two", &[]).await.answer().await;
     assert_eq!(late.code(), Some("queue_timeout"));
     let again: u64 = late.header("retry-after").unwrap().parse().unwrap();
-    assert!((58..=61).contains(&again), "{again}");
+    assert!((60..=62).contains(&again), "{again}");
+    let waited: u64 = late.header("x-bursar-queue-ms").unwrap().parse().unwrap();
+    assert!(waited < 1_000, "{waited}");
+    assert!(late.text().contains("minute is full"), "{}", late.text());
+}
+
+/// A place that the minute took is free after 61 s.
+#[tokio::test]
+async fn a_burst_above_the_minutes_ceiling_waits_and_is_served_with_the_defaults() {
+    const BURST: usize = 140;
+    let origin = Origin::always(Step::Answer(billed(7))).await;
+    let clock = ManualClock::at(1_700_000_000_000);
+    let config = "[shaping]\n[ledger]\ndurability = \"process\"\n";
+    let bursar = Bursar::with_clock(&origin.url(), config, Arc::new(clock.clone())).await;
+    let mut wires = Vec::new();
+    for number in 0..BURST {
+        let mut wire = bursar.connect().await;
+        let body = format!("{{\"model\":\"auto\",\"input\":\"text {number}\"}}");
+        wire.send(request("POST", "/v1/embeddings", &[], &body))
+            .await;
+        wires.push(wire);
+    }
+    received(&origin, 120).await;
+    waiting(&bursar, 20).await;
+    // What is on its way counts from its arrival.
+    bursar.settled(120).await;
+    clock.advance(Duration::from_secs(60));
+    let _look = begin(&bursar, "time is looked at", &[]).await;
+    waiting(&bursar, 21).await;
+    assert_eq!(origin.received().len(), 120);
+    clock.advance(Duration::from_secs(2));
+    for wire in &mut wires {
+        let answer = wire.answer().await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+}
+
+/// "nothing is refused by an estimate of how long answers take": here the first answer never comes.
+#[tokio::test]
+async fn behind_a_slow_answer_nobody_is_refused_before_its_time() {
+    let origin = Origin::start([Step::Stall]).await;
+    let clock = ManualClock::at(1_700_000_000_000);
+    let config = "[shaping]\nin_flight = 1\nper_minute = 40\n";
+    let bursar = Bursar::with_clock(&origin.url(), config, Arc::new(clock.clone())).await;
+    let _slow = begin(&bursar, "slow", &[]).await;
+    received(&origin, 1).await;
+    let mut line = Vec::new();
+    for number in 0..79 {
+        line.push(begin(&bursar, &format!("{number}"), &[]).await);
+        waiting(&bursar, number + 1).await;
+    }
+    // The minutes until 90 s are taken by those ahead, so this one is told at once.
+    let late = begin(&bursar, "late", &[]).await.answer().await;
+    assert_eq!((late.status, late.code()), (429, Some("queue_timeout")));
+    assert_eq!(late.header("retry-after"), Some("123"));
+    // But these leave nothing of the window to those whose time is up before.
+    clock.advance(Duration::from_secs(70));
+    let _behind = begin(&bursar, "behind", &[]).await;
+    waiting(&bursar, 80).await;
 }

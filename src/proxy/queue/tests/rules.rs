@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::proxy::queue::ceilings::{Busy, PAUSE_MAX};
-use crate::proxy::queue::pace::WINDOW;
+use crate::proxy::queue::line::{Line, Ticket};
+use crate::proxy::queue::pace::{Pace, WINDOW};
 
 /// Nobody and nothing.
 const NONE: [u64; 0] = [];
@@ -127,6 +128,164 @@ fn a_full_line_has_room_for_an_app_with_less_than_the_longest() {
     // A retry was let in once already.
     let retry = waits(&mut desk, "hog", Turn::Again);
     assert_eq!(order(&mut desk, held), [retry, one, hog[0], two, hog[1]]);
+}
+
+#[test]
+fn the_window_says_when_the_nth_from_now_can_go_at_the_earliest() {
+    let after = |seconds: u64, minutes: u32| {
+        s(seconds) + (WINDOW + Duration::from_nanos(1)).saturating_mul(minutes)
+    };
+    let mut pace = Pace::default();
+    for nth in [0, 1, 2] {
+        assert_eq!(pace.earliest(s(9), 3, nth), s(9), "nothing was sent");
+    }
+    assert_eq!(pace.earliest(s(9), 3, 3), after(9, 1));
+    assert_eq!(pace.earliest(s(9), 3, 8), after(9, 2));
+    // Two have arrived, one is on its way.
+    (0..3).for_each(|_| pace.let_go());
+    pace.arrived(s(2), Some(3));
+    pace.arrived(s(5), Some(3));
+    let rows = [
+        (0, after(2, 1)),
+        (1, after(5, 1)),
+        (2, after(9, 1)),
+        (3, after(2, 2)),
+        (8, after(9, 3)),
+    ];
+    for (nth, at) in rows {
+        assert_eq!(pace.earliest(s(9), 3, nth), at, "{nth}");
+    }
+    assert_eq!(pace.earliest(s(9), 4, 0), s(9), "one place is left");
+    assert_eq!(pace.earliest(s(9), 4, 1), after(2, 1));
+    // A lower ceiling than what was sent.
+    assert_eq!(pace.earliest(s(9), 2, 0), after(5, 1));
+    assert_eq!(pace.earliest(s(9), 2, 1), after(9, 1));
+    assert_eq!(pace.earliest(s(9), 2, 2), after(5, 2));
+}
+
+#[test]
+fn of_a_burst_those_are_refused_at_once_for_whom_the_minute_has_no_place_in_time() {
+    let mut desk = Desk::new(&shaping(8, 120));
+    let mut became = [0; 3];
+    let mut earliest = None;
+    for number in 0..300_u64 {
+        // They come within a second.
+        let now = Duration::from_millis(number * 3);
+        let deadline = now + s(90);
+        let which = match desk.enter(now, &app("a"), Turn::First, deadline).0 {
+            Entered::Goes(_) => 0,
+            Entered::Waits(_) => 1,
+            Entered::TooLate(at) => {
+                earliest.get_or_insert(at);
+                2
+            }
+            other => panic!("{other:?}"),
+        };
+        became[which] += 1;
+    }
+    assert_eq!(became, [8, 232, 60]);
+    let earliest = earliest.expect("one of them");
+    assert!(earliest >= s(122) && earliest < s(123), "{earliest:?}");
+    // Another app has its turn after one of theirs.
+    let (entered, _) = desk.enter(s(1), &app("b"), Turn::First, s(91));
+    assert!(matches!(entered, Entered::Waits(_)), "{entered:?}");
+    // With an hour's patience they wait.
+    let (entered, _) = desk.enter(s(1), &app("a"), Turn::First, s(3_600));
+    assert!(matches!(entered, Entered::Waits(_)), "{entered:?}");
+}
+
+#[test]
+fn who_has_less_patience_than_the_window_is_told_at_once_and_who_has_more_waits() {
+    let mut desk = Desk::new(&shaping(0, 1));
+    let first = goes(&mut desk, s(0));
+    desk.sends(first, s(0));
+    desk.arrived(first, s(0));
+    let free = WINDOW + Duration::from_nanos(1);
+    let enter = |desk: &mut Desk, deadline| desk.enter(s(30), &app("a"), Turn::First, deadline).0;
+    assert_eq!(enter(&mut desk, s(60)), Entered::TooLate(free));
+    assert_eq!(enter(&mut desk, WINDOW), Entered::TooLate(free));
+    assert!(matches!(enter(&mut desk, free), Entered::Waits(_)));
+}
+
+/// Those ahead may stand there for a place, and then their minute is not used.
+#[test]
+fn who_gives_up_ahead_takes_nothing_of_the_window() {
+    let mut desk = Desk::new(&shaping(1, 2));
+    goes(&mut desk, s(0));
+    let enter =
+        |desk: &mut Desk, now, deadline| desk.enter(now, &app("a"), Turn::First, deadline).0;
+    for _ in 0..3 {
+        assert!(matches!(enter(&mut desk, s(0), s(90)), Entered::Waits(_)));
+    }
+    assert!(matches!(enter(&mut desk, s(0), s(90)), Entered::TooLate(_)));
+    assert!(matches!(enter(&mut desk, s(0), s(94)), Entered::TooLate(_)));
+    assert!(matches!(enter(&mut desk, s(5), s(95)), Entered::Waits(_)));
+}
+
+#[test]
+fn a_limit_that_was_lowered_may_be_raised_again_and_refuses_nobody_at_once() {
+    let mut desk = Desk::new(&shaping(0, 8));
+    let slots: Vec<_> = (0..4).map(|_| goes(&mut desk, s(0))).collect();
+    for slot in &slots {
+        desk.sends(*slot, s(0));
+        desk.arrived(*slot, s(0));
+    }
+    let busy = Busy {
+        asked: None,
+        names_rate: true,
+    };
+    desk.busy(slots[0], s(0), busy);
+    assert_eq!(desk.ceilings().per_minute(), Some(3));
+    let entered = desk.enter(s(1), &app("a"), Turn::First, s(10)).0;
+    assert!(matches!(entered, Entered::Waits(_)), "{entered:?}");
+}
+
+#[test]
+fn who_is_ahead_is_told_by_the_order_of_turns() {
+    let mut line = Line::default();
+    let mut no = 0;
+    let mut push = |line: &mut Line, name: &str, turn| {
+        no += 1;
+        line.push(&app(name), turn, Ticket { no, deadline: FAR });
+    };
+    for (name, turn, times) in [
+        ("a", Turn::First, 4),
+        ("b", Turn::First, 2),
+        ("b", Turn::Again, 1),
+        ("c", Turn::First, 1),
+    ] {
+        (0..times).for_each(|_| push(&mut line, name, turn));
+    }
+    for (name, turn) in [
+        ("a", Turn::First),
+        ("a", Turn::Again),
+        ("b", Turn::First),
+        ("b", Turn::Again),
+        ("c", Turn::First),
+        ("new", Turn::First),
+    ] {
+        let ahead = line.ahead(&app(name), turn, |_| true);
+        // As it turns out.
+        let mut lived = Line::default();
+        for (name, turn, times) in [
+            ("a", Turn::First, 4),
+            ("b", Turn::First, 2),
+            ("b", Turn::Again, 1),
+            ("c", Turn::First, 1),
+        ] {
+            (0..times).for_each(|_| push(&mut lived, name, turn));
+        }
+        let own = Ticket {
+            no: 0,
+            deadline: FAR,
+        };
+        lived.push(&app(name), turn, own);
+        let mut popped = 0;
+        while lived.pop().expect("it has its turn").no != 0 {
+            popped += 1;
+        }
+        assert_eq!(ahead, popped, "{name} {turn:?}");
+    }
 }
 
 #[test]

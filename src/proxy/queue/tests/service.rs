@@ -162,6 +162,7 @@ impl World {
                         self.waiting.insert(ticket, (who, at));
                     }
                     Entered::Full => assert!(self.desk.waiting() >= 50),
+                    Entered::TooLate(at) => panic!("any time is in time, also {at:?}"),
                     Entered::Closed => panic!("nobody closed it"),
                 }
             }

@@ -67,7 +67,7 @@ async fn a_wait_ends_at_its_deadline_or_at_the_configured_time() {
     let (queue, clock, _) = queue(&shaping(1, 0));
     let _held = take(&queue).await;
     let name = app("b");
-    for (deadline, wait) in [(FAR, 60), (s(7), 7)] {
+    for (deadline, wait) in [(FAR, 90), (s(7), 7)] {
         let deadline = if deadline == FAR {
             FAR
         } else {
@@ -94,7 +94,7 @@ fn clock_now(clock: &ManualClock) -> Duration {
 #[tokio::test(start_paused = true)]
 async fn time_alone_lets_them_go_and_another_keeps_it_when_the_timekeeper_leaves() {
     let (queue, clock, _) = queue(&Shaping {
-        queue_wait: s(100),
+        queue_wait: s(200),
         ..shaping(0, 1)
     });
     let first = take(&queue).await;
@@ -118,6 +118,7 @@ async fn time_alone_lets_them_go_and_another_keeps_it_when_the_timekeeper_leaves
 async fn an_overflow_and_a_full_line_say_when_to_come_again() {
     let (queue, _, _) = queue(&Shaping {
         queue_max: 1,
+        queue_wait: s(600),
         ..shaping(0, 1)
     });
     let first = take(&queue).await;
