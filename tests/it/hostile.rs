@@ -17,6 +17,7 @@ mod http2;
 mod http2_memory;
 mod key;
 mod labels;
+mod quiet_path;
 mod reading_on;
 mod receipts;
 mod told;

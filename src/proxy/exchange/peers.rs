@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use pingora::protocols::ALPN;
+use pingora::protocols::{ALPN, TcpKeepalive};
 use pingora::upstreams::peer::HttpPeer;
 use tokio::net::lookup_host;
 use tokio::time::timeout;
@@ -56,6 +56,16 @@ const ANSWER_FRESH: Duration = Duration::from_secs(30);
 const ANSWER_KEPT: Duration = Duration::from_secs(5 * 60);
 
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// An answer is thought about for minutes, in silence. What lies between forgets a silent connection, some
+/// after one minute; and a connection whose other side is gone is given up after two, which is longer than
+/// a path may be broken for without a loss (100 s). Over HTTP/2 there are pings beside it.
+const KEEPALIVE: TcpKeepalive = TcpKeepalive {
+    idle: Duration::from_secs(30),
+    interval: Duration::from_secs(10),
+    count: 9,
+    user_timeout: Duration::from_secs(120),
+};
 
 const H2_STREAMS_MAX: usize = 100;
 const H2_PING: Duration = Duration::from_secs(30);
@@ -132,6 +142,7 @@ impl Peers {
         let options = &mut peer.options;
         options.connection_timeout = Some(self.connect_timeout);
         options.total_connection_timeout = Some(self.connect_timeout);
+        options.tcp_keepalive = Some(KEEPALIVE);
         options.verify_cert = true;
         options.verify_hostname = true;
         if self.tls {
