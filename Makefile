@@ -75,7 +75,7 @@ install: ## install the binary, the units and the config; build with `make relea
 	@test -x $(TARGET)/release/bursar || { echo "error: no $(TARGET)/release/bursar: run 'make release' first" >&2; exit 1; }
 	install -D -m 0755 $(TARGET)/release/bursar $(DESTDIR)$(PREFIX)/bin/bursar
 	install -d -m 0755 $(DESTDIR)$(UNITDIR) $(DESTDIR)$(SYSCONFDIR)/bursar
-	sed 's|^ExecStart=/usr/bin/bursar|ExecStart=$(PREFIX)/bin/bursar|; s|/etc/bursar/|$(SYSCONFDIR)/bursar/|g' \
+	sed 's|/usr/bin/bursar |$(PREFIX)/bin/bursar |; s|/etc/bursar/|$(SYSCONFDIR)/bursar/|g' \
 		systemd/bursar.service >$(DESTDIR)$(UNITDIR)/bursar.service
 	chmod 0644 $(DESTDIR)$(UNITDIR)/bursar.service
 	install -m 0644 systemd/bursar.socket $(DESTDIR)$(UNITDIR)/bursar.socket

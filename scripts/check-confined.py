@@ -11,6 +11,7 @@ Ends with 77 where the cage cannot be made (no root and no user namespaces, no l
 import json
 import os
 import pathlib
+import shlex
 import shutil
 import signal
 import socket
@@ -19,6 +20,8 @@ import sys
 import tempfile
 import time
 import urllib.request
+
+from cage import directives
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CAGE = [sys.executable, str(ROOT / "scripts/cage.py"), "--unit", str(ROOT / "systemd/bursar.service")]
@@ -132,6 +135,22 @@ class World:
                 self.admin = int(line.rsplit(":", 1)[1])
                 return daemon
 
+    def reload(self, daemon):
+        """The commands of ExecReload= in their order, until one fails."""
+        for line in directives(ROOT / "systemd/bursar.service")["ExecReload"]:
+            program, *arguments = shlex.split(line)
+            if program == "/bin/sh":  # from inside it would need the caller's user
+                check(arguments == ["-c", "kill -HUP $MAINPID"], "the signal of a reload")
+                daemon.send_signal(signal.SIGHUP)
+                continue
+            check(program == "/usr/bin/env", f"ExecReload= runs {program}")
+            for name, here in (("/run/bursar-credentials", "/run/cage/credentials"), ("/usr/bin/bursar", "/run/cage/program"), ("/etc/bursar/", "/run/cage/etc/")):
+                arguments = [word.replace(name, here) for word in arguments]
+            code, said = self.done([program, *arguments])
+            if code:
+                return code, said
+        return 0, ""
+
     def told(self, word):
         until = time.monotonic() + PATIENCE_S
         while time.monotonic() < until:
@@ -178,10 +197,19 @@ def the_story_of_the_unit(world):
             check("choices" in world.ask(path, chat(f"what is 2 + 3? {path}")), f"POST {path}")
             check("[DONE]" in world.ask(path, chat(f"and as a stream? {path}", True)), f"POST {path}, a stream")
         check(world.ask("/readyz").startswith("ok\n") and "bursar_billed_usd_total" in world.ask("/metrics"), "ready, with metrics")
-        daemon.send_signal(signal.SIGHUP)
+        code, said = world.reload(daemon)
+        check(code == 0, f"ExecReload= {said if code else ''}")
         world.told("RELOADING=1")
         world.told("READY=1")
         check('bursar_config_reloads_total{result="ok"} 1' in world.ask("/metrics"), "a reload")
+        config = world.folder / "etc/config.toml"
+        good = config.read_text()
+        config.write_text(f"{good}[listne]\n")
+        code, said = world.reload(daemon)
+        check(code == 78 and "listne" in said, "a reload with a bad file fails with the reason")
+        config.write_text(good)
+        reloads = [line for line in world.ask("/metrics").splitlines() if line.startswith("bursar_config_reloads_total")]
+        check(all(line.endswith(" 0") or line.endswith('"ok"} 1') for line in reloads), "and is no signal")
         daemon.kill()
         daemon.wait()
         daemon = world.start()

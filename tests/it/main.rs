@@ -36,6 +36,7 @@ mod reconcile;
 mod retries;
 mod sandbox_program;
 mod secrets;
+mod service_unit;
 mod shaping;
 mod streams;
 mod threats;
