@@ -16,6 +16,7 @@ pub mod explain;
 pub mod export;
 pub mod freeze;
 pub mod keeper;
+pub mod key;
 pub mod ledger;
 pub mod receipts;
 pub mod reconcile;
@@ -25,6 +26,7 @@ pub mod sandbox;
 pub mod source;
 pub mod spend;
 pub mod table;
+pub mod whole_file;
 
 use std::fmt::{self, Display};
 use std::io::{self, IsTerminal, Write};
@@ -78,6 +80,8 @@ enum Command {
     Check(check::Args),
     /// Who may spend: add, remove, list apps and renew their tokens
     App(app::Args),
+    /// The organization's key: set another one
+    Key(key::Args),
     /// Run a command that spends as an app, up to a limit, and print what it came to
     Exec(exec::Args),
     /// What was spent, by app, day and more
@@ -190,6 +194,7 @@ fn obey(command: Option<Command>) -> Result<(), CliError> {
         Some(Command::Sandbox(args)) => sandbox::sandbox(args),
         Some(Command::Check(args)) => check::check(&args),
         Some(Command::App(args)) => app::app(&args),
+        Some(Command::Key(args)) => key::key(&args),
         Some(Command::Exec(args)) => exec::exec(&args),
         Some(Command::Spend(args)) => spend::spend(&args),
         Some(Command::Receipts(args)) => receipts::receipts(&args),

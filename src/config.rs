@@ -23,7 +23,7 @@ use crate::protocol::names::ServiceNames;
 pub use app::{ALL_APPS, App, Caps, DEFAULT_APP, Limits, NameError, OTHER_APP, OnClarification};
 pub use env::{BURSAR_STATE_DIR, Env, LISTEN_FDNAMES, NO_PROXY, PROXIES};
 pub use errors::{ConfigErrors, Place};
-pub use key::{ApiKey, KeyError, KeyFile};
+pub use key::{ApiKey, KEY_CHARS_MAX, KeyError, KeyFile, read_key};
 pub use token::{TOKEN_MARK, Token, TokenForm, TokenHash};
 pub use value::{Aliases, BaseUrl, ExtraRoute, ListenAddr};
 
@@ -244,6 +244,16 @@ pub struct Overrides {
     pub state_dir: Option<PathBuf>,
 }
 
+/// Where the organization's key is read from, by the order of flag, environment, file and credential.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyPlace {
+    /// Also systemd's credential, where the environment has its directory.
+    File(PathBuf),
+    /// `BURSAR_API_KEY`
+    Variable,
+    Nowhere,
+}
+
 /// Where the daemon's ledger and admin listener are: all that a reading command needs. Found
 /// without a key and without an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -270,7 +280,21 @@ impl Config {
     /// Reads and checks the whole configuration. Reads the named file, the key's file and nothing
     /// else; changes nothing.
     pub fn load(overrides: &Overrides, env: &Env) -> Result<Self, ConfigErrors> {
-        check::load(overrides, env)
+        check::load(overrides, env, None)
+    }
+
+    /// The same with this key in place of the configured one, which is not read and need not be there.
+    pub fn load_with(overrides: &Overrides, env: &Env, key: ApiKey) -> Result<Self, ConfigErrors> {
+        check::load(overrides, env, Some(key))
+    }
+}
+
+// === impl KeyPlace ===
+
+impl KeyPlace {
+    /// Reads nothing but the configuration file; the key need not be there yet.
+    pub fn find(overrides: &Overrides, env: &Env) -> Result<Self, ConfigErrors> {
+        check::key_place(overrides, env)
     }
 }
 

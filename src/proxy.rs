@@ -32,7 +32,7 @@ pub mod evidence;
 pub mod exchange;
 mod halt;
 mod hops;
-mod own_call;
+pub mod own_call;
 pub mod queue;
 pub mod refuse;
 mod relay;

@@ -9,10 +9,8 @@
 //! Promise: memory does not grow with the ledger; a file is there whole or not at all, and only its
 //! owner may read it.
 
-use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::ValueEnum;
 use jiff::tz::TimeZone;
@@ -20,6 +18,7 @@ use serde_json::Value;
 
 use super::receipts::state_word;
 use super::source::{Source, SourceArgs};
+use super::whole_file::WholeFile;
 use super::{CliError, block_on, remark};
 use crate::calendar;
 use crate::clock::SystemClock;
@@ -204,8 +203,8 @@ pub fn export(args: &Args) -> Result<(), CliError> {
                 .map_err(gone_or_failed)
         }
         Some(path) => {
-            let target = Target::create(path)?;
-            let out = BufWriter::new(&target.file);
+            let target = WholeFile::create(path)?;
+            let out = BufWriter::new(target.file());
             write_to(out, args.format, &source, &filter, &zone)?
                 .flush()
                 .map_err(gone_or_failed)?;
@@ -331,72 +330,6 @@ fn harmless(text: &str) -> String {
         };
     }
     cell
-}
-
-/// A file in the making beside its place; gone when it is dropped before [`Self::keep`].
-struct Target {
-    file: File,
-    next: PathBuf,
-    path: PathBuf,
-    is_kept: bool,
-}
-
-// === impl Target ===
-
-impl Target {
-    fn create(path: &Path) -> Result<Self, CliError> {
-        let mut name = path
-            .file_name()
-            .ok_or_else(|| CliError::usage("--output: names no file"))?
-            .to_owned();
-        name.push(format!(".{}.next", std::process::id()));
-        let next = path.with_file_name(name);
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&next)
-            .map_err(|error| cannot_write(path, &error))?;
-        Ok(Self {
-            file,
-            next,
-            path: path.to_owned(),
-            is_kept: false,
-        })
-    }
-
-    /// Puts the file where it belongs.
-    fn keep(mut self) -> Result<(), CliError> {
-        self.file
-            .sync_all()
-            .and_then(|()| std::fs::rename(&self.next, &self.path))
-            .map_err(|error| cannot_write(&self.path, &error))?;
-        self.is_kept = true;
-        let directory = match self.path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        File::open(directory)
-            .and_then(|directory| directory.sync_all())
-            .map_err(|error| cannot_write(directory, &error))
-    }
-}
-
-impl Drop for Target {
-    fn drop(&mut self) {
-        if !self.is_kept
-            && let Err(error) = std::fs::remove_file(&self.next)
-        {
-            remark(format_args!(
-                "bursar: an unfinished export is left in {}: {error}",
-                self.next.display()
-            ));
-        }
-    }
-}
-
-fn cannot_write(path: &Path, error: &io::Error) -> CliError {
-    CliError::Failed(format!("{} cannot be written: {error}", path.display()))
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod reconcile;
 mod scalar;
 mod shaping;
 
+use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -26,8 +27,8 @@ use super::key::{ApiKey, KeyError};
 use super::opened::open_to_read;
 use super::value::{Aliases, BaseUrl, ExtraRoute};
 use super::{
-    Adopt, AgentReceipts, Config, Durability, Errors, Ledger, Log, LogFormat, LogLevel, Models,
-    OnDisconnect, OnFailure, Overrides, Retry, Streams, Upstream, Whereabouts,
+    Adopt, AgentReceipts, Config, Durability, Errors, KeyPlace, Ledger, Log, LogFormat, LogLevel,
+    Models, OnDisconnect, OnFailure, Overrides, Retry, Streams, Upstream, Whereabouts,
 };
 use crate::protocol::names::ServiceNames;
 
@@ -47,12 +48,26 @@ struct Check<'a> {
     warnings: Vec<String>,
 }
 
-pub(super) fn load(overrides: &Overrides, env: &Env) -> Result<Config, ConfigErrors> {
+/// Where the key comes from. Nothing of it was read yet.
+enum KeySource<'a> {
+    File(PathBuf),
+    Variable(&'a OsStr),
+}
+
+/// `key`: takes the place of the configured one, which is not read then.
+pub(super) fn load(
+    overrides: &Overrides,
+    env: &Env,
+    key: Option<ApiKey>,
+) -> Result<Config, ConfigErrors> {
     let (mut check, file, path) = Check::read(overrides, env)?;
 
     let names = check.names(file.service_name);
     let base_url = check.base_url(file.upstream.base_url);
-    let api_key = check.api_key(file.upstream.api_key_file);
+    let api_key = match key {
+        Some(key) => Some(key),
+        None => check.api_key(file.upstream.api_key_file),
+    };
     let ca_file = file.upstream.ca_file.and_then(|given| check.ca_file(given));
     let connect_timeout = check.seconds(
         "upstream",
@@ -136,6 +151,19 @@ pub(super) fn whereabouts(overrides: &Overrides, env: &Env) -> Result<Whereabout
     }
 }
 
+pub(super) fn key_place(overrides: &Overrides, env: &Env) -> Result<KeyPlace, ConfigErrors> {
+    let (mut check, file, _) = Check::read(overrides, env)?;
+    let source = check.key_source(file.upstream.api_key_file);
+    if !check.errors.is_empty() {
+        return Err(check.errors);
+    }
+    Ok(match source {
+        Some((_, KeySource::File(path))) => KeyPlace::File(path),
+        Some((_, KeySource::Variable(_))) => KeyPlace::Variable,
+        None => KeyPlace::Nowhere,
+    })
+}
+
 // === impl Check ===
 
 impl<'a> Check<'a> {
@@ -211,43 +239,60 @@ impl<'a> Check<'a> {
 
     /// The first of: flag, `BURSAR_API_KEY_FILE`, `BURSAR_API_KEY`, file, systemd credential. The
     /// first that is given counts, readable or not: a key that was meant is never replaced.
-    fn api_key(&mut self, in_file: Option<At<String>>) -> Option<ApiKey> {
+    fn key_source(&mut self, in_file: Option<At<String>>) -> Option<(Place, KeySource<'a>)> {
         let credential_dir = self.env.path(env::CREDENTIALS_DIRECTORY);
-        let from_file = |path: &Path| ApiKey::from_file(path, key_file_kind(self.env, path));
-        let (place, key): (Place, Result<ApiKey, KeyError>) = if let Some(path) =
-            &self.overrides.api_key_file
-        {
-            (Place::named("--api-key-file"), from_file(path))
-        } else if let Some(path) = self.env.path(env::BURSAR_API_KEY_FILE) {
-            (Place::named(env::BURSAR_API_KEY_FILE), from_file(&path))
-        } else if let Some(text) = self.env.get(env::BURSAR_API_KEY) {
-            let key = ApiKey::from_text(text.as_encoded_bytes());
-            self.warnings.push(format!(
-                "the key came in {}, where root and everything that started this process can read it as long as it runs; a file (--api-key-file) or systemd's credential keeps it closer",
-                env::BURSAR_API_KEY
+        if let Some(path) = &self.overrides.api_key_file {
+            return Some((
+                Place::named("--api-key-file"),
+                KeySource::File(path.clone()),
             ));
-            (Place::named(env::BURSAR_API_KEY), key)
-        } else if let Some(given) = in_file {
+        }
+        if let Some(path) = self.env.path(env::BURSAR_API_KEY_FILE) {
+            return Some((
+                Place::named(env::BURSAR_API_KEY_FILE),
+                KeySource::File(path),
+            ));
+        }
+        if let Some(text) = self.env.get(env::BURSAR_API_KEY) {
+            return Some((Place::named(env::BURSAR_API_KEY), KeySource::Variable(text)));
+        }
+        if let Some(given) = in_file {
             let place = given.place.clone();
-            (place, from_file(&self.path(given)))
-        } else if let Some(path) = credential_dir
-            .as_ref()
-            .map(|directory| directory.join("api-key"))
-            .filter(|path| path.exists())
-        {
-            let place = Place::named("$CREDENTIALS_DIRECTORY/api-key");
-            (place, from_file(&path))
-        } else if self
-            .errors
-            .has_named(&Place::key("upstream", "api_key_file"))
-        {
-            return None;
-        } else {
-            self.refuse(
+            return Some((place, KeySource::File(self.path(given))));
+        }
+        let path = credential_dir.map(|directory| directory.join("api-key"));
+        let path = path.filter(|path| path.exists())?;
+        let place = Place::named("$CREDENTIALS_DIRECTORY/api-key");
+        Some((place, KeySource::File(path)))
+    }
+
+    fn api_key(&mut self, in_file: Option<At<String>>) -> Option<ApiKey> {
+        let (place, key): (Place, Result<ApiKey, KeyError>) = match self.key_source(in_file) {
+            Some((place, KeySource::File(path))) => {
+                let key = ApiKey::from_file(&path, key_file_kind(self.env, &path));
+                (place, key)
+            }
+            Some((place, KeySource::Variable(text))) => {
+                self.warnings.push(format!(
+                    "the key came in {}, where root and everything that started this process can read it as long as it runs; a file (--api-key-file) or systemd's credential keeps it closer",
+                    env::BURSAR_API_KEY
+                ));
+                (place, ApiKey::from_text(text.as_encoded_bytes()))
+            }
+            // One that was given and could not be taken was told already.
+            None if self
+                .errors
+                .has_named(&Place::key("upstream", "api_key_file")) =>
+            {
+                return None;
+            }
+            None => {
+                self.refuse(
                     &Place::default(),
                     "no API key: put it into a file and set api_key_file in [upstream] of the configuration file, BURSAR_API_KEY_FILE, or --api-key-file FILE",
                 );
-            return None;
+                return None;
+            }
         };
         key.map_err(|error| self.refuse(&place, error.to_string()))
             .ok()

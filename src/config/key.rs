@@ -6,7 +6,7 @@
 mod spellings;
 
 use std::fmt;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -79,14 +79,15 @@ impl ApiKey {
                 mode,
             });
         }
-        // Room for the longest key, its line end and one byte too many; no copy by growth.
-        let mut text = Zeroizing::new(Vec::with_capacity(KEY_CHARS_MAX + 3));
-        let limit = u64::try_from(KEY_CHARS_MAX + 3).unwrap_or(u64::MAX);
-        file.take(limit)
-            .read_to_end(&mut text)
-            .map_err(unreadable)?;
+        let text = read_key(file).map_err(unreadable)?;
         let key = Self::from_text(&text)?;
         Ok(Self { from: kind, ..key })
+    }
+
+    /// Writes the key and a line end behind it: for the file of the key alone.
+    pub fn write_to(&self, to: &mut impl Write) -> io::Result<()> {
+        to.write_all(self.secret())?;
+        to.write_all(b"\n")
     }
 
     /// Checks the key: 1 to 512 characters of visible ASCII. One line end behind it is not part
@@ -188,6 +189,15 @@ impl ApiKey {
             .strip_prefix(BEARER)
             .unwrap_or_default()
     }
+}
+
+/// What may be a key, and a little more where it is too long for one; wiped when it is dropped.
+pub fn read_key(from: impl Read) -> io::Result<Zeroizing<Vec<u8>>> {
+    // Room for the longest key, its line end and one byte too many; no copy by growth.
+    let mut text = Zeroizing::new(Vec::with_capacity(KEY_CHARS_MAX + 3));
+    let limit = u64::try_from(KEY_CHARS_MAX + 3).unwrap_or(u64::MAX);
+    from.take(limit).read_to_end(&mut text)?;
+    Ok(text)
 }
 
 impl fmt::Debug for ApiKey {

@@ -10,12 +10,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use tokio::time::timeout;
+use uuid::Uuid;
 
 use super::dispatch::WHOLE_BYTES_MAX;
 use super::dispatch::words::attempt_result;
 use super::exchange::{self, Lost, Outgoing, heads};
+use super::hops::Hops;
 use super::{Gateway, Settings};
-use crate::ledger::entry::AttemptEnd;
+use crate::clock::SharedClock;
+use crate::config::Config;
+use crate::ledger::entry::{AttemptEnd, EntryId};
 use crate::protocol::Operation;
 use crate::protocol::routes::{Costs, Route};
 
@@ -52,13 +56,41 @@ pub async fn get(
     route: &Route,
     id: &str,
 ) -> Result<OwnAnswer, OwnCallError> {
+    let (end, answer) = ask(settings, route, id).await;
+    let status = answer.as_ref().ok().map(|answer| answer.status);
+    let result = attempt_result(end, status);
+    gateway.metrics.attempt(route.operation, result);
+    answer
+}
+
+/// What the service answers to `GET /v1/models` with the configuration's key, where no gateway is: for
+/// whoever wants to know whether it takes the key.
+pub async fn models(config: Config, clock: &SharedClock) -> Result<StatusCode, OwnCallError> {
+    let mut id = [0; 16];
+    getrandom::fill(&mut id).map_err(|_| OwnCallError::Head)?;
+    let hops = Hops::new(EntryId(Uuid::from_bytes(id)));
+    let settings = Settings::new(Arc::new(config), clock, None, hops);
+    let mut rows = settings.table.rows().iter();
+    let route = rows.find(|route| route.operation == Operation::Models);
+    let route = route.ok_or(OwnCallError::Head)?;
+    let (_, answer) = ask(&settings, route, "").await;
+    Ok(answer?.status)
+}
+
+async fn ask(
+    settings: &Settings,
+    route: &Route,
+    id: &str,
+) -> (AttemptEnd, Result<OwnAnswer, OwnCallError>) {
     debug_assert!(
         route.costs == Costs::Nothing && route.method == Method::GET,
         "a free GET only: {}",
         route.pattern
     );
     let target = route.pattern.replace("{}", id);
-    let header = heads::own_head(settings, &target).map_err(|_| OwnCallError::Head)?;
+    let Ok(header) = heads::own_head(settings, &target) else {
+        return (AttemptEnd::NotSent, Err(OwnCallError::Head));
+    };
     let outgoing = Outgoing {
         header,
         body: Bytes::new(),
@@ -67,11 +99,7 @@ pub async fn get(
         whole_bytes_max: WHOLE_BYTES_MAX,
     };
     let called = timeout(CALL_MAX, call(settings, &outgoing)).await;
-    let (end, answer) = called.unwrap_or((AttemptEnd::NoHead, Err(OwnCallError::TooSlow)));
-    let status = answer.as_ref().ok().map(|answer| answer.status);
-    let result = attempt_result(end, status);
-    gateway.metrics.attempt(route.operation, result);
-    answer
+    called.unwrap_or((AttemptEnd::NoHead, Err(OwnCallError::TooSlow)))
 }
 
 async fn call(

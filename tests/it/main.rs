@@ -21,6 +21,7 @@ mod golden;
 mod heads;
 mod hostile;
 mod in_doubt;
+mod key_set;
 mod ledger_care;
 mod ledger_lost;
 mod literals;

@@ -210,7 +210,7 @@ fn account_hint(status: StatusCode) -> Option<&'static str> {
     match status {
         StatusCode::UNAUTHORIZED => Some(
             "The service said this of the organization's key, which bursar holds, not of the app's \
-             own. Whoever runs bursar can set another one (bursar key set).",
+             own. Whoever runs bursar can set another one (`bursar key set`).",
         ),
         StatusCode::PAYMENT_REQUIRED => Some(
             "The service said this of the organization's balance; it is no cap of bursar's. It is \

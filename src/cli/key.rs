@@ -1,0 +1,245 @@
+//! `bursar key set`: another key of the organization, into the file that bursar reads it from.
+//!
+//! The key is asked for at a terminal, without an echo, or read from standard input. The service is asked
+//! for its models with it, which costs nothing; a key that it refuses is not written.
+//!
+//! Promise: the key is in no argument, is never printed, and is written to one file, 0600, whole or not
+//! at all. What stood there stays until the new one is proven.
+
+use std::fs::Metadata;
+use std::io::{self, IsTerminal, Read};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use http::StatusCode;
+use rustix::fs::{Gid, Uid, fchown};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use zeroize::Zeroizing;
+
+use super::whole_file::WholeFile;
+use super::{CliError, block_on, remark, say};
+use crate::clock::SystemClock;
+use crate::config::{ApiKey, Config, Env, KEY_CHARS_MAX, KeyPlace, Overrides, read_key};
+use crate::proxy;
+use crate::server::ServerError;
+
+/// Where the shipped unit has its credential from.
+const UNITS_KEY: &str = "/etc/bursar/api-key";
+
+/// Permission bits of a file's group.
+const FOR_GROUP: u32 = 0o070;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Write another key into the configured file, once the service has taken it
+    Set(SetArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct SetArgs {
+    /// Write it without asking the service
+    #[arg(long)]
+    no_check: bool,
+    /// Configuration file [env: BURSAR_CONFIG]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The file to write [default: the configured one]
+    #[arg(long, value_name = "FILE")]
+    api_key_file: Option<PathBuf>,
+    /// The service to ask [default: the configured one]
+    #[arg(long, value_name = "URL")]
+    upstream: Option<String>,
+}
+
+pub fn key(args: &Args) -> Result<(), CliError> {
+    match &args.command {
+        Command::Set(args) => set(args),
+    }
+}
+
+fn set(args: &SetArgs) -> Result<(), CliError> {
+    let overrides = Overrides {
+        config: args.config.clone(),
+        upstream: args.upstream.clone(),
+        api_key_file: args.api_key_file.clone(),
+        ..Overrides::default()
+    };
+    let env = Env::from_process();
+    // Nobody types a key that has no place.
+    let path = place(&overrides, &env)?;
+    let before = regular(&path)?;
+    let key = asked_for()?;
+    if args.no_check {
+        remark("bursar: the service was not asked whether it takes this key (--no-check)");
+    } else {
+        let config = Config::load_with(&overrides, &env, key.clone())?;
+        let upstream = config.upstream.base_url.to_string();
+        proxy::check_trust(&config).map_err(ServerError::from)?;
+        must_be_taken(config, &upstream)?;
+    }
+    write(&path, &key, before.as_ref())?;
+    say(format_args!("the key is in {}", path.display()))?;
+    remark(in_force(&path));
+    Ok(())
+}
+
+/// The file that the key belongs into.
+fn place(overrides: &Overrides, env: &Env) -> Result<PathBuf, CliError> {
+    match KeyPlace::find(overrides, env)? {
+        // What a link names is written, and the link stays.
+        KeyPlace::File(path) => Ok(std::fs::canonicalize(&path).unwrap_or(path)),
+        KeyPlace::Variable => Err(CliError::Failed(
+            "BURSAR_API_KEY is set and goes before the configured file: unset it, or name a file with \
+             --api-key-file FILE"
+                .to_owned(),
+        )),
+        KeyPlace::Nowhere => Err(CliError::Failed(format!(
+            "no file is configured for the key: set api_key_file in [upstream] of the configuration and \
+             name that with --config FILE, or name the file with --api-key-file FILE. The shipped \
+             system service has its key from {UNITS_KEY}: sudo bursar key set --config \
+             /etc/bursar/config.toml --api-key-file {UNITS_KEY}"
+        ))),
+    }
+}
+
+/// What stands there now; `None` for nothing.
+fn regular(path: &Path) -> Result<Option<Metadata>, CliError> {
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_file() => Ok(Some(found)),
+        Ok(_) => Err(CliError::Failed(format!(
+            "{} is no file: a key is written into a file of its own; name one with --api-key-file FILE",
+            path.display()
+        ))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(CliError::Failed(format!(
+            "{} cannot be looked at: {error}",
+            path.display()
+        ))),
+    }
+}
+
+fn asked_for() -> Result<ApiKey, CliError> {
+    let stdin = io::stdin();
+    let text = if stdin.is_terminal() {
+        remark("bursar: the organization's key, then Enter (it is not shown):");
+        typed()
+    } else {
+        read_key(stdin.lock())
+    };
+    let text = text.map_err(|error| CliError::Failed(format!("no key was read: {error}")))?;
+    ApiKey::from_text(&text).map_err(|error| CliError::Failed(error.to_string()))
+}
+
+/// One line from the terminal, character by character: nothing is shown, and an interrupt leaves the
+/// terminal as it was.
+fn typed() -> io::Result<Zeroizing<Vec<u8>>> {
+    let _silent = Silent::begin()?;
+    let mut stdin = io::stdin().lock();
+    let mut text = Zeroizing::new(Vec::with_capacity(KEY_CHARS_MAX + 1));
+    let mut one = [0];
+    loop {
+        if stdin.read(&mut one)? == 0 {
+            return Ok(text);
+        }
+        match one {
+            [b'\r' | b'\n'] | [0x04] => return Ok(text),
+            [0x03] => return Err(io::ErrorKind::Interrupted.into()),
+            [0x08 | 0x7f] => {
+                text.pop();
+            }
+            // One more than a key may have: that it is too long is said.
+            [byte] if text.len() <= KEY_CHARS_MAX => text.push(byte),
+            _ => {}
+        }
+    }
+}
+
+/// A terminal that shows nothing and hands over each character, until this is dropped.
+struct Silent(Termios);
+
+// === impl Silent ===
+
+impl Silent {
+    fn begin() -> io::Result<Self> {
+        let before = tcgetattr(io::stdin())?;
+        let mut silent = before.clone();
+        silent
+            .local_modes
+            .remove(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG);
+        tcsetattr(io::stdin(), OptionalActions::Flush, &silent)?;
+        Ok(Self(before))
+    }
+}
+
+impl Drop for Silent {
+    fn drop(&mut self) {
+        // A terminal that is gone needs no echo.
+        let _ = tcsetattr(io::stdin(), OptionalActions::Flush, &self.0);
+    }
+}
+
+/// Asks the service for its models, which is free.
+fn must_be_taken(config: Config, upstream: &str) -> Result<(), CliError> {
+    let clock = SystemClock::shared();
+    let answered = block_on(async { Ok(proxy::own_call::models(config, &clock).await) })?;
+    let why = match answered {
+        Ok(status) if status.is_success() => return Ok(()),
+        Ok(status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)) => {
+            return Err(CliError::Failed(format!(
+                "the service at {upstream} refuses this key ({}): nothing was written",
+                status.as_u16()
+            )));
+        }
+        Ok(status) => format!("it answered {} to GET /v1/models", status.as_u16()),
+        Err(error) => error.to_string(),
+    };
+    Err(CliError::Failed(format!(
+        "whether the service at {upstream} takes this key is not known: {why}. Nothing was written; \
+         --no-check writes it all the same"
+    )))
+}
+
+fn write(path: &Path, key: &ApiKey, before: Option<&Metadata>) -> Result<(), CliError> {
+    let target = WholeFile::create(path)?;
+    let written = own_as(&target, before).and_then(|()| key.write_to(&mut target.file()));
+    written.map_err(|error| {
+        CliError::Failed(format!("{} cannot be written: {error}", path.display()))
+    })?;
+    target.keep()?;
+    if before.is_some_and(|before| before.permissions().mode() & FOR_GROUP != 0) {
+        remark(format_args!(
+            "bursar: the group of {} could use it until now; from now on its owner alone can (0600)",
+            path.display()
+        ));
+    }
+    Ok(())
+}
+
+/// Root writes the file of a service's user: it stays that user's.
+fn own_as(target: &WholeFile, before: Option<&Metadata>) -> io::Result<()> {
+    let Some(before) = before else {
+        return Ok(());
+    };
+    let now = target.file().metadata()?;
+    if (before.uid(), before.gid()) != (now.uid(), now.gid()) {
+        let owner = Some(Uid::from_raw(before.uid()));
+        fchown(target.file(), owner, Some(Gid::from_raw(before.gid())))?;
+    }
+    Ok(())
+}
+
+/// When a running daemon takes the key.
+fn in_force(path: &Path) -> &'static str {
+    if path == Path::new(UNITS_KEY) {
+        return "bursar: the system service has a copy from its start: `systemctl restart bursar` takes the \
+                new key";
+    }
+    "bursar: a running daemon takes it with a reload: `systemctl reload bursar`, or SIGHUP to its process. \
+     A unit that brings it as a credential (LoadCredential) has a copy: `systemctl restart bursar`"
+}
