@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
 /// Values of more words are text, not labels.
-const LABEL_WORDS_MAX: usize = 3;
+pub const LABEL_WORDS_MAX: usize = 3;
 const LABELS_MAX: usize = 200;
 const FIELD_DEPTH_MAX: u32 = 4;
 
@@ -40,6 +40,11 @@ fn verbs(strategy: &str) -> &'static str {
         "question_answering" => "answer question",
         _ => "",
     }
+}
+
+/// Whether a prompt asks for what a scoring strategy does, in the words that people write for it.
+pub fn asks_for(prompt: &str, strategy: &str) -> bool {
+    !stems(prompt).is_disjoint(&stems(verbs(strategy)))
 }
 
 /// The stems of a text's words, fillers left out; names are split at `_`, `-` and capitals.
@@ -88,7 +93,7 @@ pub fn check(prompt: &str, rows: &[Row], task: &Task) -> Result<(), ServiceError
 fn lines_up(prompt: &str, rows: &[Row], task: &Task) -> bool {
     let asked = stems(prompt);
     let shares = |text: &str| !asked.is_disjoint(&stems(text));
-    if shares(&words_of(task)) || shares(verbs(&task.scoring_strategy)) {
+    if shares(&words_of(task)) || asks_for(prompt, &task.scoring_strategy) {
         return true;
     }
     let fields = |of: fn(&Row) -> Option<&Map<String, Value>>| shares(&names(rows, of).join(" "));
@@ -264,6 +269,10 @@ mod tests {
             .collect()
     }
 
+    fn open_text() -> &'static Task {
+        tasks::by_id("general").unwrap()
+    }
+
     fn reviews() -> Vec<Row> {
         rows(&[
             json!({"input": {"review": "Lovely."}, "expected_output": {"mood": "happy"}}),
@@ -273,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_prompt_lines_up_by_the_stem_of_a_field_a_label_or_the_task() {
-        let general = tasks::general();
+        let general = open_text();
         let table = [
             ("Tell the mood.", true),
             ("What do these reviews say?", true),
@@ -305,15 +314,15 @@ mod tests {
             ("I bake it", false),
         ];
         for (prompt, expected) in table {
-            let found = lines_up(prompt, &fillers, tasks::general());
+            let found = lines_up(prompt, &fillers, open_text());
             assert_eq!(found, expected, "{prompt}");
         }
-        assert!(!lines_up("Is \"it\" a cake?", &reviews(), tasks::general()));
+        assert!(!lines_up("Is \"it\" a cake?", &reviews(), open_text()));
     }
 
     #[test]
     fn every_refusal_suggests_a_prompt_that_would_be_taken() {
-        let general = tasks::general();
+        let general = open_text();
         for (given, wanted) in [
             (json!({"a": "x"}), json!({"i": "no"})),
             (json!({"": "x"}), json!({"": "no"})),
@@ -343,7 +352,7 @@ mod tests {
         ]);
 
         for prompt in ["find the prices", "the raw thing", "every item"] {
-            assert!(lines_up(prompt, &nested, tasks::general()), "{prompt}");
+            assert!(lines_up(prompt, &nested, open_text()), "{prompt}");
         }
     }
 
@@ -356,7 +365,7 @@ mod tests {
             .map(|row| serde_json::from_value(json!(row)).unwrap())
             .collect();
 
-        for (rows, task) in [(reviews(), tasks::general()), (contacts, contact)] {
+        for (rows, task) in [(reviews(), open_text()), (contacts, contact)] {
             let refused = check("Bake a cake", &rows, task).unwrap_err().to_string();
             let suggested: Vec<&str> = refused.split('"').skip(1).step_by(2).collect();
 
@@ -365,7 +374,7 @@ mod tests {
                 assert!(check(one, &rows, task).is_ok(), "{one}");
             }
         }
-        let refused = check("Bake a cake", &reviews(), tasks::general()).unwrap_err();
+        let refused = check("Bake a cake", &reviews(), open_text()).unwrap_err();
         assert_eq!(
             refused.to_string(),
             "prompt does not line up with the data; try \"Classify the review as happy or sad.\" or \"Give mood for each review.\""

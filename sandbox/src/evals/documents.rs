@@ -224,7 +224,7 @@ pub fn check_room(state: &State, org: &str, more: u64) -> Result<(), ServiceErro
 /// Whether a row's field holds a document itself: a data URL of a kind that a model reads, with bytes in it.
 ///
 /// Assumed (task-catalog): "a blob in an example row is a data URL".
-fn is_document(value: &Value) -> bool {
+pub fn is_document(value: &Value) -> bool {
     let url = value.as_str().and_then(|text| text.strip_prefix("data:"));
     let Some((head, encoded)) = url.and_then(|url| url.split_once(";base64,")) else {
         return false;

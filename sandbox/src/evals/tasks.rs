@@ -4,7 +4,7 @@
 //! prompt and the rows.
 //! Promise: a set is never graded against a task whose gold contract its rows do not meet.
 
-use super::rows::Row;
+use super::{agreement, documents, rows::Row};
 use crate::{
     catalog::{
         self, SchemaRole, Task,
@@ -15,44 +15,155 @@ use crate::{
     state::State,
 };
 use serde_json::{Value, json};
-use std::sync::LazyLock;
+use std::{collections::BTreeSet, sync::LazyLock};
 
 /// How many of the matcher's candidates are tried.
 const CANDIDATES: usize = 5;
 
-/// Graded by the judge: whatever the rows expect.
+/// How rows are graded that fit no task of the catalog: by what their expected outputs are.
 ///
-/// Assumed (eval-task): the interface shows no task for rows that fit none of the catalog.
-static GENERAL: LazyLock<Task> = LazyLock::new(|| Task {
-    id: "general".to_owned(),
-    title: "Anything else".to_owned(),
-    description: "Rows that no task of the catalog fits; a judge compares answer and expectation."
-        .to_owned(),
-    synonyms: Vec::new(),
-    family: "general".to_owned(),
-    category: "general-chat".to_owned(),
-    default_scorer: "judge".to_owned(),
-    scoring_strategy: "judge".to_owned(),
-    has_blob_input: false,
-    blob_field: None,
-    gold_schema: json!({"type": "object"}),
-    output_schema: json!({"type": "object"}),
-    output_schema_role: SchemaRole::Gold,
-    examples: Vec::new(),
-    benchmarked: Vec::new(),
-    instruction: String::new(),
+/// Assumed (eval-task): the interface shows no task for such rows.
+static OWN: LazyLock<[Task; 4]> = LazyLock::new(|| {
+    let one = |id: &str, title: &str, description: &str, scorer: Scorer, strategy: &str| Task {
+        id: id.to_owned(),
+        title: title.to_owned(),
+        description: description.to_owned(),
+        synonyms: Vec::new(),
+        family: "general".to_owned(),
+        category: "general-chat".to_owned(),
+        default_scorer: scorer.id().to_owned(),
+        scoring_strategy: strategy.to_owned(),
+        has_blob_input: false,
+        blob_field: None,
+        gold_schema: json!({"type": "object"}),
+        output_schema: json!({"type": "object"}),
+        output_schema_role: SchemaRole::Gold,
+        examples: Vec::new(),
+        benchmarked: Vec::new(),
+        instruction: String::new(),
+    };
+    [
+        one(
+            "general",
+            "Anything else",
+            "Rows of open text that no task of the catalog fits; a judge compares answer and expectation.",
+            Scorer::Judge,
+            "judge",
+        ),
+        one(
+            "general-extraction",
+            "Fields of your own",
+            "Rows whose expected outputs are values in fields of their own; each value is right or wrong.",
+            Scorer::FieldF1,
+            "extraction",
+        ),
+        one(
+            "general-classification",
+            "Labels of your own",
+            "Rows whose expected outputs are one label each, of a list of their own.",
+            Scorer::ExactMatch,
+            "classification",
+        ),
+        one(
+            "general-answers",
+            "Answers from a text",
+            "Rows whose expected outputs are short answers to questions about what the rows hold.",
+            Scorer::TokenF1,
+            "question_answering",
+        ),
+    ]
 });
 
-/// The task of this id, the general one included.
+/// The task of this id, those for rows of one's own included.
 pub fn by_id(id: &str) -> Option<&'static Task> {
-    if id == GENERAL.id {
-        return Some(&GENERAL);
-    }
-    catalog::task(id)
+    let own = OWN.iter().find(|task| task.id == id);
+    own.or_else(|| catalog::task(id))
 }
 
-pub fn general() -> &'static Task {
-    &GENERAL
+/// Values have at most so many words; a longer text is open text, which no two writers write alike.
+const VALUE_WORDS_MAX: usize = 12;
+
+/// The task for rows that none of the catalog fits.
+///
+/// Assumed (eval-task): several fields of values, a value that is no text, and a value that the prompt asks to
+/// extract are compared field by field; a label that it asks for must be that label; a short text that answers a
+/// question is compared by its words; everything else is open text.
+pub fn own(prompt: &str, rows: &[Row]) -> &'static Task {
+    let shape = Shape::of(rows);
+    let asks = |strategy| agreement::asks_for(prompt, strategy);
+    let [open, fields, labels, answers] = &*OWN;
+    match shape {
+        Shape::Open => open,
+        Shape::Label | Shape::Scalar if asks("classification") => labels,
+        Shape::Label | Shape::Text if asks("extraction") => fields,
+        Shape::Label | Shape::Text if asks("question_answering") => answers,
+        Shape::Label | Shape::Text => open,
+        Shape::Scalar | Shape::Fields => fields,
+    }
+}
+
+/// What the rows of a set expect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    /// One text of at most three words in each row.
+    Label,
+    /// One text of a few words.
+    Text,
+    /// One number or truth value.
+    Scalar,
+    /// Several values, or a list or object of them.
+    Fields,
+    /// A text of any length stands in some row, or nothing does in all of them.
+    Open,
+}
+
+// === impl Shape ===
+
+impl Shape {
+    /// Of rows that differ, the shape that holds for all of them.
+    fn of(rows: &[Row]) -> Self {
+        let longest = rows
+            .iter()
+            .flat_map(|row| row.expected_output.values())
+            .map(words_in)
+            .max()
+            .unwrap_or(0);
+        if longest > VALUE_WORDS_MAX {
+            return Self::Open;
+        }
+        let mut names: BTreeSet<&String> = BTreeSet::new();
+        let mut kinds = BTreeSet::new();
+        for (name, value) in rows.iter().flat_map(|row| &row.expected_output) {
+            names.insert(name);
+            kinds.insert(match value {
+                Value::String(_) => "text",
+                Value::Number(_) | Value::Bool(_) => "scalar",
+                Value::Null => "nothing",
+                Value::Array(_) | Value::Object(_) => "more",
+            });
+        }
+        if kinds.iter().all(|kind| *kind == "nothing") {
+            // No value to compare: the judge's rule refuses such rows.
+            return Self::Open;
+        }
+        let is_alone = names.len() == 1 && !kinds.contains("more");
+        match is_alone && kinds.contains("text") && !kinds.contains("scalar") {
+            true if longest <= agreement::LABEL_WORDS_MAX => Self::Label,
+            true => Self::Text,
+            false if is_alone => Self::Scalar,
+            false => Self::Fields,
+        }
+    }
+}
+
+/// Words of the longest text in a value.
+fn words_in(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.split_whitespace().count(),
+        Value::Array(items) => items.iter().map(words_in).max().unwrap_or(0),
+        Value::Object(fields) => fields.values().map(words_in).max().unwrap_or(0),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
 }
 
 /// A task's demands on a row, ready to be asked many times.
@@ -90,6 +201,22 @@ impl Contract {
         ))
     }
 
+    /// Whether a row can be a row of the task's documents: its document is in it, or can still be attached because
+    /// it holds nothing beside what such rows hold. A row that brings its text itself is none.
+    fn takes_document_of(&self, row: &Row) -> bool {
+        let (Some(field), Some(input)) = (&self.task.blob_field, &row.input) else {
+            return true;
+        };
+        let is_known = |name: &String| {
+            let mut examples = self.task.examples.iter();
+            examples.any(|example| example.input.contains_key(name))
+        };
+        match input.get(field) {
+            Some(document) => documents::is_document(document),
+            None => input.keys().all(is_known),
+        }
+    }
+
     /// Why no answer to a row could be scored, whatever it says.
     pub fn unscorable(&self, row: &Row) -> Option<String> {
         let expected = Value::Object(row.expected_output.clone());
@@ -104,10 +231,10 @@ impl Contract {
     }
 }
 
-/// The task that the prompt names and every row fits; the general one when there is none.
+/// The task that the prompt names and every row fits; one of [`own`] when there is none.
 ///
 /// Assumed (eval-task): of the matcher's candidates that are more than a guess, the first whose gold
-/// contract every row meets.
+/// contract every row meets and whose documents every row has or can still be given.
 pub async fn infer(
     state: &State,
     prompt: &str,
@@ -118,12 +245,14 @@ pub async fn infer(
     for candidate in candidates.filter(|one| one.confidence != Confidence::Low) {
         if let Some(task) = catalog::task(&candidate.task_id) {
             let contract = Contract::of(task)?;
-            if rows.iter().all(|row| contract.misfit(row).is_none()) {
+            let fits =
+                |row: &Row| contract.misfit(row).is_none() && contract.takes_document_of(row);
+            if rows.iter().all(fits) {
                 return Ok(task);
             }
         }
     }
-    Ok(general())
+    Ok(own(prompt, rows))
 }
 
 /// The words a task goes by.
@@ -135,4 +264,89 @@ pub fn words_of(task: &Task) -> String {
         task.scoring_strategy.replace('_', " "),
         task.synonyms.join(" ")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_no_task_fits_are_graded_by_what_they_expect() {
+        const EXTRACT: &str = "Extract what the note says.";
+        const CLASSIFY: &str = "Classify the ticket.";
+        const ANSWER: &str = "Answer the question from the text.";
+        const WRITE: &str = "Write it for the customer.";
+        let long = "We are sorry that it came late and will send you another one at once.";
+        let table: [(Value, [&str; 4]); 14] = [
+            // Expected; with each of the four prompts: general (open), -extraction, -classification, -answers.
+            (
+                json!({"mood": "happy"}),
+                ["extraction", "classification", "answers", ""],
+            ),
+            (
+                json!({"when": "on the third working day"}),
+                ["extraction", "", "answers", ""],
+            ),
+            (json!({"reply": long}), [""; 4]),
+            (
+                json!({"spam": true}),
+                ["extraction", "classification", "extraction", "extraction"],
+            ),
+            (
+                json!({"stars": 4}),
+                ["extraction", "classification", "extraction", "extraction"],
+            ),
+            (json!({"part": "A-1", "bin": "7"}), ["extraction"; 4]),
+            (json!({"part": "A-1", "count": 3}), ["extraction"; 4]),
+            (json!({"parts": ["A-1", "B 2"]}), ["extraction"; 4]),
+            (json!({"owner": {"name": "Bo Reed"}}), ["extraction"; 4]),
+            (json!({"title": "Late", "body": long}), [""; 4]),
+            (json!({"notes": ["short", long]}), [""; 4]),
+            (json!({"part": null, "bin": "7"}), ["extraction"; 4]),
+            (json!({"part": null, "bin": null}), [""; 4]),
+            (json!({}), [""; 4]),
+        ];
+        for (expected, wanted) in table {
+            let row: Row = serde_json::from_value(json!({"expected_output": expected})).unwrap();
+            for (prompt, wanted) in [EXTRACT, CLASSIFY, ANSWER, WRITE].iter().zip(wanted) {
+                let found = own(prompt, std::slice::from_ref(&row));
+                let wanted = match wanted {
+                    "" => "general".to_owned(),
+                    kind => format!("general-{kind}"),
+                };
+                assert_eq!(found.id, wanted, "{expected} {prompt}");
+                assert!(Scorer::by_id(&found.default_scorer).is_some());
+                assert_eq!(by_id(&found.id), Some(found));
+            }
+        }
+    }
+
+    #[test]
+    fn one_row_of_another_shape_decides_for_all() {
+        let of = |all: &[Value]| {
+            let rows: Vec<Row> = all
+                .iter()
+                .map(|one| serde_json::from_value(json!({"expected_output": one})).unwrap())
+                .collect();
+            Shape::of(&rows)
+        };
+        let long =
+            json!({"a": "one two three four five six seven eight nine ten eleven twelve thirteen"});
+        let label = json!({"a": "yes"});
+        for (rows, shape) in [
+            (vec![label.clone()], Shape::Label),
+            (vec![label.clone(), json!({"a": null})], Shape::Label),
+            (
+                vec![label.clone(), json!({"a": "one two three four"})],
+                Shape::Text,
+            ),
+            (vec![label.clone(), long], Shape::Open),
+            (vec![label.clone(), json!({"b": "no"})], Shape::Fields),
+            (vec![label.clone(), json!({"a": ["yes"]})], Shape::Fields),
+            (vec![label, json!({"a": 1})], Shape::Scalar),
+            (vec![json!({"a": false}), json!({"a": 2})], Shape::Scalar),
+        ] {
+            assert_eq!(of(&rows), shape, "{rows:?}");
+        }
+    }
 }

@@ -30,6 +30,7 @@ mod eval_faults;
 mod eval_restart;
 mod eval_runs;
 mod eval_sets;
+mod eval_shapes;
 mod eval_story;
 mod eval_support;
 mod faults;
