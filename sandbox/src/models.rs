@@ -17,6 +17,7 @@ mod frontier;
 mod given;
 mod judge;
 mod label;
+mod logprobs;
 mod minutes;
 mod page;
 mod pattern;
@@ -90,7 +91,7 @@ pub struct Draft {
     pub cut_by_length: bool,
     /// A server's filter ended it.
     pub filtered: bool,
-    /// Of a server that was asked for them; they pass through unchanged.
+    /// When they were asked for: a server's pass through unchanged.
     pub logprobs: Option<Value>,
 }
 
@@ -389,7 +390,11 @@ fn draft(
             spec::CONTEXT_WINDOW_TOKENS.saturating_sub(prompt_tokens)
         }
     };
-    cut(written, request, room)
+    let mut draft = cut(written, request, room);
+    if let (Some(top), Some(content)) = (request.logprobs, &draft.content) {
+        draft.logprobs = Some(logprobs::of(content, top, dice.seed));
+    }
+    draft
 }
 
 /// Applies `stop`, then `max_tokens` and the `room` for an answer.

@@ -103,9 +103,14 @@ impl Fleet {
                 Ok(Attempt::Flowing(deltas, counted)) => {
                     return Ok(priced.flowing(category, deltas, counted));
                 }
-                // Interface, X-Service-Escalated: "verification not met or specialist deadline expired".
-                Ok(Attempt::Nothing) | Err(RemoteError::Late | RemoteError::TooLong) => {}
-                Err(error) => return Err(error.told(lane)),
+                // Interface, X-Service-Escalated: "verification not met or specialist deadline expired". Of one
+                // that is not there, or not of its senses, no answer can be verified.
+                Ok(Attempt::Nothing)
+                | Err(RemoteError::Late | RemoteError::TooLong | RemoteError::Failed) => {}
+                // Interface, Errors 503: "a serving backend behind auto is warming or briefly unavailable".
+                Err(error @ (RemoteError::Busy { .. } | RemoteError::Refused)) => {
+                    return Err(error.told(lane));
+                }
             }
         }
         let priced = Priced {

@@ -3,7 +3,7 @@
 //! Promise: nothing from the body is trusted before it has passed here; what is wrong is named by its field
 //! and never by its value.
 
-use super::{Dice, Lane, Tier, forward, rng::Rng, schema, tokens};
+use super::{Dice, Lane, Tier, forward, logprobs::TOP_MAX, rng::Rng, schema, tokens};
 use crate::{error::ServiceError, spec};
 use serde_json::{Map, Value, json};
 
@@ -24,6 +24,8 @@ pub struct ChatRequest {
     pub stop: Vec<String>,
     pub stream: bool,
     pub include_usage: bool,
+    /// How many of the likeliest tokens are told with each; `None` where no `logprobs` were asked for.
+    pub logprobs: Option<u64>,
     /// The fields a model server gets as they came: all but the model, the messages and the streaming.
     pub forwarded: Map<String, Value>,
 }
@@ -130,6 +132,7 @@ impl ChatRequest {
             stream: boolean(&fields, "stream")?.unwrap_or(false),
             // Interface, agent lane: usage inclusion is forced on.
             include_usage: include_usage(&fields)? || lane == Lane::Agent,
+            logprobs: logprobs(&fields)?,
             forwarded: forward::fields(fields, lane),
         })
     }
@@ -214,6 +217,27 @@ fn boolean(fields: &Map<String, Value>, name: &str) -> Result<Option<bool>, Serv
                 .ok_or_else(|| ServiceError::invalid(format!("{name} must be a boolean")))
         })
         .transpose()
+}
+
+fn logprobs(fields: &Map<String, Value>) -> Result<Option<u64>, ServiceError> {
+    let top = match present(fields, "top_logprobs") {
+        None => None,
+        Some(value) => {
+            let top = value.as_u64().filter(|top| *top <= TOP_MAX);
+            Some(top.ok_or_else(|| {
+                ServiceError::invalid(format!(
+                    "top_logprobs must be an integer from 0 to {TOP_MAX}"
+                ))
+            })?)
+        }
+    };
+    match (boolean(fields, "logprobs")?, top) {
+        (Some(true), top) => Ok(Some(top.unwrap_or(0))),
+        (_, None) => Ok(None),
+        (_, Some(_)) => Err(ServiceError::invalid(
+            "top_logprobs needs logprobs to be true",
+        )),
+    }
 }
 
 fn check_model(fields: &Map<String, Value>, lane: Lane) -> Result<(), ServiceError> {

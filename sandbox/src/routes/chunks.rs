@@ -79,10 +79,8 @@ impl<'a> ChunkStream<'a> {
     }
 
     async fn draft(&mut self, draft: &Draft) {
-        let logprobs = draft.logprobs.as_ref();
-        for delta in deltas(draft) {
-            let logprobs = logprobs.filter(|_| delta.get("content").is_some());
-            self.delta(delta, logprobs).await;
+        for (delta, logprobs) in deltas(draft) {
+            self.delta(delta, logprobs.as_ref()).await;
         }
     }
 
@@ -123,29 +121,53 @@ impl<'a> ChunkStream<'a> {
     }
 }
 
-/// The deltas of an answer, after the role's.
-fn deltas(draft: &Draft) -> Vec<Value> {
+/// The deltas of an answer, after the role's, each with the `logprobs` of its own words.
+fn deltas(draft: &Draft) -> Vec<(Value, Option<Value>)> {
     let mut deltas = Vec::new();
-    if let (Some(content), Some(_)) = (&draft.content, &draft.logprobs) {
-        // The logprobs are by the server's tokens, which are not ours: one chunk carries them all.
-        deltas.push(json!({"content": content}));
-    } else if let Some(content) = &draft.content {
-        deltas.extend(
-            tokens::pieces(content)
-                .into_iter()
-                .map(|piece| json!({"content": piece})),
-        );
+    if let Some(content) = &draft.content {
+        let said = |text: &str| json!({"content": text});
+        match &draft.logprobs {
+            None => deltas.extend(
+                tokens::pieces(content)
+                    .iter()
+                    .map(|text| (said(text), None)),
+            ),
+            Some(logprobs) => match by_token(logprobs, content) {
+                Some(tokens) => deltas.extend(
+                    tokens
+                        .into_iter()
+                        .map(|(text, logprobs)| (said(text), Some(logprobs))),
+                ),
+                // Of a server whose tokens are not its text: one chunk carries them all.
+                None => deltas.push((said(content), Some(logprobs.clone()))),
+            },
+        }
     }
     for (index, call) in draft.tool_calls.iter().enumerate() {
-        deltas.push(json!({"tool_calls": [{
+        let begin = json!({"tool_calls": [{
             "index": index,
             "id": call.id,
             "type": "function",
             "function": {"name": call.name, "arguments": ""},
-        }]}));
-        deltas.extend(tokens::pieces(&call.arguments).into_iter().map(
-            |piece| json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]}),
-        ));
+        }]});
+        deltas.push((begin, None));
+        deltas.extend(tokens::pieces(&call.arguments).into_iter().map(|piece| {
+            let more = json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]});
+            (more, None)
+        }));
     }
     deltas
+}
+
+/// Each token with its own `logprobs`; `None` when the tokens joined are not the content.
+fn by_token<'a>(logprobs: &'a Value, content: &str) -> Option<Vec<(&'a str, Value)>> {
+    let tokens = logprobs.get("content")?.as_array()?;
+    let mut rest = content;
+    let mut all = Vec::new();
+    for one in tokens {
+        let token = one.get("token")?.as_str()?;
+        rest = rest.strip_prefix(token)?;
+        all.push((token, json!({"content": [one], "refusal": null})));
+    }
+    rest.is_empty().then_some(all)
 }

@@ -61,6 +61,13 @@ pub async fn score(
         }
         (None, None, Some(scores)) => {
             bounded("scores", scores.len(), SCORES_MAX)?;
+            for (at, score) in scores.iter().enumerate() {
+                if !(0.0..=1.0).contains(score) {
+                    return Err(ServiceError::invalid(format!(
+                        "scores[{at}] must be a number from 0 to 1"
+                    )));
+                }
+            }
             json!({ "interval": shown(of_scores(scores, seed).await?) })
         }
         _ => {

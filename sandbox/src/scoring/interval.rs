@@ -2,7 +2,8 @@
 //!
 //! Interface, Eval result: `quality_ci_low`, `quality_ci_high`: "95% CI lower bound", "upper bound".
 //! Assumed (confidence-interval): the percentile bootstrap of the mean with [`RESAMPLES`] resamples and a seed;
-//! the interface names no method. Of fewer than two scores nothing is known of the spread: 0 to 1.
+//! the interface names no method. Of fewer than two scores nothing is known of the spread: 0 to 1. Equal scores have
+//! nothing to resample, and are no proof that there is no other score: of them Wilson's interval, of a share as high.
 //! Promise: low <= mean <= high, all of them in [0, 1] and none of them NaN; equal scores and an equal seed give an
 //! equal interval.
 
@@ -12,6 +13,8 @@ use crate::models::SeededRng;
 pub const RESAMPLES: usize = 9_999;
 /// What lies outside on each side.
 const TAIL: f64 = 0.025;
+/// The normal distribution's quantile of 1 - [`TAIL`].
+const Z: f64 = 1.959_963_984_540_054;
 
 /// A mean of scores, and where it would lie in 95 of 100 repetitions.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,11 +43,7 @@ pub fn interval(scores: &[f64], seed: u64) -> Interval {
     }
     // Not by way of a sum, which could miss their value.
     if rest.iter().all(|score| score.total_cmp(first).is_eq()) {
-        return Interval {
-            mean: *first,
-            low: *first,
-            high: *first,
-        };
+        return wilson(*first, scores.len());
     }
     let mean = bounded(scores.iter().sum::<f64>() / number(scores.len()));
     let mut means = resampled(&scores, seed);
@@ -53,6 +52,19 @@ pub fn interval(scores: &[f64], seed: u64) -> Interval {
         mean,
         low: quantile(&means, TAIL).clamp(0.0, mean),
         high: quantile(&means, 1.0 - TAIL).clamp(mean, 1.0),
+    }
+}
+
+/// The score interval of a share of `count` (E. B. Wilson, 1927). Scores in [0, 1] vary no more than right and wrong
+/// of the same mean do, so that it is wide enough for all of them.
+fn wilson(share: f64, count: usize) -> Interval {
+    let per = Z * Z / number(count);
+    let middle = (share + per / 2.0) / (1.0 + per);
+    let half = (per * (share * (1.0 - share) + per / 4.0)).sqrt() / (1.0 + per);
+    Interval {
+        mean: share,
+        low: (middle - half).clamp(0.0, share),
+        high: (middle + half).clamp(share, 1.0),
     }
 }
 

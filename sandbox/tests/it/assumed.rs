@@ -32,6 +32,7 @@ const INTERNAL: &[(&str, &str)] = &[
         "its answers are marked endpoint-inference",
     ),
     ("max-completion-tokens", AMOUNT),
+    ("built-in-logprobs", AMOUNT),
     ("one-waiter-runs", WHEN),
     ("query-string", WHEN),
     ("free-repeat-empty-balance", WHEN),

@@ -40,6 +40,7 @@ mod image_edits;
 mod images;
 mod limits;
 mod live_streams;
+mod logprobs;
 mod match_labels;
 mod model_server;
 mod openapi;

@@ -221,6 +221,7 @@ async fn what_a_server_refuses_has_the_status_of_the_interface_and_never_a_raw_5
             None,
             None,
         ),
+        (json!({"say": {"x": 1}}), 502, None, None),
         (
             json!({"status": 429, "headers": {"retry-after": "7"}}),
             503,
@@ -239,7 +240,9 @@ async fn what_a_server_refuses_has_the_status_of_the_interface_and_never_a_raw_5
     ];
 
     for (script, status, on_v1, on_agent) in rows {
-        let models = [server.model("specialist", "api_key = \"sk-own\"", script.clone())];
+        // Of a path with nobody else on it: what the specialist refuses, the frontier model does as well.
+        let models = ["specialist", "frontier"]
+            .map(|role| server.model(role, "api_key = \"sk-own\"", script.clone()));
         let sandbox = sandbox_with(&models).await;
         for (path, retry_after) in [(CHAT, on_v1), (AGENT, on_agent)] {
             for body in [ask("Good morning"), ask_stream("Good morning")] {
@@ -256,22 +259,62 @@ async fn what_a_server_refuses_has_the_status_of_the_interface_and_never_a_raw_5
     }
 }
 
+// Interface, X-Service-Escalated: "a specialist attempt was followed by a frontier answer"; Metering: "Escalated
+// turns bill at the frontier provider list price". Assumed (remote-failure).
 #[tokio::test]
-async fn a_server_that_is_not_there_or_talks_nonsense_is_502() {
+async fn a_specialist_that_is_dead_is_escalated_on_both_lanes_and_billed_at_the_frontiers_price() {
     let server = ModelServer::start();
-    let nonsense = server.model("specialist", "", json!({"say": {"x": 1}}));
-    let sandbox = sandbox_with(&[nonsense]).await;
-    let reply = sandbox.post(CHAT, &[], &ask("Good morning")).await;
-    assert_eq!(reply.status, 502, "{}", reply.text());
+    let gone = ModelServer::start();
+    let not_there = gone.model("specialist", PRICED, says("hi"));
+    drop(gone);
+    let frontier = json!({"say": "From the frontier.", "usage": {"prompt_tokens": 1000, "completion_tokens": 100}});
+    let dead = [
+        not_there,
+        server.model("specialist", PRICED, json!({"status": 500})),
+        server.model("specialist", PRICED, json!({"status": 404})),
+        server.model("specialist", PRICED, json!({"status": 401})),
+        server.model("specialist", PRICED, json!({"say": {"x": 1}})),
+    ];
+    for specialist in dead {
+        let models = [
+            specialist.clone(),
+            server.model("frontier", "", frontier.clone()),
+        ];
+        let sandbox = sandbox_with(&models).await;
+        for path in [CHAT, AGENT] {
+            let reply = sandbox.post(path, &[], &ask("Good morning")).await;
+            assert_eq!(reply.status, 200, "{path} {specialist}: {}", reply.text());
+            assert_eq!(reply.content(), "From the frontier.");
+            if path == CHAT {
+                assert_eq!(reply.header("x-service-escalated"), Some("true"));
+                assert_eq!(reply.header("x-service-served-by"), Some("frontier"));
+            }
+            let billed = LIST_COST.to_string();
+            assert_eq!(reply.header("x-service-billed"), Some(billed.as_str()));
+            let streamed = sandbox.post(path, &[], &ask_stream("Good morning")).await;
+            assert_eq!(streamed.streamed_content(), "From the frontier.", "{path}");
+            if path == CHAT {
+                let by = streamed.comment("service-served-by");
+                assert_eq!(by.as_deref(), Some("frontier"));
+            }
+        }
+        assert_eq!(sandbox.debits().await.len(), 4, "{specialist}");
+    }
+}
 
+// The built-in frontier model is one, too.
+#[tokio::test]
+async fn a_dead_specialist_without_a_frontier_of_ones_own_goes_to_the_built_in_one() {
+    let server = ModelServer::start();
     let model = server.model("specialist", "", says("hi"));
     drop(server);
     let sandbox = sandbox_with(&[model]).await;
 
     let reply = sandbox.post(CHAT, &[], &ask("Good morning")).await;
 
-    assert_eq!(reply.status, 502, "{}", reply.text());
-    assert_eq!(sandbox.debits().await, Vec::<i64>::new());
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    assert_eq!(reply.header("x-service-escalated"), Some("true"));
+    assert_eq!(sandbox.debits().await.len(), 1);
 }
 
 // Interface, Chat completion (OpenAI shape): `usage`.

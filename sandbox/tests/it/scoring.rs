@@ -153,6 +153,12 @@ async fn a_wrong_request_is_told_what_is_wrong() {
             "either scorer and rows, or scores",
         ),
         (json!({"scores": ["x"]}), "invalid type"),
+        (
+            json!({"scores": [0.5, 7]}),
+            "scores[1] must be a number from 0 to 1",
+        ),
+        (json!({"scores": [-0.01]}), "scores[0] must be"),
+        (json!({"scores": [1.000001, 0]}), "scores[0] must be"),
         (json!({"row": []}), "unknown field `row`"),
         (
             json!({"scorer": "wer", "rows": [{"expected": {}}]}),

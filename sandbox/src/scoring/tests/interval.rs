@@ -3,6 +3,10 @@
 use super::*;
 
 const FULL: f64 = 1.0;
+/// 1.959963984540054², the 0.95 quantile of chi-squared with one degree of freedom.
+const CHI: f64 = 3.841_458_820_694_124;
+/// 0.5 / √(1 + 4 / `CHI`).
+const HALF_OF_4: f64 = 0.3499610108478505;
 
 // Interface, Eval result: quality_mean, mean score in [0,1]; quality_ci_low, quality_ci_high, 95% CI bounds.
 #[test]
@@ -12,10 +16,12 @@ fn an_interval_is_what_can_be_worked_out_by_hand() {
         (vec![], (0.0, 0.0, FULL)),
         // Nothing is known of the spread.
         (vec![0.4], (0.4, 0.0, FULL)),
-        // No spread: every resample has this mean, exactly.
-        (vec![0.1; 10], (0.1, 0.1, 0.1)),
-        (vec![0.0; 3], (0.0, 0.0, 0.0)),
-        (vec![1.0; 50], (1.0, 1.0, 1.0)),
+        // No spread is no proof of none. Wilson's interval; of all right its low is n / (n + 1.96²).
+        (vec![1.0; 50], (1.0, 50.0 / (50.0 + CHI), FULL)),
+        (vec![1.0; 2], (1.0, 2.0 / (2.0 + CHI), FULL)),
+        (vec![0.0; 3], (0.0, 0.0, CHI / (3.0 + CHI))),
+        // In the middle it is 0.5 ± 0.5 / √(1 + n / 1.96²).
+        (vec![0.5; 4], (0.5, 0.5 - HALF_OF_4, 0.5 + HALF_OF_4)),
         // Means 0, 0.5 and 1 with 1/4, 1/2 and 1/4: both tails are above 2.5 %.
         (vec![0.0, 1.0], (0.5, 0.0, 1.0)),
         // All three equal in 1 of 27 resamples, above 2.5 %.
@@ -26,7 +32,7 @@ fn an_interval_is_what_can_be_worked_out_by_hand() {
         // What is no score is taken for the nearest.
         (vec![f64::NAN, f64::INFINITY], (0.5, 0.0, 1.0)),
         (vec![-3.0, 7.0], (0.5, 0.0, 1.0)),
-        (vec![f64::NAN; 2], (0.0, 0.0, 0.0)),
+        (vec![f64::NAN; 2], (0.0, 0.0, CHI / (2.0 + CHI))),
     ];
     for (scores, (mean, low, high)) in cases {
         let found = interval(&scores, 7);
@@ -52,18 +58,37 @@ fn an_equal_seed_gives_an_equal_interval_and_more_rows_a_narrower_one() {
     assert!(width(&many) < width(&few) / 4.0);
 }
 
+/// What the promise of 95 % is worth where answers are mostly right: many samples have nothing but equal scores.
 #[test]
 fn the_interval_covers_the_true_mean_about_as_often_as_it_says() {
-    // Of 60 samples of 30 fair coins, 95 % of the intervals should hold 0.5: 57, with a spread of 1.7.
+    const SAMPLES: u64 = 100;
     let mut rng = crate::models::SeededRng::from_parts(&[b"coverage"]);
-    let covered = (0..60)
-        .filter(|seed| {
-            let coins: Vec<f64> = (0..30)
-                .map(|_| if rng.below(2) == 1 { 1.0 } else { 0.0 })
-                .collect();
-            let found = interval(&coins, *seed);
-            (found.low..=found.high).contains(&0.5)
-        })
-        .count();
-    assert!((51..=59).contains(&covered), "{covered}");
+    // Percent of right answers; answers of one sample; what one is worth that is half right, in percent.
+    for (right, count, half) in [
+        (50_u32, 30, 0_u32),
+        (90, 10, 0),
+        (95, 20, 0),
+        (98, 30, 0),
+        (5, 20, 0),
+        (90, 10, 50),
+        (95, 20, 80),
+    ] {
+        let wrong = f64::from(half) / 100.0;
+        let share = f64::from(right) / 100.0;
+        let mean = share + (1.0 - share) * wrong;
+        let covered = (0..SAMPLES)
+            .filter(|seed| {
+                let scores: Vec<f64> = (0..count)
+                    .map(|_| match rng.below(100) < u64::from(right) {
+                        true => 1.0,
+                        false => wrong,
+                    })
+                    .collect();
+                let found = interval(&scores, *seed);
+                (found.low..=found.high).contains(&mean)
+            })
+            .count();
+        // Five standard errors of a true 0.95 are 11 samples.
+        assert!(covered >= 90, "{right} % of {count}, {half}: {covered}");
+    }
 }
