@@ -4,7 +4,6 @@
 //! Promise: what `intend` and `settle` returned `Ok` for survives the process, and with
 //! [`Durability::Power`] the machine. Sums come from the journal alone and never go back.
 
-use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -21,6 +20,7 @@ use crate::money::MicroUsd;
 pub mod entry;
 pub mod error;
 pub mod fingerprint;
+pub mod kept_key;
 pub mod query;
 pub mod reconcile;
 pub mod state;
@@ -50,12 +50,12 @@ mod writer;
 
 pub use books::WaitingRun;
 pub use compact::{CompactReport, RETENTION_MS_MIN};
-use entry::{EntryId, Fingerprint, Intent, Outcome, Settlement};
+use entry::{EntryId, EntryKey, Fingerprint, Intent, Outcome, Settlement};
 pub use error::LedgerError;
 pub use fingerprint::FingerprintParts;
 use ids::EntryIds;
+use kept_key::{KeptKey, Organization};
 pub use keys::KeyCharge;
-use keys::kept_form;
 pub use lookup::Lookup;
 use query::EntryView;
 use queue::{Answer, Command};
@@ -190,15 +190,24 @@ impl Ledger {
         parts.hash(&self.inner.identity.fingerprint_secret)
     }
 
+    /// A key as it is kept: the organization's, and the app's own for this one request.
+    pub fn kept_key(
+        &self,
+        key: &EntryKey,
+        organization: Organization,
+        parts: &FingerprintParts<'_>,
+    ) -> KeptKey {
+        let secret = &self.inner.identity.fingerprint_secret;
+        KeptKey::new(secret, key, organization, || parts.hash_as_compared(secret))
+    }
+
+    /// Who pays: by the service's address and the organization's key, neither of which is kept.
+    pub fn organization(&self, address: &str, key: &[u8]) -> Organization {
+        Organization::of(&self.inner.identity.fingerprint_secret, address, key)
+    }
+
     /// Writes an intent; returns when it is durable (rule I1). After an error nothing may be sent.
-    ///
-    /// A key of more than 256 characters is kept as `h:` and its BLAKE3 hash.
-    pub async fn intend(&self, mut intent: Intent) -> Result<(), LedgerError> {
-        if let Some(key) = &mut intent.key
-            && let Cow::Owned(short) = kept_form(&key.value)
-        {
-            key.value = short.into();
-        }
+    pub async fn intend(&self, intent: Intent) -> Result<(), LedgerError> {
         let command = Command::Intend(Box::new(intent));
         self.inner.shared.queue.ask(command).await.map(|_| ())
     }
@@ -261,10 +270,14 @@ impl Ledger {
         }
     }
 
-    /// What was billed under a key or may have been, within its 24 h. `None`: nothing was, and a request
-    /// under it is a purchase of its own.
-    pub async fn key_charge(&self, key: &str) -> Result<Option<KeyCharge>, LedgerError> {
-        let command = Command::KeyCharged(kept_form(key).into_owned());
+    /// What was billed under a key or may have been for an equal request, within its 24 h. `None`: nothing
+    /// was, and the request is a purchase of its own. `fingerprint`: its own.
+    pub async fn key_charge(
+        &self,
+        key: &KeptKey,
+        fingerprint: Fingerprint,
+    ) -> Result<Option<KeyCharge>, LedgerError> {
+        let command = Command::KeyCharged(Box::new(key.clone()), fingerprint);
         match self.inner.shared.queue.ask(command).await? {
             Answer::KeyCharged(charge) => Ok(charge),
             _ => Ok(None),
@@ -287,7 +300,10 @@ impl Ledger {
     /// index nothing is found; [`query::entries`] always reads the journal.
     pub fn find(&self, lookup: &Lookup<'_>) -> Result<Vec<EntryView>, LedgerError> {
         match self.inner.shared.index() {
-            Some(index) => lookup.run(&index, &self.inner.state_dir),
+            Some(index) => {
+                let secret = &self.inner.identity.fingerprint_secret;
+                lookup.run(&index, &self.inner.state_dir, secret)
+            }
             None => Ok(Vec::new()),
         }
     }

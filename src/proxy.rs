@@ -72,6 +72,7 @@ use crate::caps::Caps;
 use crate::clock::SharedClock;
 use crate::config::{ApiKey, Config};
 use crate::ledger::Ledger;
+use crate::ledger::kept_key::Organization;
 use crate::protocol::names::ServiceNames;
 use crate::protocol::routes::{ExtraRoute, RouteTable};
 use crate::telemetry::metrics::Metrics;
@@ -119,6 +120,8 @@ pub struct Settings {
     pub names: ServiceNames,
     pub table: RouteTable,
     pub key: ApiKey,
+    /// Who pays with the key, in the ledger's words ([`Self::paid_in`]); a call of bursar's own has none.
+    pub organization: Organization,
     pub peers: Peers,
     pub connector: Arc<Connector>,
     /// The same for the whole life of the process.
@@ -165,11 +168,20 @@ impl Settings {
             names: config.names.clone(),
             table: RouteTable::new(&extra),
             key: config.upstream.api_key.clone(),
+            organization: Organization::default(),
             peers: Peers::new(&config.upstream, Arc::clone(clock)),
             connector,
             hops,
             config,
         }
+    }
+
+    /// For requests that have entries in this ledger.
+    fn paid_in(mut self, ledger: &Ledger) -> Self {
+        let upstream = &self.config.upstream;
+        let (address, key) = (upstream.base_url.to_string(), self.key.header_value());
+        self.organization = ledger.organization(&address, key.as_bytes());
+        self
     }
 }
 
@@ -232,7 +244,7 @@ impl Gateway {
         parts.metrics.watch_caps(&caps);
         parts.apps.govern(&caps, parts.clock.monotonic());
         let hops = Hops::new(parts.ledger.new_entry_id());
-        let settings = Settings::new(parts.config, &parts.clock, None, hops);
+        let settings = Settings::new(parts.config, &parts.clock, None, hops).paid_in(&parts.ledger);
         let (clock, metrics) = (&parts.clock, &parts.metrics);
         let shaping = &settings.config.shaping;
         let queue = Queue::new(shaping, Arc::clone(clock), Arc::clone(metrics));
@@ -270,7 +282,8 @@ impl Gateway {
         };
         let same_trust = trust(&before.config) == trust(&config);
         let connector = same_trust.then(|| Arc::clone(&before.connector));
-        let settings = Settings::new(config, &self.clock, connector, before.hops.clone());
+        let hops = before.hops.clone();
+        let settings = Settings::new(config, &self.clock, connector, hops).paid_in(&self.ledger);
         self.queue.reconfigure(&settings.config.shaping);
         self.settings.store(Arc::new(settings));
         self.breaker.reset();

@@ -13,8 +13,9 @@ use std::time::Duration;
 
 use bursar::clock::{Clock, ManualClock, SystemClock};
 use bursar::ledger::entry::{
-    Attempt, AttemptEnd, EntryKey, Fingerprint, Intent, KeyOrigin, Outcome, Timings,
+    Attempt, AttemptEnd, Fingerprint, Intent, KeyOrigin, Outcome, Timings,
 };
+use bursar::ledger::kept_key::{KeptKey, KeyForm};
 use bursar::ledger::undelivered::Delivery;
 use bursar::ledger::{Durability, Ledger, LedgerOptions};
 use bursar::money::MicroUsd;
@@ -137,9 +138,11 @@ async fn buy(ledger: &Ledger, at_ms: u64, amount: u64) {
         operation: Operation::Chat,
         model: Some("auto".to_owned()),
         stream: false,
-        key: Some(EntryKey {
-            value: Arc::from(format!("bursar-{:032x}", id.0.as_u128())),
+        key: Some(KeptKey {
+            form: KeyForm::Text(Arc::from(format!("bursar-{:032x}", id.0.as_u128()))),
             origin: KeyOrigin::Minted,
+            organization: None,
+            request: None,
         }),
         fingerprint: Fingerprint([1; 32]),
         run: None,

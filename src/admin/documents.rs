@@ -82,6 +82,26 @@ pub fn receipts(listing: &Listing) -> serde_json::Result<Value> {
     Ok(json!({ "receipts": receipts, "last_seq": listing.last_seq }))
 }
 
+/// A list of entries or an explanation, as other users of this machine may read it: a key is asked with
+/// to have an answer again, whoever paid for it.
+pub fn without_keys(mut document: Value) -> Value {
+    let strip = |entry: &mut Value| {
+        if let Value::Object(fields) = entry {
+            fields.shift_remove("key");
+            fields.shift_remove("key_hash");
+        }
+    };
+    for name in ["receipts", "entries"] {
+        if let Some(Value::Array(entries)) = document.get_mut(name) {
+            entries.iter_mut().for_each(strip);
+        }
+    }
+    if let Some(purchase) = document.get_mut("purchase") {
+        strip(purchase);
+    }
+    document
+}
+
 /// The daemon at this moment.
 pub fn status(
     process: &Process,

@@ -71,7 +71,8 @@ fn explained(view: &EntryView, family: &[EntryView]) -> serde_json::Result<Value
 
 /// What one key bought. `null` without a key.
 fn purchase(found: &Found) -> serde_json::Result<Value> {
-    let Some(key) = found.entries.iter().find_map(|view| view.key.as_ref()) else {
+    let keyed = found.entries.iter().find(|view| view.kept_key.is_some());
+    let Some(keyed) = keyed else {
         return Ok(Value::Null);
     };
     let mut billed = MicroUsdSum::default();
@@ -85,8 +86,12 @@ fn purchase(found: &Found) -> serde_json::Result<Value> {
         .map(documents::receipt)
         .map(line)
         .collect::<Result<_, _>>()?;
+    let (name, key) = match &keyed.key_hash {
+        Some(hash) => ("key_hash", json!(hash)),
+        None => ("key", json!(keyed.key)),
+    };
     Ok(json!({
-        "key": key,
+        name: key,
         "entries": entries,
         "billed_micro_usd": serde_json::to_value(billed)?,
         "not_known": found.family.iter().filter(is_unknown).count(),

@@ -122,8 +122,8 @@ pub async fn answer(
         "/readyz" => return readyz(admin),
         "/" => return status_page(admin).await,
         "/api/spend" => api_spend(admin, asked).await,
-        "/api/receipts" => api_receipts(admin, asked).await,
-        "/api/explain" => api_explain(admin, asked).await,
+        "/api/receipts" => with_keys(via, api_receipts(admin, asked).await),
+        "/api/explain" => with_keys(via, api_explain(admin, asked).await),
         "/api/reconcile" => api_reconcile(admin, via, asked).await,
         "/api/caps" => query::nothing(asked)
             .map_err(Failure::from)
@@ -230,6 +230,14 @@ async fn api_explain(admin: &Arc<Admin>, asked: &str) -> Result<Value, Failure> 
     let text = query::explain(asked)?;
     let found = read(admin, move |state_dir| find(state_dir, &text)).await?;
     Ok(explain::explanation(&found)?)
+}
+
+/// Only the daemon's user and root read Idempotency-Keys.
+fn with_keys(via: Via, document: Result<Value, Failure>) -> Result<Value, Failure> {
+    match via {
+        Via::Owner => document,
+        Via::Reader => document.map(documents::without_keys),
+    }
 }
 
 /// Holds the ledger against the service's own figure, or against one that was typed in.

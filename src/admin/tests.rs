@@ -8,8 +8,9 @@ use crate::apps::{Apps, Declared};
 use crate::clock::ManualClock;
 use crate::config::{Env, Overrides};
 use crate::ledger::LedgerOptions;
-use crate::ledger::entry::{EntryKey, Intent, KeyOrigin};
+use crate::ledger::entry::{Intent, KeyOrigin};
 use crate::ledger::fingerprint::FingerprintParts;
+use crate::ledger::kept_key::{KeptKey, KeyForm};
 use crate::protocol::{Lane, Operation};
 
 struct Served {
@@ -91,9 +92,11 @@ async fn intend(ledger: &Ledger) -> Intent {
         operation: Operation::Chat,
         model: Some("<script>".to_owned()),
         stream: false,
-        key: Some(EntryKey {
-            value: Arc::from("k-1"),
+        key: Some(KeptKey {
+            form: KeyForm::Text(Arc::from("k-1")),
             origin: KeyOrigin::Minted,
+            organization: None,
+            request: None,
         }),
         fingerprint: ledger.fingerprint(&FingerprintParts {
             method: "POST",

@@ -151,6 +151,7 @@ const COLUMNS: &[Column] = &[
         name: "reconciled_from",
         cell: Cell::Word("/was"),
     },
+    at("key_hash", "/key_hash"),
 ];
 
 /// What an element that lacks the value shows in a list. A `-` would look like a formula.

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use crate::ledger::entry::{EntryId, InDoubt, Intent, Outcome, Settlement, State};
+use crate::ledger::kept_key::KeyForm;
 use crate::ledger::keys::{Keys, Unresolved};
 use crate::ledger::record::{Ended, Evidence, How, Labels, Position, Record, Verdict};
 use crate::ledger::state::fold;
@@ -42,7 +43,7 @@ pub struct EndedEntry {
     pub state: State,
     pub intent: Option<Position>,
     pub end: Position,
-    pub key: Option<Arc<str>>,
+    pub key: Option<KeyForm>,
     pub request_id: Option<String>,
 }
 
@@ -103,6 +104,12 @@ impl Books {
             books.begin_run(run_id, waiting);
         }
         books
+    }
+
+    /// Before the first record: what keys are told apart by.
+    pub fn with_secret(mut self, secret: [u8; 32]) -> Self {
+        self.keys = Keys::new(secret);
+        self
     }
 
     pub fn totals(&self) -> &Totals {
@@ -192,7 +199,7 @@ impl Books {
         let open = self.open.get(&outcome.id)?;
         let labels = &open.labels;
         let id = outcome.id;
-        let key = labels.key.as_ref().map(|key| &key.value);
+        let key = labels.key.as_ref();
         let view = key.map(|key| self.keys.view(key, id, labels.started_ms));
         let settlement = fold(&outcome, view.as_ref());
 
@@ -233,7 +240,7 @@ impl Books {
         let amount_stands_elsewhere = labels
             .key
             .as_ref()
-            .map(|key| self.keys.view(&key.value, id, labels.started_ms))
+            .map(|key| self.keys.view(key, id, labels.started_ms))
             .is_some_and(|view| view.amount.is_some());
         let state = if amount_stands_elsewhere {
             State::Replayed
@@ -322,7 +329,8 @@ impl Books {
 
     fn begin(&mut self, seq: u64, position: Position, intent: &Intent) {
         if let Some(key) = &intent.key {
-            self.keys.begin(&key.value, intent.id, intent.at_ms);
+            self.keys
+                .begin(key, intent.fingerprint, intent.id, intent.at_ms);
         }
         let open = OpenEntry {
             labels: Labels::of_intent(intent),
@@ -343,14 +351,14 @@ impl Books {
     ) {
         let id = ended.id;
         let intent = self.open.remove(&id).map(|open| open.position);
-        let key = ended.labels.key.as_ref().map(|key| key.value.clone());
+        let key = ended.labels.key.clone();
         if counts {
             self.pending.entries.push(EndedEntry {
                 id,
                 state: ended.was,
                 intent,
                 end,
-                key: key.clone(),
+                key: key.as_ref().map(|key| key.form.clone()),
                 request_id,
             });
         }
@@ -383,12 +391,12 @@ impl Books {
                 state,
                 intent: Some(open.position),
                 end: position,
-                key: labels.key.as_ref().map(|key| key.value.clone()),
+                key: labels.key.as_ref().map(|key| key.form.clone()),
                 request_id: None,
             });
         }
         if let Some(key) = &labels.key {
-            self.keys.resolve(&key.value, evidence.id);
+            self.keys.resolve(key, evidence.id);
         }
         let run_id = match &evidence.how {
             How::Run { run_id } => Some(run_id.clone()),

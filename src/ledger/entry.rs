@@ -11,6 +11,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use uuid::Uuid;
 
+use crate::ledger::kept_key::KeptKey;
 use crate::ledger::undelivered::{Delivery, KeyUse};
 use crate::money::MicroUsd;
 use crate::protocol::receipt::Receipt;
@@ -20,9 +21,9 @@ use crate::protocol::{Lane, Operation, Usage, closed_set};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryId(pub Uuid);
 
-/// BLAKE3 of a request (method, path and query, exact body bytes, `X-Service-Session`,
-/// `X-Service-RTE-Query`), keyed with a secret of this ledger, so that the disk tells nothing about
-/// prompts. Lower-case hex in the journal.
+/// BLAKE3 of a request (method, path and query, body, `X-Service-Session`, `X-Service-RTE-Query`) or of
+/// a long key, keyed with a secret of this ledger, so that the disk tells nothing about prompts.
+/// Lower-case hex in the journal.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint(pub [u8; 32]);
 
@@ -38,7 +39,7 @@ pub enum KeyOrigin {
     Adopted { from: EntryId },
 }
 
-/// An Idempotency-Key and its origin.
+/// An Idempotency-Key as it goes to the service, and its origin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EntryKey {
     #[serde(with = "shared_text")]
@@ -61,7 +62,7 @@ pub struct Intent {
     pub model: Option<String>,
     pub stream: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub key: Option<EntryKey>,
+    pub key: Option<KeptKey>,
     pub fingerprint: Fingerprint,
     pub request_bytes: u64,
     /// The run of `bursar exec` that it belongs to.

@@ -8,8 +8,10 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::ledger::entry::{
-    Anomaly, Attempt, Closed, EntryId, Intent, KeyOrigin, Outcome, State, Timings, shared_text,
+    Anomaly, Attempt, Closed, EntryId, Fingerprint, Intent, KeyOrigin, Outcome, State, Timings,
+    shared_text,
 };
+use crate::ledger::kept_key::KeptKey;
 use crate::ledger::record::{How, Labels, Record};
 use crate::ledger::undelivered::{Delivery, Handover};
 use crate::money::MicroUsd;
@@ -53,6 +55,12 @@ pub struct EntryView {
     pub replayed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// Of a key that is longer than what is kept as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_hash: Option<Fingerprint>,
+    /// What the two are made of.
+    #[serde(skip)]
+    pub kept_key: Option<KeptKey>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_origin: Option<KeyOrigin>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -124,6 +132,7 @@ pub struct Views {
 
 impl EntryView {
     fn new(id: EntryId, labels: &Labels) -> Self {
+        let kept_key = labels.key.as_ref();
         Self {
             id,
             seq: 0,
@@ -145,8 +154,10 @@ impl EntryView {
             route_version: None,
             input_required: None,
             replayed: false,
-            key: labels.key.as_ref().map(|key| key.value.to_string()),
-            key_origin: labels.key.as_ref().map(|key| key.origin),
+            key: kept_key.and_then(|key| Some(key.form.text()?.to_string())),
+            key_hash: kept_key.and_then(|key| key.form.hash()),
+            kept_key: labels.key.clone(),
+            key_origin: kept_key.map(|key| key.origin),
             request_id: None,
             run_id: None,
             usage: Usage::default(),

@@ -2,9 +2,11 @@
 //! secret of this ledger, so that a reader of the disk learns nothing about prompts.
 //!
 //! Promise: two requests have one fingerprint only if every part is equal. Each part is preceded by
-//! its length, so no bytes can move from one part to the next.
+//! its length, so no bytes can move from one part to the next. Compared as the service compares two
+//! requests of one key, JSON bodies that differ in the order of members and in white space are equal.
 
 use crate::ledger::entry::Fingerprint;
+use crate::protocol::body::hash_json;
 
 /// What makes two requests the same purchase.
 #[derive(Clone, Copy, Debug)]
@@ -26,13 +28,25 @@ pub struct FingerprintParts<'a> {
 
 impl FingerprintParts<'_> {
     pub(crate) fn hash(&self, secret: &[u8; 32]) -> Fingerprint {
+        self.hash_with(secret, self.body, &[])
+    }
+
+    /// The request as the service compares it under one key. Another number than [`Self::hash`].
+    pub(crate) fn hash_as_compared(&self, secret: &[u8; 32]) -> Fingerprint {
+        match hash_json(secret, self.body) {
+            Some(json) => self.hash_with(secret, &json, &[3]),
+            None => self.hash_with(secret, self.body, &[4]),
+        }
+    }
+
+    fn hash_with(&self, secret: &[u8; 32], body: &[u8], end: &[u8]) -> Fingerprint {
         let mut hasher = blake3::Hasher::new_keyed(secret);
         let parts = [
             Some(self.method.as_bytes()),
             Some(self.path_and_query.as_bytes()),
             self.session,
             self.rte_query,
-            Some(self.body),
+            Some(body),
         ];
         for part in parts {
             // An absent header and an empty one are two things.
@@ -46,6 +60,7 @@ impl FingerprintParts<'_> {
             // No part begins so; without it the bytes are those of earlier releases.
             hasher.update(&[2]);
         }
+        hasher.update(end);
         Fingerprint(*hasher.finalize().as_bytes())
     }
 }

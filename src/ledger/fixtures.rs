@@ -13,9 +13,10 @@ use crate::ledger::entry::{
     Attempt, AttemptEnd, EntryId, EntryKey, Fingerprint, Intent, KeyOrigin, Outcome, Settlement,
     Timings,
 };
+use crate::ledger::kept_key::{KeptKey, KeyForm, Organization};
 use crate::ledger::record::Labels;
 use crate::ledger::undelivered::Delivery;
-use crate::ledger::{Durability, Ledger, LedgerError, LedgerOptions};
+use crate::ledger::{Durability, FingerprintParts, Ledger, LedgerError, LedgerOptions};
 use crate::money::MicroUsd;
 use crate::protocol::receipt::{Receipt, ReceiptSource};
 use crate::protocol::{Lane, Operation, Told, Usage};
@@ -151,15 +152,21 @@ pub(crate) fn intent(id: EntryId, at_ms: u64, key: Option<&str>) -> Intent {
         operation: Operation::Chat,
         model: Some("auto".to_owned()),
         stream: false,
-        key: key.map(|key| EntryKey {
-            value: Arc::from(key),
-            origin: KeyOrigin::Minted,
-        }),
+        key: key.map(minted),
         fingerprint: Fingerprint([7; 32]),
         run: None,
         request_bytes: 120,
         key_use: None,
         reserved: None,
+    }
+}
+
+pub(crate) fn minted(key: &str) -> KeptKey {
+    KeptKey {
+        form: KeyForm::Text(Arc::from(key)),
+        origin: KeyOrigin::Minted,
+        organization: Some(Organization(1)),
+        request: None,
     }
 }
 
@@ -202,11 +209,60 @@ pub(crate) async fn buy(ledger: &Ledger, key: Option<&str>, receipt: Receipt) ->
         .unwrap()
 }
 
+/// Buys once under an app's own key, of an organization and with a body.
+pub(crate) async fn buy_own(
+    ledger: &Ledger,
+    key: &str,
+    organization: u64,
+    body: &[u8],
+    receipt: Receipt,
+) -> Settlement {
+    let id = ledger.new_entry_id();
+    let (key, fingerprint) = own(ledger, key, organization, body);
+    let intent = Intent {
+        key: Some(key),
+        fingerprint,
+        ..intent(id, ledger.inner.clock.wall_ms(), None)
+    };
+    ledger.intend(intent).await.unwrap();
+    ledger
+        .settle(ended(id, AttemptEnd::Answered, receipt))
+        .await
+        .unwrap()
+}
+
+/// An app's own key as the proxy gives it to the ledger, and the request's fingerprint.
+pub(crate) fn own(
+    ledger: &Ledger,
+    key: &str,
+    organization: u64,
+    body: &[u8],
+) -> (KeptKey, Fingerprint) {
+    let parts = FingerprintParts {
+        method: "POST",
+        path_and_query: "/v1/chat/completions",
+        body,
+        session: None,
+        rte_query: None,
+        made_stream: false,
+    };
+    let sent = EntryKey {
+        value: Arc::from(key),
+        origin: KeyOrigin::App,
+    };
+    let kept = ledger.kept_key(&sent, Organization(organization), &parts);
+    (kept, ledger.fingerprint(&parts))
+}
+
 /// Intends one request.
 pub(crate) async fn begin(ledger: &Ledger, key: Option<&str>) -> EntryId {
     let id = ledger.new_entry_id();
-    let at_ms = ledger.inner.clock.wall_ms();
-    ledger.intend(intent(id, at_ms, key)).await.unwrap();
+    let mut intent = intent(id, ledger.inner.clock.wall_ms(), key);
+    intent.key = key.map(|key| KeptKey {
+        form: KeyForm::of(&ledger.inner.identity.fingerprint_secret, key),
+        ..minted("")
+    });
+    ledger.intend(intent).await.unwrap();
     id
 }
 

@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 
 use crate::ledger::books::Pending;
 use crate::ledger::entry::EntryId;
+use crate::ledger::kept_key::KeyForm;
 use crate::ledger::keys::Unresolved;
 use crate::ledger::scan::Missing;
 use crate::ledger::totals::{RollupKey, Row, Totals};
@@ -39,8 +40,8 @@ mod sweep;
 pub use bulk::Bulk;
 use handle::Handle;
 use rows::{
-    BY_KEY, BY_REQUEST, ENTRY, FORMAT, META, MISSING, Meta, ROLLUP, RUN, decode, encode, entry_key,
-    lookup_key, text_key,
+    BY_KEY, BY_KEY_HASH, BY_REQUEST, ENTRY, FORMAT, META, MISSING, Meta, ROLLUP, RUN, by_key,
+    decode, encode, entry_key, lookup_key, text_key,
 };
 pub use rows::{RowCounts, StoredEntry};
 
@@ -320,7 +321,7 @@ impl Index {
                 counts.requests += u64::from(ended.request_id.is_some());
             }
             if let Some(key) = &ended.key {
-                batch.insert(lookup_key(BY_KEY, key, ended.id), &[]);
+                batch.insert(by_key(key, ended.id), &[]);
             }
             if let Some(request_id) = &ended.request_id {
                 batch.insert(lookup_key(BY_REQUEST, request_id, ended.id), &[]);
@@ -356,7 +357,7 @@ impl Index {
         guarded(|| {
             Ok(RowCounts {
                 entries: count(ENTRY)?,
-                keys: count(BY_KEY)?,
+                keys: count(BY_KEY)? + count(BY_KEY_HASH)?,
                 requests: count(BY_REQUEST)?,
             })
         })
@@ -371,8 +372,11 @@ impl Index {
     }
 
     /// Entries that ended with this Idempotency-Key, oldest first, at most `limit`.
-    pub fn by_key(&self, key: &str, limit: usize) -> Result<Vec<EntryId>, IndexError> {
-        self.lookup(BY_KEY, key, limit)
+    pub fn by_key(&self, key: &KeyForm, limit: usize) -> Result<Vec<EntryId>, IndexError> {
+        match key {
+            KeyForm::Text(text) => self.lookup(BY_KEY, text, limit),
+            KeyForm::Hash(hash) => self.lookup(BY_KEY_HASH, &hash.to_string(), limit),
+        }
     }
 
     /// Entries that ended with this request id, oldest first, at most `limit`.

@@ -1,40 +1,39 @@
 //! The Idempotency-Keys of the last 24 hours: whether a key's amount is known, and who else may have
-//! run under it. The service binds a key for 24 h, so an amount told once is the key's amount.
+//! run under it. The service binds a key for 24 h to one request of one organization, so an amount told
+//! once is that purchase's amount; another request under the same key is a purchase of its own.
 //!
 //! Promise: bounded; the oldest key goes first, and each one dropped early is counted. A dropped
 //! key can only leave an entry in doubt, or count a later amount as new, after a million others.
 
-use std::borrow::Cow;
-use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
-use crate::ledger::entry::{EntryId, State};
+use crate::ledger::entry::{EntryId, Fingerprint, KeyOrigin, State};
+use crate::ledger::kept_key::{KeptKey, ShortHash};
 use crate::ledger::record::Labels;
 use crate::ledger::state::KeyView;
 use crate::money::MicroUsd;
 use crate::protocol::ServedBy;
+
+mod table;
+
+use table::{Known, Place, Row, Table};
 
 /// How long the service binds a key ("idempotent replay window | 24 hours").
 ///
 /// Assumed: counted from the key's first use; a failed request keeps nothing under it.
 pub const EPOCH_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// Most keys held. About 300 bytes each.
+/// Most keys held. At most 100 bytes each, where each has one entry that was billed.
 pub const KEYS_MAX: usize = 1_000_000;
-
-/// Longest key that is kept as it is. An app may send tens of kilobytes.
-const KEY_CHARS_MAX: usize = 256;
-
-/// What a shortened key begins with; 64 hex digits follow.
-const SHORT_KEY_START: &str = "h:";
 
 /// Most entries of one key that are named as charged.
 const CHARGED_MAX: usize = 64;
 
 /// Most entries of one key that wait for its amount.
 const UNRESOLVED_MAX: usize = 1_000;
+
+/// Most different requests of one key that are known one by one. The service refuses all but the first.
+const REQUESTS_MAX: usize = 64;
 
 /// An entry that waits for evidence, with all that is needed to write what becomes of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,9 +47,9 @@ pub struct Unresolved {
 /// All keys.
 #[derive(Debug)]
 pub struct Keys {
-    epochs: HashMap<Arc<str>, Vec<Epoch>>,
-    /// Epochs in the order they began here.
-    order: VecDeque<(u64, Arc<str>)>,
+    /// The ledger's.
+    secret: [u8; 32],
+    table: Table,
     keys_max: usize,
     dropped: u64,
 }
@@ -65,10 +64,9 @@ pub struct KeyCharge {
     pub entries: Vec<EntryId>,
 }
 
-/// 24 h of one key, from its first intent on.
+/// What is known of a request under a key where that is more than an amount.
 #[derive(Debug, Default)]
 struct Epoch {
-    started_ms: u64,
     /// The last intent.
     begun_ms: u64,
     amount: Option<(MicroUsd, EntryId)>,
@@ -80,30 +78,33 @@ struct Epoch {
     unresolved: Vec<Unresolved>,
 }
 
-/// A key as the ledger keeps it: itself, or its hash when it is long. What goes to the service is
-/// the app's own.
-pub fn kept_form(key: &str) -> Cow<'_, str> {
-    if key.chars().nth(KEY_CHARS_MAX).is_none() {
-        return Cow::Borrowed(key);
-    }
-    let hash = blake3::hash(key.as_bytes()).to_hex();
-    Cow::Owned(format!("{SHORT_KEY_START}{hash}"))
+/// What an entry is looked up by.
+struct Asked {
+    key: ShortHash,
+    /// The same key on lines of an older bursar.
+    old_key: Option<ShortHash>,
+    request: ShortHash,
+    /// The request on lines of an older bursar.
+    old_request: Option<ShortHash>,
+    /// `None`: no entry yet.
+    id: Option<EntryId>,
+    at_ms: u64,
 }
 
 // === impl Keys ===
 
 impl Default for Keys {
     fn default() -> Self {
-        Self::with_capacity(KEYS_MAX)
+        Self::new([0; 32])
     }
 }
 
 impl Keys {
-    pub fn with_capacity(keys_max: usize) -> Self {
+    pub fn new(secret: [u8; 32]) -> Self {
         Self {
-            epochs: HashMap::new(),
-            order: VecDeque::new(),
-            keys_max,
+            secret,
+            table: Table::default(),
+            keys_max: KEYS_MAX,
             dropped: 0,
         }
     }
@@ -115,160 +116,335 @@ impl Keys {
 
     /// All that waits for a key's amount.
     pub fn unresolved(&self) -> impl Iterator<Item = &Unresolved> {
-        self.epochs
-            .values()
-            .flatten()
-            .flat_map(|epoch| &epoch.unresolved)
+        self.table.rows().flat_map(Row::unresolved)
     }
 
     /// An entry of the key begins.
-    pub fn begin(&mut self, key: &Arc<str>, id: EntryId, at_ms: u64) {
-        if let Some(epoch) = self.epoch_for(key, id, at_ms)
-            && !epoch.open.contains(&id)
-        {
-            epoch.open.push(id);
-            epoch.begun_ms = epoch.begun_ms.max(at_ms);
-        }
+    pub fn begin(&mut self, key: &KeptKey, fingerprint: Fingerprint, id: EntryId, at_ms: u64) {
+        let asked = self.asked(key, Some(fingerprint), Some(id), at_ms);
+        self.change(&asked, |epoch| {
+            if !epoch.open.contains(&id) {
+                push(&mut epoch.open, id);
+                epoch.begun_ms = epoch.begun_ms.max(at_ms);
+            }
+        });
     }
 
     /// What is known of the key beside this entry.
-    pub fn view(&self, key: &str, id: EntryId, at_ms: u64) -> KeyView {
-        let Some(epoch) = self.epoch_of(key, id, at_ms) else {
-            return KeyView::default();
-        };
-        KeyView {
-            amount: epoch
-                .amount
-                .filter(|(_, entry)| *entry != id)
-                .map(|(amount, _)| amount),
-            is_unreported: epoch
-                .unresolved
-                .iter()
-                .any(|waiting| waiting.id != id && waiting.was == State::Unreported),
-            others_may_have_run: epoch.answered
-                || epoch.open.iter().any(|open| *open != id)
-                || epoch.unresolved.iter().any(|waiting| waiting.id != id),
+    pub fn view(&self, key: &KeptKey, id: EntryId, at_ms: u64) -> KeyView {
+        let asked = self.asked(key, None, Some(id), at_ms);
+        let own = self.find(&asked);
+        let mut view = KeyView::default();
+        for (place, row) in self.rows_of(&asked) {
+            let is_own = own == Some(place);
+            if !is_own && !row.spans(at_ms) {
+                continue;
+            }
+            let amount = row.amount().filter(|(_, entry)| *entry != id);
+            let is_unreported = row
+                .unresolved()
+                .any(|waiting| waiting.id != id && waiting.was == State::Unreported);
+            if is_own {
+                view.amount = amount.map(|(amount, _)| amount);
+                view.is_unreported = is_unreported;
+            } else {
+                view.stands_on_another_request |= amount.is_some() || is_unreported;
+            }
+            view.others_may_have_run |= row.may_have_run_beside(id);
         }
+        view
     }
 
-    /// What of the key was billed or may have been, in the 24 h of now.
-    pub fn charge(&self, key: &str, now_ms: u64) -> Option<KeyCharge> {
-        let epochs = self.epochs.get(key)?;
-        epochs
-            .get(find(epochs, EntryId(uuid::Uuid::nil()), now_ms)?)?
-            .charge()
+    /// What of the key was billed or may have been for an equal request, in the 24 h of now.
+    pub fn charge(
+        &self,
+        key: &KeptKey,
+        fingerprint: Fingerprint,
+        now_ms: u64,
+    ) -> Option<KeyCharge> {
+        let asked = self.asked(key, Some(fingerprint), None, now_ms);
+        let charge = |place| self.table.get(place)?.charge();
+        self.find(&asked)
+            .and_then(charge)
+            .or_else(|| self.find_old(&asked, |_| true).and_then(charge))
     }
 
     /// The entries that the key's amount settles at 0, when `id` is the entry it stands on.
-    pub fn resolved_by(&self, key: &str, id: EntryId, at_ms: u64) -> Vec<Unresolved> {
-        self.epoch_of(key, id, at_ms)
-            .map(|epoch| {
-                let others = epoch.unresolved.iter().filter(|waiting| waiting.id != id);
-                others.cloned().collect()
-            })
-            .unwrap_or_default()
+    pub fn resolved_by(&self, key: &KeptKey, id: EntryId, at_ms: u64) -> Vec<Unresolved> {
+        let asked = self.asked(key, None, Some(id), at_ms);
+        let row = self.find(&asked).and_then(|place| self.table.get(place));
+        row.into_iter()
+            .flat_map(Row::unresolved)
+            .filter(|waiting| waiting.id != id)
+            .cloned()
+            .collect()
     }
 
     /// An entry of the key ended.
-    pub fn end(&mut self, key: &Arc<str>, ended: Unresolved) {
-        let id = ended.id;
-        let state = ended.was;
-        let Some(epoch) = self.epoch_for(key, id, ended.labels.started_ms) else {
-            return;
-        };
-        epoch.open.retain(|open| *open != id);
-        match state {
-            State::Settled { billed } | State::Reconciled { billed } => {
-                epoch.answered = true;
-                if !billed.is_zero() && epoch.amount.is_none() {
-                    epoch.amount = Some((billed, id));
-                    epoch.amount_ms = ended.labels.started_ms;
-                }
-            }
-            State::Replayed => epoch.answered = true,
-            State::Unreported | State::InDoubt { .. } => {
-                // Beyond the limit an entry stays in doubt: counted, and not settled for nothing.
-                if epoch.unresolved.len() < UNRESOLVED_MAX {
-                    epoch.unresolved.push(ended);
-                } else {
-                    epoch.answered = true;
-                    self.dropped = self.dropped.saturating_add(1);
-                }
-            }
-            State::Open | State::Failed => {}
-        }
+    pub fn end(&mut self, key: &KeptKey, ended: Unresolved) {
+        let (id, started_ms) = (ended.id, ended.labels.started_ms);
+        let asked = self.asked(key, None, Some(id), started_ms);
+        let may_have_run = ended.was != State::Failed;
+        let is_known = self.change(&asked, |epoch| epoch.end(ended));
+        let is_dropped = !is_known.unwrap_or(!may_have_run);
+        self.dropped = self.dropped.saturating_add(u64::from(is_dropped));
     }
 
     /// Evidence came for an entry of the key.
-    pub fn resolve(&mut self, key: &str, id: EntryId) {
-        for epoch in self.epochs.get_mut(key).into_iter().flatten() {
-            let before = epoch.unresolved.len();
-            epoch.unresolved.retain(|waiting| waiting.id != id);
-            epoch.answered |= epoch.unresolved.len() < before;
+    pub fn resolve(&mut self, key: &KeptKey, id: EntryId) {
+        let asked = self.asked(key, None, Some(id), 0);
+        let holds = self.rows_of(&asked).find(|(_, row)| row.holds(id));
+        if let Some((place, _)) = holds
+            && let Some(row) = self.table.get_mut(place)
+        {
+            row.change(|epoch| {
+                let before = epoch.unresolved.len();
+                epoch.unresolved.retain(|waiting| waiting.id != id);
+                epoch.answered |= epoch.unresolved.len() < before;
+            });
         }
     }
 
     /// Forgets keys whose 24 h are over and that nothing open belongs to.
     pub fn prune(&mut self, now_ms: u64) {
-        // An open entry still needs its epoch; the keys behind it do not wait for that.
+        // An open entry still needs its row; the keys behind it do not wait for that.
         let mut busy = Vec::new();
-        while let Some((started_ms, key)) = self.order.front() {
-            let over = now_ms.saturating_sub(*started_ms) >= EPOCH_MS;
-            let full = self.order.len() + busy.len() > self.keys_max;
+        while let Some(row) = self.table.front() {
+            let over = now_ms.saturating_sub(row.started_ms) >= EPOCH_MS;
+            let full = self.table.len() + busy.len() > self.keys_max;
             if !over && !full {
                 break;
             }
-            let (started_ms, key) = (*started_ms, Arc::clone(key));
-            self.order.pop_front();
-            if !full && self.is_busy(&key, started_ms) {
-                busy.push((started_ms, key));
-                continue;
-            }
-            if let Some(epochs) = self.epochs.get_mut(&key) {
-                epochs.retain(|epoch| epoch.started_ms != started_ms);
-                if epochs.is_empty() {
-                    self.epochs.remove(&key);
-                }
-            }
-            if !over {
+            let Some(row) = self.table.pop_front() else {
+                break;
+            };
+            if !full && row.is_busy() {
+                busy.push(row);
+            } else if !over {
                 self.dropped = self.dropped.saturating_add(1);
             }
         }
-        for kept in busy.into_iter().rev() {
-            self.order.push_front(kept);
+        for row in busy.into_iter().rev() {
+            self.table.push_front(row);
+        }
+        self.table.give_back();
+    }
+
+    fn asked(
+        &self,
+        key: &KeptKey,
+        fingerprint: Option<Fingerprint>,
+        id: Option<EntryId>,
+        at_ms: u64,
+    ) -> Asked {
+        let short = |hash: Fingerprint| ShortHash::of(&hash.0);
+        let old_request = fingerprint.map(short);
+        let request = match (key.origin, key.request) {
+            (KeyOrigin::App, Some(request)) => short(request),
+            // A line of an older bursar; where its intent is lost, nothing is equal to it.
+            (KeyOrigin::App, None) => {
+                let alone = id.map(|id| ShortHash(*id.0.as_bytes()));
+                old_request.or(alone).unwrap_or_default()
+            }
+            (KeyOrigin::Minted | KeyOrigin::Adopted { .. }, _) => ShortHash::default(),
+        };
+        let is_own = key.origin == KeyOrigin::App;
+        Asked {
+            key: key.id(&self.secret),
+            old_key: key.old_id(&self.secret),
+            request,
+            old_request: if is_own { old_request } else { Some(request) },
+            id,
+            at_ms,
         }
     }
 
-    fn is_busy(&self, key: &str, started_ms: u64) -> bool {
-        let epochs = self.epochs.get(key).into_iter().flatten();
-        let mut of_this = epochs.filter(|epoch| epoch.started_ms == started_ms);
-        of_this.any(|epoch| !epoch.open.is_empty())
+    /// All rows of the key, those of an older bursar behind.
+    fn rows_of(&self, asked: &Asked) -> impl Iterator<Item = (Place, &Row)> {
+        let old = asked.old_key.into_iter();
+        self.table
+            .of(asked.key)
+            .chain(old.flat_map(|key| self.table.of(key)))
     }
 
-    fn epoch_of(&self, key: &str, id: EntryId, at_ms: u64) -> Option<&Epoch> {
-        let epochs = self.epochs.get(key)?;
-        epochs.get(find(epochs, id, at_ms)?)
+    /// The row that holds the entry, else that of its request which its time falls in. A clock that was
+    /// set back does not begin one: the service's own 24 h go on.
+    fn find(&self, asked: &Asked) -> Option<Place> {
+        if let Some(id) = asked.id
+            && let Some((place, _)) = self.rows_of(asked).find(|(_, row)| row.holds(id))
+        {
+            return Some(place);
+        }
+        let equal = || {
+            let rows = self.table.of(asked.key);
+            rows.filter(|(_, row)| row.request == asked.request)
+        };
+        let spans = equal().filter(|(_, row)| row.spans(asked.at_ms));
+        spans
+            .max_by_key(|(_, row)| row.started_ms)
+            .or_else(|| {
+                let later = equal().filter(|(_, row)| asked.at_ms < row.started_ms);
+                later.min_by_key(|(_, row)| row.started_ms)
+            })
+            .map(|(place, _)| place)
+            // What an older bursar left open may bring its amount now. One that is billed takes no more
+            // in: it may be another organization's, and what the service tells is added.
+            .or_else(|| self.find_old(asked, |row| row.amount().is_none()))
     }
 
-    /// The entry's epoch, or a new one. Never `None`.
-    fn epoch_for(&mut self, key: &Arc<str>, id: EntryId, at_ms: u64) -> Option<&mut Epoch> {
-        let epochs = self.epochs.entry(Arc::clone(key)).or_default();
-        let index = find(epochs, id, at_ms).unwrap_or_else(|| {
-            epochs.push(Epoch {
-                started_ms: at_ms,
+    /// The row of an older bursar for an equal request.
+    fn find_old(&self, asked: &Asked, may_be: impl Fn(&Row) -> bool) -> Option<Place> {
+        let request = asked.old_request?;
+        self.table
+            .of(asked.old_key?)
+            .filter(|(_, row)| row.request == request && row.spans(asked.at_ms) && may_be(row))
+            .max_by_key(|(_, row)| row.started_ms)
+            .map(|(place, _)| place)
+    }
+
+    /// Changes what is known of the entry's row, or of a new one. `None`: the key has too many.
+    fn change<T>(&mut self, asked: &Asked, change: impl FnOnce(&mut Epoch) -> T) -> Option<T> {
+        let place = match self.find(asked) {
+            Some(place) => place,
+            None if self.table.of(asked.key).count() >= REQUESTS_MAX => return None,
+            None => self.table.push_back(Row {
+                key: asked.key,
+                request: asked.request,
+                started_ms: asked.at_ms,
+                known: Known::Quiet { answered: false },
+            }),
+        };
+        Some(self.table.get_mut(place)?.change(change))
+    }
+}
+
+// === impl Row ===
+
+impl Row {
+    fn amount(&self) -> Option<(MicroUsd, EntryId)> {
+        match &self.known {
+            Known::Billed { amount, entry } => Some((*amount, *entry)),
+            Known::Quiet { .. } => None,
+            Known::More(epoch) => epoch.amount,
+        }
+    }
+
+    fn unresolved(&self) -> impl Iterator<Item = &Unresolved> {
+        let epoch = match &self.known {
+            Known::More(epoch) => Some(epoch),
+            Known::Billed { .. } | Known::Quiet { .. } => None,
+        };
+        epoch.into_iter().flat_map(|epoch| &epoch.unresolved)
+    }
+
+    fn holds(&self, id: EntryId) -> bool {
+        match &self.known {
+            Known::More(epoch) => {
+                epoch.open.contains(&id) || self.unresolved().any(|waiting| waiting.id == id)
+            }
+            Known::Billed { .. } | Known::Quiet { .. } => false,
+        }
+    }
+
+    fn is_busy(&self) -> bool {
+        matches!(&self.known, Known::More(epoch) if !epoch.open.is_empty())
+    }
+
+    fn may_have_run_beside(&self, id: EntryId) -> bool {
+        match &self.known {
+            Known::Billed { .. } => true,
+            Known::Quiet { answered } => *answered,
+            Known::More(epoch) => {
+                epoch.answered
+                    || epoch.open.iter().any(|open| *open != id)
+                    || epoch.unresolved.iter().any(|waiting| waiting.id != id)
+            }
+        }
+    }
+
+    fn spans(&self, at_ms: u64) -> bool {
+        at_ms
+            .checked_sub(self.started_ms)
+            .is_some_and(|age| age < EPOCH_MS)
+    }
+
+    fn charge(&self) -> Option<KeyCharge> {
+        match &self.known {
+            Known::Billed { entry, .. } => Some(KeyCharge {
+                since_ms: self.started_ms,
+                entries: vec![*entry],
+            }),
+            Known::Quiet { answered } => answered.then(|| KeyCharge {
+                since_ms: self.started_ms,
+                entries: Vec::new(),
+            }),
+            Known::More(epoch) => epoch.charge(self.started_ms),
+        }
+    }
+
+    fn change<T>(&mut self, change: impl FnOnce(&mut Epoch) -> T) -> T {
+        let nothing = Known::Quiet { answered: false };
+        let mut epoch = match std::mem::replace(&mut self.known, nothing) {
+            Known::Billed { amount, entry } => Box::new(Epoch {
+                begun_ms: self.started_ms,
+                amount: Some((amount, entry)),
+                amount_ms: self.started_ms,
+                answered: true,
                 ..Epoch::default()
-            });
-            self.order.push_back((at_ms, Arc::clone(key)));
-            epochs.len() - 1
-        });
-        epochs.get_mut(index)
+            }),
+            Known::Quiet { answered } => Box::new(Epoch {
+                begun_ms: self.started_ms,
+                answered,
+                ..Epoch::default()
+            }),
+            Known::More(epoch) => epoch,
+        };
+        let answer = change(&mut epoch);
+        let is_quiet = epoch.open.is_empty() && epoch.unresolved.is_empty();
+        self.known = match epoch.amount {
+            Some((amount, entry)) if is_quiet && epoch.amount_ms == self.started_ms => {
+                Known::Billed { amount, entry }
+            }
+            None if is_quiet => Known::Quiet {
+                answered: epoch.answered,
+            },
+            // Something is under way, or the amount counts in another window than the row.
+            Some(_) | None => Known::More(epoch),
+        };
+        answer
     }
 }
 
 // === impl Epoch ===
 
 impl Epoch {
-    fn charge(&self) -> Option<KeyCharge> {
+    /// `false`: it waits for nothing, because too many do.
+    fn end(&mut self, ended: Unresolved) -> bool {
+        let id = ended.id;
+        self.open.retain(|open| *open != id);
+        match ended.was {
+            State::Settled { billed } | State::Reconciled { billed } => {
+                self.answered = true;
+                if !billed.is_zero() && self.amount.is_none() {
+                    self.amount = Some((billed, id));
+                    self.amount_ms = ended.labels.started_ms;
+                }
+            }
+            State::Replayed => self.answered = true,
+            State::Unreported | State::InDoubt { .. } => {
+                // Beyond the limit an entry stays in doubt: counted, and not settled for nothing.
+                if self.unresolved.len() >= UNRESOLVED_MAX {
+                    self.answered = true;
+                    return false;
+                }
+                push(&mut self.unresolved, ended);
+            }
+            State::Open | State::Failed => {}
+        }
+        true
+    }
+
+    fn charge(&self, started_ms: u64) -> Option<KeyCharge> {
         if let Some((_, entry)) = self.amount {
             return Some(KeyCharge {
                 since_ms: self.amount_ms,
@@ -280,7 +456,7 @@ impl Epoch {
         let open_ms = (!self.open.is_empty()).then_some(self.begun_ms);
         let since_ms = held_ms
             .max(open_ms)
-            .or(self.answered.then_some(self.started_ms))?;
+            .or(self.answered.then_some(started_ms))?;
         let open = self.open.iter().rev().copied();
         let entries = open.chain(held.map(|waiting| waiting.id));
         Some(KeyCharge {
@@ -290,22 +466,12 @@ impl Epoch {
     }
 }
 
-/// The epoch that holds the entry, else the one its time falls in. A clock that was set back does
-/// not begin an epoch: the service's own 24 h go on.
-fn find(epochs: &[Epoch], id: EntryId, at_ms: u64) -> Option<usize> {
-    let holds = |epoch: &Epoch| {
-        epoch.open.contains(&id) || epoch.unresolved.iter().any(|waiting| waiting.id == id)
-    };
-    let spans = |epoch: &Epoch| {
-        at_ms
-            .checked_sub(epoch.started_ms)
-            .is_some_and(|age| age < EPOCH_MS)
-    };
-    epochs
-        .iter()
-        .rposition(holds)
-        .or_else(|| epochs.iter().rposition(spans))
-        .or_else(|| epochs.iter().position(|epoch| at_ms < epoch.started_ms))
+/// Most lists here have one element, and room for no other.
+fn push<T>(list: &mut Vec<T>, element: T) {
+    if list.is_empty() {
+        list.reserve_exact(1);
+    }
+    list.push(element);
 }
 
 #[cfg(test)]

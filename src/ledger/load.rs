@@ -106,7 +106,11 @@ pub fn load(
     if options.rebuild.is_some() {
         kept = Kept::default();
     }
-    let from = Begun { kept, now_ms };
+    let from = Begun {
+        kept,
+        now_ms,
+        secret: identity.fingerprint_secret,
+    };
     let (mut loaded, mut report) = replay(&directory, &ledger, &all, opened, &from, &on_record)?;
     report.extend_to(mark);
     report.extend_to(Some(loaded.index_seq));
@@ -199,6 +203,8 @@ struct Replayed {
 struct Begun {
     kept: Kept,
     now_ms: u64,
+    /// The ledger's.
+    secret: [u8; 32],
 }
 
 fn replay(
@@ -220,6 +226,7 @@ fn replay(
         .min(begun.needed_seq());
     let mut replayed = Replayed {
         books: Books::from_index(opened.kept.totals, opened.kept.runs)
+            .with_secret(begun.secret)
             .with_usage(begun.kept.clone()),
         index: opened.index,
         feed: None,

@@ -13,7 +13,7 @@ use crate::ledger::entry::EntryId;
 use crate::ledger::entry_view::{EntryView, Views};
 use crate::ledger::error::LedgerError;
 use crate::ledger::index::{Index, IndexError};
-use crate::ledger::keys::kept_form;
+use crate::ledger::kept_key::SoughtKey;
 use crate::ledger::record::{LINE_BYTES_MAX, Line, Position};
 use crate::ledger::scan::{scan, segment_name, segments};
 use crate::ledger::state_dir::Directory;
@@ -38,14 +38,26 @@ impl Lookup<'_> {
         self,
         index: &Index,
         state_dir: &Path,
+        secret: &[u8; 32],
     ) -> Result<Vec<EntryView>, LedgerError> {
         let failed = |error: IndexError| LedgerError::Unavailable {
             why: format!("its index cannot be read ({error}); the next start rebuilds it"),
         };
         let journal = Directory::open_to_read(&state_dir.join("journal"))?;
+        let sought = match self {
+            Self::Key(key) => Some(SoughtKey::of(secret, key)),
+            Self::Id(_) | Self::Request(_) => None,
+        };
         let ids = match self {
             Self::Id(id) => vec![id],
-            Self::Key(key) => index.by_key(&kept_form(key), FOUND_MAX).map_err(failed)?,
+            Self::Key(_) => {
+                let mut ids = Vec::new();
+                for form in sought.iter().flat_map(SoughtKey::forms) {
+                    ids.extend(index.by_key(&form, FOUND_MAX).map_err(failed)?);
+                }
+                ids.truncate(FOUND_MAX);
+                ids
+            }
             Self::Request(id) => index.by_request(id, FOUND_MAX).map_err(failed)?,
         };
         let mut views = Views::default();
@@ -81,7 +93,12 @@ impl Lookup<'_> {
                 },
             )?;
         }
-        Ok(views.finish(|view| ids.contains(&view.id)))
+        let is_it = |view: &EntryView| match (&sought, &view.kept_key) {
+            (Some(sought), Some(key)) => sought.is(key),
+            (Some(_), None) => false,
+            (None, _) => true,
+        };
+        Ok(views.finish(|view| ids.contains(&view.id) && is_it(view)))
     }
 }
 

@@ -10,8 +10,9 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use crate::ledger::entry::{EntryId, Intent, Outcome, Settlement};
+use crate::ledger::entry::{EntryId, Fingerprint, Intent, Outcome, Settlement};
 use crate::ledger::error::LedgerError;
+use crate::ledger::kept_key::KeptKey;
 use crate::ledger::keys::KeyCharge;
 use crate::ledger::undelivered::{Handover, Remembered, Undelivered};
 use crate::money::MicroUsd;
@@ -34,8 +35,8 @@ pub enum Command {
     Deliver(Box<Undelivered>, Handover),
     /// Writes nothing.
     Remember,
-    /// What is charged under this key. Writes nothing.
-    KeyCharged(String),
+    /// What is charged under this key for a request of this fingerprint. Writes nothing.
+    KeyCharged(Box<KeptKey>, Fingerprint),
 }
 
 /// What it answers once that is durable.

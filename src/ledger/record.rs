@@ -10,7 +10,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::ledger::entry::{Anomaly, EntryId, EntryKey, Intent, Outcome, State, shared_text};
+use crate::ledger::entry::{Anomaly, EntryId, Intent, Outcome, State, shared_text};
+use crate::ledger::kept_key::KeptKey;
 use crate::ledger::rollup::Rollup;
 use crate::ledger::undelivered::{Handover, Undelivered};
 use crate::money::MicroUsd;
@@ -72,7 +73,7 @@ pub struct Labels {
     pub lane: Lane,
     pub operation: Operation,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub key: Option<EntryKey>,
+    pub key: Option<KeptKey>,
     /// As in the intent; of an entry whose price is not known it may be more, when a dearer one was seen
     /// meanwhile.
     #[serde(

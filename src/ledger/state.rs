@@ -15,11 +15,14 @@ const CEILING: MicroUsd = MicroUsd::new(1_000_000_000);
 /// What the ledger knows of a key in its epoch (24 h), apart from the entry being folded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyView {
-    /// The first positive amount. It stands on another entry and is in the sum already.
+    /// The first positive amount of an equal request. It stands on another entry and is in the sum
+    /// already.
     pub amount: Option<MicroUsd>,
-    /// Another entry of the key was answered whole, and its amount was not told: it stands there.
+    /// An entry of an equal request was answered whole, and its amount was not told: it stands there.
     pub is_unreported: bool,
-    /// Another entry of the key is open, in doubt, or was answered.
+    /// An entry of another request was billed, or was answered whole without an amount.
+    pub stands_on_another_request: bool,
+    /// Another entry of the key, whatever it asked, is open, in doubt, or was answered.
     pub others_may_have_run: bool,
 }
 
@@ -122,6 +125,16 @@ fn answered(
             otherwise
         }
     };
+    // Another request under the key is a purchase of its own, which the interface refuses. Where the
+    // answer adds nothing all the same, the two were equal to the service.
+    let is_of_another = key.is_some_and(|key| key.stands_on_another_request);
+    let repeats = || {
+        if is_of_another {
+            State::Replayed
+        } else {
+            stands_elsewhere(lost)
+        }
+    };
 
     // Interface: a clarification is "200, billed 0, served by none".
     if receipt.input_required.is_some()
@@ -136,11 +149,16 @@ fn answered(
         if told.is_some_and(is_positive) {
             anomalies.push(Anomaly::AmountOnReplay);
         }
-        return stands_elsewhere(lost);
+        return repeats();
     }
 
     match (told, known) {
-        (Some(billed), None) if is_positive(billed) => State::Settled { billed },
+        (Some(billed), None) if is_positive(billed) => {
+            if is_of_another {
+                anomalies.push(Anomaly::SecondAmountForKey);
+            }
+            State::Settled { billed }
+        }
         (Some(billed), Some(first)) if is_positive(billed) => {
             if billed != first {
                 anomalies.push(Anomaly::SecondAmountForKey);
@@ -151,7 +169,7 @@ fn answered(
             State::Settled { billed }
         }
         // A 0 beside another attempt that may have run: a repeat the service does not mark.
-        (Some(_), _) => stands_elsewhere(lost),
+        (Some(_), _) => repeats(),
         (None, _) => stands_elsewhere(match (outcome.cut_by, end_at(outcome, index)) {
             (Some(reason), _) => State::InDoubt { reason },
             (None, AttemptEnd::Broken) => State::InDoubt {

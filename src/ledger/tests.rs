@@ -20,6 +20,7 @@ use crate::protocol::receipt::Receipt;
 
 mod clocks;
 mod damage;
+mod keys;
 mod outages;
 mod serving;
 

@@ -157,7 +157,7 @@ impl Undelivered {
             at_ms: intent.at_ms,
             app: Arc::clone(&intent.app),
             fingerprint: intent.fingerprint,
-            key: key.clone(),
+            key: key.sent()?,
             key_use: intent.key_use?,
         })
     }

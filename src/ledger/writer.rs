@@ -295,8 +295,8 @@ impl Writer {
                     journal_ended_ms: self.journal_ended_ms,
                 }));
             }
-            Command::KeyCharged(key) => {
-                let charge = loaded.books.key_charge(key, now_ms);
+            Command::KeyCharged(key, fingerprint) => {
+                let charge = loaded.books.key_charge(key, *fingerprint, now_ms);
                 return Ok(Answer::KeyCharged(charge));
             }
         };

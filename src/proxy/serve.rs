@@ -40,6 +40,7 @@ use super::{Gateway, InFlight, Settings};
 use crate::config::App;
 use crate::ledger::FingerprintParts;
 use crate::ledger::entry::{EntryId, EntryKey, Intent, KeyOrigin};
+use crate::ledger::kept_key::KeptKey;
 use crate::protocol::routes::{AnswerKind, Costs};
 
 /// One request, from its head to its last byte. Returns the connection when it can be kept.
@@ -75,6 +76,7 @@ pub(super) async fn serve_request(
         admitted: &admitted,
         arrived,
         entry_id,
+        key: None,
     };
     let keep = if admitted.route.is_metered() {
         request.serve_metered(&mut downstream, body).await
@@ -97,6 +99,8 @@ struct Request<'a> {
     admitted: &'a Admitted,
     arrived: Duration,
     entry_id: EntryId,
+    /// Under which it goes, as the ledger keeps it; from the claim on.
+    key: Option<KeptKey>,
 }
 
 // === impl Request ===
@@ -117,12 +121,12 @@ impl Request<'_> {
         self.exchange(downstream, prepared, going, None, None).await
     }
 
-    async fn serve_metered(self, downstream: &mut Downstream, mut body: RequestBody) -> bool {
+    async fn serve_metered(mut self, downstream: &mut Downstream, mut body: RequestBody) -> bool {
         let admitted = self.admitted;
         // As the app sent it.
         let request_bytes = u64::try_from(body.bytes().len()).unwrap_or(u64::MAX);
         let prepared = self.prepare(&mut body);
-        let fingerprint = self.gateway.ledger.fingerprint(&FingerprintParts {
+        let parts = FingerprintParts {
             method: admitted.method.as_str(),
             path_and_query: &admitted.target,
             // As it is sent: a key goes with the same bytes, also when an alias was changed.
@@ -130,7 +134,8 @@ impl Request<'_> {
             session: admitted.session.as_ref().map(http::HeaderValue::as_bytes),
             rte_query: admitted.rte_query.as_ref().map(http::HeaderValue::as_bytes),
             made_stream: prepared.made_stream,
-        });
+        };
+        let fingerprint = self.gateway.ledger.fingerprint(&parts);
         let claimant = Claimant {
             mark: Mark {
                 app: Arc::clone(&self.app.name),
@@ -158,6 +163,11 @@ impl Request<'_> {
         };
         // From here on, whatever ends the request tells a follower how.
         live.led_by(downstream.sight());
+        let kept = |key| {
+            let organization = self.settings.organization;
+            self.gateway.ledger.kept_key(key, organization, &parts)
+        };
+        self.key = live.key.as_ref().map(kept);
         let mut entry = OpenEntry::new(self.gateway, Arc::clone(&live), &admitted.route);
         let waiting = match self.may_wait(downstream, &mut entry).await {
             Ok(waiting) => waiting,
@@ -183,7 +193,7 @@ impl Request<'_> {
             operation: admitted.route.operation,
             model: prepared.peek.model.clone(),
             stream: prepared.peek.stream,
-            key: live.key.clone(),
+            key: self.key.clone(),
             fingerprint,
             key_use: live.key_use(),
             request_bytes,

@@ -5,6 +5,7 @@ mod freeze;
 mod held;
 mod kill;
 mod order;
+mod own_keys;
 mod repeats;
 mod rules;
 mod waits;

@@ -539,3 +539,50 @@ say(results)
     assert_eq!(receipt(&said)["billed_micro_usd"], 900_000);
     place.daemon.terminate().await;
 }
+
+/// A long key is bought under for little, then dear requests go out under a text that was its hash in the
+/// ledger of an older bursar.
+#[tokio::test]
+async fn no_spelling_of_a_key_passes_max_usd() {
+    let sandbox = Sandbox::start().await;
+    let place = Place::before(&sandbox.url()).await;
+    let long = |round| format!("{round}{}", "k".repeat(299));
+    let hashes: Vec<String> = (0..6)
+        .map(|round| blake3::hash(long(round).as_bytes()).to_hex().to_string())
+        .collect();
+    let script = format!(
+        r#"
+def own(prompt, key):
+    url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+    body = json.dumps({{"model": "auto", "messages": [{{"role": "user", "content": prompt}}]}}).encode()
+    headers = {{"Content-Type": "application/json", "Authorization": "Bearer " + os.environ["OPENAI_API_KEY"],
+        "Idempotency-Key": key}}
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, body, headers)) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
+for at, hash in enumerate({hashes:?}):
+    say(own("hi", str(at) + "k" * 299), own("Tell me all of it. " * 300, "h:" + hash))
+"#
+    );
+
+    let done = place.done(&["--json", "--max-usd", "0.001"], &script).await;
+
+    let told = String::from_utf8_lossy(&done.stdout);
+    let said = said(&done);
+    assert!(
+        told.contains("200") && told.contains("402"),
+        "{told}\n{said}"
+    );
+    let billed: u64 = place
+        .entries()
+        .iter()
+        .filter_map(|entry| entry.billed_micro_usd)
+        .map(bursar::money::MicroUsd::get)
+        .sum();
+    assert_eq!(billed, sandbox.debited().await, "{told}\n{said}");
+    let receipt = receipt(&said);
+    assert_eq!(receipt["billed_micro_usd"], billed);
+    place.daemon.terminate().await;
+}

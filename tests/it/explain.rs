@@ -10,6 +10,7 @@ use bursar::clock::ManualClock;
 use bursar::ledger::entry::{InDoubt, Side, Stage, State};
 use serde_json::Value;
 
+use crate::support::bursar::entries;
 use crate::support::daemon::{Daemon, command};
 use crate::support::origin::{chunk, json, last_chunk, stream_head};
 use crate::support::wire::request;
@@ -433,7 +434,7 @@ async fn a_daemon_and_the_journal_tell_the_same_and_comment_lines_stand_as_they_
     let answer = app.post(CHAT, &chat_stream("What is 2 + 3?")).await;
     let id = answer.header("x-bursar-entry").expect("an id").to_owned();
     let path = state.to_str().expect("a path");
-    let admin = daemon.admin.to_string();
+    let admin = format!("unix:{path}/admin.sock");
 
     let (asked, ..) = run(&["explain", "--json", "--admin", &admin, &id]).await;
     let (read, ..) = run(&["explain", "--json", "--state-dir", path, &id]).await;
@@ -464,6 +465,51 @@ async fn a_daemon_and_the_journal_tell_the_same_and_comment_lines_stand_as_they_
         "{kept:?}"
     );
     assert_eq!(document["purchase"]["billed_micro_usd"], debited);
+}
+
+/// A key is asked with to have an answer again, whoever paid for it: a port is anybody's.
+#[tokio::test]
+async fn keys_are_told_through_the_socket_and_not_on_a_port() {
+    let sandbox = Sandbox::start().await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let state = directory.path().join("state");
+    let daemon = Daemon::start(&sandbox.url(), &state, &[]).await;
+    let long = "secret-".repeat(50);
+    for key in ["my-secret-key", &long] {
+        let mut app = daemon.connect().await;
+        let own = [("Idempotency-Key", key)];
+        app.send(request("POST", CHAT, &own, &chat("hi"))).await;
+        assert_eq!(app.answer().await.status, 200);
+    }
+    daemon.connect().await.post(CHAT, &chat("minted")).await;
+    let hash = entries(&state)[1].key_hash.expect("a hash").to_string();
+    let minted = entries(&state)[2].key.clone().expect("a key");
+    let port = daemon.admin.to_string();
+    let socket = format!("unix:{}/admin.sock", state.to_str().expect("a path"));
+    let names = ["my-secret-key", &hash, &minted, "secret-secret-"];
+
+    for asked in ["my-secret-key", &long, &hash, &minted] {
+        let (told, error, code) = run(&["explain", "--json", "--admin", &port, asked]).await;
+        assert_eq!(code, Some(0), "{asked:.20} is found: {error}");
+        let is_told = names.iter().any(|name| told.contains(name));
+        assert!(!is_told, "{asked:.20}: {told}");
+        let (told, ..) = run(&["explain", "--json", "--admin", &socket, asked]).await;
+        let document: Value = serde_json::from_str(&told).expect("JSON");
+        let name = if asked == long { &hash } else { asked };
+        for place in [&document["entries"][0], &document["purchase"]] {
+            let key = place["key"].as_str().or(place["key_hash"].as_str());
+            assert_eq!(key, Some(name), "{told}");
+        }
+        let (told, ..) = run(&["explain", "--admin", &port, asked]).await;
+        assert!(told.contains("not told on a port"), "{told}");
+    }
+    let (port_told, ..) = run(&["receipts", "--json", "--admin", &port]).await;
+    let (told, ..) = run(&["receipts", "--json", "--admin", &socket]).await;
+    for name in &names[..3] {
+        assert!(told.contains(name), "{name}: {told}");
+        assert!(!port_told.contains(name), "{name}: {port_told}");
+    }
+    daemon.terminate().await;
 }
 
 #[tokio::test]

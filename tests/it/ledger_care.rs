@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use bursar::clock::{Clock, ManualClock, SystemClock};
 use bursar::ledger::entry::{
-    Attempt, AttemptEnd, EntryKey, Fingerprint, Intent, KeyOrigin, Outcome, Timings,
+    Attempt, AttemptEnd, Fingerprint, Intent, KeyOrigin, Outcome, Timings,
 };
+use bursar::ledger::kept_key::{KeptKey, KeyForm};
 use bursar::ledger::undelivered::Delivery;
 use bursar::ledger::{Durability, Ledger, LedgerOptions};
 use bursar::money::MicroUsd;
@@ -58,9 +59,11 @@ async fn buy(ledger: &Ledger, at_ms: u64, app: &str, amount: Option<u64>) {
             operation: Operation::Chat,
             model: Some("auto".to_owned()),
             stream: false,
-            key: Some(EntryKey {
-                value: Arc::from(id.to_string()),
+            key: Some(KeptKey {
+                form: KeyForm::Text(Arc::from(id.to_string())),
                 origin: KeyOrigin::Minted,
+                organization: None,
+                request: None,
             }),
             fingerprint: Fingerprint([1; 32]),
             run: None,

@@ -40,10 +40,6 @@ const NAMED_BY: [(&str, &[&str]); 3] = [
 const LINES_MAX: usize = 600;
 const TEST_LINES_MAX: usize = 600;
 
-/// Files above the limit that are known, and how long they may be until they are split.
-// TODO-cleanup: split them, and take their rows out.
-const LONG: [(&str, usize); 1] = [("src/ledger/index.rs", 475)];
-
 // === what a file is ===
 
 fn is_rust(file: &File) -> bool {
@@ -132,12 +128,10 @@ fn length(file: &File) -> Vec<String> {
     } else {
         LINES_MAX
     };
-    let known = LONG.iter().find(|(path, _)| *path == file.path);
-    let most = known.map_or(usual, |(_, most)| *most);
-    if lines <= most {
+    if lines <= usual {
         return Vec::new();
     }
-    vec![format!("{}: {lines} lines, {most} at most", file.path)]
+    vec![format!("{}: {lines} lines, {usual} at most", file.path)]
 }
 
 /// A debt says its class: correctness, coverage or cleanup.

@@ -163,7 +163,7 @@ pub fn what_would_settle(view: &EntryView) -> Option<&'static str> {
     if !view.state.is_unresolved() {
         return None;
     }
-    Some(match (view.key.is_some(), view.operation) {
+    Some(match (view.kept_key.is_some(), view.operation) {
         (_, Operation::EvalRun) if view.run_id.is_some() => {
             "A GET /v1/eval-runs/{run_id} through bursar that finds the run completed or failed."
         }

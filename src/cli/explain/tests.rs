@@ -56,6 +56,7 @@ fn an_amount_that_is_not_known_is_said_to_be_not_known() {
     doubt["billed_micro_usd"] = Value::Null;
     doubt["what_would_settle"] = json!("An answer.");
     doubt["key"] = Value::Null;
+    doubt["key_origin"] = Value::Null;
 
     let told = timeline::told(&doubt, &TimeZone::UTC);
 

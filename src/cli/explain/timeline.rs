@@ -30,6 +30,15 @@ pub fn told(entry: &Value, zone: &TimeZone) -> String {
     facts.add("request", &request(entry));
     if let Some(key) = text(entry, "key") {
         facts.add("key", &format!("{key} ({})", origin(entry)));
+    } else if let Some(hash) = text(entry, "key_hash") {
+        let told = format!("longer than 256 characters, kept as its hash {hash}");
+        facts.add("key", &format!("{told} ({})", origin(entry)));
+    } else if entry
+        .get("key_origin")
+        .is_some_and(|origin| !origin.is_null())
+    {
+        let told = "not told on a port; the daemon's user is told it through the Unix socket";
+        facts.add("key", &format!("{told} ({})", origin(entry)));
     } else {
         facts.add("key", "none: this route takes no Idempotency-Key");
     }

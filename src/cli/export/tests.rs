@@ -35,6 +35,7 @@ fn rich() -> Value {
     rich["delivery"] = json!("missed");
     rich["reconciled_ms"] = json!(1_778_284_802_000_u64);
     rich["was"] = json!({"in_doubt": {"reason": "crash"}});
+    rich["key_hash"] = json!("0a");
     rich
 }
 

@@ -3,6 +3,8 @@
 //! Promise: a reader is told every record once, or all anew.
 
 use super::Books;
+use crate::ledger::entry::Fingerprint;
+use crate::ledger::kept_key::KeptKey;
 use crate::ledger::keys::KeyCharge;
 use crate::ledger::record::Record;
 use crate::ledger::usage::{Charged, Kept, News, Usage};
@@ -33,9 +35,14 @@ impl Books {
         }
     }
 
-    /// What is charged under a key, in its 24 h; `None`: nothing is.
-    pub fn key_charge(&self, key: &str, now_ms: u64) -> Option<KeyCharge> {
-        self.keys.charge(key, now_ms)
+    /// What is charged under a key for an equal request, in its 24 h; `None`: nothing is.
+    pub fn key_charge(
+        &self,
+        key: &KeptKey,
+        fingerprint: Fingerprint,
+        now_ms: u64,
+    ) -> Option<KeyCharge> {
+        self.keys.charge(key, fingerprint, now_ms)
     }
 
     /// Before the entry leaves `open`, which knows the size of its request.

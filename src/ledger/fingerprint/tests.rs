@@ -73,3 +73,36 @@ fn a_ledger_keeps_its_secret_over_a_restart_and_shares_it_with_no_other() {
     assert_eq!(first, second);
     assert_ne!(first, other.open().fingerprint(&PARTS));
 }
+
+#[test]
+fn as_the_service_compares_two_requests_order_and_white_space_do_not_count() {
+    let of = |body: &'static [u8]| {
+        let parts = FingerprintParts { body, ..PARTS };
+        parts.hash_as_compared(&[1; 32])
+    };
+    let base = of(br#"{"model":"auto","n":1}"#);
+
+    assert_eq!(base, of(b"{ \"n\": 1,\n \"model\": \"auto\" }"));
+    assert_ne!(base, of(br#"{"model":"auto","n":2}"#));
+    assert_ne!(of(b"no JSON"), of(b"no  JSON"));
+    // A body that is another's hash is another body.
+    assert_ne!(PARTS.hash(&[1; 32]), PARTS.hash_as_compared(&[1; 32]));
+    let session = FingerprintParts {
+        session: Some(b"s"),
+        ..PARTS
+    };
+    let rte_query = FingerprintParts {
+        rte_query: Some(b"s"),
+        ..PARTS
+    };
+    let endpoint = FingerprintParts {
+        path_and_query: "/agent/v1/chat/completions",
+        ..PARTS
+    };
+    let all = [PARTS, session, rte_query, endpoint];
+    let distinct: HashSet<_> = all
+        .iter()
+        .map(|parts| parts.hash_as_compared(&[1; 32]))
+        .collect();
+    assert_eq!(distinct.len(), all.len());
+}

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::rows::{
-    BY_KEY, BY_REQUEST, META, Meta, ROLLUP, RUN, RowCounts, StoredEntry, encode, entry_key,
+    BY_REQUEST, META, Meta, ROLLUP, RUN, RowCounts, StoredEntry, by_key, encode, entry_key,
     lookup_key, text_key,
 };
 use super::{FORMAT, Index, IndexError, guarded};
@@ -55,7 +55,7 @@ impl Bulk {
             self.rows.entries += u64::from(is_new);
             if let Some(key) = &ended.key {
                 self.rows.keys += u64::from(is_new);
-                self.lookups.push(lookup_key(BY_KEY, key, ended.id));
+                self.lookups.push(by_key(key, ended.id));
             }
             if let Some(request_id) = &ended.request_id {
                 self.rows.requests += u64::from(is_new);

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::IndexError;
 use crate::ledger::entry::{EntryId, State};
+use crate::ledger::kept_key::KeyForm;
 use crate::ledger::record::Position;
 use crate::ledger::totals::{Globals, MicroUsdSum};
 
@@ -19,6 +20,8 @@ const VALUE_VERSION: u8 = 1;
 pub const META: &[u8] = b"m";
 pub const ENTRY: u8 = b'e';
 pub const BY_KEY: u8 = b'k';
+/// Of a long key, in hex.
+pub const BY_KEY_HASH: u8 = b'h';
 pub const BY_REQUEST: u8 = b'q';
 pub const RUN: u8 = b'u';
 pub const ROLLUP: u8 = b'r';
@@ -75,7 +78,7 @@ impl RowCounts {
     pub fn remove(&mut self, kind: u8, removed: u64) {
         let count = match kind {
             ENTRY => &mut self.entries,
-            BY_KEY => &mut self.keys,
+            BY_KEY | BY_KEY_HASH => &mut self.keys,
             BY_REQUEST => &mut self.requests,
             _ => return,
         };
@@ -134,6 +137,14 @@ pub fn lookup_key(kind: u8, text: &str, id: EntryId) -> Vec<u8> {
     key.push(0);
     key.extend_from_slice(id.0.as_bytes());
     key
+}
+
+/// The row that a key is found by.
+pub fn by_key(key: &KeyForm, id: EntryId) -> Vec<u8> {
+    match key {
+        KeyForm::Text(text) => lookup_key(BY_KEY, text, id),
+        KeyForm::Hash(hash) => lookup_key(BY_KEY_HASH, &hash.to_string(), id),
+    }
 }
 
 /// Version, checksum, JSON.

@@ -8,7 +8,9 @@ use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::rows::{Meta, decode, encode, entry_key};
-use super::{BY_KEY, BY_REQUEST, ENTRY, Index, IndexError, META, StoredEntry, guarded};
+use super::{
+    BY_KEY, BY_KEY_HASH, BY_REQUEST, ENTRY, Index, IndexError, META, StoredEntry, guarded,
+};
 use crate::ledger::compact::Kept;
 use crate::ledger::entry::EntryId;
 use crate::ledger::record::Position;
@@ -54,7 +56,7 @@ impl Index {
             }
             Ok(0)
         })?;
-        for kind in [BY_KEY, BY_REQUEST] {
+        for kind in [BY_KEY, BY_KEY_HASH, BY_REQUEST] {
             if !is_done {
                 return Ok(());
             }

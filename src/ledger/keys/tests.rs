@@ -1,8 +1,7 @@
-use std::sync::Arc;
-
-use super::{EPOCH_MS, Keys, Unresolved, kept_form};
-use crate::ledger::entry::{EntryId, InDoubt, State};
-use crate::ledger::fixtures::{START_MS, labels};
+use super::{EPOCH_MS, KEYS_MAX, Keys, Unresolved};
+use crate::ledger::entry::{EntryId, Fingerprint, InDoubt, KeyOrigin, State};
+use crate::ledger::fixtures::{START_MS, labels, minted};
+use crate::ledger::kept_key::{KeptKey, Organization};
 use crate::ledger::state::KeyView;
 use crate::money::MicroUsd;
 
@@ -10,8 +9,20 @@ fn id(number: u128) -> EntryId {
     EntryId(uuid::Uuid::from_u128(number))
 }
 
-fn key(name: &str) -> Arc<str> {
-    Arc::from(name)
+const REQUEST: Fingerprint = Fingerprint([1; 32]);
+
+fn key(name: &str) -> KeptKey {
+    minted(name)
+}
+
+/// An app's own, of an organization, for a request.
+fn own(name: &str, organization: u64, request: u8) -> KeptKey {
+    KeptKey {
+        origin: KeyOrigin::App,
+        organization: Some(Organization(organization)),
+        request: Some(Fingerprint([request; 32])),
+        ..minted(name)
+    }
 }
 
 fn ended(number: u128, state: State, at_ms: u64) -> Unresolved {
@@ -36,13 +47,13 @@ const DOUBT: State = State::InDoubt {
 #[test]
 fn an_entry_sees_the_others_and_not_itself() {
     let mut keys = Keys::default();
-    keys.begin(&key("k"), id(1), START_MS);
+    keys.begin(&key("k"), REQUEST, id(1), START_MS);
 
-    let alone = keys.view("k", id(1), START_MS);
-    keys.begin(&key("k"), id(2), START_MS);
-    let beside_an_open_one = keys.view("k", id(1), START_MS);
+    let alone = keys.view(&key("k"), id(1), START_MS);
+    keys.begin(&key("k"), REQUEST, id(2), START_MS);
+    let beside_an_open_one = keys.view(&key("k"), id(1), START_MS);
     keys.end(&key("k"), ended(2, State::Failed, START_MS));
-    let beside_a_failed_one = keys.view("k", id(1), START_MS);
+    let beside_a_failed_one = keys.view(&key("k"), id(1), START_MS);
 
     assert_eq!(alone, KeyView::default());
     assert!(beside_an_open_one.others_may_have_run);
@@ -53,10 +64,10 @@ fn an_entry_sees_the_others_and_not_itself() {
 fn a_doubt_an_answer_and_an_amount_are_remembered() {
     for (state, amount) in [(DOUBT, None), (State::Unreported, None), (settled(0), None)] {
         let mut keys = Keys::default();
-        keys.begin(&key("k"), id(1), START_MS);
+        keys.begin(&key("k"), REQUEST, id(1), START_MS);
         keys.end(&key("k"), ended(1, state, START_MS));
 
-        let view = keys.view("k", id(2), START_MS + 1);
+        let view = keys.view(&key("k"), id(2), START_MS + 1);
 
         assert_eq!(
             (view.amount, view.others_may_have_run),
@@ -65,7 +76,7 @@ fn a_doubt_an_answer_and_an_amount_are_remembered() {
         );
         assert_eq!(view.is_unreported, state == State::Unreported, "{state:?}");
         assert!(
-            !keys.view("k", id(1), START_MS).is_unreported,
+            !keys.view(&key("k"), id(1), START_MS).is_unreported,
             "it stands there"
         );
     }
@@ -78,8 +89,8 @@ fn the_first_amount_stands_and_names_what_it_resolves() {
     keys.end(&key("k"), ended(2, settled(5), START_MS));
     keys.end(&key("k"), ended(3, settled(6), START_MS));
 
-    let resolved = keys.resolved_by("k", id(2), START_MS);
-    keys.resolve("k", id(1));
+    let resolved = keys.resolved_by(&key("k"), id(2), START_MS);
+    keys.resolve(&key("k"), id(1));
 
     assert_eq!(
         resolved
@@ -89,24 +100,24 @@ fn the_first_amount_stands_and_names_what_it_resolves() {
         [id(1)]
     );
     assert_eq!(
-        keys.view("k", id(9), START_MS).amount,
+        keys.view(&key("k"), id(9), START_MS).amount,
         Some(MicroUsd::new(5))
     );
-    assert!(keys.resolved_by("k", id(2), START_MS).is_empty());
+    assert!(keys.resolved_by(&key("k"), id(2), START_MS).is_empty());
 }
 
 #[test]
 fn after_24_hours_a_key_begins_anew_and_a_late_end_counts_for_its_own_epoch() {
     let mut keys = Keys::default();
     let next_day = START_MS + EPOCH_MS;
-    keys.begin(&key("k"), id(1), START_MS);
-    keys.begin(&key("k"), id(2), next_day);
+    keys.begin(&key("k"), REQUEST, id(1), START_MS);
+    keys.begin(&key("k"), REQUEST, id(2), next_day);
 
     keys.end(&key("k"), ended(1, settled(5), START_MS));
 
-    assert_eq!(keys.view("k", id(2), next_day), KeyView::default());
+    assert_eq!(keys.view(&key("k"), id(2), next_day), KeyView::default());
     assert_eq!(
-        keys.view("k", id(3), next_day - 1).amount,
+        keys.view(&key("k"), id(3), next_day - 1).amount,
         Some(MicroUsd::new(5))
     );
 }
@@ -116,7 +127,7 @@ fn a_clock_set_back_does_not_begin_an_epoch() {
     let mut keys = Keys::default();
     keys.end(&key("k"), ended(1, settled(5), START_MS));
 
-    let view = keys.view("k", id(2), START_MS - 3_600_000);
+    let view = keys.view(&key("k"), id(2), START_MS - 3_600_000);
 
     assert_eq!(view.amount, Some(MicroUsd::new(5)));
 }
@@ -124,66 +135,54 @@ fn a_clock_set_back_does_not_begin_an_epoch() {
 #[test]
 fn keys_are_forgotten_after_24_hours_and_not_while_an_entry_is_open() {
     let mut keys = Keys::default();
-    keys.begin(&key("open"), id(1), START_MS);
+    keys.begin(&key("open"), REQUEST, id(1), START_MS);
     keys.end(&key("k"), ended(2, settled(5), START_MS));
 
     keys.prune(START_MS + EPOCH_MS);
-    let while_open = keys.epochs.len();
+    let while_open = keys.table.len();
     keys.end(&key("open"), ended(1, State::Failed, START_MS));
     keys.prune(START_MS + EPOCH_MS);
 
-    assert_eq!((while_open, keys.epochs.len(), keys.order.len()), (1, 0, 0));
+    assert_eq!((while_open, keys.table.len()), (1, 0));
     assert_eq!(keys.dropped(), 0);
 }
 
 #[test]
 fn a_key_with_an_open_entry_does_not_keep_the_keys_behind_it() {
     let mut keys = Keys::default();
-    keys.begin(&key("open"), id(1), START_MS);
+    keys.begin(&key("open"), REQUEST, id(1), START_MS);
     for number in 2..=9 {
         let name = key(&format!("k{number}"));
         keys.end(&name, ended(number, settled(5), START_MS + 1));
     }
-    keys.begin(&key("young"), id(10), START_MS + 2);
+    keys.begin(&key("young"), REQUEST, id(10), START_MS + 2);
 
     keys.prune(START_MS + 1 + EPOCH_MS);
 
-    let mut left: Vec<&str> = keys.epochs.keys().map(AsRef::as_ref).collect();
-    left.sort_unstable();
-    assert_eq!(left, ["open", "young"]);
-    let order: Vec<&str> = keys.order.iter().map(|(_, key)| key.as_ref()).collect();
-    assert_eq!(order, ["open", "young"]);
+    let left: Vec<_> = keys.table.rows().map(|row| row.key).collect();
+    assert_eq!(left, ["open", "young"].map(|name| key(name).id(&[0; 32])));
+    let open = keys.view(&key("open"), id(11), START_MS);
+    assert!(open.others_may_have_run, "it is found where it is now");
     assert_eq!(keys.dropped(), 0);
 }
 
 #[test]
-fn i11_a_key_of_up_to_256_characters_is_kept_and_a_longer_one_as_its_hash() {
-    let whole = "\u{e9}".repeat(256);
-    let long = "k".repeat(64 << 10);
-    let other = format!("{}x", "k".repeat((64 << 10) - 1));
-
-    let short = kept_form(&long);
-
-    assert_eq!(kept_form(&whole), whole);
-    assert_eq!(kept_form(""), "");
-    assert!(short.starts_with("h:") && short.len() == 66, "{short}");
-    assert_eq!(short, kept_form(&long));
-    assert_ne!(short, kept_form(&other));
-}
-
-#[test]
 fn i11_the_oldest_key_goes_first_and_is_counted() {
-    let mut keys = Keys::with_capacity(10);
+    let mut keys = Keys {
+        keys_max: 10,
+        ..Keys::default()
+    };
     for number in 0..25u128 {
-        keys.begin(&key(&format!("k{number}")), id(number), START_MS);
+        keys.begin(&key(&format!("k{number}")), REQUEST, id(number), START_MS);
         keys.prune(START_MS);
     }
 
-    assert_eq!(
-        (keys.epochs.len(), keys.order.len(), keys.dropped()),
-        (10, 10, 15)
-    );
-    assert!(keys.epochs.contains_key("k24") && !keys.epochs.contains_key("k14"));
+    assert_eq!((keys.table.len(), keys.dropped()), (10, 15));
+    let knows = |number: u128| {
+        let view = keys.view(&key(&format!("k{number}")), id(99), START_MS);
+        view.others_may_have_run
+    };
+    assert!(knows(24) && knows(15) && !knows(14));
 }
 
 /// In the window of the entry that it is charged to, which may be later than the key's first use.
@@ -191,20 +190,133 @@ fn i11_the_oldest_key_goes_first_and_is_counted() {
 fn a_charge_is_that_of_the_entries_that_it_stands_on() {
     let mut keys = Keys::default();
     let charge = |keys: &Keys| {
-        keys.charge("k", START_MS + 9)
+        keys.charge(&key("k"), REQUEST, START_MS + 9)
             .map(|charge| (charge.since_ms - START_MS, charge.entries))
     };
     assert_eq!(charge(&keys), None);
-    keys.begin(&key("k"), id(1), START_MS);
+    keys.begin(&key("k"), REQUEST, id(1), START_MS);
     assert_eq!(charge(&keys), Some((0, vec![id(1)])), "under way");
     keys.end(&key("k"), ended(1, State::Failed, START_MS));
     assert_eq!(charge(&keys), None, "it cost nothing");
-    keys.begin(&key("k"), id(2), START_MS + 5);
+    keys.begin(&key("k"), REQUEST, id(2), START_MS + 5);
     keys.end(&key("k"), ended(2, DOUBT, START_MS + 5));
     assert_eq!(charge(&keys), Some((5, vec![id(2)])), "held");
-    keys.begin(&key("k"), id(3), START_MS + 7);
+    keys.begin(&key("k"), REQUEST, id(3), START_MS + 7);
     assert_eq!(charge(&keys), Some((7, vec![id(3), id(2)])));
     keys.end(&key("k"), ended(3, settled(60), START_MS + 7));
-    keys.begin(&key("k"), id(4), START_MS + 8);
+    keys.begin(&key("k"), REQUEST, id(4), START_MS + 8);
     assert_eq!(charge(&keys), Some((7, vec![id(3)])), "billed on one");
+}
+
+/// Whether the amount is an equal request's, and whether it is another's.
+#[test]
+fn i3_a_key_is_an_organizations_and_one_requests() {
+    let stands = |known: &KeptKey, other: &KeptKey| {
+        let mut keys = Keys::default();
+        keys.begin(known, REQUEST, id(1), START_MS);
+        keys.end(known, ended(1, settled(5), START_MS));
+        keys.begin(other, REQUEST, id(2), START_MS + 1);
+        let view = keys.view(other, id(2), START_MS + 1);
+        (view.amount.is_some(), view.stands_on_another_request)
+    };
+    let bought = own("k", 1, 1);
+    for (other, wanted) in [
+        (own("k", 1, 1), (true, false)),
+        (own("k", 1, 2), (false, true)),
+        (own("k", 2, 1), (false, false)),
+        (own("x", 1, 1), (false, false)),
+    ] {
+        assert_eq!(stands(&bought, &other), wanted, "{other:?}");
+    }
+}
+
+#[test]
+fn only_an_equal_request_of_the_organization_is_charged_already() {
+    let mut keys = Keys::default();
+    keys.begin(&own("k", 1, 1), REQUEST, id(1), START_MS);
+    keys.end(&own("k", 1, 1), ended(1, settled(5), START_MS));
+    for (other, is_charged) in [
+        (own("k", 1, 1), true),
+        (own("k", 1, 2), false),
+        (own("k", 2, 1), false),
+        (minted("k"), false),
+    ] {
+        let charge = keys.charge(&other, REQUEST, START_MS + 1);
+        assert_eq!(charge.is_some(), is_charged, "{other:?}");
+    }
+}
+
+/// Lines of an older bursar name no organization, and of the request only its bytes.
+#[test]
+fn what_an_older_bursar_left_is_charged_resolved_and_never_in_the_way_of_an_amount() {
+    let old = KeptKey {
+        organization: None,
+        request: None,
+        ..own("k", 1, 1)
+    };
+    let other_bytes = Fingerprint([2; 32]);
+    let mut keys = Keys::default();
+    keys.begin(&old, REQUEST, id(1), START_MS);
+    keys.end(&old, ended(1, DOUBT, START_MS));
+    let now = own("k", 1, 1);
+    let charged = |keys: &Keys, bytes| keys.charge(&now, bytes, START_MS + 1).is_some();
+    assert!(charged(&keys, REQUEST) && !charged(&keys, other_bytes));
+
+    keys.begin(&now, REQUEST, id(2), START_MS + 1);
+    let resolved = keys.resolved_by(&now, id(2), START_MS + 1);
+    assert_eq!(
+        resolved.iter().map(|one| one.id).collect::<Vec<_>>(),
+        [id(1)]
+    );
+    keys.end(&now, ended(2, settled(5), START_MS + 1));
+    keys.resolve(&old, id(1));
+
+    keys.begin(&now, REQUEST, id(3), START_MS + 2);
+    let view = keys.view(&now, id(3), START_MS + 2);
+    assert_eq!(view.amount, None, "it may be another organization's");
+    assert!(view.stands_on_another_request && charged(&keys, REQUEST));
+}
+
+/// The service refuses all but the first, so they are many only where something is wrong.
+#[test]
+fn i11_a_key_has_so_many_requests_and_no_more() {
+    let mut keys = Keys::default();
+    for request in 0..=255 {
+        let number = u128::from(request);
+        keys.begin(&own("k", 1, request), REQUEST, id(number), START_MS);
+    }
+    assert_eq!(keys.table.len(), super::REQUESTS_MAX);
+    let view = keys.view(&own("k", 1, 255), id(255), START_MS);
+    assert!(view.others_may_have_run);
+    keys.end(&own("k", 1, 255), ended(255, settled(5), START_MS));
+    assert_eq!(keys.dropped(), 1, "it is told that it is not known");
+}
+
+/// All of what a table of ordinary keys takes: the ring, the places, and nothing in boxes.
+#[test]
+fn a_key_takes_at_most_100_bytes_at_the_bound() {
+    let mut keys = Keys::default();
+    let mut most = 0;
+    for number in 0..KEYS_MAX + KEYS_MAX / 10 {
+        let name = key(&format!("bursar-{number:032x}"));
+        let entry = u128::try_from(number).unwrap();
+        keys.begin(&name, REQUEST, id(entry), START_MS);
+        keys.end(&name, ended(entry, settled(5), START_MS));
+        if number % 4_096 == 0 {
+            keys.prune(START_MS);
+            most = most.max(keys.table.bytes());
+        }
+    }
+    keys.prune(START_MS);
+
+    assert_eq!(keys.table.len(), KEYS_MAX);
+    let boxed = keys.table.rows().filter(|row| row.is_boxed()).count();
+    assert_eq!(boxed, 0);
+    let bytes = most.max(keys.table.bytes());
+    assert!(bytes <= 100 * KEYS_MAX, "{} bytes a key", bytes / KEYS_MAX);
+
+    // A day later nothing is left of it.
+    keys.prune(START_MS + EPOCH_MS);
+    assert_eq!(keys.table.len(), 0);
+    assert!(keys.table.bytes() < 32 << 20, "{}", keys.table.bytes());
 }

@@ -15,8 +15,10 @@ use super::tape::{Place, Tape};
 use crate::ledger::entry::EntryId;
 use crate::ledger::entry_view::{EntryView, Views};
 use crate::ledger::error::LedgerError;
-use crate::ledger::keys::{EPOCH_MS, kept_form};
+use crate::ledger::kept_key::{KeptKey, KeyForm, SoughtKey};
+use crate::ledger::keys::EPOCH_MS;
 use crate::ledger::record::{Line, Record};
+use crate::ledger::state_dir::Directory;
 use crate::protocol::closed_set;
 
 /// Most entries in an answer.
@@ -61,7 +63,7 @@ struct Asked {
     id: Option<EntryId>,
     /// May be the end or the beginning of an id.
     part: Option<String>,
-    key: String,
+    key: SoughtKey,
     request_id: String,
 }
 
@@ -69,21 +71,21 @@ struct Asked {
 #[derive(Default)]
 struct Hits {
     by: BTreeMap<FoundBy, HashSet<EntryId>>,
-    keys: HashMap<EntryId, String>,
+    keys: HashMap<EntryId, KeptKey>,
     more: bool,
 }
 
 /// What a line says of its entry.
 struct Said<'a> {
     id: EntryId,
-    key: Option<&'a str>,
+    key: Option<&'a KeptKey>,
     request_id: Option<&'a str>,
 }
 
 /// Looks for `text`. Time: two passes of the journal's bytes.
 pub fn find(state_dir: &Path, text: &str) -> Result<Found, LedgerError> {
     let tape = Tape::open(state_dir)?;
-    let asked = Asked::of(text.trim());
+    let asked = Asked::of(text.trim(), &secret(state_dir));
     let mut hits = Hits::default();
     each_with(&tape, &asked.needles(), |_, record| {
         if let Some(said) = Said::of(record)
@@ -102,14 +104,15 @@ pub fn find(state_dir: &Path, text: &str) -> Result<Found, LedgerError> {
         ids.extend(by_kind.flat_map(|(_, ids)| ids));
     }
     let is_ambiguous = is_part && ids.len() > 1;
-    let keys: HashSet<String> = if is_ambiguous {
-        HashSet::new()
+    let keys: Vec<&KeptKey> = if is_ambiguous {
+        Vec::new()
     } else {
-        let of_ids = ids.iter().filter_map(|id| hits.keys.get(id));
-        of_ids.cloned().collect()
+        ids.iter().filter_map(|id| hits.keys.get(id)).collect()
     };
 
-    let mut needles: Vec<String> = keys.iter().map(|key| in_json(key)).collect();
+    let mut needles: Vec<String> = keys.iter().map(|key| needle(&key.form)).collect();
+    needles.sort();
+    needles.dedup();
     needles.extend(ids.iter().map(ToString::to_string));
     let mut views = Views::default();
     let mut held: HashSet<EntryId> = ids.clone();
@@ -121,7 +124,9 @@ pub fn find(state_dir: &Path, text: &str) -> Result<Found, LedgerError> {
         let Some(said) = Said::of(record) else {
             return;
         };
-        let is_kin = said.key.is_some_and(|key| keys.contains(key));
+        let is_kin = said
+            .key
+            .is_some_and(|key| keys.iter().any(|other| key.is_same_key(other)));
         if !is_kin && !ids.contains(&said.id) {
             return;
         }
@@ -186,6 +191,20 @@ fn each_with(
     Ok(())
 }
 
+/// What long keys are told by; of a ledger that lost it, no line knows one.
+fn secret(state_dir: &Path) -> [u8; 32] {
+    let directory = Directory::open_to_read(state_dir).ok();
+    let identity = directory.and_then(|directory| directory.known_identity().ok()??);
+    identity.map_or([0; 32], |identity| identity.fingerprint_secret)
+}
+
+fn needle(key: &KeyForm) -> String {
+    match key {
+        KeyForm::Text(text) => in_json(text),
+        KeyForm::Hash(hash) => hash.to_string(),
+    }
+}
+
 /// A text as it stands in a line, without its quotes.
 fn in_json(text: &str) -> String {
     let quoted = serde_json::Value::from(text).to_string();
@@ -196,7 +215,7 @@ fn in_json(text: &str) -> String {
 // === impl Asked ===
 
 impl Asked {
-    fn of(text: &str) -> Self {
+    fn of(text: &str, secret: &[u8; 32]) -> Self {
         let lower = text.to_ascii_lowercase();
         let is_part = lower.len() >= PART_CHARS_MIN
             && lower
@@ -205,7 +224,7 @@ impl Asked {
         Self {
             id: lower.parse().ok(),
             part: is_part.then_some(lower),
-            key: kept_form(text).into_owned(),
+            key: SoughtKey::of(secret, text),
             request_id: text.to_owned(),
         }
     }
@@ -215,8 +234,9 @@ impl Asked {
             return Vec::new();
         }
         let id = self.id.map(|id| id.to_string());
-        let texts = [in_json(&self.key), in_json(&self.request_id)];
-        let mut needles: Vec<String> = texts.into_iter().chain(id).collect();
+        let mut needles: Vec<String> = self.key.forms().map(|form| needle(&form)).collect();
+        needles.push(in_json(&self.request_id));
+        needles.extend(id);
         needles.extend(self.part.clone());
         needles.sort();
         needles.dedup();
@@ -229,7 +249,7 @@ impl Asked {
         let begins = |part: &str| said.id.to_string().starts_with(part);
         if self.id == Some(said.id) {
             Some(FoundBy::Id)
-        } else if said.key == Some(self.key.as_str()) {
+        } else if said.key.is_some_and(|key| self.key.is(key)) {
             Some(FoundBy::Key)
         } else if said.request_id == Some(self.request_id.as_str()) {
             Some(FoundBy::RequestId)
@@ -254,7 +274,7 @@ impl Hits {
         }
         ids.insert(said.id);
         if let Some(key) = said.key {
-            self.keys.insert(said.id, key.to_owned());
+            self.keys.insert(said.id, key.clone());
         }
     }
 }
@@ -279,7 +299,7 @@ impl<'a> Said<'a> {
         };
         Some(Self {
             id,
-            key: key.map(|key| &*key.value),
+            key,
             request_id,
         })
     }

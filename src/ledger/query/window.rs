@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use super::tape::Tape;
-use crate::ledger::entry::{Anomaly, EntryId, EntryKey, InDoubt, KeyOrigin, State};
+use crate::ledger::entry::{Anomaly, EntryId, InDoubt, KeyOrigin, State};
 use crate::ledger::error::LedgerError;
+use crate::ledger::kept_key::KeptKey;
 use crate::ledger::record::{Labels, Record};
 use crate::ledger::rollup::Rollup;
 use crate::ledger::scan::scan;
@@ -180,7 +181,7 @@ impl Reading {
     }
 }
 
-fn adopted_from(key: Option<&EntryKey>) -> Option<EntryId> {
+fn adopted_from(key: Option<&KeptKey>) -> Option<EntryId> {
     match key?.origin {
         KeyOrigin::Adopted { from } => Some(from),
         KeyOrigin::Minted | KeyOrigin::App => None,

@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use super::{Delivery, FirstSent, KeyUse, ROWS_MAX, Remembered, Undelivered};
 use crate::clock::Clock;
 use crate::ledger::entry::{AttemptEnd, EntryId, EntryKey, Fingerprint, Intent, KeyOrigin};
-use crate::ledger::fixtures::{Bench, billed, ended, intent, kill_after_next};
+use crate::ledger::fixtures::{Bench, billed, ended, intent, kill_after_next, minted};
+use crate::ledger::kept_key::KeptKey;
 use crate::ledger::{Ledger, LedgerOptions, Lookup, OnFailure};
 use crate::protocol::receipt::Receipt;
 
@@ -31,9 +32,9 @@ impl Request {
             adoptions: row.key_use.adoptions + 1,
             ..row.key_use
         });
-        intent.key = Some(EntryKey {
+        intent.key = Some(KeptKey {
             origin: KeyOrigin::Adopted { from: row.id },
-            ..row.key.clone()
+            ..minted(&row.key.value)
         });
         ledger.intend(intent.clone()).await.unwrap();
         Self(intent)
@@ -134,7 +135,7 @@ async fn an_apps_own_key_and_an_older_bursars_line_leave_nothing() {
         let id = ledger.new_entry_id();
         let mut intent = intent(id, bench.clock.wall_ms(), Some("k"));
         intent.key_use = key_use;
-        intent.key = intent.key.map(|key| EntryKey { origin, ..key });
+        intent.key = intent.key.map(|key| KeptKey { origin, ..key });
         ledger.intend(intent).await.unwrap();
     }
     ledger.close().await;

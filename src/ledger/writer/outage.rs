@@ -87,7 +87,7 @@ impl Writer {
                 Command::IntendLate(_)
                 | Command::ReconcileRun { .. }
                 | Command::Remember
-                | Command::KeyCharged(_) => {}
+                | Command::KeyCharged(..) => {}
             }
         }
     }

@@ -96,9 +96,10 @@ impl Request<'_> {
         }
     }
 
-    /// What is charged under the key that this request goes under, if it repeats what was bought.
+    /// What is charged to this organization under the key that this request goes under, if it repeats what
+    /// was bought: only an equal request does.
     async fn repeats(&self, live: &Live) -> Option<Repeats> {
-        let key = live.key.as_ref()?;
+        let key = self.key.as_ref()?;
         let adopted = match key.origin {
             KeyOrigin::Minted => return None,
             KeyOrigin::Adopted { from } => Some(from),
@@ -112,15 +113,15 @@ impl Request<'_> {
         if !self.gateway.caps.are_set() && self.admitted.caller.run.is_none() {
             return behind;
         }
-        let charge = self.gateway.ledger.key_charge(&key.value).await;
-        match charge {
+        let ledger = &self.gateway.ledger;
+        match ledger.key_charge(key, live.mark.fingerprint).await {
             // The key may have been there before midnight, and have waited for its purchase.
-            Ok(Some(charge)) => Some(Repeats {
+            Ok(charge) => charge.map(|charge| Repeats {
                 since_ms: charge.since_ms,
                 from: charge.entries.into_iter().chain(adopted).collect(),
             }),
             // A ledger that cannot tell takes no intent either, or is told to serve all the same.
-            Ok(None) | Err(_) => behind,
+            Err(_) => behind,
         }
     }
 }

@@ -172,7 +172,7 @@ impl Request<'_> {
     /// Whether the request's key may be known to the service: then it is answered from what is stored
     /// there, "even with zero balance".
     async fn asks(&self, entry: &OpenEntry) -> Asks {
-        let Some(key) = &entry.live.key else {
+        let Some(key) = &self.key else {
             return Asks::Anew;
         };
         let is_known = match key.origin {
@@ -181,7 +181,8 @@ impl Request<'_> {
             // The ledger is asked only where the answer matters.
             KeyOrigin::App => {
                 self.gateway.breaker.is_refusing() && {
-                    let charge = self.gateway.ledger.key_charge(&key.value).await;
+                    let fingerprint = entry.live.mark.fingerprint;
+                    let charge = self.gateway.ledger.key_charge(key, fingerprint).await;
                     // A ledger that cannot tell knows nothing.
                     matches!(charge, Ok(Some(_)))
                 }

@@ -20,6 +20,7 @@ use super::service::{Ask, Repeats, Service};
 use crate::clock::{Clock, ManualClock};
 use crate::config::Adopt;
 use crate::ledger::entry::{EntryId, Fingerprint, Intent};
+use crate::ledger::kept_key::{KeptKey, Organization};
 use crate::ledger::record::{Line, Record};
 use crate::protocol::Operation;
 use crate::protocol::names::ServiceNames;

@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use bursar::clock::{Clock, ManualClock, SharedClock};
 use bursar::ledger::entry::{
-    Attempt, AttemptEnd, EntryId, EntryKey, Fingerprint, InDoubt, Intent, KeyOrigin, Outcome,
-    Settlement, Timings,
+    Attempt, AttemptEnd, EntryId, Fingerprint, InDoubt, Intent, KeyOrigin, Outcome, Settlement,
+    Timings,
 };
+use bursar::ledger::kept_key::{KeptKey, KeyForm};
 use bursar::ledger::undelivered::{Delivery, FirstSent, KeyUse};
 use bursar::ledger::{Durability, Ledger, LedgerOptions, Totals};
 use bursar::money::MicroUsd;
@@ -250,9 +251,11 @@ async fn begin(ledger: &Ledger, clock: &ManualClock, key: Option<&str>) -> Entry
         operation: Operation::Chat,
         model: Some("auto".to_owned()),
         stream: false,
-        key: key.map(|key| EntryKey {
-            value: Arc::from(key),
+        key: key.map(|key| KeptKey {
+            form: KeyForm::Text(Arc::from(key)),
             origin: KeyOrigin::Minted,
+            organization: None,
+            request: None,
         }),
         fingerprint: Fingerprint([7; 32]),
         run: None,

@@ -104,7 +104,10 @@ impl World {
             operation: route.operation,
             model: None,
             stream,
-            key: live.key.clone(),
+            key: live.key.as_ref().map(|key| {
+                let request = || live.mark.fingerprint;
+                KeptKey::new(&[0; 32], key, Organization(1), request)
+            }),
             fingerprint: live.mark.fingerprint,
             run: None,
             request_bytes: 1,
