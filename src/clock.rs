@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 pub struct BootId(pub u32);
 
 /// Where time comes from. Two implementations: the machine's, and one that tests move by hand.
-pub trait Clock: Send + Sync + 'static {
+pub trait Clock: std::fmt::Debug + Send + Sync + 'static {
     /// Wall time in milliseconds since 1970-01-01 UTC.
     fn wall_ms(&self) -> u64;
     /// Monotonic time since an arbitrary start, the same for all processes of one boot. It stands

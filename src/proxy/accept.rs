@@ -95,13 +95,14 @@ pub(super) async fn accept_until(
         };
         match accepted {
             Ok(socket) => {
+                let accepted_at = gateway.clock.monotonic();
                 let place = Arc::clone(&gateway.connections).try_acquire_owned();
                 let (serving, stop) = (Arc::clone(&gateway), stop.clone());
                 if let Ok(place) = place {
                     let arriving = Arriving::enter(&gateway);
                     Arc::clone(&gateway).spawn(async move {
                         let _place = place;
-                        run_connection(serving, socket, stop, arriving).await;
+                        run_connection(serving, socket, stop, arriving, accepted_at).await;
                     });
                 } else if let Ok(turn) = Arc::clone(&gateway.turn_aways).try_acquire_owned() {
                     Arc::clone(&gateway).spawn(async move {
@@ -128,8 +129,10 @@ async fn run_connection(
     socket: Socket,
     mut stop: watch::Receiver<bool>,
     arriving: Arriving,
+    accepted_at: Duration,
 ) {
     let mut arriving = Some(arriving);
+    let mut free_since = accepted_at;
     let reset = Reset::default();
     let peer = Peer::new(socket);
     let mut stream: Stream = Box::new(AppConnection::new(peer.clone(), reset.clone()));
@@ -180,8 +183,10 @@ async fn run_connection(
         session.set_server_keepalive(keep.then_some(KEEP_ALIVE.as_secs()));
         let downstream =
             Downstream::new(session, peer.clone(), reset.clone(), gateway.cut_signal());
+        let downstream = downstream.since(free_since);
         match super::serve::serve_request(&gateway, downstream).await {
             Some(reusable) => {
+                free_since = gateway.clock.monotonic();
                 let (reused, pipelined) = reusable.into_parts();
                 stream = reused;
                 first_bytes = pipelined.unwrap_or_default();

@@ -2,7 +2,8 @@
 //! naive sidecar mints a second key and the user pays twice. This table holds *undelivered*
 //! requests: those whose answer the app never received. The next equal request of the same app
 //! belongs to the oldest of them: it *joins* the one still running (or its kept answer), or
-//! *adopts* its key.
+//! *adopts* its key. And a try that its app gave up before it was read belongs to the retry that is
+//! there, whichever of the two is read first.
 //!
 //! Promise: a delivered answer is never collapsed with a later request, so sampling one prompt five
 //! times gives five answers and five bills; a key is held by at most one live request; the table
@@ -96,8 +97,9 @@ pub struct ClaimTable {
     left: watch::Sender<()>,
 }
 
-/// "it waits up to 20 ms for that connection's end to show".
-const TWIN_WAIT: Duration = Duration::from_millis(20);
+/// "It waits up to 20 ms for that connection's end to show", and for a retry behind a connection that shows
+/// its own.
+pub const TWIN_WAIT: Duration = Duration::from_millis(20);
 
 /// Longer than a refusal is looked for ([`super::downstream`]).
 const TWIN_END_WAIT: Duration = Duration::from_millis(150);
@@ -156,6 +158,7 @@ impl ClaimTable {
                 }),
                 ended.first,
                 ended.adoptions.saturating_add(1),
+                Arc::clone(&self.clock),
                 self.left.clone(),
             );
             queue.push_back(Slot::Live(Arc::clone(&live)));
@@ -195,9 +198,47 @@ impl ClaimTable {
                 origin: KeyOrigin::Minted,
             },
         });
-        let live = Live::new(claimant, key, FirstSent::now(clock), 0, self.left.clone());
+        let first = FirstSent::now(clock);
+        let clock = Arc::clone(&self.clock);
+        let live = Live::new(claimant, key, first, 0, clock, self.left.clone());
         queue.push_back(Slot::Live(Arc::clone(&live)));
         Claim::Lead(live)
+    }
+
+    /// Whether a request whose app's input has ended is a try that its app gave up, of a purchase that
+    /// an equal one makes: one is there whose app is connected, or that came before; or one was answered
+    /// since this one's connection was free to carry it.
+    pub fn is_anothers(&self, live: &Arc<Live>, policy: AdoptPolicy, since: Duration) -> bool {
+        if live.key.as_ref().is_some_and(EntryKey::is_apps_own) {
+            // The service bills the key once.
+            return false;
+        }
+        let is_recognised = |marked_retry| match policy.adopt {
+            Adopt::Always => true,
+            Adopt::Marked => live.marked_retry || marked_retry,
+            Adopt::Never => false,
+        };
+        let slots = self.slots.lock();
+        let mut came_before = true;
+        for slot in slots.by_mark.get(&live.mark).into_iter().flatten() {
+            let Slot::Live(other) = slot else { continue };
+            if Arc::ptr_eq(other, live) {
+                came_before = false;
+                continue;
+            }
+            let was_given_before = other.given_at().is_some_and(|at| at <= since);
+            let is_apps_own = other.key.as_ref().is_some_and(EntryKey::is_apps_own);
+            if was_given_before || is_apps_own || !is_recognised(other.marked_retry) {
+                continue;
+            }
+            other.look_at_app();
+            if came_before || !other.is_open() {
+                return true;
+            }
+        }
+        slots
+            .answered_after(&live.mark, since)
+            .any(|answered| is_recognised(answered.marked_retry))
     }
 
     /// The request has ended. An undelivered one is remembered, with its answer where it was kept
@@ -239,12 +280,15 @@ impl ClaimTable {
             if queue.is_empty() {
                 slots.by_mark.remove(&live.mark);
             }
+            if live.is_handed_out() {
+                slots.note_answered(live);
+            }
         }
     }
 
     /// A kept answer was handed over: the purchase is delivered, and nothing may join it again.
-    pub fn delivered(&self, mark: &Mark, entry: EntryId) {
-        self.slots.lock().delivered(mark, entry);
+    pub fn delivered(&self, live: &Live) {
+        self.slots.lock().delivered(live);
     }
 
     #[cfg(test)]

@@ -62,6 +62,8 @@ pub struct Downstream {
     session: HttpSession,
     /// Reads a chunked body in place of the session. Nothing that follows one is read as a request.
     chunked: Option<Chunked>,
+    /// Since when its connection is free to carry it, on the monotonic clock.
+    free_since: Duration,
     presence: Presence,
     peer: Peer,
     reset: Reset,
@@ -109,6 +111,7 @@ impl Downstream {
         Self {
             session,
             chunked: None,
+            free_since: Duration::ZERO,
             presence: Presence::Here,
             peer,
             reset,
@@ -119,6 +122,11 @@ impl Downstream {
             proven: false,
             held: None,
         }
+    }
+
+    /// The same, on a connection that was accepted, or had its last answer, at this time.
+    pub(super) fn since(self, free_since: Duration) -> Self {
+        Self { free_since, ..self }
     }
 
     /// A connection whose request head could not be read.
@@ -166,6 +174,11 @@ impl Downstream {
             ErrorType::ReadTimedout => BodyLost::TooSlow,
             _ => BodyLost::Broken,
         })
+    }
+
+    /// Since when its connection is free to carry this request: it was sent after that.
+    pub fn free_since(&self) -> Duration {
+        self.free_since
     }
 
     pub fn session(&mut self) -> &mut HttpSession {

@@ -185,6 +185,11 @@ impl Request<'_> {
         };
         going.waited_before(for_room);
         drop(waiting);
+        if self.is_given_up(downstream, &live).await {
+            drop(going);
+            let ended = self.end_unsent(downstream, &mut entry, Entered::No, None);
+            return ended.await;
+        }
         let intent = Intent {
             id: self.entry_id,
             at_ms: self.gateway.clock.wall_ms(),

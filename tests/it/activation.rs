@@ -13,13 +13,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bursar_sandbox::Options;
 use tokio::process::Command;
 use tokio::time::timeout;
 
+use crate::support::bursar::NO_LIMITS;
 use crate::support::daemon::{Daemon, Signal, command, run_arguments};
 use crate::support::origin::{self, billed, chunk, last_chunk, stream_head};
 use crate::support::wire::{Wire, request};
-use crate::support::{Origin, Step, chat, chat_stream, eventually};
+use crate::support::{Origin, Sandbox, Step, chat, chat_stream, eventually};
 
 const CHAT: &str = "/v1/chat/completions";
 
@@ -339,5 +341,51 @@ async fn a_descriptor_that_is_not_what_it_should_be_is_refused_by_name() {
         );
         assert_eq!(said.lines().count(), 1, "{what}: {said}");
         assert!(!state.exists(), "{what}: nothing was begun");
+    }
+}
+
+/// Apps whose patience ends while no daemon is there: what they gave up waits beside their retries.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_apps_gave_up_before_the_daemon_was_there_is_not_bought_beside_their_retries() {
+    const APPS: usize = 30;
+    for stream in [false, true] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let sandbox = Sandbox::with(Options {
+            in_flight_max: 1000,
+            per_minute_max: 1_000_000,
+            ..Options::default()
+        })
+        .await;
+        let config = directory.path().join("config.toml");
+        std::fs::write(&config, NO_LIMITS).expect("the config is written");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let mut waiting = Vec::new();
+        for app in 0..APPS {
+            let prompt = format!("the wish of app {app}");
+            let body = if stream {
+                chat_stream(&prompt)
+            } else {
+                chat(&prompt)
+            };
+            let ask = request("POST", CHAT, &[], &body);
+            let mut given_up = Wire::tcp(address).await;
+            given_up.send(&ask).await;
+            drop(given_up);
+            let mut retry = Wire::tcp(address).await;
+            retry.send(&ask).await;
+            waiting.push(retry);
+        }
+        let state = directory.path().join("state");
+        let mut command = activated(&sandbox.url(), &state, vec![copy(&listener)], "");
+        command.args(["--config", config.to_str().expect("a path")]);
+        let daemon = launched(command).await;
+        for mut retry in waiting {
+            let answer = retry.answer().await;
+            assert_eq!(answer.status, 200, "{}", answer.text());
+            assert!(answer.complete);
+        }
+        daemon.terminate().await;
+        assert_eq!(sandbox.debits().await.len(), APPS, "one debit each");
     }
 }

@@ -11,6 +11,7 @@ mod kill;
 mod meeting;
 mod places;
 mod restart;
+mod stopped;
 
 use crate::support::wire::request;
 use crate::support::{Answer, Bursar, Origin, Step, Wire, eventually};

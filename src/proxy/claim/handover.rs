@@ -171,7 +171,7 @@ impl Gateway {
     /// An answer that was kept, or is being read, went to whoever followed: nothing may join it again.
     pub(in crate::proxy) fn delivered(&self, live: &Live) {
         self.tell_delivery(live, false);
-        self.claims.delivered(&live.mark, live.entry);
+        self.claims.delivered(live);
     }
 
     /// Takes over what earlier processes left undelivered. Before the first connection.

@@ -9,6 +9,7 @@ mod follower;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -17,6 +18,7 @@ use tokio::sync::watch;
 
 pub use self::follower::Follower;
 use super::{Claimant, Mark};
+use crate::clock::SharedClock;
 use crate::ledger::entry::{EntryId, EntryKey};
 use crate::ledger::undelivered::FirstSent;
 use crate::proxy::accept::connection::Sight;
@@ -32,12 +34,17 @@ pub struct Live {
     pub first: FirstSent,
     /// How often the key was taken over.
     pub adoptions: u32,
+    /// Its app said that it is a retry.
+    pub(super) marked_retry: bool,
     /// See [`Claimant::keeps_answer`].
     may_be_kept: bool,
     /// Whether the ledger takes this request for undelivered; `None` while it is open there.
     pub(super) told: Mutex<Option<bool>>,
     /// The connection of the leading app.
     app: OnceLock<Sight>,
+    /// When somebody began to be given the answer, on the monotonic clock; the last one counts.
+    given_at: Mutex<Option<Duration>>,
+    clock: SharedClock,
     tape: Mutex<Tape>,
     /// Ticks whenever the tape changes.
     changed: watch::Sender<()>,
@@ -127,6 +134,7 @@ impl Live {
         key: Option<EntryKey>,
         first: FirstSent,
         adoptions: u32,
+        clock: SharedClock,
         left: watch::Sender<()>,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -135,9 +143,12 @@ impl Live {
             key,
             first,
             adoptions,
+            marked_retry: claimant.marked_retry,
             may_be_kept: claimant.keeps_answer,
             told: Mutex::new(None),
             app: OnceLock::new(),
+            given_at: Mutex::new(None),
+            clock,
             tape: Mutex::new(Tape::default()),
             changed: watch::Sender::new(()),
             left,
@@ -170,7 +181,19 @@ impl Live {
     pub fn take(&self) -> bool {
         let mut tape = self.tape.lock();
         tape.taken = !tape.followed;
+        if tape.taken {
+            self.is_being_given();
+        }
         tape.taken
+    }
+
+    /// Before a byte of it goes out: an app that has read it cannot have asked again before this.
+    fn is_being_given(&self) {
+        *self.given_at.lock() = Some(self.clock.monotonic());
+    }
+
+    pub(super) fn given_at(&self) -> Option<Duration> {
+        *self.given_at.lock()
     }
 
     /// A request of which nothing was sent is to end, for whatever reason. `false`: somebody follows,
@@ -351,6 +374,16 @@ impl Live {
     pub async fn unfollowed(&self) {
         let mut changed = self.changed.subscribe();
         while self.is_followed() {
+            if changed.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Resolves when somebody follows.
+    pub async fn followed(&self) {
+        let mut changed = self.changed.subscribe();
+        while !self.is_followed() {
             if changed.changed().await.is_err() {
                 return;
             }

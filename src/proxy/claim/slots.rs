@@ -24,6 +24,16 @@ pub struct Slots {
     /// Bytes of these answers together.
     answer_bytes: usize,
     next_number: u64,
+    /// Requests whose apps got their answers in the last moments, in the order in which they ended.
+    answered: VecDeque<Answered>,
+}
+
+/// A request whose app has its answer: a try of it that the app gave up may lie unread still.
+pub struct Answered {
+    mark: Mark,
+    pub marked_retry: bool,
+    /// When the app began to be given it.
+    at: Duration,
 }
 
 /// Where an undelivered slot is.
@@ -58,6 +68,10 @@ const UNDELIVERED_MAX: usize = 4096;
 
 /// Kept answers of all undelivered requests together; the oldest goes first.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// A try that was given up is read within this, also where bursar has much to do when it goes on.
+const ANSWERED_KEPT: Duration = Duration::from_secs(10);
+const ANSWERED_MAX: usize = 4096;
 
 // === impl Slots ===
 
@@ -108,6 +122,34 @@ impl Slots {
             self.drop_answer(oldest);
         }
         self.forget_beyond_bound();
+    }
+
+    /// An app has its answer. With a key of its own it says by itself which purchase is meant.
+    pub fn note_answered(&mut self, live: &Live) {
+        if live.key.as_ref().is_some_and(EntryKey::is_apps_own) {
+            return;
+        }
+        let Some(at) = live.given_at() else {
+            return;
+        };
+        if self.answered.len() >= ANSWERED_MAX {
+            self.answered.pop_front();
+        }
+        self.answered.push_back(Answered {
+            mark: live.mark.clone(),
+            marked_retry: live.marked_retry,
+            at,
+        });
+    }
+
+    /// Requests of this mark that began to be answered after `since`.
+    pub fn answered_after<'a>(
+        &'a self,
+        mark: &'a Mark,
+        since: Duration,
+    ) -> impl Iterator<Item = &'a Answered> {
+        let answered = self.answered.iter();
+        answered.filter(move |answered| answered.at > since && answered.mark == *mark)
     }
 
     fn forget_beyond_bound(&mut self) {
@@ -164,16 +206,22 @@ impl Slots {
         {
             self.drop_answer(oldest);
         }
+        while let Some(oldest) = self.answered.front()
+            && now.saturating_sub(oldest.at) > ANSWERED_KEPT
+        {
+            self.answered.pop_front();
+        }
     }
 
     /// The app has it.
-    pub fn delivered(&mut self, mark: &Mark, entry: EntryId) {
-        let queue = self.by_mark.get(mark).into_iter().flatten();
+    pub fn delivered(&mut self, live: &Live) {
+        let queue = self.by_mark.get(&live.mark).into_iter().flatten();
         let number = queue
             .filter_map(Slot::undelivered)
-            .find_map(|ended| (ended.entry == entry).then_some(ended.number));
+            .find_map(|ended| (ended.entry == live.entry).then_some(ended.number));
         if let Some(number) = number {
             self.forget(number);
+            self.note_answered(live);
         }
     }
 

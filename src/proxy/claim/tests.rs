@@ -1,5 +1,6 @@
 //! The table of undelivered requests, on a clock that stands still.
 
+mod given_up;
 mod hang_up;
 mod kept;
 mod unsent;
@@ -523,7 +524,7 @@ async fn rows_that_were_adopted_or_delivered_leave_the_table() {
 
     let adopting = bench.lead(1);
     assert_eq!(bench.table.sizes(), (1, 1, 6));
-    bench.table.delivered(&delivered.mark, delivered.entry);
+    bench.table.delivered(&delivered);
     assert_eq!(bench.table.sizes(), (0, 0, 0));
 
     bench.table.finish(&adopting, Fate::Undelivered);

@@ -1,9 +1,10 @@
 //! The look for a request's predecessor: an earlier equal request of the app whose answer it did not get.
 //!
 //! Promise: the look waits where a moment decides whether this is a purchase of its own: for the end of an
-//! old connection, and for the end of an answer that is still read under a key that can be adopted then;
-//! nothing was sent of what ends here.
+//! old connection, for the end of an answer that is still read under a key that can be adopted then, and,
+//! where its own app may have given it up, for the retry; nothing was sent of what ends here.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout, timeout_at};
@@ -11,7 +12,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::Request;
 use super::spend::WAIT_MAX;
 use super::turn::patience;
-use crate::proxy::claim::{AdoptPolicy, Claim, Claimant};
+use crate::config::Adopt;
+use crate::proxy::claim::live::Live;
+use crate::proxy::claim::{AdoptPolicy, Claim, Claimant, TWIN_WAIT};
 use crate::proxy::downstream::{Downstream, Presence};
 use crate::proxy::refuse::{Code, Refusal};
 
@@ -32,11 +35,7 @@ impl Request<'_> {
         downstream: &mut Downstream,
         claimant: &Claimant,
     ) -> Result<Claim, Unclaimed> {
-        let retry = &self.settings.config.retry;
-        let policy = AdoptPolicy {
-            adopt: retry.adopt,
-            window: retry.adopt_window,
-        };
+        let policy = self.adopt_policy();
         let mut began = Instant::now();
         let mut look_again = true;
         let mut waiter = None;
@@ -67,6 +66,35 @@ impl Request<'_> {
                 }
                 decided => return Ok(decided),
             }
+        }
+    }
+
+    /// Whether this request, which leads, is one that its app gave up before its intent was written: its
+    /// connection is reset, or its input has ended and an equal request is the app's retry. The purchase is
+    /// the retry's, which has the answer. `false` as well where a retry has joined this one meanwhile.
+    /// After `true` none can.
+    pub(super) async fn is_given_up(&self, downstream: &mut Downstream, live: &Arc<Live>) -> bool {
+        if downstream.look() == Presence::Here {
+            return false;
+        }
+        // From here on a retry that comes joins this one.
+        live.app_left();
+        let policy = self.adopt_policy();
+        let since = downstream.free_since();
+        let is_anothers = || self.gateway.claims.is_anothers(live, policy, since);
+        let is_suspect = downstream.presence() == Presence::Suspect;
+        if is_suspect && policy.adopt != Adopt::Never && !is_anothers() {
+            // Who closed its sending half waits this long for nothing.
+            timeout(TWIN_WAIT, live.followed()).await.ok();
+        }
+        (downstream.look() == Presence::Gone || is_anothers()) && live.gives_up()
+    }
+
+    fn adopt_policy(&self) -> AdoptPolicy {
+        let retry = &self.settings.config.retry;
+        AdoptPolicy {
+            adopt: retry.adopt,
+            window: retry.adopt_window,
         }
     }
 

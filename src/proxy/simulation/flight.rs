@@ -42,6 +42,8 @@ pub struct Flight {
     pub body: u64,
     /// Its app is connected.
     pub here: bool,
+    /// Its app's input had ended before its intent: it is sent all the same.
+    pub suspected: bool,
     pub bounds: Bounds,
     pub attempts: Vec<Attempt>,
     broken: Option<Receipt>,
@@ -131,6 +133,7 @@ impl Flight {
             stream: false,
             body: 0,
             here: true,
+            suspected: false,
             bounds,
             attempts: Vec::new(),
             broken: None,
@@ -141,8 +144,13 @@ impl Flight {
         }
     }
 
-    fn is_own(&self) -> bool {
+    pub fn is_own(&self) -> bool {
         self.live.key.is_some() && self.live.key_use().is_none()
+    }
+
+    /// Its app has what counts as the answer.
+    pub fn is_delivered(&self) -> bool {
+        self.delivered
     }
 
     pub fn ask(&self) -> Ask {
@@ -164,7 +172,9 @@ impl Flight {
         let step = std::mem::replace(&mut self.step, Step::Over);
         self.step = match step {
             Step::Intending | Step::Settling(..) | Step::Over => step,
-            Step::Intended(true) if self.here => self.first_send(world, process)?,
+            Step::Intended(true) if self.here || self.suspected => {
+                self.first_send(world, process)?
+            }
             Step::Intended(true) => {
                 world.count("left before sending");
                 self.settle(world, process, Reached::Unsent)

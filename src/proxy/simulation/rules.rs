@@ -11,6 +11,8 @@
 //! * I6: one key goes with one path and body, is held by one request at a time, is not repeated 23 h
 //!   after its first use, and is not used again once its answer was given ([`Facts::claimed`],
 //!   [`Facts::sending`]).
+//! * One purchase is asked for once: a try whose app gave it up before bursar read it is not sent beside
+//!   its retry ([`super::world::World`] asks before its intent).
 //! * I7: an unkeyed request is not sent while an earlier attempt may run or was billed.
 //! * I10: billed money never goes back, over restarts too, and all sums agree.
 //! * I11: the table's bound ([`super::world::World`] asks after every claim). The bounds of queues and

@@ -286,6 +286,11 @@ impl World {
         let word = self.service.proceed(job, self.true_ms, &mut self.chance);
         self.tell(|| format!("job {job}"));
         self.count(word);
+        if word == "service waits" && self.chance.one_in(2) {
+            // What it waits for takes longer than the service lets anybody wait.
+            let by = 10 * 60_000;
+            self.move_clock("minutes pass", by, by);
+        }
     }
 
     fn commit(&mut self, process: &mut Process, disk: Disk) -> Result<(), String> {

@@ -55,6 +55,7 @@ impl Follower {
         if !self.head_given {
             if let Some(head) = tape.head.clone() {
                 self.head_given = true;
+                self.live.is_being_given();
                 let flowing = tape.flowing;
                 return Some(TapeItem::Head { head, flowing });
             }

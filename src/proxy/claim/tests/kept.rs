@@ -54,7 +54,7 @@ async fn a_kept_answer_that_was_handed_over_is_gone() {
     let mut follower = follow(bench.claim(1));
     follower.handed_out();
     drop(follower);
-    bench.table.delivered(&first.mark, first.entry);
+    bench.table.delivered(&first);
     let later = bench.lead(1);
     assert_ne!(key_of(&later), key_of(&first));
 }

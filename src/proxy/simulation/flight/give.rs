@@ -163,7 +163,7 @@ impl Flight {
             });
     }
 
-    pub(super) fn close(&self, world: &mut World, process: &mut Process, fate: Fate) {
+    pub fn close(&self, world: &mut World, process: &mut Process, fate: Fate) {
         let undelivered = fate != Fate::Closed;
         if undelivered {
             world.count("closed undelivered");

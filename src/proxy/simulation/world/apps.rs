@@ -126,10 +126,43 @@ impl World {
         let mut flight = Flight::new(live, route, repeats, bounds);
         flight.stream = stream;
         flight.body = body;
+        if self.chance.one_in(8) && self.gives_up(process, &mut flight)? {
+            return Ok(());
+        }
         self.facts.opens(flight.id, flight.ask().account());
         process.scribe.queue.push(Command::Intend(Box::new(intent)));
         process.flights.insert(flight.id, flight);
         Ok(())
+    }
+
+    /// `Request::is_given_up`: an app gave this try up before bursar read it. `true`: it is not sent.
+    fn gives_up(&mut self, process: &mut Process, flight: &mut Flight) -> Result<bool, String> {
+        flight.leave();
+        let live = Arc::clone(&flight.live);
+        let is_reset = self.chance.one_in(3);
+        let age = Duration::from_millis(self.chance.ms(3_000));
+        let since = self.monotonic().saturating_sub(age);
+        let is_anothers = process.table.is_anothers(&live, self.policy, since);
+        if (is_reset || is_anothers) && live.gives_up() {
+            self.count(if is_reset {
+                "reset before it was read"
+            } else {
+                "given up beside its retry"
+            });
+            flight.close(self, process, live.fate_unsent(false));
+            return Ok(true);
+        }
+        self.count("input ended before it was read");
+        flight.suspected = true;
+        let is_retry = |other: &Flight| {
+            other.here && other.live.mark == live.mark && !other.is_own() && !other.is_delivered()
+        };
+        let has_retry = process.flights.values().any(is_retry);
+        let is_one = self.policy.adopt == Adopt::Always && !flight.is_own();
+        if is_one && has_retry && !live.is_followed() {
+            return Err("a try that was given up is bought beside its retry".to_owned());
+        }
+        Ok(false)
     }
 
     /// Path and bytes in a number.
@@ -202,7 +235,7 @@ impl World {
             live.news(false, self.clock.wall_ms(), |row, delivered| {
                 queue.push(Command::Deliver(Box::new(row), delivered));
             });
-            process.table.delivered(&live.mark, live.entry);
+            process.table.delivered(live);
         }
         Ok(())
     }
