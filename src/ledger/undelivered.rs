@@ -49,7 +49,7 @@ pub enum Delivery {
     /// The app had what counts as delivered, or an older bursar wrote the line.
     #[default]
     Given,
-    /// Settled first (rule I2); the answer was to be written next.
+    /// Settled first (rule I2); the answer, or the end of a stream, was to be written next.
     Pending,
     /// The app had gone, or was to be told an error.
     Missed,
@@ -97,8 +97,8 @@ pub struct Deliveries {
     /// Keys of the rows by the order in which they ended.
     order: BTreeMap<u64, Arc<str>>,
     next_number: u64,
-    /// Answers that were about to be written, with their outcomes' sequence numbers, of the journal's
-    /// last moments.
+    /// Answers that were about to be written, or streams about to be ended, with their outcomes'
+    /// sequence numbers, of the journal's last moments.
     unclear: VecDeque<(u64, Undelivered)>,
     /// Wall time of the last record.
     last_ms: u64,
@@ -276,7 +276,7 @@ impl Deliveries {
         self.last_ms
     }
 
-    /// Answers that a killed process may not have written, oldest first. `sure_seq`: up to here a
+    /// Answers that a killed process may not have written to their end, oldest first. `sure_seq`: up to here a
     /// process ended in order, or the index was told so when the writer had had nothing to do for a
     /// while.
     ///

@@ -131,8 +131,12 @@ impl OpenEntry {
             permit.hears(fold(&outcome, None).state);
         }
         drop(place);
-        let (settled, is_kept) = write(&self.gateway, outcome).await;
+        let (settled, is_kept) = write(&self.gateway, &self.live, outcome).await;
         let state = settled.as_ref().ok().map(|settlement| settlement.state);
+        let delivery = match state {
+            Some(_) => delivery,
+            None => self.live.delivery_if_missed(),
+        };
         self.live.told_at_settling(delivery, state);
         if let (Some(mut permit), Some(state)) = (self.permit.take(), state) {
             permit.settled(state);
@@ -240,11 +244,11 @@ impl Drop for OpenEntry {
             response_bytes: 0,
             timings: Timings::default(),
         };
-        let gateway = Arc::clone(&self.gateway);
+        let (gateway, live) = (Arc::clone(&self.gateway), Arc::clone(&self.live));
         let permit = self.permit.take();
         gateway.clone().spawn(async move {
             let _permit = permit;
-            if let (Err(error), _) = write(&gateway, outcome).await {
+            if let (Err(error), _) = write(&gateway, &live, outcome).await {
                 tracing::error!(%error, "the outcome of a failed task could not be written");
             }
         });
@@ -255,7 +259,11 @@ impl Drop for OpenEntry {
 /// for, because its request was paid. Telling it twice is safe. When the request cannot wait any
 /// longer, the ledger keeps the outcome until it can be written. Answers also whether it is written or
 /// will be.
-async fn write(gateway: &Gateway, mut outcome: Outcome) -> (Result<Settlement, LedgerError>, bool) {
+async fn write(
+    gateway: &Gateway,
+    live: &Live,
+    mut outcome: Outcome,
+) -> (Result<Settlement, LedgerError>, bool) {
     for _ in 0..SETTLE_RETRIES {
         // A start after a kill asks how long before the journal's end an answer was settled.
         outcome.at_ms = gateway.clock.wall_ms();
@@ -270,8 +278,8 @@ async fn write(gateway: &Gateway, mut outcome: Outcome) -> (Result<Settlement, L
     outcome.at_ms = gateway.clock.wall_ms();
     let settled = gateway.ledger.settle(outcome.clone()).await;
     if outcome.delivery == Delivery::Pending {
-        // Without its receipt on the disk the answer is not given (rule I2).
-        outcome.delivery = Delivery::Missed;
+        // Without its receipt on the disk the answer is not given (rule I2), or not to its end.
+        outcome.delivery = live.delivery_if_missed();
     }
     let mut is_kept = settled.is_ok();
     if let Err(error) = &settled

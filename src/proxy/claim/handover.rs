@@ -60,9 +60,10 @@ impl Live {
     }
 
     /// How the answer stands with the app before its outcome is written, for the case that bursar
-    /// dies before it is given. `answered`: it is whole, and bursar did not cut it.
+    /// dies before it is given to its end. `answered`: it is whole, and bursar did not cut it. A stream
+    /// that has begun is delivered as long as bursar lives; if it dies now, the app has no end of it.
     pub fn delivery(&self, answered: bool, has_reader: bool) -> Delivery {
-        if answered && has_reader && !self.is_handed_out() {
+        if answered && has_reader {
             Delivery::Pending
         } else {
             self.delivery_if_missed()

@@ -282,14 +282,15 @@ impl Flight {
             process.scribe.queue.push(Command::Settle(outcome.clone()));
             return Ok(Step::Settling(outcome, reached));
         }
-        let delivery = outcome.delivery;
+        let mut delivery = outcome.delivery;
         if ok {
             self.state = world.reading.states.get(&self.id).copied();
         } else {
             world.count("outcome left for later");
+            delivery = self.live.delivery_if_missed();
             let mut outcome = outcome;
             if outcome.delivery == Delivery::Pending {
-                outcome.delivery = Delivery::Missed;
+                outcome.delivery = delivery;
             }
             process.scribe.later.push(*outcome);
         }

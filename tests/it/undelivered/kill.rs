@@ -126,3 +126,42 @@ async fn a_retry_after_a_stop_with_leftovers_is_the_same_purchase() {
         bought_once(name, &sandbox, &state_dir, &retried).await;
     }
 }
+
+/// The outcome is in the journal, the end of the stream is not out, and the process is killed: the app has
+/// a broken stream, and asks again.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_killed_between_its_outcome_and_its_end_is_bought_once() {
+    let body = chat_stream("one purchase");
+    let sandbox = Sandbox::start().await;
+    let hold = json!({"fault": {"hold_after_chunks": 1, "hold_chunks_name": "rest"}});
+    sandbox.control("/sandbox/faults", hold).await;
+    let rig = crate::support::rig::Rig::new();
+    let daemon = rig.start(&sandbox.url(), &[]).await;
+    let mut app = daemon.connect().await;
+    app.send(request("POST", CHAT, &[], &body)).await;
+    let mut broken = app.head().await;
+    app.chunk(&mut broken).await.expect("the first event");
+    // What is committed from now on is in the kernel's hands, and nothing behind a commit goes out.
+    rig.hang(true);
+    let release = json!({"hold": "rest"});
+    sandbox.control("/sandbox/release", release).await;
+    let state_dir = rig.state_dir();
+    eventually("the outcome in the journal", || async {
+        let entries = entries(&state_dir);
+        matches!(entries[0].state, State::Settled { .. }).then_some(())
+    })
+    .await;
+    daemon.kill().await;
+    rig.hang(false);
+    app.rest(&mut broken).await;
+    assert!(!broken.complete && !broken.text().contains("[DONE]"));
+
+    let daemon = rig.start(&sandbox.url(), &[]).await;
+    let mut app = daemon.connect().await;
+    app.send(request("POST", CHAT, &[], &body)).await;
+    let retried = app.answer().await;
+    daemon.terminate().await;
+    assert!(retried.text().ends_with("data: [DONE]\n\n"));
+    bought_once("a stream", &sandbox, &state_dir, &retried).await;
+}

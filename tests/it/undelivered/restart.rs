@@ -8,7 +8,7 @@ use bursar::clock::{Clock, ManualClock};
 use bursar::ledger::entry::{InDoubt, KeyOrigin, State};
 
 use super::{CHAT, ask, joined, key, left, on_cue, received, send};
-use crate::support::origin::{billed, json, stream_head};
+use crate::support::origin::{billed, chunk, json, last_chunk, stream_head};
 use crate::support::wire::request;
 use crate::support::{Answer, Bursar, Origin, Step, Wire, chat, chat_stream, eventually};
 
@@ -98,6 +98,50 @@ async fn what_was_delivered_stays_delivered_over_a_restart() {
     let wanted = ["segment", "intent", "outcome", "intent", "outcome"];
     assert_eq!(kinds(&bursar), wanted);
     assert_eq!(bursar.billed(), 15);
+}
+
+/// So is a stream: with its first byte as long as bursar lives, and to its end where it stops in order.
+#[tokio::test]
+async fn a_clean_stream_costs_two_lines_and_stays_delivered() {
+    let stream = || {
+        let end = ": service-billed-micro-usd 7\n\ndata: [DONE]\n\n";
+        let parts = [stream_head(), chunk("data: {}\n\n"), chunk(end)];
+        Step::Answer([parts.concat(), last_chunk()].concat())
+    };
+    let origin = Origin::start([stream(), stream()]).await;
+    let bursar = Bursar::with(&origin.url(), ONCE).await;
+    let first = ask(&bursar, &chat_stream("hi"), &[]).await;
+    assert!(first.complete);
+    let bursar = bursar.restart(ONCE).await;
+    let second = ask(&bursar, &chat_stream("hi"), &[]).await;
+    assert_eq!(second.header("x-bursar-adopted"), None);
+    assert_ne!(key(&origin, 0), key(&origin, 1), "two purchases");
+    let wanted = ["segment", "intent", "outcome", "intent", "outcome"];
+    assert_eq!(kinds(&bursar), wanted);
+}
+
+/// An app that leaves in the middle of a stream has it, as long as bursar lives: no line more, and the
+/// same request again is another purchase.
+#[tokio::test]
+async fn a_stream_that_was_left_in_the_middle_is_delivered_while_bursar_lives() {
+    let begin = [stream_head(), chunk("data: {}\n\n")].concat();
+    let end = chunk(": service-billed-micro-usd 7\n\ndata: [DONE]\n\n");
+    let end = [end, last_chunk()].concat();
+    let origin = Origin::start([Step::Pieces(vec![begin, end]), Step::Answer(billed(8))]).await;
+    let bursar = Bursar::with(&origin.url(), ONCE).await;
+    let mut app = send(&bursar, &origin, &chat_stream("hi"), &[]).await;
+    origin.go();
+    let mut answer = app.head().await;
+    app.chunk(&mut answer).await.expect("an event");
+    drop(app);
+    left(&bursar, 1).await;
+    origin.go();
+    bursar.settled(1).await;
+    let again = ask(&bursar, &chat_stream("hi"), &[]).await;
+    assert_eq!(again.header("x-bursar-adopted"), None);
+    assert_ne!(key(&origin, 0), key(&origin, 1), "two purchases");
+    let wanted = ["segment", "intent", "outcome", "intent", "outcome"];
+    assert_eq!(kinds(&bursar), wanted);
 }
 
 /// A failure that is known to have cost nothing leaves nothing, and costs two lines.
