@@ -189,28 +189,38 @@ fn unanswered(outcome: &Outcome, keyed: bool) -> State {
     {
         return State::InDoubt { reason };
     }
-    let Some(ambiguous) = attempts.iter().rposition(|attempt| !ran_nothing(attempt)) else {
-        // Interface, Idempotency-Key: a 409 means that the first request of the key still runs.
-        let last_sent = attempts
-            .iter()
-            .rfind(|attempt| attempt.end != AttemptEnd::NotSent);
-        return match last_sent {
-            Some(attempt) if keyed && attempt.status == Some(409) => State::InDoubt {
-                reason: InDoubt::NoResponse,
-            },
-            _ => State::Failed,
-        };
+    let Some(ambiguous) = last_that_may_have_run(attempts, keyed) else {
+        return State::Failed;
     };
 
     let cut_by = outcome
         .cut_by
         .filter(|_| ambiguous.checked_add(1) == Some(attempts.len()));
     let reason = match end_at(outcome, ambiguous) {
+        AttemptEnd::Refused => InDoubt::NoResponse,
         AttemptEnd::Gateway => InDoubt::Gateway,
         AttemptEnd::Broken => cut_by.unwrap_or(InDoubt::StreamDrop),
         _ => cut_by.unwrap_or(InDoubt::NoResponse),
     };
     State::InDoubt { reason }
+}
+
+/// Whether one of these attempts may have run, or what they ask for runs still (rule I4). What the entry
+/// is worth, what its app is told, and whether a limit stops its repeat go by this one answer.
+pub fn may_have_run(attempts: &[Attempt], keyed: bool) -> bool {
+    last_that_may_have_run(attempts, keyed).is_some()
+}
+
+fn last_that_may_have_run(attempts: &[Attempt], keyed: bool) -> Option<usize> {
+    let may_have_run = attempts.iter().rposition(|attempt| !ran_nothing(attempt));
+    may_have_run.or_else(|| {
+        // Interface, Idempotency-Key: a 409 means that the first request of the key still runs. What was
+        // sent after it got another answer under the same key.
+        let was_sent = |attempt: &Attempt| attempt.end != AttemptEnd::NotSent;
+        let last = attempts.iter().rposition(was_sent)?;
+        let is_conflict = attempts.get(last)?.status == Some(409);
+        (keyed && is_conflict).then_some(last)
+    })
 }
 
 fn end_at(outcome: &Outcome, index: usize) -> AttemptEnd {

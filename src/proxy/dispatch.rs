@@ -231,7 +231,7 @@ impl Dispatch<'_> {
         self.record(clock, end, None, Some(lost.cause().as_str()));
         let base_url = &self.settings.config.upstream.base_url;
         let otherwise = Reached::Nothing {
-            refusal: refusal_of(lost, self.attempts.as_slice(), base_url),
+            refusal: refusal_of(lost, &self.attempts, self.route.keyed, base_url),
         };
         match after_loss(lost, self.route.retry) {
             Some(reason) => Attempted::Retry {

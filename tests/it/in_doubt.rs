@@ -3,13 +3,15 @@
 
 use std::path::Path;
 
-use bursar::ledger::entry::InDoubt;
+use bursar::ledger::entry::{AttemptEnd, InDoubt, State};
 use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 
 use crate::support::daemon::{Daemon, Signal, command};
 use crate::support::origin::{billed, chunk, json, stream_head};
 use crate::support::wire::{Wire, request};
-use crate::support::{Origin, Step, chat, chat_stream, eventually};
+use crate::support::{Bursar, Origin, Step, chat, chat_stream, eventually};
 
 const CHAT: &str = "/v1/chat/completions";
 const SPEECH: &str = "/v1/audio/speech";
@@ -266,4 +268,43 @@ each_reason! {
     a_shutdown_that_could_not_wait: Shutdown,
     a_damaged_end_of_an_entry: Damaged,
     a_replay_whose_first_answer_nobody_saw: ReplayLostAmount,
+}
+
+/// "Same Idempotency-Key still running", and then no connection: what the app reads is what the entry is.
+#[tokio::test]
+async fn a_conflict_and_a_failed_connect_are_told_as_in_doubt() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let service = tokio::spawn(async move {
+        let (mut connection, _) = listener.accept().await.expect("a connection");
+        // Whoever connects again is refused.
+        drop(listener);
+        let mut asked = [0; 64 * 1024];
+        let came = connection.read(&mut asked).await.expect("a request");
+        assert!(came > 0);
+        let conflict = json(409, &[("Connection", "close")], r#"{"detail":"running"}"#);
+        connection.write_all(&conflict).await.expect("bursar reads");
+        connection.shutdown().await.expect("bursar reads");
+    });
+    let bursar = Bursar::before(&format!("http://{address}")).await;
+    let headers = [("Idempotency-Key", KEY)];
+    let mut wire = bursar.connect().await;
+    wire.send(request("POST", CHAT, &headers, &chat("hi")))
+        .await;
+    let answer = wire.answer().await;
+    service.await.expect("the service");
+
+    let entry = bursar.entry_of(&answer);
+    let ends: Vec<_> = entry.attempts.iter().map(|attempt| attempt.end).collect();
+    assert_eq!(ends[0], AttemptEnd::Refused);
+    assert_eq!(ends[1], AttemptEnd::NotSent);
+    let reason = InDoubt::NoResponse;
+    assert_eq!(entry.state, State::InDoubt { reason });
+    assert_eq!(answer.code(), Some("outcome_unknown"), "{}", answer.text());
+    assert!(answer.text().contains("in doubt"), "{}", answer.text());
+    assert!(
+        !answer.text().contains("Nothing was sent"),
+        "{}",
+        answer.text()
+    );
 }

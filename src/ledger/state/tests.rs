@@ -1,5 +1,6 @@
 //! The fold as a table: each row is a promise.
 
+mod doubts;
 mod replays;
 
 use super::{KeyView, fold};

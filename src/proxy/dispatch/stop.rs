@@ -6,7 +6,8 @@
 //! so, and its key adoptable.
 
 use super::Dispatch;
-use crate::ledger::entry::{Attempt, AttemptEnd};
+use crate::ledger::entry::Attempt;
+use crate::ledger::state::may_have_run;
 use crate::proxy::attend::Attendance;
 use crate::proxy::halt::Spender;
 use crate::proxy::refuse::{Code, Refusal};
@@ -59,16 +60,6 @@ impl Dispatch<'_> {
     }
 }
 
-/// Whether one of the attempts may have run, or runs still.
-fn may_have_run(attempts: &[Attempt], keyed: bool) -> bool {
-    attempts.iter().any(|attempt| match attempt.end {
-        AttemptEnd::NoHead | AttemptEnd::Broken | AttemptEnd::Gateway => true,
-        // "same Idempotency-Key still running".
-        AttemptEnd::Refused => keyed && attempt.status == Some(409),
-        AttemptEnd::NotSent | AttemptEnd::Answered => false,
-    })
-}
-
 /// What the attempts came to, for the app.
 fn so_far(attempts: &[Attempt], keyed: bool) -> Option<String> {
     let last = attempts.last()?;
@@ -89,6 +80,7 @@ fn so_far(attempts: &[Attempt], keyed: bool) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ledger::entry::AttemptEnd;
 
     fn attempt(end: AttemptEnd, status: Option<u16>) -> Attempt {
         Attempt {

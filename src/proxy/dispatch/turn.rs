@@ -132,9 +132,9 @@ impl Dispatch<'_> {
             Ok(Err(failed)) => {
                 let lost = failed.lost;
                 if did_not_connect(lost) {
-                    let upstream = &self.settings.config.upstream;
-                    self.pass
-                        .unreached(refusal_of(lost, &[], &upstream.base_url));
+                    let base_url = &self.settings.config.upstream.base_url;
+                    let refusal = refusal_of(lost, &[], self.route.keyed, base_url);
+                    self.pass.unreached(refusal);
                 } else {
                     self.pass.reached();
                 }
