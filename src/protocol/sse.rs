@@ -8,6 +8,7 @@
 
 mod hold;
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use memchr::memchr_iter;
@@ -79,8 +80,8 @@ pub struct SseScanner {
     carry: Vec<u8>,
     /// The unfinished line can become nothing that is read; none of it is kept.
     skipping: bool,
-    /// Where the line of the end mark began, counted in bytes fed.
-    done_at: Option<u64>,
+    /// Where the end mark stands, counted in bytes fed.
+    done_at: Option<Range<u64>>,
     terminal: Terminal,
 }
 
@@ -131,9 +132,14 @@ impl SseScanner {
         }
     }
 
+    /// Bytes of a data stream up to its end mark's last one, once that has come.
+    pub fn bytes_to_end_mark(&self) -> Option<u64> {
+        self.done_at.as_ref().map(|mark| mark.end)
+    }
+
     fn scan(&self) -> Scan {
-        let held_from = match self.done_at {
-            Some(done_at) => done_at,
+        let held_from = match &self.done_at {
+            Some(mark) => mark.start,
             None if self.may_become_done() => self.line_start,
             None => self.fed,
         };
@@ -186,9 +192,7 @@ impl SseScanner {
             self.skip_line();
             return;
         }
-        if self.is_done_mark(&self.carry) {
-            self.done_at = self.done_at.or(Some(self.line_start));
-        }
+        self.done_at = self.done_at.take().or(self.done_mark(&self.carry));
     }
 
     fn skip_line(&mut self) {
@@ -209,8 +213,11 @@ impl SseScanner {
         }
     }
 
-    fn is_done_mark(&self, line: &[u8]) -> bool {
-        self.kind == StreamKind::Data && DONE_MARKS.iter().any(|mark| line.starts_with(mark))
+    /// Where the end mark stands, if the line at `line_start` is one.
+    fn done_mark(&self, line: &[u8]) -> Option<Range<u64>> {
+        let is_mark = |mark: &&&[u8]| self.kind == StreamKind::Data && line.starts_with(mark);
+        let mark = DONE_MARKS.iter().find(is_mark)?;
+        Some(self.line_start..self.line_start + length(mark))
     }
 
     /// Reads a complete line, its line feed left out.
@@ -222,9 +229,8 @@ impl SseScanner {
             (Some(b':' | b'd'), _) if self.done_at.is_some() => {}
             (Some(b':'), _) => read_comment(text, sink),
             (Some(b'd'), StreamKind::Data) => {
-                if self.is_done_mark(text) {
-                    self.done_at = self.done_at.or(Some(self.line_start));
-                } else {
+                self.done_at = self.done_mark(text);
+                if self.done_at.is_none() {
                     read_data(text, sink);
                 }
             }

@@ -65,6 +65,8 @@ pub struct Relay<'a> {
     /// The table allowed another attempt and none was left.
     pub exhausted: bool,
     pub arrived: Duration,
+    /// Own time as the ledger has it.
+    pub own: Option<Duration>,
     pub state: Option<State>,
     /// What the app was given counts as the answer it wanted.
     pub delivered: bool,
@@ -145,7 +147,7 @@ impl Relay<'_> {
                 .first_byte_at
                 .map(|at| at.saturating_sub(self.arrived)),
             queue: self.dispatch.queued,
-            own: total.saturating_sub(elsewhere),
+            own: self.own.unwrap_or(total.saturating_sub(elsewhere)),
         }
     }
 
@@ -172,6 +174,7 @@ impl Relay<'_> {
         let Some(entry) = self.entry.as_mut() else {
             return Ok(());
         };
+        self.own = Some(measured.own);
         if let Some(last) = self.dispatch.attempts.last_mut() {
             gathered.lines.append_to(&mut last.receipt_lines);
         }

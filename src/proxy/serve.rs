@@ -310,6 +310,7 @@ impl Request<'_> {
             made_stream: prepared.made_stream,
             exhausted,
             arrived: self.arrived,
+            own: None,
             state: None,
             delivered: false,
         };

@@ -67,7 +67,9 @@ pub struct Measured {
     pub first_byte: Option<Duration>,
     /// Waits for places at the service.
     pub queue: Duration,
-    /// Own time: total less waits and the service's time.
+    /// Own time, the same in the ledger, the log and the metrics: from the arrival until the outcome is
+    /// handed to the ledger, or until the end of what makes no entry, less waits for a place and between
+    /// attempts, and less the service's time.
     pub own: Duration,
 }
 

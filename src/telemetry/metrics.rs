@@ -210,7 +210,7 @@ impl Metrics {
             )?,
             overhead: families.histograms(
                 "bursar_overhead_seconds",
-                "bursar's own share of a request: the total less waits and the service's time.",
+                "bursar's own share of a request until its outcome goes to the ledger: the time less waits and the service's.",
                 &["lane"],
                 short_buckets(),
             )?,

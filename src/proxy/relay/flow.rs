@@ -184,10 +184,13 @@ impl Relay<'_> {
             SseEvent::Usage(usage) => gathered.usage = usage,
             SseEvent::Comment { .. } | SseEvent::Event(_) => {}
         });
+        let end_mark = scanner.bytes_to_end_mark();
         if let Some(released) = flow.hold.push(chunk, &scan) {
             self.give(flow, released).await?;
         }
-        if scan.done {
+        if let Some(bytes) = end_mark {
+            // How much is behind it in this chunk is chance.
+            flow.gathered.response_bytes = bytes;
             self.settle_flow(flow, flowing).await?;
             if let Some(tail) = flow.hold.take() {
                 self.give(flow, tail).await?;

@@ -304,3 +304,39 @@ async fn a_zero_in_a_stream_s_head_is_believed_only_with_the_stream_s_end() {
         assert_eq!(bursar.settled(1).await[0].state, state, "{name}");
     }
 }
+
+/// How long an answer is does not depend on what arrives with its end mark, or on how it is cut.
+#[tokio::test]
+async fn the_bytes_of_an_answer_end_with_its_end_mark() {
+    let answer = format!("{EVENT}{RECEIPT}data: [DONE]");
+    let wanted = u64::try_from(answer.len()).expect("a length");
+    let all = |behind: &str| format!("{answer}{behind}");
+    let rows = [
+        ("alone", vec![all("\n\n")]),
+        (
+            "with the end of its line behind it",
+            vec![all(""), "\n\n".to_owned()],
+        ),
+        (
+            "cut in two",
+            vec![format!("{EVENT}{RECEIPT}data: [DO"), "NE]\n\n".to_owned()],
+        ),
+        (
+            "with words behind it",
+            vec![all("\n\n: bye\n\ndata: {}\n\n")],
+        ),
+        (
+            "with words in the next chunk",
+            vec![all("\n\n"), ": bye\n\n".to_owned()],
+        ),
+    ];
+    for (name, chunks) in rows {
+        let chunks: Vec<&str> = chunks.iter().map(String::as_str).collect();
+        let origin = Origin::start([Step::Answer(whole(&chunks))]).await;
+        let bursar = Bursar::before(&origin.url()).await;
+        let given = ask(&bursar).await;
+        assert_eq!(given.text(), chunks.concat(), "{name}: it passes as it is");
+        let entry = &bursar.settled(1).await[0];
+        assert_eq!(entry.response_bytes, Some(wanted), "{name}");
+    }
+}
