@@ -30,11 +30,9 @@ use futures_util::future::BoxFuture;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::time::Instant;
+use tokio::sync::{Semaphore, watch};
 
 use self::change::Via;
 use self::once::OnceAMinute;
@@ -44,12 +42,13 @@ use crate::caps::Caps;
 use crate::clock::SharedClock;
 use crate::config::{Config, ListenAddr};
 use crate::ledger::Ledger;
+use crate::places::{Door, Place, Places, Rest};
 use crate::telemetry::metrics::{Breaking, Metrics};
 
 pub use query::{RECEIPTS_MAX, encoded};
 
 /// Connections at once of all ports together, and as many of all Unix sockets: who fills the ports keeps
-/// no order out. Who comes later waits to be accepted.
+/// no order out. Who comes later waits until one has left, or has been silent or idle for too long.
 const CONNECTIONS_MAX: usize = 64;
 
 /// Time for a request head, and for the wait between two requests.
@@ -58,9 +57,6 @@ const HEAD_DEADLINE: Duration = Duration::from_secs(5);
 /// When all places are taken: so long one may be held without a request, and after one.
 const SILENT_MAX: Duration = Duration::from_millis(250);
 const IDLE_MAX: Duration = Duration::from_secs(2);
-
-/// How often a connection looks whether it has to make room.
-const ROOM_PAUSE: Duration = Duration::from_millis(100);
 
 /// A connection is closed after this, so that a reader that stalls gives its place back.
 const CONNECTION_LIFE: Duration = Duration::from_secs(600);
@@ -119,20 +115,15 @@ pub struct Admin {
     reconciled: OnceAMinute<routes::Reconciled>,
     started_ms: u64,
     draining: AtomicBool,
-    port_places: Arc<Semaphore>,
-    socket_places: Arc<Semaphore>,
+    places: Places,
     queries: Arc<Semaphore>,
 }
 
-/// What a connection is about.
-#[derive(Default)]
-struct Doing {
+/// A connection's place, and whether it stays.
+struct Holding {
+    place: Place,
     /// A run of `bursar exec`, which ends with its connection, and not before.
-    holds_run: AtomicBool,
-    /// Requests that are being answered: one at most.
-    answering: AtomicBool,
-    /// When its last request was answered.
-    idle_since: Mutex<Option<Instant>>,
+    run: AtomicBool,
 }
 
 // === impl Admin ===
@@ -152,8 +143,7 @@ impl Admin {
             in_flight: parts.in_flight,
             auto_metrics: parts.auto_metrics,
             draining: AtomicBool::new(false),
-            port_places: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
-            socket_places: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+            places: Places::new(CONNECTIONS_MAX, 2 * CONNECTIONS_MAX),
             queries: Arc::new(Semaphore::new(QUERIES_MAX)),
         }
     }
@@ -223,20 +213,10 @@ impl Admin {
 
 /// Accepts until `stop` turns true; connections that are open then finish their request.
 pub async fn serve(admin: Arc<Admin>, listener: AdminListener, mut stop: watch::Receiver<bool>) {
-    let places = match listener {
-        AdminListener::Tcp(_) => &admin.port_places,
-        AdminListener::Unix(_) => &admin.socket_places,
-    };
     loop {
-        let place = tokio::select! {
-            place = Arc::clone(places).acquire_owned() => place,
-            () = stopped(&mut stop) => return,
-        };
-        // The semaphore is never closed.
-        let Ok(place) = place else { return };
         let for_connection = stop.clone();
         let accepted = tokio::select! {
-            accepted = accept(&admin, &listener, place, for_connection) => accepted,
+            accepted = accept(&admin, &listener, for_connection) => accepted,
             () = stopped(&mut stop) => return,
         };
         if let Err(error) = accepted {
@@ -254,18 +234,19 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
 async fn accept(
     admin: &Arc<Admin>,
     listener: &AdminListener,
-    place: OwnedSemaphorePermit,
     stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
     match listener {
         AdminListener::Tcp(listener) => {
             let (stream, _) = listener.accept().await?;
             stream.set_nodelay(true)?;
+            let place = admin.places.wait(Door::Port, SILENT_MAX).await;
             spawn_connection(Arc::clone(admin), stream, Via::Reader, place, stop);
         }
         AdminListener::Unix(listener) => {
             let (stream, _) = listener.accept().await?;
             let via = via(&stream);
+            let place = admin.places.wait(Door::Socket, SILENT_MAX).await;
             spawn_connection(Arc::clone(admin), stream, via, place, stop);
         }
     }
@@ -286,7 +267,7 @@ fn spawn_connection<S>(
     admin: Arc<Admin>,
     stream: S,
     via: Via,
-    place: OwnedSemaphorePermit,
+    place: Place,
     stop: watch::Receiver<bool>,
 ) where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -294,11 +275,11 @@ fn spawn_connection<S>(
     // Nothing waits for this task at shutdown: what it reads is durable, and a change is whole or not
     // there.
     tokio::spawn(async move {
-        let doing = Arc::new(Doing::default());
-        let end = doing.end(place.semaphore());
+        let run = AtomicBool::new(false);
+        let holding = Arc::new(Holding { place, run });
         tokio::select! {
-            () = run_connection(admin, stream, via, Arc::clone(&doing), stop) => {}
-            () = end => tracing::debug!("an admin connection was closed: its time is over, or others wait"),
+            () = run_connection(admin, stream, via, Arc::clone(&holding), stop) => {}
+            () = holding.end() => tracing::debug!("an admin connection was closed: its time is over, or others wait"),
         }
     });
 }
@@ -307,18 +288,22 @@ async fn run_connection<S>(
     admin: Arc<Admin>,
     stream: S,
     via: Via,
-    doing: Arc<Doing>,
+    holding: Arc<Holding>,
     mut stop: watch::Receiver<bool>,
 ) where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let service = service_fn(move |request| {
-        let (admin, doing) = (Arc::clone(&admin), Arc::clone(&doing));
+        let (admin, holding) = (Arc::clone(&admin), Arc::clone(&holding));
         async move {
-            doing.answering.store(true, Ordering::Relaxed);
-            let answer = routes::answer(&admin, via, &doing.holds_run, request).await;
-            *doing.idle_since.lock() = Some(Instant::now());
-            doing.answering.store(false, Ordering::Relaxed);
+            if !holding.place.serves() {
+                // The connection is about to end: nothing is begun that would not be answered.
+                return std::future::pending().await;
+            }
+            let answer = routes::answer(&admin, via, &holding.run, request).await;
+            if !holding.run.load(Ordering::Relaxed) {
+                holding.place.rests(Rest::Idle, IDLE_MAX);
+            }
             Ok::<_, Infallible>(answer)
         }
     });
@@ -340,25 +325,17 @@ async fn run_connection<S>(
     }
 }
 
-// === impl Doing ===
+// === impl Holding ===
 
-impl Doing {
-    /// Resolves when the connection has had its time, or holds a place for nothing while others wait.
-    async fn end(&self, places: &Semaphore) {
-        let begun = Instant::now();
-        loop {
-            tokio::time::sleep(ROOM_PAUSE).await;
-            if self.holds_run.load(Ordering::Relaxed) {
-                continue;
-            }
-            let is_idle = !self.answering.load(Ordering::Relaxed)
-                && match *self.idle_since.lock() {
-                    None => begun.elapsed() >= SILENT_MAX,
-                    Some(since) => since.elapsed() >= IDLE_MAX,
-                };
-            let is_in_the_way = is_idle && places.available_permits() == 0;
-            if is_in_the_way || begun.elapsed() >= CONNECTION_LIFE {
-                return;
+impl Holding {
+    /// Resolves when the connection has had its time, or its place is another's.
+    async fn end(&self) {
+        tokio::select! {
+            () = self.place.given_away() => {}
+            () = tokio::time::sleep(CONNECTION_LIFE) => {
+                if self.run.load(Ordering::Relaxed) {
+                    std::future::pending().await
+                }
             }
         }
     }

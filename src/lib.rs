@@ -50,6 +50,7 @@
 pub mod calendar;
 pub mod clock;
 pub mod money;
+pub mod places;
 pub mod screen;
 
 pub mod protocol;

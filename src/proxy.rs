@@ -73,6 +73,7 @@ use crate::clock::SharedClock;
 use crate::config::{ApiKey, Config};
 use crate::ledger::Ledger;
 use crate::ledger::kept_key::Organization;
+use crate::places::Places;
 use crate::protocol::names::ServiceNames;
 use crate::protocol::routes::{ExtraRoute, RouteTable};
 use crate::telemetry::metrics::Metrics;
@@ -101,7 +102,7 @@ pub struct Gateway {
     apps: Arc<Apps>,
     claims: ClaimTable,
     budget: BodyBudget,
-    connections: Arc<Semaphore>,
+    places: Places,
     turn_aways: Arc<Semaphore>,
     waiters: Waiters,
     drains: Arc<Semaphore>,
@@ -260,7 +261,10 @@ impl Gateway {
             caps,
             apps: parts.apps,
             budget: BodyBudget::new(BUDGET_BYTES),
-            connections: Arc::new(Semaphore::new(accept::CONNECTIONS_MAX)),
+            places: Places::new(
+                accept::CONNECTIONS_MAX,
+                accept::CONNECTIONS_MAX + accept::OWN_ROOM,
+            ),
             turn_aways: Arc::new(Semaphore::new(accept::TURN_AWAYS_MAX)),
             waiters: Waiters::default(),
             drains: Arc::new(Semaphore::new(DRAINS_MAX)),

@@ -6,13 +6,14 @@
 //! hides the bound port, and has no safe way to reset a connection, which a break towards a
 //! close-delimited app needs (ARCHITECTURE, deviations). HTTP/1.1 itself is pingora's server session.
 //!
-//! Promise: idle connections live at least 75 s and end at shutdown; a head that drips is answered
-//! 408, and one without end 431; connections are bounded, and so are those that are turned away.
+//! Promise: idle connections live at least 75 s, unless all places are taken, and end at shutdown; a head
+//! that drips is answered 408, and one without end 431; connections are bounded, and so are those that are
+//! turned away. Nobody is turned away while a connection that is in no request holds a place.
 
 pub mod connection;
 mod head;
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +31,7 @@ use self::head::read_head;
 use super::downstream::Downstream;
 use super::refuse::{Code, Refusal};
 use super::{Arriving, Gateway};
+use crate::places::{Place, Rest};
 
 /// A bound socket that apps connect to.
 #[derive(Debug)]
@@ -38,8 +40,12 @@ pub enum AppListener {
     Unix(UnixListener),
 }
 
-/// Connections at once, all listeners together. Above it: 503 and close.
+/// Connections at once by ports, and as many by Unix sockets. Above it one that rests gives way; where all
+/// are in the middle of a request: 503 and close.
 pub(super) const CONNECTIONS_MAX: usize = 640;
+
+/// Room that is the Unix sockets' own while ports take all they can, and the other way round.
+pub(super) const OWN_ROOM: usize = 128;
 
 /// Those above it that are told so at once. Telling costs a descriptor for half a second; in a flood
 /// the others find their connection closed, or the ledger and the service would lack descriptors.
@@ -49,11 +55,14 @@ pub(super) const TURN_AWAYS_MAX: usize = 64;
 /// here than theirs would make them race the close.
 const KEEP_ALIVE: Duration = Duration::from_secs(90);
 
+/// So long a head that began gives way to nobody: most come in one piece.
+const BEGUN_PATIENCE: Duration = Duration::from_millis(250);
+
 /// From the first byte of a head to its last.
 const HEAD_DEADLINE: Duration = Duration::from_secs(10);
 
-/// Longest silence inside a request body.
-pub(super) const BODY_IDLE: Duration = Duration::from_secs(30);
+/// Longest silence of what a session reads and throws away. Heads and bodies have deadlines of their own.
+const READ_IDLE: Duration = Duration::from_secs(30);
 
 /// How long a connection that came just before a stop may take to say something. Where the sockets
 /// were given, its app was promised not to be refused.
@@ -65,7 +74,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 // === impl AppListener ===
 
 impl AppListener {
-    async fn accept(&self) -> std::io::Result<Socket> {
+    async fn accept(&self) -> io::Result<Socket> {
         match self {
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
@@ -96,18 +105,25 @@ pub(super) async fn accept_until(
         match accepted {
             Ok(socket) => {
                 let accepted_at = gateway.clock.monotonic();
-                let place = Arc::clone(&gateway.connections).try_acquire_owned();
+                let door = socket.door();
+                let peer = Peer::new(socket);
+                let sight = peer.sight();
+                let place = gateway.places.take(door, move || sight.has_spoken());
                 let (serving, stop) = (Arc::clone(&gateway), stop.clone());
-                if let Ok(place) = place {
+                if let Some(place) = place {
                     let arriving = Arriving::enter(&gateway);
                     Arc::clone(&gateway).spawn(async move {
-                        let _place = place;
-                        run_connection(serving, socket, stop, arriving, accepted_at).await;
+                        tokio::select! {
+                            () = run_connection(&serving, peer, stop, arriving, accepted_at, &place) => {}
+                            () = place.given_away() => {
+                                serving.metrics.refusal(Code::ConnectionsFull.as_str());
+                            }
+                        }
                     });
                 } else if let Ok(turn) = Arc::clone(&gateway.turn_aways).try_acquire_owned() {
                     Arc::clone(&gateway).spawn(async move {
                         let _turn = turn;
-                        turn_away(&serving, socket).await;
+                        turn_away(&serving, peer).await;
                     });
                 } else {
                     gateway.metrics.refusal(Code::ConnectionsFull.as_str());
@@ -123,45 +139,56 @@ pub(super) async fn accept_until(
     }
 }
 
-/// Serves one connection, request after request.
+/// Serves one connection, request after request. To be dropped where its place is given away.
 async fn run_connection(
-    gateway: Arc<Gateway>,
-    socket: Socket,
+    gateway: &Arc<Gateway>,
+    peer: Peer,
     mut stop: watch::Receiver<bool>,
     arriving: Arriving,
     accepted_at: Duration,
+    place: &Place,
 ) {
     let mut arriving = Some(arriving);
     let mut free_since = accepted_at;
     let reset = Reset::default();
-    let peer = Peer::new(socket);
     let mut stream: Stream = Box::new(AppConnection::new(peer.clone(), reset.clone()));
     let mut first_bytes = BytesMut::new();
     loop {
         if first_bytes.is_empty() {
-            // The wait between requests is not part of the head's deadline.
-            let mut bytes = BytesMut::with_capacity(4096);
+            if arriving.is_none() {
+                place.rests(Rest::Idle, Duration::ZERO);
+            }
+            // The wait between requests is not part of the head's deadline. Its first bytes are not
+            // read before the place knows of them.
+            let begins = async {
+                peer.speaks().await?;
+                place.rests(Rest::Begun, BEGUN_PATIENCE);
+                let mut bytes = BytesMut::with_capacity(4096);
+                stream.read_buf(&mut bytes).await?;
+                Ok::<_, io::Error>(bytes)
+            };
+            tokio::pin!(begins);
             let read = tokio::select! {
-                read = timeout(KEEP_ALIVE, stream.read_buf(&mut bytes)) => Some(read),
+                read = timeout(KEEP_ALIVE, begins.as_mut()) => Some(read),
                 _ = stop.wait_for(|stopped| *stopped) => None,
             };
             let read = match read {
                 Some(read) => read,
-                None if arriving.is_some() => {
-                    timeout(ARRIVAL_MAX, stream.read_buf(&mut bytes)).await
-                }
+                None if arriving.is_some() => timeout(ARRIVAL_MAX, begins).await,
                 None => return,
             };
             match read {
-                Ok(Ok(read)) if read > 0 => first_bytes = bytes,
+                Ok(Ok(bytes)) if !bytes.is_empty() => first_bytes = bytes,
                 _ => return,
             }
+        } else {
+            place.rests(Rest::Begun, BEGUN_PATIENCE);
         }
         let mut unread = std::mem::take(&mut first_bytes);
         let length = timeout(HEAD_DEADLINE, read_head(&mut stream, &mut unread)).await;
         let mut session = HttpSession::new(stream);
         session.set_pipelining_enabled(true);
-        session.set_read_timeout(Some(BODY_IDLE));
+        session.set_read_timeout(Some(READ_IDLE));
         let parsed = match length {
             Ok(Ok(length)) => {
                 let head = unread.split_to(length);
@@ -177,6 +204,9 @@ async fn run_connection(
             gateway.refuse_unread(downstream, refusal).await;
             return;
         }
+        if !place.serves() {
+            return;
+        }
         // An HTTP/1.0 app may wait for the end of the connection.
         let is_old = session.req_header().version == Version::HTTP_10;
         let keep = !*stop.borrow() && !is_old;
@@ -184,7 +214,7 @@ async fn run_connection(
         let downstream =
             Downstream::new(session, peer.clone(), reset.clone(), gateway.cut_signal());
         let downstream = downstream.since(free_since);
-        match super::serve::serve_request(&gateway, downstream).await {
+        match super::serve::serve_request(gateway, downstream, place).await {
             Some(reusable) => {
                 free_since = gateway.clock.monotonic();
                 let (reused, pipelined) = reusable.into_parts();
@@ -220,9 +250,8 @@ fn has_too_many_fields(error: &pingora::Error) -> bool {
 
 /// Too many connections: says so, takes in for a moment what is sent anyway (or the answer would be
 /// lost to a reset), and closes.
-async fn turn_away(gateway: &Gateway, socket: Socket) {
+async fn turn_away(gateway: &Gateway, peer: Peer) {
     let reset = Reset::default();
-    let peer = Peer::new(socket);
     let connection = AppConnection::new(peer.clone(), reset.clone());
     let session = HttpSession::new(Box::new(connection));
     let downstream = Downstream::without_request(session, peer, reset, gateway.cut_signal());

@@ -3,9 +3,11 @@
 //!
 //! Promise: more than 30 MB is refused at once where Content-Length tells, and what the app still
 //! sends is drained for a while, so that it reads the answer instead of a reset; what is announced
-//! and not sent takes nothing of the budget, and a body that drips is refused.
+//! and not sent takes nothing of the budget; a body that drips is refused, and where memory is short the
+//! slowest goes first.
 
 mod budget;
+mod pace;
 
 use std::time::Duration;
 
@@ -15,7 +17,8 @@ use tokio::time::{Instant, timeout};
 
 pub use self::budget::BodyBudget;
 use self::budget::{NoShare, Share};
-use super::accept::BODY_IDLE;
+use self::pace::Pace;
+use super::Gateway;
 use super::admit::{Admitted, BODY_BYTES_MAX};
 use super::downstream::{BodyLost, Downstream};
 use super::refuse::{Code, Refusal};
@@ -30,18 +33,14 @@ pub struct RequestBody {
 /// Of bodies in memory, all together.
 pub const BUDGET_BYTES: usize = 256 * 1024 * 1024;
 
+/// Of those of one app, where there are several.
+const OF_ONE_APP_BYTES: usize = BUDGET_BYTES / 4 * 3;
+
 /// Bodies up to this size are covered by the limit on connections instead.
 const FREE_BYTES: usize = 64 * 1024;
 
 /// A share grows by this.
 const SHARE_STEP_BYTES: usize = 1024 * 1024;
-
-/// From the first look for a body's bytes to its end.
-const BODY_TIME_MAX: Duration = Duration::from_secs(600);
-
-/// After this a body has to have come at its least rate, on average.
-const RATE_AFTER: Duration = Duration::from_secs(30);
-const RATE_MIN_BYTES_PER_S: usize = 1024;
 
 /// Bounds of draining a refused body.
 const DRAIN_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -64,8 +63,8 @@ impl RequestBody {
 }
 
 /// Reads the body of an admitted request.
-pub async fn read_body(
-    budget: &BodyBudget,
+pub(super) async fn read_body(
+    gateway: &Gateway,
     downstream: &mut Downstream,
     admitted: &Admitted,
 ) -> Result<RequestBody, Refusal> {
@@ -92,28 +91,35 @@ pub async fn read_body(
         return Err(Code::BodyBroken.into());
     }
     let mut body = BytesMut::with_capacity(announced.unwrap_or(0).min(FREE_BYTES));
-    // Time in which the app had the word.
-    let mut took = Duration::ZERO;
+    let mut pace = Pace::default();
     let bytes_max = usize::try_from(BODY_BYTES_MAX).unwrap_or(usize::MAX);
     loop {
         let began = Instant::now();
-        let read = timeout(BODY_IDLE, downstream.read_body()).await;
-        took = took.saturating_add(began.elapsed());
+        let read = timeout(pace.left(), downstream.read_body());
+        let read = tokio::select! {
+            biased;
+            () = asked_to_go(share.as_ref()) => return Err(slowest()),
+            read = read => read,
+        };
+        let took = began.elapsed();
         let piece = match read {
             Ok(Ok(Some(piece))) => piece,
             Ok(Ok(None)) => break,
             Ok(Err(BodyLost::Broken)) => return Err(Code::BodyBroken.into()),
-            // The session's own bound is the same time.
             Ok(Err(BodyLost::TooSlow)) | Err(_) => return Err(Code::BodyTooSlow.into()),
         };
         let total = body.len().saturating_add(piece.len());
         if total > bytes_max {
             return Err(Code::BodyTooLarge.into());
         }
-        if is_too_slow(took, total) {
+        if !pace.keeps(took, piece.len()) {
             return Err(Code::BodyTooSlow.into());
         }
-        cover(budget, &mut share, total, announced).await?;
+        if let more @ 1.. = share_step(share.as_ref().map_or(0, Share::bytes), total, announced) {
+            let share = share.get_or_insert_with(|| own_share(gateway, admitted, announced));
+            let grown = share.grow(more).await;
+            grown.map_err(|NoShare| Code::MemoryFull)?;
+        }
         body.extend_from_slice(&piece);
     }
     if announced.is_some_and(|length| length != body.len()) {
@@ -128,23 +134,31 @@ pub async fn read_body(
     })
 }
 
-/// Makes the share large enough for a body of `total` bytes so far, of at most `announced`.
-async fn cover(
-    budget: &BodyBudget,
-    share: &mut Option<Share>,
-    total: usize,
-    announced: Option<usize>,
-) -> Result<(), Refusal> {
-    let covered = share.as_ref().map_or(0, Share::bytes);
-    let more = share_step(covered, total, announced);
-    if more == 0 {
-        return Ok(());
-    }
+/// The share of an app's body, nothing yet. One app among several leaves some of the budget to the others.
+fn own_share(gateway: &Gateway, admitted: &Admitted, announced: Option<usize>) -> Share {
     let chunked_max = usize::try_from(BODY_BYTES_MAX).unwrap_or(usize::MAX);
     let most = announced.unwrap_or(chunked_max.saturating_add(SHARE_STEP_BYTES));
-    let share = share.get_or_insert_with(|| budget.share(most));
-    let grown = share.grow(more).await;
-    grown.map_err(|NoShare| Code::MemoryFull.into())
+    let of_app = match gateway.has_one_app() {
+        true => BUDGET_BYTES,
+        false => OF_ONE_APP_BYTES,
+    };
+    gateway
+        .budget
+        .share(&admitted.caller.app.name, of_app, most)
+}
+
+/// Resolves when others need the memory of this body more.
+async fn asked_to_go(share: Option<&Share>) {
+    match share {
+        Some(share) => share.asked_to_go().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn slowest() -> Refusal {
+    let words = "Memory for request bodies is short, and this one came slowest. Nothing was sent or \
+                 billed; try again.";
+    Refusal::saying(Code::MemoryFull, words)
 }
 
 /// By how much a share grows that covers `covered` bytes, when `total` have come.
@@ -156,13 +170,6 @@ fn share_step(covered: usize, total: usize, announced: Option<usize>) -> usize {
     let rest = announced.map_or(usize::MAX, |length| length.saturating_sub(covered));
     let missing = total.saturating_sub(covered);
     SHARE_STEP_BYTES.min(rest).max(missing)
-}
-
-/// Whether a body that has brought `bytes` in this time drips.
-fn is_too_slow(took: Duration, bytes: usize) -> bool {
-    let seconds = usize::try_from(took.as_secs()).unwrap_or(usize::MAX);
-    took > BODY_TIME_MAX
-        || took > RATE_AFTER && bytes < seconds.saturating_mul(RATE_MIN_BYTES_PER_S)
 }
 
 /// Reads and discards what the app still sends after its answer was written. With an immediate

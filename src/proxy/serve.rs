@@ -41,12 +41,14 @@ use crate::config::App;
 use crate::ledger::FingerprintParts;
 use crate::ledger::entry::{EntryId, EntryKey, Intent, KeyOrigin};
 use crate::ledger::kept_key::KeptKey;
+use crate::places::{Place, Rest};
 use crate::protocol::routes::{AnswerKind, Costs};
 
 /// One request, from its head to its last byte. Returns the connection when it can be kept.
 pub(super) async fn serve_request(
     gateway: &Arc<Gateway>,
     mut downstream: Downstream,
+    place: &Place,
 ) -> Option<ReusableHttpStream> {
     let _in_flight = InFlight::enter(gateway);
     let arrived = gateway.clock.monotonic();
@@ -56,17 +58,20 @@ pub(super) async fn serve_request(
     let admitted = match admission {
         Ok(Admission::Relay(admitted)) => admitted,
         Ok(Admission::Local(answer)) => {
-            return serve_local(gateway, downstream, &answer, entry_id, arrived).await;
+            return serve_local(gateway, downstream, place, &answer, entry_id, arrived).await;
         }
         Err(refusal) => {
-            return turn_down(gateway, downstream, refusal, None, entry_id, arrived).await;
+            return turn_down(gateway, downstream, place, refusal, None, entry_id, arrived).await;
         }
     };
-    let body = match buffer::read_body(&gateway.budget, &mut downstream, &admitted).await {
+    let body = match buffer::read_body(gateway, &mut downstream, &admitted).await {
         Ok(body) => body,
         Err(refusal) => {
             let admitted = Some(&*admitted);
-            return turn_down(gateway, downstream, refusal, admitted, entry_id, arrived).await;
+            return turn_down(
+                gateway, downstream, place, refusal, admitted, entry_id, arrived,
+            )
+            .await;
         }
     };
     let request = Request {
@@ -84,6 +89,7 @@ pub(super) async fn serve_request(
         request.serve_free(&mut downstream, body).await
     };
     if keep {
+        place.rests(Rest::Leaving, Duration::ZERO);
         downstream.into_reusable().await
     } else {
         None
@@ -373,6 +379,7 @@ fn adopted_from(key: Option<&EntryKey>) -> Option<EntryId> {
 async fn serve_local(
     gateway: &Arc<Gateway>,
     mut downstream: Downstream,
+    place: &Place,
     answer: &LocalAnswer,
     entry_id: EntryId,
     arrived: Duration,
@@ -397,6 +404,8 @@ async fn serve_local(
         },
     );
     if written {
+        // What is left of a body that nobody asked for is read first.
+        place.rests(Rest::Leaving, Duration::ZERO);
         downstream.into_reusable().await
     } else {
         None
@@ -407,6 +416,7 @@ async fn serve_local(
 async fn turn_down(
     gateway: &Arc<Gateway>,
     downstream: Downstream,
+    place: &Place,
     refusal: Refusal,
     admitted: Option<&Admitted>,
     entry_id: EntryId,
@@ -418,6 +428,7 @@ async fn turn_down(
         Code::LengthRefused | Code::HeadMalformed | Code::BodyBroken | Code::BodyTooSlow
     );
     let (mut downstream, written) = relay::send_refusal(downstream, &refusal, Some(entry_id)).await;
+    place.rests(Rest::Leaving, Duration::ZERO);
     if written && framing_is_clear {
         buffer::drain(&mut downstream).await;
     } else if written {

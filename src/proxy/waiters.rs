@@ -84,11 +84,15 @@ impl Waiters {
 // === impl Gateway ===
 
 impl Gateway {
+    /// There is nobody to leave anything to.
+    pub(in crate::proxy) fn has_one_app(&self) -> bool {
+        let table = self.apps.table();
+        table.known().len() + usize::from(table.is_anonymous_allowed()) < 2
+    }
+
     /// A place among those who may wait, for whatever it is.
     pub(in crate::proxy) fn among_waiters(&self, app: &Arc<str>) -> Result<Waiter, Refusal> {
-        let table = self.apps.table();
-        let callers = table.known().len() + usize::from(table.is_anonymous_allowed());
-        self.waiters.enter(app, callers < 2).map_err(|crowd| {
+        self.waiters.enter(app, self.has_one_app()).map_err(|crowd| {
             let too_many = match crowd.of_app {
                 Some(count) => format!(
                     "{count} requests of the app {app} wait already, the most that one app may have \

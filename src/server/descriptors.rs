@@ -1,4 +1,4 @@
-//! File descriptors: 640 apps with a connection to the service each need more than the 1024 that a
+//! File descriptors: 768 apps with a connection to the service each need more than the 1024 that a
 //! process has by default, and what lacks one then is the ledger's next segment.
 //!
 //! Promise: the soft limit is raised as far as the process may, up to what bursar can use; a limit
@@ -11,7 +11,7 @@ const WANTED: u64 = 8192;
 
 /// What bursar can have open at once: apps and their upstream connections, those turned away, the
 /// admin listener, and the ledger's files.
-const NEEDED: u64 = 640 + 640 + 64 + 64 + 128;
+const NEEDED: u64 = 768 + 768 + 64 + 128 + 128;
 
 /// Raises the soft limit.
 pub fn raise_limit() {
@@ -30,7 +30,7 @@ pub fn raise_limit() {
     if most.max(now) < NEEDED {
         tracing::warn!(
             limit = most.max(now),
-            "the limit on open files is too low for 640 apps at once (LimitNOFILE, ulimit -n)"
+            "the limit on open files is too low for 768 apps at once (LimitNOFILE, ulimit -n)"
         );
     }
 }

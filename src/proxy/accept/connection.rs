@@ -21,10 +21,12 @@ use pingora::protocols::{
     TimingDigest, UniqueID, UniqueIDType,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufWriter, ReadBuf};
+use rustix::io::ioctl_fionread;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufWriter, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
 use crate::apps::namespace::Namespace;
+use crate::places::Door;
 
 /// An accepted socket.
 #[derive(Debug)]
@@ -100,6 +102,39 @@ impl AsyncRead for Socket {
 }
 
 impl Socket {
+    pub fn door(&self) -> Door {
+        match self {
+            Self::Tcp(_) => Door::Port,
+            Self::Unix(_) => Door::Socket,
+        }
+    }
+
+    fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Tcp(stream) => stream.poll_read_ready(cx),
+            Self::Unix(stream) => stream.poll_read_ready(cx),
+        }
+    }
+
+    /// The runtime believed that there is something to read, and there is nothing.
+    fn is_not_ready(&self) {
+        let nothing = || Err::<(), _>(io::Error::from(io::ErrorKind::WouldBlock));
+        let told = match self {
+            Self::Tcp(stream) => stream.try_io(Interest::READABLE, nothing),
+            Self::Unix(stream) => stream.try_io(Interest::READABLE, nothing),
+        };
+        debug_assert!(told.is_err());
+    }
+
+    /// Bytes wait to be read, as the kernel says.
+    fn has_unread(&self) -> bool {
+        let unread = match self {
+            Self::Tcp(stream) => ioctl_fionread(stream.as_fd()),
+            Self::Unix(stream) => ioctl_fionread(stream.as_fd()),
+        };
+        unread.is_ok_and(|bytes| bytes > 0)
+    }
+
     fn pending_error(&self) -> Option<io::Error> {
         let error = match self {
             Self::Tcp(stream) => stream.take_error(),
@@ -194,6 +229,15 @@ impl Sight {
             .upgrade()
             .is_none_or(|shared| shared.lock().socket.has_hung_up())
     }
+
+    /// Whether the app sent what nobody has read yet, asked of the kernel now.
+    pub fn has_spoken(&self) -> bool {
+        let shared = self.0.upgrade();
+        shared.is_some_and(|shared| {
+            let shared = shared.lock();
+            !shared.ahead.is_empty() || shared.socket.has_unread()
+        })
+    }
 }
 
 // === impl Peer ===
@@ -226,6 +270,24 @@ impl Peer {
             Socket::Tcp(_) => None,
             Socket::Unix(stream) => Namespace::own().user(stream.peer_cred().ok()?.uid()),
         }
+    }
+
+    /// Resolves once there is something to read, be it the end. Nothing is read.
+    pub async fn speaks(&self) -> io::Result<()> {
+        std::future::poll_fn(|cx| {
+            let shared = self.0.lock();
+            if !shared.ahead.is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+            loop {
+                std::task::ready!(shared.socket.poll_read_ready(cx))?;
+                if shared.socket.has_unread() || shared.socket.has_hung_up() {
+                    return Poll::Ready(Ok(()));
+                }
+                shared.socket.is_not_ready();
+            }
+        })
+        .await
     }
 
     /// Resolves once the app's input ends, or with an error once the connection is broken. What

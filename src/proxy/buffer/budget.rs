@@ -2,12 +2,15 @@
 //!
 //! Bodies that grow together could each hold a part and wait for the rest that the others hold. So a
 //! body is given more only if, after it, all that are being read could still be read whole one after
-//! the other, the eldest first; and nobody takes what the eldest still lacks, or an elder waits for.
+//! the other, the eldest first; and nobody takes what the eldest still lacks, or an elder waits for. The
+//! same holds within what one app may have.
 //!
 //! Promise: whoever waits, waits for an answer to somebody else's whole body, or for the one body
-//! that goes first; what is announced and not sent takes nothing, but for the eldest's rest.
+//! that goes first; what is announced and not sent takes nothing, but for the eldest's rest. A body that
+//! came quickly and then drips holds nothing that another waits for: the slowest is asked to go. No app
+//! takes what is left to others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +20,10 @@ use tokio::time::{Instant, timeout_at};
 
 /// How long a body waits for its share.
 const SHARE_WAIT: Duration = Duration::from_secs(10);
+
+/// While one waits: who grows no further in this time, although nothing keeps it from growing, is asked to
+/// go. Bodies grow by 1 MiB, so this is 256 KiB a second.
+const SLOW_AFTER: Duration = Duration::from_secs(4);
 
 #[derive(Clone, Debug)]
 pub struct BodyBudget(Arc<Shared>);
@@ -32,6 +39,8 @@ struct State {
     free: usize,
     /// Held by bodies that came whole: given back when their requests end.
     whole: usize,
+    /// Held by the bodies of each app, whole or not.
+    by_app: HashMap<Arc<str>, usize>,
     /// Bodies that are being read, by age.
     growing: BTreeMap<u64, Growing>,
     next: u64,
@@ -39,19 +48,43 @@ struct State {
 
 #[derive(Debug)]
 struct Growing {
+    app: Arc<str>,
+    /// The most that all bodies of its app may hold.
+    of_app: usize,
     held: usize,
     /// The most it may come to hold.
     most: usize,
-    waits: bool,
+    does: Does,
+    asked_to_go: Arc<Notify>,
+}
+
+/// What a body that is being read is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Does {
+    /// It fills what it was given then.
+    Fills(Instant),
+    Waits(Short),
+    /// It was asked to go, and has not gone yet.
+    Goes,
+}
+
+/// What there is too little of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Short {
+    /// Of what its app may have.
+    OfApp,
+    OfAll,
 }
 
 /// What one body has of the budget; given back when it is dropped.
 #[derive(Debug)]
 pub struct Share {
     budget: BodyBudget,
+    app: Arc<str>,
     ticket: u64,
     bytes: usize,
     is_whole: bool,
+    asked_to_go: Arc<Notify>,
 }
 
 /// There was no share within the time that one waits.
@@ -66,6 +99,7 @@ impl BodyBudget {
             state: Mutex::new(State {
                 free: bytes,
                 whole: 0,
+                by_app: HashMap::new(),
                 growing: BTreeMap::new(),
                 next: 0,
             }),
@@ -73,22 +107,29 @@ impl BodyBudget {
         }))
     }
 
-    /// The share of a body of at most `most` bytes, nothing yet.
-    pub fn share(&self, most: usize) -> Share {
+    /// The share of a body of at most `most` bytes, nothing yet. `of_app`: what all bodies of its app may
+    /// have together.
+    pub fn share(&self, app: &Arc<str>, of_app: usize, most: usize) -> Share {
         let mut state = self.0.state.lock();
         let ticket = state.next;
         state.next = state.next.wrapping_add(1);
+        let asked_to_go = Arc::new(Notify::new());
         let growing = Growing {
+            app: Arc::clone(app),
+            of_app,
             held: 0,
             most,
-            waits: false,
+            does: Does::Fills(Instant::now()),
+            asked_to_go: Arc::clone(&asked_to_go),
         };
         state.growing.insert(ticket, growing);
         Share {
             budget: self.clone(),
+            app: Arc::clone(app),
             ticket,
             bytes: 0,
             is_whole: false,
+            asked_to_go,
         }
     }
 }
@@ -96,40 +137,102 @@ impl BodyBudget {
 // === impl State ===
 
 impl State {
-    /// Gives `more` bytes to a body that is being read, if that leaves a way for all.
-    fn give(&mut self, ticket: u64, more: usize) -> bool {
-        let is_safe = self.is_safe_after(ticket, more);
+    /// Gives `more` bytes to a body that is being read, if that leaves a way for all; else makes room, and
+    /// says when to look again at the latest.
+    fn give(&mut self, ticket: u64, more: usize, now: Instant) -> Result<(), Option<Instant>> {
+        let short = self.short_after(ticket, more);
         let Some(growing) = self.growing.get_mut(&ticket) else {
-            return false;
+            return Err(None);
         };
-        growing.waits = !is_safe;
-        if is_safe {
-            growing.held = growing.held.saturating_add(more);
-            self.free = self.free.saturating_sub(more);
+        if let Some(short) = short {
+            growing.does = Does::Waits(short);
+            let app = Arc::clone(&growing.app);
+            return Err(self.make_room(short, &app, now));
         }
-        is_safe
+        growing.does = Does::Fills(now);
+        growing.held = growing.held.saturating_add(more);
+        let of_app = self.by_app.entry(Arc::clone(&growing.app)).or_default();
+        *of_app = of_app.saturating_add(more);
+        self.free = self.free.saturating_sub(more);
+        Ok(())
     }
 
-    fn is_safe_after(&self, ticket: u64, more: usize) -> bool {
+    /// What there would be too little of.
+    fn short_after(&self, ticket: u64, more: usize) -> Option<Short> {
+        let own = self.growing.get(&ticket)?;
+        let of_app = self.by_app.get(&own.app).copied().unwrap_or(0);
+        if of_app.saturating_add(more) > own.of_app {
+            return Some(Short::OfApp);
+        }
         let Some(left) = self.free.checked_sub(more) else {
-            return false;
+            return Some(Short::OfAll);
         };
-        let mut within_reach = left.saturating_add(self.whole);
-        for (place, (of, growing)) in self.growing.iter().enumerate() {
+        let of_its_app = self.growing.values().filter(|body| body.app == own.app);
+        let held: usize = of_its_app.map(|body| body.held).sum();
+        let mut reach_of_app = own.of_app.saturating_sub(held.saturating_add(more));
+        let mut reach = left.saturating_add(self.whole);
+        let mut is_eldest = true;
+        for (of, growing) in &self.growing {
             let given = if *of == ticket { more } else { 0 };
             let held = growing.held.saturating_add(given);
             let rest = growing.most.saturating_sub(held);
-            let is_anothers = *of < ticket;
-            // The eldest's rest is kept free; who waits is served before who came later.
-            if rest > within_reach
-                || is_anothers && growing.waits
-                || is_anothers && place == 0 && rest > left
-            {
-                return false;
+            let is_of_app = growing.app == own.app;
+            if is_of_app && rest > reach_of_app {
+                return Some(Short::OfApp);
             }
-            within_reach = within_reach.saturating_add(held);
+            // The eldest's rest is kept free; who waits is served before who came later.
+            let is_elder = *of < ticket;
+            match growing.does {
+                Does::Waits(Short::OfApp) if is_elder && is_of_app => return Some(Short::OfApp),
+                Does::Waits(Short::OfAll) if is_elder => return Some(Short::OfAll),
+                _ if rest > reach => return Some(Short::OfAll),
+                // It would not be given what is kept free.
+                Does::Waits(Short::OfApp) => {}
+                _ if is_eldest && is_elder && rest > left => return Some(Short::OfAll),
+                _ => is_eldest = false,
+            }
+            reach = reach.saturating_add(held);
+            if is_of_app {
+                reach_of_app = reach_of_app.saturating_add(held);
+            }
         }
-        true
+        None
+    }
+
+    /// Asks the body to go that has filled for longest what it was given, one at a time; or says when there
+    /// is one to ask.
+    fn make_room(&mut self, short: Short, app: &Arc<str>, now: Instant) -> Option<Instant> {
+        let mut slowest: Option<(Instant, &mut Growing)> = None;
+        for growing in self.growing.values_mut() {
+            match growing.does {
+                Does::Goes => return None,
+                Does::Fills(since)
+                    if growing.held > 0
+                        && (short == Short::OfAll || growing.app == *app)
+                        && slowest.as_ref().is_none_or(|(known, _)| since < *known) =>
+                {
+                    slowest = Some((since, growing));
+                }
+                Does::Fills(_) | Does::Waits(_) => {}
+            }
+        }
+        let (since, growing) = slowest?;
+        let slow_at = since + SLOW_AFTER;
+        if now < slow_at {
+            return Some(slow_at);
+        }
+        growing.does = Does::Goes;
+        growing.asked_to_go.notify_one();
+        None
+    }
+
+    fn take_from_app(&mut self, app: &Arc<str>, bytes: usize) {
+        if let Some(of_app) = self.by_app.get_mut(app) {
+            *of_app = of_app.saturating_sub(bytes);
+            if *of_app == 0 {
+                self.by_app.remove(app);
+            }
+        }
     }
 }
 
@@ -147,12 +250,26 @@ impl Share {
             let mut changed = std::pin::pin!(self.budget.0.changed.notified());
             // From here on, so that a change behind the look is not missed.
             changed.as_mut().enable();
-            if self.budget.0.state.lock().give(self.ticket, more) {
-                self.bytes = self.bytes.saturating_add(more);
-                return Ok(());
+            let now = Instant::now();
+            let given = self.budget.0.state.lock().give(self.ticket, more, now);
+            match given {
+                Ok(()) => {
+                    self.bytes = self.bytes.saturating_add(more);
+                    return Ok(());
+                }
+                Err(_) if now >= until => return Err(NoShare),
+                // Over, it is looked once more.
+                Err(again) => {
+                    let again = again.map_or(until, |again| again.min(until));
+                    timeout_at(again, changed).await.ok();
+                }
             }
-            timeout_at(until, changed).await.map_err(|_| NoShare)?;
         }
+    }
+
+    /// Resolves when others need what this body holds, and it came slowest.
+    pub async fn asked_to_go(&self) {
+        self.asked_to_go.notified().await;
     }
 
     /// The body came whole: it grows no more.
@@ -171,6 +288,7 @@ impl Drop for Share {
         let mut state = self.budget.0.state.lock();
         state.growing.remove(&self.ticket);
         state.free = state.free.saturating_add(self.bytes);
+        state.take_from_app(&self.app, self.bytes);
         if self.is_whole {
             state.whole = state.whole.saturating_sub(self.bytes);
         }

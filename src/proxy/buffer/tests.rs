@@ -1,25 +1,13 @@
-//! The pure rules of request bodies: their least rate, and how their share of memory grows.
+//! The pure rules of request bodies: how their share of memory grows, and that they are kept once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{RequestBody, is_too_slow, share_step};
+use super::{RequestBody, share_step};
 
 const MIB: usize = 1024 * 1024;
-
-#[test]
-fn a_body_that_drips_is_too_slow_and_one_that_flows_is_not() {
-    let slow = |seconds, bytes| is_too_slow(Duration::from_secs(seconds), bytes);
-    assert!(!slow(30, 1), "the first 30 s are free");
-    assert!(slow(31, 2));
-    assert!(slow(58, 58 * 1024 - 1));
-    assert!(!slow(58, 58 * 1024));
-    assert!(!slow(600, 30_000_000));
-    assert!(slow(601, 30_000_000), "ten minutes are the end");
-}
 
 #[test]
 fn a_share_grows_with_the_bytes_that_came_and_not_with_what_was_announced() {

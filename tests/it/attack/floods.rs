@@ -104,14 +104,7 @@ async fn connections_above_the_limit_take_a_bounded_number_of_descriptors() {
     let most_of_mine = may_open(2_400);
     let stage = Stage::open().await;
     let resting = stage.descriptors().unwrap_or_default();
-    let mut inside = Vec::new();
-    for _ in 0..PLACES {
-        inside.push(stage.daemon.connect().await);
-    }
-    // Served, so that its place is taken surely; the others' were taken before.
-    let last = inside.last_mut().expect("a connection");
-    last.send(get("/v1/models", "")).await;
-    assert_eq!(last.answer().await.status, 200);
+    let mut inside = in_a_request(PLACES, async || stage.daemon.connect().await).await;
     let mut outside = Vec::new();
     let mut most = 0;
     for _ in 0..most_of_mine - PLACES - 100 {
@@ -128,7 +121,7 @@ async fn connections_above_the_limit_take_a_bounded_number_of_descriptors() {
     assert_eq!((told.status, told.code()), (503, Some("connections_full")));
     drop(outside);
     // Who is inside is served all the while.
-    inside[0].send(get("/v1/models", "")).await;
+    inside[0].send(&chat("x")[1..]).await;
     assert_eq!(inside[0].answer().await.status, 200);
     drop(inside);
     eventually("a place", || async {
@@ -136,7 +129,29 @@ async fn connections_above_the_limit_take_a_bounded_number_of_descriptors() {
         (answer.status == 200).then_some(())
     })
     .await;
-    stage.close(0).await;
+    stage.close(1).await;
+}
+
+/// So many connections that are in the middle of a request: its head came, and one byte of its body.
+async fn in_a_request(count: usize, connect: impl AsyncFn() -> Wire) -> Vec<Wire> {
+    let body = chat("x");
+    let head = format!("Content-Length: {}\r\n", body.len());
+    let begun = framed(&head, &body.as_bytes()[..1]);
+    let mut inside = Vec::new();
+    for _ in 0..count {
+        let mut wire = connect().await;
+        wire.send(&begun).await;
+        inside.push(wire);
+    }
+    // All heads are read when nobody gives way any more.
+    let told = eventually("the limit to show", || async {
+        let mut wire = connect().await;
+        let looked = tokio::time::timeout(std::time::Duration::from_millis(100), wire.answer());
+        looked.await.ok().filter(|answer| answer.status != 0)
+    })
+    .await;
+    assert_eq!((told.status, told.code()), (503, Some("connections_full")));
+    inside
 }
 
 /// Raises this process's limit on descriptors, and gives what it is.
@@ -181,44 +196,101 @@ async fn the_daemon_raises_its_limit_on_descriptors() {
     stage.close(0).await;
 }
 
-/// 639 programs that begin a head and go no further: who is inside is served, who is not is told so,
-/// and after the heads' deadline there is room again.
-#[tokio::test]
-async fn slow_clients_on_all_places_do_not_stop_who_is_inside() {
+async fn with_models() -> (Origin, Bursar) {
     let origin = Origin::always(Step::Answer(json(200, &[], "{}"))).await;
     let bursar = Bursar::before(&origin.url()).await;
-    let mut inside = bursar.connect().await;
-    inside.send(get("/v1/models", "")).await;
-    assert_eq!(inside.answer().await.status, 200);
+    (origin, bursar)
+}
+
+async fn is_served(wire: &mut Wire) -> bool {
+    wire.send(get("/v1/models", "")).await;
+    wire.answer().await.status == 200
+}
+
+/// Whoever says nothing holds no place that somebody else asks for, on whatever socket; one that has
+/// been answered keeps its own as long as there are silent ones.
+#[tokio::test]
+async fn silent_connections_on_all_places_keep_nobody_out() {
+    let (_origin, bursar) = with_models().await;
+    let mut kept = bursar.connect().await;
+    assert!(is_served(&mut kept).await);
+    let mut silent = Vec::new();
+    for _ in 0..PLACES + 100 {
+        silent.push(bursar.connect().await);
+    }
+    for _ in 0..20 {
+        let mut wire = bursar.connect().await;
+        assert!(is_served(&mut wire).await, "who comes");
+        assert!(is_served(&mut kept).await, "who was answered before");
+        let mut wire = Wire::unix(&bursar.socket).await;
+        assert!(is_served(&mut wire).await, "a user of the Unix socket");
+    }
+    assert!(silent[0].ends().await, "the eldest went first");
+    let last = silent.last_mut().expect("a connection");
+    assert!(is_served(last).await, "the last has its place");
+    let told = bursar.metric("bursar_refusals_total", "code=\"connections_full\"");
+    assert!(told >= 100.0, "{told} are counted");
+}
+
+/// The same of heads that are begun and not ended, and of connections between two requests.
+#[tokio::test]
+async fn slow_heads_and_idle_connections_give_way_and_the_silent_before_them() {
+    let (_origin, bursar) = with_models().await;
+    let mut idle = Vec::new();
+    for _ in 0..PLACES / 2 {
+        let mut wire = bursar.connect().await;
+        assert!(is_served(&mut wire).await);
+        idle.push(wire);
+    }
     let mut slow = Vec::new();
-    for _ in 1..PLACES {
+    for _ in 0..PLACES / 2 - 1 {
         let mut wire = bursar.connect().await;
         wire.send("GET /v1/mod").await;
         slow.push(wire);
     }
-    let refused = eventually("the limit to show", || async {
-        let mut wire = bursar.connect().await;
-        let looked = tokio::time::timeout(std::time::Duration::from_millis(100), wire.answer());
-        looked.await.ok()
-    })
-    .await;
-    assert_eq!(refused.code(), Some("connections_full"));
-    for _ in 0..20 {
-        inside.send(get("/v1/models", "")).await;
-        assert_eq!(inside.answer().await.status, 200, "who is inside");
-    }
+    let mut silent = bursar.connect().await;
+    // A head is on its way for a moment.
     tokio::time::pause();
-    tokio::time::advance(std::time::Duration::from_secs(11)).await;
+    tokio::time::advance(std::time::Duration::from_secs(1)).await;
     tokio::time::resume();
-    for wire in &mut slow {
-        assert_eq!(wire.answer().await.code(), Some("head_too_slow"));
+    // In turn: the silent one, the heads, the idle ones, the longest first.
+    let mut inside = Vec::new();
+    for at in 0..PLACES {
+        let mut wire = bursar.connect().await;
+        assert!(is_served(&mut wire).await, "{at}");
+        inside.push(wire);
+        match at {
+            0 => assert!(silent.ends().await),
+            1 => assert!(slow[0].ends().await),
+            320 => assert!(idle[0].ends().await),
+            _ => {}
+        }
+        if at == 2 {
+            let last = slow.last_mut().expect("a connection");
+            last.send("els HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+            assert_eq!(last.answer().await.status, 200, "a slow one that goes on");
+        }
     }
-    let answer = eventually("room", || async {
-        let answer = bursar.connect().await.get("/v1/models").await;
-        (answer.status == 200).then_some(answer)
-    })
-    .await;
-    assert!(answer.complete);
+}
+
+/// A request that began is never cut for somebody who comes, and a Unix socket's users have room
+/// of their own.
+#[tokio::test]
+async fn a_connection_in_a_request_never_gives_way_and_unix_sockets_have_their_own_room() {
+    let (_origin, bursar) = with_models().await;
+    let mut inside = in_a_request(PLACES, || bursar.connect()).await;
+    let user = || Wire::unix(&bursar.socket);
+    for _ in 0..20 {
+        let refused = bursar.connect().await.get("/v1/models").await;
+        assert_eq!(refused.code(), Some("connections_full"));
+        assert!(is_served(&mut user().await).await);
+    }
+    // The sockets' room is no more than theirs, and it is no room for a port.
+    let mut users = in_a_request(128, user).await;
+    for wire in inside.iter_mut().chain(&mut users).step_by(37) {
+        wire.send(&chat("x")[1..]).await;
+        assert_eq!(wire.answer().await.status, 200);
+    }
 }
 
 #[tokio::test]
