@@ -216,8 +216,8 @@ pub struct Timings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_byte_ms: Option<u64>,
     pub total_ms: u64,
-    /// Total less queue, waits between attempts, and the service's own time. The log and the metrics have
-    /// the same.
+    /// Total less queue, waits between attempts, the service's own time, and the app's. The log and the
+    /// metrics have the same.
     pub own_us: u64,
 }
 

@@ -80,7 +80,8 @@ pub struct Downstream {
     held: Option<Bytes>,
 }
 
-/// An app that reads nothing for this long is gone; what is left of its stream is drained.
+/// An app that takes nothing for this long is gone, of what is kept for it as well; what is left of its
+/// stream is drained.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What a write may still take once bursar's shutdown has run out of patience.
@@ -220,10 +221,27 @@ impl Downstream {
         if self.presence == Presence::Here && self.peer.has_hung_up() {
             self.presence = Presence::Suspect;
         }
-        if self.presence != Presence::Gone && self.peer.is_broken() {
+        // Nobody waits for the end of a suspect's input any more, which hands out what is kept.
+        let refused = matches!(self.peer.taken().now_or_never(), Some(Err(_)));
+        if self.presence != Presence::Gone && (refused || self.peer.is_broken()) {
             self.presence = Presence::Gone;
         }
         self.presence
+    }
+
+    /// An answer flows: what the app does not take is kept for it, within bounds, and the service need not
+    /// wait. [`Self::finish`] does.
+    pub fn keeps(&self) {
+        self.peer.keeps();
+    }
+
+    /// Waits until the app has taken what is kept for it, for as long as it takes any.
+    pub async fn take_up(&mut self) -> Result<(), AppGone> {
+        match bounded(&mut self.cut, taken_up(&self.peer)).await {
+            Some(Some(())) => Ok(()),
+            Some(None) => Err(self.lost()),
+            None => Err(self.cut_off()),
+        }
     }
 
     /// Writes a response head. Framing is decided here: a known length stays, HTTP/1.1 without one
@@ -300,10 +318,13 @@ impl Downstream {
                 self.session.write_body(&last).await.ok()?;
             }
             let ended = timeout(WRITE_TIMEOUT, self.session.finish_body()).await;
-            ended.ok()?.ok()
+            ended.ok()?.ok()?;
+            taken_up(&self.peer).await?;
+            self.peer.keeps_no_more();
+            Some(())
         };
         match bounded(&mut self.cut, write).await {
-            Some(Some(_)) => self.confirm().await,
+            Some(Some(())) => self.confirm().await,
             Some(None) => Err(self.lost()),
             None => Err(self.cut_off()),
         }
@@ -353,7 +374,8 @@ impl Downstream {
     /// shows on the next read; one that only closed its sending half shows the same end again. The
     /// first time the refusal is given a moment to arrive.
     async fn confirm(&mut self) -> Result<(), AppGone> {
-        if self.presence != Presence::Suspect {
+        // What is kept is nothing that a suspect took.
+        if self.presence != Presence::Suspect || self.peer.kept_bytes() > 0 {
             return Ok(());
         }
         let until = Instant::now() + REFUSAL_WAIT;
@@ -379,6 +401,18 @@ impl Downstream {
         self.is_cut = true;
         self.mark_broken();
         AppGone
+    }
+}
+
+/// Resolves when the app has taken what is kept for it; `None` when it takes nothing any more.
+async fn taken_up(peer: &Peer) -> Option<()> {
+    loop {
+        let before = peer.kept_bytes();
+        match timeout(WRITE_TIMEOUT, peer.taken()).await {
+            Ok(taken) => return taken.ok(),
+            Err(_) if peer.kept_bytes() < before => {}
+            Err(_) => return None,
+        }
     }
 }
 

@@ -67,6 +67,8 @@ pub struct Relay<'a> {
     pub arrived: Duration,
     /// Own time as the ledger has it.
     pub own: Option<Duration>,
+    /// Time in which the app had the word: its body came, or it took its answer.
+    pub app_time: Duration,
     pub state: Option<State>,
     /// What the app was given counts as the answer it wanted.
     pub delivered: bool,
@@ -139,7 +141,8 @@ impl Relay<'_> {
             .dispatch
             .service_time
             .saturating_add(self.dispatch.waited)
-            .saturating_add(self.dispatch.queued);
+            .saturating_add(self.dispatch.queued)
+            .saturating_add(self.app_time);
         Measured {
             total,
             first_byte: self

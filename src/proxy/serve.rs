@@ -64,6 +64,7 @@ pub(super) async fn serve_request(
             return turn_down(gateway, downstream, place, refusal, None, entry_id, arrived).await;
         }
     };
+    let before_body = gateway.clock.monotonic();
     let body = match buffer::read_body(gateway, &mut downstream, &admitted).await {
         Ok(body) => body,
         Err(refusal) => {
@@ -74,12 +75,14 @@ pub(super) async fn serve_request(
             .await;
         }
     };
+    let body_took = gateway.clock.monotonic().saturating_sub(before_body);
     let request = Request {
         gateway,
         settings,
         app: Arc::clone(&admitted.caller.app),
         admitted: &admitted,
         arrived,
+        body_took,
         entry_id,
         key: None,
     };
@@ -104,6 +107,8 @@ struct Request<'a> {
     app: Arc<App>,
     admitted: &'a Admitted,
     arrived: Duration,
+    /// How long its body came.
+    body_took: Duration,
     entry_id: EntryId,
     /// Under which it goes, as the ledger keeps it; from the claim on.
     key: Option<KeptKey>,
@@ -317,6 +322,7 @@ impl Request<'_> {
             exhausted,
             arrived: self.arrived,
             own: None,
+            app_time: self.body_took,
             state: None,
             delivered: false,
         };

@@ -210,7 +210,7 @@ impl Metrics {
             )?,
             overhead: families.histograms(
                 "bursar_overhead_seconds",
-                "bursar's own share of a request until its outcome goes to the ledger: the time less waits and the service's.",
+                "bursar's own share of a request until its outcome goes to the ledger: the total less waits, the service's time and the app's.",
                 &["lane"],
                 short_buckets(),
             )?,

@@ -2,13 +2,14 @@
 //!
 //! Promise: head and body of a small answer leave in one packet (writes are gathered until the
 //! session flushes); a connection marked for reset ends with a TCP RST, never with a clean end;
-//! whether the app has left shows however much it sent ahead.
+//! whether the app has left shows however much it sent ahead; what an app does not take of an answer that
+//! flows is kept, within bounds, so that the service need not wait for it.
 
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
@@ -58,7 +59,13 @@ struct Shared {
     socket: Socket,
     /// What the app sent behind a head, or was read while it was watched, and not yet by the session.
     ahead: BytesMut,
+    /// What the app has not taken. `None`: nothing is kept, and a write waits for the app.
+    kept: Option<Kept>,
 }
+
+/// Bytes of an answer that wait for their app. Counted in [`KEPT_ALL`] until they are gone.
+#[derive(Debug, Default)]
+struct Kept(BytesMut);
 
 /// The stream under an HTTP session.
 #[derive(Debug)]
@@ -73,6 +80,13 @@ const WRITE_BUFFER_BYTES: usize = 8 * 1024;
 /// Most that is read ahead of the session. Whoever sends more behind a request may have left unseen,
 /// and is suspected of it.
 const AHEAD_BYTES_MAX: usize = 64 * 1024;
+
+/// Most bytes that are kept for one app, and for all. Beyond either, a write waits for its app.
+const KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
+const KEPT_ALL_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// What is kept for all apps of this process.
+static KEPT_ALL: AtomicUsize = AtomicUsize::new(0);
 
 // === impl Reset ===
 
@@ -196,9 +210,65 @@ impl AsyncWrite for Socket {
     }
 }
 
+// === impl Kept ===
+
+impl Kept {
+    /// Takes the first of these bytes, as many as there is room for.
+    fn take(&mut self, bytes: &[u8]) -> usize {
+        let own_room = KEPT_BYTES_MAX.saturating_sub(self.0.len());
+        let wanted = bytes.len().min(own_room);
+        let room = |all: usize| wanted.min(KEPT_ALL_BYTES_MAX.saturating_sub(all));
+        let before = KEPT_ALL.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |all| {
+            Some(all.saturating_add(room(all)))
+        });
+        let taken = before.map_or(0, room);
+        self.0
+            .extend_from_slice(bytes.get(..taken).unwrap_or_default());
+        taken
+    }
+
+    fn went(&mut self, count: usize) {
+        self.0.advance(count);
+        KEPT_ALL.fetch_sub(count, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        KEPT_ALL.fetch_sub(self.0.len(), Ordering::Relaxed);
+    }
+}
+
 // === impl Shared ===
 
 impl Shared {
+    /// Hands out what is kept. Ready: nothing is left of it.
+    fn poll_kept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while let Some(kept) = self.kept.as_mut().filter(|kept| !kept.0.is_empty()) {
+            let went = std::task::ready!(Pin::new(&mut self.socket).poll_write(cx, &kept.0))?;
+            if went == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            kept.went(went);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Writes, or keeps what its app does not take now.
+    fn poll_out(&mut self, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        if self.poll_kept(cx)?.is_ready() {
+            let written = Pin::new(&mut self.socket).poll_write(cx, buf);
+            if written.is_ready() {
+                return written;
+            }
+        }
+        match self.kept.as_mut().map(|kept| kept.take(buf)) {
+            Some(taken) if taken > 0 => Poll::Ready(Ok(taken)),
+            // The socket wakes.
+            Some(_) | None => Poll::Pending,
+        }
+    }
+
     /// Reads the socket itself. An end of input is checked against the pending error.
     fn poll_socket(
         &mut self,
@@ -244,8 +314,11 @@ impl Sight {
 
 impl Peer {
     pub fn new(socket: Socket) -> Self {
-        let ahead = BytesMut::new();
-        Self(Arc::new(Mutex::new(Shared { socket, ahead })))
+        Self(Arc::new(Mutex::new(Shared {
+            socket,
+            ahead: BytesMut::new(),
+            kept: None,
+        })))
     }
 
     /// Takes back what was read behind a head: it is read again, first.
@@ -307,6 +380,27 @@ impl Peer {
         self.0.lock().socket.pending_error().is_some()
     }
 
+    /// From now on what the app does not take is kept for it, within bounds: a write does not wait for
+    /// it, and [`Self::taken`] does. Watching the app hands out what is kept.
+    pub fn keeps(&self) {
+        self.0.lock().kept.get_or_insert_default();
+    }
+
+    /// A write waits for the app again. What was kept has been taken.
+    pub fn keeps_no_more(&self) {
+        self.0.lock().kept = None;
+    }
+
+    /// Bytes that wait for the app.
+    pub fn kept_bytes(&self) -> usize {
+        self.0.lock().kept.as_ref().map_or(0, |kept| kept.0.len())
+    }
+
+    /// Resolves when the app has taken all that was kept.
+    pub async fn taken(&self) -> io::Result<()> {
+        std::future::poll_fn(|cx| self.0.lock().poll_kept(cx)).await
+    }
+
     /// A look at the connection for others, which does not keep it open.
     pub fn sight(&self) -> Sight {
         Sight(Arc::downgrade(&self.0))
@@ -314,6 +408,9 @@ impl Peer {
 
     fn poll_left(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut shared = self.0.lock();
+        if let Poll::Ready(Err(error)) = shared.poll_kept(cx) {
+            return Poll::Ready(Err(error));
+        }
         while shared.ahead.len() < AHEAD_BYTES_MAX {
             let mut piece = [0; 4096];
             let mut piece = ReadBuf::new(&mut piece);
@@ -352,7 +449,7 @@ impl AsyncWrite for Peer {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0.lock().socket).poll_write(cx, buf)
+        self.0.lock().poll_out(cx, buf)
     }
 
     fn poll_write_vectored(
@@ -360,7 +457,12 @@ impl AsyncWrite for Peer {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0.lock().socket).poll_write_vectored(cx, bufs)
+        let mut shared = self.0.lock();
+        if shared.kept.is_none() {
+            return Pin::new(&mut shared.socket).poll_write_vectored(cx, bufs);
+        }
+        let first = bufs.iter().find(|buf| !buf.is_empty());
+        shared.poll_out(cx, first.map_or(&[], |buf| &**buf))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -368,7 +470,12 @@ impl AsyncWrite for Peer {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0.lock().socket).poll_flush(cx)
+        let mut shared = self.0.lock();
+        if shared.kept.is_some() {
+            // What is kept is handed out while the app is watched.
+            return Poll::Ready(Ok(()));
+        }
+        Pin::new(&mut shared.socket).poll_flush(cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

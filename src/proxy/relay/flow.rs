@@ -118,6 +118,7 @@ impl Relay<'_> {
             drain: Drain::default(),
         };
         self.app.phase = Phase::Streaming;
+        self.app.downstream.keeps();
         let mut moved = Move::Chunk(flowing.first.clone());
         loop {
             let chunk = match &moved {
@@ -297,10 +298,12 @@ impl Relay<'_> {
             let gateway = self.gateway;
             let live = self.app.live.clone().filter(|_| flow.scanner.is_none());
             // Where the end of the connection is the end of the answer, the last piece goes out here.
+            let before = gateway.clock.monotonic();
             let finished = {
                 let finish = pin!(self.app.downstream.finish());
                 gateway.handed_over(live.as_deref(), finish).await
             };
+            self.app_had_the_word_since(before);
             if finished.is_ok() {
                 self.given(flow);
                 self.handed_out();
@@ -351,6 +354,10 @@ impl Relay<'_> {
                 // The bytes that were held went out, and the event is held now.
                 self.given(flow);
             }
+        }
+        // The service is done: the app may take what is kept for it before it sees the break.
+        if self.dispatch.slot.is_none() {
+            self.app.downstream.take_up().await.ok();
         }
         self.app.downstream.mark_broken();
         (answered(flow.head.status.as_u16()), false)

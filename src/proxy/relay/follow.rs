@@ -64,6 +64,9 @@ pub async fn follow(
                 followed.status = head.status.as_u16();
                 followed.stream = heads::is_event_stream(&head.headers);
                 is_flowing = flowing;
+                if flowing {
+                    downstream.keeps();
+                }
                 is_answer = head.status.is_success();
                 let mut head = ResponseHeader::clone(&head);
                 if mark(&mut head, entry).is_err() || downstream.write_head(head).await.is_err() {
@@ -135,6 +138,7 @@ async fn broken(
             // The connection breaks either way.
             downstream.write_chunk(event).await.ok();
         }
+        downstream.take_up().await.ok();
         downstream.mark_broken();
         return followed;
     }

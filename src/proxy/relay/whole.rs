@@ -182,7 +182,9 @@ impl Relay<'_> {
                 }
                 downstream.finish().await
             };
+            let before = self.gateway.clock.monotonic();
             let written = self.gateway.handed_over(live, pin!(write)).await;
+            self.app_had_the_word_since(before);
             if written.is_ok() {
                 // An error that was received leaves the purchase undelivered.
                 if is_answer && let Some(live) = &self.app.live {

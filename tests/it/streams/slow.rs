@@ -8,9 +8,9 @@ use bursar::clock::ManualClock;
 use bursar::ledger::entry::{InDoubt, State};
 
 use super::{CHAT, DONE, EVENT, RECEIPT, begin, open, pieces, settled, whole};
-use crate::support::origin::{chunk, last_chunk};
+use crate::support::origin::{billed, chunk, last_chunk};
 use crate::support::wire::request;
-use crate::support::{Bursar, Origin, Step, Wire, chat_stream, eventually};
+use crate::support::{Bursar, Origin, Step, Wire, chat, chat_stream, eventually};
 
 /// Half a day after midnight in 2023: no day ends while a test runs.
 const NOON_MS: u64 = 1_700_000_000_000;
@@ -103,9 +103,9 @@ async fn the_service_s_silence_is_not_our_own_time() {
     assert_eq!((timings.total_ms, timings.own_us), (30_000, 0));
 }
 
-/// The time that an app takes to read is bursar's to bear, as no other part of it is the service's.
+/// What is kept for an app is full, and it reads after a while: neither the service's time nor bursar's.
 #[tokio::test]
-async fn writing_to_a_slow_app_is_our_own_time() {
+async fn writing_to_a_slow_app_is_the_app_s_time() {
     let clock = ManualClock::at(NOON_MS);
     let flood = chunk(&format!("data: \"{}\"\n\n", "x".repeat(1024 * 1024)));
     let end = [chunk(RECEIPT), chunk(DONE), last_chunk()].concat();
@@ -121,7 +121,101 @@ async fn writing_to_a_slow_app_is_our_own_time() {
     let answer = wire.answer().await;
     assert!(answer.complete);
     let timings = bursar.entries()[0].timings.expect("timings");
-    assert_eq!((timings.total_ms, timings.own_us), (5_000, 5_000_000));
+    assert_eq!((timings.total_ms, timings.own_us), (5_000, 0));
+}
+
+#[tokio::test]
+async fn a_body_that_comes_slowly_is_the_app_s_time() {
+    let clock = ManualClock::at(NOON_MS);
+    let origin = Origin::always(Step::Answer(billed(7))).await;
+    let shared = std::sync::Arc::new(clock.clone());
+    let bursar = Bursar::with_clock(&origin.url(), "", shared).await;
+    let text = request("POST", CHAT, &[], &chat("slowly"));
+    let (begun, rest) = text.split_at(text.len() - 10);
+    let mut wire = bursar.connect().await;
+    wire.send(begun).await;
+    eventually("the request to be there", || async {
+        (bursar.gateway.in_flight() == 1).then_some(())
+    })
+    .await;
+    clock.advance(Duration::from_secs(5));
+    wire.send(rest).await;
+    assert_eq!(wire.answer().await.status, 200);
+    let timings = bursar.settled(1).await[0].timings.expect("timings");
+    assert_eq!((timings.total_ms, timings.own_us), (5_000, 0));
+}
+
+/// A stream of so many MiB, and its receipt.
+fn large(mebibytes: usize) -> Vec<u8> {
+    let event = chunk(&format!("data: \"{}\"\n\n", "x".repeat(1024 * 1024)));
+    let end = [chunk(RECEIPT), chunk(DONE), last_chunk()].concat();
+    [open(&[EVENT]), event.repeat(mebibytes), end].concat()
+}
+
+async fn begin_as(bursar: &Bursar, prompt: &str) -> Wire {
+    let mut wire = bursar.connect().await;
+    wire.send(request("POST", CHAT, &[], &chat_stream(prompt)))
+        .await;
+    wire
+}
+
+/// More than the kernel takes, less than what is kept for an app that does not read.
+#[tokio::test]
+async fn answers_that_their_apps_do_not_read_hold_no_place_when_the_service_is_done() {
+    const MEBIBYTES: usize = 14;
+    let unread = || Step::Answer(large(MEBIBYTES));
+    let origin = Origin::start([unread(), unread(), Step::Answer(billed(7))]).await;
+    let bursar = Bursar::with(&origin.url(), "[shaping]\nin_flight = 2\n").await;
+    let mut wires = vec![
+        begin_as(&bursar, "one").await,
+        begin_as(&bursar, "two").await,
+    ];
+    received(&origin, 2).await;
+    let mut third = begin_as(&bursar, "three").await;
+    let answer = timeout(Duration::from_secs(20), third.answer()).await;
+    assert_eq!(answer.expect("its place is free").status, 200);
+    // Priced, and not one byte of them was read.
+    let entries = bursar.settled(3).await;
+    assert!(entries.iter().all(|entry| entry.state == settled(7)));
+    for wire in &mut wires {
+        let answer = wire.answer().await;
+        assert!(answer.complete, "{} bytes came", answer.body.len());
+        assert!(answer.body.len() > MEBIBYTES * 1024 * 1024);
+        assert!(answer.body.ends_with(DONE.as_bytes()));
+    }
+}
+
+/// What is more than may be kept is given up as a stream that is read for nobody: when another waits.
+#[tokio::test]
+async fn an_app_that_reads_nothing_of_what_is_too_much_to_keep_loses_its_place_to_who_waits() {
+    let origin = Origin::start([pieces(&[large(64)]), Step::Answer(billed(7))]).await;
+    let bursar = Bursar::with(&origin.url(), "[shaping]\nin_flight = 1\n").await;
+    let mut unread = begin_as(&bursar, "one").await;
+    received(&origin, 1).await;
+    origin.go();
+    everything_stands_still(&origin).await;
+    let mut second = begin_as(&bursar, "two").await;
+    let answer = timeout(Duration::from_secs(20), second.answer()).await;
+    assert_eq!(answer.expect("its place is given up").status, 200);
+    let given_up = bursar.metric("bursar_drains_total", "result=\"displaced\"");
+    assert!((given_up - 1.0).abs() < 0.1, "{given_up}");
+    let gone = State::InDoubt {
+        reason: InDoubt::ClientGone,
+    };
+    let states: Vec<_> = bursar
+        .settled(2)
+        .await
+        .iter()
+        .map(|entry| entry.state)
+        .collect();
+    assert!(
+        states.contains(&gone) && states.contains(&settled(7)),
+        "{states:?}"
+    );
+    assert!(
+        !unread.answer().await.complete,
+        "a break is seen as a break"
+    );
 }
 
 /// Towards a follower whose answer ends with its connection a break is a reset too.

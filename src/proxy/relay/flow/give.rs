@@ -1,15 +1,25 @@
 //! Giving the pieces of a flowing answer out: to the app, or to the tape for whoever follows it.
 //!
+//! What an app does not take is kept for it by its connection, within bounds. Beyond them a write waits, and
+//! so does the service; then the app loses the answer to whoever waits for its place there, as a stream
+//! that is read for nobody does.
+//!
 //! Promise: what an app that has hung up did not read is not counted as given; until something is that
 //! counts, who follows gets the answer in its place, from its first byte on.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use pingora::http::ResponseHeader;
 
 use super::{Flow, Halt, Relay};
 use crate::proxy::downstream::{Presence, Written};
+use crate::proxy::queue::Slot;
+
+/// An app that takes nothing for so long, with all kept for it that may be, is in the way of others.
+const STALL_MAX: Duration = Duration::from_secs(2);
 
 impl Relay<'_> {
     /// Gives bytes to the app, or to the tape for whoever follows it.
@@ -87,14 +97,17 @@ impl Relay<'_> {
             return Ok(());
         };
         let mut cut = self.gateway.cut_signal();
-        tokio::select! {
+        let before = self.gateway.clock.monotonic();
+        let recorded = tokio::select! {
             biased;
             () = live.record_chunk(bytes) => Ok(()),
             () = cut.wait() => {
                 flow.torn = true;
                 Err(Halt::Cut)
             }
-        }
+        };
+        self.app_had_the_word_since(before);
+        recorded
     }
 
     async fn write(&mut self, flow: &mut Flow, bytes: Bytes) -> bool {
@@ -109,7 +122,20 @@ impl Relay<'_> {
             }
         }
         let ends_in_newline = bytes.last() == Some(&b'\n');
-        let Ok(written) = self.app.downstream.write_chunk(bytes).await else {
+        let before = self.gateway.clock.monotonic();
+        let place = self.dispatch.slot.as_ref();
+        let written = {
+            let write = pin!(self.app.downstream.write_chunk(bytes));
+            tokio::select! {
+                biased;
+                written = write => written.ok(),
+                () = wanted_by_others(place) => None,
+            }
+        };
+        self.app_had_the_word_since(before);
+        let Some(written) = written else {
+            // Half a chunk may have gone out.
+            self.app.downstream.mark_broken();
             return false;
         };
         flow.ends_in_newline = ends_in_newline;
@@ -117,6 +143,12 @@ impl Relay<'_> {
             self.given(flow);
         }
         true
+    }
+
+    /// What an app takes to read is its own time.
+    pub(in crate::proxy::relay) fn app_had_the_word_since(&mut self, before: Duration) {
+        let took = self.gateway.clock.monotonic().saturating_sub(before);
+        self.app_time = self.app_time.saturating_add(took);
     }
 
     /// "In a stream the first body byte given out counts as delivered." A document is of no use to an
@@ -142,4 +174,13 @@ impl Relay<'_> {
             live.handed_out();
         }
     }
+}
+
+/// Resolves when an app that stalls has to give its place at the service to somebody who waits.
+async fn wanted_by_others(place: Option<&Slot>) {
+    let Some(place) = place else {
+        return std::future::pending().await;
+    };
+    tokio::time::sleep(STALL_MAX).await;
+    place.drains().displaced().await;
 }
