@@ -44,7 +44,7 @@ const ROWS: [(u8, &str); 14] = [
 ];
 
 /// Attacks that take time or many connections are tests of their own.
-const SCENARIOS: [(u8, &str, &str); 14] = [
+const SCENARIOS: [(u8, &str, &str); 18] = [
     (15, "memory", "bodies_that_grow_together_are_all_served"),
     (
         15,
@@ -84,7 +84,23 @@ const SCENARIOS: [(u8, &str, &str); 14] = [
     (
         16,
         "floods",
-        "slow_clients_on_all_places_do_not_stop_who_is_inside",
+        "silent_connections_on_all_places_keep_nobody_out",
+    ),
+    (
+        16,
+        "floods",
+        "slow_heads_and_idle_connections_give_way_and_the_silent_before_them",
+    ),
+    (
+        16,
+        "floods",
+        "a_connection_in_a_request_never_gives_way_and_unix_sockets_have_their_own_room",
+    ),
+    (16, "memory", "uploads_that_drip_keep_no_other_body_out"),
+    (
+        16,
+        "memory",
+        "an_app_that_holds_its_share_of_memory_keeps_no_other_app_out",
     ),
     (
         26,

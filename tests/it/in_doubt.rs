@@ -220,10 +220,14 @@ async fn check(reason: InDoubt) {
         return;
     }
 
-    // A later attempt of the same key, twice: the amount counts once.
+    // The same request under the same key, twice: the amount counts once.
+    let body = match reason {
+        InDoubt::ClientGone | InDoubt::StreamDrop => chat_stream("hi"),
+        _ => chat("hi"),
+    };
     for _ in 0..2 {
         place.origin.push(Step::Answer(billed(7)));
-        let answer = send(&daemon, CHAT, &chat("again")).await.answer().await;
+        let answer = send(&daemon, CHAT, &body).await.answer().await;
         assert_eq!(answer.status, 200, "{reason}: {}", answer.text());
         let (gauges, billed_usd) = counted(&daemon).await;
         assert_eq!(gauges, [], "{reason}: the doubt is over");
