@@ -90,6 +90,13 @@ pub enum ServerError {
     SecondSignal,
 }
 
+/// How a daemon ended that was asked to.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    InOrder,
+    BeforeOpen,
+}
+
 /// Where a server can be reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listening {
@@ -134,8 +141,16 @@ pub fn run(
         .build()
         .map_err(ServerError::Runtime)?;
     let ended = runtime.block_on(async {
-        let mut server = Server::start_on(given, config, SystemClock::shared()).await?;
+        // First: a socket that is bound has callers, and a long journal takes its time to be read.
         let mut signals = Signals::install().map_err(ServerError::Signals)?;
+        let mut server = tokio::select! {
+            started = Server::start_on(given, config, SystemClock::shared()) => started?,
+            () = signals.stop() => {
+                notify::stopping();
+                tracing::info!("stopped before the ledger was open");
+                return Ok(End::BeforeOpen);
+            }
+        };
         announce(server.listening());
         notify::ready();
         let watchdog = tokio::spawn(notify::feed_watchdog(server.ledger.clone()));
@@ -145,17 +160,18 @@ pub fn run(
             .err();
         notify::stopping();
         let ended = tokio::select! {
-            () = server.stop() => lost.map_or(Ok(()), Err),
+            () = server.stop() => lost.map_or(Ok(End::InOrder), Err),
             () = signals.stop() => Err(ServerError::SecondSignal),
         };
         watchdog.abort();
         ended
     });
     match ended {
-        Err(ServerError::SecondSignal) => runtime.shutdown_background(),
+        // The thread that opens the ledger is not waited for: what it does is made to be killed.
+        Ok(End::BeforeOpen) | Err(ServerError::SecondSignal) => runtime.shutdown_background(),
         _ => runtime.shutdown_timeout(RUNTIME_GRACE),
     }
-    ended
+    ended.map(|_| ())
 }
 
 /// No core dump, and no `/proc/…/mem`, `environ` or `fd` for other processes of this user: they

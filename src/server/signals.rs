@@ -42,8 +42,11 @@ impl Signals {
         }
     }
 
-    /// SIGTERM or SIGINT; a SIGHUP in between is passed over.
+    /// SIGTERM or SIGINT. A SIGHUP waits for [`Self::next`].
     pub async fn stop(&mut self) {
-        while self.next().await != Asked::Stop {}
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
     }
 }
