@@ -10,7 +10,6 @@
 
 use std::collections::HashMap;
 use std::os::unix::fs::DirBuilderExt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,7 +22,9 @@ use crate::ledger::keys::Unresolved;
 use crate::ledger::scan::Missing;
 use crate::ledger::totals::{RollupKey, Row, Totals};
 
-const CACHE_BYTES: u64 = 16 << 20;
+/// sled counts pages as they lie on the disk; in memory they are three times as large, and each page
+/// that is not cached takes 300 bytes more. Measured: 16 MiB are 45 MiB more than this, and no faster.
+const CACHE_BYTES: u64 = 4 << 20;
 
 /// How many damaged indexes are kept for a look.
 const DAMAGED_MAX: usize = 2;
@@ -33,11 +34,13 @@ const DAMAGED: &str = "index.damaged-";
 
 mod bulk;
 mod given;
+mod guard;
 mod handle;
 mod rows;
 mod sweep;
 
 pub use bulk::Bulk;
+use guard::guarded;
 use handle::Handle;
 use rows::{
     BY_KEY, BY_KEY_HASH, BY_REQUEST, ENTRY, FORMAT, META, MISSING, Meta, ROLLUP, RUN, by_key,
@@ -77,9 +80,9 @@ pub struct Opened {
 /// Why an index is not believed.
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
-    #[error("{0}")]
+    #[error("{}", plain(.0))]
     Sled(#[from] sled::Error),
-    #[error("sled panicked")]
+    #[error("it cannot be read")]
     Panicked,
     #[error("a row is damaged")]
     DamagedRow,
@@ -437,9 +440,12 @@ impl Opened {
     }
 }
 
-/// sled panics on some damage; here that is an error as any other.
-fn guarded<T>(work: impl FnOnce() -> Result<T, IndexError>) -> Result<T, IndexError> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or(Err(IndexError::Panicked))
+/// sled's own words for damage are an offset and a backtrace.
+fn plain(error: &sled::Error) -> String {
+    match error {
+        sled::Error::Corruption { .. } => IndexError::Panicked.to_string(),
+        other => other.to_string(),
+    }
 }
 
 fn open_sled(path: &Path) -> sled::Result<sled::Db> {

@@ -3,9 +3,7 @@
 //!
 //! Promise: letting go never panics.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use super::IndexError;
+use super::{IndexError, guarded};
 
 /// An open database, until it is dropped.
 #[derive(Clone, Debug)]
@@ -27,7 +25,11 @@ impl Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         let db = self.0.take();
-        if catch_unwind(AssertUnwindSafe(move || drop(db))).is_err() {
+        let closed = guarded(move || {
+            drop(db);
+            Ok(())
+        });
+        if closed.is_err() {
             tracing::warn!("the index could not be closed; the journal will tell it");
         }
     }
