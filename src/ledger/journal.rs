@@ -12,7 +12,7 @@ use rustix::fs::OFlags;
 use uuid::Uuid;
 
 use crate::ledger::error::LedgerError;
-use crate::ledger::mark::Mark;
+use crate::ledger::mark::Marker;
 use crate::ledger::record::{Position, Record, SegmentHeader};
 use crate::ledger::scan::{ScanReport, segment_name};
 use crate::ledger::state_dir::Directory;
@@ -33,10 +33,14 @@ pub struct Journal {
     /// Bytes of all earlier segments.
     earlier_bytes: u64,
     next_seq: u64,
+    /// A whole last record has lost its newline.
+    lacks_newline: bool,
+    /// `None` until [`Self::mark`] was called, and after a failure.
+    marker: Option<Marker>,
 }
 
 /// Lines that will be appended together, already numbered and placed.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Draft {
     lines: Vec<u8>,
     segment: u32,
@@ -80,16 +84,32 @@ impl Journal {
             bytes,
             earlier_bytes,
             next_seq: report.next_seq,
+            lacks_newline: report.lacks_newline,
+            marker: None,
         };
-        // A whole record whose newline was lost gets it back, before another follows.
-        if report.lacks_newline {
-            journal.write(b"\n")?;
-        }
-        // With no record at all, or with only a torn header, the segment begins anew.
-        if bytes == 0 {
-            journal.write_header(options.clock.wall_ms())?;
+        match journal.complete(options.clock.wall_ms()) {
+            // There will be room when something is to be written, or that fails.
+            Err(error) if error.is_full() => {
+                let cut = journal.file.set_len(bytes);
+                cut.map_err(|error| LedgerError::io(&journal.path, error))?;
+            }
+            completed => completed?,
         }
         Ok(journal)
+    }
+
+    /// Makes the segment one that a record can follow in.
+    fn complete(&mut self, now_ms: u64) -> Result<(), LedgerError> {
+        // A whole record whose newline was lost gets it back.
+        if self.lacks_newline {
+            self.write(b"\n")?;
+            self.lacks_newline = false;
+        }
+        // With no record at all, or with only a torn header, the segment begins anew.
+        if self.bytes == 0 {
+            self.write_header(now_ms)?;
+        }
+        Ok(())
     }
 
     pub fn bytes(&self) -> u64 {
@@ -101,6 +121,7 @@ impl Journal {
         if self.bytes >= self.segment_bytes_max {
             self.rotate(now_ms)?;
         }
+        self.complete(now_ms)?;
         Ok(Draft {
             lines: Vec::new(),
             segment: self.segment,
@@ -109,10 +130,16 @@ impl Journal {
         })
     }
 
-    /// Writes a batch with one write and one sync.
+    /// Writes a batch with one write and one sync, and then the mark.
     pub fn append(&mut self, draft: &Draft) -> Result<(), LedgerError> {
         self.write(&draft.lines)?;
         self.next_seq = draft.next_seq;
+        if let Some(marker) = &mut self.marker
+            && let Err(error) = marker.note(self.next_seq.saturating_sub(1))
+        {
+            tracing::warn!(%error, "the journal's mark cannot be kept; the next start writes it anew");
+            self.marker = None;
+        }
         Ok(())
     }
 
@@ -136,12 +163,14 @@ impl Journal {
         self.directory.sync()
     }
 
-    /// Writes down how far the journal reaches, when all of it is on the disk.
-    pub fn mark(&self) -> Result<(), LedgerError> {
+    /// Writes down how far the journal reaches, when all of it is on the disk; from here on each batch does.
+    pub fn mark(&mut self) -> Result<(), LedgerError> {
         self.file
             .sync_data()
             .map_err(|error| LedgerError::io(&self.path, error))?;
-        Mark::write(&self.directory, self.next_seq.saturating_sub(1))
+        let last_seq = self.next_seq.saturating_sub(1);
+        self.marker = Some(Marker::begin(&self.directory, last_seq)?);
+        Ok(())
     }
 
     fn write_header(&mut self, now_ms: u64) -> Result<(), LedgerError> {

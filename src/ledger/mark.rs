@@ -1,19 +1,29 @@
 //! How far the journal reached: the last sequence number, in a small file beside the segments. A
 //! journal that was cut between two lines looks whole; this and the index know better.
 //!
-//! Promise: written when the ledger is opened and when it is closed, after the records it tells of
-//! are durable, so that it never says more than was there. Absent and damaged are two things.
+//! The number stands there twice, in two lines of one length. A start and a stop write both anew and sync them.
+//! In between each commit overwrites the line that is older, and hands it to the kernel: after kill -9 the mark
+//! knows all that was acknowledged, after a power cut what the kernel had written.
+//!
+//! Promise: written after the records it tells of, so that it never says more than was there. Of a write that
+//! was torn the other line is left. Absent and damaged are two things.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::FileExt;
 
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::error::LedgerError;
 use crate::ledger::record::{is_sealed, seal};
-use crate::ledger::scan::Lines;
 use crate::ledger::state_dir::Directory;
 
 const NAME: &str = "mark";
 const START: &[u8] = br#"{"kind":"mark""#;
+
+/// The file is shorter. More of it is not read.
+const BYTES_MAX: u64 = 4_096;
 
 /// What the file says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +32,14 @@ pub enum Mark {
     Absent,
     Damaged,
     At(u64),
+}
+
+/// The file of a journal that is being written.
+#[derive(Debug)]
+pub struct Marker {
+    file: File,
+    /// The next number goes into the second line.
+    is_second: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -44,23 +62,23 @@ impl Mark {
             }
             Err(error) => return Err(error),
         };
-        let mut lines = Lines::new(file);
-        // One that cannot be read is damaged, as one that says nothing.
-        let first = lines.next().unwrap_or_default();
-        let body = first.and_then(|raw| {
-            let line = lines.text(&raw);
+        let mut bytes = Vec::new();
+        if file.take(BYTES_MAX).read_to_end(&mut bytes).is_err() {
+            // One that cannot be read is damaged, as one that says nothing.
+            return Ok(Self::Damaged);
+        }
+        let told = bytes.split(|byte| *byte == b'\n').filter_map(|line| {
             let is_ours = line.starts_with(START) && is_sealed(line);
             is_ours.then(|| serde_json::from_slice::<Body>(line).ok())?
         });
-        Ok(body.map_or(Self::Damaged, |body| Self::At(body.last_seq)))
+        let highest = told.map(|body| body.last_seq).max();
+        Ok(highest.map_or(Self::Damaged, Self::At))
     }
 
-    /// Writes a mark, whole or not at all.
+    /// Writes a mark, whole or not at all, and durable.
     pub fn write(journal: &Directory, last_seq: u64) -> Result<(), LedgerError> {
-        let mut line = START.to_vec();
-        line.extend_from_slice(format!(r#","last_seq":{last_seq}"#).as_bytes());
-        seal(0, &mut line);
-        journal.replace(NAME, &line)
+        let line = line(last_seq);
+        journal.replace(NAME, &[line.as_slice(), &line].concat())
     }
 
     /// The last record that was there.
@@ -70,6 +88,37 @@ impl Mark {
             Self::Absent | Self::Damaged => None,
         }
     }
+}
+
+// === impl Marker ===
+
+impl Marker {
+    /// Writes a mark, and goes on from it.
+    pub fn begin(journal: &Directory, last_seq: u64) -> Result<Self, LedgerError> {
+        Mark::write(journal, last_seq)?;
+        Ok(Self {
+            file: journal.open_file(NAME, OFlags::WRONLY)?,
+            is_second: false,
+        })
+    }
+
+    /// Hands the last record to the kernel: one write in place, no sync.
+    pub fn note(&mut self, last_seq: u64) -> std::io::Result<()> {
+        let line = line(last_seq);
+        let offset = if self.is_second { line.len() } else { 0 };
+        self.file
+            .write_all_at(&line, u64::try_from(offset).unwrap_or_default())?;
+        self.is_second = !self.is_second;
+        Ok(())
+    }
+}
+
+/// A line of the mark. All have one length: blanks behind the number are no part of it.
+fn line(last_seq: u64) -> Vec<u8> {
+    let mut line = START.to_vec();
+    line.extend_from_slice(format!(r#","last_seq":{last_seq:<20}"#).as_bytes());
+    seal(0, &mut line);
+    line
 }
 
 #[cfg(test)]

@@ -75,6 +75,15 @@ struct Inner {
     closed: bool,
 }
 
+// === impl Command ===
+
+impl Command {
+    /// Writes nothing.
+    pub fn is_question(&self) -> bool {
+        matches!(self, Self::Remember | Self::KeyCharged(..))
+    }
+}
+
 // === impl Queue ===
 
 impl Default for Queue {

@@ -89,7 +89,7 @@ pub struct Remembered {
 }
 
 /// The table, fed by the journal's records.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Deliveries {
     /// Requests under way: undelivered if the process dies now.
     open: HashMap<EntryId, Undelivered>,
@@ -170,15 +170,7 @@ impl Deliveries {
         match record {
             Record::Intent(intent) => self.begin(intent),
             Record::Outcome(outcome, _, verdict) => self.end(seq, outcome, verdict.state),
-            Record::Crashed(ended, _) => {
-                self.last_ms = ended.at_ms;
-                if let Some(row) = self.open.remove(&ended.id) {
-                    self.insert(Undelivered {
-                        at_ms: ended.at_ms,
-                        ..row
-                    });
-                }
-            }
+            Record::Crashed(ended, _) => self.end_unwritten(ended.id, ended.at_ms),
             Record::Withdrawn(ended, _) => {
                 self.last_ms = ended.at_ms;
                 // Never sent; a key that it had adopted is passed on.
@@ -233,6 +225,14 @@ impl Deliveries {
                     self.unclear.pop_front();
                 }
             }
+        }
+    }
+
+    /// The process of an entry died under it.
+    pub(super) fn end_unwritten(&mut self, id: EntryId, at_ms: u64) {
+        self.last_ms = at_ms;
+        if let Some(row) = self.open.remove(&id) {
+            self.insert(Undelivered { at_ms, ..row });
         }
     }
 

@@ -33,6 +33,7 @@ mod outage;
 mod reopen;
 
 use care::Care;
+use ends::Left;
 
 /// How long the writer waits for work before it shows that it lives.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -72,6 +73,8 @@ pub struct Writer {
     unnoted: Vec<(Box<Undelivered>, Handover)>,
     /// Wall time of the last record that was found at the start.
     journal_ended_ms: u64,
+    /// What the process before this one left, until it is written down.
+    left: Left,
     care: Care,
     /// When usage was last written to its file, on the monotonic clock, and the record it reached.
     usage_kept: (Duration, u64),
@@ -107,25 +110,31 @@ impl Writer {
             care: Care::default(),
             usage_kept: (Duration::ZERO, 0),
             journal_ended_ms: 0,
+            left: Left::default(),
             options,
             _lock: lock,
         };
         writer.load()?;
         writer.options.rebuild = None;
-        let (mut crashed, mut unclear) = (Vec::new(), Vec::new());
         if let Some(loaded) = &mut writer.loaded {
             writer.journal_ended_ms = loaded.books.deliveries().last_ms();
-            crashed = loaded.crashed();
-            unclear = std::mem::take(&mut loaded.unclear);
+            writer.left = Left {
+                crashed: loaded.crashed(),
+                unclear: std::mem::take(&mut loaded.unclear),
+            };
         }
-        match writer.end_what_died(&crashed, &unclear) {
-            Err(error) if error.is_full() => {
-                writer.open_reserve();
-                writer.end_what_died(&crashed, &unclear)?;
-            }
+        match writer.end_what_died() {
+            // The reserve makes room for it; where that is used, it is written when there is room.
+            Err(error) if error.is_full() => writer.open_reserve(),
             ended => ended?,
         }
+        if let Some(failure) = writer.failure.take() {
+            return Err(failure);
+        }
         writer.make_reserve();
+        if !writer.is_full {
+            writer.end_what_died()?;
+        }
         writer.write_mark();
         writer.shared.beat(writer.options.clock.monotonic());
         writer.publish();
@@ -222,7 +231,11 @@ impl Writer {
     }
 
     fn try_commit(&mut self, commands: &[&Command]) -> Result<Vec<Reply>, LedgerError> {
-        let mut batch = self.begin()?;
+        // A question needs no room on the disk.
+        let mut batch = match commands.iter().all(|command| command.is_question()) {
+            true => Draft::default(),
+            false => self.begin()?,
+        };
         let mut replies = Vec::with_capacity(commands.len());
         for command in commands {
             replies.push(self.prepare(command, &mut batch));
@@ -291,7 +304,7 @@ impl Writer {
             ),
             Command::Remember => {
                 return Ok(Answer::Remembered(Remembered {
-                    rows: loaded.books.deliveries().rows(now_ms),
+                    rows: self.left.rows(loaded.books.deliveries(), now_ms),
                     journal_ended_ms: self.journal_ended_ms,
                 }));
             }
@@ -341,8 +354,8 @@ impl Writer {
     }
 
     /// Tells how far the journal reaches, for the day when its end is cut off.
-    fn write_mark(&self) {
-        if let Some(loaded) = &self.loaded
+    fn write_mark(&mut self) {
+        if let Some(loaded) = &mut self.loaded
             && let Err(error) = loaded.journal.mark()
         {
             tracing::warn!(%error, "the journal's mark could not be written");

@@ -1,6 +1,6 @@
 use std::fs;
 
-use super::{Mark, NAME};
+use super::{Mark, Marker, NAME, line};
 use crate::ledger::state_dir::Directory;
 
 #[test]
@@ -12,9 +12,13 @@ fn a_mark_says_what_was_written_and_any_other_byte_is_damage() {
     Mark::write(&journal, 4_711).unwrap();
     let written = Mark::read(&journal).unwrap();
     let path = root.path().join(NAME);
-    let bytes = fs::read(&path).unwrap();
+    // As an older bursar wrote it: one line.
+    let bytes = line(4_711);
+    fs::write(&path, &bytes).unwrap();
+    let single = Mark::read(&journal).unwrap();
 
     assert_eq!((absent, written), (Mark::Absent, Mark::At(4_711)));
+    assert_eq!(single, Mark::At(4_711));
     for index in 0..bytes.len() - 1 {
         let mut damaged = bytes.clone();
         damaged[index] ^= 0x04;
@@ -22,5 +26,36 @@ fn a_mark_says_what_was_written_and_any_other_byte_is_damage() {
         assert_eq!(Mark::read(&journal).unwrap(), Mark::Damaged, "byte {index}");
         fs::write(&path, &bytes[..index]).unwrap();
         assert_eq!(Mark::read(&journal).unwrap(), Mark::Damaged, "cut {index}");
+    }
+}
+
+#[test]
+fn a_note_that_is_torn_at_any_byte_leaves_the_mark_before_it() {
+    let root = tempfile::tempdir().unwrap();
+    let journal = Directory::open_to_read(root.path()).unwrap();
+    let path = root.path().join(NAME);
+    let mut marker = Marker::begin(&journal, 98).unwrap();
+
+    for last_seq in [99, 100, u64::MAX] {
+        let before = fs::read(&path).unwrap();
+        let known = Mark::read(&journal).unwrap();
+        marker.note(last_seq).unwrap();
+        let after = fs::read(&path).unwrap();
+
+        assert_eq!(Mark::read(&journal).unwrap(), Mark::At(last_seq));
+        assert_eq!(before.len(), after.len());
+        let at = before.iter().zip(&after).position(|(old, new)| old != new);
+        let end = before.iter().zip(&after).rposition(|(old, new)| old != new);
+        for torn in at.unwrap() + 1..end.unwrap() {
+            fs::write(&path, [&after[..torn], &before[torn..]].concat()).unwrap();
+            assert_eq!(Mark::read(&journal).unwrap(), known, "torn at {torn}");
+            fs::write(&path, [&before[..torn], &after[torn..]].concat()).unwrap();
+            assert_eq!(
+                Mark::read(&journal).unwrap(),
+                known,
+                "its end first, {torn}"
+            );
+        }
+        fs::write(&path, &after).unwrap();
     }
 }

@@ -9,33 +9,71 @@ use crate::ledger::entry::EntryId;
 use crate::ledger::error::LedgerError;
 use crate::ledger::load::STOPPED;
 use crate::ledger::record::Record;
-use crate::ledger::undelivered::{Handover, Undelivered};
+use crate::ledger::undelivered::{Deliveries, Handover, Undelivered};
 use crate::ledger::usage::Kept;
+
+/// What a killed process left, and no record tells of yet.
+#[derive(Debug, Default)]
+pub(super) struct Left {
+    /// Entries in flight.
+    pub crashed: Vec<EntryId>,
+    /// Answers of which nobody knows whether their apps have them.
+    pub unclear: Vec<Undelivered>,
+}
+
+// === impl Left ===
+
+impl Left {
+    pub fn is_none(&self) -> bool {
+        self.crashed.is_empty() && self.unclear.is_empty()
+    }
+
+    /// The record that says what is assumed of an answer.
+    fn assumed(row: &Undelivered) -> Record {
+        let handover = Handover {
+            delivered: false,
+            assumed: true,
+        };
+        Record::Delivery(Box::new(row.clone()), handover)
+    }
+
+    /// What is undelivered, with what these will be when they are written down.
+    pub fn rows(&self, deliveries: &Deliveries, now_ms: u64) -> Vec<Undelivered> {
+        if self.is_none() {
+            return deliveries.rows(now_ms);
+        }
+        let mut then = deliveries.clone();
+        for row in &self.unclear {
+            then.apply(0, &Self::assumed(row));
+        }
+        for id in &self.crashed {
+            then.end_unwritten(*id, now_ms);
+        }
+        then.rows(now_ms)
+    }
+}
 
 // === impl Writer ===
 
 impl Writer {
-    /// What a killed process left: entries in flight, and answers of which nobody knows whether their
-    /// apps have them.
-    pub(super) fn end_what_died(
-        &mut self,
-        crashed: &[EntryId],
-        unclear: &[Undelivered],
-    ) -> Result<(), LedgerError> {
+    /// Writes down what a killed process left. On a disk without room it is tried again.
+    pub(super) fn end_what_died(&mut self) -> Result<(), LedgerError> {
+        if self.left.is_none() {
+            return Ok(());
+        }
         let mut batch = self.begin()?;
         if let Some(loaded) = self.loaded.as_mut() {
-            for row in unclear {
-                let handover = Handover {
-                    delivered: false,
-                    assumed: true,
-                };
-                let record = Record::Delivery(Box::new(row.clone()), handover);
-                loaded.add(&mut batch, &record)?;
+            for row in &self.left.unclear {
+                loaded.add(&mut batch, &Left::assumed(row))?;
             }
         }
         // First: the ends of the others are of now, and move the journal's last moments.
         self.finish(&batch)?;
-        self.end_entries(crashed, true)
+        self.left.unclear.clear();
+        let crashed = self.left.crashed.clone();
+        self.end_entries(&crashed, true)?;
+        self.left.crashed.clear();
+        Ok(())
     }
 
     /// Notes that nothing came for [`PATIENCE`]: an answer that was settled before that has gone out, or
@@ -43,6 +81,9 @@ impl Writer {
     ///
     /// [`PATIENCE`]: super::PATIENCE
     pub(super) fn note_given(&mut self) {
+        if !self.left.is_none() {
+            return;
+        }
         let Some(loaded) = self.loaded.as_mut() else {
             return;
         };
@@ -80,7 +121,8 @@ impl Writer {
 
     /// Notes up to where the journal was written by a process that ended in order.
     pub(super) fn note_stop(&self) {
-        if !self.shared.ends_in_order() {
+        // The next start has to find what the process before this one left.
+        if !self.shared.ends_in_order() || !self.left.is_none() {
             return;
         }
         let Some(loaded) = self.loaded.as_ref().filter(|_| self.failure.is_none()) else {

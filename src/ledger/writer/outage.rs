@@ -123,6 +123,12 @@ impl Writer {
         let is_due = self.is_full && self.may_try();
         if is_due {
             self.make_reserve();
+            if !self.is_full
+                && self.failure.is_none()
+                && let Err(error) = self.end_what_died()
+            {
+                self.fail(error);
+            }
         }
         is_due
     }

@@ -39,7 +39,7 @@ impl Writer {
         self.tried_at = self.options.clock.monotonic();
         self.unload();
         self.failure = None;
-        let reloaded = self.load().and_then(|()| {
+        let mut reloaded = self.load().and_then(|()| {
             let loaded = self.loaded.as_ref();
             let withdrawn: Vec<EntryId> = self
                 .refused
@@ -47,8 +47,16 @@ impl Writer {
                 .copied()
                 .filter(|id| loaded.is_some_and(|loaded| loaded.books.is_open(*id)))
                 .collect();
-            self.end_entries(&withdrawn, false)
+            self.end_entries(&withdrawn, false)?;
+            self.end_what_died()
         });
+        // Without room for what the process before this one left, the ledger can be read all the same. It
+        // is opened once more, because a failed write is final.
+        let waits = self.is_full && self.refused.is_empty() && !self.left.is_none();
+        if waits && reloaded.as_ref().is_err_and(LedgerError::is_full) {
+            self.unload();
+            reloaded = self.load();
+        }
         match reloaded {
             Ok(()) => {
                 self.refused.clear();

@@ -1,11 +1,15 @@
 //! A start on a disk that is full or read-only: one clear line, exit code 1 or service without
 //! metered requests, and nothing damaged.
 
+use bursar::ledger::entry::KeyOrigin;
+
+use crate::support::bursar::entries;
 use crate::support::daemon::Daemon;
 use crate::support::rig::{Call, Rig, size_of};
-use crate::support::{Sandbox, chat};
+use crate::support::wire::request;
+use crate::support::{Answer, Origin, Sandbox, Step, chat, eventually};
 
-use super::story::{Told, ready};
+use super::story::{Told, calm, free, ready};
 
 async fn written(sandbox: &Sandbox, rig: &Rig) -> Told {
     let mut told = Told::default();
@@ -88,4 +92,89 @@ async fn a_start_on_a_disk_that_has_become_full_reads_the_ledger_and_resumes_by_
     }
     assert!(rig.calls(Call::Fallocate) > 1);
     told.check(&rig, &sandbox.debits().await, "full at the start");
+}
+
+/// Starts on the disk as it is, or says why there is no start.
+async fn started(sandbox: &Sandbox, rig: &Rig) -> Daemon {
+    match rig.try_start(&sandbox.url()).await {
+        Ok(daemon) => daemon,
+        Err(mut child) => panic!("{:?}: {}", child.wait().await, rig.logged()),
+    }
+}
+
+async fn asked(daemon: &Daemon, prompt: &str) -> Answer {
+    let wire = daemon.connect().await;
+    wire.post("/v1/chat/completions", &chat(prompt)).await
+}
+
+/// A killed process leaves a request in flight, and has used the reserve.
+async fn killed_in_flight(rig: &Rig) {
+    let origin = Origin::always(Step::Stall).await;
+    let daemon = rig.start(&origin.url(), &[]).await;
+    let mut wire = daemon.connect().await;
+    let body = chat("in flight");
+    wire.send(request("POST", "/v1/chat/completions", &[], &body))
+        .await;
+    eventually("the service to receive", || async {
+        (!origin.received().is_empty()).then_some(())
+    })
+    .await;
+    daemon.kill().await;
+    std::fs::remove_file(rig.state_dir().join("reserve")).expect("the reserve");
+}
+
+#[tokio::test]
+async fn a_start_on_a_full_disk_with_an_open_entry_waits_for_room_and_ends_it_then() {
+    let sandbox = Sandbox::start().await;
+    let rig = Rig::new();
+    let mut told = written(&sandbox, &rig).await;
+    killed_in_flight(&rig).await;
+    rig.budget(size_of(&rig.state_dir()));
+    // Stopped and started while it is still full, it waits again.
+    for _ in 0..2 {
+        let daemon = started(&sandbox, &rig).await;
+        let page = daemon.admin_page("/readyz").await;
+        assert_eq!(page.status, 503, "{}", page.text());
+        free(&daemon, "full").await;
+        let refused = asked(&daemon, "during").await;
+        assert_eq!(refused.code(), Some("ledger_unavailable"));
+        told.hear(&refused, false, "full");
+        daemon.terminate().await;
+    }
+    let daemon = started(&sandbox, &rig).await;
+    rig.heal();
+    ready(&daemon, "full").await;
+    let metrics = daemon.admin_page("/metrics").await.text();
+    let wanted = r#"bursar_in_doubt_requests{reason="crash"} 1"#;
+    assert!(metrics.contains(wanted), "{metrics}");
+    // The app asks again: it is the same purchase, also for a start that could not write so.
+    let again = asked(&daemon, "in flight").await;
+    told.hear(&again, false, "again");
+    daemon.terminate().await;
+    let entries = entries(&rig.state_dir());
+    let adopted = entries
+        .iter()
+        .filter(|entry| matches!(entry.key_origin, Some(KeyOrigin::Adopted { .. })));
+    assert_eq!(adopted.count(), 1, "{entries:?}");
+    assert_eq!((told.received(), told.refused()), (2, 2));
+    calm(&rig, "full at the start");
+}
+
+#[tokio::test]
+async fn a_start_on_a_full_disk_whose_last_segment_has_no_header_waits_for_room() {
+    let sandbox = Sandbox::start().await;
+    let rig = Rig::new();
+    let mut told = written(&sandbox, &rig).await;
+    std::fs::remove_file(rig.state_dir().join("reserve")).expect("the reserve");
+    // The one before it was full, and so was the disk.
+    let segment = rig.state_dir().join("journal/00000002.jsonl");
+    std::fs::write(segment, "").expect("a segment");
+    rig.budget(size_of(&rig.state_dir()));
+    let daemon = started(&sandbox, &rig).await;
+    assert_eq!(daemon.admin_page("/readyz").await.status, 503);
+    rig.heal();
+    ready(&daemon, "full").await;
+    told.hear(&asked(&daemon, "after").await, false, "after");
+    daemon.terminate().await;
+    told.check(&rig, &sandbox.debits().await, "no header");
 }
