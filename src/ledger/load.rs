@@ -2,7 +2,8 @@
 //! the index is checked, and what it lacks is replayed.
 //!
 //! Promise: the journal decides. An index that disagrees is rebuilt, never believed; a damaged range
-//! is copied to `quarantine/` and reported, never skipped in silence.
+//! is copied to `quarantine/` and reported, never skipped in silence. What a replay holds besides the
+//! index is what a running ledger holds, however long the journal is.
 
 use std::sync::atomic::AtomicBool;
 
@@ -30,12 +31,21 @@ use feed::Feed;
 /// How many records are told to the index at once while the journal is read.
 const INDEX_BATCH_RECORDS: u64 = 1_000;
 
+/// Records between two looks at what is too old to be kept in memory.
+const PRUNE_RECORDS: u64 = 1_000;
+
 /// Name of a note in `quarantine/`: nothing told how far the journal reached, so that records from
 /// this number on may be lost.
 pub const LOST: &str = "lost-";
 
 /// Name of the note of a process that ended in order: the number of the last record it wrote.
 pub const STOPPED: &str = "stopped";
+
+/// What the note of the last end in order says.
+pub fn stopped_seq(state: &Directory) -> Result<Option<u64>, LedgerError> {
+    let note = state.read(STOPPED)?;
+    Ok(note.and_then(|note| note.trim().parse().ok()))
+}
 
 /// Everything the writer works with.
 #[derive(Debug)]
@@ -101,10 +111,15 @@ pub fn load(
         opened = Index::reopen_empty(state.path(), now_ms);
     }
     let given_seq = opened.kept.given_seq;
+    // The index may be the last that knows how far the journal reached.
+    let mark = mark.max(Some(opened.kept.last_seq).filter(|seq| *seq > 0));
     let mut kept = Kept::read(state, &ledger);
     let kept_seq = kept.last_seq;
     if options.rebuild.is_some() {
         kept = Kept::default();
+        if !opened.is_new {
+            opened = begin_anew(opened.index, state, &directory, mark.unwrap_or(0), now_ms);
+        }
     }
     let from = Begun {
         kept,
@@ -112,33 +127,28 @@ pub fn load(
         secret: identity.fingerprint_secret,
     };
     let (mut loaded, mut report) = replay(&directory, &ledger, &all, opened, &from, &on_record)?;
-    report.extend_to(mark);
-    report.extend_to(Some(loaded.index_seq));
-    let known_seq = report.next_seq.saturating_sub(1);
-    let is_end_known = mark.is_some() || loaded.index_seq > 0;
-    let is_wrong = loaded.counts_what_is_lost(&report);
-    if is_wrong {
+    let journal_next_seq = report.next_seq;
+    // What is older than the mark knows no less when the mark is lost with the journal.
+    let stopped_seq = stopped_seq(state)?;
+    let known_seq = mark.max(stopped_seq).max(Some(kept_seq));
+    report.extend_to(known_seq);
+    let is_end_known = mark.is_some();
+    if loaded.counts_what_is_lost(&report) {
         tracing::error!(
             journal_last_seq = report.last_seq,
             "the index counts records that the journal has lost; rebuilding it from the journal, \
              see `bursar ledger verify`"
         );
-    }
-    if is_wrong || (options.rebuild.is_some() && !loaded.is_new) {
-        loaded.index = None;
-        // The index may be the last that knows how far the journal reached.
-        let opened = match Mark::write(&directory, known_seq) {
-            Ok(()) => Index::reopen_empty(state.path(), now_ms),
-            Err(error) => {
-                tracing::error!(%error, "the journal's mark cannot be written; no index for now");
-                Opened::without()
-            }
-        };
+        let known_seq = report.next_seq.saturating_sub(1);
+        // Its books go before others are made.
+        let Replayed { index, books, .. } = loaded;
+        drop(books);
+        let opened = begin_anew(index, state, &directory, known_seq, now_ms);
         (loaded, report) = replay(&directory, &ledger, &all, opened, &from, &on_record)?;
         report.extend_to(Some(known_seq));
     }
-    if kept_seq >= report.next_seq {
-        // It tells of records that are lost, and the next ones will have their numbers.
+    if kept_seq >= journal_next_seq {
+        // It tells of records that are lost.
         tracing::warn!("the file `usage` reaches beyond the journal; the journal decides");
         let usage = usage::read_ended(state.path(), now_ms)?;
         let last_seq = report.next_seq.saturating_sub(1);
@@ -150,8 +160,6 @@ pub fn load(
         loaded.sweep(&directory, compacted);
     }
     // What a process wrote that ended in order was given to its apps, or noted.
-    let stopped = state.read(STOPPED)?;
-    let stopped_seq = stopped.and_then(|note| note.trim().parse().ok());
     let deliveries = loaded.books.deliveries();
     let unclear = deliveries.unclear(given_seq.max(stopped_seq.unwrap_or(0)));
     let mut lost_up_to = report.missing.last().map_or(0, |missing| missing.last);
@@ -197,6 +205,7 @@ struct Replayed {
     index_seq: u64,
     /// What was missing already when the index was made.
     known_missing: Vec<Missing>,
+    now_ms: u64,
 }
 
 /// What a replay goes on from.
@@ -234,6 +243,7 @@ fn replay(
         rebuilt,
         index_seq,
         known_missing: opened.kept.missing,
+        now_ms: begun.now_ms,
     };
     let from = first_needed(all, needed_seq, begun);
     let report = scan(
@@ -248,6 +258,24 @@ fn replay(
         replayed.index = feed.finish(&mut replayed.books);
     }
     Ok((replayed, report))
+}
+
+/// An empty index in the place of this one. What it knew of the journal's end is kept in the mark.
+fn begin_anew(
+    index: Option<Index>,
+    state: &Directory,
+    journal: &Directory,
+    known_seq: u64,
+    now_ms: u64,
+) -> Opened {
+    drop(index);
+    match Mark::write(journal, known_seq) {
+        Ok(()) => Index::reopen_empty(state.path(), now_ms),
+        Err(error) => {
+            tracing::error!(%error, "the journal's mark cannot be written; no index for now");
+            Opened::without()
+        }
+    }
 }
 
 /// The first segment that is needed: for a record that index or usage lack, for an entry in flight, or
@@ -337,6 +365,11 @@ impl Replayed {
     fn apply(&mut self, ledger: &str, seq: u64, position: Position, record: &Record) {
         let counts = seq > self.index_seq;
         self.books.apply(seq, position, record, counts);
+        if seq.is_multiple_of(PRUNE_RECORDS) {
+            // As the writer did then, whose clock may have been ahead.
+            let then_ms = self.books.deliveries().last_ms();
+            self.books.prune(then_ms.min(self.now_ms));
+        }
         if self.books.pending_records() < INDEX_BATCH_RECORDS {
             return;
         }
@@ -388,3 +421,6 @@ impl Loaded {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

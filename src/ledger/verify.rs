@@ -11,13 +11,14 @@ use serde::Serialize;
 
 use crate::ledger::entry::{EntryId, State};
 use crate::ledger::error::LedgerError;
-use crate::ledger::index::{Index, Kept, RowCounts};
-use crate::ledger::load::LOST;
+use crate::ledger::index::{Index, Kept as IndexKept, RowCounts};
+use crate::ledger::load::{LOST, stopped_seq};
 use crate::ledger::mark::Mark;
 use crate::ledger::record::{Labels, Record};
 use crate::ledger::scan::{ScanReport, scan, segments};
 use crate::ledger::state_dir::Directory;
 use crate::ledger::totals::{Effect, MicroUsdSum, Totals};
+use crate::ledger::usage::Kept;
 
 mod damage;
 
@@ -103,6 +104,10 @@ pub fn verify(state_dir: &Path) -> Result<VerifyReport, LedgerError> {
     let journal_seq = report.next_seq.saturating_sub(1);
     report.extend_to(mark.known());
     report.extend_to(Some(index_seq));
+    report.extend_to(stopped_seq(&directory)?);
+    if let Some(ledger) = &ledger {
+        report.extend_to(Some(Kept::read(&directory, ledger).last_seq));
+    }
     // A daemon that runs has looked at its start.
     let is_end_known = mark.known().is_some()
         || index_seq > 0
@@ -207,7 +212,7 @@ impl Check {
         }
     }
 
-    fn compare(&self, kept: &Kept, rows: &RowCounts, journal_seq: u64) -> IndexCheck {
+    fn compare(&self, kept: &IndexKept, rows: &RowCounts, journal_seq: u64) -> IndexCheck {
         if kept.last_seq > journal_seq {
             return IndexCheck::Differs(format!(
                 "it knows records up to {}, and the journal ends at {journal_seq}",
@@ -256,7 +261,10 @@ fn lost_notes(state_dir: &Path) -> Result<Vec<String>, LedgerError> {
 }
 
 /// What the index keeps, read from a copy of it.
-fn read_index(state: &Directory, ledger: Option<&str>) -> Result<(Kept, RowCounts), IndexCheck> {
+fn read_index(
+    state: &Directory,
+    ledger: Option<&str>,
+) -> Result<(IndexKept, RowCounts), IndexCheck> {
     let not_checked = |why: &str| Err(IndexCheck::NotChecked(why.to_owned()));
     let from = state.path().join("index");
     let Some(ledger) = ledger else {

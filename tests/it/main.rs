@@ -26,6 +26,7 @@ mod ledger_care;
 mod ledger_lost;
 mod literals;
 mod loops;
+mod memory;
 mod orders;
 mod parts;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -39,6 +40,7 @@ mod sandbox_program;
 mod secrets;
 mod service_unit;
 mod shaping;
+mod starting;
 mod streams;
 mod threats;
 mod tidy;

@@ -11,7 +11,7 @@ use crate::ledger::index::{Bulk, Index, IndexError};
 use crate::ledger::totals::Totals;
 
 /// Batches that wait for the thread.
-const WAITING_MAX: usize = 16;
+const WAITING_MAX: usize = 4;
 
 /// The index behind its thread.
 #[derive(Debug)]

@@ -73,6 +73,9 @@ async fn the_ledger_opens_after_a_torn_tail_and_goes_on_where_it_ended() {
 
     for cut in (starts[4]..bytes.len()).step_by(97) {
         let _ = fs::remove_dir_all(bench.state().join("index"));
+        for remembers in ["stopped", "usage"] {
+            let _ = fs::remove_file(bench.state().join(remembers));
+        }
         fs::write(bench.segment(1), &bytes[..cut]).unwrap();
         // What was being written when the process died was not known to anybody.
         Mark::write(&journal, 3).unwrap();

@@ -93,6 +93,9 @@ async fn when_nothing_tells_how_far_the_journal_reached_that_is_told() {
     let (bench, lines) = ten().await;
     fs::write(bench.segment(1), lines[..=15].concat()).unwrap();
     forget_index(&bench);
+    for remembers in ["stopped", "usage"] {
+        fs::remove_file(bench.state().join(remembers)).unwrap();
+    }
     fs::write(bench.state().join("journal/mark"), "?").unwrap();
 
     let before = verify(&bench.state()).unwrap();

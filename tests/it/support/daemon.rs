@@ -76,15 +76,20 @@ impl Daemon {
     }
 
     /// Starts a command and waits for its two addresses, or for its end: then it is answered.
-    pub async fn launched(mut command: Command) -> Result<Self, Child> {
+    pub async fn launched(command: Command) -> Result<Self, Child> {
+        Self::launched_within(command, Duration::from_secs(20)).await
+    }
+
+    /// The same for a start that may take its time.
+    pub async fn launched_within(mut command: Command, patience: Duration) -> Result<Self, Child> {
         let mut child = command.spawn().expect("the daemon starts");
         let stdout = child.stdout.take().expect("a pipe");
         let mut lines = BufReader::new(stdout).lines();
         let (mut proxy, mut admin) = (None, None);
         while proxy.is_none() || admin.is_none() {
-            let line = timeout(Duration::from_secs(20), lines.next_line())
+            let line = timeout(patience, lines.next_line())
                 .await
-                .expect("the daemon is ready within 20 s")
+                .expect("the daemon is ready in time")
                 .expect("a line");
             let Some(line) = line else {
                 return Err(child);

@@ -1,0 +1,123 @@
+//! A long ledger, and how much memory a program needs for it. For `make bench-ledger`, and for the test of
+//! memory in `tests/it/memory.rs`.
+//!
+//! Promise: the ledger is made by the ledger's own writer. Keys and request ids are random, as minted ones
+//! are: an index that is written in order is smaller and sooner made than a real one.
+
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bursar::clock::{Clock, ManualClock, SystemClock};
+use bursar::ledger::entry::{
+    Attempt, AttemptEnd, Fingerprint, Intent, KeyOrigin, Outcome, Timings,
+};
+use bursar::ledger::kept_key::{KeptKey, KeyForm};
+use bursar::ledger::undelivered::Delivery;
+use bursar::ledger::{Durability, Ledger, LedgerOptions};
+use bursar::money::MicroUsd;
+use bursar::protocol::receipt::{Receipt, ReceiptSource};
+use bursar::protocol::{Lane, Operation, Told, Usage};
+
+/// Entries that are written at once.
+const BATCH: u64 = 500;
+
+/// How often a program is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// The most memory that a process has had, in KiB. 0: it has ended.
+pub fn peak_kib(pid: u32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
+    kib.unwrap_or(0)
+}
+
+/// Runs a program to its end; answers how it ended, and the most memory it had.
+pub async fn run(command: &mut Command) -> (ExitStatus, u64) {
+    let mut child = command.spawn().expect("the program runs");
+    let mut peak = 0;
+    loop {
+        peak = peak_kib(child.id()).max(peak);
+        if let Some(status) = child.try_wait().expect("a child") {
+            return (status, peak);
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Writes a ledger of so many answers, of which the last is of now.
+pub async fn write(state: &Path, entries: u64, between_ms: u64) {
+    let clock = ManualClock::at(SystemClock::shared().wall_ms() - entries * between_ms);
+    let ledger = Ledger::open(LedgerOptions {
+        durability: Durability::Process,
+        ..LedgerOptions::new(state, Arc::new(clock.clone()))
+    })
+    .expect("a ledger");
+    for _ in 0..entries.div_ceil(BATCH) {
+        let buys = (0..BATCH).map(|n| {
+            clock.advance(Duration::from_millis(between_ms));
+            buy(&ledger, clock.wall_ms(), 10 + n)
+        });
+        // Each takes its time when it is made, and all of a batch are written together.
+        futures_util::future::join_all(buys).await;
+    }
+    ledger.close().await;
+}
+
+async fn buy(ledger: &Ledger, at_ms: u64, amount: u64) {
+    let id = ledger.new_entry_id();
+    let random = blake3::hash(id.0.as_bytes()).to_hex();
+    let (key, request_id) = random.split_at(32);
+    let intent = Intent {
+        id,
+        at_ms,
+        app: Arc::from("notes"),
+        lane: Lane::Inference,
+        operation: Operation::Chat,
+        model: Some("auto".to_owned()),
+        stream: false,
+        key: Some(KeptKey {
+            form: KeyForm::Text(Arc::from(format!("bursar-{key}"))),
+            origin: KeyOrigin::Minted,
+            organization: None,
+            request: None,
+        }),
+        fingerprint: Fingerprint([1; 32]),
+        run: None,
+        request_bytes: 400,
+        key_use: None,
+        reserved: None,
+    };
+    ledger.intend(intent).await.expect("an intent");
+    let outcome = Outcome {
+        id,
+        at_ms,
+        attempts: vec![Attempt {
+            end: AttemptEnd::Answered,
+            status: Some(200),
+            wait_ms: 0,
+            took_ms: 900,
+            cause: None,
+            receipt_lines: vec![format!("x-service-billed: {amount}")],
+        }],
+        receipt: Receipt {
+            billed: Told::Value(MicroUsd::new(amount)),
+            source: Some(ReceiptSource::Header),
+            ..Receipt::default()
+        },
+        broken_billed: None,
+        usage: Usage::default(),
+        audio_ms: None,
+        request_id: Some(format!("req-{request_id}")),
+        run_id: None,
+        cut_by: None,
+        closed: Vec::new(),
+        delivery: Delivery::default(),
+        drained: false,
+        response_bytes: 700,
+        timings: Timings::default(),
+    };
+    ledger.settle(outcome).await.expect("settled");
+}
