@@ -50,9 +50,12 @@ pub struct Charge {
 pub struct Prices {
     /// Receipts so far.
     receipts: u64,
-    /// Numbers and amounts of the last 1,000 that no later one exceeds: the first is the dearest.
+    /// Numbers and amounts of the last 1,000 that no later one exceeds: the first is the dearest. The first
+    /// format of the file had this list alone.
+    #[serde(alias = "dearest")]
     billed: VecDeque<(u64, MicroUsd)>,
     /// The same of what the answers would have cost at the frontier's price.
+    #[serde(default)]
     frontier: VecDeque<(u64, MicroUsd)>,
     /// The same of body sizes.
     largest: VecDeque<(u64, u64)>,
@@ -170,6 +173,11 @@ impl Prices {
         push(&mut self.billed, number, billed);
         push(&mut self.frontier, number, frontier);
         push(&mut self.largest, number, bytes);
+    }
+
+    /// Of a file that had one price of each receipt, billed or the frontier's: nobody knows which.
+    fn stand_for_both(&mut self) {
+        self.frontier = self.billed.clone();
     }
 
     /// The dearest of the last 1,000; `None` while no price was told.
@@ -292,17 +300,21 @@ impl Charged {
             }
             Record::Rollup(rollup) => {
                 let (row, labels) = (&rollup.row, rollup.labels());
-                // The dearest of them is not known any more; their mean is the least that it can be.
                 let mean = |sum: MicroUsdSum, count: u64| {
                     let mean = sum.get().div_ceil(u128::from(count.max(1)));
                     MicroUsd::new(u64::try_from(mean).unwrap_or(u64::MAX))
                 };
                 let billed = mean(row.billed, row.settled.saturating_add(row.reconciled));
-                let frontier = mean(row.would_have_cost, row.answers.values().sum());
+                // Answers without an estimate make that of the others no smaller; a line of an earlier
+                // release does not say how many they are.
+                let frontier = mean(row.compared.frontier, row.compared.answers)
+                    .max(mean(row.would_have_cost, row.answers.values().sum()));
+                // The dearest of them is not known any more, and no mean is it: the larger one stands
+                // for what was billed, too, and so has the room to grow that a frontier's price has not.
                 let price = match billed.max(frontier) {
                     MicroUsd::ZERO if row.settled > 0 => Price::Untold,
                     MicroUsd::ZERO => Price::Nothing,
-                    _ => Price::Told {
+                    billed => Price::Told {
                         billed,
                         frontier,
                         bytes: 0,

@@ -13,8 +13,10 @@ use crate::ledger::state_dir::Directory;
 
 const NAME: &str = "usage";
 const START: &[u8] = br#"{"kind":"usage""#;
-/// 1 had one price of each receipt, the larger of the two. It is not read: the journal tells both.
+/// 1 had one price of each receipt, the larger of the two. It stands for both: what was compacted the journal
+/// tells no better.
 const FORMAT: u32 = 2;
+const FORMAT_OF_ONE_PRICE: u32 = 1;
 
 /// What the file says.
 #[derive(Clone, Debug, Default)]
@@ -55,7 +57,9 @@ impl Kept {
         let line = text.trim_end_matches('\n').as_bytes();
         let is_ours = line.starts_with(START) && is_sealed(line);
         let version: Option<Version> = is_ours.then(|| serde_json::from_slice(line).ok()).flatten();
-        if let Some(Version { format }) = version.filter(|version| version.format != FORMAT) {
+        if let Some(Version { format }) =
+            version.filter(|version| ![FORMAT_OF_ONE_PRICE, FORMAT].contains(&version.format))
+        {
             tracing::info!(
                 format,
                 "the file `usage` is of another version; what caps were charged is read from the journal"
@@ -75,7 +79,10 @@ impl Kept {
             let apps = usage.quarters.entry(row.at_ms).or_default();
             apps.entry(row.app).or_default().merge(row.charge);
         }
-        for row in body.prices {
+        for mut row in body.prices {
+            if body.format == FORMAT_OF_ONE_PRICE {
+                row.prices.stand_for_both();
+            }
             usage.prices.insert((row.app, row.operation), row.prices);
         }
         Self {

@@ -5,11 +5,14 @@ use super::*;
 use crate::clock::{ManualClock, SharedClock};
 use crate::ledger::entry::AttemptEnd;
 use crate::ledger::fixtures::{self, START_MS, billed, ended, intent, kill_after_next};
+use crate::ledger::query::StateWord;
 use crate::ledger::record::seal;
+use crate::ledger::rollup::Rollup;
 use crate::ledger::state_dir::Directory;
+use crate::ledger::totals::{Compared, Row};
 use crate::ledger::{Ledger, LedgerOptions, compact};
-use crate::protocol::Told;
 use crate::protocol::receipt::Receipt;
+use crate::protocol::{Escalated, Lane, Told};
 
 struct Bench {
     folder: tempfile::TempDir,
@@ -323,14 +326,64 @@ async fn what_was_billed_and_what_the_frontier_takes_are_kept_apart_also_in_what
     let ledger = bench.open();
     assert_eq!(
         dearest(&bench.usage(&ledger)),
-        (11, 175),
-        "means: 22 / 2 and 350 / 2"
+        (175, 175),
+        "the larger of the means, 22 / 2 and 350 / 2, with the room to grow of a billed one"
     );
 }
 
-/// The first format had one price of each receipt: nothing in it says which of the two it is.
+/// An image beside chats, or any answer without an estimate, says nothing of what the frontier takes.
+#[test]
+fn the_mean_of_the_frontiers_price_is_that_of_the_answers_that_told_it() {
+    let sum = |micro_usd| MicroUsdSum::from_micro_usd(micro_usd);
+    let told = Row {
+        requests: 4,
+        settled: 4,
+        billed: sum(40),
+        would_have_cost: sum(260),
+        answers: [(Escalated::False, 4)].into(),
+        ..Row::default()
+    };
+    let compared = Compared {
+        answers: 1,
+        billed: sum(10),
+        frontier: sum(260),
+    };
+    for (compared, wanted) in [
+        (compared, 260),
+        // A line of an earlier release.
+        (Compared::default(), 65),
+    ] {
+        let row = Row {
+            compared,
+            ..told.clone()
+        };
+        let rollup = Rollup {
+            at_ms: START_MS,
+            app: Arc::from("notes"),
+            lane: Lane::Inference,
+            operation: Operation::Chat,
+            served_by: None,
+            state: StateWord::Settled,
+            row,
+            globals: None,
+        };
+        let charged = Charged::of(&Record::Rollup(Box::new(rollup)), 0).unwrap();
+        let wanted = MicroUsd::new(wanted);
+        assert_eq!(
+            charged.price,
+            Price::Told {
+                billed: wanted,
+                frontier: wanted,
+                bytes: 0
+            }
+        );
+    }
+}
+
+/// The first format had one price of each receipt, and of what was compacted meanwhile the journal tells
+/// means alone: the file says more.
 #[tokio::test]
-async fn a_file_of_the_first_format_is_made_anew_from_the_journal() {
+async fn the_price_of_a_file_of_the_first_format_stands_for_both() {
     let bench = Bench::new();
     let ledger = bench.open();
     bench.buy(&ledger, 5, cheap(10, 260)).await;
@@ -341,17 +394,31 @@ async fn a_file_of_the_first_format_is_made_anew_from_the_journal() {
     let body: serde_json::Value = serde_json::from_str(&second).unwrap();
     assert_eq!(body["format"], 2);
     let mut first = format!(
-        r#"{{"kind":"usage","format":1,"ledger":{},"last_seq":{},"quarters":[],"prices":[{{"app":"notes","operation":"chat","prices":{{"receipts":1,"dearest":[[1,9999]],"largest":[[1,2]],"untold":false}}}}]"#,
-        body["ledger"], body["last_seq"]
+        r#"{{"kind":"usage","format":1,"ledger":{},"last_seq":{},"quarters":{},"prices":[{{"app":"notes","operation":"chat","prices":{{"receipts":1,"dearest":[[1,9999]],"largest":[[1,2]],"untold":false}}}}]"#,
+        body["ledger"], body["last_seq"], body["quarters"]
     )
     .into_bytes();
     seal(0, &mut first);
     std::fs::write(&path, first).unwrap();
     let ledger = bench.open();
-    assert_eq!(bench.usage(&ledger), before);
+    let usage = told(&ledger);
+    assert_eq!(usage.quarters, before.quarters);
+    let of_chat = |usage: &Usage| {
+        let prices = usage.prices(&Arc::from("notes"), Operation::Chat).unwrap();
+        let dearest = prices.for_body(1).unwrap();
+        (dearest.billed.get(), dearest.frontier.get())
+    };
+    assert_eq!(of_chat(&usage), (9_999, 9_999), "not (10, 260)");
+    // What comes next is told apart.
+    bench.buy(&ledger, 5, cheap(12_000, 300)).await;
+    assert_eq!(of_chat(&told(&ledger)), (12_000, 9_999));
     ledger.close().await;
     let written = std::fs::read_to_string(&path).unwrap();
-    assert!(written.contains(r#""format":2"#), "{written}");
+    assert!(
+        written.contains(r#""format":2"#) && !written.contains("dearest"),
+        "{written}"
+    );
+    assert_eq!(of_chat(&told(&bench.open())), (12_000, 9_999));
 }
 
 #[test]
