@@ -259,6 +259,8 @@ pub enum KeyPlace {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Whereabouts {
     pub state_dir: PathBuf,
+    /// The file itself says so.
+    pub state_dir_in_file: bool,
     /// As [`Listen::admin`].
     pub admin: Vec<ListenAddr>,
     /// As [`Ledger::retention`].

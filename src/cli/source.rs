@@ -116,29 +116,8 @@ impl SourceArgs {
     pub async fn files(&self, place: Whereabouts) -> Result<Whereabouts, CliError> {
         let is_named =
             self.state_dir.is_some() || Env::from_process().path(BURSAR_STATE_DIR).is_some();
-        let ports = place.admin.iter();
-        for address in ports.filter(|address| !is_named && matches!(address, ListenAddr::Tcp(_))) {
-            let client = Client::new(address.clone()).answering_within(LOOK_DEADLINE);
-            // What answers otherwise is no daemon, or one of a release that does not say it.
-            let Ok(answer) = client.get("/api/status").await else {
-                continue;
-            };
-            let Ok(status) = answer.json::<Value>(ANSWER_BYTES_MAX).await else {
-                continue;
-            };
-            let Some(theirs) = status.pointer("/ledger/state_dir").and_then(Value::as_str) else {
-                continue;
-            };
-            let ours = std::fs::canonicalize(&place.state_dir).unwrap_or_default();
-            if place.state_dir != Path::new(theirs) && ours != Path::new(theirs) {
-                let ours = place.state_dir.display();
-                return Err(CliError::Failed(format!(
-                    "the daemon at {address} has the ledger in {theirs}, and without --state-dir this \
-                     command is about the one in {ours}, which is not that daemon's. Nothing was done. \
-                     Name the one that is meant: --state-dir {theirs} (with sudo where it is another \
-                     user's), or --state-dir {ours}"
-                )));
-            }
+        if !is_named {
+            must_be_its_daemons(&place, &ListenAddr::DEFAULT_ADMIN).await?;
         }
         Ok(place)
     }
@@ -181,6 +160,49 @@ impl SourceArgs {
             ))),
         }
     }
+}
+
+/// Asks the configured ports, and where no daemon is there, and the file names no ledger either, the default
+/// one: a configuration with a port of its own does not hide the system service.
+async fn must_be_its_daemons(place: &Whereabouts, default: &ListenAddr) -> Result<(), CliError> {
+    let ports = place.admin.iter();
+    let mut asked: Vec<&ListenAddr> = ports
+        .filter(|address| matches!(address, ListenAddr::Tcp(_)))
+        .collect();
+    let is_default_asked = !place.state_dir_in_file && !asked.contains(&default);
+    asked.extend(is_default_asked.then_some(default));
+    let mut is_there = false;
+    for address in asked {
+        if is_there && is_default_asked && address == default {
+            break;
+        }
+        let Some(theirs) = ledger_at(address).await else {
+            continue;
+        };
+        is_there = true;
+        let theirs = Path::new(&theirs);
+        let ours = std::fs::canonicalize(&place.state_dir).unwrap_or_default();
+        if place.state_dir != theirs && ours != theirs {
+            let (ours, theirs) = (place.state_dir.display(), theirs.display());
+            return Err(CliError::Failed(format!(
+                "the daemon at {address} has the ledger in {theirs}, and without --state-dir this \
+                 command is about the one in {ours}, which is not that daemon's. Nothing was done. \
+                 Name the one that is meant: --state-dir {theirs} (with sudo where it is another \
+                 user's), or --state-dir {ours}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Which ledger the daemon there has. `None`: what answers is no daemon, or one of a release that does not
+/// say it.
+async fn ledger_at(address: &ListenAddr) -> Option<String> {
+    let client = Client::new(address.clone()).answering_within(LOOK_DEADLINE);
+    let answer = client.get("/api/status").await.ok()?;
+    let status = answer.json::<Value>(ANSWER_BYTES_MAX).await.ok()?;
+    let state_dir = status.pointer("/ledger/state_dir")?.as_str()?;
+    Some(state_dir.to_owned())
 }
 
 // === impl Source ===
@@ -460,3 +482,6 @@ impl Question {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -131,6 +131,7 @@ pub(super) fn load(
 
 pub(super) fn whereabouts(overrides: &Overrides, env: &Env) -> Result<Whereabouts, ConfigErrors> {
     let (mut check, file, _) = Check::read(overrides, env)?;
+    let state_dir_in_file = file.ledger.state_dir.is_some();
     let ledger = check.ledger(file.ledger);
     let state_dir = ledger.as_ref().map(|ledger| ledger.state_dir.as_path());
     let listen = check.listen(file.listen, state_dir);
@@ -140,6 +141,7 @@ pub(super) fn whereabouts(overrides: &Overrides, env: &Env) -> Result<Whereabout
         Some(ledger) if check.errors.is_empty() => Ok(Whereabouts {
             caps,
             state_dir: ledger.state_dir,
+            state_dir_in_file,
             retention: ledger.retention,
             anonymous: listen.anonymous,
             proxy: listen.proxy,

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use http::Method;
 
+const ADMIN_PORT: u16 = 8328;
 /// Longest model name in an alias, in characters.
 const MODEL_CHARS_MAX: usize = 128;
 /// Longest path of a Unix socket that Linux takes, in bytes.
@@ -125,6 +126,9 @@ impl fmt::Display for BaseUrl {
 // === impl ListenAddr ===
 
 impl ListenAddr {
+    /// Where the admin listener is when nobody says otherwise.
+    pub const DEFAULT_ADMIN: Self = Self::Tcp(default_addresses(ADMIN_PORT)[0]);
+
     pub fn parse(text: &str) -> Result<Self, String> {
         if let Some(path) = text.strip_prefix("unix:") {
             if !path.starts_with('/') {

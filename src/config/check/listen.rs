@@ -8,7 +8,6 @@ use crate::config::value;
 use crate::config::{Listen, ListenAddr};
 
 const PROXY_PORT: u16 = 8327;
-const ADMIN_PORT: u16 = 8328;
 /// The admin socket's name below the state directory.
 const ADMIN_SOCKET: &str = "admin.sock";
 
@@ -78,10 +77,7 @@ impl Check<'_> {
             .or(file.admin.map(|list| list.value));
         let mut admin = match admin_given {
             Some(given) => self.addresses(given, Reach::Admin, &mut taken),
-            None => {
-                let [loopback, _] = value::default_addresses(ADMIN_PORT);
-                vec![ListenAddr::Tcp(loopback)]
-            }
+            None => vec![ListenAddr::DEFAULT_ADMIN],
         };
         if let Some(socket) = state_dir.and_then(|directory| self.admin_socket(directory))
             && !admin.contains(&socket)

@@ -1,0 +1,87 @@
+//! Whose ledger a command is about, where another one's daemon answers.
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use super::*;
+
+/// A daemon that says which ledger it has, and nothing else.
+async fn daemon_of(state_dir: &str) -> ListenAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let body = serde_json::json!({ "ledger": { "state_dir": state_dir } }).to_string();
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    tokio::spawn(async move {
+        while let Ok((mut connection, _)) = listener.accept().await {
+            let mut head = [0; 4096];
+            let _ = connection.read(&mut head).await;
+            let _ = connection.write_all(answer.as_bytes()).await;
+        }
+    });
+    ListenAddr::Tcp(address)
+}
+
+/// A port of loopback that nobody listens on.
+async fn nobody() -> ListenAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    ListenAddr::Tcp(listener.local_addr().expect("an address"))
+}
+
+#[tokio::test]
+async fn the_default_address_is_asked_where_no_daemon_is_at_the_configured_ones() {
+    const OURS: &str = "/nowhere/ours";
+    const THEIRS: &str = "/nowhere/theirs";
+    let (ours, theirs, nobody) = (
+        daemon_of(OURS).await,
+        daemon_of(THEIRS).await,
+        nobody().await,
+    );
+    for (what, configured, state_dir_in_file, default, is_refused) in [
+        ("a port of its own", Some(&nobody), false, &theirs, true),
+        ("no port", None, false, &theirs, true),
+        ("its daemon is there", Some(&ours), false, &theirs, false),
+        (
+            "the file names its ledger",
+            Some(&nobody),
+            true,
+            &theirs,
+            false,
+        ),
+        (
+            "the default is configured",
+            Some(&theirs),
+            true,
+            &theirs,
+            true,
+        ),
+        ("both are another's", Some(&theirs), false, &ours, true),
+        (
+            "the default is its daemon",
+            Some(&nobody),
+            false,
+            &ours,
+            false,
+        ),
+        ("nobody is there", Some(&nobody), false, &nobody, false),
+    ] {
+        let overrides = Overrides {
+            state_dir: Some(PathBuf::from(OURS)),
+            ..Overrides::default()
+        };
+        let mut place = Whereabouts::find(&overrides, &Env::default()).expect("defaults");
+        place.state_dir_in_file = state_dir_in_file;
+        place.admin = configured.cloned().into_iter().collect();
+        let told = must_be_its_daemons(&place, default).await;
+        match told {
+            Ok(()) => assert!(!is_refused, "{what}"),
+            Err(error) => {
+                let words = error.to_string();
+                assert!(is_refused, "{what}: {words}");
+                assert!(words.contains(OURS) && words.contains(THEIRS), "{words}");
+            }
+        }
+    }
+}
