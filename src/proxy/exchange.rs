@@ -21,7 +21,6 @@ use pingora::{Error as PingoraError, ErrorType};
 use tokio::time::timeout;
 
 use self::peers::{Peers, Pooled, ResolveError};
-use super::hops::is_near;
 use crate::protocol::names::X_BURSAR_VIA;
 
 /// The request as every attempt repeats it.
@@ -238,8 +237,7 @@ async fn write_request(
     outgoing: &Outgoing,
 ) -> Result<(), Cause> {
     let mut header = outgoing.header.clone();
-    let address = peer._address.as_inet();
-    if !address.is_some_and(|address| is_near(address.ip())) {
+    if !peers.may_lead_back(peer) {
         header.remove_header(&X_BURSAR_VIA);
     }
     if matches!(session, HttpSession::H2(_)) {

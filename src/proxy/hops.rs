@@ -2,11 +2,12 @@
 //! for one another without end. Each bursar makes an id at its start and adds it to `X-Bursar-Via`; one that
 //! finds its own there refuses (508). A chain over other bursars passes.
 //!
-//! Promise: the header goes to loopback, private and link-local addresses only. Every way back begins there, and
-//! a service beyond sees what the interface names and nothing else; what an app writes into the header is passed
-//! on where it is ids, and nowhere else.
+//! Promise: the header goes to loopback, private and link-local addresses, and to this machine's own, however
+//! public: every way back that bursar can see begins there. A service beyond sees what the interface names and
+//! nothing else, so a circle over another machine's public address is not found. What an app writes into the
+//! header is passed on where it is ids, and nowhere else.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, UdpSocket};
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue};
@@ -61,7 +62,13 @@ pub fn value(ids: &[String]) -> Option<HeaderValue> {
     HeaderValue::from_str(&ids.join(", ")).ok()
 }
 
-/// Whether a way back may begin at this address.
+/// Whether an address is one of this machine's interfaces; every one is where the kernel lets a program bind
+/// what it has not (`ip_nonlocal_bind`). Asks the kernel.
+pub fn is_of_this_machine(address: IpAddr) -> bool {
+    address.is_loopback() || UdpSocket::bind((address, 0)).is_ok()
+}
+
+/// Whether a way back may begin at this address, whosever it is.
 pub fn is_near(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => {

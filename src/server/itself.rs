@@ -5,9 +5,10 @@
 //! spelled; a name is looked up only where the port is one of ours. What leads here by another way (a tunnel,
 //! a second bursar) is found when a request comes back (`proxy/hops`).
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
 use crate::config::{BaseUrl, ListenAddr};
+use crate::proxy::hops::is_of_this_machine;
 
 /// The service is bursar itself.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -72,10 +73,6 @@ fn leads_to(asked: IpAddr, own: IpAddr) -> bool {
         return (takes_both || asked.is_ipv4() == own.is_ipv4()) && is_of_this_machine(asked);
     }
     asked == own
-}
-
-fn is_of_this_machine(address: IpAddr) -> bool {
-    address.is_loopback() || UdpSocket::bind((address, 0)).is_ok()
 }
 
 #[cfg(test)]

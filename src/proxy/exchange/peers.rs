@@ -2,7 +2,8 @@
 //!
 //! Promise: names are resolved without blocking the runtime; the last good answer serves for five
 //! minutes when the resolver fails; a TLS peer always has a name to verify against (an empty one
-//! would switch verification off in pingora's rustls connector).
+//! would switch verification off in pingora's rustls connector). Which addresses are this machine's own is
+//! looked up as often as the name is.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use tokio::time::timeout;
 
 use crate::clock::SharedClock;
 use crate::config::Upstream;
+use crate::proxy::hops::{is_near, is_of_this_machine};
 
 /// The configured service.
 pub struct Peers {
@@ -31,6 +33,7 @@ pub struct Peers {
     /// Makes peers of fresh connections unlike any pooled one.
     fresh: AtomicU64,
     pooled: Pooled,
+    is_of_this_machine: fn(IpAddr) -> bool,
 }
 
 /// Which pooled connections are used: those made since it was last turned.
@@ -42,6 +45,8 @@ const FRESH: u64 = 1 << 63;
 
 struct Resolved {
     addresses: Vec<SocketAddr>,
+    /// Those of them that this machine has itself.
+    own: Vec<SocketAddr>,
     at: Duration,
 }
 
@@ -94,6 +99,7 @@ impl Peers {
             answer: Mutex::new(None),
             fresh: AtomicU64::new(0),
             pooled: Pooled::default(),
+            is_of_this_machine,
         }
     }
 
@@ -136,6 +142,15 @@ impl Peers {
         }
     }
 
+    /// Whether a request that goes there may come back ([`crate::proxy::hops`]).
+    pub fn may_lead_back(&self, peer: &HttpPeer) -> bool {
+        let Some(address) = peer._address.as_inet() else {
+            return false;
+        };
+        let is_own = |answer: &Resolved| answer.own.contains(address);
+        is_near(address.ip()) || self.answer.lock().as_ref().is_some_and(is_own)
+    }
+
     fn peer(&self, address: SocketAddr, group_key: u64) -> HttpPeer {
         let mut peer = HttpPeer::new(address, self.tls, self.host.clone());
         peer.group_key = group_key;
@@ -160,30 +175,23 @@ impl Peers {
     }
 
     async fn addresses(&self) -> Result<Vec<SocketAddr>, ResolveError> {
-        if let Ok(ip) = self.host.parse::<IpAddr>() {
-            return Ok(vec![SocketAddr::new(ip, self.port)]);
-        }
         let now = self.clock.monotonic();
         if let Some(resolved) = self.answer.lock().as_ref()
             && now.saturating_sub(resolved.at) < ANSWER_FRESH
         {
             return Ok(resolved.addresses.clone());
         }
-        let looked_up = timeout(
-            RESOLVE_TIMEOUT,
-            lookup_host((self.host.as_str(), self.port)),
-        );
-        let addresses: Vec<SocketAddr> = match looked_up.await {
-            // Without TLS the key stays on this machine, whatever a resolver says of `localhost`.
-            Ok(Ok(found)) => found
-                .filter(|address| self.tls || address.ip().is_loopback())
-                .collect(),
-            Ok(Err(_)) | Err(_) => Vec::new(),
+        let addresses = match self.host.parse::<IpAddr>() {
+            Ok(ip) => vec![SocketAddr::new(ip, self.port)],
+            Err(_) => self.look_up().await,
         };
+        let is_own = |address: &&SocketAddr| (self.is_of_this_machine)(address.ip());
+        let own = addresses.iter().filter(is_own).copied().collect();
         let mut answer = self.answer.lock();
         if !addresses.is_empty() {
             *answer = Some(Resolved {
                 addresses: addresses.clone(),
+                own,
                 at: now,
             });
             return Ok(addresses);
@@ -193,4 +201,21 @@ impl Peers {
             _ => Err(ResolveError),
         }
     }
+
+    async fn look_up(&self) -> Vec<SocketAddr> {
+        let looked_up = timeout(
+            RESOLVE_TIMEOUT,
+            lookup_host((self.host.as_str(), self.port)),
+        );
+        match looked_up.await {
+            // Without TLS the key stays on this machine, whatever a resolver says of `localhost`.
+            Ok(Ok(found)) => found
+                .filter(|address| self.tls || address.ip().is_loopback())
+                .collect(),
+            Ok(Err(_)) | Err(_) => Vec::new(),
+        }
+    }
 }
+
+#[cfg(test)]
+mod tests;
