@@ -4,7 +4,7 @@
 //! organization's key. Who comes while one is under way gets its answer, and so does who comes within the
 //! minute behind it.
 //! Promise: one call at a time, which ends also when whoever asked has gone; an answer is never older
-//! than its age says.
+//! than its age says. What is not worth a minute is told to those who wait for it, and not kept.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,21 +20,25 @@ pub const KEPT: Duration = Duration::from_secs(60);
 /// The newest answer, or the call that is to bring it.
 pub struct OnceAMinute<T> {
     clock: SharedClock,
+    keeps: fn(&T) -> bool,
     newest: Mutex<Option<watch::Receiver<Option<Told<T>>>>>,
 }
 
-/// An answer, and when it came, on the monotonic clock.
+/// An answer, and when its call began, on the monotonic clock: its figures are no older.
 struct Told<T> {
     at: Duration,
     answer: Arc<T>,
+    is_kept: bool,
 }
 
 // === impl OnceAMinute ===
 
 impl<T: Send + Sync + 'static> OnceAMinute<T> {
-    pub fn new(clock: SharedClock) -> Self {
+    /// `keeps`: whether an answer is good for a minute.
+    pub fn new(clock: SharedClock, keeps: fn(&T) -> bool) -> Self {
         Self {
             clock,
+            keeps,
             newest: Mutex::new(None),
         }
     }
@@ -66,19 +70,23 @@ impl<T: Send + Sync + 'static> OnceAMinute<T> {
         }
         let (tell, told) = watch::channel(None);
         *newest = Some(told.clone());
-        let (call, clock) = (call(), Arc::clone(&self.clock));
+        let (call, keeps, at) = (call(), self.keeps, self.clock.monotonic());
         // Not a part of whose question it is: who hangs up does not make room for the next call.
         tokio::spawn(async move {
             let answer = Arc::new(call.await);
-            let at = clock.monotonic();
-            tell.send_replace(Some(Told { at, answer }));
+            let is_kept = keeps(&answer);
+            tell.send_replace(Some(Told {
+                at,
+                answer,
+                is_kept,
+            }));
         });
         told
     }
 
     fn is_good(&self, told: &watch::Receiver<Option<Told<T>>>) -> bool {
         match &*told.borrow() {
-            Some(told) => self.age(told) < KEPT,
+            Some(told) => told.is_kept && self.age(told) < KEPT,
             // Under way, unless its task died.
             None => told.has_changed().is_ok(),
         }

@@ -3,8 +3,8 @@
 //! Promise: every answer is whole, is not cached, and names no secret: what is shown is the ledger,
 //! the metrics and the addresses.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,6 +15,7 @@ use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
@@ -23,7 +24,7 @@ use super::documents::{self, Process, SpendQuestion};
 use super::page::{self, Status};
 use super::query::QueryError;
 use super::reconcile::{self, Figure, FigureError};
-use super::runs::RunBody;
+use super::runs::{self, RunBody};
 use super::{Admin, door, explain, query};
 use crate::calendar;
 use crate::config::ListenAddr;
@@ -149,30 +150,28 @@ pub async fn answer(
 
 /// Whether a path is one of an app whose base URL names this listener.
 fn is_for_apps(method: &Method, path: &str) -> bool {
-    let with_base = format!("/v1{path}");
+    static ROUTES: LazyLock<RouteTable> = LazyLock::new(|| RouteTable::new(&[]));
     let is_known = || {
-        !matches!(
-            RouteTable::new(&[]).look_up(method, &with_base),
-            Lookup::Unknown
-        )
+        let with_base = format!("/v1{path}");
+        !matches!(ROUTES.look_up(method, &with_base), Lookup::Unknown)
     };
     path.split('/').any(|part| part == "v1") || is_known()
 }
 
+/// Where apps go: a base URL that this machine reaches, else the sockets.
+fn for_apps(proxy: &[ListenAddr]) -> String {
+    runs::base_url(proxy).map_or_else(
+        || {
+            let sockets: Vec<String> = proxy.iter().map(ToString::to_string).collect();
+            sockets.join(", ")
+        },
+        |base_url| format!("{base_url}/v1"),
+    )
+}
+
 /// Both error shapes, as SDKs read them, with the address that apps go to.
 fn elsewhere(admin: &Admin) -> Answer {
-    let address = admin.proxy.iter().find_map(|address| match address {
-        ListenAddr::Tcp(address) => Some(format!("http://{address}/v1")),
-        ListenAddr::Unix(_) => None,
-    });
-    let sockets = || {
-        admin
-            .proxy
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-    };
-    let address = address.unwrap_or_else(|| sockets().join(", "));
+    let address = for_apps(&admin.proxy);
     let detail = format!(
         "This is bursar's admin address, where receipts are read. The base URL of apps is {address} (or …/agent/v1)."
     );
@@ -266,6 +265,7 @@ async fn api_reconcile(admin: &Arc<Admin>, via: Via, asked: &str) -> Result<Valu
             let (reconciled, age) = asked.await.ok_or(Failure::Panicked)?;
             match &*reconciled {
                 Ok(document) => Ok(reconcile::aged(document.clone(), age)),
+                Err(failure) if matches!(**failure, Failure::Busy) => Err(Failure::Busy),
                 Err(failure) => Err(Failure::Earlier {
                     failure: Arc::clone(failure),
                     age_s: age.as_secs(),
@@ -275,14 +275,23 @@ async fn api_reconcile(admin: &Arc<Admin>, via: Via, asked: &str) -> Result<Valu
     }
 }
 
-/// The service's figure, and the ledger's of the same moment.
+/// Everything that came of a call; without a turn none was made.
+pub fn is_kept(reconciled: &Reconciled) -> bool {
+    !reconciled
+        .as_ref()
+        .is_err_and(|failure| matches!(**failure, Failure::Busy))
+}
+
+/// The service's figure, and the ledger's of the same moment. The turn to read that comes first: a call whose
+/// answer cannot be held against anything is not made.
 async fn ask_service(admin: &Arc<Admin>) -> Result<Value, Failure> {
+    let turn = turn(admin).await?;
     let told = (admin.auto_metrics)().await.map_err(Failure::Service)?;
     let asked = admin.config.load().reconcile.clone();
     let billed = reconcile::told_spend(&told, &asked.spend_field)?;
     let until_ms = admin.clock.wall_ms();
     let since_ms = until_ms.saturating_sub(asked.window_days.saturating_mul(DAY_MS));
-    let window = read(admin, move |state_dir| {
+    let window = read_in(turn, admin, move |state_dir| {
         window(state_dir, since_ms, until_ms)
     });
     let source = asked.spend_field;
@@ -366,11 +375,21 @@ async fn read<T: Send + 'static>(
     admin: &Arc<Admin>,
     question: impl FnOnce(&std::path::Path) -> Result<T, LedgerError> + Send + 'static,
 ) -> Result<T, Failure> {
-    let waiting = timeout(TURN_MAX, Arc::clone(&admin.queries).acquire_owned()).await;
-    let turn = match waiting {
-        Ok(Ok(turn)) => turn,
-        Ok(Err(_)) | Err(_) => return Err(Failure::Busy),
-    };
+    read_in(turn(admin).await?, admin, question).await
+}
+
+async fn turn(admin: &Admin) -> Result<OwnedSemaphorePermit, Failure> {
+    match timeout(TURN_MAX, Arc::clone(&admin.queries).acquire_owned()).await {
+        Ok(Ok(turn)) => Ok(turn),
+        Ok(Err(_)) | Err(_) => Err(Failure::Busy),
+    }
+}
+
+async fn read_in<T: Send + 'static>(
+    turn: OwnedSemaphorePermit,
+    admin: &Admin,
+    question: impl FnOnce(&std::path::Path) -> Result<T, LedgerError> + Send + 'static,
+) -> Result<T, Failure> {
     let state_dir = admin.config.load().ledger.state_dir.clone();
     let reading = spawn_blocking(move || {
         // Kept until the reading ends, also when who asked has gone.
@@ -418,3 +437,6 @@ fn respond(status: StatusCode, content_type: &'static str, body: impl Into<Bytes
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     answer
 }
+
+#[cfg(test)]
+mod tests;

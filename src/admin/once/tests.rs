@@ -18,7 +18,7 @@ impl Bench {
     fn new() -> Self {
         let clock = ManualClock::at(0);
         Self {
-            once: OnceAMinute::new(Arc::new(clock.clone())),
+            once: OnceAMinute::new(Arc::new(clock.clone()), |_| true),
             clock,
             calls: Arc::default(),
             go: Arc::default(),
@@ -70,9 +70,38 @@ async fn a_call_goes_on_when_who_asked_has_gone() {
 
 #[tokio::test]
 async fn a_call_that_dies_is_told_and_made_anew() {
-    let once = OnceAMinute::<u8>::new(Arc::new(ManualClock::at(0)));
+    let once = OnceAMinute::<u8>::new(Arc::new(ManualClock::at(0)), |_| true);
     let dies = || async { panic!("a test's own") };
     assert!(once.ask(dies).await.is_none());
     let told = once.ask(|| async { 7 }).await;
     assert_eq!(told.map(|(answer, _)| *answer), Some(7));
+}
+
+/// The service may have taken its figure when the call had just begun.
+#[tokio::test]
+async fn the_age_of_a_slow_answer_counts_from_the_beginning_of_its_call() {
+    let bench = Bench::new();
+    let asking = bench.ask();
+    tokio::pin!(asking);
+    assert!(futures_util::poll!(&mut asking).is_pending());
+    bench.clock.advance(Duration::from_secs(25));
+    bench.go.notify_one();
+    assert_eq!(asking.await, (1, 25));
+    bench.clock.advance(Duration::from_secs(34));
+    assert_eq!(bench.ask().await, (1, 59));
+    bench.clock.advance(Duration::from_secs(1));
+    bench.go.notify_one();
+    assert_eq!(bench.ask().await, (2, 0));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_worth_a_minute_is_told_and_not_kept() {
+    let once = OnceAMinute::<Option<u8>>::new(Arc::new(ManualClock::at(0)), Option::is_some);
+    let told = async |next| {
+        let (answer, _) = once.ask(|| async move { next }).await.expect("an answer");
+        *answer
+    };
+    assert_eq!(told(None).await, None);
+    assert_eq!(told(Some(7)).await, Some(7), "asked anew");
+    assert_eq!(told(Some(8)).await, Some(7), "kept");
 }
