@@ -14,6 +14,9 @@ use std::path::{Path, PathBuf};
 use http::StatusCode;
 use rustix::fs::{Gid, Uid, fchown};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use tokio::select;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
 use super::whole_file::WholeFile;
@@ -128,7 +131,7 @@ fn asked_for() -> Result<ApiKey, CliError> {
     let stdin = io::stdin();
     let text = if stdin.is_terminal() {
         remark("bursar: the organization's key, then Enter (it is not shown):");
-        typed()
+        block_on(async { Ok(typed().await) })?
     } else {
         read_key(stdin.lock())
     };
@@ -136,10 +139,33 @@ fn asked_for() -> Result<ApiKey, CliError> {
     ApiKey::from_text(&text).map_err(|error| CliError::Failed(error.to_string()))
 }
 
-/// One line from the terminal, character by character: nothing is shown, and an interrupt leaves the
-/// terminal as it was.
-fn typed() -> io::Result<Zeroizing<Vec<u8>>> {
+/// One line from the terminal. A signal leaves the terminal as it was.
+async fn typed() -> io::Result<Zeroizing<Vec<u8>>> {
+    let ended = interrupted()?;
     let _silent = Silent::begin()?;
+    let (tell, told) = oneshot::channel();
+    // Its read cannot be called off: where a signal comes first it ends with the process.
+    std::thread::spawn(move || tell.send(line()));
+    select! {
+        told = told => told.unwrap_or_else(|_| Err(io::ErrorKind::Interrupted.into())),
+        () = ended => Err(io::ErrorKind::Interrupted.into()),
+    }
+}
+
+/// Waits for SIGINT or SIGTERM. From the first call on they do nothing else.
+fn interrupted() -> io::Result<impl Future<Output = ()>> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    Ok(async move {
+        select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
+
+/// Character by character: nothing is shown.
+fn line() -> io::Result<Zeroizing<Vec<u8>>> {
     let mut stdin = io::stdin().lock();
     let mut text = Zeroizing::new(Vec::with_capacity(KEY_CHARS_MAX + 1));
     let mut one = [0];
@@ -187,7 +213,13 @@ impl Drop for Silent {
 /// Asks the service for its models, which is free.
 fn must_be_taken(config: Config, upstream: &str) -> Result<(), CliError> {
     let clock = SystemClock::shared();
-    let answered = block_on(async { Ok(proxy::own_call::models(config, &clock).await) })?;
+    let answered = block_on(async {
+        let ended = interrupted().map_err(|error| CliError::Failed(error.to_string()))?;
+        select! {
+            answered = proxy::own_call::models(config, &clock) => Ok(answered),
+            () = ended => Err(CliError::Failed("interrupted: nothing was written".to_owned())),
+        }
+    })?;
     let why = match answered {
         Ok(status) if status.is_success() => return Ok(()),
         Ok(status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)) => {

@@ -1,16 +1,25 @@
 //! A file that is there whole or not at all: written beside its place, flushed, then renamed.
 //!
 //! Promise: only its owner may read it (0600), from its first byte on; what stood in its place stays until
-//! the new one is whole.
+//! the new one is whole. What a kill leaves beside it, which may hold a key, is taken away by the next run
+//! for the same file; of two at a time one is refused.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, open};
 
 use super::{CliError, remark};
 
-/// A file in the making beside its place; gone when it is dropped before [`Self::keep`].
+/// The end of the name that a file in the making has.
+const NEXT: &str = ".bursar-next";
+
+/// How often the place of a file in the making is looked at: others may leave it at the same time.
+const LOOKS: u32 = 16;
+
+/// A file in the making, locked as long as it is made, beside its place; gone when it is dropped before [`Self::keep`].
 pub struct WholeFile {
     file: File,
     next: PathBuf,
@@ -26,14 +35,9 @@ impl WholeFile {
             .file_name()
             .ok_or_else(|| CliError::usage(format_args!("{} names no file", path.display())))?
             .to_owned();
-        name.push(format!(".{}.next", std::process::id()));
+        name.push(NEXT);
         let next = path.with_file_name(name);
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&next)
-            .map_err(|error| cannot_write(path, &error))?;
+        let file = begin(&next).map_err(|error| cannot_write(path, &error))?;
         Ok(Self {
             file,
             next,
@@ -77,6 +81,64 @@ impl Drop for WholeFile {
     }
 }
 
+/// A new file, locked. One that nobody has locked was left by a kill.
+fn begin(next: &Path) -> io::Result<File> {
+    for _ in 0..LOOKS {
+        let made = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(next);
+        let is_new = made.is_ok();
+        let file = match made {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match left(next) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                left => left?,
+            },
+            made => made?,
+        };
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(io::Error::other("another bursar is writing it"));
+            }
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        // Whoever had the lock before may have put it in its place, or taken it away.
+        let is_same = |there: Metadata| -> io::Result<bool> {
+            let here = file.metadata()?;
+            Ok((there.dev(), there.ino()) == (here.dev(), here.ino()))
+        };
+        let is_there = match std::fs::symlink_metadata(next) {
+            Ok(there) => is_same(there)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(error) => return Err(error),
+        };
+        match (is_there, is_new) {
+            (true, true) => return Ok(file),
+            (true, false) => std::fs::remove_file(next)?,
+            (false, _) => {}
+        }
+    }
+    Err(io::Error::other("others are writing it"))
+}
+
+/// Looked at, never written to: it may be anybody's.
+fn left(next: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(open(next, flags, Mode::empty())?);
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other(format!(
+            "{} is in the way",
+            next.display()
+        ))),
+    }
+}
+
 fn cannot_write(path: &Path, error: &io::Error) -> CliError {
     CliError::Failed(format!("{} cannot be written: {error}", path.display()))
 }
+
+#[cfg(test)]
+mod tests;

@@ -301,3 +301,51 @@ async fn a_key_typed_at_a_terminal_is_not_shown() {
         assert_eq!(place.key(), format!("{kept}\n"), "{shown}");
     }
 }
+
+/// Sends itself's child a signal while it asks, and prints whether the terminal echoes then.
+const SIGNALLED: &str = r#"
+import os, subprocess, sys, termios
+number, command = int(sys.argv[1]), sys.argv[2:]
+keeper, terminal = os.openpty()
+echoes = lambda: bool(termios.tcgetattr(keeper)[3] & termios.ECHO)
+child = subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True)
+shown = b""
+while b"not shown" not in shown:
+    shown += os.read(keeper, 4096)
+while echoes():
+    assert child.poll() is None
+os.kill(child.pid, number)
+child.wait()
+print("echoes" if echoes() else "silent")
+"#;
+
+#[tokio::test]
+async fn a_signal_while_the_key_is_typed_leaves_the_terminals_echo() {
+    let place = Place::before("http://127.0.0.1:9");
+    let config = place.path("config.toml");
+    let set = set_command(&["key", "set", "--config", &config]);
+    for number in ["2", "15"] {
+        let mut terminal = Command::new("python3");
+        terminal
+            .args(["-c", SIGNALLED, number])
+            .arg(set.as_std().get_program())
+            .args(set.as_std().get_args())
+            .env_remove("BURSAR_API_KEY")
+            .kill_on_drop(true);
+        let ended = tokio::time::timeout(Duration::from_secs(20), terminal.output()).await;
+        let output = ended.expect("it ends within 20 s").expect("python3 runs");
+        assert_eq!(said(&output), "echoes\n", "signal {number}");
+    }
+    assert_eq!(place.key(), format!("{OLD}\n"));
+    assert_eq!(place.files(), ["api-key", "config.toml"]);
+}
+
+#[tokio::test]
+async fn what_a_killed_run_left_of_a_key_is_gone_after_the_next() {
+    let place = Place::before("http://127.0.0.1:9");
+    std::fs::write(place.path("api-key.bursar-next"), "sk-half").expect("a file");
+    let output = place.set(&["--no-check"], NEW).await;
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(place.files(), ["api-key", "config.toml"]);
+    assert_eq!(place.key(), format!("{NEW}\n"));
+}
