@@ -135,7 +135,7 @@ impl Admin {
             ledger: parts.ledger,
             metrics: parts.metrics,
             caps: parts.caps,
-            reconciled: OnceAMinute::new(Arc::clone(&parts.clock)),
+            reconciled: OnceAMinute::new(Arc::clone(&parts.clock), routes::is_kept),
             started_ms: parts.clock.wall_ms(),
             clock: parts.clock,
             apps: parts.apps,

@@ -31,7 +31,7 @@ mod downstream;
 pub mod evidence;
 pub mod exchange;
 mod halt;
-mod hops;
+pub mod hops;
 pub mod own_call;
 pub mod queue;
 pub mod refuse;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Door, assert_refusal, get, post};
 use crate::support::origin::json;
-use crate::support::{Step, eventually};
+use crate::support::{Bursar, Origin, Step, eventually};
 
 #[tokio::test]
 async fn a_head_of_100_fields_and_64_kib_passes_and_one_more_of_either_does_not() {
@@ -278,4 +278,28 @@ async fn a_redirect_is_not_followed() {
         assert_eq!((answer.status, answer.header("location")), (status, None));
     }
     assert_eq!(target.connections(), 0);
+}
+
+/// Also what RFC 3986 does not allow in a query, and clients send.
+#[tokio::test]
+async fn each_visible_byte_of_a_query_but_four_reaches_the_service_as_it_came() {
+    let origin = Origin::always(Step::Answer(json(200, &[], "{}"))).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    let mut relayed = 0;
+    for byte in '!'..='~' {
+        let target = format!("/v1/models?a={byte}b");
+        let answer = bursar.connect().await.get(&target).await;
+        if "\"#<>".contains(byte) {
+            assert_eq!(answer.status, 400, "{target}: {}", answer.text());
+            continue;
+        }
+        assert_eq!(answer.status, 200, "{target}: {}", answer.text());
+        relayed += 1;
+        let received = origin.received();
+        assert_eq!(received.len(), relayed, "{target}");
+        let head = &received[relayed - 1].head;
+        let line = format!("GET {target} HTTP/1.1\r\n");
+        assert!(head.starts_with(&line), "{target}: {head}");
+    }
+    assert_eq!(relayed, 90);
 }

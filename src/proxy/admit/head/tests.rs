@@ -155,3 +155,31 @@ fn targets_that_another_reader_may_normalise_are_refused() {
         assert_eq!(read, Err(Code::HeadMalformed), "{line}");
     }
 }
+
+/// RFC 3986 allows less in a query: what clients send all the same is relayed as it came. `"`, `<` and `>`
+/// are refused before, by the parser of the head.
+#[test]
+fn a_target_is_visible_ascii_byte_by_byte() {
+    let read = |before: &[u8], byte: u8| {
+        let target = [
+            b"GET /v1/models",
+            before,
+            &[byte],
+            b"b HTTP/1.1\r\nHost: a\r\n\r\n",
+        ];
+        RequestLine::read(&target.concat()).map(|_| ())
+    };
+    for byte in 0..=u8::MAX {
+        let visible = (0x21..=0x7e).contains(&byte) && byte != b'#';
+        let passes = |before: &[u8]| read(before, byte).is_ok();
+        assert_eq!(passes(b"?a="), visible, "{byte:#04x} in a query");
+        assert_eq!(
+            passes(b"/a"),
+            visible && byte != b'\\',
+            "{byte:#04x} in a path"
+        );
+    }
+    for byte in *b"|\\^`{}[]" {
+        assert!(read(b"?a=", byte).is_ok(), "{byte:#04x}");
+    }
+}
