@@ -133,6 +133,9 @@ impl Index {
     /// Moves the index aside and begins a new one.
     pub fn reopen_empty(state: &Path, now_ms: u64) -> Opened {
         let from = state.join(DIRECTORY);
+        if !from.exists() {
+            return Self::begin(state);
+        }
         let moved = std::fs::rename(&from, state.join(format!("{DAMAGED}{now_ms}")))
             .or_else(|_| std::fs::remove_dir_all(&from));
         if let Err(error) = moved {
