@@ -127,13 +127,18 @@ class World:
         environment = {"NOTIFY_SOCKET": "/run/cage/notify/socket", "WATCHDOG_USEC": "400000"}
         self.log = open(self.folder / "log", "a")
         daemon = self.cage(
-            ["/run/cage/program", "run", "--config", "/run/cage/etc/config.toml"],
-            env=environment, give=self.proxy.fileno(), stdout=subprocess.PIPE, stderr=self.log)
+            ["/run/cage/program", "run"],
+            env={**environment, **self.configured()}, give=self.proxy.fileno(), stdout=subprocess.PIPE, stderr=self.log)
         self.told("READY=1")
         for line in daemon.stdout:
             if line.startswith("admin listening on http://"):
                 self.admin = int(line.rsplit(":", 1)[1])
                 return daemon
+
+    def configured(self):
+        """Environment= of the unit: what start and reload read."""
+        name, path = directives(ROOT / "systemd/bursar.service")["Environment"][0].split("=")
+        return {name: path.replace("/etc/bursar/", "/run/cage/etc/")}
 
     def reload(self, daemon):
         """The commands of ExecReload= in their order, until one fails."""
@@ -144,9 +149,9 @@ class World:
                 daemon.send_signal(signal.SIGHUP)
                 continue
             check(program == "/usr/bin/env", f"ExecReload= runs {program}")
-            for name, here in (("/run/bursar-credentials", "/run/cage/credentials"), ("/usr/bin/bursar", "/run/cage/program"), ("/etc/bursar/", "/run/cage/etc/")):
+            for name, here in (("/run/bursar-credentials", "/run/cage/credentials"), ("/usr/bin/bursar", "/run/cage/program")):
                 arguments = [word.replace(name, here) for word in arguments]
-            code, said = self.done([program, *arguments])
+            code, said = self.done([program, *arguments], env=self.configured())
             if code:
                 return code, said
         return 0, ""

@@ -61,6 +61,31 @@ fn a_service_that_fails_is_started_again_for_ever_and_its_sockets_stay() {
     }
 }
 
+/// The variable by which start and reload are given the config.
+fn configured(service: &BTreeMap<String, Vec<String>>) -> &str {
+    let set = only(service, "own Environment").expect("the config's path");
+    let (name, path) = set.split_once('=').expect("a variable");
+    assert_eq!(path, "/etc/bursar/config.toml");
+    name
+}
+
+/// Whoever names another file names it to both.
+#[test]
+fn a_reload_looks_at_the_file_that_the_service_was_started_with() {
+    let service = directives(SERVICE);
+    assert_eq!(configured(&service), "BURSAR_CONFIG");
+    let start = only(&service, "own ExecStart").expect("a start");
+    for line in [start]
+        .into_iter()
+        .chain(service["own ExecReload"].iter().map(String::as_str))
+    {
+        assert!(
+            !line.contains("--config") && !line.contains("BURSAR_"),
+            "{line}"
+        );
+    }
+}
+
 /// `systemctl reload`: the commands one after the other, until one of them fails.
 async fn reload(daemon: &Daemon, config: &Path, credentials: &Path, state: &Path) -> Output {
     let pid = daemon.child.id().expect("it runs").to_string();
@@ -71,7 +96,6 @@ async fn reload(daemon: &Daemon, config: &Path, credentials: &Path, state: &Path
     let path = |path: &Path| path.to_str().expect("a UTF-8 path").to_owned();
     let mut last = None;
     for line in &service["own ExecReload"] {
-        let line = line.replace("/etc/bursar/config.toml", &path(config));
         let line = line.replace(name, &path(credentials));
         let line = line.replace("/usr/bin/bursar", env!("CARGO_BIN_EXE_bursar"));
         let mut runs = match line.split_once(" -c ") {
@@ -90,6 +114,7 @@ async fn reload(daemon: &Daemon, config: &Path, credentials: &Path, state: &Path
         runs.env_clear().env("MAINPID", &pid);
         runs.env("CREDENTIALS_DIRECTORY", "/nowhere");
         runs.env("STATE_DIRECTORY", state);
+        runs.env(configured(&service), config);
         let output = runs.output().await.expect("it ends");
         let failed = !output.status.success();
         last = Some(output);
@@ -116,8 +141,12 @@ async fn a_reload_with_a_bad_file_fails_with_the_reason_and_is_no_signal() {
         ("CREDENTIALS_DIRECTORY", credentials.as_path()),
         ("STATE_DIRECTORY", state.as_path()),
     ];
-    let mut run = command(&["run", "--config", config.to_str().expect("a path")]);
+    let service = directives(SERVICE);
+    let start = only(&service, "own ExecStart").expect("a start");
+    let words: Vec<&str> = start.split_whitespace().skip(1).collect();
+    let mut run = command(&words);
     run.env_remove("BURSAR_API_KEY");
+    run.env(configured(&service), &config);
     run.envs(environment.iter().copied()).stderr(Stdio::null());
     let daemon = Daemon::launched(run).await.expect("it went on");
 
