@@ -63,13 +63,14 @@ const ANSWER_KEPT: Duration = Duration::from_secs(5 * 60);
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An answer is thought about for minutes, in silence. What lies between forgets a silent connection, some
-/// after one minute; and a connection whose other side is gone is given up after two, which is longer than
-/// a path may be broken for without a loss (100 s). Over HTTP/2 there are pings beside it.
+/// after one minute; so the other side is asked. A path may be broken for 100 s without a loss: it may have
+/// been silent for `idle` before, and is asked again within `interval` after. Linux gives up when `user_timeout`
+/// has passed since the last segment that came, whatever `count` says. Over HTTP/2 there are pings beside it.
 const KEEPALIVE: TcpKeepalive = TcpKeepalive {
     idle: Duration::from_secs(30),
     interval: Duration::from_secs(10),
-    count: 9,
-    user_timeout: Duration::from_secs(120),
+    count: 12,
+    user_timeout: Duration::from_secs(150),
 };
 
 const H2_STREAMS_MAX: usize = 100;
