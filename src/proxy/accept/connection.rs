@@ -130,14 +130,18 @@ impl Socket {
         }
     }
 
-    /// The runtime believed that there is something to read, and there is nothing.
-    fn is_not_ready(&self) {
-        let nothing = || Err::<(), _>(io::Error::from(io::ErrorKind::WouldBlock));
-        let told = match self {
-            Self::Tcp(stream) => stream.try_io(Interest::READABLE, nothing),
-            Self::Unix(stream) => stream.try_io(Interest::READABLE, nothing),
+    /// Something waits to be read, be it the end. Asked where the runtime believes so; if not, it waits for the
+    /// kernel's next word. The question stands inside `try_io`: what arrives behind it is not forgotten.
+    fn is_readable(&self) -> bool {
+        let look = || {
+            let waits = self.has_unread() || self.has_hung_up();
+            waits.then_some(()).ok_or(io::ErrorKind::WouldBlock.into())
         };
-        debug_assert!(told.is_err());
+        let told = match self {
+            Self::Tcp(stream) => stream.try_io(Interest::READABLE, look),
+            Self::Unix(stream) => stream.try_io(Interest::READABLE, look),
+        };
+        told.is_ok()
     }
 
     /// Bytes wait to be read, as the kernel says.
@@ -354,10 +358,9 @@ impl Peer {
             }
             loop {
                 std::task::ready!(shared.socket.poll_read_ready(cx))?;
-                if shared.socket.has_unread() || shared.socket.has_hung_up() {
+                if shared.socket.is_readable() {
                     return Poll::Ready(Ok(()));
                 }
-                shared.socket.is_not_ready();
             }
         })
         .await
