@@ -5,8 +5,8 @@
 //! it nothing to hold all of them.
 //!
 //! Promise: a connection that rests gives its place to one that comes, in the order of [`Rest`], and among
-//! equals the one that rests for longest; a connection in the middle of a request keeps its own. Who comes
-//! in by a port takes no room that is the Unix sockets' own, and the other way round.
+//! equals the one that rests for longest; one whose request came whole keeps its own until it is answered.
+//! Who comes in by a port takes no room that is the Unix sockets' own, and the other way round.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub enum Door {
     Socket,
 }
 
-/// What a connection is about that is in no request, in the order in which they give way.
+/// What a connection is about whose place may be given away, in the order in which they give way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rest {
     /// It has said nothing yet.
@@ -32,6 +32,8 @@ pub enum Rest {
     Leaving,
     /// A head began.
     Begun,
+    /// A head came, and its body has not come whole.
+    Asking,
     /// It was answered, and may ask again.
     Idle,
 }
@@ -82,7 +84,7 @@ enum Doing {
 enum Full {
     /// One will give way then, unless it goes on.
     Until(Instant),
-    /// All are in the middle of a request.
+    /// All are being served.
     Busy,
 }
 
@@ -100,8 +102,8 @@ impl Places {
         }))
     }
 
-    /// A place for a connection that is silent so far, and gives way from now on. `None`: all others are
-    /// in the middle of a request. `speaks`: whether bytes of it wait to be read.
+    /// A place for a connection that is silent so far, and gives way from now on. `None`: no other
+    /// gives way. `speaks`: whether bytes of it wait to be read.
     pub fn take(
         &self,
         door: Door,
@@ -198,13 +200,13 @@ impl State {
 // === impl Place ===
 
 impl Place {
-    /// The connection is in no request, and gives way after `patience`.
+    /// The connection has sent no whole request, and gives way after `patience`.
     pub fn rests(&self, rest: Rest, patience: Duration) {
         self.becomes(Doing::Rests(rest, Instant::now() + patience));
         self.shared.changed.notify_waiters();
     }
 
-    /// The connection is in the middle of a request from now on. False: its place is another's already,
+    /// The connection's request came whole, and is served from now on. False: its place is another's already,
     /// and nothing of the request may be done.
     #[must_use]
     pub fn serves(&self) -> bool {

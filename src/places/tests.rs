@@ -18,21 +18,21 @@ fn quiet(places: &Places, door: Door) -> Option<Place> {
 
 #[tokio::test(start_paused = true)]
 async fn who_rests_gives_way_in_order_and_who_serves_never() {
-    let places = Places::new(6, 6);
+    let places = Places::new(7, 7);
     let mut held = Vec::new();
-    for _ in 0..6 {
+    for _ in 0..7 {
         held.push(quiet(&places, Door::Port).expect("a place"));
         tokio::time::advance(MOMENT).await;
     }
     // In the order that is the opposite of who rests for longest.
-    let rests = [Rest::Idle, Rest::Begun, Rest::Leaving];
+    let rests = [Rest::Idle, Rest::Asking, Rest::Begun, Rest::Leaving];
     for (place, rest) in held.iter().zip(rests) {
         place.rests(rest, Duration::ZERO);
         tokio::time::advance(MOMENT).await;
     }
-    assert!(held[3].serves());
+    assert!(held[4].serves());
     let mut came = Vec::new();
-    for next in [4, 5, 2, 1, 0] {
+    for next in [5, 6, 3, 2, 1, 0] {
         let place = quiet(&places, Door::Port).expect("a place");
         assert!(place.serves());
         came.push(place);
@@ -40,7 +40,7 @@ async fn who_rests_gives_way_in_order_and_who_serves_never() {
         assert!(!held[next].serves(), "what is another's is not taken back");
     }
     assert!(quiet(&places, Door::Port).is_none(), "all serve");
-    assert!(!has_gone(&held[3]));
+    assert!(!has_gone(&held[4]));
     drop(held);
     assert!(quiet(&places, Door::Port).is_some(), "one has left");
 }

@@ -8,7 +8,7 @@
 //!
 //! Promise: idle connections live at least 75 s, unless all places are taken, and end at shutdown; a head
 //! that drips is answered 408, and one without end 431; connections are bounded, and so are those that are
-//! turned away. Nobody is turned away while a connection that is in no request holds a place.
+//! turned away. Nobody is turned away while a connection holds a place that has sent no whole request and rests.
 
 pub mod connection;
 mod head;
@@ -28,6 +28,7 @@ use tokio::time::timeout;
 
 use self::connection::{AppConnection, Peer, Reset, Socket};
 use self::head::read_head;
+use super::buffer::ASKING_PATIENCE;
 use super::downstream::Downstream;
 use super::refuse::{Code, Refusal};
 use super::{Arriving, Gateway};
@@ -40,8 +41,8 @@ pub enum AppListener {
     Unix(UnixListener),
 }
 
-/// Connections at once by ports, and as many by Unix sockets. Above it one that rests gives way; where all
-/// are in the middle of a request: 503 and close.
+/// Connections at once by ports, and as many by Unix sockets. Above it one that rests gives way; where none
+/// does: 503 and close.
 pub(super) const CONNECTIONS_MAX: usize = 640;
 
 /// Room that is the Unix sockets' own while ports take all they can, and the other way round.
@@ -204,9 +205,7 @@ async fn run_connection(
             gateway.refuse_unread(downstream, refusal).await;
             return;
         }
-        if !place.serves() {
-            return;
-        }
+        place.rests(Rest::Asking, ASKING_PATIENCE);
         // An HTTP/1.0 app may wait for the end of the connection.
         let is_old = session.req_header().version == Version::HTTP_10;
         let keep = !*stop.borrow() && !is_old;

@@ -17,16 +17,19 @@ use tokio::time::{Instant, timeout};
 
 pub use self::budget::BodyBudget;
 use self::budget::{NoShare, Share};
+pub(super) use self::pace::ASKING_PATIENCE;
 use self::pace::Pace;
 use super::Gateway;
 use super::admit::{Admitted, BODY_BYTES_MAX};
 use super::downstream::{BodyLost, Downstream};
 use super::refuse::{Code, Refusal};
+use crate::places::{Place, Rest};
 
 /// A body and its share of the budget, given back when both are dropped.
 #[derive(Debug)]
 pub struct RequestBody {
     bytes: Bytes,
+    app_took: Duration,
     _share: Option<Share>,
 }
 
@@ -54,6 +57,11 @@ impl RequestBody {
         &self.bytes
     }
 
+    /// How long the app took to send it, without waits for memory.
+    pub fn app_took(&self) -> Duration {
+        self.app_took
+    }
+
     /// The body as it is sent from here on, in the place of the one that came: an edit shortens it, or
     /// adds no more than a model's name, so its share covers it still. Two copies are there only while
     /// the edit is made, one body a thread at a time.
@@ -62,17 +70,19 @@ impl RequestBody {
     }
 }
 
-/// Reads the body of an admitted request.
+/// Reads the body of an admitted request, whose place may be given away meanwhile.
 pub(super) async fn read_body(
     gateway: &Gateway,
     downstream: &mut Downstream,
     admitted: &Admitted,
+    place: &Place,
 ) -> Result<RequestBody, Refusal> {
     let announced = admitted.content_length.map(usize::try_from);
     let announced = match announced {
         Some(Ok(0)) => {
             return Ok(RequestBody {
                 bytes: Bytes::new(),
+                app_took: Duration::ZERO,
                 _share: None,
             });
         }
@@ -92,8 +102,11 @@ pub(super) async fn read_body(
     }
     let mut body = BytesMut::with_capacity(announced.unwrap_or(0).min(FREE_BYTES));
     let mut pace = Pace::default();
+    let mut app_took = Duration::ZERO;
     let bytes_max = usize::try_from(BODY_BYTES_MAX).unwrap_or(usize::MAX);
     loop {
+        place.rests(Rest::Asking, pace.patience());
+        let asked = gateway.clock.monotonic();
         let began = Instant::now();
         let read = timeout(pace.left(), downstream.read_body());
         let read = tokio::select! {
@@ -102,6 +115,7 @@ pub(super) async fn read_body(
             read = read => read,
         };
         let took = began.elapsed();
+        app_took = app_took.saturating_add(gateway.clock.monotonic().saturating_sub(asked));
         let piece = match read {
             Ok(Ok(Some(piece))) => piece,
             Ok(Ok(None)) => break,
@@ -117,8 +131,11 @@ pub(super) async fn read_body(
         }
         if let more @ 1.. = share_step(share.as_ref().map_or(0, Share::bytes), total, announced) {
             let share = share.get_or_insert_with(|| own_share(gateway, admitted, announced));
-            let grown = share.grow(more).await;
-            grown.map_err(|NoShare| Code::MemoryFull)?;
+            match share.grow(more).await {
+                Ok(()) => {}
+                Err(NoShare::InTime) => return Err(Code::MemoryFull.into()),
+                Err(NoShare::AskedToGo) => return Err(slowest()),
+            }
         }
         body.extend_from_slice(&piece);
     }
@@ -130,6 +147,7 @@ pub(super) async fn read_body(
     }
     Ok(RequestBody {
         bytes: body.freeze(),
+        app_took,
         _share: share,
     })
 }

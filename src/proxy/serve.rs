@@ -64,8 +64,7 @@ pub(super) async fn serve_request(
             return turn_down(gateway, downstream, place, refusal, None, entry_id, arrived).await;
         }
     };
-    let before_body = gateway.clock.monotonic();
-    let body = match buffer::read_body(gateway, &mut downstream, &admitted).await {
+    let body = match buffer::read_body(gateway, &mut downstream, &admitted, place).await {
         Ok(body) => body,
         Err(refusal) => {
             let admitted = Some(&*admitted);
@@ -75,14 +74,17 @@ pub(super) async fn serve_request(
             .await;
         }
     };
-    let body_took = gateway.clock.monotonic().saturating_sub(before_body);
+    // Until here nothing was done, and the connection may have given way.
+    if !place.serves() {
+        return None;
+    }
     let request = Request {
         gateway,
         settings,
         app: Arc::clone(&admitted.caller.app),
         admitted: &admitted,
         arrived,
-        body_took,
+        body_took: body.app_took(),
         entry_id,
         key: None,
     };
@@ -107,7 +109,7 @@ struct Request<'a> {
     app: Arc<App>,
     admitted: &'a Admitted,
     arrived: Duration,
-    /// How long its body came.
+    /// How long its app took to send its body.
     body_took: Duration,
     entry_id: EntryId,
     /// Under which it goes, as the ledger keeps it; from the claim on.

@@ -44,7 +44,12 @@ const ROWS: [(u8, &str); 14] = [
 ];
 
 /// Attacks that take time or many connections are tests of their own.
-const SCENARIOS: [(u8, &str, &str); 18] = [
+const SCENARIOS: [(u8, &str, &str); 19] = [
+    (
+        16,
+        "floods",
+        "bodies_that_never_come_keep_nobody_out_and_an_upload_that_goes_on_ends",
+    ),
     (15, "memory", "bodies_that_grow_together_are_all_served"),
     (
         15,

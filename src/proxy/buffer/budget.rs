@@ -87,9 +87,22 @@ pub struct Share {
     asked_to_go: Arc<Notify>,
 }
 
-/// There was no share within the time that one waits.
+/// Why a body grows no further.
 #[derive(Debug, PartialEq, Eq)]
-pub struct NoShare;
+pub enum NoShare {
+    /// There was no share within the time that one waits.
+    InTime,
+    /// Others need what it holds, and it came slowest.
+    AskedToGo,
+}
+
+/// What a body is not given now.
+enum NotGiven {
+    /// It is looked again at this time at the latest.
+    Yet(Option<Instant>),
+    /// It was asked to go.
+    Ever,
+}
 
 // === impl BodyBudget ===
 
@@ -139,15 +152,19 @@ impl BodyBudget {
 impl State {
     /// Gives `more` bytes to a body that is being read, if that leaves a way for all; else makes room, and
     /// says when to look again at the latest.
-    fn give(&mut self, ticket: u64, more: usize, now: Instant) -> Result<(), Option<Instant>> {
+    fn give(&mut self, ticket: u64, more: usize, now: Instant) -> Result<(), NotGiven> {
         let short = self.short_after(ticket, more);
         let Some(growing) = self.growing.get_mut(&ticket) else {
-            return Err(None);
+            return Err(NotGiven::Ever);
         };
+        // Whom it was asked for waits for it to go.
+        if growing.does == Does::Goes {
+            return Err(NotGiven::Ever);
+        }
         if let Some(short) = short {
             growing.does = Does::Waits(short);
             let app = Arc::clone(&growing.app);
-            return Err(self.make_room(short, &app, now));
+            return Err(NotGiven::Yet(self.make_room(short, &app, now)));
         }
         growing.does = Does::Fills(now);
         growing.held = growing.held.saturating_add(more);
@@ -257,9 +274,10 @@ impl Share {
                     self.bytes = self.bytes.saturating_add(more);
                     return Ok(());
                 }
-                Err(_) if now >= until => return Err(NoShare),
-                // Over, it is looked once more.
-                Err(again) => {
+                Err(NotGiven::Ever) => return Err(NoShare::AskedToGo),
+                Err(NotGiven::Yet(_)) if now >= until => return Err(NoShare::InTime),
+                // Over, it is looked once more. Who waits is not asked to go.
+                Err(NotGiven::Yet(again)) => {
                     let again = again.map_or(until, |again| again.min(until));
                     timeout_at(again, changed).await.ok();
                 }

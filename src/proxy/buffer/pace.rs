@@ -3,7 +3,8 @@
 //! Why: a body that is being read holds a connection and memory, and to send a byte now and then costs its
 //! sender nothing. A poor link that brings 5 kB a second and stands still for ten of them passes.
 //!
-//! Promise: only time in which the app had the word counts, none in which it waited for memory.
+//! Promise: only time in which the app had the word counts, none in which it waited for memory. Where all
+//! places are taken, a body keeps its own for a moment, and for longer only as quickly as it comes.
 
 use std::time::Duration;
 
@@ -14,10 +15,18 @@ const STRETCH_BYTES_MIN: usize = 16 * 1024;
 /// From the first look for a body's bytes to its end.
 const BODY_TIME_MAX: Duration = Duration::from_secs(600);
 
+/// So long a request without its body gives way to nobody; one whose bytes come, so long after them.
+pub const ASKING_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Unless it comes slower than so many bytes a second. To hold all places as quickly as this soon takes all
+/// memory for bodies, too, where the slowest goes first.
+const UNMOVED_BYTES_MIN: u32 = 64 * 1024;
+
 /// What a body has done so far.
 #[derive(Debug, Default)]
 pub struct Pace {
     took: Duration,
+    bytes: usize,
     /// Of the stretch that runs.
     stretch_took: Duration,
     stretch_bytes: usize,
@@ -31,9 +40,20 @@ impl Pace {
         STRETCH.saturating_sub(self.stretch_took)
     }
 
+    /// How long it gives way to nobody from now on.
+    pub fn patience(&self) -> Duration {
+        let bytes = u32::try_from(self.bytes).unwrap_or(u32::MAX);
+        let earned = Duration::from_secs(1) * bytes / UNMOVED_BYTES_MIN;
+        let left = ASKING_PATIENCE
+            .saturating_add(earned)
+            .saturating_sub(self.took);
+        left.min(ASKING_PATIENCE)
+    }
+
     /// Counts bytes that came after a wait. False: they came too slowly.
     pub fn keeps(&mut self, waited: Duration, bytes: usize) -> bool {
         self.took = self.took.saturating_add(waited);
+        self.bytes = self.bytes.saturating_add(bytes);
         self.stretch_took = self.stretch_took.saturating_add(waited);
         self.stretch_bytes = self.stretch_bytes.saturating_add(bytes);
         if self.stretch_bytes >= STRETCH_BYTES_MIN {
@@ -88,6 +108,35 @@ mod tests {
             ),
         ] {
             assert_eq!(ends_after(steps), ends, "{what}");
+        }
+    }
+
+    #[test]
+    fn a_body_keeps_its_place_for_a_moment_or_as_quickly_as_it_comes() {
+        for (what, steps, millis) in [
+            ("nothing yet", &[][..], 1000),
+            ("a byte at once", &[(0, 1)], 1000),
+            ("a byte late", &[(900, 1)], 100),
+            ("a byte now and then", &[(900, 1), (900, 1)], 0),
+            (
+                "small and quick, then a drip",
+                &[(0, 60_000), (900, 1), (900, 1)],
+                115,
+            ),
+            (
+                "as slowly as a body may come",
+                &[(1000, 1171), (1000, 1171)],
+                0,
+            ),
+            ("64 KiB a second", &[(1000, 65536), (1000, 65536)], 1000),
+            ("after a stop", &[(3000, 131_072)], 0),
+            ("whatever came before", &[(0, 30_000_000)], 1000),
+        ] {
+            let mut pace = Pace::default();
+            for (wait, bytes) in steps {
+                assert!(pace.keeps(Duration::from_millis(*wait), *bytes), "{what}");
+            }
+            assert_eq!(pace.patience().as_millis(), millis, "{what}");
         }
     }
 }

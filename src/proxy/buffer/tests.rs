@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -49,6 +50,7 @@ fn an_edited_body_is_kept_once() {
     let freed = Arc::new(AtomicBool::new(false));
     let mut body = RequestBody {
         bytes: Bytes::from_owner(Telling(Arc::clone(&freed))),
+        app_took: Duration::ZERO,
         _share: None,
     };
     body.becomes(body.bytes().clone());

@@ -101,27 +101,29 @@ async fn a_flood_of_tiny_chunks_is_read_as_one_body() {
 /// descriptors that the ledger and the service need.
 #[tokio::test]
 async fn connections_above_the_limit_take_a_bounded_number_of_descriptors() {
-    let most_of_mine = may_open(2_400);
-    let stage = Stage::open().await;
+    let most_of_mine = may_open(3_100);
+    let stage = Stage::before(Witness::stalling().await).await;
     let resting = stage.descriptors().unwrap_or_default();
-    let mut inside = in_a_request(PLACES, async || stage.daemon.connect().await).await;
+    let connect = async || stage.daemon.connect().await;
+    let mut inside = in_a_request(PLACES, connect, || stage.witness.count()).await;
     let mut outside = Vec::new();
     let mut most = 0;
-    for _ in 0..most_of_mine - PLACES - 100 {
+    for _ in 0..most_of_mine - 2 * PLACES - 100 {
         outside.push(stage.daemon.connect().await);
         if outside.len() % 50 == 0 {
             most = most.max(stage.descriptors().unwrap_or_default());
         }
     }
-    let above = most.saturating_sub(resting + PLACES);
+    // Each inside has a connection to the service, too.
+    let above = most.saturating_sub(resting + 2 * PLACES);
     assert!(above <= 90, "{above} descriptors for those without a place");
     // Grown to the next power of two, never shrunk, and told to everybody.
-    assert!(stage.told("status", "FDSize") <= 1024);
+    assert!(stage.told("status", "FDSize") <= 2048);
     let told = outside[0].answer().await;
     assert_eq!((told.status, told.code()), (503, Some("connections_full")));
     drop(outside);
     // Who is inside is served all the while.
-    inside[0].send(&chat("x")[1..]).await;
+    stage.witness.answer(10 * PLACES);
     assert_eq!(inside[0].answer().await.status, 200);
     drop(inside);
     eventually("a place", || async {
@@ -129,28 +131,26 @@ async fn connections_above_the_limit_take_a_bounded_number_of_descriptors() {
         (answer.status == 200).then_some(())
     })
     .await;
-    stage.close(1).await;
+    stage.close(0).await;
 }
 
-/// So many connections that are in the middle of a request: its head came, and one byte of its body.
-async fn in_a_request(count: usize, connect: impl AsyncFn() -> Wire) -> Vec<Wire> {
-    let body = chat("x");
-    let head = format!("Content-Length: {}\r\n", body.len());
-    let begun = framed(&head, &body.as_bytes()[..1]);
+/// So many connections whose requests are at the service, which stalls; `at_service` says how many are.
+async fn in_a_request(
+    count: usize,
+    connect: impl AsyncFn() -> Wire,
+    at_service: impl Fn() -> usize,
+) -> Vec<Wire> {
+    let before = at_service();
     let mut inside = Vec::new();
     for _ in 0..count {
         let mut wire = connect().await;
-        wire.send(&begun).await;
+        wire.send(get("/v1/models", "")).await;
         inside.push(wire);
     }
-    // All heads are read when nobody gives way any more.
-    let told = eventually("the limit to show", || async {
-        let mut wire = connect().await;
-        let looked = tokio::time::timeout(std::time::Duration::from_millis(100), wire.answer());
-        looked.await.ok().filter(|answer| answer.status != 0)
+    eventually("all of them at the service", || async {
+        (at_service() >= before + count).then_some(())
     })
     .await;
-    assert_eq!((told.status, told.code()), (503, Some("connections_full")));
     inside
 }
 
@@ -273,12 +273,63 @@ async fn slow_heads_and_idle_connections_give_way_and_the_silent_before_them() {
     }
 }
 
-/// A request that began is never cut for somebody who comes, and a Unix socket's users have room
+/// The same of requests whose bodies never come whole; nothing of them was done. An upload that goes on
+/// keeps its place as long as others rest.
+#[tokio::test]
+async fn bodies_that_never_come_keep_nobody_out_and_an_upload_that_goes_on_ends() {
+    let (_origin, bursar) = with_models().await;
+    let body = chat(&"x".repeat(200_000));
+    let head = format!("Content-Length: {}\r\n", body.len());
+    let mut upload = bursar.connect().await;
+    upload.send(framed(&head, &body.as_bytes()[..50_000])).await;
+    let mut begun = Vec::new();
+    for _ in 1..PLACES {
+        let mut wire = bursar.connect().await;
+        wire.send(framed(&head, &body.as_bytes()[..1])).await;
+        begun.push(wire);
+    }
+    // For a moment each may still be sent.
+    // Meanwhile all heads are read.
+    for _ in 0..20 {
+        assert!(is_served(&mut Wire::unix(&bursar.socket).await).await);
+    }
+    tokio::time::pause();
+    tokio::time::advance(std::time::Duration::from_secs(1)).await;
+    tokio::time::resume();
+    upload.send(&body[50_000..150_000]).await;
+    let mut inside = Vec::new();
+    for at in 0..PLACES / 2 {
+        let mut wire = bursar.connect().await;
+        assert!(is_served(&mut wire).await, "{at}");
+        inside.push(wire);
+    }
+    assert!(begun[0].ends().await, "the eldest went first");
+    upload.send(&body[150_000..]).await;
+    assert_eq!(upload.answer().await.status, 200);
+    let last = begun.last_mut().expect("a connection");
+    last.send(&body[1..]).await;
+    assert_eq!(
+        last.answer().await.status,
+        200,
+        "one that goes on after all"
+    );
+    assert_eq!(bursar.entries().len(), 2, "what gave way was never begun");
+}
+
+/// A request that is served is never cut for somebody who comes, and a Unix socket's users have room
 /// of their own.
 #[tokio::test]
 async fn a_connection_in_a_request_never_gives_way_and_unix_sockets_have_their_own_room() {
-    let (_origin, bursar) = with_models().await;
-    let mut inside = in_a_request(PLACES, || bursar.connect()).await;
+    may_open(4_096);
+    let (origin, bursar) = with_models().await;
+    let at_service = || origin.received().len();
+    let stall = |count| {
+        for _ in 0..count {
+            origin.push(Step::Pieces(vec![json(200, &[], "{}")]));
+        }
+    };
+    stall(PLACES);
+    let mut inside = in_a_request(PLACES, || bursar.connect(), at_service).await;
     let user = || Wire::unix(&bursar.socket);
     for _ in 0..20 {
         let refused = bursar.connect().await.get("/v1/models").await;
@@ -286,9 +337,12 @@ async fn a_connection_in_a_request_never_gives_way_and_unix_sockets_have_their_o
         assert!(is_served(&mut user().await).await);
     }
     // The sockets' room is no more than theirs, and it is no room for a port.
-    let mut users = in_a_request(128, user).await;
-    for wire in inside.iter_mut().chain(&mut users).step_by(37) {
-        wire.send(&chat("x")[1..]).await;
+    stall(128);
+    let mut users = in_a_request(128, user, at_service).await;
+    for _ in 0..PLACES + 128 {
+        origin.go();
+    }
+    for wire in inside.iter_mut().chain(&mut users) {
         assert_eq!(wire.answer().await.status, 200);
     }
 }

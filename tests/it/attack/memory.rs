@@ -11,11 +11,13 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use bursar::apps::AppAdd;
+use bursar::clock::ManualClock;
 
 use super::case::CHAT;
 use super::stage::Stage;
 use super::witness::Witness;
 use crate::support::origin::billed;
+use crate::support::wire::request;
 use crate::support::{Answer, Bursar, Origin, Step, Wire, chat, eventually};
 
 const MIB: usize = 1024 * 1024;
@@ -135,6 +137,40 @@ async fn who_waits_in_vain_for_memory_is_told_to_come_again() {
     assert!(!told.contains("x-should-retry"), "{told}");
     assert_eq!(witness.count(), FITTING);
     assert_eq!(bursar.entries().len(), 0);
+}
+
+/// What a body waits for memory here is bursar's own time, not its app's.
+#[tokio::test]
+async fn a_wait_for_memory_is_no_time_of_the_app() {
+    let witness = Witness::stalling().await;
+    let clock = ManualClock::at(1_790_000_000_000);
+    let shared = Arc::new(clock.clone());
+    let bursar = Bursar::with_clock(&witness.url(), "", shared).await;
+    let bytes = Arc::new(large());
+    let mut holding = JoinSet::new();
+    for _ in 0..FITTING {
+        holding.spawn(send(bursar.address, Arc::clone(&bytes)));
+    }
+    eventually("the budget to be full", || async {
+        (witness.count() == FITTING).then_some(())
+    })
+    .await;
+    let body = chat(&"x".repeat(26 * MIB));
+    let bytes = request("POST", CHAT, &[], &body).into_bytes();
+    let (sent, count) = (Arc::new(AtomicUsize::new(0)), bytes.len());
+    let late = begin(bursar.address, Arc::new(bytes), count, Arc::clone(&sent));
+    let late = tokio::spawn(late);
+    everything_stands_still(&sent, 2 * MIB).await;
+    clock.advance(Duration::from_secs(7));
+    witness.answer(100);
+    eventually("its answer", || async {
+        (bursar.billed() > 0).then_some(())
+    })
+    .await;
+    let own = || bursar.metric("bursar_overhead_seconds_sum", "lane=\"inference\"");
+    eventually("its own time", || async { (own() > 0.0).then_some(()) }).await;
+    assert!((own() - 7.0).abs() < 1e-6, "{} s", own());
+    late.abort();
 }
 
 /// Nine uploads that came quickly and then drip, never slower than a body may be, hold nearly all memory:

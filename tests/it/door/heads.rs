@@ -155,19 +155,18 @@ async fn an_idle_connection_is_not_a_slow_head() {
 async fn the_641st_connection_is_told_so_and_comes_in_when_another_leaves() {
     let door = Door::open().await;
     let mut open = Vec::new();
-    let begun = "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n";
     for _ in 0..640 {
-        // In the middle of a request: it gives way to nobody.
+        // It is served: it gives way to nobody.
+        door.origin.push(Step::Pieces(vec![json(200, &[], "{}")]));
         let mut wire = door.bursar.connect().await;
-        wire.send(begun).await;
+        wire.send(get("/v1/models", "Host: localhost\r\n")).await;
         open.push(wire);
     }
-    let answer = eventually("the limit to show", || async {
-        let mut wire = door.bursar.connect().await;
-        let answer = tokio::time::timeout(Duration::from_millis(100), wire.answer()).await;
-        answer.ok().filter(|answer| answer.status != 0)
+    eventually("all of them at the service", || async {
+        (door.origin.received().len() == 640).then_some(())
     })
     .await;
+    let answer = door.bursar.connect().await.answer().await;
     assert_eq!(
         (answer.status, answer.code()),
         (503, Some("connections_full")),
@@ -188,6 +187,9 @@ async fn the_641st_connection_is_told_so_and_comes_in_when_another_leaves() {
         assert_refusal(&wire.answer().await, &["connections_full"], "no place");
     }
 
+    for _ in 0..640 {
+        door.origin.go();
+    }
     drop(open.pop());
     door.origin.push(Step::Answer(json(200, &[], "{}")));
     let answer = eventually("a place to become free", || async {

@@ -49,7 +49,7 @@ async fn who_waits_in_vain_is_told_after_its_time_and_holds_nothing_then() {
     }
     let began = Instant::now();
     let late = read_whole(share(&budget, 30), 30).await;
-    assert_eq!(late.err(), Some(NoShare));
+    assert_eq!(late.err(), Some(NoShare::InTime));
     assert_eq!(began.elapsed(), SHARE_WAIT);
     assert_eq!(budget.0.state.lock().free, 10);
     whole.pop();
@@ -134,6 +134,24 @@ async fn the_slowest_goes_first_and_only_when_another_waits() {
     let other = other.await.expect("a body").expect("room");
     assert_eq!(began.elapsed(), Duration::ZERO);
     drop(other);
+}
+
+/// What is asked for and what comes may cross.
+#[tokio::test(start_paused = true)]
+async fn who_was_asked_to_go_is_given_no_more_and_waits_for_nothing() {
+    // It would fit, and it would not.
+    for more in [1, 61] {
+        let budget = BodyBudget::new(100);
+        let mut slow = begun(&budget, 40, 100).await;
+        sleep(2 * SLOW_AFTER).await;
+        let other = tokio::spawn(read_whole(share(&budget, 70), 70));
+        slow.asked_to_go().await;
+        let began = Instant::now();
+        assert_eq!(slow.grow(more).await, Err(NoShare::AskedToGo), "{more}");
+        assert_eq!(began.elapsed(), Duration::ZERO, "{more}");
+        drop(slow);
+        assert!(other.await.expect("a body").is_ok(), "{more}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
