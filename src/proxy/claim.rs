@@ -10,7 +10,7 @@
 //! and what it keeps are bounded.
 
 pub mod age;
-mod handover;
+pub(in crate::proxy) mod handover;
 pub mod live;
 mod slots;
 

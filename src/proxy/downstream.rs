@@ -11,6 +11,7 @@
 mod chunked;
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -83,6 +84,9 @@ pub struct Downstream {
 /// An app that takes nothing for this long is gone, of what is kept for it as well; what is left of its
 /// stream is drained.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Most that an app may take for what is kept for it, whatever it takes meanwhile.
+const TAKE_UP_MAX: Duration = Duration::from_mins(10);
 
 /// What a write may still take once bursar's shutdown has run out of patience.
 const CUT_GRACE: Duration = Duration::from_millis(500);
@@ -231,8 +235,13 @@ impl Downstream {
 
     /// An answer flows: what the app does not take is kept for it, within bounds, and the service need not
     /// wait. [`Self::finish`] does.
-    pub fn keeps(&self) {
-        self.peer.keeps();
+    pub fn keeps(&self, app: &Arc<str>) {
+        self.peer.keeps(app);
+    }
+
+    /// Bytes that are kept for the app.
+    pub fn kept_bytes(&self) -> usize {
+        self.peer.kept_bytes()
     }
 
     /// Waits until the app has taken what is kept for it, for as long as it takes any.
@@ -404,16 +413,20 @@ impl Downstream {
     }
 }
 
-/// Resolves when the app has taken what is kept for it; `None` when it takes nothing any more.
+/// Resolves when the app has taken what is kept for it; `None` when it takes nothing any more, or too
+/// long.
 async fn taken_up(peer: &Peer) -> Option<()> {
-    loop {
-        let before = peer.kept_bytes();
-        match timeout(WRITE_TIMEOUT, peer.taken()).await {
-            Ok(taken) => return taken.ok(),
-            Err(_) if peer.kept_bytes() < before => {}
-            Err(_) => return None,
+    let taken = async {
+        loop {
+            let before = peer.kept_bytes();
+            match timeout(WRITE_TIMEOUT, peer.taken()).await {
+                Ok(taken) => return taken.ok(),
+                Err(_) if peer.kept_bytes() < before => {}
+                Err(_) => return None,
+            }
         }
-    }
+    };
+    timeout(TAKE_UP_MAX, taken).await.ok().flatten()
 }
 
 /// Awaits a write; `None` when bursar's shutdown was out of patience first.

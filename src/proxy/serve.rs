@@ -336,8 +336,8 @@ impl Request<'_> {
         self.gateway.metrics.joined();
         follower.reads_on(downstream.sight());
         let leader: Arc<Live> = Arc::clone(&follower.live);
-        let followed =
-            relay::follow::follow(downstream, &mut follower, self.admitted.route.answer).await;
+        let answer = self.admitted.route.answer;
+        let followed = relay::follow::follow(self.gateway, downstream, &mut follower, answer).await;
         drop(follower);
         if followed.delivered {
             self.gateway.delivered(&leader);

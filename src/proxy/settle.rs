@@ -193,7 +193,7 @@ impl OpenEntry {
     /// Tells the table of undelivered requests how this one ended.
     pub fn close(&mut self, fate: Fate) {
         self.closed = true;
-        self.gateway.tell_delivery(&self.live, fate != Fate::Closed);
+        self.gateway.tell_delivery(&self.live, fate.into());
         self.gateway.claims.finish(&self.live, fate);
     }
 

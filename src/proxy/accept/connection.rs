@@ -5,11 +5,13 @@
 //! whether the app has left shows however much it sent ahead; what an app does not take of an answer that
 //! flows is kept, within bounds, so that the service need not wait for it.
 
+mod kept;
+
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
@@ -26,6 +28,7 @@ use rustix::io::ioctl_fionread;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufWriter, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
+use self::kept::Kept;
 use crate::apps::namespace::Namespace;
 use crate::places::Door;
 
@@ -61,11 +64,9 @@ struct Shared {
     ahead: BytesMut,
     /// What the app has not taken. `None`: nothing is kept, and a write waits for the app.
     kept: Option<Kept>,
+    /// Bytes that the app's socket has taken, ever.
+    went: u64,
 }
-
-/// Bytes of an answer that wait for their app. Counted in [`KEPT_ALL`] until they are gone.
-#[derive(Debug, Default)]
-struct Kept(BytesMut);
 
 /// The stream under an HTTP session.
 #[derive(Debug)]
@@ -80,13 +81,6 @@ const WRITE_BUFFER_BYTES: usize = 8 * 1024;
 /// Most that is read ahead of the session. Whoever sends more behind a request may have left unseen,
 /// and is suspected of it.
 const AHEAD_BYTES_MAX: usize = 64 * 1024;
-
-/// Most bytes that are kept for one app, and for all. Beyond either, a write waits for its app.
-const KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
-const KEPT_ALL_BYTES_MAX: usize = 64 * 1024 * 1024;
-
-/// What is kept for all apps of this process.
-static KEPT_ALL: AtomicUsize = AtomicUsize::new(0);
 
 // === impl Reset ===
 
@@ -214,46 +208,20 @@ impl AsyncWrite for Socket {
     }
 }
 
-// === impl Kept ===
-
-impl Kept {
-    /// Takes the first of these bytes, as many as there is room for.
-    fn take(&mut self, bytes: &[u8]) -> usize {
-        let own_room = KEPT_BYTES_MAX.saturating_sub(self.0.len());
-        let wanted = bytes.len().min(own_room);
-        let room = |all: usize| wanted.min(KEPT_ALL_BYTES_MAX.saturating_sub(all));
-        let before = KEPT_ALL.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |all| {
-            Some(all.saturating_add(room(all)))
-        });
-        let taken = before.map_or(0, room);
-        self.0
-            .extend_from_slice(bytes.get(..taken).unwrap_or_default());
-        taken
-    }
-
-    fn went(&mut self, count: usize) {
-        self.0.advance(count);
-        KEPT_ALL.fetch_sub(count, Ordering::Relaxed);
-    }
-}
-
-impl Drop for Kept {
-    fn drop(&mut self) {
-        KEPT_ALL.fetch_sub(self.0.len(), Ordering::Relaxed);
-    }
-}
-
 // === impl Shared ===
 
 impl Shared {
     /// Hands out what is kept. Ready: nothing is left of it.
     fn poll_kept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while let Some(kept) = self.kept.as_mut().filter(|kept| !kept.0.is_empty()) {
-            let went = std::task::ready!(Pin::new(&mut self.socket).poll_write(cx, &kept.0))?;
+        while let Some(first) = self.kept.as_ref().and_then(Kept::first) {
+            let went = std::task::ready!(Pin::new(&mut self.socket).poll_write(cx, first))?;
             if went == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
-            kept.went(went);
+            self.has_gone(went);
+            if let Some(kept) = &mut self.kept {
+                kept.went(went);
+            }
         }
         Poll::Ready(Ok(()))
     }
@@ -262,8 +230,8 @@ impl Shared {
     fn poll_out(&mut self, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         if self.poll_kept(cx)?.is_ready() {
             let written = Pin::new(&mut self.socket).poll_write(cx, buf);
-            if written.is_ready() {
-                return written;
+            if let Poll::Ready(written) = written {
+                return Poll::Ready(written.inspect(|went| self.has_gone(*went)));
             }
         }
         match self.kept.as_mut().map(|kept| kept.take(buf)) {
@@ -271,6 +239,11 @@ impl Shared {
             // The socket wakes.
             Some(_) | None => Poll::Pending,
         }
+    }
+
+    fn has_gone(&mut self, count: usize) {
+        let count = u64::try_from(count).unwrap_or(u64::MAX);
+        self.went = self.went.saturating_add(count);
     }
 
     /// Reads the socket itself. An end of input is checked against the pending error.
@@ -312,6 +285,12 @@ impl Sight {
             !shared.ahead.is_empty() || shared.socket.has_unread()
         })
     }
+
+    /// Bytes that the app's socket has taken of what was kept or may be: a number that stands still while
+    /// the app takes nothing.
+    pub fn went(&self) -> u64 {
+        self.0.upgrade().map_or(0, |shared| shared.lock().went)
+    }
 }
 
 // === impl Peer ===
@@ -322,6 +301,7 @@ impl Peer {
             socket,
             ahead: BytesMut::new(),
             kept: None,
+            went: 0,
         })))
     }
 
@@ -385,8 +365,8 @@ impl Peer {
 
     /// From now on what the app does not take is kept for it, within bounds: a write does not wait for
     /// it, and [`Self::taken`] does. Watching the app hands out what is kept.
-    pub fn keeps(&self) {
-        self.0.lock().kept.get_or_insert_default();
+    pub fn keeps(&self, app: &Arc<str>) {
+        self.0.lock().kept.get_or_insert_with(|| Kept::of(app));
     }
 
     /// A write waits for the app again. What was kept has been taken.
@@ -396,7 +376,7 @@ impl Peer {
 
     /// Bytes that wait for the app.
     pub fn kept_bytes(&self) -> usize {
-        self.0.lock().kept.as_ref().map_or(0, |kept| kept.0.len())
+        self.0.lock().kept.as_ref().map_or(0, Kept::len)
     }
 
     /// Resolves when the app has taken all that was kept.

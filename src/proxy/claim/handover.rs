@@ -23,6 +23,29 @@ use crate::proxy::Gateway;
 /// second without work followed.
 const SLOW_WRITE: Duration = Duration::from_millis(250);
 
+/// What became of an answer whose outcome is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::proxy) enum News {
+    /// Its app has what counts as delivered.
+    Given,
+    /// Its app does not have it, unless a follower took it since the leader looked.
+    Missed,
+    /// It is being given. Of a stream the first byte counts as delivered as long as bursar lives; if
+    /// bursar dies now, the app has no end of it.
+    UnderWay,
+}
+
+// === impl News ===
+
+impl From<Fate> for News {
+    fn from(fate: Fate) -> Self {
+        match fate {
+            Fate::Closed => Self::Given,
+            Fate::Undelivered | Fate::Unsent { .. } => Self::Missed,
+        }
+    }
+}
+
 // === impl Live ===
 
 impl Live {
@@ -114,13 +137,16 @@ impl Live {
     /// the app has the answer. Told one after the other, so that the last word is the right one.
     pub(in crate::proxy) fn news(
         &self,
-        undelivered: bool,
+        news: News,
         at_ms: u64,
         tell: impl FnOnce(Undelivered, bool),
     ) {
         let mut told = self.told.lock();
-        // A follower may have taken the answer since the leader looked.
-        let undelivered = undelivered && !self.is_handed_out();
+        let undelivered = match news {
+            News::Given => false,
+            News::Missed => !self.is_handed_out(),
+            News::UnderWay => true,
+        };
         if (*told).is_none_or(|told| told == undelivered) {
             return;
         }
@@ -147,14 +173,14 @@ impl Live {
 impl Gateway {
     /// Tells the ledger what became of an answer, if it does not know. Before the table of this
     /// process hears of it: an adopting intent comes behind this.
-    pub(in crate::proxy) fn tell_delivery(&self, live: &Live, undelivered: bool) {
-        live.news(undelivered, self.clock.wall_ms(), |row, delivered| {
+    pub(in crate::proxy) fn tell_delivery(&self, live: &Live, news: News) {
+        live.news(news, self.clock.wall_ms(), |row, delivered| {
             self.ledger.note_delivery(row, delivered);
         });
     }
 
-    /// Awaits the writing of a whole answer whose receipt is settled. Of a slow one the ledger is told
-    /// that it is under way still.
+    /// Awaits the writing of an answer, or of a stream's end, whose receipt is settled. Of a slow one the
+    /// ledger is told that it is under way still.
     pub(in crate::proxy) async fn handed_over<F: Future + Unpin>(
         &self,
         live: Option<&Live>,
@@ -164,14 +190,14 @@ impl Gateway {
             if let Ok(written) = timeout(SLOW_WRITE, &mut written).await {
                 return written;
             }
-            self.tell_delivery(live, true);
+            self.tell_delivery(live, News::UnderWay);
         }
         written.await
     }
 
     /// An answer that was kept, or is being read, went to whoever followed: nothing may join it again.
     pub(in crate::proxy) fn delivered(&self, live: &Live) {
-        self.tell_delivery(live, false);
+        self.tell_delivery(live, News::Given);
         self.claims.delivered(live);
     }
 

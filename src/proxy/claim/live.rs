@@ -22,7 +22,7 @@ use crate::clock::SharedClock;
 use crate::ledger::entry::{EntryId, EntryKey};
 use crate::ledger::undelivered::FirstSent;
 use crate::proxy::accept::connection::Sight;
-use crate::proxy::refuse::Refusal;
+use crate::proxy::refuse::{Code, Refusal};
 
 /// One running request.
 #[derive(Debug)]
@@ -329,7 +329,8 @@ impl Live {
 
     pub fn record_end(&self, end: TapeEnd) {
         let mut tape = self.tape.lock();
-        if tape.open {
+        // Who was given up has its end: the answer's own is not for it.
+        if tape.open && tape.end.is_none() {
             tape.end = Some(end);
         }
         drop(tape);
@@ -340,7 +341,7 @@ impl Live {
     pub(super) fn finish(&self) {
         let mut tape = self.tape.lock();
         if tape.end.is_none() {
-            tape.end = Some(TapeEnd::Broken(crate::proxy::refuse::Code::Internal.into()));
+            tape.end = Some(TapeEnd::Broken(Code::Internal.into()));
         }
         drop(tape);
         self.changed.send_replace(());
@@ -388,6 +389,39 @@ impl Live {
                 return;
             }
         }
+    }
+
+    /// What the socket of whoever follows has taken: a number that stands still while it takes nothing.
+    pub fn follower_went(&self) -> u64 {
+        let tape = self.tape.lock();
+        tape.follower_app.as_ref().map_or(0, Sight::went)
+    }
+
+    /// Whoever follows takes nothing, and is in the way of others: it is shown a break, and nobody may
+    /// join any more.
+    pub fn gives_up_follower(&self) {
+        let mut tape = self.tape.lock();
+        if !tape.followed {
+            return;
+        }
+        let given_up = Refusal::saying(
+            Code::UpstreamBroken,
+            "The answer was given up: its app took nothing of it for a while, and another request waited \
+             for its place at the service."
+                .to_owned(),
+        );
+        *tape = Tape {
+            open: true,
+            given_up: true,
+            handed_out: tape.handed_out,
+            follower: tape.follower,
+            head: tape.head.take(),
+            end: Some(TapeEnd::Broken(given_up)),
+            ..Tape::default()
+        };
+        drop(tape);
+        self.changed.send_replace(());
+        self.left.send_replace(());
     }
 
     /// Bytes that the tape holds now.

@@ -118,7 +118,7 @@ impl Relay<'_> {
             drain: Drain::default(),
         };
         self.app.phase = Phase::Streaming;
-        self.app.downstream.keeps();
+        self.app.downstream.keeps(&self.declared.name);
         let mut moved = Move::Chunk(flowing.first.clone());
         loop {
             let chunk = match &moved {
@@ -127,7 +127,7 @@ impl Relay<'_> {
             };
             match self.pass(&mut flow, &flowing, chunk).await {
                 Ok(()) => {}
-                Err(Halt::Refused(code)) => return self.break_off(&mut flow, code).await,
+                Err(Halt::Refused(code)) => return self.refused(&mut flow, *flowing, code).await,
                 Err(Halt::Cut) => {
                     let stop = Move::Stop(InDoubt::Shutdown);
                     return self.ended(&mut flow, *flowing, stop, answered(None)).await;
@@ -148,12 +148,17 @@ impl Relay<'_> {
                             self.ended(&mut flow, *flowing, Move::End, answered(None))
                                 .await
                         }
-                        Err(Halt::Refused(code)) => self.break_off(&mut flow, code).await,
+                        Err(Halt::Refused(code)) => self.refused(&mut flow, *flowing, code).await,
                     };
                 }
                 broke => return self.ended(&mut flow, *flowing, broke, answered(None)).await,
             }
-            moved = self.read_on(&mut flow, &mut flowing.answering).await;
+            let gateway = self.gateway;
+            // A settled stream of which bytes are kept still: its app has no end of it.
+            let owes = flow.settled && self.app.downstream.kept_bytes() > 0;
+            let live = self.app.live.clone().filter(|_| owes);
+            let read = pin!(self.read_on(&mut flow, &mut flowing.answering));
+            moved = gateway.handed_over(live.as_deref(), read).await;
         }
     }
 
@@ -194,7 +199,9 @@ impl Relay<'_> {
             flow.gathered.response_bytes = bytes;
             self.settle_flow(flow, flowing).await?;
             if let Some(tail) = flow.hold.take() {
-                self.give(flow, tail).await?;
+                let (gateway, live) = (self.gateway, self.app.live.clone());
+                let give = pin!(self.give(flow, tail));
+                gateway.handed_over(live.as_deref(), give).await?;
             }
             self.app.satisfied();
         }
@@ -230,11 +237,10 @@ impl Relay<'_> {
     /// Assumed: without `data: [DONE]` a chat stream is complete if its receipt came, else broken.
     async fn end(&mut self, flow: &mut Flow, flowing: &Flowing) -> Result<(), Halt> {
         self.settle_flow(flow, flowing).await?;
+        // The service is done, and the app may take its time for the rest.
+        self.dispatch.slot = None;
         let rest = [flow.hold.take(), flow.last.take()];
-        let gateway = self.gateway;
-        // A document counts as delivered when whole, and its app may take its time for the rest.
-        let is_document = flow.scanner.is_none();
-        let live = self.app.live.clone().filter(|_| is_document);
+        let (gateway, live) = (self.gateway, self.app.live.clone());
         let give = async {
             for bytes in rest.into_iter().flatten() {
                 self.give(flow, bytes).await?;
@@ -265,17 +271,14 @@ impl Relay<'_> {
             }
             self.dispatch.record_flow(&flowing, end, cause);
             if self.settle(&flow.gathered, cut_by).await.is_err() {
-                flowing.answering.abandon().await;
-                return self.break_off(flow, Code::LedgerUnavailable).await;
+                return self.refused(flow, flowing, Code::LedgerUnavailable).await;
             }
             if matches!(moved, Move::Broke(_) | Move::Stop(_)) {
-                flowing.answering.abandon().await;
-                self.dispatch.slot = None;
                 let code = match cut_by {
                     Some(InDoubt::Shutdown) => Code::ShuttingDown,
                     _ => Code::UpstreamBroken,
                 };
-                return self.break_off(flow, code).await;
+                return self.refused(flow, flowing, code).await;
             }
         }
         // The receipt is in and the end mark went out: a break after it changes nothing.
@@ -295,8 +298,7 @@ impl Relay<'_> {
         }
         if !flow.on_tape {
             let held = self.app.downstream.held();
-            let gateway = self.gateway;
-            let live = self.app.live.clone().filter(|_| flow.scanner.is_none());
+            let (gateway, live) = (self.gateway, self.app.live.clone());
             // Where the end of the connection is the end of the answer, the last piece goes out here.
             let before = gateway.clock.monotonic();
             let finished = {
@@ -318,6 +320,13 @@ impl Relay<'_> {
             live.record_end(TapeEnd::Complete);
         }
         (answered, false)
+    }
+
+    /// The service is left, and nothing of it is held, before the app learns why.
+    async fn refused(&mut self, flow: &mut Flow, flowing: Flowing, code: Code) -> (Answered, bool) {
+        flowing.answering.abandon().await;
+        self.dispatch.slot = None;
+        self.break_off(flow, code).await
     }
 
     /// The app learns that the answer is not complete: an error event where it reads events, and a
@@ -356,9 +365,7 @@ impl Relay<'_> {
             }
         }
         // The service is done: the app may take what is kept for it before it sees the break.
-        if self.dispatch.slot.is_none() {
-            self.app.downstream.take_up().await.ok();
-        }
+        self.app.downstream.take_up().await.ok();
         self.app.downstream.mark_broken();
         (answered(flow.head.status.as_u16()), false)
     }

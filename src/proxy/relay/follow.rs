@@ -1,11 +1,15 @@
 //! A connection that takes over the answer of an equal request whose own connection has left: no
 //! second upstream request, no second bill, and the real receipt.
 
+use std::pin::pin;
+use std::sync::Arc;
+
 use bytes::Bytes;
 use pingora::http::ResponseHeader;
 
 use crate::ledger::entry::EntryId;
 use crate::protocol::routes::AnswerKind;
+use crate::proxy::Gateway;
 use crate::proxy::claim::live::{Follower, TapeEnd, TapeItem};
 use crate::proxy::downstream::{Downstream, Presence, Written};
 use crate::proxy::exchange::heads;
@@ -29,6 +33,7 @@ pub struct Followed {
 
 /// Writes what the leader records, as it records it.
 pub async fn follow(
+    gateway: &Gateway,
     downstream: &mut Downstream,
     follower: &mut Follower,
     answer: AnswerKind,
@@ -65,7 +70,7 @@ pub async fn follow(
                 followed.stream = heads::is_event_stream(&head.headers);
                 is_flowing = flowing;
                 if flowing {
-                    downstream.keeps();
+                    downstream.keeps(&follower.live.mark.app);
                 }
                 is_answer = head.status.is_success();
                 let mut head = ResponseHeader::clone(&head);
@@ -92,7 +97,12 @@ pub async fn follow(
                 }
             }
             TapeItem::End(TapeEnd::Complete) => {
-                if downstream.finish().await.is_ok() {
+                let live = Arc::clone(&follower.live);
+                let finish = pin!(downstream.finish());
+                let finished = gateway
+                    .handed_over(is_answer.then_some(&*live), finish)
+                    .await;
+                if finished.is_ok() {
                     followed.keep = true;
                     // An error is not the answer that the app wanted, even when it was received.
                     if is_answer && !followed.delivered {

@@ -195,7 +195,7 @@ async fn an_app_that_reads_nothing_of_what_is_too_much_to_keep_loses_its_place_t
     origin.go();
     everything_stands_still(&origin).await;
     let mut second = begin_as(&bursar, "two").await;
-    let answer = timeout(Duration::from_secs(20), second.answer()).await;
+    let answer = timeout(Duration::from_secs(40), second.answer()).await;
     assert_eq!(answer.expect("its place is given up").status, 200);
     let given_up = bursar.metric("bursar_drains_total", "result=\"displaced\"");
     assert!((given_up - 1.0).abs() < 0.1, "{given_up}");
@@ -216,6 +216,58 @@ async fn an_app_that_reads_nothing_of_what_is_too_much_to_keep_loses_its_place_t
         !unread.answer().await.complete,
         "a break is seen as a break"
     );
+}
+
+/// One who waits needs one place: the others that stall keep theirs, and their answers.
+#[tokio::test]
+async fn of_three_apps_that_stall_exactly_one_makes_room_for_one_who_waits() {
+    const STALLED: usize = 3;
+    let unread = (0..STALLED).map(|_| pieces(&[large(40)]));
+    let origin = Origin::start(unread.chain([Step::Answer(billed(7))])).await;
+    let bursar = Bursar::with(&origin.url(), "[shaping]\nin_flight = 3\n").await;
+    let mut wires = Vec::new();
+    for (at, prompt) in ["one", "two", "three"].into_iter().enumerate() {
+        wires.push(begin_as(&bursar, prompt).await);
+        received(&origin, at + 1).await;
+        origin.go();
+    }
+    everything_stands_still(&origin).await;
+    let mut waits = begin_as(&bursar, "four").await;
+    let answer = timeout(Duration::from_secs(40), waits.answer()).await;
+    assert_eq!(answer.expect("one place is given up").status, 200);
+    let mut whole = 0;
+    for wire in &mut wires {
+        whole += usize::from(wire.answer().await.complete);
+    }
+    assert_eq!(whole, STALLED - 1, "exactly one breaks");
+    let given_up = bursar.metric("bursar_drains_total", "result=\"displaced\"");
+    assert!((given_up - 1.0).abs() < 0.1, "{given_up}");
+    let entries = bursar.settled(STALLED + 1).await;
+    let priced = |state| state == settled(7);
+    assert_eq!(
+        entries.iter().filter(|entry| priced(entry.state)).count(),
+        STALLED
+    );
+}
+
+/// Whoever joined an answer and does not read it is in the way of others as the first app is.
+#[tokio::test]
+async fn the_place_of_a_follower_that_reads_nothing_goes_to_who_waits() {
+    let origin = Origin::start([pieces(&[large(64)]), Step::Answer(billed(7))]).await;
+    let bursar = Bursar::with(&origin.url(), "[shaping]\nin_flight = 1\n").await;
+    left_alone(&origin, &bursar).await;
+    let mut follower = begin(&bursar).await;
+    counted(&bursar, "bursar_joined_retries_total", "").await;
+    origin.go();
+    everything_stands_still(&origin).await;
+    let mut second = begin_as(&bursar, "two").await;
+    let answer = timeout(Duration::from_secs(40), second.answer()).await;
+    assert_eq!(answer.expect("its place is given up").status, 200);
+    let given_up = bursar.metric("bursar_drains_total", "result=\"displaced\"");
+    assert!((given_up - 1.0).abs() < 0.1, "{given_up}");
+    let answer = follower.answer().await;
+    assert!(!answer.complete, "a break is seen as a break");
+    assert!(answer.text().contains("took nothing of it"), "and says why");
 }
 
 /// Towards a follower whose answer ends with its connection a break is a reset too.

@@ -6,11 +6,12 @@ use std::path::Path;
 use bursar::ledger::entry::{InDoubt, KeyOrigin, State};
 use serde_json::json;
 
-use super::CHAT;
+use super::{CHAT, key};
 use crate::support::bursar::entries;
 use crate::support::daemon::{Daemon, Signal};
+use crate::support::origin::{billed, chunk, last_chunk, stream_head};
 use crate::support::wire::request;
-use crate::support::{Answer, Sandbox, Wire, chat, chat_stream, eventually};
+use crate::support::{Answer, Origin, Sandbox, Step, Wire, chat, chat_stream, eventually};
 
 const AGENT: &str = "/agent/v1/chat/completions";
 
@@ -125,6 +126,42 @@ async fn a_retry_after_a_stop_with_leftovers_is_the_same_purchase() {
         daemon.terminate().await;
         bought_once(name, &sandbox, &state_dir, &retried).await;
     }
+}
+
+/// The service is done, and the app has read nothing of what is kept for it when the process is killed, however
+/// long after the outcome.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_killed_while_its_end_is_kept_is_bought_once() {
+    let body = chat_stream("one purchase");
+    let event = chunk(&format!("data: \"{}\"\n\n", "x".repeat(1024 * 1024)));
+    let end = chunk(": service-billed-micro-usd 7\n\ndata: [DONE]\n\n");
+    let stream = [stream_head(), event.repeat(14), end, last_chunk()].concat();
+    let origin = Origin::start([stream, billed(0)].map(Step::Answer)).await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let state_dir = directory.path().join("state");
+    let daemon = Daemon::start(&origin.url(), &state_dir, &[]).await;
+    let mut app = daemon.connect().await;
+    app.send(request("POST", CHAT, &[], &body)).await;
+    let journal = state_dir.join("journal/00000001.jsonl");
+    eventually("the note", || async {
+        let text = std::fs::read_to_string(&journal).expect("a journal");
+        text.contains("\"kind\":\"delivery\"").then_some(())
+    })
+    .await;
+    assert!(matches!(
+        entries(&state_dir)[0].state,
+        State::Settled { .. }
+    ));
+    daemon.kill().await;
+    assert!(!app.answer().await.complete);
+
+    let daemon = Daemon::start(&origin.url(), &state_dir, &[]).await;
+    let mut app = daemon.connect().await;
+    app.send(request("POST", CHAT, &[], &body)).await;
+    let retried = app.answer().await;
+    daemon.terminate().await;
+    assert!(retried.header("x-bursar-adopted").is_some());
+    assert_eq!(key(&origin, 0), key(&origin, 1), "one purchase");
 }
 
 /// The outcome is in the journal, the end of the stream is not out, and the process is killed: the app has

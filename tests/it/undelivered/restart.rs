@@ -208,23 +208,46 @@ async fn an_answer_that_is_written_slowly_is_noted_before_and_after() {
     let origin = Origin::start([Step::Answer(large()), Step::Answer(billed(8))]).await;
     let bursar = Bursar::with(&origin.url(), ONCE).await;
     let mut app = slow_app(&bursar).await;
-    let delivery = |count| {
-        let bursar = &bursar;
-        async move {
-            eventually("the note", || async {
-                let kinds = kinds(bursar);
-                let noted = kinds.iter().filter(|kind| *kind == "delivery").count();
-                (noted == count).then_some(())
-            })
-            .await;
-        }
-    };
-    delivery(1).await;
+    noted(&bursar, 1).await;
     assert!(app.answer().await.complete);
-    delivery(2).await;
+    noted(&bursar, 2).await;
     let bursar = bursar.restart(ONCE).await;
     let second = ask(&bursar, &chat("hi"), &[]).await;
     assert_eq!(second.header("x-bursar-adopted"), None, "a new purchase");
+}
+
+/// A stream whose end is only kept for its app: the next process would take it for undelivered; this one
+/// goes by its first byte, and what the app asks meanwhile is another purchase.
+#[tokio::test]
+async fn a_stream_whose_end_is_kept_is_noted_and_delivered_while_bursar_lives() {
+    let event = chunk(&format!("data: \"{}\"\n\n", "x".repeat(1_000_000)));
+    let end = chunk(": service-billed-micro-usd 7\n\ndata: [DONE]\n\n");
+    let stream = [stream_head(), event, end, last_chunk()].concat();
+    let steps = [stream, billed(8), billed(9)].map(Step::Answer);
+    let origin = Origin::start(steps).await;
+    let bursar = Bursar::with(&origin.url(), ONCE).await;
+    let mut app = Wire::unix(&bursar.socket).await;
+    app.send(request("POST", CHAT, &[], &chat_stream("hi")))
+        .await;
+    noted(&bursar, 1).await;
+    let meanwhile = ask(&bursar, &chat_stream("hi"), &[]).await;
+    assert_eq!(meanwhile.header("x-bursar-adopted"), None);
+    assert_ne!(key(&origin, 0), key(&origin, 1), "two purchases");
+    assert!(app.answer().await.complete);
+    noted(&bursar, 2).await;
+    let bursar = bursar.restart(ONCE).await;
+    let after = ask(&bursar, &chat_stream("hi"), &[]).await;
+    assert_eq!(after.header("x-bursar-adopted"), None, "a new purchase");
+}
+
+/// Waits until the ledger was told so often what became of an answer.
+async fn noted(bursar: &Bursar, count: usize) {
+    eventually("the note", || async {
+        let kinds = kinds(bursar);
+        let noted = kinds.iter().filter(|kind| *kind == "delivery").count();
+        (noted == count).then_some(())
+    })
+    .await;
 }
 
 /// An answer that does not fit into the buffers between bursar and an app.

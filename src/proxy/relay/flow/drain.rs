@@ -33,7 +33,7 @@ const AFTER_END_WAIT: Duration = Duration::from_secs(1);
 pub(super) struct Drain {
     slot: Option<OwnedSemaphorePermit>,
     /// Its place at the service may be asked for by somebody who waits.
-    place: Option<Drained>,
+    pub(super) place: Option<Drained>,
     /// When it was certain that nobody reads.
     since: Option<Duration>,
     /// When the app's input had ended. It has taken nothing since, for nothing came for it.
@@ -73,7 +73,10 @@ impl Relay<'_> {
                 }
             };
             let follower = self.app.live.clone().filter(|live| live.is_followed());
-            let displaced = flow.drain.place.as_ref().map(Drained::displaced);
+            // A document is read to its end, and what is settled ends by itself.
+            let ends_early = flow.scanner.is_some() && !flow.settled;
+            let place = flow.drain.place.as_ref().filter(|_| ends_early);
+            let displaced = place.map(Drained::displaced);
             let chunk = async {
                 tokio::select! {
                     biased;
@@ -144,7 +147,10 @@ impl Relay<'_> {
             match Arc::clone(&self.gateway.drains).try_acquire_owned() {
                 Ok(slot) => {
                     flow.drain.slot = Some(slot);
-                    flow.drain.place = self.dispatch.slot.as_ref().map(Slot::drains);
+                    // An app that stalled has lost it already.
+                    if flow.drain.place.is_none() {
+                        flow.drain.place = self.dispatch.slot.as_ref().map(Slot::drains);
+                    }
                 }
                 Err(_) => {
                     self.gateway.metrics.drain("refused");

@@ -13,13 +13,18 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pingora::http::ResponseHeader;
+use tokio::time::Instant;
 
 use super::{Flow, Halt, Relay};
 use crate::proxy::downstream::{Presence, Written};
-use crate::proxy::queue::Slot;
+use crate::proxy::queue::{Drained, Slot};
 
-/// An app that takes nothing for so long, with all kept for it that may be, is in the way of others.
-const STALL_MAX: Duration = Duration::from_secs(2);
+/// An app that takes nothing for so long, with all kept for it that may be, is in the way of others. The
+/// kernel has room for more in large steps: an app that reads slowly shows it once in seconds.
+const STALL_MAX: Duration = Duration::from_secs(10);
+
+/// How often it is looked at.
+const STALL_LOOK: Duration = Duration::from_millis(250);
 
 impl Relay<'_> {
     /// Gives bytes to the app, or to the tape for whoever follows it.
@@ -91,16 +96,22 @@ impl Relay<'_> {
         }
     }
 
-    /// Waits for a slow follower, but not beyond bursar's shutdown.
+    /// Waits for a slow follower, but not beyond bursar's shutdown, and not in the way of others.
     async fn record(&mut self, flow: &mut Flow, bytes: Bytes) -> Result<(), Halt> {
         let Some(live) = self.app.live.clone() else {
             return Ok(());
         };
         let mut cut = self.gateway.cut_signal();
         let before = self.gateway.clock.monotonic();
+        let place = self.dispatch.slot.as_ref();
         let recorded = tokio::select! {
             biased;
             () = live.record_chunk(bytes) => Ok(()),
+            wanted = wanted_by_others(place, || live.follower_went()) => {
+                live.gives_up_follower();
+                flow.drain.place = Some(wanted);
+                Ok(())
+            }
             () = cut.wait() => {
                 flow.torn = true;
                 Err(Halt::Cut)
@@ -124,12 +135,17 @@ impl Relay<'_> {
         let ends_in_newline = bytes.last() == Some(&b'\n');
         let before = self.gateway.clock.monotonic();
         let place = self.dispatch.slot.as_ref();
+        let app = self.app.downstream.sight();
         let written = {
             let write = pin!(self.app.downstream.write_chunk(bytes));
             tokio::select! {
                 biased;
                 written = write => written.ok(),
-                () = wanted_by_others(place) => None,
+                wanted = wanted_by_others(place, || app.went()) => {
+                    // Until the place goes: no other has to make room for the same.
+                    flow.drain.place = Some(wanted);
+                    None
+                }
             }
         };
         self.app_had_the_word_since(before);
@@ -176,11 +192,36 @@ impl Relay<'_> {
     }
 }
 
-/// Resolves when an app that stalls has to give its place at the service to somebody who waits.
-async fn wanted_by_others(place: Option<&Slot>) {
+/// Resolves when an app that stalls has to give its place at the service to somebody who waits. `went`:
+/// what its socket has taken.
+async fn wanted_by_others(place: Option<&Slot>, went: impl Fn() -> u64) -> Drained {
     let Some(place) = place else {
         return std::future::pending().await;
     };
-    tokio::time::sleep(STALL_MAX).await;
-    place.drains().displaced().await;
+    let (mut seen, mut since) = (went(), Instant::now());
+    let mut offered: Option<Drained> = None;
+    loop {
+        let look = tokio::time::sleep(STALL_LOOK);
+        match offered.take() {
+            Some(drained) => {
+                tokio::select! {
+                    biased;
+                    () = drained.displaced() => return drained,
+                    () = look => {}
+                }
+                offered = Some(drained);
+            }
+            None => look.await,
+        }
+        let now = went();
+        if now != seen {
+            (seen, since) = (now, Instant::now());
+            offered = None;
+        } else if offered.is_none() && since.elapsed() >= STALL_MAX {
+            offered = Some(place.drains());
+        }
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! The way to the app: chunks, whole answers, the tape for whoever follows, and the close.
 
 use super::*;
+use crate::proxy::claim::handover::News;
 
 impl Flight {
     pub(super) fn flow(
@@ -95,7 +96,7 @@ impl Flight {
                 if self.here && world.chance.one_in(12) {
                     // "Of a slow one the ledger is told that it is under way still."
                     world.count("slow write");
-                    self.tell(world, process, true);
+                    self.tell(world, process, News::UnderWay);
                 }
                 self.delivered = self.write_whole(world, true)?;
             }
@@ -155,12 +156,11 @@ impl Flight {
         Ok(false)
     }
 
-    fn tell(&self, world: &World, process: &mut Process, undelivered: bool) {
+    fn tell(&self, world: &World, process: &mut Process, news: News) {
         let queue = &mut process.scribe.queue;
-        self.live
-            .news(undelivered, world.wall_ms(), |row, delivered| {
-                queue.push(Command::Deliver(Box::new(row), delivered));
-            });
+        self.live.news(news, world.wall_ms(), |row, delivered| {
+            queue.push(Command::Deliver(Box::new(row), delivered));
+        });
     }
 
     pub fn close(&self, world: &mut World, process: &mut Process, fate: Fate) {
@@ -168,7 +168,7 @@ impl Flight {
         if undelivered {
             world.count("closed undelivered");
         }
-        self.tell(world, process, undelivered);
+        self.tell(world, process, fate.into());
         process.table.finish(&self.live, fate);
     }
 }

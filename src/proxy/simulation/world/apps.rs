@@ -1,6 +1,7 @@
 //! The apps: equal requests, own keys, retries, connections that end, followers, polls of runs.
 
 use super::*;
+use crate::proxy::claim::handover::News;
 
 impl World {
     /// A request of an app. Equal ones are common on purpose.
@@ -232,7 +233,7 @@ impl World {
         if following.delivered {
             let live = &following.follower.live;
             let queue = &mut process.scribe.queue;
-            live.news(false, self.clock.wall_ms(), |row, delivered| {
+            live.news(News::Given, self.clock.wall_ms(), |row, delivered| {
                 queue.push(Command::Deliver(Box::new(row), delivered));
             });
             process.table.delivered(live);
