@@ -28,10 +28,13 @@ pub struct FingerprintParts<'a> {
 
 impl FingerprintParts<'_> {
     pub(crate) fn hash(&self, secret: &[u8; 32]) -> Fingerprint {
-        self.hash_with(secret, self.body, &[])
+        // No part begins so; without it the bytes are those of earlier releases.
+        let end: &[u8] = if self.made_stream { &[2] } else { &[] };
+        self.hash_with(secret, self.body, end)
     }
 
-    /// The request as the service compares it under one key. Another number than [`Self::hash`].
+    /// The request as the service compares it under one key, whatever the app gets of the answer. Another
+    /// number than [`Self::hash`].
     pub(crate) fn hash_as_compared(&self, secret: &[u8; 32]) -> Fingerprint {
         match hash_json(secret, self.body) {
             Some(json) => self.hash_with(secret, &json, &[3]),
@@ -55,10 +58,6 @@ impl FingerprintParts<'_> {
             let length = u64::try_from(part.len()).unwrap_or(u64::MAX);
             hasher.update(&length.to_be_bytes());
             hasher.update(part);
-        }
-        if self.made_stream {
-            // No part begins so; without it the bytes are those of earlier releases.
-            hasher.update(&[2]);
         }
         hasher.update(end);
         Fingerprint(*hasher.finalize().as_bytes())

@@ -110,16 +110,8 @@ impl KeptKey {
         one && self.form == other.form
     }
 
+    /// Of the key alone, whatever organization it was sent for.
     pub fn id(&self, secret: &[u8; 32]) -> ShortHash {
-        self.id_under(secret, self.organization)
-    }
-
-    /// The same key on the lines of an older bursar, which name no organization.
-    pub fn old_id(&self, secret: &[u8; 32]) -> Option<ShortHash> {
-        self.organization.map(|_| self.id_under(secret, None))
-    }
-
-    fn id_under(&self, secret: &[u8; 32], organization: Option<Organization>) -> ShortHash {
         let old_hash = match &self.form {
             KeyForm::Text(text) if self.organization.is_none() && self.origin == KeyOrigin::App => {
                 let unkeyed = text.strip_prefix(OLD_HASH_START).and_then(unhex);
@@ -128,15 +120,7 @@ impl KeptKey {
             _ => None,
         };
         let mut hasher = blake3::Hasher::new_keyed(secret);
-        match organization {
-            Some(Organization(number)) => {
-                hasher.update(b"key of");
-                hasher.update(&number.to_be_bytes());
-            }
-            None => {
-                hasher.update(b"key of nobody");
-            }
-        }
+        hasher.update(b"key");
         let form = old_hash.map(KeyForm::Hash);
         match form.as_ref().unwrap_or(&self.form) {
             KeyForm::Hash(hash) => {

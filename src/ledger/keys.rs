@@ -1,9 +1,13 @@
 //! The Idempotency-Keys of the last 24 hours: whether a key's amount is known, and who else may have
 //! run under it. The service binds a key for 24 h to one request of one organization, so an amount told
 //! once is that purchase's amount; another request under the same key is a purchase of its own.
+//! What was asked with another key of the service is perhaps the same organization's: it keeps a 0 in
+//! doubt, explains a replay, and takes no amount away.
 //!
 //! Promise: bounded; the oldest key goes first, and each one dropped early is counted. A dropped
 //! key can only leave an entry in doubt, or count a later amount as new, after a million others.
+
+use std::num::NonZeroU64;
 
 use serde::{Deserialize, Serialize};
 
@@ -23,8 +27,13 @@ use table::{Known, Place, Row, Table};
 /// Assumed: counted from the key's first use; a failed request keeps nothing under it.
 pub const EPOCH_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// Most keys held. At most 100 bytes each, where each has one entry that was billed.
+/// Most keys held. At most 100 bytes each, without what [`WAITING_MAX`] bounds.
 pub const KEYS_MAX: usize = 1_000_000;
+
+/// Most entries that wait for their key's amount, with all that is needed to write what becomes of them: at
+/// most 512 bytes each, where its key is one that bursar minted. Of the oldest beyond them is kept that
+/// they may have run: what comes is never settled for nothing beside them.
+const WAITING_MAX: usize = 1 << 16;
 
 /// Most entries of one key that are named as charged.
 const CHARGED_MAX: usize = 64;
@@ -51,6 +60,9 @@ pub struct Keys {
     secret: [u8; 32],
     table: Table,
     keys_max: usize,
+    /// What is known in boxes: [`Row::weight`] of all.
+    waiting: usize,
+    waiting_max: usize,
     dropped: u64,
 }
 
@@ -81,8 +93,7 @@ struct Epoch {
 /// What an entry is looked up by.
 struct Asked {
     key: ShortHash,
-    /// The same key on lines of an older bursar.
-    old_key: Option<ShortHash>,
+    organization: Option<NonZeroU64>,
     request: ShortHash,
     /// The request on lines of an older bursar.
     old_request: Option<ShortHash>,
@@ -105,11 +116,13 @@ impl Keys {
             secret,
             table: Table::default(),
             keys_max: KEYS_MAX,
+            waiting: 0,
+            waiting_max: WAITING_MAX,
             dropped: 0,
         }
     }
 
-    /// Keys dropped before their 24 h were over.
+    /// Keys dropped before their 24 h were over, or of which the entries that waited were.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
@@ -150,6 +163,13 @@ impl Keys {
             } else {
                 view.stands_on_another_request |= amount.is_some() || is_unreported;
             }
+            view.others_may_have_run |= row.may_have_run_beside(id);
+        }
+        for row in self.others_rows_of(&asked).filter(|row| row.spans(at_ms)) {
+            let is_unreported = row
+                .unresolved()
+                .any(|waiting| waiting.was == State::Unreported);
+            view.stands_under_another_organization |= row.amount().is_some() || is_unreported;
             view.others_may_have_run |= row.may_have_run_beside(id);
         }
         view
@@ -194,10 +214,8 @@ impl Keys {
     pub fn resolve(&mut self, key: &KeptKey, id: EntryId) {
         let asked = self.asked(key, None, Some(id), 0);
         let holds = self.rows_of(&asked).find(|(_, row)| row.holds(id));
-        if let Some((place, _)) = holds
-            && let Some(row) = self.table.get_mut(place)
-        {
-            row.change(|epoch| {
+        if let Some((place, _)) = holds {
+            self.change_at(place, |epoch| {
                 let before = epoch.unresolved.len();
                 epoch.unresolved.retain(|waiting| waiting.id != id);
                 epoch.answered |= epoch.unresolved.len() < before;
@@ -218,16 +236,38 @@ impl Keys {
             let Some(row) = self.table.pop_front() else {
                 break;
             };
+            self.waiting = self.waiting.saturating_sub(row.weight());
             if !full && row.is_busy() {
                 busy.push(row);
-            } else if !over {
+            } else if !over && !row.is_nothing() {
                 self.dropped = self.dropped.saturating_add(1);
             }
         }
         for row in busy.into_iter().rev() {
+            self.waiting = self.waiting.saturating_add(row.weight());
             self.table.push_front(row);
         }
+        self.forget_waiting();
         self.table.give_back();
+    }
+
+    /// Many at once, so that few walks over all keys are needed.
+    fn forget_waiting(&mut self) {
+        if self.waiting <= self.waiting_max {
+            return;
+        }
+        let wanted = self.waiting_max / 8 * 7;
+        for row in self.table.rows_mut() {
+            if self.waiting <= wanted {
+                break;
+            }
+            let weight = row.weight();
+            if weight > 0 && !row.is_busy() {
+                row.forget_waiting();
+                self.waiting = self.waiting.saturating_sub(weight);
+                self.dropped = self.dropped.saturating_add(1);
+            }
+        }
     }
 
     fn asked(
@@ -251,7 +291,7 @@ impl Keys {
         let is_own = key.origin == KeyOrigin::App;
         Asked {
             key: key.id(&self.secret),
-            old_key: key.old_id(&self.secret),
+            organization: key.organization.and_then(|one| NonZeroU64::new(one.0)),
             request,
             old_request: if is_own { old_request } else { Some(request) },
             id,
@@ -259,12 +299,20 @@ impl Keys {
         }
     }
 
-    /// All rows of the key, those of an older bursar behind.
+    /// All rows of the key that may be its organization's: those of an older bursar as well.
     fn rows_of(&self, asked: &Asked) -> impl Iterator<Item = (Place, &Row)> {
-        let old = asked.old_key.into_iter();
+        let organization = asked.organization;
         self.table
             .of(asked.key)
-            .chain(old.flat_map(|key| self.table.of(key)))
+            .filter(move |(_, row)| row.organization == organization || row.organization.is_none())
+    }
+
+    /// The rows of the key under another name of an organization, which may be the same one: it changes
+    /// with its API key.
+    fn others_rows_of(&self, asked: &Asked) -> impl Iterator<Item = &Row> {
+        let organization = asked.organization;
+        let rows = self.table.of(asked.key).map(|(_, row)| row);
+        rows.filter(move |row| row.organization.is_some() && row.organization != organization)
     }
 
     /// The row that holds the entry, else that of its request which its time falls in. A clock that was
@@ -276,8 +324,9 @@ impl Keys {
             return Some(place);
         }
         let equal = || {
-            let rows = self.table.of(asked.key);
-            rows.filter(|(_, row)| row.request == asked.request)
+            self.rows_of(asked).filter(|(_, row)| {
+                row.organization == asked.organization && row.request == asked.request
+            })
         };
         let spans = equal().filter(|(_, row)| row.spans(asked.at_ms));
         spans
@@ -295,9 +344,11 @@ impl Keys {
     /// The row of an older bursar for an equal request.
     fn find_old(&self, asked: &Asked, may_be: impl Fn(&Row) -> bool) -> Option<Place> {
         let request = asked.old_request?;
+        asked.organization?;
         self.table
-            .of(asked.old_key?)
-            .filter(|(_, row)| row.request == request && row.spans(asked.at_ms) && may_be(row))
+            .of(asked.key)
+            .filter(|(_, row)| row.organization.is_none() && row.request == request)
+            .filter(|(_, row)| row.spans(asked.at_ms) && may_be(row))
             .max_by_key(|(_, row)| row.started_ms)
             .map(|(place, _)| place)
     }
@@ -306,15 +357,39 @@ impl Keys {
     fn change<T>(&mut self, asked: &Asked, change: impl FnOnce(&mut Epoch) -> T) -> Option<T> {
         let place = match self.find(asked) {
             Some(place) => place,
-            None if self.table.of(asked.key).count() >= REQUESTS_MAX => return None,
+            None if !self.has_room(asked) => return None,
             None => self.table.push_back(Row {
                 key: asked.key,
+                organization: asked.organization,
                 request: asked.request,
                 started_ms: asked.at_ms,
                 known: Known::Quiet { answered: false },
             }),
         };
-        Some(self.table.get_mut(place)?.change(change))
+        self.change_at(place, change)
+    }
+
+    fn change_at<T>(&mut self, place: Place, change: impl FnOnce(&mut Epoch) -> T) -> Option<T> {
+        let row = self.table.get_mut(place)?;
+        let before = row.weight();
+        let answer = row.change(change);
+        let others = self.waiting.saturating_sub(before);
+        self.waiting = others.saturating_add(row.weight());
+        Some(answer)
+    }
+
+    /// Whether another request of the key may be known. The oldest of which nothing is left makes room.
+    fn has_room(&mut self, asked: &Asked) -> bool {
+        if self.rows_of(asked).count() < REQUESTS_MAX {
+            return true;
+        }
+        let idle = self.rows_of(asked).filter(|(_, row)| row.is_nothing());
+        let oldest = idle.min_by_key(|(_, row)| row.started_ms);
+        let Some((place, _)) = oldest else {
+            return false;
+        };
+        self.table.forget(place);
+        true
     }
 }
 
@@ -344,6 +419,29 @@ impl Row {
             }
             Known::Billed { .. } | Known::Quiet { .. } => false,
         }
+    }
+
+    /// What it holds beside its place in the table.
+    fn weight(&self) -> usize {
+        match &self.known {
+            Known::More(epoch) => epoch.unresolved.len().max(1),
+            Known::Billed { .. } | Known::Quiet { .. } => 0,
+        }
+    }
+
+    /// Keeps of what is in a box what needs none.
+    fn forget_waiting(&mut self) {
+        if let Known::More(epoch) = &self.known {
+            self.known = match epoch.amount {
+                Some((amount, entry)) => Known::Billed { amount, entry },
+                None => Known::Quiet { answered: true },
+            };
+        }
+    }
+
+    /// All of it failed: whoever comes is the first.
+    fn is_nothing(&self) -> bool {
+        matches!(&self.known, Known::Quiet { answered: false })
     }
 
     fn is_busy(&self) -> bool {

@@ -22,7 +22,10 @@ pub struct KeyView {
     pub is_unreported: bool,
     /// An entry of another request was billed, or was answered whole without an amount.
     pub stands_on_another_request: bool,
-    /// Another entry of the key, whatever it asked, is open, in doubt, or was answered.
+    /// An entry under the same key, sent with another key of the service, was billed or was answered whole
+    /// without an amount. Both may be one organization's.
+    pub stands_under_another_organization: bool,
+    /// Another entry of the key, whatever it asked and for whatever organization, is open, in doubt, or was answered.
     pub others_may_have_run: bool,
 }
 
@@ -149,7 +152,12 @@ fn answered(
         if told.is_some_and(is_positive) {
             anomalies.push(Anomaly::AmountOnReplay);
         }
-        return repeats();
+        // The service has the purchase stored, and that one is the ledger's.
+        return if key.is_some_and(|key| key.stands_under_another_organization) {
+            State::Replayed
+        } else {
+            repeats()
+        };
     }
 
     match (told, known) {

@@ -206,39 +206,21 @@ impl ClaimTable {
     }
 
     /// Whether a request whose app's input has ended is a try that its app gave up, of a purchase that
-    /// an equal one makes: one is there whose app is connected, or that came before; or one was answered
+    /// an equal one makes: one is there whose app is connected, or that goes already; or one was answered
     /// since this one's connection was free to carry it.
     pub fn is_anothers(&self, live: &Arc<Live>, policy: AdoptPolicy, since: Duration) -> bool {
-        if live.key.as_ref().is_some_and(EntryKey::is_apps_own) {
-            // The service bills the key once.
-            return false;
-        }
-        let is_recognised = |marked_retry| match policy.adopt {
-            Adopt::Always => true,
-            Adopt::Marked => live.marked_retry || marked_retry,
-            Adopt::Never => false,
-        };
+        is_anothers(&self.slots.lock(), live, policy, since)
+    }
+
+    /// Lets a request whose app's input has ended go to the service. `false`: [`Self::is_anothers`]. Of
+    /// two that ask, one goes.
+    pub fn goes(&self, live: &Arc<Live>, policy: AdoptPolicy, since: Duration) -> bool {
         let slots = self.slots.lock();
-        let mut came_before = true;
-        for slot in slots.by_mark.get(&live.mark).into_iter().flatten() {
-            let Slot::Live(other) = slot else { continue };
-            if Arc::ptr_eq(other, live) {
-                came_before = false;
-                continue;
-            }
-            let was_given_before = other.given_at().is_some_and(|at| at <= since);
-            let is_apps_own = other.key.as_ref().is_some_and(EntryKey::is_apps_own);
-            if was_given_before || is_apps_own || !is_recognised(other.marked_retry) {
-                continue;
-            }
-            other.look_at_app();
-            if came_before || !other.is_open() {
-                return true;
-            }
+        let goes = !is_anothers(&slots, live, policy, since);
+        if goes {
+            live.goes();
         }
-        slots
-            .answered_after(&live.mark, since)
-            .any(|answered| is_recognised(answered.marked_retry))
+        goes
     }
 
     /// The request has ended. An undelivered one is remembered, with its answer where it was kept
@@ -318,6 +300,37 @@ impl EntryKey {
     fn is_apps_own(&self) -> bool {
         self.origin == KeyOrigin::App
     }
+}
+
+/// See [`ClaimTable::is_anothers`].
+fn is_anothers(slots: &Slots, live: &Arc<Live>, policy: AdoptPolicy, since: Duration) -> bool {
+    if live.key.as_ref().is_some_and(EntryKey::is_apps_own) {
+        // The service bills the key once.
+        return false;
+    }
+    let is_recognised = |marked_retry| match policy.adopt {
+        Adopt::Always => true,
+        Adopt::Marked => live.marked_retry || marked_retry,
+        Adopt::Never => false,
+    };
+    for slot in slots.by_mark.get(&live.mark).into_iter().flatten() {
+        let Slot::Live(other) = slot else { continue };
+        if Arc::ptr_eq(other, live) {
+            continue;
+        }
+        let was_given_before = other.given_at().is_some_and(|at| at <= since);
+        let is_apps_own = other.key.as_ref().is_some_and(EntryKey::is_apps_own);
+        if was_given_before || is_apps_own || !is_recognised(other.marked_retry) {
+            continue;
+        }
+        other.look_at_app();
+        if other.is_going() || !other.is_open() {
+            return true;
+        }
+    }
+    slots
+        .answered_after(&live.mark, since)
+        .any(|answered| is_recognised(answered.marked_retry))
 }
 
 /// 128 random bits (rule I6), never derived from the body: equal prompts sent on purpose must not

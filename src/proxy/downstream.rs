@@ -215,6 +215,11 @@ impl Downstream {
         self.peer.sight()
     }
 
+    /// Whether the app's input has ended, as the kernel says: what is merely not read on has not.
+    pub fn has_hung_up(&self) -> bool {
+        self.peer.has_hung_up()
+    }
+
     /// Looks once whether the app has left, without waiting. The kernel is asked: what it knows may not
     /// have reached the task that waits for it.
     pub fn look(&mut self) -> Presence {

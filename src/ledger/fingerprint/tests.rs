@@ -87,6 +87,15 @@ fn as_the_service_compares_two_requests_order_and_white_space_do_not_count() {
     assert_ne!(of(b"no JSON"), of(b"no  JSON"));
     // A body that is another's hash is another body.
     assert_ne!(PARTS.hash(&[1; 32]), PARTS.hash_as_compared(&[1; 32]));
+    // The service sees no difference: a stream is made of its answer.
+    let made_stream = FingerprintParts {
+        made_stream: true,
+        ..PARTS
+    };
+    assert_eq!(
+        PARTS.hash_as_compared(&[1; 32]),
+        made_stream.hash_as_compared(&[1; 32])
+    );
     let session = FingerprintParts {
         session: Some(b"s"),
         ..PARTS

@@ -1,10 +1,11 @@
 //! Rows by key, in the order in which they began.
 //!
-//! A row of an ordinary key (one entry, and its price) takes 72 bytes in a ring, and its place there 5 in
+//! A row of an ordinary key (one entry, and its price) takes 80 bytes in a ring, and its place there 5 in
 //! a hash table of numbers; both have room to spare that grows by doubling. Promise: less than 100 bytes
 //! for each key at [`super::KEYS_MAX`]; what else is known of a key is in a box of its own.
 
 use std::collections::VecDeque;
+use std::num::NonZeroU64;
 
 use hashbrown::HashTable;
 
@@ -18,6 +19,8 @@ use super::Epoch;
 #[derive(Debug)]
 pub struct Row {
     pub key: ShortHash,
+    /// `None`: a line of an older bursar named none.
+    pub organization: Option<NonZeroU64>,
     pub request: ShortHash,
     pub started_ms: u64,
     pub known: Known,
@@ -56,9 +59,22 @@ pub struct Table {
 // === impl Row ===
 
 impl Row {
+    /// What is allocated for it beside its place in the table, but for what others share.
     #[cfg(test)]
-    pub fn is_boxed(&self) -> bool {
-        matches!(self.known, Known::More(_))
+    pub fn boxed_bytes(&self) -> usize {
+        let Known::More(epoch) = &self.known else {
+            return 0;
+        };
+        let texts = epoch.unresolved.iter().map(|waiting| {
+            let key = waiting.labels.key.as_ref().and_then(|key| key.form.text());
+            let run = waiting.labels.run.as_ref().map_or(0, String::capacity);
+            // With its two counts.
+            key.map_or(0, |text| 16 + text.len()) + run
+        });
+        size_of::<Epoch>()
+            + epoch.open.capacity() * size_of::<EntryId>()
+            + epoch.unresolved.capacity() * size_of::<super::Unresolved>()
+            + texts.sum::<usize>()
     }
 }
 
@@ -73,7 +89,11 @@ impl Table {
         self.rows.iter()
     }
 
-    /// The rows of a key.
+    pub fn rows_mut(&mut self) -> impl Iterator<Item = &mut Row> {
+        self.rows.iter_mut()
+    }
+
+    /// The rows of a key, of whatever organization.
     pub fn of(&self, key: ShortHash) -> impl Iterator<Item = (Place, &Row)> {
         self.places
             .iter_hash(hash(key))
@@ -98,6 +118,16 @@ impl Table {
         place
     }
 
+    /// The row is found no more. It keeps its place in the order until its turn comes.
+    pub fn forget(&mut self, place: Place) {
+        let Some(key) = self.get(place).map(|row| row.key) else {
+            return;
+        };
+        if let Ok(found) = self.places.find_entry(hash(key), |other| *other == place) {
+            found.remove();
+        }
+    }
+
     /// Back to the front, where it came from.
     pub fn push_front(&mut self, row: Row) {
         self.first = self.first.wrapping_sub(1);
@@ -111,15 +141,9 @@ impl Table {
     }
 
     pub fn pop_front(&mut self) -> Option<Row> {
+        self.forget(Place(self.first));
         let row = self.rows.pop_front()?;
-        let place = Place(self.first);
         self.first = self.first.wrapping_add(1);
-        if let Ok(found) = self
-            .places
-            .find_entry(hash(row.key), |other| *other == place)
-        {
-            found.remove();
-        }
         Some(row)
     }
 

@@ -1,3 +1,4 @@
+use super::table::Row;
 use super::{EPOCH_MS, KEYS_MAX, Keys, Unresolved};
 use crate::ledger::entry::{EntryId, Fingerprint, InDoubt, KeyOrigin, State};
 use crate::ledger::fixtures::{START_MS, labels, minted};
@@ -277,6 +278,61 @@ fn what_an_older_bursar_left_is_charged_resolved_and_never_in_the_way_of_an_amou
     assert!(view.stands_on_another_request && charged(&keys, REQUEST));
 }
 
+/// The organization's name in the ledger changes with its API key, and may be another organization's.
+#[test]
+fn i3_under_another_key_of_the_service_a_zero_is_in_doubt_and_a_replay_is_explained() {
+    for (was, (stands, may_have_run)) in [
+        (settled(5), (true, true)),
+        (State::Unreported, (true, true)),
+        (DOUBT, (false, true)),
+        (State::Failed, (false, false)),
+    ] {
+        for origin in [KeyOrigin::App, KeyOrigin::Minted] {
+            let of = |organization| KeptKey {
+                origin,
+                ..own("k", organization, 1)
+            };
+            let mut keys = Keys::default();
+            keys.begin(&of(1), REQUEST, id(1), START_MS);
+            keys.end(&of(1), ended(1, was, START_MS));
+            keys.begin(&of(2), REQUEST, id(2), START_MS + 1);
+
+            let view = keys.view(&of(2), id(2), START_MS + 1);
+
+            let wanted = KeyView {
+                stands_under_another_organization: stands,
+                others_may_have_run: may_have_run,
+                ..KeyView::default()
+            };
+            assert_eq!(view, wanted, "{was:?} {origin:?}");
+            assert_eq!(keys.charge(&of(3), REQUEST, START_MS + 1), None);
+            let a_day_later = keys.view(&of(2), id(2), START_MS + EPOCH_MS);
+            assert_eq!(a_day_later, KeyView::default(), "{was:?} {origin:?}");
+        }
+    }
+}
+
+/// A refused request leaves nothing to know, so it keeps no place from one that is bought.
+#[test]
+fn refused_requests_of_a_key_do_not_keep_out_one_that_is_bought() {
+    let mut keys = Keys::default();
+    for request in 0..=255 {
+        let number = u128::from(request);
+        keys.begin(&own("k", 1, request), REQUEST, id(number), START_MS);
+        let failed = ended(number, State::Failed, START_MS);
+        keys.end(&own("k", 1, request), failed);
+    }
+    let bought = own("k", 1, 0);
+    keys.begin(&bought, REQUEST, id(300), START_MS + 1);
+    keys.end(&bought, ended(300, settled(5), START_MS + 1));
+
+    let amount = keys.view(&bought, id(301), START_MS + 2).amount;
+    assert_eq!(amount, Some(MicroUsd::new(5)));
+    assert_eq!(keys.dropped(), 0);
+    keys.prune(START_MS + EPOCH_MS + 1);
+    assert_eq!(keys.table.len(), 0);
+}
+
 /// The service refuses all but the first, so they are many only where something is wrong.
 #[test]
 fn i11_a_key_has_so_many_requests_and_no_more() {
@@ -310,8 +366,7 @@ fn a_key_takes_at_most_100_bytes_at_the_bound() {
     keys.prune(START_MS);
 
     assert_eq!(keys.table.len(), KEYS_MAX);
-    let boxed = keys.table.rows().filter(|row| row.is_boxed()).count();
-    assert_eq!(boxed, 0);
+    assert_eq!(keys.table.rows().map(Row::boxed_bytes).sum::<usize>(), 0);
     let bytes = most.max(keys.table.bytes());
     assert!(bytes <= 100 * KEYS_MAX, "{} bytes a key", bytes / KEYS_MAX);
 
@@ -319,4 +374,48 @@ fn a_key_takes_at_most_100_bytes_at_the_bound() {
     keys.prune(START_MS + EPOCH_MS);
     assert_eq!(keys.table.len(), 0);
     assert!(keys.table.bytes() < 32 << 20, "{}", keys.table.bytes());
+}
+
+/// As every streamed agent turn is.
+#[test]
+fn i11_entries_that_wait_for_an_amount_take_at_most_32_mib_and_the_oldest_are_counted() {
+    let mut keys = Keys::default();
+    let name = |number: usize| key(&format!("bursar-{number:032x}"));
+    let count = 3 * super::WAITING_MAX;
+    let mut most = 0;
+    for number in 0..count {
+        let entry = u128::try_from(number).unwrap();
+        let mut waits = ended(entry, State::Unreported, START_MS);
+        waits.labels.key = Some(name(number));
+        waits.labels.run = Some(format!("{number:036}"));
+        keys.begin(&name(number), REQUEST, id(entry), START_MS);
+        keys.end(&name(number), waits);
+        if number % 4_096 == 0 {
+            keys.prune(START_MS);
+        }
+        if number % 65_536 == 0 {
+            most = most.max(keys.table.rows().map(Row::boxed_bytes).sum::<usize>());
+        }
+    }
+    keys.prune(START_MS);
+    most = most.max(keys.table.rows().map(Row::boxed_bytes).sum::<usize>());
+
+    assert!(keys.unresolved().count() <= super::WAITING_MAX);
+    assert_eq!(keys.unresolved().count(), keys.waiting);
+    assert!(most <= 32 << 20, "{most} bytes");
+    assert!(most > 0);
+    // A 0 beside one that is forgotten stays in doubt; of one that is not it is known what it was.
+    for (number, is_unreported) in [(0, false), (count - 1, true)] {
+        let view = keys.view(&name(number), id(u128::MAX), START_MS);
+        let wanted = KeyView {
+            is_unreported,
+            others_may_have_run: true,
+            ..KeyView::default()
+        };
+        assert_eq!(view, wanted, "{number}");
+    }
+    let forgotten = count - keys.unresolved().count();
+    assert_eq!(keys.dropped(), u64::try_from(forgotten).unwrap());
+    keys.prune(START_MS + EPOCH_MS);
+    assert_eq!((keys.table.len(), keys.waiting), (0, 0));
 }

@@ -1,5 +1,6 @@
 //! The fold as a table: each row is a promise.
 
+mod beside;
 mod doubts;
 mod replays;
 
@@ -34,6 +35,7 @@ const FRESH: Option<KeyView> = Some(KeyView {
     amount: None,
     is_unreported: false,
     stands_on_another_request: false,
+    stands_under_another_organization: false,
     others_may_have_run: false,
 });
 
@@ -42,6 +44,7 @@ const SHARED: Option<KeyView> = Some(KeyView {
     amount: None,
     is_unreported: false,
     stands_on_another_request: false,
+    stands_under_another_organization: false,
     others_may_have_run: true,
 });
 
@@ -50,6 +53,7 @@ const UNREPORTED: Option<KeyView> = Some(KeyView {
     amount: None,
     is_unreported: true,
     stands_on_another_request: false,
+    stands_under_another_organization: false,
     others_may_have_run: true,
 });
 
@@ -58,14 +62,7 @@ const KNOWN: Option<KeyView> = Some(KeyView {
     amount: Some(MicroUsd::new(1234)),
     is_unreported: false,
     stands_on_another_request: false,
-    others_may_have_run: true,
-});
-
-/// A key under which another request was billed.
-const ANOTHERS: Option<KeyView> = Some(KeyView {
-    amount: None,
-    is_unreported: false,
-    stands_on_another_request: true,
+    stands_under_another_organization: false,
     others_may_have_run: true,
 });
 
@@ -425,64 +422,6 @@ fn i4_a_failure_is_free_and_one_ambiguous_attempt_is_a_doubt() {
             nothing_told(),
             KNOWN,
             State::Replayed,
-        ),
-    ]);
-}
-
-#[test]
-fn i3_another_request_under_a_key_is_a_purchase_of_its_own_unless_the_service_says_replay() {
-    check(vec![
-        row(
-            "an amount is added",
-            &[Answered],
-            billed(9),
-            ANOTHERS,
-            settled(9),
-        )
-        .anomaly(SecondAmountForKey),
-        row(
-            "an amount of a stream that broke is added",
-            &[Broken],
-            billed(9),
-            ANOTHERS,
-            settled(9),
-        )
-        .anomaly(SecondAmountForKey),
-        row(
-            "a marked replay adds nothing, whatever the bytes",
-            &[Answered],
-            replayed(0),
-            ANOTHERS,
-            State::Replayed,
-        ),
-        row(
-            "nor does one that tells an amount",
-            &[Answered],
-            replayed(9),
-            ANOTHERS,
-            State::Replayed,
-        )
-        .anomaly(AmountOnReplay),
-        row(
-            "a 0 adds nothing",
-            &[Answered],
-            billed(0),
-            ANOTHERS,
-            State::Replayed,
-        ),
-        row(
-            "what tells nothing is not taken for the other's",
-            &[Answered],
-            nothing_told(),
-            ANOTHERS,
-            State::Unreported,
-        ),
-        row(
-            "nor is what is lost",
-            &[NoHead],
-            nothing_told(),
-            ANOTHERS,
-            in_doubt(NoResponse),
         ),
     ]);
 }

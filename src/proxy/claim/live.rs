@@ -8,6 +8,7 @@
 mod follower;
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -45,6 +46,8 @@ pub struct Live {
     /// When somebody began to be given the answer, on the monotonic clock; the last one counts.
     given_at: Mutex<Option<Duration>>,
     clock: SharedClock,
+    /// Nothing but its connection's reset keeps it from the service any more.
+    going: AtomicBool,
     tape: Mutex<Tape>,
     /// Ticks whenever the tape changes.
     changed: watch::Sender<()>,
@@ -149,6 +152,7 @@ impl Live {
             app: OnceLock::new(),
             given_at: Mutex::new(None),
             clock,
+            going: AtomicBool::new(false),
             tape: Mutex::new(Tape::default()),
             changed: watch::Sender::new(()),
             left,
@@ -207,6 +211,15 @@ impl Live {
             tape.failing = true;
         }
         ends
+    }
+
+    /// It goes to the service: an equal request whose app has left gives way to it.
+    pub fn goes(&self) {
+        self.going.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_going(&self) -> bool {
+        self.going.load(Ordering::Relaxed)
     }
 
     /// After [`Self::take`]: what is written is an error. Its app may ask again before the table

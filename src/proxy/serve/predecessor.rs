@@ -74,20 +74,33 @@ impl Request<'_> {
     /// the retry's, which has the answer. `false` as well where a retry has joined this one meanwhile.
     /// After `true` none can.
     pub(super) async fn is_given_up(&self, downstream: &mut Downstream, live: &Arc<Live>) -> bool {
-        if downstream.look() == Presence::Here {
+        let is_here = match downstream.look() {
+            Presence::Here => true,
+            // Who sends far ahead is not read on, and has ended nothing.
+            Presence::Suspect => !downstream.has_hung_up(),
+            Presence::Gone => false,
+        };
+        if is_here {
+            live.goes();
             return false;
         }
         // From here on a retry that comes joins this one.
         live.app_left();
         let policy = self.adopt_policy();
         let since = downstream.free_since();
-        let is_anothers = || self.gateway.claims.is_anothers(live, policy, since);
+        let claims = &self.gateway.claims;
         let is_suspect = downstream.presence() == Presence::Suspect;
-        if is_suspect && policy.adopt != Adopt::Never && !is_anothers() {
+        let waits = is_suspect && policy.adopt != Adopt::Never;
+        if waits && !claims.is_anothers(live, policy, since) {
             // Who closed its sending half waits this long for nothing.
             timeout(TWIN_WAIT, live.followed()).await.ok();
         }
-        (downstream.look() == Presence::Gone || is_anothers()) && live.gives_up()
+        let goes = downstream.look() != Presence::Gone && claims.goes(live, policy, since);
+        if !goes && live.gives_up() {
+            return true;
+        }
+        live.goes();
+        false
     }
 
     fn adopt_policy(&self) -> AdoptPolicy {

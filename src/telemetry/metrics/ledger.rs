@@ -93,7 +93,7 @@ pub(super) fn write_health(health: &LedgerHealth, text: &mut Exposition) {
     text.family(
         Kind::Counter,
         "bursar_keys_dropped_total",
-        "Idempotency-Keys forgotten before their 24 hours were over, because too many came.",
+        "Idempotency-Keys forgotten, or their entries without an amount, before their 24 hours were over.",
     )
     .sample(&[], health.keys_dropped);
 }

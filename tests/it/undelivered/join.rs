@@ -214,6 +214,22 @@ async fn a_half_closed_client_gets_its_answer_and_nobody_else_does() {
     }
 }
 
+/// Both halves of its connection are open.
+#[tokio::test]
+async fn an_app_that_sends_far_ahead_has_not_given_up_its_request() {
+    let origin = Origin::start([on_cue(billed(7)), Step::Answer(billed(8))]).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    let mut first = send(&bursar, &origin, &chat("hi"), &[]).await;
+    let mut second = bursar.connect().await;
+    let next = request("POST", CHAT, &[], &chat(&"far ahead ".repeat(10 << 10)));
+    let closing = [("Connection", "close")];
+    let both = [request("POST", CHAT, &closing, &chat("hi")), next].concat();
+    second.send(both).await;
+    assert_eq!(billed_of(&second.answer().await), Some("8"));
+    origin.go();
+    assert_eq!(billed_of(&first.answer().await), Some("7"));
+}
+
 /// "for section 4 a suspect connection already counts as gone: its answer may be joined".
 #[tokio::test]
 async fn a_suspect_loses_its_answer_to_the_one_that_joined() {

@@ -75,8 +75,22 @@ fn of_two_that_were_given_up_the_first_goes() {
     let second = bench.lead(1);
     first.app_left();
     second.app_left();
-    assert!(!bench.table.is_anothers(&first, POLICY, SINCE));
-    assert!(bench.table.is_anothers(&second, POLICY, SINCE));
+    assert!(bench.table.goes(&first, POLICY, SINCE));
+    assert!(!bench.table.goes(&second, POLICY, SINCE));
+}
+
+/// The first may never go: its connection is reset while it waits.
+#[test]
+fn nobody_gives_way_to_one_that_was_given_up_and_does_not_go() {
+    let mut bench = Bench::at(60);
+    let first = bench.lead(1);
+    let second = bench.lead(1);
+    first.app_left();
+    second.app_left();
+    assert!(!bench.table.is_anothers(&second, POLICY, SINCE));
+    assert!(first.gives_up());
+    bench.table.finish(&first, Fate::Closed);
+    assert!(bench.table.goes(&second, POLICY, SINCE));
 }
 
 #[test]

@@ -143,8 +143,8 @@ impl World {
         let is_reset = self.chance.one_in(3);
         let age = Duration::from_millis(self.chance.ms(3_000));
         let since = self.monotonic().saturating_sub(age);
-        let is_anothers = process.table.is_anothers(&live, self.policy, since);
-        if (is_reset || is_anothers) && live.gives_up() {
+        let goes = !is_reset && process.table.goes(&live, self.policy, since);
+        if !goes && live.gives_up() {
             self.count(if is_reset {
                 "reset before it was read"
             } else {
@@ -153,6 +153,7 @@ impl World {
             flight.close(self, process, live.fate_unsent(false));
             return Ok(true);
         }
+        live.goes();
         self.count("input ended before it was read");
         flight.suspected = true;
         let is_retry = |other: &Flight| {
