@@ -4,6 +4,8 @@
 //! Promise: each rule is a function from files to complaints, and each is shown to see a planted
 //! offence.
 
+use std::collections::BTreeSet;
+
 use crate::support::source::{File, Source, files, read};
 
 /// Lowest first; a module imports lower ranks only, never its own. The order is written down in
@@ -358,6 +360,33 @@ fn no_test_sleeps_on_a_thread() {
 #[test]
 fn no_file_tells_of_the_machine_it_was_made_on() {
     check(traces, |_| true);
+}
+
+/// `make test` does not build the fuzz targets, so a stale lock file would show in `make test-all` only.
+#[test]
+fn the_lock_file_of_the_fuzz_targets_fits_the_manifest() {
+    let parsed = |path: &str| -> toml::Table { read(path).parse().expect(path) };
+    let manifest = parsed("Cargo.toml");
+    let wanted: BTreeSet<&str> = manifest["dependencies"]
+        .as_table()
+        .expect("dependencies")
+        .iter()
+        .filter(|(_, wish)| wish.get("optional").is_none())
+        .map(|(name, _)| name.as_str())
+        .collect();
+    let lock = parsed("fuzz/Cargo.lock");
+    let locked: BTreeSet<&str> = lock["package"]
+        .as_array()
+        .expect("packages")
+        .iter()
+        .filter(|package| package["name"].as_str() == Some("bursar"))
+        .flat_map(|package| package["dependencies"].as_array().expect("an array"))
+        .filter_map(|name| name.as_str()?.split(' ').next())
+        .collect();
+    assert_eq!(
+        locked, wanted,
+        "run cargo metadata in fuzz/ to renew its lock file"
+    );
 }
 
 #[tokio::test]
