@@ -13,7 +13,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 export PATH := $(CURDIR)/.cache/tools/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build release lint fmt test test-all torture faults defences fuzz bench bench-ledger install clean-tools
+.PHONY: help demo build release lint fmt tidy-report test test-all torture faults defences fuzz bench bench-ledger install clean-tools
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,10 @@ lint: ## layout, clippy with warnings denied, licences, bans, advisories
 
 fmt: ## lay out the source
 	cargo fmt --all
+
+tidy-report: ## lines, files, circles of files, type names that stand twice
+	@scripts/setup-native.sh
+	cargo test --workspace --locked --test it tidy::report -- --ignored --nocapture
 
 test: ## everything CI runs: layout, clippy, Rust tests, systemd unit, OpenAI SDKs, promtool
 	@scripts/test.sh

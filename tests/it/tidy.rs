@@ -1,8 +1,11 @@
-//! What the source promises about itself: who imports whom, who names which crate, how long files
-//! are, and words that have no place in them.
+//! What the source promises about itself: which module imports which, which file may name which
+//! crate, how long files are, and words that have no place in them.
 //!
 //! Promise: each rule is a function from files to complaints, and each is shown to see a planted
 //! offence.
+
+mod graph;
+mod rooms;
 
 use std::collections::BTreeSet;
 
