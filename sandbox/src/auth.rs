@@ -6,16 +6,13 @@
 use crate::{
     error::ServiceError,
     keep::{Change, ORGANIZATIONS},
-    options::Options,
+    options::{FIRST_ORG, Options},
 };
 use http::{HeaderMap, header};
 use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
-
-/// The organization of `Options::api_key`.
-pub const FIRST_ORG: &str = "org-1";
 
 /// More organizations than any test has.
 pub const ORGANIZATIONS_MAX: usize = 1_000;

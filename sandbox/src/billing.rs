@@ -11,7 +11,7 @@ use crate::{
     idempotency::{Claim, Fingerprint, Run},
     models::Served,
     money::MicroUsd,
-    options::RepeatBilled,
+    settings::RepeatBilled,
     spec,
     state::State,
 };

@@ -47,9 +47,18 @@
 mod door;
 
 use crate::{
-    assumptions::assumptions, auth::FIRST_ORG, clock::ADVANCE_MAX, error::ServiceError,
-    fault::Rule, keep, money::MicroUsd, rollup::Rollup, router, scenario::SettingsPart,
-    state::State, steps::Step, verdict,
+    assumptions::assumptions,
+    clock::ADVANCE_MAX,
+    error::{self, ServiceError},
+    fault::Rule,
+    keep,
+    money::MicroUsd,
+    options::FIRST_ORG,
+    rollup::Rollup,
+    settings::SettingsPart,
+    state::State,
+    steps::Step,
+    verdict,
 };
 use axum::{
     Json, Router,
@@ -85,7 +94,7 @@ pub fn routes() -> Router<Arc<State>> {
         .route("/assumptions", get(list_assumptions))
         .route("/score", post(crate::scoring::control::score))
         // Behind the door, as every route here.
-        .method_not_allowed_fallback(router::method_not_allowed)
+        .method_not_allowed_fallback(error::method_not_allowed)
         .layer(from_fn(door::door))
 }
 

@@ -208,3 +208,18 @@ pub fn mark_assumed(response: &mut Response, id: &'static str) {
         response.headers_mut().insert(name, value);
     }
 }
+
+// Assumed (unknown-route): 404 and 405, in the form of every other error.
+pub async fn not_found() -> Response {
+    unknown(ServiceError::NotFound("no such route".to_owned()))
+}
+
+pub async fn method_not_allowed() -> Response {
+    unknown(ServiceError::MethodNotAllowed)
+}
+
+fn unknown(error: ServiceError) -> Response {
+    let mut response = error.into_response();
+    mark_assumed(&mut response, "unknown-route");
+    response
+}

@@ -5,7 +5,7 @@
 //! Promise: each fault says whether the work ran; a fault before the work bills nothing, and a fault after
 //! it hides a debit that the books show.
 
-use crate::{clock::Clock, endpoints::deploy};
+use crate::{clock::Clock, connection::CutKind, spec};
 use http::HeaderValue;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -109,15 +109,6 @@ pub struct Fault {
     // --- a deploy ---
     /// The stage (`validated`, `allocating`, `loading`, `warming`, `health_check`) that fails.
     pub deploy_fails_at: Option<String>,
-}
-
-/// `close` ends the connection with FIN, in the middle of the body; `reset` with RST.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CutKind {
-    #[default]
-    Close,
-    Reset,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -250,7 +241,7 @@ impl Rule {
             return Err("fault.receipt: a text is no header's value");
         }
         match &fault.deploy_fails_at {
-            Some(stage) if !deploy::is_stage(stage) => {
+            Some(stage) if !spec::DEPLOY_STAGES.iter().any(|(name, _)| name == stage) => {
                 Err("fault.deploy_fails_at is no stage of a deploy")
             }
             _ => Ok(()),

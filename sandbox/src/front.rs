@@ -6,14 +6,12 @@
 
 use crate::{
     books::Received,
+    connection::{HangUp, Line},
     error::{ServiceError, mark_assumed},
     fault::{self, Fault, Seen},
     idempotency::{KeyId, hex},
-    receipt, rollup,
-    server::{HangUp, Line},
-    spec, sse,
+    receipt, rollup, spec, sse,
     state::State,
-    steps,
 };
 use axum::{
     Json,
@@ -50,7 +48,7 @@ pub struct Inbound {
 
 pub async fn front(Shared(state): Shared<Arc<State>>, request: Request, next: Next) -> Response {
     let request_id = format!("req_{}", state.clock.new_id());
-    if steps::before_request(&state)
+    if state.do_due_steps()
         && let Err(error) = state.commit_all().await
     {
         return ServiceError::from(error).into_response();

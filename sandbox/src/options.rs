@@ -1,15 +1,23 @@
 //! What a sandbox is started with.
 //!
 //! Promise: `Options::default()` is the service of the interface: its limits, its rules, a funded
-//! organization. Everything else is a deviation somebody asked for.
+//! organization. Everything else is a deviation somebody asked for. What contradicts itself (two organizations
+//! with one key would start, and one of them pay for both) is refused at the start, in words that name the
+//! setting and no key.
 
-mod contradictions;
+use crate::{
+    clock::Clock,
+    fault::Rule,
+    remote::settings::ModelServer,
+    settings::{RepeatBilled, Synthesis},
+    spec,
+    steps::Step,
+};
+use serde::Deserialize;
+use std::{collections::BTreeSet, path::PathBuf};
 
-pub use contradictions::OptionsError;
-
-use crate::{clock::Clock, fault::Rule, remote::settings::ModelServer, spec, steps::Step};
-use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+/// The organization of [`Options::api_key`].
+pub const FIRST_ORG: &str = "org-1";
 
 /// Start values; those marked *live* can be changed later through the control route.
 ///
@@ -63,29 +71,61 @@ pub struct Organization {
     pub api_key: String,
 }
 
-/// The interface says that such a repeat "is not billed a second time", not what its receipt shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RepeatBilled {
-    /// The receipt of the repeat says 0.
-    #[default]
-    Zero,
-    /// The receipt of the repeat says the amount that was debited once.
-    Same,
-}
-
-/// Who makes the sound of `/v1/audio/speech`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Synthesis {
-    /// espeak-ng when it is installed, else the built-in voice.
-    #[default]
-    Auto,
-    /// The built-in voice: the same sound on every machine.
-    BuiltIn,
+/// A contradiction among the options.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OptionsError {
+    #[error("{0}: a key must not be empty or hold white space")]
+    UnusableKey(String),
+    #[error("organization: the name must have 1 to 100 characters")]
+    UnusableName,
+    #[error("organization {0}: the name stands twice")]
+    NameTwice(String),
+    #[error(
+        "organization {FIRST_ORG}: this is the organization of the first api_key; choose another name"
+    )]
+    FirstName,
+    #[error("{0}: another organization has this api_key")]
+    KeyTwice(String),
+    #[error("forbidden_keys: one is the api_key of {0}, which could then not be used")]
+    ForbiddenKey(String),
 }
 
 // === impl Options ===
+
+impl Options {
+    /// The first contradiction.
+    pub fn check(&self) -> Result<(), OptionsError> {
+        let mut keys = vec![("api_key".to_owned(), FIRST_ORG, &self.api_key)];
+        let mut names = BTreeSet::new();
+        for organization in &self.more_organizations {
+            let name = organization.name.as_str();
+            if name.is_empty() || name.chars().count() > 100 {
+                return Err(OptionsError::UnusableName);
+            }
+            if name == FIRST_ORG {
+                return Err(OptionsError::FirstName);
+            }
+            if !names.insert(name) {
+                return Err(OptionsError::NameTwice(name.to_owned()));
+            }
+            keys.push((format!("organization {name}"), name, &organization.api_key));
+        }
+        let mut seen = BTreeSet::new();
+        for (place, _, key) in &keys {
+            check_key(place, key)?;
+            if !seen.insert(*key) {
+                return Err(OptionsError::KeyTwice(place.clone()));
+            }
+        }
+        for forbidden in &self.forbidden_keys {
+            check_key("forbidden_keys", forbidden)?;
+            if let Some((_, name, _)) = keys.iter().find(|(_, _, key)| *key == forbidden) {
+                return Err(OptionsError::ForbiddenKey((*name).to_owned()));
+            }
+        }
+        Ok(())
+    }
+}
 
 impl Default for Options {
     fn default() -> Self {
@@ -112,3 +152,14 @@ impl Default for Options {
         }
     }
 }
+
+/// A key stands behind `Bearer ` in a header, and is cut at its white space there.
+fn check_key(place: &str, key: &str) -> Result<(), OptionsError> {
+    if key.is_empty() || key.contains(char::is_whitespace) {
+        return Err(OptionsError::UnusableKey(place.to_owned()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@
 
 use crate::{
     control,
-    error::{ServiceError, mark_assumed},
+    error::{method_not_allowed, not_found},
     front::front,
     openapi, routes, spec,
     state::State,
@@ -13,7 +13,6 @@ use crate::{
 use axum::{
     Router,
     middleware::from_fn_with_state,
-    response::{IntoResponse, Response},
     routing::{get, post, put},
 };
 use std::sync::Arc;
@@ -82,19 +81,4 @@ pub fn router(state: Arc<State>) -> Router {
         .method_not_allowed_fallback(method_not_allowed)
         .fallback_service(interface.with_state(Arc::clone(&state)))
         .with_state(state)
-}
-
-// Assumed (unknown-route): 404 and 405, in the form of every other error.
-async fn not_found() -> Response {
-    unknown(ServiceError::NotFound("no such route".to_owned()))
-}
-
-pub async fn method_not_allowed() -> Response {
-    unknown(ServiceError::MethodNotAllowed)
-}
-
-fn unknown(error: ServiceError) -> Response {
-    let mut response = error.into_response();
-    mark_assumed(&mut response, "unknown-route");
-    response
 }

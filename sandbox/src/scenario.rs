@@ -2,13 +2,15 @@
 //!
 //! Promise: unknown names are refused, and what is left out is the default of [`Options`].
 
-use crate::options::Synthesis;
-use crate::remote::settings::{ModelServer, ModelServerError};
 use crate::{
-    fault::Rule, money::MicroUsd, options::Options, options::Organization, options::RepeatBilled,
-    state::Settings, steps::Step,
+    fault::Rule,
+    money::MicroUsd,
+    options::{Options, Organization},
+    remote::settings::{ModelServer, ModelServerError},
+    settings::{LimitsPart, SettingsPart},
+    steps::Step,
 };
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 /// TOML, for example:
 ///
@@ -57,25 +59,6 @@ pub struct Scenario {
     #[serde(rename = "step")]
     pub steps: Vec<Step>,
     pub state_dir: Option<std::path::PathBuf>,
-}
-
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct LimitsPart {
-    pub in_flight: Option<usize>,
-    pub per_minute: Option<u32>,
-}
-
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct SettingsPart {
-    pub repeat_billed: Option<RepeatBilled>,
-    pub bill_aborted_stream: Option<bool>,
-    pub agent_enabled: Option<bool>,
-    pub endpoint_model: Option<bool>,
-    pub endpoint_stage_ms: Option<u64>,
-    pub endpoint_warm_up_ms: Option<u64>,
-    pub synthesis: Option<Synthesis>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -146,28 +129,10 @@ impl Scenario {
     }
 }
 
-// === impl SettingsPart ===
-
-impl SettingsPart {
-    /// Changes what it names.
-    pub fn apply(self, settings: &mut Settings) {
-        settings.repeat_billed = self.repeat_billed.unwrap_or(settings.repeat_billed);
-        settings.bill_aborted_stream = self
-            .bill_aborted_stream
-            .unwrap_or(settings.bill_aborted_stream);
-        settings.agent_enabled = self.agent_enabled.unwrap_or(settings.agent_enabled);
-        settings.endpoint_model = self.endpoint_model.unwrap_or(settings.endpoint_model);
-        settings.endpoint_stage_ms = self.endpoint_stage_ms.unwrap_or(settings.endpoint_stage_ms);
-        settings.endpoint_warm_up_ms = self
-            .endpoint_warm_up_ms
-            .unwrap_or(settings.endpoint_warm_up_ms);
-        settings.synthesis = self.synthesis.unwrap_or(settings.synthesis);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::RepeatBilled;
 
     #[test]
     fn a_scenario_changes_what_it_names_and_nothing_else() {

@@ -5,7 +5,7 @@
 //! whose client has left is waited for (10 s at most).
 
 use crate::{
-    fault::CutKind,
+    connection::{HangUp, Line},
     metrics_saver,
     options::Options,
     router::router,
@@ -23,10 +23,7 @@ use std::{
     future::Future,
     io,
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicU8, Ordering},
-    },
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -142,45 +139,6 @@ pub async fn serve_and_judge(
     metrics_saver::save_and_tell(&state).await;
     state.commit_all().await.map_err(io::Error::other)?;
     Ok(verdict::judge(&state.books.requests().requests))
-}
-
-/// A response with this extension is not written: the connection ends instead.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("the connection was ended by a fault")]
-pub struct HangUp;
-
-/// The connection a request came on, as far as a fault may touch it.
-#[derive(Clone, Debug, Default)]
-pub struct Line {
-    end: Arc<AtomicU8>,
-}
-
-const END_CLOSE: u8 = 0;
-const END_RESET_WHEN_CUT: u8 = 1;
-const END_RESET: u8 = 2;
-
-// === impl Line ===
-
-impl Line {
-    /// Says how the connection is to end if it is cut.
-    pub fn arm(&self, kind: CutKind) {
-        let end = match kind {
-            CutKind::Close => END_CLOSE,
-            CutKind::Reset => END_RESET_WHEN_CUT,
-        };
-        self.end.store(end, Ordering::SeqCst);
-    }
-
-    /// The cut is happening now.
-    pub fn mark_cut(&self) {
-        if self.end.load(Ordering::SeqCst) == END_RESET_WHEN_CUT {
-            self.end.store(END_RESET, Ordering::SeqCst);
-        }
-    }
-
-    fn resets(&self) -> bool {
-        self.end.load(Ordering::SeqCst) == END_RESET
-    }
 }
 
 /// A socket that can end with a reset instead of an end of stream.

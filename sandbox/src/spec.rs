@@ -85,6 +85,15 @@ pub const ROUTE_VERSION_VALUE: &str = concat!("sandbox-", env!("CARGO_PKG_VERSIO
 /// `owned_by` of the model entries: the service's name.
 pub const OWNER: &str = "service";
 
+/// The stages of a deploy and their share of the whole, in percent. Assumed (deploy-stages).
+pub const DEPLOY_STAGES: &[(&str, u8)] = &[
+    ("validated", 10),
+    ("allocating", 30),
+    ("loading", 50),
+    ("warming", 75),
+    ("health_check", 95),
+];
+
 // === limits ===
 pub const CONTEXT_WINDOW_TOKENS: u64 = 131_072;
 pub const MAX_TOKENS_DEFAULT: u64 = 8192;

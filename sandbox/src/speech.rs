@@ -25,7 +25,7 @@ pub mod voices;
 pub mod wav;
 mod webm;
 
-use crate::{clock::Clock, error::ServiceError, money::MicroUsd, options::Synthesis, spec};
+use crate::{clock::Clock, error::ServiceError, money::MicroUsd, settings::Synthesis, spec};
 use bytes::Bytes;
 use espeak::{Espeak, Sound};
 use listen::{Heard, Length, ListenError};

@@ -7,7 +7,7 @@
 
 pub mod writer;
 
-use crate::server::Line;
+use crate::connection::Line;
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::{Stream, stream};

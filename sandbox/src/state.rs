@@ -4,9 +4,9 @@
 //! books, the keys, the queue of [`Keep`].
 
 use crate::{
-    auth::{Auth, FIRST_ORG},
+    auth::Auth,
     books::Books,
-    clock::Clock,
+    clock::{ADVANCE_MAX, Clock},
     endpoints::Endpoints,
     evals::Evals,
     fault::{Faults, Holds},
@@ -15,18 +15,17 @@ use crate::{
     keep::{self, Change, Keep, Kept, KeptClock},
     limits::Limits,
     money::MicroUsd,
-    options::Synthesis,
-    options::{Options, OptionsError, RepeatBilled},
+    options::{FIRST_ORG, Options, OptionsError},
     pins::Pins,
     remote::settings::ModelServerError,
     rollup::Rollup,
+    settings::Settings,
     speech::Speech,
-    steps::Steps,
+    steps::{Act, Steps},
     store::{Store, StoreError},
 };
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 #[derive(Debug)]
@@ -54,19 +53,6 @@ pub struct State {
     /// Work that goes on when its client has left; `serve` waits for it.
     pub(crate) tasks: TaskTracker,
     settings: Mutex<Settings>,
-}
-
-/// What can be switched while it runs.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Settings {
-    pub repeat_billed: RepeatBilled,
-    pub bill_aborted_stream: bool,
-    pub agent_enabled: bool,
-    /// Whether an endpoint's id is a model on the chat route.
-    pub endpoint_model: bool,
-    pub endpoint_stage_ms: u64,
-    pub endpoint_warm_up_ms: u64,
-    pub synthesis: Synthesis,
 }
 
 /// Why there is no state to start with.
@@ -159,6 +145,50 @@ impl State {
         let mut settings = self.settings.lock();
         change(&mut settings);
         *settings
+    }
+
+    /// Does what the story has due before a request is looked at. True when something was done.
+    pub(crate) fn do_due_steps(&self) -> bool {
+        let mut counted = true;
+        let mut done = false;
+        while let Some(act) = self.steps.next(counted, self.clock.elapsed()) {
+            // A step that advances the clock can make the next one due.
+            counted = false;
+            done = true;
+            self.perform(act);
+        }
+        done
+    }
+
+    fn perform(&self, act: Act) {
+        if act.clear_faults {
+            self.faults.clear();
+        }
+        if let Some(rule) = act.fault
+            && !self.faults.push(rule)
+        {
+            tracing::warn!("a step's fault was left out: too many fault rules");
+        }
+        if let Some(balance) = act.balance_micro_usd.and_then(MicroUsd::new)
+            && !self.books.set_balance(act.org.as_deref(), balance)
+        {
+            tracing::warn!("a step's balance was left out: no such organization");
+        }
+        if let Some(limits) = act.limits {
+            self.limits.set(limits.in_flight, limits.per_minute);
+        }
+        if let Some(wanted) = act.settings {
+            self.change_settings(|settings| wanted.apply(settings));
+        }
+        if let Some(name) = act.release {
+            self.holds.release(name);
+        }
+        if let Some(seconds) = act.advance_s {
+            let by = Duration::from_secs(seconds);
+            if !self.clock.try_advance(by, ADVANCE_MAX) {
+                tracing::warn!("a step's advance_s was left out: over 10 years in all");
+            }
+        }
     }
 
     /// Writes what is queued, with where the clock and the counters are; see [`Keep::commit`].

@@ -6,8 +6,10 @@
 //! whose time has come is done before the next request is looked at.
 
 use crate::{
-    clock::ADVANCE_MAX, fault::Rule, money::MicroUsd, scenario::LimitsPart, scenario::SettingsPart,
-    state::State,
+    clock::ADVANCE_MAX,
+    fault::Rule,
+    money::MicroUsd,
+    settings::{LimitsPart, SettingsPart},
 };
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -149,7 +151,7 @@ impl Steps {
     }
 
     /// Counts a request in, if it is one, and takes the next step that is due.
-    fn next(&self, counted: bool, elapsed: Duration) -> Option<Act> {
+    pub fn next(&self, counted: bool, elapsed: Duration) -> Option<Act> {
         let mut inner = self.inner.lock();
         inner.progress.requests += u64::from(counted);
         let step = inner.steps.get(inner.progress.done)?;
@@ -159,53 +161,5 @@ impl Steps {
         let act = step.act.clone();
         inner.progress.done += 1;
         Some(act)
-    }
-}
-
-/// Does what is due before a request is looked at. True when something was done.
-pub fn before_request(state: &State) -> bool {
-    let mut counted = true;
-    let mut done = false;
-    while let Some(act) = state.steps.next(counted, state.clock.elapsed()) {
-        // A step that advances the clock can make the next one due.
-        counted = false;
-        done = true;
-        act.perform(state);
-    }
-    done
-}
-
-// === impl Act ===
-
-impl Act {
-    fn perform(self, state: &State) {
-        if self.clear_faults {
-            state.faults.clear();
-        }
-        if let Some(rule) = self.fault
-            && !state.faults.push(rule)
-        {
-            tracing::warn!("a step's fault was left out: too many fault rules");
-        }
-        if let Some(balance) = self.balance_micro_usd.and_then(MicroUsd::new)
-            && !state.books.set_balance(self.org.as_deref(), balance)
-        {
-            tracing::warn!("a step's balance was left out: no such organization");
-        }
-        if let Some(limits) = self.limits {
-            state.limits.set(limits.in_flight, limits.per_minute);
-        }
-        if let Some(wanted) = self.settings {
-            state.change_settings(|settings| wanted.apply(settings));
-        }
-        if let Some(name) = self.release {
-            state.holds.release(name);
-        }
-        if let Some(seconds) = self.advance_s {
-            let by = Duration::from_secs(seconds);
-            if !state.clock.try_advance(by, ADVANCE_MAX) {
-                tracing::warn!("a step's advance_s was left out: over 10 years in all");
-            }
-        }
     }
 }

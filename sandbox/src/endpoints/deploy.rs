@@ -31,20 +31,6 @@ const AMOUNT_MAX: u64 = 1_000_000_000_000;
 /// No more of a task's example than this is shown to the model that warms up.
 const PROBE_CHARS_MAX: usize = 4_000;
 
-/// Assumed (deploy-stages): the stages and their share of the whole.
-const STAGES: &[(&str, u8)] = &[
-    ("validated", 10),
-    ("allocating", 30),
-    ("loading", 50),
-    ("warming", 75),
-    ("health_check", 95),
-];
-
-/// Whether a deploy goes through a stage of this name.
-pub fn is_stage(name: &str) -> bool {
-    STAGES.iter().any(|(stage, _)| *stage == name)
-}
-
 /// A deploy whose body was checked and whose name is taken.
 pub struct Deploy {
     endpoint: Endpoint,
@@ -212,7 +198,7 @@ impl Deploy {
     ) -> Result<[String; 2], Failure> {
         let mut probe = None;
         let mut answer = None;
-        for (stage, pct) in STAGES {
+        for (stage, pct) in spec::DEPLOY_STAGES {
             let progress = json!({"stage": stage, "pct": pct});
             let progress = event("progress", &progress);
             let is_cut = writer.cuts(&progress);

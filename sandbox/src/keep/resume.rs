@@ -13,7 +13,7 @@ use crate::{
     idempotency::KeptBinding,
     money::MicroUsd,
     pins::KeptPin,
-    state::Settings,
+    settings::Settings,
     steps::Progress,
     store::{Store, StoreError},
 };

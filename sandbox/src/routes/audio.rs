@@ -8,7 +8,7 @@ use crate::{
     billing,
     error::{ServiceError, mark_assumed},
     front::Inbound,
-    options::Synthesis,
+    settings::Synthesis,
     spec,
     speech::{self, language, listen::Length, voices},
     state::State,

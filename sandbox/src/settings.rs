@@ -1,0 +1,79 @@
+//! What can be switched while the service runs, and the parts of it that a scenario, a step or the control
+//! route may name.
+//!
+//! Promise: only data and how it is laid over other data; what a part does not name stays as it is.
+
+use serde::{Deserialize, Serialize};
+
+/// What can be switched while it runs.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Settings {
+    pub repeat_billed: RepeatBilled,
+    pub bill_aborted_stream: bool,
+    pub agent_enabled: bool,
+    /// Whether an endpoint's id is a model on the chat route.
+    pub endpoint_model: bool,
+    pub endpoint_stage_ms: u64,
+    pub endpoint_warm_up_ms: u64,
+    pub synthesis: Synthesis,
+}
+
+/// The interface says that such a repeat "is not billed a second time", not what its receipt shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RepeatBilled {
+    /// The receipt of the repeat says 0.
+    #[default]
+    Zero,
+    /// The receipt of the repeat says the amount that was debited once.
+    Same,
+}
+
+/// Who makes the sound of `/v1/audio/speech`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Synthesis {
+    /// espeak-ng when it is installed, else the built-in voice.
+    #[default]
+    Auto,
+    /// The built-in voice: the same sound on every machine.
+    BuiltIn,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LimitsPart {
+    pub in_flight: Option<usize>,
+    pub per_minute: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SettingsPart {
+    pub repeat_billed: Option<RepeatBilled>,
+    pub bill_aborted_stream: Option<bool>,
+    pub agent_enabled: Option<bool>,
+    pub endpoint_model: Option<bool>,
+    pub endpoint_stage_ms: Option<u64>,
+    pub endpoint_warm_up_ms: Option<u64>,
+    pub synthesis: Option<Synthesis>,
+}
+
+// === impl SettingsPart ===
+
+impl SettingsPart {
+    /// Changes what it names.
+    pub fn apply(self, settings: &mut Settings) {
+        settings.repeat_billed = self.repeat_billed.unwrap_or(settings.repeat_billed);
+        settings.bill_aborted_stream = self
+            .bill_aborted_stream
+            .unwrap_or(settings.bill_aborted_stream);
+        settings.agent_enabled = self.agent_enabled.unwrap_or(settings.agent_enabled);
+        settings.endpoint_model = self.endpoint_model.unwrap_or(settings.endpoint_model);
+        settings.endpoint_stage_ms = self.endpoint_stage_ms.unwrap_or(settings.endpoint_stage_ms);
+        settings.endpoint_warm_up_ms = self
+            .endpoint_warm_up_ms
+            .unwrap_or(settings.endpoint_warm_up_ms);
+        settings.synthesis = self.synthesis.unwrap_or(settings.synthesis);
+    }
+}
