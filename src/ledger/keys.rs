@@ -186,7 +186,7 @@ impl Keys {
         let charge = |place| self.table.get(place)?.charge();
         self.find(&asked)
             .and_then(charge)
-            .or_else(|| self.find_old(&asked, |_| true).and_then(charge))
+            .or_else(|| self.find_old(&asked)?.charge())
     }
 
     /// The entries that the key's amount settles at 0, when `id` is the entry it stands on.
@@ -299,20 +299,20 @@ impl Keys {
         }
     }
 
-    /// All rows of the key that may be its organization's: those of an older bursar as well.
+    /// The rows of the key under the same name of an organization.
     fn rows_of(&self, asked: &Asked) -> impl Iterator<Item = (Place, &Row)> {
         let organization = asked.organization;
         self.table
             .of(asked.key)
-            .filter(move |(_, row)| row.organization == organization || row.organization.is_none())
+            .filter(move |(_, row)| row.organization == organization)
     }
 
     /// The rows of the key under another name of an organization, which may be the same one: it changes
-    /// with its API key.
+    /// with its API key, and an older bursar named none.
     fn others_rows_of(&self, asked: &Asked) -> impl Iterator<Item = &Row> {
         let organization = asked.organization;
         let rows = self.table.of(asked.key).map(|(_, row)| row);
-        rows.filter(move |row| row.organization.is_some() && row.organization != organization)
+        rows.filter(move |row| row.organization != organization)
     }
 
     /// The row that holds the entry, else that of its request which its time falls in. A clock that was
@@ -324,9 +324,8 @@ impl Keys {
             return Some(place);
         }
         let equal = || {
-            self.rows_of(asked).filter(|(_, row)| {
-                row.organization == asked.organization && row.request == asked.request
-            })
+            self.rows_of(asked)
+                .filter(|(_, row)| row.request == asked.request)
         };
         let spans = equal().filter(|(_, row)| row.spans(asked.at_ms));
         spans
@@ -336,21 +335,19 @@ impl Keys {
                 later.min_by_key(|(_, row)| row.started_ms)
             })
             .map(|(place, _)| place)
-            // What an older bursar left open may bring its amount now. One that is billed takes no more
-            // in: it may be another organization's, and what the service tells is added.
-            .or_else(|| self.find_old(asked, |row| row.amount().is_none()))
     }
 
-    /// The row of an older bursar for an equal request.
-    fn find_old(&self, asked: &Asked, may_be: impl Fn(&Row) -> bool) -> Option<Place> {
+    /// The row of an older bursar for an equal request. It may be another organization's: no amount is taken
+    /// from it or brought to it.
+    fn find_old(&self, asked: &Asked) -> Option<&Row> {
         let request = asked.old_request?;
         asked.organization?;
         self.table
             .of(asked.key)
             .filter(|(_, row)| row.organization.is_none() && row.request == request)
-            .filter(|(_, row)| row.spans(asked.at_ms) && may_be(row))
-            .max_by_key(|(_, row)| row.started_ms)
-            .map(|(place, _)| place)
+            .map(|(_, row)| row)
+            .filter(|row| row.spans(asked.at_ms))
+            .max_by_key(|row| row.started_ms)
     }
 
     /// Changes what is known of the entry's row, or of a new one. `None`: the key has too many.

@@ -22,8 +22,8 @@ pub struct KeyView {
     pub is_unreported: bool,
     /// An entry of another request was billed, or was answered whole without an amount.
     pub stands_on_another_request: bool,
-    /// An entry under the same key, sent with another key of the service, was billed or was answered whole
-    /// without an amount. Both may be one organization's.
+    /// An entry under the same key, sent with another key of the service or by an older bursar, was billed
+    /// or was answered whole without an amount. Both may be one organization's.
     pub stands_under_another_organization: bool,
     /// Another entry of the key, whatever it asked and for whatever organization, is open, in doubt, or was answered.
     pub others_may_have_run: bool,
@@ -92,16 +92,20 @@ fn speaker(attempts: &[Attempt]) -> Option<(usize, AttemptEnd)> {
         })
 }
 
-/// Whether nothing but the attempt at `index` can have run under this key. A 409 says that another
-/// one *is* running, so it is no proof of idleness although it is a complete refusal.
+/// Whether nothing but the attempt at `index` can have run under this key.
 fn others_are_idle(attempts: &[Attempt], index: usize, key: Option<&KeyView>) -> bool {
-    let keyed = key.is_some();
-    let own = attempts
+    let others_may_have_run = key.is_some_and(|key| key.others_may_have_run);
+    !others_may_have_run && own_are_idle(attempts, index, key.is_some())
+}
+
+/// The same of the entry's own attempts. A 409 says that another one *is* running, so it is no proof of
+/// idleness although it is a complete refusal.
+fn own_are_idle(attempts: &[Attempt], index: usize, keyed: bool) -> bool {
+    attempts
         .iter()
         .enumerate()
         .filter(|(other, _)| *other != index)
-        .all(|(_, attempt)| ran_nothing(attempt) && !(keyed && attempt.status == Some(409)));
-    own && !key.is_some_and(|key| key.others_may_have_run)
+        .all(|(_, attempt)| ran_nothing(attempt) && !(keyed && attempt.status == Some(409)))
 }
 
 /// The state of an entry that got a 2xx head.
@@ -152,8 +156,9 @@ fn answered(
         if told.is_some_and(is_positive) {
             anomalies.push(Anomaly::AmountOnReplay);
         }
-        // The service has the purchase stored, and that one is the ledger's.
-        return if key.is_some_and(|key| key.stands_under_another_organization) {
+        // The service has the purchase stored. It is the one that stands there where this entry bought none.
+        let is_theirs = key.is_some_and(|key| key.stands_under_another_organization);
+        return if is_theirs && own_are_idle(&outcome.attempts, index, true) {
             State::Replayed
         } else {
             repeats()

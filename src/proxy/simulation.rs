@@ -118,6 +118,7 @@ const EVENTS: &[&str] = &[
     "adopted",
     "adopted key too old to send",
     "amount on a replay",
+    "another key of the service",
     "answered",
     "app left",
     "broke behind its head",

@@ -247,9 +247,10 @@ fn only_an_equal_request_of_the_organization_is_charged_already() {
     }
 }
 
-/// Lines of an older bursar name no organization, and of the request only its bytes.
+/// Lines of an older bursar name no organization, and of the request only its bytes: a repeat is charged
+/// already, and no amount of now is that of then.
 #[test]
-fn what_an_older_bursar_left_is_charged_resolved_and_never_in_the_way_of_an_amount() {
+fn what_an_older_bursar_left_is_charged_and_may_be_another_organizations() {
     let old = KeptKey {
         organization: None,
         request: None,
@@ -264,18 +265,18 @@ fn what_an_older_bursar_left_is_charged_resolved_and_never_in_the_way_of_an_amou
     assert!(charged(&keys, REQUEST) && !charged(&keys, other_bytes));
 
     keys.begin(&now, REQUEST, id(2), START_MS + 1);
-    let resolved = keys.resolved_by(&now, id(2), START_MS + 1);
-    assert_eq!(
-        resolved.iter().map(|one| one.id).collect::<Vec<_>>(),
-        [id(1)]
-    );
-    keys.end(&now, ended(2, settled(5), START_MS + 1));
-    keys.resolve(&old, id(1));
+    let beside_a_doubt = keys.view(&now, id(2), START_MS + 1);
+    assert_eq!(keys.resolved_by(&now, id(2), START_MS + 1), []);
+    keys.end(&old, ended(3, settled(5), START_MS + 1));
+    let beside_an_amount = keys.view(&now, id(2), START_MS + 1);
 
-    keys.begin(&now, REQUEST, id(3), START_MS + 2);
-    let view = keys.view(&now, id(3), START_MS + 2);
-    assert_eq!(view.amount, None, "it may be another organization's");
-    assert!(view.stands_on_another_request && charged(&keys, REQUEST));
+    let wanted = |stands_under_another_organization| KeyView {
+        stands_under_another_organization,
+        others_may_have_run: true,
+        ..KeyView::default()
+    };
+    assert_eq!(beside_a_doubt, wanted(false));
+    assert_eq!(beside_an_amount, wanted(true));
 }
 
 /// The organization's name in the ledger changes with its API key, and may be another organization's.

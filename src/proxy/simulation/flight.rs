@@ -40,6 +40,8 @@ pub struct Flight {
     pub repeats: Repeats,
     pub stream: bool,
     pub body: u64,
+    /// Whom the service bills.
+    pub organization: u64,
     /// Its app is connected.
     pub here: bool,
     /// Its app's input had ended before its intent: it is sent all the same.
@@ -132,6 +134,7 @@ impl Flight {
             repeats,
             stream: false,
             body: 0,
+            organization: 0,
             here: true,
             suspected: false,
             bounds,
@@ -156,6 +159,7 @@ impl Flight {
     pub fn ask(&self) -> Ask {
         Ask {
             repeats: self.repeats,
+            organization: self.organization,
             key: self.live.key.as_ref().map(|key| Arc::clone(&key.value)),
             body: self.body,
             entry: self.id,

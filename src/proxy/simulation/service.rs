@@ -33,6 +33,8 @@ pub enum Repeats {
 #[derive(Clone, Debug)]
 pub struct Ask {
     pub repeats: Repeats,
+    /// Who pays. Keys are scoped to it.
+    pub organization: u64,
     pub key: Option<Arc<str>>,
     /// Path and bytes.
     pub body: u64,
@@ -40,10 +42,10 @@ pub struct Ask {
     pub entry: EntryId,
 }
 
-/// Whose debits: a key's, or an unkeyed request's.
+/// Whose debits: an organization's key's, or an unkeyed request's.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Account {
-    Key(Arc<str>),
+    Key(u64, Arc<str>),
     Entry(EntryId),
 }
 
@@ -85,7 +87,7 @@ struct Bound {
 
 #[derive(Debug, Default)]
 pub struct Service {
-    keys: HashMap<Arc<str>, Bound>,
+    keys: HashMap<Account, Bound>,
     jobs: BTreeMap<u64, Job>,
     next_job: u64,
     /// Eval runs: whose, and their cost once terminal.
@@ -102,7 +104,7 @@ pub struct Service {
 impl Ask {
     pub fn account(&self) -> Account {
         match &self.key {
-            Some(key) => Account::Key(Arc::clone(key)),
+            Some(key) => Account::Key(self.organization, Arc::clone(key)),
             None => Account::Entry(self.entry),
         }
     }
@@ -119,11 +121,8 @@ impl Service {
         } else {
             self.begin(&ask, now_ms)
         };
-        let epoch_ms = ask
-            .key
-            .as_ref()
-            .and_then(|key| self.keys.get(key))
-            .map_or(now_ms, |bound| bound.since_ms);
+        let bound = self.keys.get(&ask.account());
+        let epoch_ms = bound.map_or(now_ms, |bound| bound.since_ms);
         let number = self.next_job;
         self.next_job += 1;
         self.jobs.insert(
@@ -138,16 +137,17 @@ impl Service {
     }
 
     fn begin(&mut self, ask: &Ask, now_ms: u64) -> Phase {
-        let Some(key) = &ask.key else {
+        if ask.key.is_none() {
             return Phase::Running;
-        };
-        if let Some(bound) = self.keys.get(key)
+        }
+        let account = ask.account();
+        if let Some(bound) = self.keys.get(&account)
             && now_ms.saturating_sub(bound.since_ms) >= WINDOW_MS
         {
-            self.keys.remove(key);
+            self.keys.remove(&account);
         }
-        let is_running = self.is_running(key);
-        let bound = self.keys.entry(Arc::clone(key)).or_insert_with(|| Bound {
+        let is_running = self.is_running(&account);
+        let bound = self.keys.entry(account).or_insert_with(|| Bound {
             since_ms: now_ms,
             body: ask.body,
             stored: None,
@@ -166,10 +166,10 @@ impl Service {
         }
     }
 
-    fn is_running(&self, key: &Arc<str>) -> bool {
+    fn is_running(&self, account: &Account) -> bool {
         self.jobs
             .values()
-            .any(|job| job.ask.key.as_ref() == Some(key) && matches!(job.phase, Phase::Running))
+            .any(|job| job.ask.account() == *account && matches!(job.phase, Phase::Running))
     }
 
     /// Something of this entry's, or of its key's, still runs.
@@ -213,21 +213,18 @@ impl Service {
     }
 
     fn wait_on(&self, ask: &Ask, since_ms: u64, now_ms: u64) -> (Phase, &'static str) {
-        let stored = ask
-            .key
-            .as_ref()
-            .and_then(|key| self.keys.get(key))
-            .and_then(|bound| bound.stored.as_ref());
-        match (stored, &ask.key) {
-            (Some(stored), _) => (Phase::Done(replay(stored)), "service replayed to a waiter"),
-            (None, Some(key)) if self.is_running(key) => {
+        let account = ask.account();
+        let bound = self.keys.get(&account);
+        match bound.and_then(|bound| bound.stored.as_ref()) {
+            Some(stored) => (Phase::Done(replay(stored)), "service replayed to a waiter"),
+            None if self.is_running(&account) => {
                 if now_ms.saturating_sub(since_ms) >= WAIT_MS {
                     (Phase::Done(refusal(409)), "service waited 9 minutes")
                 } else {
                     (Phase::Waiting(since_ms), "service waits")
                 }
             }
-            _ => (Phase::Running, "service runs the waiter"),
+            None => (Phase::Running, "service runs the waiter"),
         }
     }
 
@@ -254,7 +251,7 @@ impl Service {
                 answer.run_id = Some(run_id);
             }
             Repeats::Stored | Repeats::Alongside => {
-                let Some(bound) = ask.key.as_ref().and_then(|key| self.keys.get_mut(key)) else {
+                let Some(bound) = self.keys.get_mut(&ask.account()) else {
                     return Phase::Done(refusal(500));
                 };
                 if bound.since_ms != job.epoch_ms {

@@ -57,6 +57,10 @@ pub struct World {
     routes: Vec<Arc<Route>>,
     policy: AdoptPolicy,
     next_entry: u128,
+    /// Which key of the service bursar has: 1 or 2.
+    service_key: u64,
+    /// Both are one organization's.
+    is_one_organization: bool,
     /// One in so many rough events happens.
     calm: usize,
 }
@@ -104,6 +108,7 @@ impl World {
         let keyed = stage.routes.iter().filter(|route| route.keyed).count();
         let of_run = [stage.routes.len(), keyed, keyed].map(|end| chance.below(end));
         let adopt = [Adopt::Always, Adopt::Always, Adopt::Marked, Adopt::Never][chance.below(4)];
+        let is_one_organization = chance.one_in(2);
         Self {
             chance,
             clock: ManualClock::at(START_MS),
@@ -123,6 +128,8 @@ impl World {
                 window: Duration::from_secs(900),
             },
             next_entry: 1,
+            service_key: 1,
+            is_one_organization,
             calm,
         }
     }
@@ -142,6 +149,15 @@ impl World {
 
     pub fn wall_ms(&self) -> u64 {
         self.clock.wall_ms()
+    }
+
+    /// Whom the service bills for what goes out with the key that bursar has.
+    fn organization(&self) -> u64 {
+        if self.is_one_organization {
+            1
+        } else {
+            self.service_key
+        }
     }
 
     pub fn monotonic(&self) -> Duration {
@@ -355,7 +371,11 @@ impl World {
                 self.count("clock was set");
                 self.clock.set_wall_ms(at);
             }
-            3..=12 => {
+            3..=5 => {
+                self.count("another key of the service");
+                self.service_key = 3 - self.service_key;
+            }
+            6..=15 => {
                 let by = self.chance.ms(10 * 60_000);
                 self.move_clock("minutes pass", by, by);
             }

@@ -105,6 +105,35 @@ fn i3_what_stands_under_another_key_of_the_service_explains_a_replay_and_takes_n
             in_doubt(ReplayLostAmount),
         ),
         row(
+            "a marked replay may be of its own attempt whose answer was lost",
+            &[NoHead, Answered],
+            replayed(0),
+            ELSEWHERE,
+            in_doubt(ReplayLostAmount),
+        ),
+        row(
+            "or of one that broke",
+            &[Broken, Answered],
+            replayed(0),
+            ELSEWHERE,
+            in_doubt(ReplayLostAmount),
+        ),
+        row(
+            "or of what another request of the key was running",
+            &[],
+            replayed(0),
+            ELSEWHERE,
+            in_doubt(ReplayLostAmount),
+        )
+        .attempts(vec![refused(409), attempt(Answered)]),
+        row(
+            "not of one that bought nothing",
+            &[NotSent, Refused, Answered],
+            replayed(0),
+            ELSEWHERE,
+            State::Replayed,
+        ),
+        row(
             "what tells nothing is not taken for the other's",
             &[Answered],
             nothing_told(),

@@ -107,7 +107,7 @@ impl World {
             stream,
             key: live.key.as_ref().map(|key| {
                 let request = || live.mark.fingerprint;
-                KeptKey::new(&[0; 32], key, Organization(1), request)
+                KeptKey::new(&[0; 32], key, Organization(self.service_key), request)
             }),
             fingerprint: live.mark.fingerprint,
             run: None,
@@ -127,6 +127,7 @@ impl World {
         let mut flight = Flight::new(live, route, repeats, bounds);
         flight.stream = stream;
         flight.body = body;
+        flight.organization = self.organization();
         if self.chance.one_in(8) && self.gives_up(process, &mut flight)? {
             return Ok(());
         }
