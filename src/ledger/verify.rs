@@ -91,8 +91,13 @@ pub fn verify(state_dir: &Path) -> Result<VerifyReport, LedgerError> {
     let identity_damaged = matches!(identity, Some(None));
     let identity = identity.flatten();
     let journal = Directory::open_to_read(&state_dir.join("journal"))?;
-    let mark = Mark::read(&journal)?;
     let ledger = identity.map(|identity| identity.ledger.to_string());
+    // Before the segments are listed: what a daemon notes meanwhile is behind what is read here.
+    let mark = Mark::read(&journal)?.known();
+    let stopped_seq = stopped_seq(&directory)?;
+    let usage_seq = ledger
+        .as_ref()
+        .map(|ledger| Kept::read(&directory, ledger).last_seq);
     let all = segments(&journal, ledger.as_deref())?;
     let index = read_index(&directory, ledger.as_deref());
 
@@ -102,14 +107,11 @@ pub fn verify(state_dir: &Path) -> Result<VerifyReport, LedgerError> {
         check.apply(seq, position.segment, &record, seq <= index_seq);
     })?;
     let journal_seq = report.next_seq.saturating_sub(1);
-    report.extend_to(mark.known());
-    report.extend_to(Some(index_seq));
-    report.extend_to(stopped_seq(&directory)?);
-    if let Some(ledger) = &ledger {
-        report.extend_to(Some(Kept::read(&directory, ledger).last_seq));
+    for told in [mark, Some(index_seq), stopped_seq, usage_seq] {
+        report.extend_to(told);
     }
     // A daemon that runs has looked at its start.
-    let is_end_known = mark.known().is_some()
+    let is_end_known = mark.is_some()
         || index_seq > 0
         || report.records == 0
         || directory.is_locked().unwrap_or(false);

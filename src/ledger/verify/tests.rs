@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::{IndexCheck, verify};
 use crate::ledger::entry::AttemptEnd;
@@ -55,6 +56,28 @@ async fn beside_a_running_daemon_the_journal_is_verified_and_the_index_is_left_a
 
     assert!(report.ok, "{report:?}");
     assert!(matches!(report.index, IndexCheck::NotChecked(_)));
+}
+
+/// The file of usage is written every ten minutes, and says up to which record.
+#[tokio::test]
+async fn what_a_daemon_writes_while_it_is_looked_at_is_not_lost() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    for _ in 0..200 {
+        buy(&ledger, None, billed(1)).await;
+    }
+    let state = bench.state();
+    let looks = tokio::task::spawn_blocking(move || {
+        let mut reports = (0..20).map(|_| verify(&state).unwrap());
+        reports.find(|report| !report.ok)
+    });
+    while !looks.is_finished() {
+        bench.clock.advance(Duration::from_secs(600));
+        buy(&ledger, None, billed(1)).await;
+    }
+
+    let broken = looks.await.unwrap();
+    assert!(broken.is_none(), "{broken:?}");
 }
 
 #[tokio::test]
