@@ -41,10 +41,9 @@ pub const LOST: &str = "lost-";
 /// Name of the note of a process that ended in order: the number of the last record it wrote.
 pub const STOPPED: &str = "stopped";
 
-/// What the note of the last end in order says.
+/// What the note of the last end in order says. One that is damaged says nothing.
 pub fn stopped_seq(state: &Directory) -> Result<Option<u64>, LedgerError> {
-    let note = state.read(STOPPED)?;
-    Ok(note.and_then(|note| note.trim().parse().ok()))
+    Mark::read_from(state, STOPPED).map(Mark::known)
 }
 
 /// Everything the writer works with.

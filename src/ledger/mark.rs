@@ -50,10 +50,15 @@ struct Body {
 // === impl Mark ===
 
 impl Mark {
-    /// Reads the mark. To be read before the segments are listed: a daemon beside this process may
+    /// Reads the mark of a journal. To be read before the segments are listed: a daemon beside this process may
     /// append, and then the mark is behind and never ahead.
     pub fn read(journal: &Directory) -> Result<Self, LedgerError> {
-        let file = match journal.open_file(NAME, OFlags::RDONLY) {
+        Self::read_from(journal, NAME)
+    }
+
+    /// Reads a note of the same form.
+    pub fn read_from(directory: &Directory, name: &str) -> Result<Self, LedgerError> {
+        let file = match directory.open_file(name, OFlags::RDONLY) {
             Ok(file) => file,
             Err(LedgerError::Io { source, .. })
                 if source.kind() == std::io::ErrorKind::NotFound =>
@@ -77,8 +82,13 @@ impl Mark {
 
     /// Writes a mark, whole or not at all, and durable.
     pub fn write(journal: &Directory, last_seq: u64) -> Result<(), LedgerError> {
+        Self::write_to(journal, NAME, last_seq)
+    }
+
+    /// Writes a note of the same form.
+    pub fn write_to(directory: &Directory, name: &str, last_seq: u64) -> Result<(), LedgerError> {
         let line = line(last_seq);
-        journal.replace(NAME, &[line.as_slice(), &line].concat())
+        directory.replace(name, &[line.as_slice(), &line].concat())
     }
 
     /// The last record that was there.

@@ -89,6 +89,27 @@ async fn numbers_that_were_cut_off_are_named_and_not_given_out_again() {
 }
 
 #[tokio::test]
+async fn a_flipped_bit_in_the_note_of_a_stop_loses_no_record() {
+    let (bench, _) = ten().await;
+    let note = bench.state().join("stopped");
+    let sound = fs::read(&note).unwrap();
+    let digits = (0..sound.len()).filter(|at| sound[*at].is_ascii_digit());
+    for at in digits {
+        let mut bytes = sound.clone();
+        bytes[at] ^= 1;
+        fs::write(&note, bytes).unwrap();
+        let said = verify(&bench.state()).unwrap();
+        assert!(said.ok, "byte {at}: {said:?}");
+    }
+
+    fs::write(&note, "90").unwrap();
+    bench.open().close().await;
+
+    let after = verify(&bench.state()).unwrap();
+    assert!(after.ok, "{after:?}");
+}
+
+#[tokio::test]
 async fn when_nothing_tells_how_far_the_journal_reached_that_is_told() {
     let (bench, lines) = ten().await;
     fs::write(bench.segment(1), lines[..=15].concat()).unwrap();

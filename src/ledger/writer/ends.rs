@@ -8,6 +8,7 @@ use super::{USAGE_PAUSE, Writer};
 use crate::ledger::entry::EntryId;
 use crate::ledger::error::LedgerError;
 use crate::ledger::load::STOPPED;
+use crate::ledger::mark::Mark;
 use crate::ledger::record::Record;
 use crate::ledger::undelivered::{Deliveries, Handover, Undelivered};
 use crate::ledger::usage::Kept;
@@ -128,8 +129,8 @@ impl Writer {
         let Some(loaded) = self.loaded.as_ref().filter(|_| self.failure.is_none()) else {
             return;
         };
-        let last_seq = loaded.books.last_seq().to_string();
-        if let Err(error) = self.directory.replace(STOPPED, last_seq.as_bytes()) {
+        let last_seq = loaded.books.last_seq();
+        if let Err(error) = Mark::write_to(&self.directory, STOPPED, last_seq) {
             tracing::warn!(%error, "the end in order could not be noted");
         }
     }
