@@ -174,7 +174,7 @@ impl Engine {
             return;
         }
         self.stale = false;
-        self.usage.prune(now_ms);
+        self.usage.prune();
         let before = std::mem::take(&mut self.purses);
         for (scope, period, configured) in self.rules.limits() {
             let window = Window::of(period, now_ms, &self.rules.zone);

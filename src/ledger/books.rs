@@ -190,7 +190,7 @@ impl Books {
 
     pub fn prune(&mut self, now_ms: u64) {
         self.keys.prune(now_ms);
-        self.usage.prune(now_ms);
+        self.usage.prune();
     }
 
     /// The records that end an entry with an outcome: its own, and one for each entry of the same

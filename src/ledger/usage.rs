@@ -6,7 +6,8 @@
 //! billed money here and are in no other sum (rule I12).
 //!
 //! Promise: made of records alone, so that what a start reads equals what the process before it had,
-//! also after kill -9; bounded by the quarter hours of five weeks and the apps that were seen in them.
+//! also after kill -9; bounded by as many quarter hours as five weeks have and the apps that were seen in
+//! them. Which are kept is no matter of the clock: one that was ahead takes nothing away.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -29,8 +30,11 @@ pub use read::read;
 pub(crate) use read::read_ended;
 pub use run::{RunSoFar, read_run};
 
-/// How long usage is kept: the longest calendar month, and days for clocks and zones.
+/// How long usage is kept at least: the longest calendar month, and days for clocks and zones.
 pub const KEPT_MS: u64 = 35 * 24 * 60 * 60 * 1000;
+
+/// The quarter hours of that, and the one that is under way.
+const QUARTERS_MAX: usize = 35 * 24 * 4 + 1;
 
 /// "its last 1,000 receipts".
 const RECEIPTS: u64 = 1_000;
@@ -389,15 +393,10 @@ impl Usage {
         }
     }
 
-    /// Forgets what no window of now reaches back to.
-    pub fn prune(&mut self, now_ms: u64) {
-        let before_ms = now_ms.saturating_sub(KEPT_MS);
-        if self
-            .quarters
-            .first_key_value()
-            .is_some_and(|(first_ms, _)| *first_ms < before_ms)
-        {
-            self.quarters = self.quarters.split_off(&before_ms);
+    /// Forgets the oldest beyond the bound.
+    pub fn prune(&mut self) {
+        while self.quarters.len() > QUARTERS_MAX {
+            self.quarters.pop_first();
         }
     }
 

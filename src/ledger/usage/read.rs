@@ -28,14 +28,14 @@ pub fn read(state_dir: &Path, now_ms: u64) -> Result<Usage, LedgerError> {
             ..Charge::default()
         });
     }
-    usage.prune(now_ms);
+    usage.prune();
     Ok(usage)
 }
 
 /// The same without the entries that have no end: for a start, which writes one.
 pub(crate) fn read_ended(state_dir: &Path, now_ms: u64) -> Result<Usage, LedgerError> {
     let (mut usage, _) = fold(state_dir, now_ms)?;
-    usage.prune(now_ms);
+    usage.prune();
     Ok(usage)
 }
 

@@ -186,23 +186,43 @@ async fn what_was_compacted_still_counts() {
 }
 
 #[tokio::test]
-async fn usage_of_five_weeks_ago_is_forgotten_and_its_prices_are_not() {
+async fn i11_the_oldest_quarter_hours_are_forgotten_and_their_prices_are_not() {
     let bench = Bench::new();
     let ledger = bench.open();
     bench.buy(&ledger, 5, billed(300)).await;
-    bench
-        .clock
-        .advance(Duration::from_millis(KEPT_MS + 3_600_000));
-    bench.buy(&ledger, 5, billed(4)).await;
-    ledger.close().await;
-    let ledger = bench.open();
-    let usage = told(&ledger);
-    assert_eq!(sums(&usage), (4, 0));
+    let mut usage = told(&ledger);
+    for number in 1..=QUARTERS_MAX + 10 {
+        let at_ms = START_MS + u64::try_from(number).unwrap() * GRAIN_MS;
+        usage.quarters.entry(at_ms).or_default();
+        usage.prune();
+    }
+    let first_ms = *usage.quarters.first_key_value().unwrap().0;
+    assert_eq!(usage.quarters.len(), QUARTERS_MAX);
+    assert_eq!(first_ms, START_MS + 11 * GRAIN_MS);
+    assert_eq!(sums(&usage), (0, 0));
     let prices = usage.prices(&Arc::from("notes"), Operation::Chat).unwrap();
     assert_eq!(
         prices.dearest().map(Dearest::of_one),
         Some(MicroUsd::new(300))
     );
+}
+
+#[tokio::test]
+async fn a_clock_that_was_ahead_takes_nothing_from_what_a_cap_was_charged() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    bench.buy(&ledger, 5, billed(300)).await;
+    bench.clock.set_wall_ms(START_MS + 2 * KEPT_MS);
+    bench.buy(&ledger, 5, billed(4)).await;
+    bench.clock.set_wall_ms(START_MS + 1_000);
+    bench.buy(&ledger, 5, billed(50)).await;
+    let charged = |ledger: &Ledger| {
+        let charge = told(ledger).charged(None, START_MS, START_MS + GRAIN_MS);
+        charge.billed.get()
+    };
+    assert_eq!(charged(&ledger), 350);
+    ledger.close().await;
+    assert_eq!(charged(&bench.open()), 350);
 }
 
 /// The next one may cost something, and its app has not to wait as for the first.
