@@ -215,7 +215,7 @@ impl Keys {
         let asked = self.asked(key, None, Some(id), 0);
         let holds = self.rows_of(&asked).find(|(_, row)| row.holds(id));
         if let Some((place, _)) = holds {
-            self.change_at(place, |epoch| {
+            self.change_at(place, u64::MAX, |epoch| {
                 let before = epoch.unresolved.len();
                 epoch.unresolved.retain(|waiting| waiting.id != id);
                 epoch.answered |= epoch.unresolved.len() < before;
@@ -363,13 +363,18 @@ impl Keys {
                 known: Known::Quiet { answered: false },
             }),
         };
-        self.change_at(place, change)
+        self.change_at(place, asked.at_ms, change)
     }
 
-    fn change_at<T>(&mut self, place: Place, change: impl FnOnce(&mut Epoch) -> T) -> Option<T> {
+    fn change_at<T>(
+        &mut self,
+        place: Place,
+        at_ms: u64,
+        change: impl FnOnce(&mut Epoch) -> T,
+    ) -> Option<T> {
         let row = self.table.get_mut(place)?;
         let before = row.weight();
-        let answer = row.change(change);
+        let answer = row.change(at_ms, change);
         let others = self.waiting.saturating_sub(before);
         self.waiting = others.saturating_add(row.weight());
         Some(answer)
@@ -477,7 +482,9 @@ impl Row {
         }
     }
 
-    fn change<T>(&mut self, change: impl FnOnce(&mut Epoch) -> T) -> T {
+    /// Of an entry that is about to begin before the row did, the clock was ahead then or is behind now: the
+    /// 24 h are counted from there, so that no key is bound until a time that was wrong.
+    fn change<T>(&mut self, at_ms: u64, change: impl FnOnce(&mut Epoch) -> T) -> T {
         let nothing = Known::Quiet { answered: false };
         let mut epoch = match std::mem::replace(&mut self.known, nothing) {
             Known::Billed { amount, entry } => Box::new(Epoch {
@@ -494,6 +501,7 @@ impl Row {
             }),
             Known::More(epoch) => epoch,
         };
+        self.started_ms = self.started_ms.min(at_ms);
         let answer = change(&mut epoch);
         let is_quiet = epoch.open.is_empty() && epoch.unresolved.is_empty();
         self.known = match epoch.amount {

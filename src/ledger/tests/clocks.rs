@@ -53,6 +53,31 @@ async fn a_keys_amount_stands_when_the_clock_is_set_back_and_for_24_h_by_its_fir
     }
 }
 
+/// The first use by the clock that was put right is the last that the 24 h can begin with.
+#[tokio::test]
+async fn a_clock_that_was_ahead_binds_a_key_for_no_more_than_24_h_once_it_is_right() {
+    for restarts in [false, true] {
+        let bench = Bench::new();
+        let mut ledger = bench.open();
+        bench.clock.set_wall_ms(START_MS + 30 * DAY_MS);
+        buy(&ledger, Some("k"), billed(5)).await;
+        for (at_ms, amount, wanted) in [
+            (START_MS, 5, State::Replayed),
+            (START_MS + DAY_MS - 1, 5, State::Replayed),
+            (START_MS + DAY_MS, 5, settled(5)),
+            (START_MS + DAY_MS + 1, 5, State::Replayed),
+            (START_MS + 2 * DAY_MS, 7, settled(7)),
+        ] {
+            bench.clock.set_wall_ms(at_ms);
+            if restarts {
+                ledger = reopen(&bench, ledger);
+            }
+            let bought = buy(&ledger, Some("k"), billed(amount)).await;
+            assert_eq!(bought.state, wanted, "{at_ms}, restarts: {restarts}");
+        }
+    }
+}
+
 /// While an entry is open its key is not forgotten, wherever the clock goes meanwhile.
 #[tokio::test]
 async fn a_clock_that_jumps_ahead_and_comes_back_does_not_open_a_key_again() {
