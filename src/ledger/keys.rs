@@ -150,7 +150,11 @@ impl Keys {
         let mut view = KeyView::default();
         for (place, row) in self.rows_of(&asked) {
             let is_own = own == Some(place);
-            if !is_own && !row.spans(at_ms) {
+            let is_beside = match row.request == asked.request {
+                true => row.spans(at_ms),
+                false => row.is_near(at_ms),
+            };
+            if !is_own && !is_beside {
                 continue;
             }
             let amount = row.amount().filter(|(_, entry)| *entry != id);
@@ -165,7 +169,7 @@ impl Keys {
             }
             view.others_may_have_run |= row.may_have_run_beside(id);
         }
-        for row in self.others_rows_of(&asked).filter(|row| row.spans(at_ms)) {
+        for row in self.others_rows_of(&asked).filter(|row| row.is_near(at_ms)) {
             let is_unreported = row
                 .unresolved()
                 .any(|waiting| waiting.was == State::Unreported);
@@ -466,6 +470,12 @@ impl Row {
         at_ms
             .checked_sub(self.started_ms)
             .is_some_and(|age| age < EPOCH_MS)
+    }
+
+    /// Whether it may have begun in the 24 h of an entry, or the entry in its: what an entry stands beside
+    /// may have come after it.
+    fn is_near(&self, at_ms: u64) -> bool {
+        self.started_ms.abs_diff(at_ms) < EPOCH_MS
     }
 
     fn charge(&self) -> Option<KeyCharge> {

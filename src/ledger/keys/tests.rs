@@ -313,6 +313,30 @@ fn i3_under_another_key_of_the_service_a_zero_is_in_doubt_and_a_replay_is_explai
     }
 }
 
+/// In whatever order they end: what began later is beside an entry, too.
+#[test]
+fn i3_an_entry_sees_what_began_after_it_under_its_key() {
+    let first = own("k", 1, 1);
+    for (other, is_organization) in [(own("k", 2, 1), true), (own("k", 1, 2), false)] {
+        for (was, stands) in [(settled(5), true), (DOUBT, false)] {
+            let mut keys = Keys::default();
+            keys.begin(&first, REQUEST, id(1), START_MS);
+            keys.begin(&other, REQUEST, id(2), START_MS + 1);
+            keys.end(&other, ended(2, was, START_MS + 1));
+
+            let view = keys.view(&first, id(1), START_MS);
+
+            let wanted = KeyView {
+                stands_under_another_organization: stands && is_organization,
+                stands_on_another_request: stands && !is_organization,
+                others_may_have_run: true,
+                ..KeyView::default()
+            };
+            assert_eq!(view, wanted, "{was:?} {is_organization}");
+        }
+    }
+}
+
 /// A refused request leaves nothing to know, so it keeps no place from one that is bought.
 #[test]
 fn refused_requests_of_a_key_do_not_keep_out_one_that_is_bought() {
