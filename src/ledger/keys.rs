@@ -24,7 +24,8 @@ use table::{Known, Place, Row, Table};
 
 /// How long the service binds a key ("idempotent replay window | 24 hours").
 ///
-/// Assumed: counted from the key's first use; a failed request keeps nothing under it.
+/// Assumed: counted from the key's first use, also where that failed. If the service counts from a later one,
+/// a repeat is in doubt; the other way round a purchase would be taken for a repeat.
 pub const EPOCH_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// Most keys held. At most 100 bytes each, without what [`WAITING_MAX`] bounds.
