@@ -4,8 +4,9 @@
 //! What was asked with another key of the service is perhaps the same organization's: it keeps a 0 in
 //! doubt, explains a replay, and takes no amount away.
 //!
-//! Promise: bounded; the oldest key goes first, and each one dropped early is counted. A dropped
-//! key can only leave an entry in doubt, or count a later amount as new, after a million others.
+//! Promise: bounded; the oldest key goes first, and each one dropped early is counted. After a million
+//! others a dropped key may leave an entry in doubt, count a later amount as new, or let a 0 settle beside
+//! a doubt, which stays one in the ledger.
 
 use std::num::NonZeroU64;
 
@@ -32,8 +33,8 @@ pub const EPOCH_MS: u64 = 24 * 60 * 60 * 1000;
 pub const KEYS_MAX: usize = 1_000_000;
 
 /// Most entries that wait for their key's amount, with all that is needed to write what becomes of them: at
-/// most 512 bytes each, where its key is one that bursar minted. Of the oldest beyond them is kept that
-/// they may have run: what comes is never settled for nothing beside them.
+/// most 512 bytes each, where its key is one that bursar minted. Beyond them the oldest go, an eighth at once;
+/// of these is kept that they may have run: what comes is never settled for nothing beside them.
 const WAITING_MAX: usize = 1 << 16;
 
 /// Most entries of one key that are named as charged.
@@ -256,21 +257,25 @@ impl Keys {
         self.table.give_back();
     }
 
-    /// Many at once, so that few walks over all keys are needed.
+    /// Many at once, so that few walks over all keys are needed. Boxes in which nothing waits go first: of
+    /// these nothing is lost but the later window that an amount is charged in.
     fn forget_waiting(&mut self) {
         if self.waiting <= self.waiting_max {
             return;
         }
         let wanted = self.waiting_max / 8 * 7;
-        for row in self.table.rows_mut() {
-            if self.waiting <= wanted {
-                break;
-            }
-            let weight = row.weight();
-            if weight > 0 && !row.is_busy() {
-                row.forget_waiting();
-                self.waiting = self.waiting.saturating_sub(weight);
-                self.dropped = self.dropped.saturating_add(1);
+        for of_waiting in [false, true] {
+            for row in self.table.rows_mut() {
+                if self.waiting <= wanted {
+                    return;
+                }
+                let weight = row.weight();
+                let waits = row.unresolved().next().is_some();
+                if weight > 0 && waits == of_waiting && !row.is_busy() {
+                    row.forget_waiting();
+                    self.waiting = self.waiting.saturating_sub(weight);
+                    self.dropped = self.dropped.saturating_add(u64::from(waits));
+                }
             }
         }
     }

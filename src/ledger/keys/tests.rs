@@ -401,6 +401,32 @@ fn a_key_takes_at_most_100_bytes_at_the_bound() {
     assert!(keys.table.bytes() < 32 << 20, "{}", keys.table.bytes());
 }
 
+/// A charge in a later window than its key's first use takes a box, and waits for nothing.
+#[test]
+fn what_waits_for_nothing_takes_no_place_from_a_doubt() {
+    let mut keys = Keys {
+        waiting_max: 16,
+        ..Keys::default()
+    };
+    let name = |number: u128| key(&format!("k{number}"));
+    for number in 0..8 {
+        keys.begin(&name(number), REQUEST, id(number), START_MS);
+        keys.end(&name(number), ended(number, DOUBT, START_MS));
+    }
+    for number in 8..24 {
+        keys.begin(&name(number), REQUEST, id(number), START_MS);
+        keys.end(&name(number), ended(number, State::Failed, START_MS));
+        let (again, at_ms) = (number + 100, START_MS + 1);
+        keys.begin(&name(number), REQUEST, id(again), at_ms);
+        keys.end(&name(number), ended(again, settled(5), at_ms));
+        keys.prune(at_ms);
+    }
+
+    assert_eq!((keys.unresolved().count(), keys.dropped()), (8, 0));
+    let bought = keys.view(&name(8), id(999), START_MS + 2);
+    assert_eq!(bought.amount, Some(MicroUsd::new(5)));
+}
+
 /// As every streamed agent turn is.
 #[test]
 fn i11_entries_that_wait_for_an_amount_take_at_most_32_mib_and_the_oldest_are_counted() {
