@@ -35,7 +35,7 @@ pub struct LedgerHealth {
     pub index_rebuilds: u64,
     /// Damaged journal ranges that lie in `quarantine/`.
     pub quarantined: u64,
-    /// Keys forgotten before their 24 hours were over (a million newer ones came).
+    /// Keys forgotten before their 24 hours were over, or of which the entries that wait for an amount were.
     pub keys_dropped: u64,
     /// Metered requests are sent although the ledger cannot be written.
     pub serves_unwritten: bool,
@@ -199,7 +199,8 @@ impl Shared {
             let bytes = loaded.journal.bytes();
             self.journal_bytes.store(bytes, Ordering::Relaxed);
             let dropped = loaded.books.keys_dropped();
-            self.keys_dropped.store(dropped, Ordering::Relaxed);
+            // Books that were read anew may have dropped fewer.
+            self.keys_dropped.fetch_max(dropped, Ordering::Relaxed);
             *self.totals.write() = Arc::new(loaded.books.totals().clone());
             let revision = loaded.books.runs_revision();
             if self.runs_revision.swap(revision, Ordering::Relaxed) != revision {
