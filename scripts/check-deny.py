@@ -72,7 +72,7 @@ def extra(copy, line):
     """One more member of the workspace, which has this dependency."""
     crate(copy / "extra", "extra", f"[dependencies]\n{line}\n", publish="publish = false")
     manifest = copy / "Cargo.toml"
-    manifest.write_text(manifest.read_text().replace('members = [".", "sandbox"]', 'members = [".", "sandbox", "extra"]', 1))
+    manifest.write_text(manifest.read_text().replace('members = [".", ', 'members = [".", "extra", ', 1))
 
 
 def walls(tmp, rules):
@@ -80,8 +80,9 @@ def walls(tmp, rules):
     for ban in rules["bans"]["deny"]:
         name = ban["crate"]
         copy = workspace(tmp, f"ban {name}")
-        if name == "bursar-sandbox":
-            extra(copy, 'bursar-sandbox = { path = "../sandbox" }')
+        own = {"bursar-sandbox": "../sandbox", "bursar-models": "../sandbox/models"}
+        if name in own:
+            extra(copy, f'{name} = {{ path = "{own[name]}" }}')
         elif "wrappers" in ban:
             manifest = tomllib.loads((copy / "Cargo.toml").read_text())
             sandbox = tomllib.loads((copy / "sandbox/Cargo.toml").read_text())

@@ -48,8 +48,6 @@ mod catalog;
 mod clock;
 mod connection;
 mod control;
-mod drawing;
-mod embedding;
 mod endpoints;
 mod error;
 mod evals;

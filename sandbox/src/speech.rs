@@ -2,33 +2,31 @@
 //!
 //! | step | file |
 //! |---|---|
-//! | voices | `voices` |
+//! | lengths, and why one cannot be told | `length` |
+//! | recordings: decoded, counted, checked | `mp4`, `webm`, `listen` |
 //! | espeak-ng as a child process | `espeak` |
-//! | the built-in voice: text, letters, sounds, samples | `reading`, `letters`, `phones`, `formant` |
-//! | WAV files, with the words in them | `wav` |
-//! | recordings: decoded, counted, checked | `listen`, `mp4`, `webm` |
 //! | language tags | `language` |
+//!
+//! The built-in voice and the words in a WAV file are the matter of the package `bursar-models`.
 //!
 //! Promise: work on sound never holds a thread of the runtime, has a deadline, and two pieces of it run at
 //! once at most; prices are taken from whole samples.
 
 mod espeak;
-mod formant;
 pub mod language;
-mod letters;
-pub mod listen;
+mod length;
+mod listen;
 mod mp4;
-mod phones;
-mod reading;
-pub mod recording;
-pub mod voices;
-pub mod wav;
 mod webm;
 
+pub use length::Length;
+
 use crate::{clock::Clock, error::ServiceError, money::MicroUsd, settings::Synthesis, spec};
+use bursar_models::speech::{formant, voices::Voice, wav};
 use bytes::Bytes;
 use espeak::{Espeak, Sound};
-use listen::{Heard, Length, ListenError};
+use length::ListenError;
+use listen::Heard;
 use std::{
     sync::{
         Arc,
@@ -37,18 +35,13 @@ use std::{
     time::Duration,
 };
 use tokio::sync::{Semaphore, SemaphorePermit};
-use voices::Voice;
 
 // Assumed (speech-prices): the interface bills by the minute and tells no price.
 pub const SPEECH_MICRO_USD_PER_MINUTE: u64 = 15_000;
 pub const TRANSCRIPTION_MICRO_USD_PER_MINUTE: u64 = 6_000;
 
 // Assumed (speech-limits): lengths and sizes of audio are not shown.
-/// No answer of the synthesis is longer.
-pub const SPEECH_S_MAX: u64 = 600;
-/// No recording may be longer.
-pub const AUDIO_S_MAX: u64 = 2 * 60 * 60;
-/// Nor larger, decoded from base64.
+/// No recording may be larger, decoded from base64.
 pub const AUDIO_BYTES_MAX: usize = 20 * 1024 * 1024;
 const AT_ONCE: usize = 2;
 const WAITING_MAX: usize = 32;
@@ -58,9 +51,6 @@ const DEADLINE: Duration = Duration::from_secs(60);
 const BUSY: ServiceError = ServiceError::BackendUnavailable {
     retry_after_s: spec::IN_FLIGHT_RETRY_AFTER_S,
 };
-
-/// Samples a second of the built-in voice.
-const RATE_HZ: u32 = 16_000;
 
 #[derive(Debug)]
 pub struct Speech {
@@ -114,7 +104,7 @@ impl Speech {
                 Some(sound) => sound,
                 None => Sound {
                     samples: formant::speak(&text, voice, stop)?,
-                    rate: RATE_HZ,
+                    rate: formant::RATE_HZ,
                 },
             };
             let parts = u64::try_from(sound.samples.len()).ok()?;

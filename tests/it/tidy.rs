@@ -26,7 +26,8 @@ const RANKS: [&[&str]; 9] = [
 ];
 
 /// A crate, and the beginnings of the paths that may name it.
-const NAMED_BY: [(&str, &[&str]); 3] = [
+const NAMED_BY: [(&str, &[&str]); 4] = [
+    ("bursar_models", &["sandbox/"]),
     ("sled", &["src/ledger/index.rs", "src/ledger/index/"]),
     ("pingora", &["src/proxy.rs", "src/proxy/"]),
     (

@@ -6,10 +6,9 @@
 //! Promise: what is built is a whole file of its kind, and the same text gives the same bytes.
 
 mod pdf;
-pub mod scan;
 
-use crate::speech::recording;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use bursar_models::{page::paper, speech::recording};
 use serde_json::Value;
 
 /// The data URL for a builder object; `None` for a value that is none; an error for one that is broken.
@@ -21,7 +20,7 @@ pub fn built(value: &Value) -> Option<Result<String, String>> {
             .and_then(|lines| pdf::page(&lines))
             .map(|bytes| ("application/pdf", bytes)),
         "$png" => lines(source)
-            .and_then(|lines| scan::page(&lines))
+            .and_then(|lines| paper::page(&lines))
             .map(|bytes| ("image/png", bytes)),
         "$wav" => source
             .as_str()

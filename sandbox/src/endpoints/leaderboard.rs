@@ -6,7 +6,7 @@
 
 use crate::{
     catalog::Task,
-    models::Category,
+    models::{Category, roster},
     money::{MicroUsd, Price},
 };
 
@@ -33,7 +33,7 @@ pub struct Candidate {
 
 /// The board of a task, best first.
 pub fn board(task: &Task) -> Vec<Candidate> {
-    let list = category(&task.category).price();
+    let list = roster::specialist_price(category(&task.category));
     BOARD
         .iter()
         .map(|(rank, percent, context_tokens)| Candidate {

@@ -69,7 +69,7 @@ impl Servers {
             let deadline = match server.role {
                 Role::Specialist => checked
                     .category
-                    .map_or(SPECIALIST_DEADLINE, Category::deadline),
+                    .map_or(SPECIALIST_DEADLINE, roster::specialist_deadline),
                 Role::Frontier => FRONTIER_DEADLINE,
                 Role::Judge | Role::Reasoner => OVERHEAD_DEADLINE,
                 Role::Transcription => TRANSCRIPTION_DEADLINE,
@@ -122,7 +122,11 @@ impl Servers {
     }
 
     pub fn specialist(&self, category: Category) -> Member<'_> {
-        member(&self.specialists, category, category.price())
+        member(
+            &self.specialists,
+            category,
+            roster::specialist_price(category),
+        )
     }
 
     /// A frontier model by its id.

@@ -2,7 +2,7 @@
 //!
 //! Promise: a field that passes is passed as it came, its value untouched.
 
-use super::Lane;
+use super::lane::Lane;
 use crate::spec;
 use serde_json::{Map, Value};
 

@@ -5,7 +5,12 @@
 //! `hard:` or asks to prove something; anything else passes.
 //! Promise: a structured answer passes only if the `jsonschema` crate calls it valid.
 
-use super::{Draft, prompt::Prompt, prompt::has_word, request::ChatRequest, schema};
+use super::request::ChatRequest;
+use bursar_models::{
+    draft::Draft,
+    prompt::{Prompt, has_word},
+    schema,
+};
 use serde_json::Value;
 
 /// Whether the answer has the form that was asked for. Holds for every answer that leaves the house.

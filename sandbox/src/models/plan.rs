@@ -3,19 +3,15 @@
 //! Promise: the plan depends on the request (and a conversation's pin) alone, so it can be told from the
 //! rules here, written as tables.
 
-use super::{Lane, Pinned, given, prompt::Prompt, prompt::has_word, request::ChatRequest};
-use crate::money::Price;
-use std::time::Duration;
-
-/// Coarse workload category; what `X-Service-Specialist` shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-pub enum Category {
-    GeneralChat,
-    Coding,
-    Vision,
-    Extraction,
-    Summarization,
-}
+use super::{
+    lane::{Lane, Pinned},
+    request::ChatRequest,
+};
+use bursar_models::{
+    category::Category,
+    given,
+    prompt::{Prompt, has_word, words},
+};
 
 /// The input a request speaks of and lacks; what `X-Service-Input-Required` shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,67 +128,6 @@ impl Shape {
     }
 }
 
-// === impl Category ===
-
-const CATEGORIES: [Category; 5] = [
-    Category::GeneralChat,
-    Category::Coding,
-    Category::Vision,
-    Category::Extraction,
-    Category::Summarization,
-];
-
-impl Category {
-    pub fn by_name(name: &str) -> Option<Self> {
-        CATEGORIES.into_iter().find(|one| one.as_str() == name)
-    }
-
-    /// All names, for an error.
-    pub fn names() -> String {
-        CATEGORIES.map(Self::as_str).join(", ")
-    }
-
-    /// Interface, `X-Service-Session`: "a modality change (an image turn in a text conversation) re-routes".
-    pub fn same_modality(self, other: Self) -> bool {
-        (self == Self::Vision) == (other == Self::Vision)
-    }
-
-    /// How long a model server may take as this specialist before the request is escalated.
-    /// Assumed (specialist-deadline).
-    pub fn deadline(self) -> Duration {
-        Duration::from_secs(match self {
-            Self::GeneralChat | Self::Extraction | Self::Summarization => 60,
-            Self::Vision => 90,
-            Self::Coding => 120,
-        })
-    }
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::GeneralChat => "general-chat",
-            Self::Coding => "coding",
-            Self::Vision => "vision",
-            Self::Extraction => "extraction",
-            Self::Summarization => "summarization",
-        }
-    }
-
-    /// Published open-fleet price. Assumed (prices).
-    pub fn price(self) -> Price {
-        let (prompt_per_million, completion_per_million) = match self {
-            Self::GeneralChat => (200_000, 600_000),
-            Self::Coding => (300_000, 1_200_000),
-            Self::Vision => (400_000, 1_000_000),
-            Self::Extraction => (150_000, 450_000),
-            Self::Summarization => (100_000, 400_000),
-        };
-        Price {
-            prompt_per_million,
-            completion_per_million,
-        }
-    }
-}
-
 // === impl MissingInput ===
 
 impl MissingInput {
@@ -267,7 +202,7 @@ pub fn missing_input(prompt: &Prompt) -> Option<MissingInput> {
         "attachment",
     ];
 
-    let words = super::prompt::words(&prompt.user);
+    let words = words(&prompt.user);
     let has = |any_of: &[&str]| words.iter().any(|word| any_of.contains(&word.as_str()));
     let points = words
         .windows(2)

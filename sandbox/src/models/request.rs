@@ -3,8 +3,18 @@
 //! Promise: nothing from the body is trusted before it has passed here; what is wrong is named by its field
 //! and never by its value.
 
-use super::{Dice, Lane, Tier, forward, logprobs::TOP_MAX, rng::Rng, schema, tokens};
+use super::{
+    forward,
+    lane::{Dice, Lane},
+};
 use crate::{error::ServiceError, spec};
+use bursar_models::{
+    draft::{Shape, Tier},
+    logprobs::TOP_MAX,
+    rng::Rng,
+    schema, tokens,
+    tools::{Tool, ToolChoice, Toolbox},
+};
 use serde_json::{Map, Value, json};
 
 mod message;
@@ -28,21 +38,6 @@ pub struct ChatRequest {
     pub logprobs: Option<u64>,
     /// The fields a model server gets as they came: all but the model, the messages and the streaming.
     pub forwarded: Map<String, Value>,
-}
-
-#[derive(Clone, Debug)]
-pub struct Tool {
-    pub name: String,
-    pub description: String,
-    pub parameters: Value,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ToolChoice {
-    None,
-    Auto,
-    Required,
-    Named(String),
 }
 
 /// OpenAI body fields taken on `/v1`. Interface: "an unsupported field returns 400 or 422".
@@ -143,6 +138,23 @@ impl ChatRequest {
         body.insert("messages".to_owned(), Value::Array(self.messages.clone()));
         body.extend(self.forwarded.clone());
         body
+    }
+
+    /// The form that an answer must have.
+    pub fn shape(&self) -> Shape<'_> {
+        match &self.schema {
+            Some(schema) => Shape::Schema(schema),
+            None if self.json_object => Shape::Object,
+            None => Shape::Words,
+        }
+    }
+
+    pub fn toolbox(&self) -> Toolbox<'_> {
+        Toolbox {
+            tools: &self.tools,
+            choice: &self.tool_choice,
+            parallel: self.parallel_tool_calls,
+        }
     }
 
     /// What the tools' definitions cost as prompt.

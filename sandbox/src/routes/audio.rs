@@ -10,7 +10,7 @@ use crate::{
     front::Inbound,
     settings::Synthesis,
     spec,
-    speech::{self, language, listen::Length, voices},
+    speech::{self, Length, language},
     state::State,
 };
 use axum::{
@@ -23,6 +23,7 @@ use base64::{
     alphabet::STANDARD,
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig, general_purpose},
 };
+use bursar_models::speech::voices;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;

@@ -11,15 +11,10 @@ use super::{
     fields::{Fields, mistyped, outside},
     keyed::{self, Job, Keep},
 };
-use crate::{
-    drawing::{self, Order, Picture},
-    error::ServiceError,
-    front::Inbound,
-    money::MicroUsd,
-    state::State,
-};
+use crate::{error::ServiceError, front::Inbound, money::MicroUsd, state::State};
 use axum::{Extension, extract::State as Shared, response::Response};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use bursar_models::drawing::{self, Order, Picture};
 use form::Form;
 use http::HeaderMap;
 use image::{

@@ -8,11 +8,9 @@ use super::{
     fields::{Fields, mistyped},
     keyed::{self, Job, Keep},
 };
-use crate::{
-    embedding::ranking, error::ServiceError, front::Inbound, models::tokens, money::Price,
-    state::State,
-};
+use crate::{error::ServiceError, front::Inbound, models::tokens, money::Price, state::State};
 use axum::{Extension, extract::State as Shared, response::Response};
+use bursar_models::embedding::ranking;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

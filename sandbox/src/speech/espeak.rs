@@ -2,10 +2,10 @@
 //!
 //! A child process without a shell and without our environment: the text goes in by standard input, a WAV
 //! comes back by standard output. Promise: it never takes longer than [`DEADLINE`] of the sandbox's time nor
-//! more sound than [`super::SPEECH_S_MAX`]; a child that is given up is killed, and the caller falls back.
+//! more sound than [`SPEECH_S_MAX`]; a child that is given up is killed, and the caller falls back.
 
-use super::{SPEECH_S_MAX, voices::Voice, wav};
 use crate::clock::Clock;
+use bursar_models::speech::{formant::SPEECH_S_MAX, voices::Voice, wav};
 use std::{
     path::{Path, PathBuf},
     process::Stdio,

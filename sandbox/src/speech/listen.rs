@@ -9,7 +9,11 @@
 
 mod mp3;
 
-use super::{AUDIO_S_MAX, mp4, wav, webm};
+use super::{
+    length::{AUDIO_S_MAX, Length, ListenError},
+    mp4, webm,
+};
+use bursar_models::speech::wav;
 use bytes::Bytes;
 use std::{
     io::{Cursor, ErrorKind},
@@ -31,26 +35,9 @@ use symphonia::{
         formats::{IsoMp4Reader, MpaReader},
     },
 };
-use thiserror::Error as ThisError;
 
 /// More broken frames among ten than this, and the file is broken.
 const BROKEN_IN_TEN_MAX: u64 = 1;
-
-#[derive(Debug, ThisError, PartialEq, Eq)]
-pub enum ListenError {
-    #[error("the audio is broken: {0}")]
-    Broken(&'static str),
-    #[error("the audio cannot be read: {0} is not supported")]
-    Unsupported(&'static str),
-    #[error("the audio is neither wav, mp3, m4a nor webm")]
-    UnknownContainer,
-    #[error("the audio holds no sound")]
-    NoSound,
-    #[error("the audio is longer than {max_s} s", max_s = AUDIO_S_MAX)]
-    TooLong,
-    #[error("stopped")]
-    Stopped,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Container {
@@ -58,13 +45,6 @@ pub enum Container {
     Mp3,
     M4a,
     Webm,
-}
-
-/// A time as a whole number of parts of a second.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Length {
-    pub parts: u64,
-    pub per_second: u32,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -100,24 +80,6 @@ impl Container {
             Self::M4a => "audio.m4a",
             Self::Webm => "audio.webm",
         }
-    }
-}
-
-// === impl Length ===
-
-impl Length {
-    /// For the wire; the nearest number a double holds.
-    pub fn seconds(self) -> f64 {
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "under 2^53 for every length we admit"
-        )]
-        let parts = self.parts as f64;
-        parts / f64::from(self.per_second.max(1))
-    }
-
-    fn is_over(self, seconds: u64) -> bool {
-        self.parts > seconds.saturating_mul(u64::from(self.per_second))
     }
 }
 

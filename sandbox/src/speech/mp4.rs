@@ -9,7 +9,7 @@ mod edit;
 
 pub use edit::played;
 
-use super::listen::ListenError;
+use super::length::ListenError;
 
 const DEPTH_MAX: usize = 16;
 /// The fixed fields of a sound's sample entry, before the boxes in it.

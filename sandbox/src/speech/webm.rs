@@ -5,7 +5,7 @@
 //! unknown size: then the times of the blocks count.
 //! Promise: nothing is kept of a file but a few numbers; a header cannot make the sound shorter than its last block nor longer than that block can be.
 
-use super::listen::{Length, ListenError};
+use super::length::{Length, ListenError};
 
 const NS: u32 = 1_000_000_000;
 /// No block of sound lasts longer.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::speech::voices;
+use bursar_models::speech::voices;
 use std::{fs, os::unix::fs::PermissionsExt};
 
 /// A program of our own in the place of espeak-ng.

@@ -4,7 +4,7 @@
 //! word alone is found in any other file too, so a frame counts when its header can be and the next frame follows it.
 //! Promise: of what stands before the first frame, 64 KiB behind the tags are looked at and no byte more.
 
-use super::ListenError;
+use crate::speech::length::ListenError;
 
 /// The head of an ID3v2 tag, and of its repetition at the end.
 const TAG_HEAD_BYTES: usize = 10;

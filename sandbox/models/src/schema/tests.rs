@@ -1,5 +1,5 @@
 use super::*;
-use crate::models::{plan::Category, skill::Skills};
+use crate::{category::Category, skill::Skills};
 
 fn filled(schema: &Value, skills: Skills) -> Value {
     let text = "Book a table for 4 people in Lisbon on 2026-05-04, contact ana@example.org";

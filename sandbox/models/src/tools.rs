@@ -5,45 +5,77 @@
 //! Promise: arguments are JSON that conforms to the tool's schema, or the turn is escalated, or refused.
 
 use super::{
-    ToolCall,
     prompt::{self, Prompt},
     reader::Reader,
-    request::{ChatRequest, Tool, ToolChoice},
     rng::Rng,
     schema,
     skill::Skills,
     text,
 };
+use serde_json::Value;
+
+#[derive(Clone, Debug)]
+pub struct Tool {
+    pub name: String,
+    pub description: String,
+    /// A JSON Schema.
+    pub parameters: Value,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToolChoice {
+    None,
+    Auto,
+    Required,
+    Named(String),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolCall {
+    pub id: String,
+    pub name: String,
+    /// JSON text, as the OpenAI shape carries it.
+    pub arguments: String,
+}
+
+/// The tools a turn may call.
+#[derive(Clone, Copy, Debug)]
+pub struct Toolbox<'a> {
+    pub tools: &'a [Tool],
+    pub choice: &'a ToolChoice,
+    /// Several calls in one turn are welcome.
+    pub parallel: bool,
+}
 
 /// The calls this turn makes; none means that the turn answers in words.
 pub fn calls(
-    request: &ChatRequest,
+    toolbox: Toolbox<'_>,
     prompt: &Prompt,
     skills: Skills,
     rng: &mut Rng,
 ) -> Vec<ToolCall> {
     let reader = Reader::plain(&prompt.user, skills);
-    chosen(request, prompt)
+    chosen(toolbox, prompt)
         .into_iter()
         .map(|tool| ToolCall {
-            id: format!("call_{:016x}{:08x}", rng.next(), rng.below(1 << 32)),
+            id: format!("call_{:016x}{:08x}", rng.number(), rng.below(1 << 32)),
             name: tool.name.clone(),
             arguments: schema::fill(&tool.parameters, &reader, rng).to_string(),
         })
         .collect()
 }
 
-fn chosen<'a>(request: &'a ChatRequest, prompt: &Prompt) -> Vec<&'a Tool> {
+fn chosen<'a>(toolbox: Toolbox<'a>, prompt: &Prompt) -> Vec<&'a Tool> {
     let after_results = !prompt.tool_results.is_empty();
-    match &request.tool_choice {
+    match toolbox.choice {
         ToolChoice::None => Vec::new(),
-        ToolChoice::Named(name) => request
+        ToolChoice::Named(name) => toolbox
             .tools
             .iter()
             .filter(|tool| tool.name == *name)
             .collect(),
         ToolChoice::Required => {
-            let best = request
+            let best = toolbox
                 .tools
                 .iter()
                 .max_by_key(|tool| overlap(tool, prompt));
@@ -52,7 +84,7 @@ fn chosen<'a>(request: &'a ChatRequest, prompt: &Prompt) -> Vec<&'a Tool> {
         ToolChoice::Auto if after_results => Vec::new(),
         ToolChoice::Auto => {
             let words = prompt::words(&prompt.user);
-            let mut named: Vec<&Tool> = request
+            let mut named: Vec<&Tool> = toolbox
                 .tools
                 .iter()
                 .filter(|tool| {
@@ -62,13 +94,13 @@ fn chosen<'a>(request: &'a ChatRequest, prompt: &Prompt) -> Vec<&'a Tool> {
                 })
                 .collect();
             if named.is_empty() {
-                let best = request
+                let best = toolbox
                     .tools
                     .iter()
                     .max_by_key(|tool| overlap(tool, prompt));
                 named.extend(best.filter(|tool| overlap(tool, prompt) > 0));
             }
-            if !request.parallel_tool_calls {
+            if !toolbox.parallel {
                 named.truncate(1);
             }
             named

@@ -244,7 +244,7 @@ impl<'a> Reader<'a> {
             }
             return self.form.objects(items);
         }
-        if super::schema::type_of(items) != "string" {
+        if form::type_of(items) != "string" {
             return None;
         }
         if named(&["decisions", "decided"]) && minutes::is_conversation(text) {

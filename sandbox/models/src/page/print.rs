@@ -3,7 +3,7 @@
 //! The size of a dot is measured, the cells are found by their gaps, and each cell is the letter it differs
 //! from in fewest dots. Promise: bounded work; a picture without such print has no text.
 
-use crate::catalog::blob::scan;
+use super::paper;
 use image::{GrayImage, ImageReader, Limits};
 use std::io::Cursor;
 
@@ -146,7 +146,7 @@ fn letter(cell: &[u8]) -> Option<char> {
     let seen: [u8; COLUMNS] = std::array::from_fn(|at| cell.get(at).copied().unwrap_or(0));
     (' '..='~')
         .filter_map(|letter| {
-            let glyph = scan::glyph(letter)?;
+            let glyph = paper::glyph(letter)?;
             let wrong: u32 = glyph
                 .iter()
                 .zip(seen)
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn print_is_read_at_any_size_and_in_either_ink() {
-        let page = image::load_from_memory(&scan::page(&LINES).unwrap())
+        let page = image::load_from_memory(&paper::page(&LINES).unwrap())
             .unwrap()
             .to_luma8();
         let (width, height) = page.dimensions();
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_few_wrong_dots_do_not_matter() {
-        let mut page = image::load_from_memory(&scan::page(&LINES).unwrap())
+        let mut page = image::load_from_memory(&paper::page(&LINES).unwrap())
             .unwrap()
             .to_luma8();
         for (x, y) in [(30, 27), (72, 36), (108, 60)] {

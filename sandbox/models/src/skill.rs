@@ -4,7 +4,7 @@
 //! makes most of them, and each of the roster lacks other ones, so that a comparison has something to find.
 //! Promise: a model's passes depend on its name alone, never on chance.
 
-use super::{plan::Category, roster::FrontierModel};
+use super::category::Category;
 
 /// The passes beyond the plain one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,9 +71,9 @@ impl Skills {
         ALL
     }
 
-    /// A model of the roster.
-    pub fn of_roster(model: &FrontierModel) -> Self {
-        match model.id {
+    /// A frontier model by its name.
+    pub fn of_name(id: &str) -> Self {
+        match id {
             "frontier-a" => Self {
                 limits: false,
                 ..ALL

@@ -2,7 +2,7 @@
 //!
 //! Promise: a name is met by the stems of its parts, and bounded many tables are read.
 
-use crate::models::{facts::pattern, prompt};
+use crate::{facts::pattern, prompt};
 use regex::Regex;
 use rust_stemmers::{Algorithm, Stemmer};
 use std::sync::LazyLock;

@@ -3,10 +3,7 @@
 //! The one whose description is nearest to what is asked, with as many parameters, is given under the asked
 //! name. Promise: a whole function, or none where nothing comes near.
 
-use crate::{
-    embedding,
-    models::{facts::pattern, given::Given, prompt, skill::Skills},
-};
+use crate::{embedding, facts::pattern, given::Given, prompt, skill::Skills};
 use regex::Regex;
 use std::sync::LazyLock;
 

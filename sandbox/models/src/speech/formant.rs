@@ -3,10 +3,9 @@
 //! Glottal pulses and breath pass a cascade of formant resonators; hiss passes one of its own. The aims of
 //! [`super::phones`] are reached by gliding, as a tongue does.
 //! Promise: the same words, voice and build give the same samples; no text takes longer than
-//! [`super::SPEECH_S_MAX`]: what would is spoken faster.
+//! [`SPEECH_S_MAX`]: what would is spoken faster.
 
 use super::{
-    RATE_HZ, SPEECH_S_MAX,
     phones::{Segment, silence},
     reading::{self, Said},
     voices::Voice,
@@ -16,6 +15,10 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
+/// Samples a second.
+pub const RATE_HZ: u32 = 16_000;
+/// No speech is longer.
+pub const SPEECH_S_MAX: u64 = 600;
 /// Samples between two looks at the aims: 5 ms.
 const STEP: usize = 80;
 const RATE: f32 = 16_000.0;
@@ -308,7 +311,7 @@ mod tests {
 
     fn phones_of(name: &str) -> Vec<i16> {
         let mut tract = Tract::new(voices::default());
-        let segment = super::super::phones::by_name(name).unwrap().segments[0];
+        let segment = crate::speech::phones::by_name(name).unwrap().segments[0];
         (0..20)
             .flat_map(|_| {
                 tract.glide(&segment, 1.0);

@@ -2,7 +2,7 @@
 //!
 //! Promise: a row is made of one line and holds nothing that does not stand in it, but for a quantity of one.
 
-use crate::models::{
+use crate::{
     facts::{self, pattern},
     prompt,
 };

@@ -5,7 +5,6 @@
 //! Promise: a file written here has true sizes; words are found only beside the samples they were written
 //! for; a file that lies about its sizes is refused, not guessed at.
 
-use super::listen::ListenError;
 use sha2::{Digest, Sha256};
 
 /// Assumed (speech-text): the chunk with the spoken text.
@@ -13,6 +12,15 @@ const SAID: &[u8; 4] = b"said";
 const SHA256_BYTES: usize = 32;
 /// Programs that write to a pipe leave a size near the largest, because they cannot know it.
 const UNKNOWN_SIZE_FROM: u32 = 0x7fff_0000;
+
+/// Why a file is not read; the words complete "the audio is broken" and "is not supported".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WavError {
+    #[error("the audio is broken: {0}")]
+    Broken(&'static str),
+    #[error("the audio cannot be read: {0} is not supported")]
+    Unsupported(&'static str),
+}
 
 /// What a WAV file holds.
 #[derive(Debug)]
@@ -56,12 +64,12 @@ pub fn write(samples: &[i16], rate: u32, said: &str) -> Option<Vec<u8>> {
 }
 
 /// Reads a file of plain samples: integers, floats, A-law or mu-law.
-pub fn read(bytes: &[u8]) -> Result<Wav<'_>, ListenError> {
+pub fn read(bytes: &[u8]) -> Result<Wav<'_>, WavError> {
     let mut rest = bytes
         .strip_prefix(b"RIFF")
         .and_then(|rest| rest.get(4..))
         .and_then(|rest| rest.strip_prefix(b"WAVE"))
-        .ok_or(ListenError::Broken("the RIFF head is not whole"))?;
+        .ok_or(WavError::Broken("the RIFF head is not whole"))?;
     let mut format: Option<&[u8]> = None;
     let mut pcm: Option<&[u8]> = None;
     let mut said: Option<&[u8]> = None;
@@ -72,9 +80,7 @@ pub fn read(bytes: &[u8]) -> Result<Wav<'_>, ListenError> {
             Some(body) => body,
             None if name == b"data" && size >= UNKNOWN_SIZE_FROM => behind,
             None => {
-                return Err(ListenError::Broken(
-                    "a chunk ends beyond the end of the file",
-                ));
+                return Err(WavError::Broken("a chunk ends beyond the end of the file"));
             }
         };
         match name {
@@ -87,8 +93,8 @@ pub fn read(bytes: &[u8]) -> Result<Wav<'_>, ListenError> {
             .get(body.len().saturating_add(body.len() % 2)..)
             .unwrap_or_default();
     }
-    let format = format.ok_or(ListenError::Broken("there is no fmt chunk"))?;
-    let pcm = pcm.ok_or(ListenError::Broken("there is no data chunk"))?;
+    let format = format.ok_or(WavError::Broken("there is no fmt chunk"))?;
+    let pcm = pcm.ok_or(WavError::Broken("there is no data chunk"))?;
     let short = |at: usize| {
         let two = format.get(at..)?.first_chunk::<2>()?;
         Some(u16::from_le_bytes(*two))
@@ -97,7 +103,7 @@ pub fn read(bytes: &[u8]) -> Result<Wav<'_>, ListenError> {
     let (Some(tag), Some(channels), Some(rate), Some(block), Some(bits)) =
         (short(0), short(2), rate, short(12), short(14))
     else {
-        return Err(ListenError::Broken("the fmt chunk is not whole"));
+        return Err(WavError::Broken("the fmt chunk is not whole"));
     };
     let rate = u32::from_le_bytes(*rate);
     // The extensible form tells the tag at the head of a longer id.
@@ -111,14 +117,12 @@ pub fn read(bytes: &[u8]) -> Result<Wav<'_>, ListenError> {
         3 => matches!(bits, 32 | 64),
         6 | 7 => bits == 8,
         _ => {
-            return Err(ListenError::Unsupported(
-                "this kind of samples in a WAV file",
-            ));
+            return Err(WavError::Unsupported("this kind of samples in a WAV file"));
         }
     };
     let whole = u32::from(channels) * u32::from(bits / 8) == u32::from(block);
     if !plain || !whole || block == 0 || rate == 0 {
-        return Err(ListenError::Broken("the fmt chunk contradicts itself"));
+        return Err(WavError::Broken("the fmt chunk contradicts itself"));
     }
     let frames = pcm.len() / usize::from(block);
     Ok(Wav {

@@ -4,6 +4,7 @@
 //!
 //! Promise: bounded work whatever is attached; what cannot be read is no text, never an error.
 
+pub mod paper;
 mod pdf;
 mod print;
 

@@ -58,7 +58,7 @@ pub fn place<'a>(scene: &'a Scene, whole: Area, chance: &mut Chance) -> Vec<Plac
         } else {
             band.room(whole)
         };
-        let room = place.within(room, whole);
+        let room = within(place, room, whole);
         chance.shuffle(&mut things);
         let count = things.len();
         for (at, thing) in things.into_iter().enumerate() {
@@ -126,21 +126,17 @@ impl Band {
     }
 }
 
-// === impl Place ===
-
-impl Place {
-    /// A named third is taken from the whole picture, an unnamed side from the band.
-    fn within(self, band: Area, whole: Area) -> Area {
-        let third = |number: u8| f32::from(number.min(2)) / 3.0;
-        let mut room = band;
-        if let Some(column) = self.column {
-            let part = whole.part((third(column), 0.0), (third(column) + 1.0 / 3.0, 1.0));
-            (room.left, room.right) = (part.left, part.right);
-        }
-        if let Some(row) = self.row {
-            let part = whole.part((0.0, third(row)), (1.0, third(row) + 1.0 / 3.0));
-            (room.top, room.bottom) = (part.top, part.bottom);
-        }
-        room
+/// A named third is taken from the whole picture, an unnamed side from the band.
+fn within(place: Place, band: Area, whole: Area) -> Area {
+    let third = |number: u8| f32::from(number.min(2)) / 3.0;
+    let mut room = band;
+    if let Some(column) = place.column {
+        let part = whole.part((third(column), 0.0), (third(column) + 1.0 / 3.0, 1.0));
+        (room.left, room.right) = (part.left, part.right);
     }
+    if let Some(row) = place.row {
+        let part = whole.part((0.0, third(row)), (1.0, third(row) + 1.0 / 3.0));
+        (room.top, room.bottom) = (part.top, part.bottom);
+    }
+    room
 }

@@ -31,6 +31,21 @@ static DUE: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"(?i)\b(due|by|payable|deadline|expires?|expiry|until|before|latest)\b[^.\n]{0,20}$")
 });
 
+/// The first type that a schema names, or the one its keywords ask for.
+pub fn type_of(schema: &Value) -> &str {
+    match schema.get("type") {
+        Some(Value::String(one)) => one,
+        Some(Value::Array(several)) => several
+            .iter()
+            .filter_map(Value::as_str)
+            .find(|one| *one != "null")
+            .unwrap_or("null"),
+        _ if schema.get("properties").is_some() => "object",
+        _ if schema.get("items").is_some() => "array",
+        _ => "string",
+    }
+}
+
 /// A form's text, read once.
 #[derive(Debug)]
 pub struct Form {
@@ -411,7 +426,7 @@ fn stage(stage: &history::Stage, properties: &Map<String, Value>) -> Value {
 /// The cells of a record as the types of their columns.
 fn typed(row: Map<String, Value>, properties: &Map<String, Value>) -> Value {
     let fields = row.into_iter().map(|(name, cell)| {
-        let kind = properties.get(&name).map_or("", super::schema::type_of);
+        let kind = properties.get(&name).map_or("", type_of);
         let text = cell.as_str().unwrap_or("").to_owned();
         let value = match kind {
             "number" | "integer" => facts::amounts(&text)

@@ -2,7 +2,7 @@
 //!
 //! Promise: a name that is given stands in the text; where nothing speaks for a name, none is given.
 
-use crate::models::facts::{emails, pattern};
+use crate::facts::{emails, pattern};
 use regex::Regex;
 use std::sync::LazyLock;
 
@@ -279,7 +279,7 @@ pub fn is_school(text: &str) -> bool {
 }
 
 fn words_in(text: &str, list: &[&str]) -> bool {
-    crate::models::prompt::words(text)
+    crate::prompt::words(text)
         .iter()
         .any(|word| list.contains(&word.as_str()))
 }

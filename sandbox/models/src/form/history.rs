@@ -3,7 +3,7 @@
 //! Promise: years are years that stand in the line; the present is no year.
 
 use super::names;
-use crate::models::facts::pattern;
+use crate::facts::pattern;
 use regex::Regex;
 use std::sync::LazyLock;
 
@@ -51,7 +51,7 @@ fn units(text: &str) -> Vec<String> {
     text.lines()
         .flat_map(|line| line.split("; "))
         .flat_map(|line| line.split(", then "))
-        .flat_map(super::super::text::sentences_of)
+        .flat_map(crate::text::sentences_of)
         .map(|unit| {
             HEADING
                 .replace(unit.trim().trim_end_matches('.'), "")
@@ -181,7 +181,7 @@ pub fn skills(text: &str) -> Vec<String> {
     };
     let mut skills: Vec<String> = Vec::new();
     for line in lines {
-        let line = super::super::text::sentences_of(line)
+        let line = crate::text::sentences_of(line)
             .first()
             .copied()
             .unwrap_or(line);

@@ -5,7 +5,12 @@
 //! patterns and ranges. So a demanding schema really fails the specialist's check and really escalates.
 //! Promise: nothing is called conformant but by the `jsonschema` crate.
 
-use super::{form, reader::Reader, rng::Rng, scan};
+use super::{
+    form::{self, type_of},
+    reader::Reader,
+    rng::Rng,
+    scan,
+};
 use serde_json::{Map, Value, json};
 
 const DEPTH_MAX: u32 = 16;
@@ -351,7 +356,7 @@ impl Filler<'_> {
                 Some(scan::address(self.text).unwrap_or_else(|| "https://example.org/".to_owned()))
             }
             Some("uuid") => {
-                let (a, b) = (self.rng.next(), self.rng.next());
+                let (a, b) = (self.rng.number(), self.rng.number());
                 Some(uuid::Uuid::from_u64_pair(a, b).to_string())
             }
             Some("ipv4") => Some("192.0.2.7".to_owned()),
@@ -395,20 +400,6 @@ fn is_nullable(schema: &Value) -> bool {
         .get("type")
         .and_then(Value::as_array)
         .is_some_and(|types| types.iter().any(|one| one == "null"))
-}
-
-pub fn type_of(schema: &Value) -> &str {
-    match schema.get("type") {
-        Some(Value::String(one)) => one,
-        Some(Value::Array(several)) => several
-            .iter()
-            .filter_map(Value::as_str)
-            .find(|one| *one != "null")
-            .unwrap_or("null"),
-        _ if schema.get("properties").is_some() => "object",
-        _ if schema.get("items").is_some() => "array",
-        _ => "string",
-    }
 }
 
 /// Adds what `from` says to `to`; properties and required fields are united, `to` wins elsewhere.

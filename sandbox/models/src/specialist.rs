@@ -4,9 +4,9 @@
 //! sentences, an extraction of facts that stand in it.
 
 use super::{
-    arithmetic, code,
-    plan::Category,
-    prompt,
+    arithmetic,
+    category::Category,
+    code, prompt,
     prompt::Prompt,
     reader::{Reader, Work},
     rng::Rng,

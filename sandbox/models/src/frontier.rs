@@ -4,7 +4,8 @@
 //! one answer it does with more passes.
 
 use super::{
-    arithmetic, plan::Category, prompt, prompt::Prompt, reader::Reader, rng::Rng, specialist, text,
+    arithmetic, category::Category, prompt, prompt::Prompt, reader::Reader, rng::Rng, specialist,
+    text,
 };
 
 /// `fixed`: the request asks for the same answer each time.
