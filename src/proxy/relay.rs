@@ -205,7 +205,7 @@ impl Relay<'_> {
             .last()
             .is_some_and(|last| last.end == AttemptEnd::Answered);
         let has_reader = live.is_followed() || self.app.downstream.presence() != Presence::Gone;
-        live.delivery(answered && cut_by.is_none(), has_reader)
+        live.delivery(answered, cut_by, has_reader)
     }
 
     /// No answer came, bursar may send nothing more, or it is shutting down.

@@ -338,6 +338,10 @@ impl Request<'_> {
         let leader: Arc<Live> = Arc::clone(&follower.live);
         let answer = self.admitted.route.answer;
         let followed = relay::follow::follow(self.gateway, downstream, &mut follower, answer).await;
+        if followed.delivered && downstream.is_cut() {
+            leader.cuts_short();
+        }
+        // Before the last word, which is this one's.
         drop(follower);
         if followed.delivered {
             self.gateway.delivered(&leader);

@@ -14,7 +14,7 @@ use super::age::{self, SET_BACK_MAX_MS};
 use super::live::Live;
 use crate::clock::Clock;
 use crate::ledger::LedgerError;
-use crate::ledger::entry::{EntryId, KeyOrigin, State};
+use crate::ledger::entry::{EntryId, InDoubt, KeyOrigin, State};
 use crate::ledger::undelivered::{Delivery, KeyUse, Remembered, Undelivered};
 use crate::proxy::Gateway;
 
@@ -26,7 +26,8 @@ const SLOW_WRITE: Duration = Duration::from_millis(250);
 /// What became of an answer whose outcome is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::proxy) enum News {
-    /// Its app has what counts as delivered.
+    /// Its app has what counts as delivered. As long as somebody follows, and where bursar's stop cut the
+    /// giving, this is not the last word: it counts as [`Self::UnderWay`].
     Given,
     /// Its app does not have it, unless a follower took it since the leader looked.
     Missed,
@@ -65,7 +66,7 @@ impl Live {
 
     /// For an outcome behind which the app gets nothing more.
     pub fn delivery_if_missed(&self) -> Delivery {
-        if self.is_handed_out() {
+        if self.is_handed_out() && !self.is_cut_short() {
             Delivery::Given
         } else {
             Delivery::Missed
@@ -83,10 +84,13 @@ impl Live {
     }
 
     /// How the answer stands with the app before its outcome is written, for the case that bursar
-    /// dies before it is given to its end. `answered`: it is whole, and bursar did not cut it. A stream
-    /// that has begun is delivered as long as bursar lives; if it dies now, the app has no end of it.
-    pub fn delivery(&self, answered: bool, has_reader: bool) -> Delivery {
-        if answered && has_reader {
+    /// dies before it is given to its end. A stream that has begun is delivered as long as bursar lives; if
+    /// it dies now, or its stop cuts the answer, the app has no end of it.
+    pub fn delivery(&self, answered: bool, cut_by: Option<InDoubt>, has_reader: bool) -> Delivery {
+        if cut_by == Some(InDoubt::Shutdown) {
+            self.cuts_short();
+        }
+        if answered && cut_by.is_none() && has_reader {
             Delivery::Pending
         } else {
             self.delivery_if_missed()
@@ -142,9 +146,10 @@ impl Live {
         tell: impl FnOnce(Undelivered, bool),
     ) {
         let mut told = self.told.lock();
+        let has_no_end = self.is_cut_short() || self.is_handed_to_follower();
         let undelivered = match news {
-            News::Given => false,
-            News::Missed => !self.is_handed_out(),
+            News::Given => has_no_end,
+            News::Missed => has_no_end || !self.is_handed_out(),
             News::UnderWay => true,
         };
         if (*told).is_none_or(|told| told == undelivered) {

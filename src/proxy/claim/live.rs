@@ -48,6 +48,8 @@ pub struct Live {
     clock: SharedClock,
     /// Nothing but its connection's reset keeps it from the service any more.
     going: AtomicBool,
+    /// bursar's stop cut the giving: nobody has the answer to its end.
+    cut_short: AtomicBool,
     tape: Mutex<Tape>,
     /// Ticks whenever the tape changes.
     changed: watch::Sender<()>,
@@ -153,6 +155,7 @@ impl Live {
             given_at: Mutex::new(None),
             clock,
             going: AtomicBool::new(false),
+            cut_short: AtomicBool::new(false),
             tape: Mutex::new(Tape::default()),
             changed: watch::Sender::new(()),
             left,
@@ -220,6 +223,16 @@ impl Live {
 
     pub(super) fn is_going(&self) -> bool {
         self.going.load(Ordering::Relaxed)
+    }
+
+    /// bursar's stop ends the answer, or the giving of one of which something was handed out. Before its
+    /// end is told: a first byte counts as delivered only as long as bursar lives.
+    pub fn cuts_short(&self) {
+        self.cut_short.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_cut_short(&self) -> bool {
+        self.cut_short.load(Ordering::Relaxed)
     }
 
     /// After [`Self::take`]: what is written is an error. Its app may ask again before the table
@@ -290,6 +303,12 @@ impl Live {
 
     pub fn is_followed(&self) -> bool {
         self.tape.lock().followed
+    }
+
+    /// Somebody follows and has what counts as delivered, and not yet the end.
+    pub(super) fn is_handed_to_follower(&self) -> bool {
+        let tape = self.tape.lock();
+        tape.handed_out && tape.followed
     }
 
     /// Whether written answers have to be recorded.

@@ -312,6 +312,9 @@ impl Relay<'_> {
                 return (answered, true);
             }
             self.app.lost();
+            if self.app.downstream.is_cut() && self.delivered {
+                self.cuts_short();
+            }
             if flow.given || self.not_taken(flow, held).await.is_err() {
                 return (answered, false);
             }

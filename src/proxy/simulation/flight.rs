@@ -244,7 +244,7 @@ impl Flight {
         let has_reader = self.here || self.live.is_followed();
         let delivery = match &reached {
             Reached::Unsent => Delivery::Missed,
-            _ => self.live.delivery(answered && cut_by.is_none(), has_reader),
+            _ => self.live.delivery(answered, cut_by, has_reader),
         };
         let run_id = match &reached {
             Reached::Success { run_id, .. } => run_id.clone(),

@@ -11,6 +11,7 @@
 //! * I6: one key goes with one path and body, is held by one request at a time, is not repeated 23 h
 //!   after its first use, and is not used again once its answer was given ([`Facts::claimed`],
 //!   [`Facts::sending`]).
+//! * What a stop cut can be adopted after it, whatever of it was given before ([`Facts::stopped`]).
 //! * One purchase is asked for once: a try whose app gave it up before bursar read it is not sent beside
 //!   its retry ([`super::world::World`] asks before its intent).
 //! * I7: an unkeyed request is not sent while an earlier attempt may run or was billed.
@@ -26,6 +27,7 @@ use std::sync::Arc;
 use super::scribe::Reading;
 use super::service::{Account, Ask, Service};
 use crate::ledger::entry::{EntryId, State};
+use crate::ledger::undelivered::Undelivered;
 
 /// What the rules remember of a run.
 #[derive(Debug, Default)]
@@ -36,6 +38,8 @@ pub struct Facts {
     first_sent: HashMap<Arc<str>, FirstUse>,
     /// Minted keys whose answer an app has.
     delivered: HashSet<Arc<str>>,
+    /// Minted keys of streams that a stop cut: no app has their end.
+    cut: HashSet<Arc<str>>,
     billed_before: u128,
 }
 
@@ -117,7 +121,7 @@ impl Facts {
     }
 
     pub fn delivered(&mut self, key: &Arc<str>) -> Ruling {
-        if self.delivered.insert(Arc::clone(key)) {
+        if self.cut.contains(key) || self.delivered.insert(Arc::clone(key)) {
             return Ok(());
         }
         Err(format!("the answer of {key} was given twice"))
@@ -126,6 +130,30 @@ impl Facts {
     /// A killed process: what was given in its last moments is assumed not to have been.
     pub fn killed(&mut self) {
         self.delivered.clear();
+        self.cut.clear();
+    }
+
+    /// bursar's stop cut a stream.
+    pub fn cut(&mut self, key: &Arc<str>) {
+        self.delivered.remove(key);
+        self.cut.insert(Arc::clone(key));
+    }
+
+    /// A commit failed: what it was to note of deliveries is lost.
+    pub fn notes_lost(&mut self) {
+        self.cut.clear();
+    }
+
+    /// bursar has stopped in order, and left these for the next process to adopt.
+    pub fn stopped(&mut self, left: &[Undelivered]) -> Ruling {
+        for key in self.cut.drain() {
+            if left.iter().all(|row| row.key.value != key) {
+                return Err(format!(
+                    "a stop cut the stream of {key}, and nobody can adopt it"
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// What one account adds beside what the service debited it.

@@ -262,12 +262,17 @@ impl World {
     }
 
     fn stop(&mut self, process: &mut Process) -> Result<bool, String> {
+        for following in std::mem::take(&mut process.followers) {
+            self.cut_off(process, following)?;
+        }
         self.commit(process, Disk::Writes)?;
         let now_ms = self.wall_ms();
         if process.scribe.has_failed() {
             process.scribe.recover(&mut self.shelf, now_ms)?;
         }
         self.count("stopped in order");
+        let left = process.scribe.books.deliveries().rows(0);
+        self.facts.stopped(&left)?;
         process.scribe.tell_index(&mut self.shelf);
         self.shelf.stopped = Some(process.scribe.books.last_seq());
         Ok(false)
@@ -316,6 +321,9 @@ impl World {
         let now_ms = self.wall_ms();
         let (shelf, chance) = (&mut self.shelf, &mut self.chance);
         let replies = process.scribe.commit(shelf, now_ms, disk, chance);
+        if process.scribe.has_failed() {
+            self.facts.notes_lost();
+        }
         self.count(match disk {
             Disk::Writes if process.scribe.has_failed() => "commit refused",
             Disk::Writes => "commit",

@@ -299,6 +299,139 @@ async fn what_a_shutdown_cut_is_adopted_after_it() {
     }
 }
 
+/// A stream of a megabyte, its receipt and its end: more than a Unix socket takes.
+fn large_stream() -> Vec<u8> {
+    let event = chunk(&format!("data: \"{}\"\n\n", "x".repeat(1_000_000)));
+    let end = chunk(": service-billed-micro-usd 7\n\ndata: [DONE]\n\n");
+    [stream_head(), event, end, last_chunk()].concat()
+}
+
+/// The app asks the next process again: the same key goes out, and it costs nothing.
+async fn bought_once(name: &str, bursar: &Bursar, origin: &Origin, path: &str, body: &str) {
+    let again = bursar.post(path, body).await;
+    assert_eq!(again.status, 200, "{name}: {}", again.text());
+    assert!(again.header("x-bursar-adopted").is_some(), "{name}");
+    assert_eq!(key(origin, 0), key(origin, 1), "{name}: one purchase");
+}
+
+/// Settled, and cut by a stop before its app had the end of it: as if bursar had been killed.
+#[tokio::test]
+async fn an_answer_whose_end_a_stop_cut_is_adopted_after_it() {
+    const EXACT: &str = "[retry]\nattempts = 1\n[streams]\nagent_receipts = \"exact\"\n";
+    let document = || {
+        let body = format!(r#"{{"t":"{}"}}"#, "x".repeat(2_000_000));
+        json(200, &[("X-Service-Billed", "7")], &body)
+    };
+    let turn = || {
+        let text = "x".repeat(900_000);
+        let body = format!(
+            r#"{{"object":"chat.completion","choices":[{{"index":0,"message":{{"role":"assistant","content":"{text}"}},"finish_reason":"stop"}}]}}"#
+        );
+        json(200, &[("X-Service-Billed", "7")], &body)
+    };
+    type Row = (
+        &'static str,
+        &'static str,
+        &'static str,
+        String,
+        fn() -> Vec<u8>,
+        &'static str,
+    );
+    let rows: [Row; 5] = [
+        ("stream", ONCE, CHAT, chat_stream("hi"), large_stream, "1.1"),
+        ("1.0", ONCE, CHAT, chat_stream("hi"), large_stream, "1.0"),
+        ("whole", ONCE, CHAT, chat("hi"), large, "1.1"),
+        ("document", ONCE, CHAT, chat("hi"), document, "1.1"),
+        ("exact turn", EXACT, AGENT, chat_stream("hi"), turn, "1.1"),
+    ];
+    for (name, lines, path, body, answer, version) in rows {
+        let again = if name == "exact turn" {
+            turn()
+        } else {
+            billed(0)
+        };
+        let origin = Origin::start([answer(), again].map(Step::Answer)).await;
+        let bursar = Bursar::with(&origin.url(), lines).await;
+        let mut app = Wire::unix(&bursar.socket).await;
+        let text = request("POST", path, &[], &body);
+        app.send(text.replacen("1.1", version, 1)).await;
+        noted(&bursar, 1).await;
+        assert!(matches!(bursar.entries()[0].state, State::Settled { .. }));
+        let bursar = bursar.restart(lines).await;
+        assert!(version == "1.0" || !app.answer().await.complete, "{name}");
+        bought_once(name, &bursar, &origin, path, &body).await;
+    }
+}
+
+/// A stream counts as delivered with its first byte as long as bursar lives: a cut is bursar's own end.
+#[tokio::test]
+async fn a_stream_that_a_stop_cut_in_the_middle_is_adopted_after_it() {
+    for leaves in [false, true] {
+        let name = if leaves { "its app had left" } else { "read" };
+        let begin = [stream_head(), chunk("data: {}\n\n")].concat();
+        let never = Step::Pieces(vec![begin, last_chunk()]);
+        let origin = Origin::start([never, Step::Answer(billed(7))]).await;
+        let bursar = Bursar::with(&origin.url(), ONCE).await;
+        let mut app = send(&bursar, &origin, &chat_stream("hi"), &[]).await;
+        origin.go();
+        let mut answer = app.head().await;
+        app.chunk(&mut answer).await.expect("an event");
+        if leaves {
+            drop(app);
+            left(&bursar, 1).await;
+        }
+        let bursar = bursar.restart(ONCE).await;
+        let reason = InDoubt::Shutdown;
+        assert_eq!(
+            bursar.entries()[0].state,
+            State::InDoubt { reason },
+            "{name}"
+        );
+        bought_once(name, &bursar, &origin, CHAT, &chat_stream("hi")).await;
+    }
+}
+
+/// Who took the answer over had its first byte, and a stop cut the rest.
+#[tokio::test]
+async fn a_stream_whose_end_a_stop_cut_for_a_follower_is_adopted_after_it() {
+    let origin = Origin::start([on_cue(large_stream()), Step::Answer(billed(0))]).await;
+    let bursar = Bursar::with(&origin.url(), ONCE).await;
+    drop(send(&bursar, &origin, &chat_stream("hi"), &[]).await);
+    left(&bursar, 1).await;
+    let mut follower = Wire::unix(&bursar.socket).await;
+    follower
+        .send(request("POST", CHAT, &[], &chat_stream("hi")))
+        .await;
+    joined(&bursar, 1).await;
+    origin.go();
+    bursar.settled(1).await;
+    noted(&bursar, 1).await;
+    let bursar = bursar.restart(ONCE).await;
+    assert!(!follower.answer().await.complete);
+    bought_once("follower", &bursar, &origin, CHAT, &chat_stream("hi")).await;
+}
+
+/// Who took the answer over to its end has it, whatever was noted meanwhile.
+#[tokio::test]
+async fn a_stream_that_a_follower_has_to_its_end_is_delivered_over_a_restart() {
+    let origin = Origin::start([on_cue(large_stream()), Step::Answer(billed(8))]).await;
+    let bursar = Bursar::with(&origin.url(), ONCE).await;
+    drop(send(&bursar, &origin, &chat_stream("hi"), &[]).await);
+    left(&bursar, 1).await;
+    let mut follower = Wire::unix(&bursar.socket).await;
+    follower
+        .send(request("POST", CHAT, &[], &chat_stream("hi")))
+        .await;
+    joined(&bursar, 1).await;
+    origin.go();
+    noted(&bursar, 1).await;
+    assert!(follower.answer().await.complete);
+    noted(&bursar, 2).await;
+    let bursar = bursar.restart(ONCE).await;
+    let after = ask(&bursar, &chat_stream("hi"), &[]).await;
+    assert_eq!(after.header("x-bursar-adopted"), None, "a new purchase");
+}
+
 #[tokio::test]
 async fn several_undelivered_equals_are_adopted_oldest_first_and_once_each() {
     let lost = [Step::Close, Step::Close, Step::Close];

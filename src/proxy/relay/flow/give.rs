@@ -48,6 +48,7 @@ impl Relay<'_> {
             }
             self.app.lost();
             if self.app.downstream.is_cut() {
+                self.cuts_short();
                 flow.torn = true;
                 return Err(Halt::Cut);
             }
@@ -113,6 +114,7 @@ impl Relay<'_> {
                 Ok(())
             }
             () = cut.wait() => {
+                live.cuts_short();
                 flow.torn = true;
                 Err(Halt::Cut)
             }
@@ -178,6 +180,13 @@ impl Relay<'_> {
             self.handed_out();
         } else if let Some(live) = &self.app.live {
             live.begins();
+        }
+    }
+
+    /// bursar's stop cut the giving, of which somebody has a part.
+    pub(super) fn cuts_short(&self) {
+        if let Some(live) = &self.app.live {
+            live.cuts_short();
         }
     }
 

@@ -22,7 +22,12 @@ impl Flight {
             };
             self.record(AttemptEnd::Broken, Some(200));
             let reached = Reached::FlowBroken { on_tape };
-            return Ok(self.settle_with(world, process, reached, Receipt::default(), Some(reason)));
+            let step = self.settle_with(world, process, reached, Receipt::default(), Some(reason));
+            if process.cutting {
+                world.count("stream cut");
+                self.is_cut(world);
+            }
+            return Ok(step);
         }
         if world.chance.one_in(10) {
             world.count("stream broke");
@@ -108,6 +113,16 @@ impl Flight {
                 mut given,
             } => {
                 world.facts.giving(self.id, &world.reading)?;
+                let is_kept = given && self.here && !on_tape;
+                if is_kept && process.cutting {
+                    world.count("kept end cut");
+                    self.live.cuts_short();
+                    self.is_cut(world);
+                } else if is_kept && !world.chance.one_in(4) {
+                    world.count("end kept");
+                    self.tell(world, process, News::UnderWay);
+                    return Ok(Step::Giving(Reached::FlowDone { on_tape, given }));
+                }
                 self.give_chunk(world, &mut on_tape, &mut given)?;
                 if on_tape {
                     self.live.record_end(TapeEnd::Complete);
@@ -124,6 +139,13 @@ impl Flight {
         let fate = self.live.fate(self.state, self.delivered);
         self.close(world, process, fate);
         Ok(Step::Over)
+    }
+
+    /// bursar's stop cut what the app was given: after the restart its key is to be had.
+    fn is_cut(&self, world: &mut World) {
+        if let Some(key) = self.live.key.as_ref().filter(|_| !self.is_own()) {
+            world.facts.cut(&key.value);
+        }
     }
 
     /// `Relay::give_whole`.

@@ -195,7 +195,7 @@ impl World {
         let mut following = process.followers.swap_remove(at);
         if self.chance.one_in(8) {
             self.count("follower left");
-            return self.unfollow(process, &following);
+            return self.unfollow(process, following);
         }
         match following.follower.next().now_or_never() {
             None => {}
@@ -215,7 +215,7 @@ impl World {
                     self.hand_over(&mut following)?;
                 }
                 self.count("follower served");
-                return self.unfollow(process, &following);
+                return self.unfollow(process, following);
             }
         }
         process.followers.push(following);
@@ -230,10 +230,28 @@ impl World {
         self.delivered(&live)
     }
 
-    /// `Gateway::delivered`.
-    fn unfollow(&mut self, process: &mut Process, following: &Following) -> Result<(), String> {
+    /// bursar's stop cuts what a follower is given.
+    pub(super) fn cut_off(
+        &mut self,
+        process: &mut Process,
+        following: Following,
+    ) -> Result<(), String> {
+        let live = &following.follower.live;
         if following.delivered {
-            let live = &following.follower.live;
+            self.count("follower cut");
+            live.cuts_short();
+            if let Some(key) = live.key.as_ref().filter(|_| live.key_use().is_some()) {
+                self.facts.cut(&key.value);
+            }
+        }
+        self.unfollow(process, following)
+    }
+
+    /// `Gateway::delivered`.
+    fn unfollow(&mut self, process: &mut Process, following: Following) -> Result<(), String> {
+        let live = &Arc::clone(&following.follower.live);
+        drop(following.follower);
+        if following.delivered {
             let queue = &mut process.scribe.queue;
             live.news(News::Given, self.clock.wall_ms(), |row, delivered| {
                 queue.push(Command::Deliver(Box::new(row), delivered));
