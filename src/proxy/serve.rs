@@ -97,6 +97,8 @@ pub(super) async fn serve_request(
         place.rests(Rest::Leaving, Duration::ZERO);
         downstream.into_reusable().await
     } else {
+        // Whatever was given was not given to its end.
+        downstream.mark_broken();
         None
     }
 }

@@ -298,6 +298,47 @@ async fn an_http_1_0_follower_sees_an_end_as_an_end_and_a_break_as_a_break() {
     }
 }
 
+/// So it is towards one that closed its sending half, and reads still when bursar turns from it: the first app
+/// of an answer that another follows by then, and a follower.
+#[tokio::test]
+async fn an_http_1_0_app_that_is_given_no_more_sees_a_break() {
+    let end = [chunk(&format!("{RECEIPT}{DONE}")), last_chunk()].concat();
+    for has_left_before in [false, true] {
+        let origin = Origin::start([pieces(&[open(&[EVENT]), end.clone()])]).await;
+        let bursar = Bursar::before(&origin.url()).await;
+        if has_left_before {
+            left_alone(&origin, &bursar).await;
+        }
+        let mut half_closed = begin_1_0(&bursar).await;
+        if has_left_before {
+            counted(&bursar, "bursar_joined_retries_total", "").await;
+        }
+        received(&origin, 1).await;
+        origin.go();
+        let head = half_closed.head().await;
+        assert_eq!(head.status, 200);
+        everything_stands_still(&origin).await;
+        half_closed.half_close().await;
+        if !has_left_before {
+            counted(&bursar, "bursar_client_disconnects_total", "").await;
+        }
+        let mut next = begin(&bursar).await;
+        eventually("the next to join", || async {
+            let joined = if has_left_before { 1.5 } else { 0.5 };
+            (bursar.metric("bursar_joined_retries_total", "") > joined).then_some(())
+        })
+        .await;
+        origin.go();
+        let answer = next.answer().await;
+        assert_eq!(answer.text(), format!("{EVENT}{RECEIPT}{DONE}"));
+        let mut broken = head;
+        half_closed.rest(&mut broken).await;
+        let seen = (broken.complete, broken.reset);
+        assert_eq!(seen, (false, true), "a follower: {has_left_before}");
+        assert_eq!(origin.received().len(), 1, "one purchase");
+    }
+}
+
 /// The chunk that is held back for an HTTP/1.0 follower was not given to it: who comes next gets all.
 #[tokio::test]
 async fn what_was_held_for_a_follower_that_left_is_still_to_be_had() {
