@@ -9,9 +9,12 @@
 mod budget;
 mod pace;
 
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use futures_util::FutureExt;
 use tokio::io::AsyncReadExt;
 use tokio::time::{Instant, timeout};
 
@@ -70,7 +73,8 @@ impl RequestBody {
     }
 }
 
-/// Reads the body of an admitted request, whose place may be given away meanwhile.
+/// Reads the body of an admitted request, whose place may be given away meanwhile. A stop that has run out of
+/// patience waits for none: nothing was sent of it.
 pub(super) async fn read_body(
     gateway: &Gateway,
     downstream: &mut Downstream,
@@ -131,7 +135,7 @@ pub(super) async fn read_body(
         }
         if let more @ 1.. = share_step(share.as_ref().map_or(0, Share::bytes), total, announced) {
             let share = share.get_or_insert_with(|| own_share(gateway, admitted, announced));
-            match share.grow(more).await {
+            match grown(gateway, share, more, &admitted.caller.app.name).await? {
                 Ok(()) => {}
                 Err(NoShare::InTime) => return Err(Code::MemoryFull.into()),
                 Err(NoShare::AskedToGo) => return Err(slowest()),
@@ -163,6 +167,22 @@ fn own_share(gateway: &Gateway, admitted: &Admitted, announced: Option<usize>) -
     gateway
         .budget
         .share(&admitted.caller.app.name, of_app, most)
+}
+
+/// A body that has to wait for memory is one of those who wait inside: nobody reads on meanwhile, so what its app
+/// sends lies unread, and its connection does not give way.
+async fn grown(
+    gateway: &Gateway,
+    share: &mut Share,
+    more: usize,
+    app: &Arc<str>,
+) -> Result<Result<(), NoShare>, Refusal> {
+    let mut growing = pin!(share.grow(more));
+    if let Some(grown) = growing.as_mut().now_or_never() {
+        return Ok(grown);
+    }
+    let _waiter = gateway.among_waiters(app)?;
+    Ok(growing.await)
 }
 
 /// Resolves when others need the memory of this body more.

@@ -1,5 +1,5 @@
-//! Who waits inside: for room below a cap or a run's limit, for a place at the service, or between two
-//! attempts. Each holds a connection meanwhile, so they are fewer than there are connections, and one app
+//! Who waits inside: for memory for a body, for room below a cap or a run's limit, for a place at the service, or
+//! between two attempts. Each holds a connection meanwhile, so they are fewer than there are connections, and one app
 //! among several has its share of them.
 //!
 //! Promise: however many requests of one app wait, another app's connection is accepted; who is turned

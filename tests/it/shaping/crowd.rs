@@ -62,6 +62,57 @@ async fn requests_that_wait_for_room_leave_connections_for_other_apps() {
     assert_eq!(bursar.settled(1).await.len(), 1, "nothing else was sent");
 }
 
+/// Nobody reads on from a body that waits for memory: what its app sends lies unread, and yet its connection is one
+/// that waits.
+#[tokio::test]
+async fn bodies_that_wait_for_memory_leave_connections_for_other_apps() {
+    const MIB: usize = 1024 * 1024;
+    let origin = Origin::start([]).await;
+    let bursar = Bursar::with(&origin.url(), "").await;
+    let (greedy, other) = (app(&bursar, "greedy"), app(&bursar, "second"));
+    let head = |length: usize| {
+        format!(
+            "POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+             Authorization: {greedy}\r\nContent-Length: {length}\r\n\r\n"
+        )
+    };
+    // What one app among several may have, in bodies that came whole and are being served.
+    let mut served = Vec::new();
+    for length in [30, 30, 30, 30, 30, 30, 12].map(|count| count * MIB) {
+        origin.push(Step::Stall);
+        let mut wire = bursar.connect().await;
+        wire.send(head(length)).await;
+        wire.send(vec![b' '; length]).await;
+        served.push(wire);
+        received(&origin, served.len()).await;
+    }
+    let mut wires = Vec::new();
+    for _ in 0..GREEDY {
+        let mut wire = bursar.connect().await;
+        wire.try_send(head(MIB)).await;
+        wire.try_send(vec![b' '; 192 * 1024]).await;
+        wires.push(wire);
+    }
+    origin.push(Step::Answer(json(200, &[], "{}")));
+    let mut wire = bursar.connect().await;
+    let as_other = [("Authorization", other.as_str())];
+    wire.send(request("GET", "/v1/models", &as_other, "")).await;
+    let answer = wire.answer().await;
+    assert_eq!(
+        answer.status,
+        200,
+        "another app is served: {}",
+        answer.text()
+    );
+    let mut waiting = 0;
+    for wire in &mut wires {
+        let answer = wire.answer().await;
+        waiting += usize::from(answer.code() == Some("memory_full"));
+    }
+    assert!(waiting <= OF_ONE_APP, "{waiting} waited for memory");
+    assert!(waiting > 0, "and those that may wait do");
+}
+
 /// A service that answers 503 and a long `Retry-After` has each request rest for that long.
 #[tokio::test]
 async fn requests_that_rest_between_attempts_leave_connections_for_other_apps() {
