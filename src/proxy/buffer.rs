@@ -81,6 +81,20 @@ pub(super) async fn read_body(
     admitted: &Admitted,
     place: &Place,
 ) -> Result<RequestBody, Refusal> {
+    let mut cut = gateway.cut_signal();
+    tokio::select! {
+        biased;
+        read = read_whole(gateway, downstream, admitted, place) => read,
+        () = cut.wait() => Err(Code::ShuttingDown.into()),
+    }
+}
+
+async fn read_whole(
+    gateway: &Gateway,
+    downstream: &mut Downstream,
+    admitted: &Admitted,
+    place: &Place,
+) -> Result<RequestBody, Refusal> {
     let announced = admitted.content_length.map(usize::try_from);
     let announced = match announced {
         Some(Ok(0)) => {

@@ -443,10 +443,18 @@ async fn turn_down(
     );
     let (mut downstream, written) = relay::send_refusal(downstream, &refusal, Some(entry_id)).await;
     place.rests(Rest::Leaving, Duration::ZERO);
-    if written && framing_is_clear {
-        buffer::drain(&mut downstream).await;
-    } else if written {
-        buffer::drain_raw(downstream).await;
+    let discard = async {
+        if written && framing_is_clear {
+            buffer::drain(&mut downstream).await;
+        } else if written {
+            buffer::drain_raw(downstream).await;
+        }
+    };
+    let mut cut = gateway.cut_signal();
+    tokio::select! {
+        biased;
+        () = discard => {}
+        () = cut.wait() => {}
     }
     None
 }

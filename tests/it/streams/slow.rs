@@ -80,6 +80,33 @@ async fn a_shutdown_cuts_a_write_that_its_app_holds_up() {
     drop(wire);
 }
 
+/// Nor does a stop wait for a body that drips, or for what is thrown away of one.
+#[tokio::test]
+async fn a_shutdown_cuts_a_body_that_drips() {
+    let origin = Origin::start([]).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    let text = request("POST", CHAT, &[], &chat("slowly"));
+    let (begun, _) = text.split_at(text.len() - 10);
+    let mut wire = bursar.connect().await;
+    wire.send(begun).await;
+    let mut refused = bursar.connect().await;
+    let head = "POST /v1/none HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+    refused
+        .send(format!("{head}Content-Length: 1000\r\n\r\n{{"))
+        .await;
+    assert_eq!(refused.answer().await.status, 404);
+    eventually("the request to be there", || async {
+        (bursar.gateway.in_flight() == 2).then_some(())
+    })
+    .await;
+    bursar.gateway.cut();
+    let idle = timeout(Duration::from_millis(900), bursar.gateway.idle()).await;
+    assert!(idle.is_ok(), "the body is waited for");
+    assert_eq!(wire.answer().await.code(), Some("shutting_down"));
+    assert!(bursar.entries().is_empty(), "nothing was sent");
+    assert!(origin.received().is_empty());
+}
+
 /// Own time is the total less the service's time, before the first byte and between chunks.
 #[tokio::test]
 async fn the_service_s_silence_is_not_our_own_time() {
