@@ -74,6 +74,8 @@ pub struct Downstream {
     /// False where the head could not be read: the session has no method or version to ask for.
     has_head: bool,
     close_delimited: bool,
+    /// What its socket had taken when its input was seen to have ended.
+    went_before: u64,
     /// A suspect took bytes and did not refuse them.
     proven: bool,
     /// Close-delimited only: the chunk that is given when it is known that another one or a clean
@@ -124,6 +126,7 @@ impl Downstream {
             is_cut: false,
             has_head: false,
             close_delimited: false,
+            went_before: 0,
             proven: false,
             held: None,
         }
@@ -199,10 +202,10 @@ impl Downstream {
         if self.presence != Presence::Here {
             return std::future::pending().await;
         }
-        self.presence = match self.peer.left().await {
-            Ok(()) => Presence::Suspect,
-            Err(_) => Presence::Gone,
-        };
+        match self.peer.left().await {
+            Ok(()) => self.suspect(),
+            Err(_) => drop(self.lost()),
+        }
     }
 
     /// The app took bytes after its input had ended: it only closed its sending half.
@@ -228,13 +231,15 @@ impl Downstream {
             self.left().now_or_never();
         }
         if self.presence == Presence::Here && self.peer.has_hung_up() {
-            self.presence = Presence::Suspect;
+            self.suspect();
         }
         // Nobody waits for the end of a suspect's input any more, which hands out what is kept.
         let refused = matches!(self.peer.taken().now_or_never(), Some(Err(_)));
         if self.presence != Presence::Gone && (refused || self.peer.is_broken()) {
-            self.presence = Presence::Gone;
+            self.lost();
         }
+        // It takes what is kept for it.
+        self.proven |= self.presence == Presence::Suspect && self.peer.went() > self.went_before;
         self.presence
     }
 
@@ -406,8 +411,15 @@ impl Downstream {
         }
     }
 
+    fn suspect(&mut self) {
+        self.presence = Presence::Suspect;
+        self.went_before = self.peer.went();
+    }
+
+    /// Nothing is kept for an app that takes nothing any more: others have the room.
     fn lost(&mut self) -> AppGone {
         self.presence = Presence::Gone;
+        self.peer.keeps_no_more();
         AppGone
     }
 

@@ -369,7 +369,12 @@ impl Peer {
         self.0.lock().kept.get_or_insert_with(|| Kept::of(app));
     }
 
-    /// A write waits for the app again. What was kept has been taken.
+    /// Bytes that the app's socket has taken, as [`Sight::went`] says.
+    pub fn went(&self) -> u64 {
+        self.0.lock().went
+    }
+
+    /// A write waits for the app again. What was kept has been taken, or nobody is there to take it.
     pub fn keeps_no_more(&self) {
         self.0.lock().kept = None;
     }

@@ -212,6 +212,70 @@ async fn answers_that_their_apps_do_not_read_hold_no_place_when_the_service_is_d
     }
 }
 
+/// What was kept for an app that is gone is let go at once, although its answer is read on.
+#[tokio::test]
+async fn what_is_kept_for_an_app_that_is_gone_makes_room_for_others() {
+    let flood = chunk(&format!("data: \"{}\"\n\n", "x".repeat(1024 * 1024)));
+    let begun = || pieces(&[[open(&[EVENT]), flood.repeat(20)].concat()]);
+    let origin = Origin::start([begun(), begun(), Step::Answer(large(14))]).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    let mut gone = Vec::new();
+    for prompt in ["one", "two"] {
+        let mut wire = Wire::tcp_that_resets(bursar.address).await;
+        wire.send(request("POST", CHAT, &[], &chat_stream(prompt)))
+            .await;
+        gone.push(wire);
+        received(&origin, gone.len()).await;
+        origin.go();
+    }
+    everything_stands_still(&origin).await;
+    drop(gone);
+    eventually("both to be noticed", || async {
+        let left = bursar.metric("bursar_client_disconnects_total", "");
+        (left > 1.5).then_some(())
+    })
+    .await;
+    let mut unread = begin_as(&bursar, "three").await;
+    eventually(
+        "the third to be settled, and nothing of it was read",
+        || async {
+            let entries = bursar.entries();
+            entries
+                .iter()
+                .any(|entry| entry.state == settled(7))
+                .then_some(())
+        },
+    )
+    .await;
+    assert!(unread.answer().await.complete);
+}
+
+/// An app that closed its sending half and reads slowly what is kept for it is there, however long it takes.
+#[tokio::test]
+async fn a_half_closed_app_that_reads_what_is_kept_is_not_drained() {
+    let flood = chunk(&format!("data: \"{}\"\n\n", "x".repeat(1024 * 1024)));
+    let end = [chunk(RECEIPT), chunk(DONE), last_chunk()].concat();
+    let begun = [open(&[EVENT]), flood.repeat(12)].concat();
+    let origin = Origin::start([pieces(&[begun, end])]).await;
+    let bursar = Bursar::with(&origin.url(), "[streams]\ndrain_timeout_s = 1\n").await;
+    let mut wire = begin(&bursar).await;
+    received(&origin, 1).await;
+    origin.go();
+    let mut answer = wire.head().await;
+    everything_stands_still(&origin).await;
+    wire.half_close().await;
+    counted(&bursar, "bursar_client_disconnects_total", "").await;
+    for _ in 0..9 {
+        wire.chunk(&mut answer).await.expect("an event");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    origin.go();
+    wire.rest(&mut answer).await;
+    assert!(answer.complete, "{} more bytes came", answer.body.len());
+    let entries = bursar.settled(1).await;
+    assert_eq!((entries[0].state, entries[0].drained), (settled(7), false));
+}
+
 /// What is more than may be kept is given up as a stream that is read for nobody: when another waits.
 #[tokio::test]
 async fn an_app_that_reads_nothing_of_what_is_too_much_to_keep_loses_its_place_to_who_waits() {
