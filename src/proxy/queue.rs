@@ -372,8 +372,12 @@ impl Drained {
 impl Drop for Drained {
     fn drop(&mut self) {
         self.queue.change(|inner, _| {
-            inner.drains.remove(&self.slot);
-            inner.desk.drains_no_more(self.slot);
+            // One that came later for the same place has its row.
+            let asks = inner.drains.get(&self.slot);
+            if asks.is_some_and(|asks| asks.subscribe().same_channel(&self.asked)) {
+                inner.drains.remove(&self.slot);
+                inner.desk.drains_no_more(self.slot);
+            }
         });
     }
 }

@@ -329,6 +329,8 @@ impl Relay<'_> {
     async fn refused(&mut self, flow: &mut Flow, flowing: Flowing, code: Code) -> (Answered, bool) {
         flowing.answering.abandon().await;
         self.dispatch.slot = None;
+        // Nothing is read on: the next drain has the room.
+        flow.drain = Drain::default();
         self.break_off(flow, code).await
     }
 
@@ -368,7 +370,9 @@ impl Relay<'_> {
             }
         }
         // The service is done: the app may take what is kept for it before it sees the break.
+        let before = self.gateway.clock.monotonic();
         self.app.downstream.take_up().await.ok();
+        self.app_had_the_word_since(before);
         self.app.downstream.mark_broken();
         (answered(flow.head.status.as_u16()), false)
     }
