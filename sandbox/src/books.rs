@@ -4,72 +4,23 @@
 //! through the control route only.
 //! Promise: the balance at start less the sum of the debits is the balance, at any instant.
 
-mod lookup;
-mod withdraw;
-
 use crate::{
     error::ServiceError,
-    keep::{self, Change, Keep, Totals},
+    keep::{Change, Debit, Keep, Totals},
+    key_id::KeyId,
     money::MicroUsd,
+    received::Received,
     rollup::{Rollup, Unsaved},
 };
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tokio::sync::Notify;
 
 /// More than any test makes; older lines go first and are counted.
 const DEBITS_MAX: usize = 200_000;
 const REQUESTS_MAX: usize = 50_000;
-
-/// One debit: money that left an organization's balance.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Debit {
-    pub n: u64,
-    pub org: String,
-    /// The Idempotency-Key, as it came.
-    pub key: Option<String>,
-    pub route: String,
-    pub amount_micro_usd: MicroUsd,
-    pub request_id: String,
-    pub at: String,
-    pub stream: bool,
-    /// SHA-256 of the canonical request (endpoint, body, session, RTE query).
-    pub body_fingerprint: String,
-}
-
-/// One request received, whatever became of it.
-#[derive(Clone, Debug, Serialize)]
-pub struct Received {
-    pub n: u64,
-    pub at: String,
-    /// Arrival, in milliseconds of the sandbox's clock.
-    pub at_ms: u64,
-    /// When the head went out, or when the connection was ended before it.
-    pub ended_ms: Option<u64>,
-    /// Whose key it carried.
-    pub org: Option<String>,
-    pub method: String,
-    pub path: String,
-    pub request_id: String,
-    pub idempotency_key: Option<String>,
-    /// `ok`, `bad`, `forbidden` or `absent`; never the key.
-    pub authorization: &'static str,
-    pub header_names: Vec<String>,
-    pub session: Option<String>,
-    pub body_bytes: Option<usize>,
-    pub body_sha256: Option<String>,
-    pub stream: bool,
-    /// Absent while it runs, when the client left before the head, and when a fault ended the connection
-    /// before it.
-    pub status: Option<u16>,
-    pub replayed: bool,
-    /// The answer's `Retry-After`, when it was a number.
-    pub retry_after_s: Option<u64>,
-    /// `cut_before_head`, `status`, …: what a rule did to it.
-    pub fault: Option<serde_json::Value>,
-}
 
 #[derive(Debug)]
 pub struct Books {
@@ -164,7 +115,7 @@ impl Books {
         let before = totals.debits_made.saturating_sub(newest);
         for (n, mut debit) in (before + 1..).zip(debits) {
             // What was killed before it was written left a gap in the numbers.
-            let id = keep::debit_id(&debit);
+            let id = debit.row_id();
             debit.n = n;
             inner.debit_ids.push_back(id);
             inner.debits.push_back(debit);
@@ -266,7 +217,7 @@ impl Books {
         inner.debits_made += 1;
         debit.n = inner.debits_made;
         let kept = self.keep.is_on().then(|| {
-            inner.debit_ids.push_back(keep::debit_id(&debit));
+            inner.debit_ids.push_back(debit.row_id());
             Box::new(debit.clone())
         });
         inner.debits.push_back(debit);
@@ -281,6 +232,48 @@ impl Books {
             key: None,
         }));
         Ok(())
+    }
+
+    /// Takes back the debit of this request, and calls `unbind` with its key. Only where
+    /// [`Keep::take_back`] may be called.
+    ///
+    /// Interface, Metering: "A request or turn that fails bills nothing": one whose debit is on no disk is
+    /// answered with an error, so its debit must not stay in memory either. Lines keep their order and their
+    /// numbers have no gap.
+    pub fn withdraw(&self, request_id: &str, unbind: impl FnOnce(&KeyId)) {
+        let mut guard = self.inner.lock();
+        let inner = &mut *guard;
+        let Some(taken) = self.keep.take_back(request_id) else {
+            return;
+        };
+        if taken.is_cleared {
+            return;
+        }
+        let (debit, key) = (&taken.debit, &taken.key);
+        let amount = debit.amount_micro_usd;
+        if !taken.is_balance_set
+            && let Some(balance) = inner.balances.get_mut(&debit.org)
+        {
+            give_back(balance, MicroUsd::checked_add, amount);
+        }
+        give_back(&mut inner.debited, MicroUsd::checked_sub, amount);
+        inner.debits_made = inner.debits_made.saturating_sub(1);
+        if let Ok(at) = debit.at.parse() {
+            inner.rollup.remove_debit(&debit.org, at, amount);
+            self.unsaved.notify_one();
+        }
+        let mut lines = inner.debits.iter();
+        if let Some(at) = lines.rposition(|line| line.request_id == request_id) {
+            inner.debits.remove(at);
+            inner.debit_ids.remove(at);
+            for later in inner.debits.iter_mut().skip(at) {
+                later.n = later.n.saturating_sub(1);
+            }
+        }
+        if let Some(key) = key {
+            unbind(key);
+        }
+        tracing::warn!(%request_id, billed_micro_usd = amount.get(), "a debit was taken back: it could not be written");
     }
 
     /// Counts a finished inference request for the rollup.
@@ -395,6 +388,19 @@ impl Books {
         };
     }
 
+    /// Work in the background has no client that repeats it; after a kill it asks here what it was billed: the
+    /// request ids of the debits that begin with `prefix`.
+    pub fn request_ids(&self, prefix: &str) -> BTreeSet<String> {
+        let inner = self.inner.lock();
+        inner
+            .debits
+            .iter()
+            .map(|debit| &debit.request_id)
+            .filter(|id| id.starts_with(prefix))
+            .cloned()
+            .collect()
+    }
+
     pub fn view(&self, first_org: &str) -> BooksView {
         let inner = self.inner.lock();
         BooksView {
@@ -424,3 +430,18 @@ impl Books {
         }
     }
 }
+
+/// The sum was there before the debit, so it fits; if it does not, the log tells and the amount stays.
+fn give_back(
+    amount: &mut MicroUsd,
+    with: impl FnOnce(MicroUsd, MicroUsd) -> Option<MicroUsd>,
+    other: MicroUsd,
+) {
+    match with(*amount, other) {
+        Some(sum) => *amount = sum,
+        None => tracing::error!("the books cannot hold a debit that was taken back"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

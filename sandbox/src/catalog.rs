@@ -7,6 +7,7 @@
 //! here.
 
 pub mod blob;
+mod found;
 mod keyword;
 mod lanes;
 pub mod matching;

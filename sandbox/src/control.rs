@@ -28,7 +28,7 @@
 //! | `GET /sandbox/organizations` | | `{"organizations": [name]}` |
 //! | `POST /sandbox/organizations` | `{"name", "api_key", "balance_micro_usd"?}` | `{"name"}`; one more, with a balance of its own |
 //! | `GET /sandbox/assumptions` | | `{"assumptions": [{"id", "clause", "text"}]}` |
-//! | `POST /sandbox/score` | `{"scorer", "rows": [{"expected", "answer"}], "seed"?}` or `{"scores": [0.5, 1], "seed"?}` | scores and their interval; see `scoring/control.rs` |
+//! | `POST /sandbox/score` | `{"scorer", "rows": [{"expected", "answer"}], "seed"?}` or `{"scores": [0.5, 1], "seed"?}` | scores and their interval; see `control/score.rs` |
 //!
 //! A rule is `{"match": {...}, "times": 1, "skip": 0, "fault": {...}}`; all but `fault` may be left out.
 //! `match`: `method`, `path` (exact, or a beginning with a trailing `*`), `stream` (true/false),
@@ -45,6 +45,7 @@
 //! ```
 
 mod door;
+mod score;
 
 use crate::{
     assumptions::assumptions,
@@ -92,7 +93,7 @@ pub fn routes() -> Router<Arc<State>> {
         .route("/verdict", get(judge))
         .route("/organizations", get(organizations).post(add_organization))
         .route("/assumptions", get(list_assumptions))
-        .route("/score", post(crate::scoring::control::score))
+        .route("/score", post(score::score))
         // Behind the door, as every route here.
         .method_not_allowed_fallback(error::method_not_allowed)
         .layer(from_fn(door::door))
@@ -209,7 +210,7 @@ async fn balance(Shared(state): Shared<Arc<State>>, body: Bytes) -> Answer {
     if !state.books.set_balance(org.as_deref(), amount) {
         return Err(ServiceError::invalid("org: no such organization"));
     }
-    state.commit().await?;
+    state.checkpoint.commit().await?;
     Ok(nothing())
 }
 
@@ -250,7 +251,7 @@ async fn reset(Shared(state): Shared<Arc<State>>) -> Answer {
     state.pins.forget_all();
     state.steps.restart();
     state.faults.clear();
-    crate::evals::reset(&state);
+    state.evals.reset();
     state.endpoints.forget_all()?;
     Rollup::forget(&state.store)?;
     if state.keep.is_on() {

@@ -4,7 +4,6 @@
 //! Promise: a change of state is on disk before it is answered; an endpoint of another organization is not
 //! there; a deploy that a restart cut is gone, as a failed one is.
 
-pub mod deploy;
 pub mod leaderboard;
 pub mod metrics;
 pub mod record;
@@ -209,7 +208,7 @@ impl Endpoints {
             return Err(not_found());
         }
         self.store.remove(ENDPOINTS, &row(&id))?;
-        self.store.remove_beginning(HOURS, &hours_of(&id))?;
+        self.store.remove_prefix(HOURS, &hours_of(&id))?;
         inner.remove(&id);
         Ok(())
     }
@@ -305,50 +304,4 @@ fn hours_of(id: &Id) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_deploy_that_a_kill_cut_is_gone_and_its_name_is_free() {
-        let store = Store::open(None).unwrap();
-        let endpoints = Endpoints::open(store.clone()).unwrap();
-        let now = Timestamp::UNIX_EPOCH;
-        let deploying =
-            |name: &str| Endpoint::deploying(name.to_owned(), "o", name.to_owned(), "t", now);
-        endpoints.reserve(deploying("cut")).unwrap();
-        endpoints.reserve(deploying("whole")).unwrap();
-        endpoints
-            .amend(&deploying("whole"), |endpoint| endpoint.go_live(now))
-            .unwrap();
-
-        let endpoints = Endpoints::open(store).unwrap();
-
-        let names: Vec<String> = endpoints.list("o").into_iter().map(|e| e.name).collect();
-        assert_eq!(names, ["whole"]);
-        endpoints.reserve(deploying("cut")).unwrap();
-    }
-
-    #[test]
-    fn an_organization_has_a_hundred_endpoints_and_no_more() {
-        let endpoints = Endpoints::open(Store::open(None).unwrap()).unwrap();
-        let reserve = |org: &str, n: usize| {
-            let now = Timestamp::UNIX_EPOCH;
-            endpoints.reserve(Endpoint::deploying(
-                "u".to_owned(),
-                org,
-                n.to_string(),
-                "t",
-                now,
-            ))
-        };
-        for n in 0..PER_ORGANIZATION_MAX {
-            reserve("o", n).unwrap();
-        }
-
-        assert!(matches!(
-            reserve("o", PER_ORGANIZATION_MAX),
-            Err(error) if error.status() == 422
-        ));
-        assert!(reserve("other", 0).is_ok());
-    }
-}
+mod tests;

@@ -1,30 +1,47 @@
 //! Who answers: the one door to the models, for every route that needs one.
 //!
 //! Chat, the agent lane, the comparison, eval runs and endpoints ask here, so that a model that is set in
-//! the place of a built-in one serves all of them.
+//! the place of a built-in one serves all of them: a specialist first, the bar, then the frontier model.
+//! Interface, Inference: "The result is checked against the bar, and the request is escalated to a frontier
+//! model when needed." Judge, reasoner and transcriber answer no request; what they say is checked before it is
+//! believed, one that fails counts as none, and their work is never billed.
 //! Promise: no debit, no limit and no receipt here; the caller owns those. An answer that does not hold the
 //! bar is escalated or refused, never returned.
 
-mod asks;
-mod baseline;
-mod routing;
+mod answer;
 mod servers;
+mod words;
 
 pub use crate::remote::Transcript;
-pub use routing::Answer;
+pub use answer::Answer;
 
 use crate::{
     clock::Clock,
     error::ServiceError,
     models::{
-        self, Dice, Draft, Lane, Pinned, Served, request::ChatRequest, roster::FrontierModel,
+        self, Dice, Draft, Lane, Opening, Pinned, Served, ServedBy, Tier, Turn,
+        request::ChatRequest, roster::FrontierModel,
     },
     money::MicroUsd,
-    remote::settings::{ModelServer, ModelServerError},
+    remote::{
+        Logprobs, RemoteError,
+        settings::{ModelServer, ModelServerError},
+    },
 };
-use serde_json::{Map, Value};
+use answer::{Attempt, Flow, Priced, Routed, attempt};
+use serde_json::{Map, Value, json};
 use servers::Servers;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Assumed (judge): the score a judge model must give.
+const BAR: f64 = 0.5;
+/// Assumed (agent-confidence): the mean probability of its tokens below which a turn is of low confidence.
+const CONFIDENCE: f64 = 0.5;
+
+const ON_THE_FRONTIER: Pinned = Pinned {
+    category: None,
+    frontier: true,
+};
 
 #[derive(Debug)]
 pub struct Fleet {
@@ -70,6 +87,151 @@ impl Fleet {
         }
     }
 
+    /// Plans and answers one request. With `relay` an answer that needs no check is given while it is written.
+    pub async fn route(
+        &self,
+        request: &ChatRequest,
+        lane: Lane,
+        pinned: Pinned,
+        relay: bool,
+    ) -> Result<Routed, ServiceError> {
+        let dice = self.dice();
+        let turn = match models::open(request, lane, pinned)? {
+            Opening::Turn(turn) => turn,
+            Opening::Clarification(served) => {
+                return Ok(Routed {
+                    category: None,
+                    escalated: false,
+                    answer: Answer::Whole(served),
+                });
+            }
+        };
+        let category = turn.plan.category;
+        let frontier = self.servers.auto_frontier();
+        let member = self.servers.specialist(category);
+        let tried = !turn.plan.frontier && turn.plan.prompt_tokens <= member.prompt_tokens_max;
+        if tried {
+            let relayed = relay && self.is_sure_beforehand(&turn);
+            let priced = Priced {
+                served_by: ServedBy::Specialist,
+                specialist: Some(category),
+                escalated: false,
+                price: member.price,
+                list_price: frontier.price,
+            };
+            match attempt(member, Tier::Specialist, &turn, relayed, &dice).await {
+                Ok(Attempt::Whole(draft, usage)) => {
+                    if self.holds(&turn, &draft).await {
+                        return priced.whole(category, draft, usage);
+                    }
+                }
+                Ok(Attempt::Flowing(deltas, counted)) => {
+                    return Ok(priced.flowing(category, deltas, counted));
+                }
+                // Interface, X-Service-Escalated: "verification not met or specialist deadline expired". Of one
+                // that is not there, or not of its senses, no answer can be verified.
+                Ok(Attempt::Nothing)
+                | Err(RemoteError::Late | RemoteError::TooLong | RemoteError::Failed) => {}
+                // Interface, Errors 503: "a serving backend behind auto is warming or briefly unavailable".
+                Err(error @ (RemoteError::Busy { .. } | RemoteError::Refused)) => {
+                    return Err(error.told(lane));
+                }
+            }
+        }
+        let priced = Priced {
+            served_by: ServedBy::Frontier,
+            specialist: tried.then_some(category),
+            escalated: tried,
+            price: frontier.price,
+            list_price: frontier.price,
+        };
+        let relayed = relay && turn.takes_words();
+        match attempt(frontier, Tier::Frontier, &turn, relayed, &dice).await {
+            Ok(Attempt::Whole(draft, usage)) if turn.conforms(&draft) => {
+                priced.whole(category, draft, usage)
+            }
+            Ok(Attempt::Flowing(deltas, counted)) => Ok(priced.flowing(category, deltas, counted)),
+            // Interface, Errors 502: a structured request produced no schema-conformant answer; not billed.
+            Ok(Attempt::Whole(..) | Attempt::Nothing) => {
+                Err(ServiceError::NoServingPath(match lane {
+                    Lane::Inference => "no serving path produced a conformant answer",
+                    Lane::Agent => "the turn could not be completed",
+                }))
+            }
+            Err(error) => Err(error.told(lane)),
+        }
+    }
+
+    /// The end of a relayed answer, and what of it is still to be given.
+    ///
+    /// A tool call is checked before it is given. One that does not hold is not, and the frontier model makes
+    /// the turn's end: behind the words that were given come its own and its calls.
+    pub async fn finish(
+        &self,
+        flow: Flow,
+        request: &ChatRequest,
+        lane: Lane,
+    ) -> Result<(Served, Draft), ServiceError> {
+        let priced = flow.priced;
+        let served = flow.served()?;
+        if models::holds_form(&served.draft, request) {
+            let rest = Draft {
+                content: None,
+                ..served.draft.clone()
+            };
+            return Ok((served, rest));
+        }
+        if priced.served_by == ServedBy::Frontier {
+            return Err(RemoteError::Failed.told(lane));
+        }
+        let pinned = Pinned {
+            category: priced.specialist,
+            frontier: true,
+        };
+        let again = self.serve(request, lane, pinned).await?;
+        let rest = again.draft.clone();
+        let served = Served {
+            escalated: true,
+            specialist: priced.specialist,
+            ..again
+        };
+        Ok((served, rest))
+    }
+
+    /// Whether a specialist's words need no check once they are there: any text will do, and confidence is told
+    /// by the prompt alone. Only then a stream is relayed while it is written. What the check costs otherwise: the
+    /// first byte comes when the whole draft is there and judged, not when its first token is. A tool call is
+    /// given whole, after its check.
+    fn is_sure_beforehand(&self, turn: &Turn<'_>) -> bool {
+        let by_logprobs = turn.lane == Lane::Agent
+            && turn.request.forwarded.get("logprobs") == Some(&Value::Bool(true));
+        let by_judge = self.servers.judge().is_some() && turn.is_free_text();
+        turn.takes_words() && turn.is_confident() && !by_judge && !by_logprobs
+    }
+
+    /// The bar for a specialist's answer: its form; on the agent lane its tokens' probabilities, when the server
+    /// was asked for them; the judge model's score, else the built-in judge's rule.
+    async fn holds(&self, turn: &Turn<'_>, draft: &Draft) -> bool {
+        if !turn.conforms(draft) {
+            return false;
+        }
+        if turn.lane == Lane::Agent
+            && let Some(logprobs) = &draft.logprobs
+            && let Some(mean) = Logprobs(logprobs).mean_probability()
+            && mean < CONFIDENCE
+        {
+            return false;
+        }
+        // A schema or a tool's parameters are the bar of what has them; words are for a judge.
+        let score = match &draft.content {
+            Some(content) if turn.is_free_text() => {
+                self.judge_turn(&turn.request.messages, content).await
+            }
+            _ => None,
+        };
+        score.map_or_else(|| turn.is_confident(), |score| score >= BAR)
+    }
+
     /// One prompt on a named frontier model, outside the router. Interface, Errors 502: vendor failure.
     pub async fn frontier(
         &self,
@@ -102,6 +264,120 @@ impl Fleet {
         Ok(FrontierAnswer { draft, cost })
     }
 
+    /// A whole request on a named frontier model, asked for itself: the baseline of an eval run. 502 when its
+    /// server fails.
+    ///
+    /// Interface, Evals: "scores `auto` and optional frontier baselines on the same rows". The request is the one
+    /// `auto` gets; no bar and no escalation, for what is measured is this model's own answer.
+    pub async fn baseline(
+        &self,
+        model: &FrontierModel,
+        request: &ChatRequest,
+    ) -> Result<FrontierAnswer, ServiceError> {
+        let member = self.servers.frontier(model);
+        // The built-in models share one writer; what sets them apart is their skills, and where their randomness begins.
+        let own = member.remote.is_none().then(|| ChatRequest {
+            fixed_seed: Some(own_seed(model, request)),
+            ..request.clone()
+        });
+        let asked = own.as_ref().unwrap_or(request);
+        let Opening::Turn(turn) = models::open(asked, Lane::Inference, ON_THE_FRONTIER)? else {
+            return Err(ServiceError::invalid("the request lacks an input"));
+        };
+        let (draft, usage) = match member.remote {
+            None => {
+                let draft = turn.draft_of(model, &self.dice());
+                let usage = turn.count(&draft);
+                (draft, usage)
+            }
+            Some(remote) => {
+                let reply = remote
+                    .complete(&request.for_server())
+                    .await
+                    .map_err(|error| error.told(Lane::Inference))?;
+                if reply.draft.is_empty() {
+                    return Err(ServiceError::NoServingPath("the vendor's call failed"));
+                }
+                let usage = reply.usage.unwrap_or_else(|| turn.count(&reply.draft));
+                (reply.draft, usage)
+            }
+        };
+        let cost = member
+            .price
+            .cost(usage.prompt_tokens, usage.completion_tokens)
+            .ok_or(ServiceError::Internal)?;
+        Ok(FrontierAnswer { draft, cost })
+    }
+
+    /// How well `answer` answers `prompt`, from 0 to 1, told by the configured judge model; `expected` is
+    /// the answer known to be right, when there is one. `None` when no judge is configured or it gave no
+    /// usable number.
+    pub async fn judge(&self, prompt: &str, expected: Option<&str>, answer: &str) -> Option<f64> {
+        let question = format!("<question>{}</question>", words::shown(prompt));
+        self.graded(question, expected, answer).await
+    }
+
+    /// The same for the next words of a conversation.
+    pub async fn judge_turn(&self, messages: &[Value], answer: &str) -> Option<f64> {
+        self.servers.judge()?;
+        let question = words::asked(&models::conversation(messages));
+        self.graded(question, None, answer).await
+    }
+
+    async fn graded(&self, question: String, expected: Option<&str>, answer: &str) -> Option<f64> {
+        let remote = self.servers.judge()?;
+        let mut asked = format!("{question}\n<answer>{}</answer>", words::shown(answer));
+        if let Some(expected) = expected {
+            asked.push_str(&format!(
+                "\n<right-answer>{}</right-answer>",
+                words::shown(expected)
+            ));
+        }
+        let reply = remote
+            .complete(&words::request(words::JUDGE_SYSTEM, &asked))
+            .await
+            .ok()?;
+        let score = words::score(reply.draft.content.as_deref()?);
+        if score.is_none() {
+            tracing::warn!("the judge model gave no number from 0 to 1");
+        }
+        score
+    }
+
+    /// A value of `schema` (JSON Schema), made by the configured reasoner. `None` when none is configured,
+    /// it is unavailable, or what it wrote does not conform.
+    pub async fn reason(&self, system: &str, user: &str, schema: &Value) -> Option<Value> {
+        let remote = self.servers.reasoner()?;
+        let mut body = words::request(system, user);
+        let format = json!({
+            "type": "json_schema",
+            "json_schema": {"name": "answer", "schema": schema, "strict": true},
+        });
+        body.insert("response_format".to_owned(), format);
+        let reply = remote.complete(&body).await.ok()?;
+        let value: Value =
+            serde_json::from_str(words::bare(reply.draft.content.as_deref()?)).ok()?;
+        models::schema_holds(schema, &value).then_some(value)
+    }
+
+    /// The words of a recording, from the configured transcription server: `None` when none is configured.
+    /// `file_name` tells the server the container by its ending; `language` is ISO 639-1.
+    pub async fn transcribe(
+        &self,
+        bytes: &[u8],
+        file_name: &str,
+        language: Option<&str>,
+    ) -> Option<Result<Transcript, ServiceError>> {
+        let remote = self.servers.transcription()?;
+        let heard = remote.transcribe(bytes, file_name, language).await;
+        Some(heard.map_err(|error| match error {
+            RemoteError::Refused => {
+                ServiceError::BadRequest("the recording was refused as invalid".to_owned())
+            }
+            other => other.told(Lane::Inference),
+        }))
+    }
+
     /// The run's number makes samples differ.
     fn dice(&self) -> Dice {
         Dice {
@@ -109,6 +385,14 @@ impl Fleet {
             run: self.runs.fetch_add(1, Ordering::Relaxed),
         }
     }
+}
+
+fn own_seed(model: &FrontierModel, request: &ChatRequest) -> i64 {
+    let of_the_name = model
+        .id
+        .bytes()
+        .fold(0_i64, |seed, byte| seed * 31 % 1_000_003 + i64::from(byte));
+    request.fixed_seed.unwrap_or(0).wrapping_add(of_the_name)
 }
 
 #[cfg(test)]

@@ -5,12 +5,15 @@
 //! to its end, is debited and stored.
 
 use crate::{
-    books::Received,
     connection::{HangUp, Line},
     error::{ServiceError, mark_assumed},
     fault::{self, Fault, Seen},
-    idempotency::{KeyId, hex},
-    receipt, rollup, spec, sse,
+    fingerprint::hex,
+    inbound::Inbound,
+    key_id::KeyId,
+    receipt,
+    received::Received,
+    rollup, spec, sse,
     state::State,
 };
 use axum::{
@@ -29,22 +32,6 @@ use std::{sync::Arc, time::Duration};
 
 /// After a 413 this much more is read, so that the client comes to read the answer.
 const DISCARD_BYTES_MAX: usize = 128 * 1024 * 1024;
-
-/// A request that passed the front.
-#[derive(Clone, Debug)]
-pub struct Inbound {
-    pub request_id: String,
-    pub org: String,
-    pub path: String,
-    pub key: Option<KeyId>,
-    /// The Idempotency-Key as it came, for the books.
-    pub key_text: Option<String>,
-    pub session: Option<HeaderValue>,
-    pub rte_query: Option<HeaderValue>,
-    pub body: Bytes,
-    pub fault: Fault,
-    pub line: Line,
-}
 
 pub async fn front(Shared(state): Shared<Arc<State>>, request: Request, next: Next) -> Response {
     let request_id = format!("req_{}", state.clock.new_id());
@@ -157,7 +144,7 @@ async fn answer(
             // Its debit is still to come: the task that writes it sees to it, and to what it rests on.
             return response;
         }
-        match keeping.settle(&id).await {
+        match keeping.checkpoint.settle(&id).await {
             Ok(()) => response,
             Err(error) => ServiceError::from(error).into_response(),
         }
@@ -375,26 +362,4 @@ fn text(headers: &HeaderMap, name: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    // Interface, Errors 503: "the Idempotency-Key check is briefly unavailable; … on the agent lane
-    // `Retry-After` is 30 seconds"
-    #[test]
-    fn every_503_of_the_agent_lane_asks_for_30_seconds() {
-        let told = |error: ServiceError| {
-            let mut response = error.into_response();
-            ask_for_patience(&mut response);
-            let seconds = response.headers().get(header::RETRY_AFTER).cloned();
-            seconds.and_then(|seconds| seconds.to_str().ok()?.parse::<u32>().ok())
-        };
-
-        assert_eq!(told(ServiceError::KeyCheckUnavailable), Some(30));
-        let retry_after_s = 30;
-        assert_eq!(
-            told(ServiceError::BackendUnavailable { retry_after_s }),
-            Some(30)
-        );
-        assert_eq!(told(ServiceError::Internal), None);
-    }
-}
+mod tests;

@@ -6,12 +6,10 @@
 //! frontier route." Assumed (pin-escalations): repeatedly is twice.
 //! Promise: at most 10,000 pins, and the one that is idle longest goes first; a pin holds no prompt.
 
-mod kept;
-
-pub use kept::KeptPin;
-
 use crate::{
     clock::Clock,
+    fingerprint::hex,
+    keep::{Change, Keep, PINS},
     models::{Category, Pinned},
     spec,
 };
@@ -27,7 +25,7 @@ const ESCALATIONS_TO_PIN: u32 = 2;
 pub struct Pins {
     clock: Clock,
     pins: Mutex<HashMap<PinKey, Pin>>,
-    keep: crate::keep::Keep,
+    keep: Keep,
 }
 
 /// A session named by the client, or what a conversation has in common; a digest, since a system prompt may be
@@ -42,9 +40,35 @@ struct Pin {
     escalations: u32,
 }
 
+/// A route pin on disk.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct KeptPin {
+    key: PinKey,
+    pin: Pin,
+}
+
 // === impl Pins ===
 
 impl Pins {
+    /// The pins of an earlier process, and what becomes of them written to the same place: a
+    /// conversation keeps its route over a restart, for what is left of its 30 idle minutes.
+    pub fn kept(clock: Clock, keep: Keep, rows: Vec<KeptPin>) -> Self {
+        let now = clock.elapsed();
+        let mut pins = HashMap::new();
+        for KeptPin { key, pin } in rows {
+            if pin.expired(now) {
+                keep.push([gone(&key)]);
+            } else {
+                pins.insert(key, pin);
+            }
+        }
+        Self {
+            clock,
+            pins: Mutex::new(pins),
+            keep,
+        }
+    }
+
     pub fn route(&self, key: &PinKey) -> Pinned {
         let now = self.clock.elapsed();
         let pins = self.pins.lock();
@@ -62,7 +86,7 @@ impl Pins {
             if let Some(idlest) = idlest.map(|(key, _)| *key) {
                 pins.remove(&idlest);
                 if self.keep.is_on() {
-                    self.keep.push([kept::gone(&idlest)]);
+                    self.keep.push([gone(&idlest)]);
                 }
             }
         }
@@ -85,7 +109,7 @@ impl Pins {
         pin.escalations += u32::from(escalated);
         pin.route.frontier = pin.escalations >= ESCALATIONS_TO_PIN;
         if self.keep.is_on() {
-            self.keep.push(kept::change(&key, pin));
+            self.keep.push(change(&key, pin));
         }
     }
 
@@ -123,55 +147,22 @@ impl Pin {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn key(n: usize) -> PinKey {
-        PinKey::session("org-1", n.to_string().as_bytes())
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_full_table_gives_up_the_pin_that_is_idle_longest() {
-        let clock = Clock::system();
-        let pins = Pins::kept(clock.clone(), crate::keep::Keep::off(), Vec::new());
-        for n in 0..PINS_MAX {
-            pins.remember(key(n), Category::Coding, false);
-            clock.advance(Duration::from_millis(1));
-        }
-        pins.remember(key(0), Category::Coding, false);
-
-        pins.remember(key(PINS_MAX), Category::Coding, false);
-
-        let pinned = |n| pins.route(&key(n)).category.is_some();
-        assert_eq!(
-            [pinned(0), pinned(1), pinned(2), pinned(PINS_MAX)],
-            [true, false, true, true]
-        );
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_change_of_modality_forgets_the_escalations() {
-        let pins = Pins::kept(Clock::system(), crate::keep::Keep::off(), Vec::new());
-        pins.remember(key(1), Category::Coding, true);
-        pins.remember(key(1), Category::Vision, true);
-        assert!(!pins.route(&key(1)).frontier);
-
-        pins.remember(key(1), Category::Vision, true);
-        assert!(pins.route(&key(1)).frontier);
-    }
-
-    #[test]
-    fn keys_of_other_organizations_and_kinds_differ() {
-        let basis = vec!["a".to_owned()];
-        let keys = [
-            PinKey::session("org-1", b"a"),
-            PinKey::session("org-2", b"a"),
-            PinKey::derived("org-1", &basis),
-            PinKey::derived("org-1", &["a".to_owned(), String::new()]),
-        ];
-        for (at, key) in keys.iter().enumerate() {
-            assert!(keys.iter().skip(at + 1).all(|other| other != key));
-        }
-    }
+fn row_id(key: &PinKey) -> String {
+    hex(&key.0)
 }
+
+/// The conversation has no route any more.
+fn gone(key: &PinKey) -> Change {
+    Change::Remove(PINS, row_id(key))
+}
+
+fn change(key: &PinKey, pin: &Pin) -> Option<Change> {
+    let kept = KeptPin {
+        key: *key,
+        pin: *pin,
+    };
+    Change::put(PINS, row_id(key), &kept)
+}
+
+#[cfg(test)]
+mod tests;

@@ -18,12 +18,10 @@ use crate::{
     spec,
 };
 use http::{HeaderValue, StatusCode, header};
+use reply::ANSWER_BYTES_MAX;
 use serde_json::{Map, Value};
 use settings::{Checked, ModelServer, ModelServerError};
 use std::time::Duration;
-
-/// What one answer may be long, whole or streamed.
-const ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// What `/v1` says when the server names no time. Assumed (remote-failure).

@@ -61,8 +61,8 @@ pub async fn serve_and_judge(
 ) -> io::Result<Verdict> {
     let state = State::new(&options).map_err(io::Error::other)?;
     state.evals.listens_on(listener.local_addr()?);
-    crate::evals::resume(&state).map_err(io::Error::other)?;
-    state.commit().await.map_err(io::Error::other)?;
+    crate::evals::resume(&state.evals).map_err(io::Error::other)?;
+    state.checkpoint.commit().await.map_err(io::Error::other)?;
     let router = router(Arc::clone(&state));
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();

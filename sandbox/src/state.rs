@@ -3,16 +3,23 @@
 //! Promise: each part guards itself; no lock of one is held while another is taken, but in this order: the
 //! books, the keys, the queue of [`Keep`].
 
+mod resume;
+
 use crate::{
     auth::Auth,
+    billing::{Billing, Charged},
     books::Books,
+    checkpoint::Checkpoint,
     clock::{ADVANCE_MAX, Clock},
     endpoints::Endpoints,
-    evals::Evals,
-    fault::{Faults, Holds},
+    error::ServiceError,
+    evals::{self, Evals},
+    fault::{Fault, Faults, Holds},
+    fingerprint::Fingerprint,
     fleet::Fleet,
-    idempotency::Keys,
-    keep::{self, Change, Keep, Kept, KeptClock},
+    idempotency::{Keys, Run},
+    inbound::Inbound,
+    keep::{self, Change, Keep},
     limits::Limits,
     money::MicroUsd,
     options::{FIRST_ORG, Options, OptionsError},
@@ -21,17 +28,19 @@ use crate::{
     rollup::Rollup,
     settings::Settings,
     speech::Speech,
+    sse::{FrameSender, writer::EventWriter},
     steps::{Act, Steps},
     store::{Store, StoreError},
 };
 use parking_lot::Mutex;
+use resume::Kept;
 use std::{sync::Arc, time::Duration};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 #[derive(Debug)]
 pub struct State {
-    pub(crate) fleet: Fleet,
-    pub(crate) evals: Evals,
+    pub(crate) fleet: Arc<Fleet>,
+    pub(crate) evals: Arc<Evals>,
     pub(crate) store: Store,
     /// What of the following is written to the state directory.
     pub(crate) keep: Keep,
@@ -39,17 +48,19 @@ pub struct State {
     pub(crate) auth: Auth,
     /// What an organization has that is added with no balance named.
     pub(crate) opening_balance: MicroUsd,
-    pub(crate) books: Books,
+    pub(crate) books: Arc<Books>,
+    pub(crate) billing: Billing,
+    pub(crate) checkpoint: Checkpoint,
     pub(crate) keys: Arc<Keys>,
     pub(crate) pins: Pins,
     pub(crate) limits: Arc<Limits>,
     pub(crate) faults: Faults,
-    pub(crate) holds: Holds,
+    pub(crate) holds: Arc<Holds>,
     pub(crate) endpoints: Endpoints,
     /// Cancelled when the service begins to shut down.
     pub(crate) closing: CancellationToken,
-    pub(crate) speech: Speech,
-    pub(crate) steps: Steps,
+    pub(crate) speech: Arc<Speech>,
+    pub(crate) steps: Arc<Steps>,
     /// Work that goes on when its client has left; `serve` waits for it.
     pub(crate) tasks: TaskTracker,
     settings: Mutex<Settings>,
@@ -72,6 +83,11 @@ pub enum StartError {
 
 impl State {
     pub fn new(options: &Options) -> Result<Arc<Self>, StartError> {
+        Self::with_speech(options, Speech::new())
+    }
+
+    /// The same, with a voice of the caller's choice.
+    pub(crate) fn with_speech(options: &Options, speech: Speech) -> Result<Arc<Self>, StartError> {
         options.check()?;
         let clock = options.clock.clone();
         // The clock begins to run here, not at the first request.
@@ -103,24 +119,55 @@ impl State {
         let (in_flight_max, per_minute_max) = kept
             .limits
             .unwrap_or((options.in_flight_max, options.per_minute_max));
+        let books = Arc::new(books);
+        let fleet = Arc::new(Fleet::new(options.seed, &options.models, &clock)?);
+        let speech = Arc::new(speech);
+        let holds = Arc::new(Holds::default());
+        let steps = Arc::new(Steps::new(options.steps.clone(), kept.progress));
+        let keys = Keys::kept(clock.clone(), keep.clone(), kept.keys);
+        let tasks = TaskTracker::new();
+        let billing = Billing::new(Arc::clone(&books), clock.clone(), keep.clone());
+        let checkpoint = Checkpoint {
+            keep: keep.clone(),
+            clock: clock.clone(),
+            books: Arc::clone(&books),
+            keys: Arc::clone(&keys),
+            steps: Arc::clone(&steps),
+        };
+        let evals = Evals::open(
+            options.state_dir.as_deref(),
+            evals::Parts {
+                store: store.clone(),
+                clock: clock.clone(),
+                fleet: Arc::clone(&fleet),
+                speech: Arc::clone(&speech),
+                holds: Arc::clone(&holds),
+                books: Arc::clone(&books),
+                billing: billing.clone(),
+                checkpoint: checkpoint.clone(),
+                tasks: tasks.clone(),
+            },
+        );
         let state = Arc::new(Self {
-            fleet: Fleet::new(options.seed, &options.models, &clock)?,
+            fleet,
             endpoints: Endpoints::open(store.clone())?,
-            evals: Evals::open(options.state_dir.as_deref()).map_err(StoreError::Directory)?,
+            evals: Arc::new(evals.map_err(StoreError::Directory)?),
+            billing,
+            checkpoint,
             closing: CancellationToken::new(),
             store,
             auth,
             books,
-            keys: Keys::kept(clock.clone(), keep.clone(), kept.keys),
+            keys,
             pins: Pins::kept(clock.clone(), keep.clone(), kept.pins),
             limits: Limits::new(clock.clone(), in_flight_max, per_minute_max),
             keep,
             opening_balance: balance,
             faults: Faults::new(options.faults.clone()),
-            holds: Holds::default(),
-            speech: Speech::new(),
-            steps: Steps::new(options.steps.clone(), kept.progress),
-            tasks: TaskTracker::new(),
+            holds,
+            speech,
+            steps,
+            tasks,
             settings: Mutex::new(kept.settings.unwrap_or(Settings {
                 repeat_billed: options.repeat_billed,
                 bill_aborted_stream: options.bill_aborted_stream,
@@ -191,22 +238,23 @@ impl State {
         }
     }
 
-    /// Writes what is queued, with where the clock and the counters are; see [`Keep::commit`].
-    pub(crate) async fn commit(&self) -> Result<(), StoreError> {
-        if self.keep.is_dirty() {
-            self.note();
-        }
-        self.keep.commit().await
+    /// What a request costs, debited; see [`Billing::charge`].
+    pub(crate) fn charge(
+        &self,
+        inbound: &Inbound,
+        run: &Run,
+        fingerprint: &Fingerprint,
+        price: MicroUsd,
+        stream: bool,
+    ) -> Result<Charged, ServiceError> {
+        let repeat_billed = self.settings().repeat_billed;
+        self.billing
+            .charge(inbound, run, fingerprint, price, stream, repeat_billed)
     }
 
-    /// As [`State::commit`], for a request: when its debit cannot be written it is taken back, so that the
-    /// error it is answered with bills nothing.
-    pub(crate) async fn settle(&self, request_id: &str) -> Result<(), StoreError> {
-        if self.keep.is_dirty() {
-            self.note();
-        }
-        let withdraw = || self.books.withdraw(request_id, &self.keys);
-        self.keep.commit_or(withdraw).await
+    /// The writer of a stream's events.
+    pub(crate) fn event_writer(&self, fault: Fault, frames: FrameSender) -> EventWriter {
+        EventWriter::new(fault, frames, self.clock.clone(), Arc::clone(&self.holds))
     }
 
     /// Writes everything, at the end or after a control route changed something.
@@ -220,16 +268,6 @@ impl State {
             .push(Change::put(keep::SINGLES, keep::LIMITS, &ceilings));
         self.keep
             .push(Change::put(keep::SINGLES, keep::SETTINGS, &settings));
-        self.note();
-        self.keep.commit().await
-    }
-
-    fn note(&self) {
-        let (clock, counters) = (KeptClock::of(&self.clock), self.books.counters());
-        let clock = Change::put(keep::SINGLES, keep::CLOCK, &clock);
-        let counters = Change::put(keep::SINGLES, keep::COUNTERS, &counters);
-        let progress = Change::put(keep::SINGLES, keep::STEPS, &self.steps.progress());
-        let all = [clock, counters, progress];
-        self.keep.push(all.into_iter().flatten());
+        self.checkpoint.commit().await
     }
 }

@@ -7,7 +7,7 @@
 
 mod rules;
 
-use crate::books::Received;
+use crate::received::Received;
 use serde::Serialize;
 use std::fmt;
 
@@ -43,16 +43,6 @@ pub struct Finding {
     pub count: usize,
     /// Request ids, the first few.
     pub examples: Vec<String>,
-}
-
-/// A rule: what it is called, what it rests on, and how it finds those who broke it.
-struct Rule {
-    name: &'static str,
-    clause: &'static str,
-    text: &'static str,
-    remark: bool,
-    /// The requests that broke it.
-    find: fn(&rules::Log<'_>) -> Vec<usize>,
 }
 
 /// Judges a log, oldest request first.

@@ -5,9 +5,8 @@
 //! model wrote is checked, and a wrong answer counts as none.
 
 use super::{
-    lanes,
-    matching::{Candidate, Confidence, Kind, Match, Matcher},
-    task, tasks,
+    found::{Candidate, Confidence, Kind, Match, Matcher},
+    lanes, task, tasks,
 };
 use crate::fleet::Fleet;
 use serde::Deserialize;

@@ -1,7 +1,7 @@
 //! The catalog, held against what it says of itself.
 
-use super::matching::{Kind, by_words};
 use super::*;
+use super::{found::Kind, matching::by_words};
 use crate::models::Category;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use std::collections::BTreeSet;

@@ -4,15 +4,15 @@
 //! Promise: candidates are asked alike, at temperature 0; the expected output is never in the request.
 
 use super::{
-    documents::{self, Document},
+    records::{Document, EvalSet},
     rows::Row,
+    stored::{Evals, failed},
 };
 use crate::{
     catalog::Task,
     error::ServiceError,
     models::{Lane, request::ChatRequest},
     spec,
-    state::State,
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
@@ -32,13 +32,13 @@ pub struct Asker {
 
 impl Asker {
     pub fn new(
-        state: &State,
-        set: &super::sets::EvalSet,
+        evals: &Evals,
+        set: &EvalSet,
         task: &Task,
         rows: &[Row],
     ) -> Result<Self, ServiceError> {
         let mut by_row: BTreeMap<usize, Vec<Document>> = BTreeMap::new();
-        for document in documents::of_set(state, &set.id)? {
+        for document in evals.documents_of(&set.id)? {
             by_row.entry(document.place.idx).or_default().push(document);
         }
         let schema = match task.gold_schema.get("properties") {
@@ -57,7 +57,7 @@ impl Asker {
     /// The request of one row.
     pub async fn request(
         &self,
-        state: &State,
+        evals: &Evals,
         at: usize,
         row: &Row,
     ) -> Result<ChatRequest, ServiceError> {
@@ -70,7 +70,7 @@ impl Asker {
         }
         let mut attached: Vec<Value> = Vec::new();
         for document in self.documents.get(&at).into_iter().flatten() {
-            let bytes = bytes_of(state, document).await?;
+            let bytes = bytes_of(evals, document).await?;
             let url = format!(
                 "data:{};base64,{}",
                 document.place.mime,
@@ -127,12 +127,12 @@ impl Asker {
     /// The bytes of a row's document: the attached one, else the one its input carries as a data URL.
     pub async fn recording(
         &self,
-        state: &State,
+        evals: &Evals,
         at: usize,
         row: &Row,
     ) -> Result<Option<Bytes>, ServiceError> {
         if let Some(document) = self.documents.get(&at).and_then(|all| all.first()) {
-            return bytes_of(state, document).await.map(Some);
+            return bytes_of(evals, document).await.map(Some);
         }
         let input = row.input.as_ref();
         let url = self
@@ -151,9 +151,9 @@ impl Asker {
     }
 }
 
-async fn bytes_of(state: &State, document: &Document) -> Result<Bytes, ServiceError> {
-    let found = state.evals.blobs.get(&document.blob).await;
-    found.map_err(super::failed)?.ok_or(ServiceError::Internal)
+async fn bytes_of(evals: &Evals, document: &Document) -> Result<Bytes, ServiceError> {
+    let found = evals.blobs.get(&document.blob).await;
+    found.map_err(failed)?.ok_or(ServiceError::Internal)
 }
 
 /// A document as a part of a message, in OpenAI's shapes.
@@ -230,46 +230,4 @@ fn shape_of(rows: &[Row]) -> Value {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn rows(all: &[Value]) -> Vec<Row> {
-        all.iter()
-            .map(|row| serde_json::from_value(row.clone()).unwrap())
-            .collect()
-    }
-
-    #[test]
-    fn rows_without_a_task_of_their_own_tell_the_form_of_the_answer() {
-        let mixed = rows(&[
-            json!({"expected_output": {"n": 1, "t": "x"}}),
-            json!({"expected_output": {"n": null}}),
-        ]);
-        let text = rows(&[json!({"expected_output": {"reply": "Thanks"}})]);
-
-        assert_eq!(
-            shape_of(&mixed),
-            json!({
-                "type": "object",
-                "properties": {"n": {"type": ["number", "null"]}, "t": {"type": "string"}},
-                "required": ["n"],
-            })
-        );
-        assert!(!is_one_text(&shape_of(&mixed)));
-        assert!(is_one_text(&shape_of(&text)));
-        let label = json!({"properties": {"label": {"type": "string", "enum": ["a"]}}});
-        assert!(!is_one_text(&label));
-    }
-
-    #[test]
-    fn a_document_is_a_part_of_its_kind() {
-        let kind = |url| part("scan", url)["type"].clone();
-
-        assert_eq!(kind("data:image/png;base64,AA=="), "image_url");
-        assert_eq!(kind("data:audio/wav;base64,AA=="), "input_audio");
-        assert_eq!(kind("data:application/pdf;base64,AA=="), "file");
-    }
-}
-
-#[cfg(test)]
-mod skill;
+mod tests;

@@ -7,13 +7,12 @@
 //! Promise: words are heard by the configured server or read where our own synthesis wrote them, never
 //! invented.
 
-use super::ask::Asker;
+use super::{ask::Asker, rows::Row, stored::Evals};
 use crate::{
     catalog::Task,
     error::ServiceError,
     money::MicroUsd,
     speech::{self, TRANSCRIPTION_MICRO_USD_PER_MINUTE},
-    state::State,
 };
 
 /// Whether `auto` hears the rows of this task instead of reading them.
@@ -23,18 +22,18 @@ pub fn is_heard(task: &Task) -> bool {
 
 /// What is said in a row's recording, and the price of hearing it.
 pub async fn hear(
-    state: &State,
+    evals: &Evals,
     asker: &Asker,
     at: usize,
-    row: &super::rows::Row,
+    row: &Row,
 ) -> Result<(String, MicroUsd), ServiceError> {
     let audio = asker
-        .recording(state, at, row)
+        .recording(evals, at, row)
         .await?
         .ok_or_else(|| ServiceError::invalid("the row lacks an input"))?;
-    let heard = state.speech.listen(audio.clone(), &state.clock).await?;
+    let heard = evals.speech.listen(audio.clone(), &evals.clock).await?;
     let file_name = heard.container.file_name();
-    let text = match state.fleet.transcribe(&audio, file_name, None).await {
+    let text = match evals.fleet.transcribe(&audio, file_name, None).await {
         Some(transcript) => transcript?.text,
         None => heard.said.unwrap_or_default(),
     };

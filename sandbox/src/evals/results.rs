@@ -3,34 +3,22 @@
 //! Interface, Eval result (one per candidate).
 //! Promise: every number is computed from the stored answers; money stays integer and is rounded up.
 
-use super::{ask::Asker, rows::Row, runs::Candidate, work::Answer};
+use super::{
+    ask::Asker,
+    records::{Answer, Candidate, EvalResult},
+    rows::Row,
+};
 use crate::{
     catalog::Task,
     error::ServiceError,
+    fleet::Fleet,
     money::MicroUsd,
     scoring::{Scorer, exact_match_rate, grade, interval, read_answer},
-    state::State,
 };
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// One seed for all: equal answers give equal intervals.
 const INTERVAL_SEED: u64 = 0;
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct EvalResult {
-    pub model_id: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<String>,
-    pub quality_mean: f64,
-    pub quality_ci_low: f64,
-    pub quality_ci_high: f64,
-    pub mean_cost_micro_usd: MicroUsd,
-    pub n_succeeded: usize,
-    pub error_count: usize,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exact_match: Option<f64>,
-}
 
 /// The scores of one candidate's answers, and what was not scored.
 #[derive(Debug, Default)]
@@ -48,7 +36,7 @@ impl Tally {
     /// Scores one answer. Interface, Metering: "Orchestration overhead is never billed"; nor is a judge.
     pub async fn add(
         &mut self,
-        state: &State,
+        fleet: &Fleet,
         asker: &Asker,
         task: &Task,
         row: &Row,
@@ -71,7 +59,7 @@ impl Tally {
         };
         let asked = asker.text_of(row.input.as_ref());
         let prompt = format!("{}\n\n{asked}", asker.prompt());
-        match grade(&state.fleet, scorer, &prompt, &expected, &read).await {
+        match grade(fleet, scorer, &prompt, &expected, &read).await {
             Ok(graded) => self.scores.push(graded.score),
             Err(_) => self.errors += 1,
         }
@@ -104,25 +92,4 @@ impl Tally {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_mean_cost_is_rounded_up_and_of_nothing_is_zero() {
-        let tally = |micro: u64, answered| Tally {
-            cost: MicroUsd::new(micro).unwrap(),
-            answered,
-            ..Tally::default()
-        };
-        for (micro, answered, expected) in [(0, 0, 0), (0, 3, 0), (1, 3, 1), (7, 2, 4), (8, 2, 4)] {
-            let result = tally(micro, answered)
-                .result("auto", Candidate::Auto)
-                .unwrap();
-            assert_eq!(
-                result.mean_cost_micro_usd.get(),
-                expected,
-                "{micro}/{answered}"
-            );
-        }
-    }
-}
+mod tests;

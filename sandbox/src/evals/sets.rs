@@ -4,38 +4,17 @@
 //! change under it.
 
 use super::{
-    Created, DOCUMENTS, ROWS, SETS, agreement, documents,
-    rows::{Row, Rows},
-    runs, tasks,
+    agreement,
+    records::{Created, EvalSet, StoredSet},
+    rows::Rows,
+    stored::{DOCUMENTS, Evals, ROWS, SETS, failed},
+    tasks,
 };
-use crate::{catalog::Task, error::ServiceError, spec, state::State, store::Written};
-use serde::{Deserialize, Serialize};
+use crate::{catalog::Task, error::ServiceError, spec, store::Written};
 
 /// Assumed (eval-limits).
 const SETS_MAX: usize = 500;
-/// Rows and documents of one organization. Assumed (eval-limits).
-pub const STORED_BYTES_MAX: u64 = 512 * 1024 * 1024;
 const NAME_CHARS_MAX: usize = 200;
-
-/// Interface, Eval set: its six fields.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct EvalSet {
-    pub id: String,
-    pub task_id: String,
-    pub name: String,
-    pub item_count: usize,
-    pub scoring_strategy: String,
-    pub prompt: String,
-}
-
-/// The set as it is stored.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct StoredSet {
-    pub set: EvalSet,
-    pub org: String,
-    pub created: Created,
-    pub row_bytes: u64,
-}
 
 /// What a client sends to make one.
 #[derive(Debug)]
@@ -50,7 +29,7 @@ pub struct NewSet {
 
 impl NewSet {
     /// Checks everything, writes nothing.
-    async fn checked(&self, state: &State) -> Result<(Rows, &'static Task), ServiceError> {
+    async fn checked(&self, evals: &Evals) -> Result<(Rows, &'static Task), ServiceError> {
         if self.prompt.chars().count() > spec::EVAL_PROMPT_CHARS_MAX {
             return Err(ServiceError::invalid(format!(
                 "prompt must have at most {} characters",
@@ -79,7 +58,7 @@ impl NewSet {
         let rows = Rows::parse(&self.items)?;
         let task = match pinned {
             Some(task) => task,
-            None => tasks::infer(state, &self.prompt, &rows.rows).await?,
+            None => tasks::infer(&evals.fleet, &self.prompt, &rows.rows).await?,
         };
         let contract = tasks::Contract::of(task)?;
         rows.check(|row| contract.misfit(row).or_else(|| contract.unscorable(row)))
@@ -90,20 +69,20 @@ impl NewSet {
     }
 }
 
-pub async fn create(state: &State, org: &str, new: &NewSet) -> Result<EvalSet, ServiceError> {
-    let (rows, task) = new.checked(state).await?;
-    let _gate = state.evals.gate.lock();
+pub async fn create(evals: &Evals, org: &str, new: &NewSet) -> Result<EvalSet, ServiceError> {
+    let (rows, task) = new.checked(evals).await?;
+    let _gate = evals.gate.lock();
     let row_bytes = u64::try_from(new.items.len()).unwrap_or(u64::MAX);
-    if list(state, org)?.len() >= SETS_MAX {
+    if list(evals, org)?.len() >= SETS_MAX {
         return Err(ServiceError::invalid(format!(
             "an organization has at most {SETS_MAX} eval sets; delete one first"
         ))
         .assumed("eval-limits"));
     }
-    documents::check_room(state, org, row_bytes)?;
+    evals.check_room(org, row_bytes)?;
     let item_count = rows.rows.len();
     let set = EvalSet {
-        id: format!("es_{}", state.clock.new_id()),
+        id: format!("es_{}", evals.clock.new_id()),
         task_id: task.id.clone(),
         // Interface: the default is a generic label containing the item count.
         name: new.name.clone().unwrap_or_else(|| match item_count {
@@ -117,10 +96,10 @@ pub async fn create(state: &State, org: &str, new: &NewSet) -> Result<EvalSet, S
     let stored = StoredSet {
         set: set.clone(),
         org: org.to_owned(),
-        created: Created::now(state),
+        created: Created::now(&evals.clock),
         row_bytes,
     };
-    state.store.put_all(&[
+    evals.store.put_all(&[
         Written::new(ROWS, &set.id, &rows.rows)?,
         Written::new(SETS, &set.id, &stored)?,
     ])?;
@@ -128,59 +107,27 @@ pub async fn create(state: &State, org: &str, new: &NewSet) -> Result<EvalSet, S
 }
 
 /// The organization's sets, oldest first.
-pub fn list(state: &State, org: &str) -> Result<Vec<EvalSet>, ServiceError> {
-    Ok(stored(state, org)?
+pub fn list(evals: &Evals, org: &str) -> Result<Vec<EvalSet>, ServiceError> {
+    Ok(evals
+        .stored_sets(org)?
         .into_iter()
         .map(|stored| stored.set)
         .collect())
-}
-
-/// 404 for an unknown id, and for another organization's.
-pub fn find(state: &State, org: &str, id: &str) -> Result<EvalSet, ServiceError> {
-    let found: Option<StoredSet> = state.store.get(SETS, id)?;
-    found
-        .filter(|stored| stored.org == org)
-        .map(|stored| stored.set)
-        .ok_or_else(|| ServiceError::NotFound("eval set not found".to_owned()))
 }
 
 /// Deletes the set with its rows and documents.
 ///
 /// Assumed (eval-set-delete): its runs stay, for they tell what was billed; while one is not terminal the
 /// set cannot be deleted or changed: 409.
-pub fn delete(state: &State, org: &str, id: &str) -> Result<(), ServiceError> {
-    let _gate = state.evals.gate.lock();
-    find(state, org, id)?;
-    runs::check_idle(state, id)?;
-    state.store.remove(SETS, id)?;
-    state.store.remove(ROWS, id)?;
-    for document in documents::of_set(state, id)? {
-        state
-            .evals
-            .blobs
-            .remove(&document.blob)
-            .map_err(super::failed)?;
+pub fn delete(evals: &Evals, org: &str, id: &str) -> Result<(), ServiceError> {
+    let _gate = evals.gate.lock();
+    evals.set(org, id)?;
+    evals.check_idle(id)?;
+    evals.store.remove(SETS, id)?;
+    evals.store.remove(ROWS, id)?;
+    for document in evals.documents_of(id)? {
+        evals.blobs.remove(&document.blob).map_err(failed)?;
     }
-    state.store.remove_prefix(DOCUMENTS, &format!("{id}/"))?;
+    evals.store.remove_prefix(DOCUMENTS, &format!("{id}/"))?;
     Ok(())
-}
-
-pub fn rows(state: &State, id: &str) -> Result<Vec<Row>, ServiceError> {
-    state
-        .store
-        .get(ROWS, id)?
-        .ok_or_else(|| ServiceError::NotFound("eval set not found".to_owned()))
-}
-
-/// The sets of an organization as they are stored, oldest first.
-pub fn stored(state: &State, org: &str) -> Result<Vec<StoredSet>, ServiceError> {
-    let mut sets: Vec<StoredSet> = state
-        .store
-        .all::<StoredSet>(SETS)?
-        .into_iter()
-        .map(|(_, stored)| stored)
-        .filter(|stored| stored.org == org)
-        .collect();
-    sets.sort_by(|a, b| (a.created, &a.set.id).cmp(&(b.created, &b.set.id)));
-    Ok(sets)
 }

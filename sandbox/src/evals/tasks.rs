@@ -4,15 +4,15 @@
 //! prompt and the rows.
 //! Promise: a set is never graded against a task whose gold contract its rows do not meet.
 
-use super::{agreement, documents, rows::Row};
+use super::{agreement, media, rows::Row};
 use crate::{
     catalog::{
         self, SchemaRole, Task,
         matching::{self, Confidence},
     },
     error::ServiceError,
+    fleet::Fleet,
     scoring::Scorer,
-    state::State,
 };
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, sync::LazyLock};
@@ -212,7 +212,7 @@ impl Contract {
             examples.any(|example| example.input.contains_key(name))
         };
         match input.get(field) {
-            Some(document) => documents::is_document(document),
+            Some(document) => media::is_document(document),
             None => input.keys().all(is_known),
         }
     }
@@ -236,11 +236,11 @@ impl Contract {
 /// Assumed (eval-task): of the matcher's candidates that are more than a guess, the first whose gold
 /// contract every row meets and whose documents every row has or can still be given.
 pub async fn infer(
-    state: &State,
+    fleet: &Fleet,
     prompt: &str,
     rows: &[Row],
 ) -> Result<&'static Task, ServiceError> {
-    let found = matching::matched(&state.fleet, prompt, CANDIDATES).await;
+    let found = matching::matched(fleet, prompt, CANDIDATES).await;
     let candidates = found.chosen.iter().chain(&found.candidates);
     for candidate in candidates.filter(|one| one.confidence != Confidence::Low) {
         if let Some(task) = catalog::task(&candidate.task_id) {
@@ -255,98 +255,5 @@ pub async fn infer(
     Ok(own(prompt, rows))
 }
 
-/// The words a task goes by.
-pub fn words_of(task: &Task) -> String {
-    format!(
-        "{} {} {} {}",
-        task.id.replace('-', " "),
-        task.title,
-        task.scoring_strategy.replace('_', " "),
-        task.synonyms.join(" ")
-    )
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_that_no_task_fits_are_graded_by_what_they_expect() {
-        const EXTRACT: &str = "Extract what the note says.";
-        const CLASSIFY: &str = "Classify the ticket.";
-        const ANSWER: &str = "Answer the question from the text.";
-        const WRITE: &str = "Write it for the customer.";
-        let long = "We are sorry that it came late and will send you another one at once.";
-        let table: [(Value, [&str; 4]); 14] = [
-            // Expected; with each of the four prompts: general (open), -extraction, -classification, -answers.
-            (
-                json!({"mood": "happy"}),
-                ["extraction", "classification", "answers", ""],
-            ),
-            (
-                json!({"when": "on the third working day"}),
-                ["extraction", "", "answers", ""],
-            ),
-            (json!({"reply": long}), [""; 4]),
-            (
-                json!({"spam": true}),
-                ["extraction", "classification", "extraction", "extraction"],
-            ),
-            (
-                json!({"stars": 4}),
-                ["extraction", "classification", "extraction", "extraction"],
-            ),
-            (json!({"part": "A-1", "bin": "7"}), ["extraction"; 4]),
-            (json!({"part": "A-1", "count": 3}), ["extraction"; 4]),
-            (json!({"parts": ["A-1", "B 2"]}), ["extraction"; 4]),
-            (json!({"owner": {"name": "Bo Reed"}}), ["extraction"; 4]),
-            (json!({"title": "Late", "body": long}), [""; 4]),
-            (json!({"notes": ["short", long]}), [""; 4]),
-            (json!({"part": null, "bin": "7"}), ["extraction"; 4]),
-            (json!({"part": null, "bin": null}), [""; 4]),
-            (json!({}), [""; 4]),
-        ];
-        for (expected, wanted) in table {
-            let row: Row = serde_json::from_value(json!({"expected_output": expected})).unwrap();
-            for (prompt, wanted) in [EXTRACT, CLASSIFY, ANSWER, WRITE].iter().zip(wanted) {
-                let found = own(prompt, std::slice::from_ref(&row));
-                let wanted = match wanted {
-                    "" => "general".to_owned(),
-                    kind => format!("general-{kind}"),
-                };
-                assert_eq!(found.id, wanted, "{expected} {prompt}");
-                assert!(Scorer::by_id(&found.default_scorer).is_some());
-                assert_eq!(by_id(&found.id), Some(found));
-            }
-        }
-    }
-
-    #[test]
-    fn one_row_of_another_shape_decides_for_all() {
-        let of = |all: &[Value]| {
-            let rows: Vec<Row> = all
-                .iter()
-                .map(|one| serde_json::from_value(json!({"expected_output": one})).unwrap())
-                .collect();
-            Shape::of(&rows)
-        };
-        let long =
-            json!({"a": "one two three four five six seven eight nine ten eleven twelve thirteen"});
-        let label = json!({"a": "yes"});
-        for (rows, shape) in [
-            (vec![label.clone()], Shape::Label),
-            (vec![label.clone(), json!({"a": null})], Shape::Label),
-            (
-                vec![label.clone(), json!({"a": "one two three four"})],
-                Shape::Text,
-            ),
-            (vec![label.clone(), long], Shape::Open),
-            (vec![label.clone(), json!({"b": "no"})], Shape::Fields),
-            (vec![label.clone(), json!({"a": ["yes"]})], Shape::Fields),
-            (vec![label, json!({"a": 1})], Shape::Scalar),
-            (vec![json!({"a": false}), json!({"a": 2})], Shape::Scalar),
-        ] {
-            assert_eq!(of(&rows), shape, "{rows:?}");
-        }
-    }
-}
+mod tests;

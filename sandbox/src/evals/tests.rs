@@ -1,11 +1,12 @@
 //! The bounds of evals, met by records that were written and not by hundreds of megabytes that were sent.
 
 use super::{
-    documents::{self, Document},
-    runs::{self, Run, Status},
+    blobs::Blobs,
+    records::{Created, Document, Run, Status},
+    stored::{DOCUMENTS, RUNS, SETS},
     *,
 };
-use crate::{Options, money::MicroUsd, store::Written};
+use crate::{Options, money::MicroUsd, state::State, store::Written};
 use bytes::Bytes;
 use serde_json::json;
 
@@ -46,8 +47,8 @@ fn place(idx: usize) -> Place {
 #[tokio::test]
 async fn rows_and_documents_of_an_organization_are_at_most_512_mib() {
     let state = State::new(&Options::default()).unwrap();
-    let set = sets::create(&state, ORG, &new_set(2)).await.unwrap();
-    let rows: u64 = sets::stored(&state, ORG).unwrap()[0].row_bytes;
+    let set = sets::create(&state.evals, ORG, &new_set(2)).await.unwrap();
+    let rows: u64 = state.evals.stored_sets(ORG).unwrap()[0].row_bytes;
     assert!(rows > 0);
     let left = 512 * MIB - rows;
     // What another organization has takes no room of this one.
@@ -58,14 +59,18 @@ async fn rows_and_documents_of_an_organization_are_at_most_512_mib() {
 
     for (bytes, fits) in [(11, false), (10, true)] {
         let file = Bytes::from(vec![7; bytes]);
-        let attached = documents::attach(&state, ORG, &set, place(0), file).await;
+        let attached = documents::attach(&state.evals, ORG, &set, place(0), file).await;
         assert_eq!(attached.is_ok(), fits, "{bytes}: {attached:?}");
     }
-    let announced = |size| uploads::announce(&state, ORG, &set, place(1), Some(size));
+    let announced = |size| uploads::announce(&state.evals, ORG, &set, place(1), Some(size));
     let full = announced(1).unwrap_err().to_string();
     assert!(full.contains("at most 512 MiB"), "{full}");
-    assert!(sets::create(&state, ORG, &new_set(1)).await.is_err());
-    assert!(sets::create(&state, "org-3", &new_set(1)).await.is_ok());
+    assert!(sets::create(&state.evals, ORG, &new_set(1)).await.is_err());
+    assert!(
+        sets::create(&state.evals, "org-3", &new_set(1))
+            .await
+            .is_ok()
+    );
     // What was refused left no bytes behind: the one document that was taken is the one blob.
     let Blobs::Memory(blobs) = &state.evals.blobs else {
         panic!("in memory");
@@ -78,14 +83,14 @@ async fn rows_and_documents_of_an_organization_are_at_most_512_mib() {
 async fn a_document_has_at_most_50_mib() {
     let state = State::new(&Options::default()).unwrap();
     state.evals.listens_on("127.0.0.1:8329".parse().unwrap());
-    let set = sets::create(&state, ORG, &new_set(1)).await.unwrap();
+    let set = sets::create(&state.evals, ORG, &new_set(1)).await.unwrap();
     for (size, fits) in [
         (0, false),
         (1, true),
         (50 * MIB, true),
         (50 * MIB + 1, false),
     ] {
-        let announced = uploads::announce(&state, ORG, &set, place(0), Some(size));
+        let announced = uploads::announce(&state.evals, ORG, &set, place(0), Some(size));
         assert_eq!(announced.is_ok(), fits, "{size}: {announced:?}");
     }
 }
@@ -102,7 +107,7 @@ async fn the_oldest_run_that_ended_goes_when_there_are_1000() {
         task_id: None,
         name: None,
     };
-    let set = sets::create(&state, ORG, &request).await.unwrap();
+    let set = sets::create(&state.evals, ORG, &request).await.unwrap();
     let ended = |org: &str, at: usize| Run {
         id: format!("run_{org}_{at:04}"),
         org: org.to_owned(),
@@ -121,21 +126,20 @@ async fn the_oldest_run_that_ended_goes_when_there_are_1000() {
         written.push(Written::new(RUNS, &run.id, &run).unwrap());
     }
     state.store.put_all(&written).unwrap();
-    let there =
-        |org: &str, at: usize| runs::find(&state, org, &format!("run_{org}_{at:04}")).is_ok();
+    let there = |org: &str, at: usize| state.evals.run(org, &format!("run_{org}_{at:04}")).is_ok();
 
     let wanted = || Wanted {
         eval_set_id: set.id.clone(),
         candidate_models: vec!["auto".to_owned()],
         body_fingerprint: String::new(),
     };
-    let first = runs::create(&state, ORG, wanted()).unwrap();
+    let first = runs::create(&state.evals, ORG, wanted()).unwrap();
 
     assert_eq!(first.status, Status::Queued);
     assert_eq!((there(ORG, 0), there(ORG, 1)), (false, true));
     assert!(there("org-2", 0), "another organization's stay");
     // A second one replaces nothing: the first has not ended, so 999 have.
-    runs::create(&state, ORG, wanted()).unwrap();
+    runs::create(&state.evals, ORG, wanted()).unwrap();
     assert_eq!((there(ORG, 1), there(ORG, 999)), (true, true));
 }
 
@@ -143,17 +147,19 @@ async fn the_oldest_run_that_ended_goes_when_there_are_1000() {
 #[tokio::test]
 async fn an_organization_has_at_most_500_sets() {
     let state = State::new(&Options::default()).unwrap();
-    let first = sets::create(&state, ORG, &new_set(1)).await.unwrap();
+    let first = sets::create(&state.evals, ORG, &new_set(1)).await.unwrap();
     let stored: serde_json::Value = state.store.get(SETS, &first.id).unwrap().unwrap();
     let copies = (1..500).map(|n| Written::new(SETS, &format!("es_{n}"), &stored).unwrap());
     let copies: Vec<Written> = copies.collect();
     state.store.put_all(&copies).unwrap();
-    assert_eq!(sets::list(&state, ORG).unwrap().len(), 500);
+    assert_eq!(sets::list(&state.evals, ORG).unwrap().len(), 500);
 
-    let over = sets::create(&state, ORG, &new_set(1)).await.unwrap_err();
-    let theirs = sets::create(&state, "org-2", &new_set(1)).await;
-    sets::delete(&state, ORG, &first.id).unwrap();
-    let again = sets::create(&state, ORG, &new_set(1)).await;
+    let over = sets::create(&state.evals, ORG, &new_set(1))
+        .await
+        .unwrap_err();
+    let theirs = sets::create(&state.evals, "org-2", &new_set(1)).await;
+    sets::delete(&state.evals, ORG, &first.id).unwrap();
+    let again = sets::create(&state.evals, ORG, &new_set(1)).await;
 
     assert!(over.to_string().contains("at most 500"), "{over}");
     assert!(theirs.is_ok() && again.is_ok(), "{theirs:?} {again:?}");

@@ -8,11 +8,11 @@
 //! Promise: no byte is kept before the signature holds; what is stored is no larger than what was signed.
 
 use super::{
-    Created, SECRETS, UPLOADS,
-    documents::{self, DOCUMENT_BYTES_MAX, Document, Place},
-    sets,
+    documents::{self, DOCUMENT_BYTES_MAX},
+    records::{Created, Document, EvalSet, Place},
+    stored::{DOCUMENTS, Evals, SECRETS, UPLOADS, failed},
 };
-use crate::{error::ServiceError, state::State};
+use crate::error::ServiceError;
 use bytes::Bytes;
 use hmac::{Hmac, Mac};
 use serde::{Deserialize, Serialize};
@@ -58,9 +58,9 @@ pub struct SignedUrl {
 
 /// Announces an upload; the answer of `blob-upload-url`.
 pub fn announce(
-    state: &State,
+    evals: &Evals,
     org: &str,
-    set: &sets::EvalSet,
+    set: &EvalSet,
     place: Place,
     size: Option<u64>,
 ) -> Result<Value, ServiceError> {
@@ -75,10 +75,10 @@ pub fn announce(
         }
         _ => {}
     }
-    let _gate = state.evals.gate.lock();
-    documents::check_room(state, org, size.unwrap_or(0))?;
-    forget_expired(state)?;
-    let open = state
+    let _gate = evals.gate.lock();
+    evals.check_room(org, size.unwrap_or(0))?;
+    forget_expired(evals)?;
+    let open = evals
         .store
         .all::<Ticket>(UPLOADS)?
         .into_iter()
@@ -89,19 +89,19 @@ pub fn announce(
             "an organization has at most {OPEN_MAX} open uploads; complete one first"
         )));
     }
-    let id = format!("up_{}", state.clock.new_id());
+    let id = format!("up_{}", evals.clock.new_id());
     let ticket = Ticket {
         org: org.to_owned(),
         eval_set_id: set.id.clone(),
-        expires_at: state.clock.unix_s().saturating_add(HOLDS_S),
-        created: Created::now(state),
+        expires_at: evals.clock.unix_s().saturating_add(HOLDS_S),
+        created: Created::now(&evals.clock),
         put: None,
         complete: false,
         place,
         size,
     };
-    let url = url(state, &id, &ticket)?;
-    state.store.put(UPLOADS, &id, &ticket)?;
+    let url = url(evals, &id, &ticket)?;
+    evals.store.put(UPLOADS, &id, &ticket)?;
     Ok(json!({
         "url": url,
         "method": "PUT",
@@ -113,23 +113,23 @@ pub fn announce(
 
 /// Checks a signed URL before its body is read; the ticket it stands for.
 pub fn admit(
-    state: &State,
+    evals: &Evals,
     id: &str,
     signed: &SignedUrl,
     content_type: Option<&str>,
 ) -> Result<Ticket, ServiceError> {
     let message = message(id, signed.expires, signed.size, &signed.mime);
     let given = unhex(&signed.signature).ok_or(ServiceError::BadSignature)?;
-    mac(state, &message)?
+    mac(evals, &message)?
         .verify_slice(&given)
         .map_err(|_| ServiceError::BadSignature)?;
-    if state.clock.unix_s() >= signed.expires {
+    if evals.clock.unix_s() >= signed.expires {
         return Err(ServiceError::SignatureExpired);
     }
     if content_type != Some(signed.mime.as_str()) {
         return Err(ServiceError::BadSignature);
     }
-    let ticket = find(state, id)?;
+    let ticket = ticket(evals, id)?;
     if ticket.complete {
         return Err(ServiceError::UploadState("the upload is complete already"));
     }
@@ -137,41 +137,41 @@ pub fn admit(
 }
 
 /// Stores the bytes that were put to a signed URL; a second PUT goes over the first.
-pub async fn put(state: &State, id: &str, bytes: Bytes) -> Result<(), ServiceError> {
+pub async fn put(evals: &Evals, id: &str, bytes: Bytes) -> Result<(), ServiceError> {
     if bytes.is_empty() {
         return Err(ServiceError::invalid("the file must not be empty"));
     }
     let put = Put {
-        blob: state.clock.new_id(),
+        blob: evals.clock.new_id(),
         size: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
-        sha256: crate::idempotency::hex(&Sha256::digest(&bytes)),
+        sha256: crate::fingerprint::hex(&Sha256::digest(&bytes)),
     };
-    let blobs = &state.evals.blobs;
-    blobs.put(&put.blob, bytes).await.map_err(super::failed)?;
+    let blobs = &evals.blobs;
+    blobs.put(&put.blob, bytes).await.map_err(failed)?;
     let old = {
-        let _gate = state.evals.gate.lock();
-        let mut ticket = find(state, id)?;
+        let _gate = evals.gate.lock();
+        let mut ticket = ticket(evals, id)?;
         if ticket.complete {
             Err(ServiceError::UploadState("the upload is complete already"))
         } else {
             let before = ticket.put.replace(put.clone());
-            state.store.put(UPLOADS, id, &ticket)?;
+            evals.store.put(UPLOADS, id, &ticket)?;
             Ok(before)
         }
     };
     match old {
-        Ok(Some(before)) => blobs.remove(&before.blob).map_err(super::failed),
+        Ok(Some(before)) => blobs.remove(&before.blob).map_err(failed),
         Ok(None) => Ok(()),
         Err(error) => {
-            blobs.remove(&put.blob).map_err(super::failed)?;
+            blobs.remove(&put.blob).map_err(failed)?;
             Err(error)
         }
     }
 }
 
 /// Makes the uploaded bytes the row's document. Asked again, it tells the same as long as the document is there.
-pub fn complete(state: &State, org: &str, set: &str, id: &str) -> Result<Document, ServiceError> {
-    let ticket = find(state, id)?;
+pub fn complete(evals: &Evals, org: &str, set: &str, id: &str) -> Result<Document, ServiceError> {
+    let ticket = ticket(evals, id)?;
     if ticket.org != org || ticket.eval_set_id != set {
         return Err(unknown());
     }
@@ -192,19 +192,19 @@ pub fn complete(state: &State, org: &str, set: &str, id: &str) -> Result<Documen
         blob: put.blob,
     };
     if ticket.complete {
-        let now = documents::at(state, set, &document.place)?;
+        let now = evals.document_at(set, &document.place)?;
         if now.is_none_or(|now| now.blob != document.blob) {
             return Err(ServiceError::UploadState(
                 "the upload was completed, and another document has taken its place since",
             ));
         }
     } else {
-        documents::write(state, &document)?;
+        documents::write(evals, &document)?;
         let done = Ticket {
             complete: true,
             ..ticket
         };
-        state.store.put(UPLOADS, id, &done)?;
+        evals.store.put(UPLOADS, id, &done)?;
     }
     Ok(document)
 }
@@ -215,8 +215,8 @@ pub fn bytes_max(signed: &SignedUrl) -> usize {
 }
 
 /// The blobs of uploads that are not documents yet.
-pub fn blobs(state: &State) -> Result<Vec<String>, ServiceError> {
-    let tickets = state.store.all::<Ticket>(UPLOADS)?;
+fn blobs(evals: &Evals) -> Result<Vec<String>, ServiceError> {
+    let tickets = evals.store.all::<Ticket>(UPLOADS)?;
     Ok(tickets
         .into_iter()
         .filter(|(_, ticket)| !ticket.complete)
@@ -224,8 +224,8 @@ pub fn blobs(state: &State) -> Result<Vec<String>, ServiceError> {
         .collect())
 }
 
-fn find(state: &State, id: &str) -> Result<Ticket, ServiceError> {
-    state.store.get(UPLOADS, id)?.ok_or_else(unknown)
+fn ticket(evals: &Evals, id: &str) -> Result<Ticket, ServiceError> {
+    evals.store.get(UPLOADS, id)?.ok_or_else(unknown)
 }
 
 fn unknown() -> ServiceError {
@@ -233,34 +233,34 @@ fn unknown() -> ServiceError {
 }
 
 /// A day after its URL ended an upload is forgotten, with the bytes nobody made a document of.
-fn forget_expired(state: &State) -> Result<(), ServiceError> {
-    let now = state.clock.unix_s();
-    for (id, ticket) in state.store.all::<Ticket>(UPLOADS)? {
+fn forget_expired(evals: &Evals) -> Result<(), ServiceError> {
+    let now = evals.clock.unix_s();
+    for (id, ticket) in evals.store.all::<Ticket>(UPLOADS)? {
         if now.saturating_sub(ticket.expires_at) > 24 * 60 * 60 {
-            state.store.remove(UPLOADS, &id)?;
+            evals.store.remove(UPLOADS, &id)?;
             if let Some(put) = ticket.put.filter(|_| !ticket.complete) {
-                state.evals.blobs.remove(&put.blob).map_err(super::failed)?;
+                evals.blobs.remove(&put.blob).map_err(failed)?;
             }
         }
     }
     Ok(())
 }
 
-fn url(state: &State, id: &str, ticket: &Ticket) -> Result<String, ServiceError> {
-    let address = state.evals.address.get().ok_or_else(|| {
+fn url(evals: &Evals, id: &str, ticket: &Ticket) -> Result<String, ServiceError> {
+    let address = evals.address.get().ok_or_else(|| {
         tracing::error!("the sandbox does not know where it listens");
         ServiceError::Internal
     })?;
     let size = ticket.size.unwrap_or(DOCUMENT_BYTES_MAX);
     let mime = &ticket.place.mime;
-    let signature = mac(state, &message(id, ticket.expires_at, size, mime))?
+    let signature = mac(evals, &message(id, ticket.expires_at, size, mime))?
         .finalize()
         .into_bytes();
     Ok(format!(
         "http://{address}{STORAGE}{id}?expires={}&size={size}&type={}&signature={}",
         ticket.expires_at,
         mime.replace('+', "%2B"),
-        crate::idempotency::hex(&signature)
+        crate::fingerprint::hex(&signature)
     ))
 }
 
@@ -268,23 +268,34 @@ fn message(id: &str, expires: i64, size: u64, mime: &str) -> String {
     format!("PUT\n{STORAGE}{id}\n{expires}\n{size}\n{mime}")
 }
 
-fn mac(state: &State, message: &str) -> Result<Hmac<Sha256>, ServiceError> {
-    let mut mac = Hmac::new_from_slice(&secret(state)?).map_err(|_| ServiceError::Internal)?;
+fn mac(evals: &Evals, message: &str) -> Result<Hmac<Sha256>, ServiceError> {
+    let mut mac = Hmac::new_from_slice(&secret(evals)?).map_err(|_| ServiceError::Internal)?;
     mac.update(message.as_bytes());
     Ok(mac)
 }
 
 /// Made once and kept, so that a URL outlives a restart.
-fn secret(state: &State) -> Result<[u8; 32], ServiceError> {
+fn secret(evals: &Evals) -> Result<[u8; 32], ServiceError> {
     const ID: &str = "signing";
-    if let Some(secret) = state.store.get(SECRETS, ID)? {
+    if let Some(secret) = evals.store.get(SECRETS, ID)? {
         return Ok(secret);
     }
     // An id has 74 bits from the system's random source; four of them are plenty for one key.
-    let parts: Vec<String> = (0..4).map(|_| state.clock.new_id()).collect();
+    let parts: Vec<String> = (0..4).map(|_| evals.clock.new_id()).collect();
     let secret: [u8; 32] = Sha256::digest(parts.concat()).into();
-    state.store.put(SECRETS, ID, &secret)?;
+    evals.store.put(SECRETS, ID, &secret)?;
     Ok(secret)
+}
+
+/// Removes the bytes that no document and no upload names: what a kill left behind.
+pub fn sweep(evals: &Evals) -> Result<(), ServiceError> {
+    let documents = evals.store.all::<Document>(DOCUMENTS)?;
+    let kept = documents
+        .into_iter()
+        .map(|(_, document)| document.blob)
+        .chain(blobs(evals)?)
+        .collect();
+    evals.blobs.sweep(&kept).map_err(failed)
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {

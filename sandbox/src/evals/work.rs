@@ -8,43 +8,30 @@
 //! Promise: an answer that failed bills nothing; a run stops between two answers, never within one.
 
 use super::{
-    ANSWERS, RUNS,
     ask::Asker,
     hear,
-    results::{EvalResult, Tally},
+    records::{Answer, Candidate, EvalResult, Run, Status},
+    results::Tally,
     rows::Row,
-    runs::{self, Candidate, Run, Status},
-    sets, tasks,
+    stored::{ANSWERS, Evals, RUNS},
+    tasks, uploads,
 };
 use crate::{
-    billing,
     catalog::Task,
     error::ServiceError,
     fault::Fault,
     models::{Lane, Pinned},
     money::MicroUsd,
     scoring::{Scorer, read_answer},
-    state::State,
     store::Written,
 };
 use futures_util::{StreamExt, stream};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
 /// Answers of one run that are under way at the same time.
 const AT_ONCE: usize = 4;
-
-/// One candidate's answer to one row.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Answer {
-    pub row: usize,
-    pub candidate: usize,
-    /// What the model wrote; `None` when the row errored.
-    pub text: Option<String>,
-    pub cost: MicroUsd,
-}
 
 /// Why a run ended before its end.
 enum Ended {
@@ -67,49 +54,49 @@ impl From<crate::store::StoreError> for Ended {
 }
 
 /// Sets every run to work that an earlier process left unfinished, and clears what it left behind.
-pub fn resume(state: &Arc<State>) -> Result<(), ServiceError> {
-    let unfinished = runs::unfinished(state)?;
-    for (id, _) in state.store.all::<Answer>(ANSWERS)? {
+pub fn resume(evals: &Arc<Evals>) -> Result<(), ServiceError> {
+    let unfinished = evals.unfinished()?;
+    for (id, _) in evals.store.all::<Answer>(ANSWERS)? {
         let run = id.split('/').next().unwrap_or_default();
         if !unfinished.iter().any(|one| one.id == run) {
-            state.store.remove(ANSWERS, &id)?;
+            evals.store.remove(ANSWERS, &id)?;
         }
     }
-    super::documents::sweep(state)?;
+    uploads::sweep(evals)?;
     for run in unfinished {
         tracing::info!(run = %run.id, status = ?run.status, "an eval run goes on");
-        begin(state, &run.id, Fault::default());
+        begin(evals, &run.id, Fault::default());
     }
     Ok(())
 }
 
 /// Sets a run to work in the background. `pace` slows it down, for tests of what waits for it.
-pub fn begin(state: &Arc<State>, id: &str, pace: Fault) {
-    let work = work(Arc::clone(state), id.to_owned(), pace);
-    state.tasks.spawn(work);
+pub fn begin(evals: &Arc<Evals>, id: &str, pace: Fault) {
+    let work = work(Arc::clone(evals), id.to_owned(), pace);
+    evals.tasks.spawn(work);
 }
 
-async fn work(state: Arc<State>, id: String, pace: Fault) {
-    let stop = state.evals.stopping();
-    let slots = Arc::clone(&state.evals.at_work);
+async fn work(evals: Arc<Evals>, id: String, pace: Fault) {
+    let stop = evals.stopping();
+    let slots = Arc::clone(&evals.at_work);
     let slot = tokio::select! {
         biased;
         () = stop.cancelled() => return,
         slot = slots.acquire_owned() => slot,
     };
-    let (Ok(_slot), Ok(Some(mut run))) = (slot, state.store.get::<Run>(RUNS, &id)) else {
+    let (Ok(_slot), Ok(Some(mut run))) = (slot, evals.store.get::<Run>(RUNS, &id)) else {
         return;
     };
-    let ended = match whole(&state, &mut run, &pace, &stop).await {
+    let ended = match whole(&evals, &mut run, &pace, &stop).await {
         Ok(()) => return,
         Err(ended) => ended,
     };
     match ended {
         Ended::Stopped => {}
-        Ended::Failed(detail) => fail(&state, run, detail, &stop).await,
+        Ended::Failed(detail) => fail(&evals, run, detail, &stop).await,
         Ended::Broken(error) => {
             tracing::error!(%error, run = %run.id, "an eval run broke");
-            fail(&state, run, "internal error".to_owned(), &stop).await;
+            fail(&evals, run, "internal error".to_owned(), &stop).await;
         }
     }
 }
@@ -124,31 +111,31 @@ struct Ground {
 // === impl Ground ===
 
 impl Ground {
-    fn of(state: &State, run: &Run) -> Result<Self, ServiceError> {
-        let set = sets::find(state, &run.org, &run.eval_set_id)?;
+    fn of(evals: &Evals, run: &Run) -> Result<Self, ServiceError> {
+        let set = evals.set(&run.org, &run.eval_set_id)?;
         let task = tasks::by_id(&set.task_id).ok_or(ServiceError::Internal)?;
-        let rows = sets::rows(state, &set.id)?;
-        let asker = Asker::new(state, &set, task, &rows)?;
+        let rows = evals.rows(&set.id)?;
+        let asker = Asker::new(evals, &set, task, &rows)?;
         Ok(Self { rows, task, asker })
     }
 }
 
 async fn whole(
-    state: &Arc<State>,
+    evals: &Arc<Evals>,
     run: &mut Run,
     pace: &Fault,
     stop: &CancellationToken,
 ) -> Result<(), Ended> {
-    let ground = Ground::of(state, run)?;
-    answer_all(state, run, &ground, pace, stop).await?;
+    let ground = Ground::of(evals, run)?;
+    answer_all(evals, run, &ground, pace, stop).await?;
     run.status = Status::Evaluating;
-    save(state, run, stop, &[])?;
+    save(evals, run, stop, &[])?;
     if let Some(name) = &pace.hold_chunks_name
         && pace.hold_after_chunks.is_none()
     {
-        held(state, name, stop).await?;
+        held(evals, name, stop).await?;
     }
-    let results = score_all(state, run, &ground, Some(stop)).await?;
+    let results = score_all(evals, run, &ground, Some(stop)).await?;
     if results.iter().all(|result| result.n_succeeded == 0) {
         run.results = results;
         return Err(Ended::Failed("no row could be scored".to_owned()));
@@ -156,25 +143,25 @@ async fn whole(
     run.results = results;
     run.status = Status::Completed;
     // What it cost stands in the books before it is told.
-    state.commit().await?;
-    end(state, run, stop)
+    evals.checkpoint.commit().await?;
+    end(evals, run, stop)
 }
 
 /// Answers what has no answer yet, rows first, so that candidates stay comparable when the money ends.
 async fn answer_all(
-    state: &Arc<State>,
+    evals: &Arc<Evals>,
     run: &mut Run,
     ground: &Ground,
     pace: &Fault,
     stop: &CancellationToken,
 ) -> Result<(), Ended> {
     run.status = Status::Running;
-    save(state, run, stop, &[])?;
-    let done = answers(state, run)?;
-    let in_the_books = state.books.request_ids(&format!("{}/", run.id));
+    save(evals, run, stop, &[])?;
+    let done = answers(evals, run)?;
+    let in_the_books = evals.books.request_ids(&format!("{}/", run.id));
     for answer in done.values() {
         if !in_the_books.contains(&debit_id(run, answer)) {
-            debit(state, run, answer)?;
+            debit(evals, run, answer)?;
         }
     }
     let candidates: Vec<Candidate> = run
@@ -190,13 +177,13 @@ async fn answer_all(
     let mut n = u64::try_from(done.len()).unwrap_or(u64::MAX);
     let candidates = &candidates;
     let mut under_way = stream::iter(places)
-        .map(|(row, candidate)| answer(state, ground, row, candidate, candidates))
+        .map(|(row, candidate)| answer(evals, ground, row, candidate, candidates))
         .buffered(AT_ONCE);
     loop {
         if stop.is_cancelled() {
             return Err(Ended::Stopped);
         }
-        if state.books.check_balance(&run.org).is_err()
+        if evals.books.check_balance(&run.org).is_err()
             && n < u64::try_from(total).unwrap_or(u64::MAX)
         {
             // Interface, Metering: an empty balance ends the work; what was billed is told.
@@ -212,40 +199,40 @@ async fn answer_all(
         let Some(answer) = next else {
             return Ok(());
         };
-        record(state, run, &answer, stop)?;
+        record(evals, run, &answer, stop)?;
         n += 1;
         if pace.chunk_delay_ms > 0 {
             tokio::select! {
                 () = stop.cancelled() => return Err(Ended::Stopped),
-                () = state.clock.sleep(Duration::from_millis(pace.chunk_delay_ms)) => {}
+                () = evals.clock.sleep(Duration::from_millis(pace.chunk_delay_ms)) => {}
             }
         }
         if let (Some(after), Some(name)) = (pace.hold_after_chunks, &pace.hold_chunks_name)
             && after == n
         {
-            held(state, name, stop).await?;
+            held(evals, name, stop).await?;
         }
         // A run of thousands must not keep the others waiting.
         tokio::task::yield_now().await;
     }
 }
 
-async fn held(state: &State, name: &str, stop: &CancellationToken) -> Result<(), Ended> {
+async fn held(evals: &Evals, name: &str, stop: &CancellationToken) -> Result<(), Ended> {
     tokio::select! {
         () = stop.cancelled() => Err(Ended::Stopped),
-        () = state.holds.wait(name) => Ok(()),
+        () = evals.holds.wait(name) => Ok(()),
     }
 }
 
 /// One row by one candidate. A row that errors, or whose answer cannot be scored, is an answer without text.
 async fn answer(
-    state: &State,
+    evals: &Evals,
     ground: &Ground,
     row: usize,
     candidate: usize,
     candidates: &[Candidate],
 ) -> Answer {
-    let asked = ask(state, ground, row, candidates.get(candidate)).await;
+    let asked = ask(evals, ground, row, candidates.get(candidate)).await;
     let scored = match asked {
         Ok((text, cost)) => check_scorable(ground, row, &text)
             .await
@@ -289,7 +276,7 @@ async fn check_scorable(ground: &Ground, at: usize, text: &str) -> Result<(), Se
 }
 
 async fn ask(
-    state: &State,
+    evals: &Evals,
     ground: &Ground,
     at: usize,
     candidate: Option<&Candidate>,
@@ -298,12 +285,12 @@ async fn ask(
         return Err(ServiceError::Internal);
     };
     if matches!(candidate, Candidate::Auto) && hear::is_heard(ground.task) {
-        return hear::hear(state, &ground.asker, at, row).await;
+        return hear::hear(evals, &ground.asker, at, row).await;
     }
-    let request = ground.asker.request(state, at, row).await?;
+    let request = ground.asker.request(evals, at, row).await?;
     let (draft, cost) = match candidate {
         Candidate::Auto => {
-            let served = state
+            let served = evals
                 .fleet
                 .serve(&request, Lane::Inference, Pinned::default())
                 .await?;
@@ -313,7 +300,7 @@ async fn ask(
             (served.draft, served.price)
         }
         Candidate::Frontier(model) => {
-            let answer = state.fleet.baseline(model, &request).await?;
+            let answer = evals.fleet.baseline(model, &request).await?;
             (answer.draft, answer.cost)
         }
     };
@@ -322,19 +309,19 @@ async fn ask(
 }
 
 /// Writes the run, and what belongs to it, unless it was stopped: a reset must not be written over.
-fn save(state: &State, run: &Run, stop: &CancellationToken, more: &[Written]) -> Result<(), Ended> {
-    let _gate = state.evals.gate.lock();
+fn save(evals: &Evals, run: &Run, stop: &CancellationToken, more: &[Written]) -> Result<(), Ended> {
+    let _gate = evals.gate.lock();
     if stop.is_cancelled() {
         return Err(Ended::Stopped);
     }
     let mut documents = vec![Written::new(RUNS, &run.id, run)?];
     documents.extend_from_slice(more);
-    Ok(state.store.put_all(&documents)?)
+    Ok(evals.store.put_all(&documents)?)
 }
 
 /// Stores the answer with the run's new cost, then debits it.
 fn record(
-    state: &State,
+    evals: &Evals,
     run: &mut Run,
     answer: &Answer,
     stop: &CancellationToken,
@@ -344,13 +331,15 @@ fn record(
         .checked_add(answer.cost)
         .ok_or(ServiceError::Internal)?;
     let id = format!("{}/{:06}/{:02}", run.id, answer.row, answer.candidate);
-    save(state, run, stop, &[Written::new(ANSWERS, &id, answer)?])?;
-    Ok(debit(state, run, answer)?)
+    save(evals, run, stop, &[Written::new(ANSWERS, &id, answer)?])?;
+    Ok(debit(evals, run, answer)?)
 }
 
-fn debit(state: &State, run: &Run, answer: &Answer) -> Result<(), ServiceError> {
+fn debit(evals: &Evals, run: &Run, answer: &Answer) -> Result<(), ServiceError> {
     let id = debit_id(run, answer);
-    billing::charge_answer(state, &run.org, id, &run.body_fingerprint, answer.cost)
+    evals
+        .billing
+        .charge_answer(&run.org, id, &run.body_fingerprint, answer.cost)
 }
 
 /// What the books know an answer's debit by: run, row and model.
@@ -363,8 +352,8 @@ fn debit_id(run: &Run, answer: &Answer) -> String {
 }
 
 /// The answers of a run so far, by row and candidate.
-fn answers(state: &State, run: &Run) -> Result<BTreeMap<(usize, usize), Answer>, ServiceError> {
-    let stored = state
+fn answers(evals: &Evals, run: &Run) -> Result<BTreeMap<(usize, usize), Answer>, ServiceError> {
+    let stored = evals
         .store
         .with_prefix::<Answer>(ANSWERS, &format!("{}/", run.id))?;
     Ok(stored
@@ -375,7 +364,7 @@ fn answers(state: &State, run: &Run) -> Result<BTreeMap<(usize, usize), Answer>,
 
 /// Scores what was answered. `stop` is `None` for a run that failed: it ends now, with what it has.
 async fn score_all(
-    state: &State,
+    evals: &Evals,
     run: &Run,
     ground: &Ground,
     stop: Option<&CancellationToken>,
@@ -385,7 +374,7 @@ async fn score_all(
         .iter()
         .map(|_| Tally::default())
         .collect();
-    for answer in answers(state, run)?.values() {
+    for answer in answers(evals, run)?.values() {
         if stop.is_some_and(CancellationToken::is_cancelled) {
             return Err(Ended::Stopped);
         }
@@ -394,7 +383,7 @@ async fn score_all(
             ground.rows.get(answer.row),
         ) {
             tally
-                .add(state, &ground.asker, ground.task, row, answer)
+                .add(&evals.fleet, &ground.asker, ground.task, row, answer)
                 .await?;
         }
         tokio::task::yield_now().await;
@@ -417,17 +406,17 @@ async fn score_all(
 
 /// Interface, Eval run: "A failed run carries `error_detail`"; "Results are populated once the run is
 /// terminal", so those of a failed run are of what was answered.
-async fn fail(state: &State, mut run: Run, detail: String, stop: &CancellationToken) {
+async fn fail(evals: &Evals, mut run: Run, detail: String, stop: &CancellationToken) {
     if run.results.is_empty()
-        && let Ok(ground) = Ground::of(state, &run)
-        && let Ok(results) = score_all(state, &run, &ground, None).await
+        && let Ok(ground) = Ground::of(evals, &run)
+        && let Ok(results) = score_all(evals, &run, &ground, None).await
     {
         run.results = results;
     }
     run.status = Status::Failed;
     run.error_detail = Some(detail);
-    let ended = match state.commit().await {
-        Ok(()) => end(state, &run, stop),
+    let ended = match evals.checkpoint.commit().await {
+        Ok(()) => end(evals, &run, stop),
         Err(error) => Err(error.into()),
     };
     match ended {
@@ -439,9 +428,9 @@ async fn fail(state: &State, mut run: Run, detail: String, stop: &CancellationTo
 }
 
 /// Stores a terminal run; its answers are not needed any more.
-fn end(state: &State, run: &Run, stop: &CancellationToken) -> Result<(), Ended> {
-    save(state, run, stop, &[])?;
-    Ok(state
+fn end(evals: &Evals, run: &Run, stop: &CancellationToken) -> Result<(), Ended> {
+    save(evals, run, stop, &[])?;
+    Ok(evals
         .store
         .remove_prefix(ANSWERS, &format!("{}/", run.id))?)
 }

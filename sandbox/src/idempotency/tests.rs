@@ -1,5 +1,15 @@
-use super::*;
-use http::StatusCode;
+use super::{table::BINDINGS_MAX, *};
+use crate::{
+    clock::Clock,
+    error::ServiceError,
+    fingerprint::{Fingerprint, hex},
+    key_id::KeyId,
+    money::MicroUsd,
+    spec,
+};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use sha2::{Digest, Sha256};
+use std::{sync::Arc, time::Duration};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -280,8 +290,8 @@ fn a_long_key_is_hashed_and_a_key_that_is_not_printable_is_refused() {
     let long = "k".repeat(257);
     let hashed = id("org-1", &long).unwrap();
 
-    assert_eq!(hashed.key.len(), "sha256:".len() + 64);
-    assert_eq!(id("org-1", &"k".repeat(256)).unwrap().key.len(), 256);
+    assert_eq!(hashed.key().len(), "sha256:".len() + 64);
+    assert_eq!(id("org-1", &"k".repeat(256)).unwrap().key().len(), 256);
     assert_ne!(hashed, id("org-1", &"l".repeat(257)).unwrap());
     assert!(KeyId::read("org-1", Some(&HeaderValue::from_bytes(b"\xff").unwrap())).is_err());
     assert_eq!(id("org-1", ""), None);

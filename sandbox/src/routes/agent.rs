@@ -1,7 +1,7 @@
 //! `POST /agent/v1/chat/completions`: one conversation turn of a tool loop.
 
 use super::completion;
-use crate::{error::ServiceError, front::Inbound, models::Lane, state::State};
+use crate::{error::ServiceError, inbound::Inbound, models::Lane, state::State};
 use axum::{Extension, extract::State as Shared, response::Response};
 use std::sync::Arc;
 

@@ -5,9 +5,8 @@
 //! bills nothing. Assumed (speech-limits): the ceilings on inference do not hold here.
 
 use crate::{
-    billing,
     error::{ServiceError, mark_assumed},
-    front::Inbound,
+    inbound::Inbound,
     settings::Synthesis,
     spec,
     speech::{self, Length, language},
@@ -146,7 +145,7 @@ fn bill(
     micro_usd_per_minute: u64,
 ) -> Result<(), ServiceError> {
     let price = speech::price(length, micro_usd_per_minute).ok_or(ServiceError::Internal)?;
-    billing::charge_unkeyed(state, inbound, price)
+    state.billing.charge_unkeyed(inbound, price)
 }
 
 /// The recording's bytes.

@@ -2,7 +2,7 @@
 //!
 //! Promise: the billed spend is the sum of the debits of its 30 days, whatever route they came from.
 
-use crate::{error::mark_assumed, front::Inbound, state::State};
+use crate::{error::mark_assumed, inbound::Inbound, state::State};
 use axum::{
     Extension, Json,
     extract::State as Shared,

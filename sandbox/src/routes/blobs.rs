@@ -6,8 +6,8 @@
 use super::in_path::InPath;
 use crate::{
     error::{ServiceError, mark_assumed},
-    evals::{Fields, Form, Place, SignedUrl, documents, sets, uploads},
-    front::Inbound,
+    evals::{Fields, Form, Place, SignedUrl, documents, uploads},
+    inbound::Inbound,
     spec,
     state::State,
 };
@@ -36,7 +36,7 @@ pub async fn attach(
     InPath(id): InPath<String>,
     headers: HeaderMap,
 ) -> Result<Response, ServiceError> {
-    let set = sets::find(&state, &inbound.org, &id)?;
+    let set = state.evals.set(&inbound.org, &id)?;
     let form = Form::read(&headers, inbound.body.clone()).await?;
     let idx = form.required_text("idx")?;
     let place = Place {
@@ -55,7 +55,7 @@ pub async fn attach(
         ));
     }
     inbound.fault.work(&state.clock, &state.holds).await;
-    let document = documents::attach(&state, &inbound.org, &set, place, file).await?;
+    let document = documents::attach(&state.evals, &inbound.org, &set, place, file).await?;
     Ok(assumed(document.view()))
 }
 
@@ -64,7 +64,7 @@ pub async fn upload_url(
     Extension(inbound): Extension<Inbound>,
     InPath(id): InPath<String>,
 ) -> Result<Response, ServiceError> {
-    let set = sets::find(&state, &inbound.org, &id)?;
+    let set = state.evals.set(&inbound.org, &id)?;
     let fields = Fields::read(&inbound.body)?;
     let place = Place {
         idx: usize::try_from(fields.whole("idx")?).unwrap_or(usize::MAX),
@@ -73,7 +73,7 @@ pub async fn upload_url(
     };
     let size = fields.whole_or_none("size")?;
     inbound.fault.work(&state.clock, &state.holds).await;
-    let announced = uploads::announce(&state, &inbound.org, &set, place, size)?;
+    let announced = uploads::announce(&state.evals, &inbound.org, &set, place, size)?;
     Ok(assumed(announced))
 }
 
@@ -82,10 +82,10 @@ pub async fn upload_complete(
     Extension(inbound): Extension<Inbound>,
     InPath(id): InPath<String>,
 ) -> Result<Response, ServiceError> {
-    sets::find(&state, &inbound.org, &id)?;
+    state.evals.set(&inbound.org, &id)?;
     let upload = Fields::read(&inbound.body)?.text("upload_id")?;
     inbound.fault.work(&state.clock, &state.holds).await;
-    let document = uploads::complete(&state, &inbound.org, &id, &upload)?;
+    let document = uploads::complete(&state.evals, &inbound.org, &id, &upload)?;
     Ok(assumed(document.view()))
 }
 
@@ -104,7 +104,7 @@ pub async fn store(
     };
     match bytes {
         Ok(bytes) => {
-            uploads::put(&state, &id, bytes).await?;
+            uploads::put(&state.evals, &id, bytes).await?;
             Ok(assumed(json!({})))
         }
         Err(refused) => {
@@ -131,7 +131,7 @@ async fn arrive(
     let content_type = headers
         .get(header::CONTENT_TYPE)
         .and_then(|value| value.to_str().ok());
-    uploads::admit(state, id, &signed, content_type)?;
+    uploads::admit(&state.evals, id, &signed, content_type)?;
     let _turn = state.evals.upload_turn().await?;
     whole(body, headers, uploads::bytes_max(&signed)).await
 }

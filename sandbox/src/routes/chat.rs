@@ -1,7 +1,7 @@
 //! `POST /v1/chat/completions`: inference.
 
 use super::{completion, direct};
-use crate::{error::ServiceError, front::Inbound, models::Lane, state::State};
+use crate::{error::ServiceError, inbound::Inbound, models::Lane, state::State};
 use axum::{Extension, extract::State as Shared, response::Response};
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 //! Promise: an answer that a server is still writing is given word by word as it comes, a tool call when it is
 //! whole and checked; a stream that breaks is an error, and what the client saw of it has no end.
 
-use super::completion::{completion_id, usage};
+use super::chat_object::{completion_id, usage};
 use crate::{
     error::ServiceError,
     fleet::Answer,
@@ -33,7 +33,7 @@ impl<'a> ChunkStream<'a> {
         include_usage: bool,
     ) -> Self {
         Self {
-            id: completion_id(state),
+            id: completion_id(&state.clock),
             created: state.clock.unix_s(),
             state,
             writer,
@@ -90,9 +90,7 @@ impl<'a> ChunkStream<'a> {
     }
 
     async fn write(&mut self, chunk: &Value) {
-        self.writer
-            .event(self.state, &[format!("data: {chunk}")])
-            .await;
+        self.writer.event(&[format!("data: {chunk}")]).await;
     }
 
     fn base(&self, choices: Value) -> Map<String, Value> {

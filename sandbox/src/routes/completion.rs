@@ -3,14 +3,16 @@
 //! Order, cheapest refusal first: limits, form, key, balance, work, debit.
 //! Promise: the debit comes after the work and before the head; an error anywhere leaves nothing billed.
 
-use super::streaming;
+use super::{
+    chat_object::{completion_id, whole},
+    streaming,
+};
 use crate::{
-    billing,
     error::{ServiceError, mark_assumed},
     fleet::Answer,
-    front::Inbound,
-    idempotency::{Begin, Fingerprint, FormPart, Stored, WhileRunning},
-    models::{Lane, MissingInput, Pinned, Served, request::ChatRequest},
+    idempotency::{Begin, Stored, WhileRunning},
+    inbound::Inbound,
+    models::{Lane, Pinned, Served, request::ChatRequest},
     pins::PinKey,
     receipt::{self, Receipt},
     spec,
@@ -18,8 +20,7 @@ use crate::{
 };
 use axum::response::Response;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
-use serde_json::{Value, json};
+use http::{HeaderValue, StatusCode, header};
 use std::sync::Arc;
 
 pub async fn complete(
@@ -44,7 +45,7 @@ pub async fn complete(
         Begin::Replay(stored) => return Ok(stored.to_replay()),
         Begin::Run(run) => run,
     };
-    billing::check_balance(&state, &inbound, &run)?;
+    state.billing.check_balance(&inbound.org, &run)?;
     let answer = work(&state, &inbound, &request, lane).await?;
     inbound.fault.work(&state.clock, &state.holds).await;
 
@@ -65,11 +66,11 @@ pub async fn complete(
         // Nothing is relayed that was not asked to be.
         Answer::Flowing(_) => return Err(ServiceError::Internal),
     };
-    let charged = billing::charge(&state, &inbound, &run, &fingerprint, served.price, false)?;
+    let charged = state.charge(&inbound, &run, &fingerprint, served.price, false)?;
     if !charged.free_repeat {
-        billing::count_saving(&state, &inbound.org, &served);
+        state.billing.count_saving(&inbound.org, &served);
     }
-    let body = whole(&state, &served, &completion_id(&state));
+    let body = whole(&state.clock, &served, &completion_id(&state.clock));
     let body = serde_json::to_vec(&body).map_err(|_| ServiceError::Internal)?;
     let receipt = Receipt::new(&served, charged.shown);
     let mut headers = match lane {
@@ -124,10 +125,6 @@ fn pin_key(inbound: &Inbound, request: &ChatRequest) -> PinKey {
     }
 }
 
-pub fn completion_id(state: &State) -> String {
-    format!("chatcmpl-{}", state.clock.new_id())
-}
-
 /// The assumptions that a whole answer rests on; a replay rests on the same.
 fn marks(served: &Served, lane: Lane) -> Vec<&'static str> {
     let mut marks = vec!["object-members"];
@@ -145,93 +142,4 @@ fn marks(served: &Served, lane: Lane) -> Vec<&'static str> {
         marks.extend(["clarification-form", "clarification-rule"]);
     }
     marks
-}
-
-/// The chat completion object.
-pub fn whole(state: &State, served: &Served, id: &str) -> Value {
-    let mut message = json!({"role": "assistant", "content": served.draft.content});
-    if !served.draft.tool_calls.is_empty() {
-        let calls: Vec<Value> = served
-            .draft
-            .tool_calls
-            .iter()
-            .map(|call| {
-                json!({
-                    "id": call.id,
-                    "type": "function",
-                    "function": {"name": call.name, "arguments": call.arguments},
-                })
-            })
-            .collect();
-        if let Some(message) = message.as_object_mut() {
-            message.insert("tool_calls".to_owned(), Value::Array(calls));
-        }
-    }
-    let mut choice = json!({
-        "index": 0,
-        "message": message,
-        "finish_reason": served.draft.finish_reason(),
-    });
-    if let (Some(logprobs), Some(choice)) = (&served.draft.logprobs, choice.as_object_mut()) {
-        choice.insert("logprobs".to_owned(), logprobs.clone());
-    }
-    json!({
-        "id": id,
-        "object": "chat.completion",
-        "created": state.clock.unix_s(),
-        "model": spec::MODEL,
-        "choices": [choice],
-        "usage": usage(served),
-    })
-}
-
-pub fn usage(served: &Served) -> Value {
-    let usage = served.usage;
-    json!({
-        "prompt_tokens": usage.prompt_tokens,
-        "completion_tokens": usage.completion_tokens,
-        "total_tokens": usage.prompt_tokens.saturating_add(usage.completion_tokens),
-    })
-}
-
-/// Headers of a stream's head: what is known before the first byte.
-pub fn stream_headers(missing_input: Option<MissingInput>, lane: Lane) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("text/event-stream; charset=utf-8"),
-    );
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    if let (Some(missing), Lane::Inference) = (missing_input, lane) {
-        // Assumed (stream-clarification): a streamed clarification names the input in its head.
-        receipt::set(&mut headers, spec::INPUT_REQUIRED, missing.names().0);
-    }
-    headers
-}
-
-// === impl Inbound ===
-
-impl Inbound {
-    /// What the key binds to.
-    pub fn fingerprint(&self) -> Fingerprint {
-        Fingerprint::of(
-            &self.path,
-            &self.body,
-            self.session.as_ref().map(HeaderValue::as_bytes),
-            self.rte_query.as_ref().map(HeaderValue::as_bytes),
-        )
-    }
-
-    /// The same for a multipart body, whose boundary is another at every sending.
-    pub fn form_fingerprint<'a>(
-        &self,
-        parts: impl IntoIterator<Item = FormPart<'a>>,
-    ) -> Fingerprint {
-        Fingerprint::of_form(
-            &self.path,
-            parts,
-            self.session.as_ref().map(HeaderValue::as_bytes),
-            self.rte_query.as_ref().map(HeaderValue::as_bytes),
-        )
-    }
 }

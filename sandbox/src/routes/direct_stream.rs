@@ -3,14 +3,14 @@
 //! Promise: debited when the generation is complete and before `[DONE]`; no receipt comment, as direct model
 //! calls carry no receipt; in the endpoint's metrics once, as what it turned out to be.
 
-use super::{chunks::ChunkStream, completion::stream_headers, direct::Call};
+use super::{chat_object::stream_headers, chunks::ChunkStream, endpoint_call::Call};
 use crate::{
     endpoints::traffic::Outcome,
     error::{ServiceError, mark_assumed},
     fleet::Answer,
     models::Lane,
-    spec, sse,
-    sse::writer::EventWriter,
+    spec,
+    sse::{self, writer::EventWriter},
 };
 use axum::response::Response;
 use http::StatusCode;
@@ -22,7 +22,7 @@ pub fn start(call: Call, answer: Answer, took_ms: u64) -> Response {
     let mut response = Response::new(body);
     *response.headers_mut() = stream_headers(None, Lane::Agent);
     mark_assumed(&mut response, "endpoint-inference");
-    let writer = EventWriter::new(call.inbound.fault.clone(), frames);
+    let writer = call.state.event_writer(call.inbound.fault.clone(), frames);
     let tasks = call.state.tasks.clone();
     tasks.spawn(produce(call, answer, took_ms, writer));
     response
@@ -53,7 +53,7 @@ async fn produce(mut call: Call, answer: Answer, took_ms: u64, mut writer: Event
         Err(error) => return broken_off(&call, error.status(), took_ms, writer).await,
     };
     call.run.take().bind();
-    if let Err(error) = state.settle(&call.inbound.request_id).await {
+    if let Err(error) = state.checkpoint.settle(&call.inbound.request_id).await {
         // What is not on disk is not told.
         let error = ServiceError::from(error);
         return broken_off(&call, error.status(), took_ms, writer).await;

@@ -7,7 +7,7 @@ use super::{
     fields::{Fields, mistyped},
     keyed::{self, Job, Keep},
 };
-use crate::{error::ServiceError, front::Inbound, models::tokens, money::Price, state::State};
+use crate::{error::ServiceError, inbound::Inbound, models::tokens, money::Price, state::State};
 use axum::{Extension, extract::State as Shared, response::Response};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bursar_models::embedding;

@@ -5,15 +5,14 @@
 
 use super::in_path::InPath;
 use crate::{
+    deploy,
     endpoints::{
-        deploy,
         metrics::{Metric, Window},
         record::Endpoint,
     },
     error::{ServiceError, mark_assumed},
-    front::Inbound,
+    inbound::Inbound,
     sse,
-    sse::writer::EventWriter,
     state::State,
 };
 use axum::{
@@ -38,7 +37,7 @@ pub async fn create(
     let deploy = deploy::begin(&state, &inbound, base(&headers))?;
     inbound.fault.work(&state.clock, &state.holds).await;
     let (frames, body) = sse::body(inbound.line.clone());
-    let writer = EventWriter::new(inbound.fault.clone(), frames);
+    let writer = state.event_writer(inbound.fault.clone(), frames);
     // Assumed (deploy-abandoned): a task of its own, so a client that leaves does not end the deploy.
     let tasks = state.tasks.clone();
     tasks.spawn(deploy.run(state, inbound.fault, writer));

@@ -7,7 +7,7 @@ use super::in_path::InPath;
 use crate::{
     error::{ServiceError, mark_assumed},
     evals::{Fields, Wanted, runs, work},
-    front::Inbound,
+    inbound::Inbound,
     state::State,
 };
 use axum::{
@@ -33,8 +33,8 @@ pub async fn create(
         body_fingerprint: inbound.fingerprint().to_hex(),
     };
     inbound.fault.work(&state.clock, &state.holds).await;
-    let run = runs::create(&state, &inbound.org, wanted)?;
-    work::begin(&state, &run.id, inbound.fault.clone());
+    let run = runs::create(&state.evals, &inbound.org, wanted)?;
+    work::begin(&state.evals, &run.id, inbound.fault.clone());
     Ok(Json(json!({"run_id": run.id, "status": run.status})).into_response())
 }
 
@@ -44,7 +44,7 @@ pub async fn retrieve(
     Extension(inbound): Extension<Inbound>,
     InPath(id): InPath<String>,
 ) -> Result<Response, ServiceError> {
-    let run = runs::find(&state, &inbound.org, &id)?;
+    let run = state.evals.run(&inbound.org, &id)?;
     let mut response = Json(run.envelope()).into_response();
     let mark = match run.status.is_terminal() {
         true => "eval-result",

@@ -6,7 +6,7 @@ use super::in_path::InPath;
 use crate::{
     error::{ServiceError, mark_assumed},
     evals::{Form, NewSet, sets},
-    front::Inbound,
+    inbound::Inbound,
     state::State,
 };
 use axum::{
@@ -32,7 +32,7 @@ pub async fn create(
         name: form.text("name")?,
     };
     inbound.fault.work(&state.clock, &state.holds).await;
-    let set = sets::create(&state, &inbound.org, &new).await?;
+    let set = sets::create(&state.evals, &inbound.org, &new).await?;
     let mut response = Json(json!({"eval_set": set})).into_response();
     mark_assumed(&mut response, "eval-task");
     Ok(response)
@@ -42,7 +42,7 @@ pub async fn list(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
 ) -> Result<Response, ServiceError> {
-    let sets = sets::list(&state, &inbound.org)?;
+    let sets = sets::list(&state.evals, &inbound.org)?;
     Ok(Json(json!({"eval_sets": sets})).into_response())
 }
 
@@ -51,7 +51,7 @@ pub async fn retrieve(
     Extension(inbound): Extension<Inbound>,
     InPath(id): InPath<String>,
 ) -> Result<Response, ServiceError> {
-    let set = sets::find(&state, &inbound.org, &id)?;
+    let set = state.evals.set(&inbound.org, &id)?;
     Ok(Json(json!({"eval_set": set})).into_response())
 }
 
@@ -62,7 +62,7 @@ pub async fn delete(
     InPath(id): InPath<String>,
 ) -> Result<Response, ServiceError> {
     inbound.fault.work(&state.clock, &state.holds).await;
-    sets::delete(&state, &inbound.org, &id)?;
+    sets::delete(&state.evals, &inbound.org, &id)?;
     let mut response = StatusCode::NO_CONTENT.into_response();
     mark_assumed(&mut response, "eval-set-delete");
     Ok(response)

@@ -8,10 +8,10 @@ mod form;
 mod png;
 
 use super::{
-    fields::{Fields, mistyped, outside},
+    fields::{Fields, mistyped},
     keyed::{self, Job, Keep},
 };
-use crate::{error::ServiceError, front::Inbound, money::MicroUsd, state::State};
+use crate::{error::ServiceError, inbound::Inbound, money::MicroUsd, state::State};
 use axum::{Extension, extract::State as Shared, response::Response};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bursar_models::drawing::{self, Order, Picture};
@@ -21,6 +21,7 @@ use image::{
     RgbaImage,
     imageops::{self, FilterType},
 };
+use png::{SIDE_MAX, SIDE_MIN};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -32,8 +33,6 @@ const PIXELS_USUAL: u64 = 1024 * 1024;
 const PICTURES_MAX: usize = 10;
 const PROMPT_CHARS_MAX: usize = 4_000;
 const USER_CHARS_MAX: usize = 256;
-const SIDE_MIN: u32 = 16;
-const SIDE_MAX: u32 = 2_048;
 const SIDE_DEFAULT: u32 = 1_024;
 /// Of all pictures of one request together.
 const PIXELS_MAX: u64 = 16 * 1024 * 1024;

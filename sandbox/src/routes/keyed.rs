@@ -5,10 +5,10 @@
 //! billed; the place among the requests in flight is held until the end.
 
 use crate::{
-    billing,
     error::{ServiceError, mark_assumed},
-    front::Inbound,
-    idempotency::{Begin, Fingerprint, Stored, WhileRunning},
+    fingerprint::Fingerprint,
+    idempotency::{Begin, Stored, WhileRunning},
+    inbound::Inbound,
     limits::Slot,
     money::MicroUsd,
     receipt, spec,
@@ -73,7 +73,7 @@ where
         run.check_room()
             .map_err(|error| error.assumed("stored-images"))?;
     }
-    billing::check_balance(state, inbound, &run)?;
+    state.billing.check_balance(&inbound.org, &run)?;
     let work = job.work;
     let body = tokio::task::spawn_blocking(move || {
         serde_json::to_vec(&work()?).map_err(|_| ServiceError::Internal)
@@ -84,7 +84,7 @@ where
         ServiceError::Internal
     })??;
     inbound.fault.work(&state.clock, &state.holds).await;
-    let charged = billing::charge(state, inbound, &run, &fingerprint, job.price, false)?;
+    let charged = state.charge(inbound, &run, &fingerprint, job.price, false)?;
     let mut headers = HeaderMap::new();
     headers.insert(
         header::CONTENT_TYPE,

@@ -3,9 +3,8 @@
 //! Promise: one debit per call, equal to `cost_micro_usd`; an Idempotency-Key is ignored here.
 
 use crate::{
-    billing,
     error::{ServiceError, mark_assumed},
-    front::Inbound,
+    inbound::Inbound,
     models::{self, roster},
     spec,
     state::State,
@@ -46,7 +45,7 @@ pub async fn frontier(
     state.books.check_balance(&inbound.org)?;
     let answer = state.fleet.frontier(model, &messages).await?;
     inbound.fault.work(&state.clock, &state.holds).await;
-    billing::charge_unkeyed(&state, &inbound, answer.cost)?;
+    state.billing.charge_unkeyed(&inbound, answer.cost)?;
     let latency_ms = u64::try_from(state.clock.elapsed().saturating_sub(started).as_millis())
         .unwrap_or(u64::MAX);
     let mut response = Json(json!({

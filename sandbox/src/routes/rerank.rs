@@ -8,7 +8,7 @@ use super::{
     fields::{Fields, mistyped},
     keyed::{self, Job, Keep},
 };
-use crate::{error::ServiceError, front::Inbound, models::tokens, money::Price, state::State};
+use crate::{error::ServiceError, inbound::Inbound, models::tokens, money::Price, state::State};
 use axum::{Extension, extract::State as Shared, response::Response};
 use bursar_models::embedding::ranking;
 use serde_json::{Value, json};

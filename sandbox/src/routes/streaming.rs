@@ -4,13 +4,13 @@
 //! Promise: the debit is made when the generation is complete and before the receipt is written; a client
 //! that saw a receipt was billed what it says.
 
-use super::{chunks::ChunkStream, completion::stream_headers};
+use super::{chat_object::stream_headers, chunks::ChunkStream};
 use crate::{
-    billing,
     error::mark_assumed,
+    fingerprint::Fingerprint,
     fleet::Answer,
-    front::Inbound,
-    idempotency::{Fingerprint, Run},
+    idempotency::Run,
+    inbound::Inbound,
     limits::Slot,
     models::{Lane, request::ChatRequest},
     receipt::Receipt,
@@ -47,7 +47,7 @@ pub fn start(job: Job) -> Response {
         mark_assumed(&mut response, "stream-clarification");
     }
     let tasks = job.state.tasks.clone();
-    let writer = EventWriter::new(job.inbound.fault.clone(), frames);
+    let writer = job.state.event_writer(job.inbound.fault.clone(), frames);
     tasks.spawn(produce(job, writer));
     response
 }
@@ -74,17 +74,16 @@ async fn produce(job: Job, mut writer: EventWriter) {
         run.bind();
         return;
     }
-    let Ok(charged) = billing::charge(&state, &inbound, &run, &fingerprint, served.price, true)
-    else {
+    let Ok(charged) = state.charge(&inbound, &run, &fingerprint, served.price, true) else {
         // The books could not take it: break off rather than end a stream that was not billed.
         writer.cut().await;
         return;
     };
     if !charged.free_repeat {
-        billing::count_saving(&state, &inbound.org, &served);
+        state.billing.count_saving(&inbound.org, &served);
     }
     run.bind();
-    if let Err(error) = state.settle(&inbound.request_id).await {
+    if let Err(error) = state.checkpoint.settle(&inbound.request_id).await {
         // What is not on disk is not told.
         tracing::error!(%error, "a debit could not be written");
         writer.cut().await;

@@ -8,7 +8,7 @@ use crate::{
     catalog::{self, matching},
     error::{ServiceError, mark_assumed},
     evals::tasks,
-    front::Inbound,
+    inbound::Inbound,
     state::State,
 };
 use axum::{

@@ -3,7 +3,7 @@
 //! Models wrap JSON in prose and code fences; a scorer that took that for a wrong answer would measure manners.
 //! Promise: which part of a text counts is a stated rule, and reading ends soon whatever the text holds.
 
-use super::{TEXT_BYTES_MAX, Unscored};
+use super::score::{TEXT_BYTES_MAX, Unscored};
 use serde_json::{Map, Value};
 
 /// How many places of a text are tried as the beginning of a JSON document.

@@ -3,7 +3,7 @@
 //! The Hungarian method with potentials, O(n² m): a greedy choice can miss the best alignment, and then the
 //! score of a right answer would depend on the order it was written in. What a greedy choice gets right is its
 //! beginning, so that lists that agree for the most part take O(n m).
-//! Promise: the sum is the greatest there is; the bounds of [`super::LIST_MAX`] keep it short.
+//! Promise: the sum is the greatest there is; the bounds of [`super::score::LIST_MAX`] keep it short.
 
 /// The greatest sum of `weight(one, two)` over pairs in which each entry stands at most once.
 pub fn greatest_sum<T>(one: &[T], two: &[T], weight: &dyn Fn(&T, &T) -> usize) -> usize {

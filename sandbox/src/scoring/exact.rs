@@ -3,7 +3,7 @@
 //! Interface, Eval result: "exact_match: classification runs only; exact-match rate 0-100".
 //! Promise: 1 exactly when field F1 is 1.
 
-use super::{Score, field_f1};
+use super::{field_f1, score::Score};
 use serde_json::Value;
 
 pub fn score(expected: &Value, answer: &Value) -> Score {

@@ -6,9 +6,8 @@
 //! missing recall.
 
 use super::{
-    Score, Unscored,
     assignment::greatest_sum,
-    f1,
+    score::{Score, Unscored, f1},
     tree::{Kind, Tree},
 };
 use serde_json::Value;

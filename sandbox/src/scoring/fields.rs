@@ -3,7 +3,7 @@
 //! Promise: each expected field is scored by itself and the mean is the score; a field that the answer does
 //! not have is an empty text, never an error.
 
-use super::{Score, Unscored, number};
+use super::score::{Score, Unscored, number};
 use serde_json::{Map, Value};
 
 /// The mean of `one` over the expected fields that hold something; of an expected text, `one` of it.

@@ -3,7 +3,7 @@
 //! Promise: a judge that is not there or gave no usable number never costs a row its score: the overlap of words
 //! takes its place, and [`Graded::by`] says so. Nothing long runs on a thread that serves.
 
-use super::{Scorer, Unscored};
+use super::{score::Unscored, scorer::Scorer};
 use crate::fleet::Fleet;
 use serde_json::Value;
 

@@ -7,7 +7,7 @@
 //! Promise: low <= mean <= high, all of them in [0, 1] and none of them NaN; equal scores and an equal seed give an
 //! equal interval.
 
-use super::number;
+use super::score::number;
 use crate::models::SeededRng;
 
 pub const RESAMPLES: usize = 9_999;

@@ -6,8 +6,8 @@
 //! Promise: equal texts have 1, texts without a common word 0.
 
 use super::{
-    Score, Unscored, f1,
     fields::{mean_over_fields, text_of},
+    score::{Score, Unscored, f1},
     words::{common, runs, words_without_articles},
 };
 use serde_json::Value;

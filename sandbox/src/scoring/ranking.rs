@@ -6,7 +6,7 @@
 //! Promise: an id that is not ranked gains nothing; one that is not known takes a place and gains nothing;
 //! one that stands twice counts where it is best.
 
-use super::{LEAVES_MAX, Score, Unscored, number};
+use super::score::{LEAVES_MAX, Score, Unscored, number};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 

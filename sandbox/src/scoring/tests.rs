@@ -7,7 +7,10 @@ mod properties;
 mod ranking;
 mod texts;
 
-use super::*;
+use super::{
+    score::{LEAVES_MAX, LIST_MAX, TEXT_BYTES_MAX, WORDS_MAX, number},
+    *,
+};
 use serde_json::{Value, json};
 
 /// Expected output, answer, the score.

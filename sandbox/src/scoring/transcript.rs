@@ -5,9 +5,8 @@
 //! changes; the score is 1 - min(1, rate).
 
 use super::{
-    Score,
     fields::{mean_over_fields, text_of},
-    number,
+    score::{Score, number},
     words::words,
 };
 use serde_json::Value;

@@ -3,7 +3,10 @@
 //! Promise: what says nothing (null, an empty text, an empty object or array) is not in the tree, so an
 //! expected null and a field that is left out are the same.
 
-use super::{LEAVES_MAX, LIST_MAX, Unscored, scalar::Scalar};
+use super::{
+    scalar::Scalar,
+    score::{LEAVES_MAX, LIST_MAX, Unscored},
+};
 use serde_json::Value;
 use std::collections::BTreeMap;
 

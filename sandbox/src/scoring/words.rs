@@ -4,7 +4,10 @@
 //! splits at white space, [`runs`] splits at everything that is no letter or digit (`f(x)` is `f x`); both lower
 //! the case.
 
-use super::{Unscored, WORDS_MAX, punctuation::is_punctuation};
+use super::{
+    punctuation::is_punctuation,
+    score::{Unscored, WORDS_MAX},
+};
 use std::collections::HashMap;
 
 /// The words of a text, or an error when there are more than [`WORDS_MAX`].

@@ -4,9 +4,12 @@
 //! cut never loses what was written before it.
 
 use super::FrameSender;
-use crate::{fault::Fault, state::State};
+use crate::{
+    clock::Clock,
+    fault::{Fault, Holds},
+};
 use bytes::Bytes;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 pub struct EventWriter {
     fault: Fault,
@@ -14,29 +17,33 @@ pub struct EventWriter {
     events: u64,
     bytes: u64,
     aborted: bool,
+    clock: Clock,
+    holds: Arc<Holds>,
 }
 
 // === impl EventWriter ===
 
 impl EventWriter {
-    pub fn new(fault: Fault, frames: FrameSender) -> Self {
+    pub fn new(fault: Fault, frames: FrameSender, clock: Clock, holds: Arc<Holds>) -> Self {
         Self {
             fault,
             frames: Some(frames),
             events: 0,
             bytes: 0,
             aborted: false,
+            clock,
+            holds,
         }
     }
 
     /// One event: its lines, and the empty line that ends it. Each counts as a chunk for the faults.
-    pub async fn event(&mut self, state: &State, event: &[String]) {
+    pub async fn event(&mut self, event: &[String]) {
         let pause_ms = match self.events {
             0 => self.fault.slow_first_chunk_ms,
             _ => self.fault.chunk_delay_ms,
         };
         if pause_ms > 0 {
-            state.clock.sleep(Duration::from_millis(pause_ms)).await;
+            self.clock.sleep(Duration::from_millis(pause_ms)).await;
         }
         let mut lines: Vec<String> = self
             .fault
@@ -53,7 +60,7 @@ impl EventWriter {
         self.events += 1;
         if self.fault.hold_after_chunks == Some(self.events) {
             let name = self.fault.hold_chunks_name.clone().unwrap_or_default();
-            state.holds.wait(&name).await;
+            self.holds.wait(&name).await;
         }
     }
 

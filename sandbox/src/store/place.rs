@@ -5,7 +5,7 @@
 //! Promise: after an I/O error the next use opens the file anew; what stands in it then is what was committed,
 //! and until that works every use is an error.
 
-use super::{Result, StoreError};
+use super::error::{Result, StoreError};
 use parking_lot::RwLock;
 use redb::{Database, ReadTransaction, WriteTransaction};
 use std::{

@@ -3,8 +3,7 @@
 //! A retry is told by its likeness: the same organization, method, path, session and body, after an answer
 //! that had failed. Promise: every rule is a function of the log alone.
 
-use super::Rule;
-use crate::{books::Received, spec};
+use crate::{received::Received, spec};
 use std::collections::{BTreeMap, HashMap};
 
 /// Sooner than this after a failure is no backoff.
@@ -15,27 +14,17 @@ const SOON_IN_A_ROW: usize = 3;
 const ATTEMPTS_MAX: usize = 10;
 const MINUTE_MS: u64 = 60_000;
 const DAY_MS: u64 = spec::REPLAY_WINDOW_S * 1_000;
-/// Interface, Errors: statuses that are transient.
-const TRANSIENT: [u16; 7] = [408, 409, 429, 500, 502, 503, 504];
 /// Answers that the same request gets again.
 const FINAL: [u16; 7] = [400, 401, 402, 403, 404, 413, 422];
-/// Interface, Idempotency-Key: where it is honored.
-const KEYED: [&str; 6] = [
-    "/v1/chat/completions",
-    "/agent/v1/chat/completions",
-    "/v1/embeddings",
-    "/v1/rerank",
-    "/v1/images/generations",
-    "/v1/images/edits",
-];
-const CUTS: [&str; 6] = [
-    "cut_before_head",
-    "cut_before_work",
-    "cut_after_chunks",
-    "cut_after_bytes",
-    "cut_before_receipt",
-    "cut_before_done",
-];
+/// A rule: what it is called, what it rests on, and how it finds those who broke it.
+pub struct Rule {
+    pub name: &'static str,
+    pub clause: &'static str,
+    pub text: &'static str,
+    pub remark: bool,
+    /// The requests that broke it.
+    pub find: fn(&Log<'_>) -> Vec<usize>,
+}
 
 #[rustfmt::skip]
 pub const ALL: &[Rule] = &[
@@ -155,39 +144,6 @@ impl Retry<'_> {
     fn gap_ms(&self) -> u64 {
         let ended = self.failed.ended_ms.unwrap_or(self.next.at_ms);
         self.next.at_ms.saturating_sub(ended)
-    }
-}
-
-// === impl Received ===
-
-impl Received {
-    /// The connection ended before the answer did.
-    fn was_cut(&self) -> bool {
-        let cut = |fault: &serde_json::Value| CUTS.iter().any(|name| fault.get(name).is_some());
-        self.fault.as_ref().is_some_and(cut)
-    }
-
-    /// Something a client may take for a reason to try again.
-    fn failed(&self) -> bool {
-        self.was_cut() || self.status.is_some_and(|status| status >= 400)
-    }
-
-    fn failed_transiently(&self) -> bool {
-        self.was_cut()
-            || self
-                .status
-                .is_some_and(|status| TRANSIENT.contains(&status))
-    }
-
-    fn is_keyed(&self) -> bool {
-        self.method == "POST" && KEYED.contains(&self.path.as_str())
-    }
-
-    /// Refused by a ceiling and not by a fault.
-    fn met_ceiling(&self, retry_after_s: u32) -> bool {
-        self.status == Some(429)
-            && self.fault.is_none()
-            && self.retry_after_s == Some(u64::from(retry_after_s))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Each rule on small logs: what breaks it, and what comes close and does not.
 
 use super::judge;
-use crate::books::Received;
+use crate::received::Received;
 use serde_json::{Value, json};
 
 /// A request: arrival and answer in ms, status, key, and what differs from the rest.

@@ -3,8 +3,12 @@
 //! Promise: a body that is no whole multipart form is 400; a part that is missing, mistyped or there twice
 //! is 422 and named; parts that nobody asks for are passed over.
 
-use super::{mistyped, outside};
-use crate::{error::ServiceError, idempotency::FormPart, spec};
+use crate::{
+    error::ServiceError,
+    fingerprint::FormPart,
+    routes::fields::{mistyped, outside},
+    spec,
+};
 use axum::{
     body::Body,
     extract::{DefaultBodyLimit, FromRequest, Multipart, Request},

@@ -3,11 +3,13 @@
 //! Promise: what is no whole PNG is 400 and names its part; a small file that unpacks to a huge picture is
 //! refused by its head, before memory is taken for it.
 
-use super::{SIDE_MAX, SIDE_MIN};
 use crate::error::ServiceError;
 use image::{ImageFormat, ImageReader, Limits, RgbaImage};
 use std::io::Cursor;
 
+/// Of a picture, in pixels.
+pub const SIDE_MIN: u32 = 16;
+pub const SIDE_MAX: u32 = 2_048;
 /// For one picture while it is unpacked: 2048 x 2048 pixels of 8 bytes, and room to work.
 const BYTES_MAX: u64 = 96 * 1024 * 1024;
 

@@ -119,18 +119,19 @@ async fn espeak_speaks_each_voice() {
 // speaks: one that is installed and breaks is no reason to answer less.
 #[tokio::test]
 async fn the_route_speaks_with_the_built_in_voice_when_the_installed_one_breaks() {
-    use crate::{Options, router, state::State};
+    use crate::{Options, router, speech::Speech, state::State};
     use http_body_util::BodyExt;
     use std::sync::Arc;
     use tower::ServiceExt;
 
     for (name, script) in [("breaks", "cat >/dev/null; exit 3"), ("lies", "echo RIFF")] {
         let stand = Stand::new(name, script);
-        let mut state = State::new(&Options::default()).unwrap();
         let installed = Espeak {
             program: stand.espeak.program.clone(),
         };
-        Arc::get_mut(&mut state).unwrap().speech.espeak = Some(installed);
+        let mut speech = Speech::new();
+        speech.espeak = Some(installed);
+        let state = State::with_speech(&Options::default(), speech).unwrap();
         let request = http::Request::post("/v1/audio/speech")
             .header("Authorization", "Bearer sandbox-key")
             .body(axum::body::Body::from(r#"{"text": "rivers"}"#))

@@ -1,0 +1,212 @@
+//! The disk refuses here because its totals hold no balance of the organization: a write that really fails.
+
+use super::*;
+use crate::{
+    clock::Clock,
+    fingerprint::Fingerprint,
+    idempotency::{Begin, Claim, Keys, Run, WhileRunning},
+    keep::{SINGLES, TOTALS},
+    store::Store,
+};
+use http::HeaderValue;
+use std::sync::Arc;
+
+struct Ground {
+    store: Store,
+    keep: Keep,
+    books: Books,
+    keys: Arc<Keys>,
+}
+
+fn micro(amount: u64) -> MicroUsd {
+    MicroUsd::new(amount).unwrap()
+}
+
+fn key() -> KeyId {
+    let header = HeaderValue::from_static("a");
+    KeyId::read("org-1", Some(&header)).unwrap().unwrap()
+}
+
+fn debit(request_id: &str, amount: u64) -> Debit {
+    Debit {
+        n: 0,
+        org: "org-1".to_owned(),
+        key: None,
+        route: "/v1/chat/completions".to_owned(),
+        amount_micro_usd: micro(amount),
+        request_id: request_id.to_owned(),
+        at: "2026-01-01T00:00:00Z".to_owned(),
+        stream: false,
+        body_fingerprint: String::new(),
+    }
+}
+
+// === impl Ground ===
+
+impl Ground {
+    fn new() -> Self {
+        let store = Store::open(None).unwrap();
+        let keep = Keep::new(&store, true);
+        let organizations = std::iter::once("org-1".to_owned());
+        let books = Books::new(organizations, micro(1_000)).kept(
+            keep.clone(),
+            Totals::default(),
+            Vec::new(),
+            Default::default(),
+        );
+        let keys = Keys::kept(Clock::system(), keep.clone(), Vec::new());
+        Self {
+            store,
+            keep,
+            books,
+            keys,
+        }
+    }
+
+    async fn begin(&self) -> Run {
+        let fingerprint = Fingerprint::of("/v1/chat/completions", b"{}", None, None);
+        let begin = self
+            .keys
+            .begin(Some(key()), fingerprint, WhileRunning::RunAlongside);
+        match begin.await.unwrap() {
+            Begin::Run(run) => run,
+            Begin::Replay(_) => panic!("nothing is stored"),
+        }
+    }
+
+    fn charge(&self, run: &Run, request_id: &str, amount: u64) {
+        assert_eq!(run.claim(micro(amount)), Claim::Bill);
+        let entered = self.books.enter(debit(request_id, amount), |change| {
+            run.charged(&self.keep, change);
+        });
+        entered.unwrap();
+    }
+
+    async fn settle(&self, request_id: &str) -> bool {
+        let withdraw = || self.books.withdraw(request_id, |key| self.keys.unbind(key));
+        self.keep.commit_or(withdraw).await.is_ok()
+    }
+
+    /// From now on writes succeed.
+    fn mend(&self) {
+        let totals = Totals {
+            balances: [("org-1".to_owned(), micro(1_000))].into(),
+            ..Totals::default()
+        };
+        self.store.put(SINGLES, TOTALS, &totals).unwrap();
+    }
+
+    fn balance(&self) -> i64 {
+        self.books.view("org-1").balance_micro_usd.get()
+    }
+
+    fn lines(&self) -> Vec<(u64, String)> {
+        let view = self.books.view("org-1");
+        let sum: i64 = view
+            .debits
+            .iter()
+            .map(|line| line.amount_micro_usd.get())
+            .sum();
+        assert_eq!(view.debited_micro_usd.get(), sum);
+        assert_eq!(view.debits_made, view.debits.len() as u64);
+        let lines = view.debits.into_iter();
+        lines.map(|line| (line.n, line.request_id)).collect()
+    }
+}
+
+#[tokio::test]
+async fn a_debit_that_cannot_be_written_leaves_books_and_key_as_they_were() {
+    let ground = Ground::new();
+    let run = ground.begin().await;
+    ground.charge(&run, "req_1", 300);
+    run.bind();
+
+    assert!(!ground.settle("req_1").await);
+
+    assert_eq!((ground.balance(), ground.lines()), (1_000, vec![]));
+    ground.mend();
+    // The key is as new: the next run is billed, once, in memory and on disk.
+    let run = ground.begin().await;
+    ground.charge(&run, "req_2", 200);
+    run.bind();
+    assert!(ground.settle("req_2").await);
+    assert_eq!(ground.balance(), 800);
+    assert_eq!(ground.lines(), [(1, "req_2".to_owned())]);
+    let totals: Totals = ground.store.get(SINGLES, TOTALS).unwrap().unwrap();
+    assert_eq!(totals.balances["org-1"], micro(800));
+    assert_eq!((totals.debited, totals.debits_made), (micro(200), 1));
+    let rows = ground
+        .store
+        .all::<serde_json::Value>(crate::keep::KEYS)
+        .unwrap();
+    assert_eq!(rows.len(), 1);
+}
+
+#[tokio::test]
+async fn only_the_own_debit_is_taken_back_and_the_lines_behind_it_move_up() {
+    let ground = Ground::new();
+    for (id, amount) in [("req_1", 1), ("req_2", 20), ("req_3", 300)] {
+        ground.books.debit(debit(id, amount)).unwrap();
+    }
+
+    assert!(!ground.settle("req_2").await);
+
+    assert_eq!(ground.balance(), 1_000 - 301);
+    let left = [(1, "req_1".to_owned()), (2, "req_3".to_owned())];
+    assert_eq!(ground.lines(), left);
+    ground.mend();
+    assert!(ground.settle("req_1").await);
+    ground.books.debit(debit("req_4", 4_000)).unwrap();
+    assert!(ground.settle("req_4").await);
+    let on_disk = ground.store.all::<Debit>(crate::keep::DEBITS).unwrap();
+    let ids: Vec<&str> = on_disk
+        .iter()
+        .map(|(_, line)| line.request_id.as_str())
+        .collect();
+    assert_eq!(ids, ["req_1", "req_3", "req_4"]);
+}
+
+#[tokio::test]
+async fn a_balance_that_was_set_since_and_books_that_were_reset_since_get_nothing_back() {
+    let ground = Ground::new();
+    ground.books.debit(debit("req_1", 300)).unwrap();
+    ground.books.set_balance(None, micro(50));
+    // The disk fails at the debit, before it comes to the balance.
+    assert!(!ground.settle("req_1").await);
+    assert_eq!((ground.balance(), ground.lines()), (50, vec![]));
+
+    ground.books.debit(debit("req_2", 30)).unwrap();
+    ground.books.reset(|| ground.keys.forget_all());
+    ground.books.debit(debit("req_3", 5)).unwrap();
+    assert!(
+        ground
+            .keep
+            .take_back("req_2")
+            .is_some_and(|taken| taken.is_cleared)
+    );
+    assert_eq!(ground.balance(), 995);
+    assert!(ground.settle("req_3").await);
+    let totals: Totals = ground.store.get(SINGLES, TOTALS).unwrap().unwrap();
+    assert_eq!(
+        (totals.balances["org-1"], totals.debited),
+        (micro(995), micro(5))
+    );
+}
+
+#[tokio::test]
+async fn what_a_dropped_commit_took_to_be_written_is_written() {
+    let ground = Ground::new();
+    ground.mend();
+    ground.books.debit(debit("req_1", 300)).unwrap();
+
+    // Polled until it waits for the disk, then dropped, as when a client leaves.
+    let mut commit = Box::pin(ground.keep.commit());
+    assert!(futures_util::poll!(commit.as_mut()).is_pending());
+    tokio::task::yield_now().await;
+    drop(commit);
+
+    ground.books.debit(debit("req_2", 1)).unwrap();
+    assert!(ground.settle("req_2").await);
+    let totals: Totals = ground.store.get(SINGLES, TOTALS).unwrap().unwrap();
+    assert_eq!((totals.debited, totals.debits_made), (micro(301), 2));
+}

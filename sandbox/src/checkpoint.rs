@@ -1,0 +1,54 @@
+//! One commit of what changed, with where the clock, the counters and the story are.
+//!
+//! Promise: what is committed here is on disk when it returns; a restart goes on from the instant of the last
+//! commit.
+
+use crate::{
+    books::Books,
+    clock::Clock,
+    idempotency::Keys,
+    keep::{self, Change, Keep, KeptClock},
+    steps::Steps,
+    store::StoreError,
+};
+use std::sync::Arc;
+
+#[derive(Clone, Debug)]
+pub struct Checkpoint {
+    pub keep: Keep,
+    pub clock: Clock,
+    pub books: Arc<Books>,
+    pub keys: Arc<Keys>,
+    pub steps: Arc<Steps>,
+}
+
+// === impl Checkpoint ===
+
+impl Checkpoint {
+    /// Writes what is queued; see [`Keep::commit`].
+    pub async fn commit(&self) -> Result<(), StoreError> {
+        self.note();
+        self.keep.commit().await
+    }
+
+    /// As [`Checkpoint::commit`], for a request: when its debit cannot be written it is taken back, so that the
+    /// error it is answered with bills nothing.
+    pub async fn settle(&self, request_id: &str) -> Result<(), StoreError> {
+        self.note();
+        let unbind = |key: &_| self.keys.unbind(key);
+        let withdraw = || self.books.withdraw(request_id, unbind);
+        self.keep.commit_or(withdraw).await
+    }
+
+    fn note(&self) {
+        if !self.keep.is_dirty() {
+            return;
+        }
+        let (clock, counters) = (KeptClock::of(&self.clock), self.books.counters());
+        let clock = Change::put(keep::SINGLES, keep::CLOCK, &clock);
+        let counters = Change::put(keep::SINGLES, keep::COUNTERS, &counters);
+        let progress = Change::put(keep::SINGLES, keep::STEPS, &self.steps.progress());
+        let all = [clock, counters, progress];
+        self.keep.push(all.into_iter().flatten());
+    }
+}

@@ -1,0 +1,55 @@
+//! A request that passed the front: what its handler, its bill and its key are told of it.
+//!
+//! Promise: plain data; the fingerprint is of what the interface says tells two requests apart.
+
+use crate::{
+    connection::Line,
+    fault::Fault,
+    fingerprint::{Fingerprint, FormPart},
+    key_id::KeyId,
+};
+use bytes::Bytes;
+use http::HeaderValue;
+
+/// A request that passed the front.
+#[derive(Clone, Debug)]
+pub struct Inbound {
+    pub request_id: String,
+    pub org: String,
+    pub path: String,
+    pub key: Option<KeyId>,
+    /// The Idempotency-Key as it came, for the books.
+    pub key_text: Option<String>,
+    pub session: Option<HeaderValue>,
+    pub rte_query: Option<HeaderValue>,
+    pub body: Bytes,
+    pub fault: Fault,
+    pub line: Line,
+}
+
+// === impl Inbound ===
+
+impl Inbound {
+    /// What the key binds to.
+    pub fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::of(
+            &self.path,
+            &self.body,
+            self.session.as_ref().map(HeaderValue::as_bytes),
+            self.rte_query.as_ref().map(HeaderValue::as_bytes),
+        )
+    }
+
+    /// The same for a multipart body, whose boundary is another at every sending.
+    pub fn form_fingerprint<'a>(
+        &self,
+        parts: impl IntoIterator<Item = FormPart<'a>>,
+    ) -> Fingerprint {
+        Fingerprint::of_form(
+            &self.path,
+            parts,
+            self.session.as_ref().map(HeaderValue::as_bytes),
+            self.rte_query.as_ref().map(HeaderValue::as_bytes),
+        )
+    }
+}

@@ -1,0 +1,77 @@
+//! The Idempotency-Key of a request, as one organization's.
+//!
+//! Promise: a key of any length takes no more room than a short one; two organizations never share one.
+
+use crate::{error::ServiceError, fingerprint::hex, spec};
+use http::{HeaderMap, HeaderValue};
+use sha2::{Digest, Sha256};
+
+/// One organization's key, as the table holds it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct KeyId {
+    org: String,
+    key: String,
+}
+
+// === impl KeyId ===
+
+impl KeyId {
+    /// The key of a request. Assumed (key-form): two headers are 400, for which one counts is nowhere said.
+    pub fn of(org: &str, headers: &HeaderMap) -> Result<Option<Self>, ServiceError> {
+        let mut all = headers.get_all(spec::IDEMPOTENCY_KEY).iter();
+        let first = all.next();
+        if all.next().is_some() {
+            return Err(ServiceError::BadRequest(
+                "Idempotency-Key must stand once".to_owned(),
+            ));
+        }
+        Self::read(org, first)
+    }
+
+    /// Reads the header. Empty counts as none; what is not printable is 400. Assumed (key-form).
+    pub fn read(org: &str, header: Option<&HeaderValue>) -> Result<Option<Self>, ServiceError> {
+        let Some(header) = header else {
+            return Ok(None);
+        };
+        let key = header
+            .to_str()
+            .ok()
+            // `to_str` lets a tab through.
+            .filter(|key| !key.contains('\t'))
+            .ok_or_else(|| {
+                ServiceError::BadRequest("Idempotency-Key must be printable".to_owned())
+            })?;
+        if key.is_empty() {
+            return Ok(None);
+        }
+        // Interface: a string of up to 256 characters; longer keys are hashed.
+        let key = if key.chars().count() > spec::KEY_CHARS_MAX {
+            // The tab stands in no key that was given, so no short key is taken for a hashed one.
+            format!("sha256\t{}", hex(&Sha256::digest(key.as_bytes())))
+        } else {
+            key.to_owned()
+        };
+        Ok(Some(Self {
+            org: org.to_owned(),
+            key,
+        }))
+    }
+
+    /// A key that was read before.
+    pub fn of_row(org: String, key: String) -> Self {
+        Self { org, key }
+    }
+
+    /// The id of its row on disk.
+    pub fn row_id(&self) -> String {
+        format!("{}\n{}", self.org, self.key)
+    }
+
+    pub fn org(&self) -> &str {
+        &self.org
+    }
+
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+}

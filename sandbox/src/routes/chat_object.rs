@@ -1,0 +1,77 @@
+//! The chat completion object, its id and usage, and the head of a stream: the same on every chat route.
+//!
+//! Promise: the shapes are OpenAI's; what the interface adds stands in headers.
+
+use crate::{
+    clock::Clock,
+    models::{Lane, MissingInput, Served},
+    receipt, spec,
+};
+use http::{HeaderMap, HeaderValue, header};
+use serde_json::{Value, json};
+
+pub fn completion_id(clock: &Clock) -> String {
+    format!("chatcmpl-{}", clock.new_id())
+}
+
+/// The chat completion object.
+pub fn whole(clock: &Clock, served: &Served, id: &str) -> Value {
+    let mut message = json!({"role": "assistant", "content": served.draft.content});
+    if !served.draft.tool_calls.is_empty() {
+        let calls: Vec<Value> = served
+            .draft
+            .tool_calls
+            .iter()
+            .map(|call| {
+                json!({
+                    "id": call.id,
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": call.arguments},
+                })
+            })
+            .collect();
+        if let Some(message) = message.as_object_mut() {
+            message.insert("tool_calls".to_owned(), Value::Array(calls));
+        }
+    }
+    let mut choice = json!({
+        "index": 0,
+        "message": message,
+        "finish_reason": served.draft.finish_reason(),
+    });
+    if let (Some(logprobs), Some(choice)) = (&served.draft.logprobs, choice.as_object_mut()) {
+        choice.insert("logprobs".to_owned(), logprobs.clone());
+    }
+    json!({
+        "id": id,
+        "object": "chat.completion",
+        "created": clock.unix_s(),
+        "model": spec::MODEL,
+        "choices": [choice],
+        "usage": usage(served),
+    })
+}
+
+pub fn usage(served: &Served) -> Value {
+    let usage = served.usage;
+    json!({
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "total_tokens": usage.prompt_tokens.saturating_add(usage.completion_tokens),
+    })
+}
+
+/// Headers of a stream's head: what is known before the first byte.
+pub fn stream_headers(missing_input: Option<MissingInput>, lane: Lane) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/event-stream; charset=utf-8"),
+    );
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    if let (Some(missing), Lane::Inference) = (missing_input, lane) {
+        // Assumed (stream-clarification): a streamed clarification names the input in its head.
+        receipt::set(&mut headers, spec::INPUT_REQUIRED, missing.names().0);
+    }
+    headers
+}
