@@ -1,410 +1,81 @@
 //! The ledger: what was intended, what was billed, and what is not known. An append-only journal is
 //! the truth, one thread writes it, and sled is an index that can be rebuilt at any time.
 //!
-//! Promise: what `intend` and `settle` returned `Ok` for survives the process, and with
-//! [`Durability::Power`] the machine. Sums come from the journal alone and never go back.
-
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::thread::JoinHandle;
-use std::time::Duration;
-
-use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
-use tokio::sync::watch;
-use uuid::Builder;
-
-use crate::clock::SharedClock;
-use crate::money::MicroUsd;
+//! Lowest first; each reaches lower ones only (`tests/it/tidy.rs` holds it):
+//!
+//! | rank | | |
+//! |---|---|---|
+//! | 0 | `shared_text` `id` `fingerprint` `kept_key` `error` `options` `entry` `sums` `rollup` `delivery` `record` | nouns: what is written |
+//! | 1 | `journal` | the state directory and its lines: written, read back, surveyed |
+//! | 2 | `fold` | pure: what records come to |
+//! | 3 | `index` | what is kept beside the journal and can be made anew from it |
+//! | 4 | `read` | questions, answered from files |
+//! | 5 | `upkeep` | compaction, retention, `ledger verify` |
+//! | 6 | `write` | the one thread that writes, and the way to it |
+//! | 7 | `handle` | [`Ledger`], which everybody else holds |
+//!
+//! Other rooms name what stands below; the folders are the ledger's own.
 
 pub mod entry;
 pub mod error;
 pub mod fingerprint;
 pub mod kept_key;
-pub mod query;
-pub mod reconcile;
-pub mod state;
-pub mod totals;
-pub mod undelivered;
-pub mod usage;
+pub(crate) mod record;
 
-pub(crate) mod books;
-mod compact;
-mod entry_view;
-mod ids;
+mod delivery;
+mod fold;
+mod handle;
+mod id;
 mod index;
 mod journal;
-pub(crate) mod keys;
-mod later;
-mod load;
-mod lookup;
-mod mark;
-mod queue;
-pub(crate) mod record;
+mod options;
+mod read;
 mod rollup;
-mod scan;
-mod shared;
-pub(crate) mod state_dir;
-mod verify;
-mod writer;
+mod shared_text;
+mod sums;
+mod upkeep;
+mod write;
 
-pub use books::WaitingRun;
-pub use compact::{CompactReport, RETENTION_MS_MIN};
-use entry::{EntryId, EntryKey, Fingerprint, Intent, Outcome, Settlement};
 pub use error::LedgerError;
 pub use fingerprint::FingerprintParts;
-use ids::EntryIds;
-use kept_key::{KeptKey, Organization};
-pub use keys::KeyCharge;
-pub use lookup::Lookup;
-use query::EntryView;
-use queue::{Answer, Command};
-pub use shared::LedgerHealth;
-use shared::Shared;
-use state_dir::{Directory, Identity};
+pub use fold::books::WaitingRun;
+pub use fold::keys::KeyCharge;
+#[cfg(test)]
+pub(crate) use fold::{books, keys};
+pub use fold::{state, totals, undelivered};
+pub use handle::{Ledger, compact};
+pub(crate) use journal::state_dir;
+pub use options::{Durability, LedgerOptions, OnCommit, OnFailure, OnProgress, SEGMENT_BYTES_MAX};
+pub use read::lookup::Lookup;
+pub use read::reconcile;
 pub use totals::{Compared, LineKey, MicroUsdSum, Row, Standing, Totals};
-use undelivered::{Handover, Remembered, Undelivered};
-use usage::OnUsage;
-use writer::Writer;
+pub use upkeep::compact::{CompactReport, RETENTION_MS_MIN};
+pub use write::shared::LedgerHealth;
 
-/// Size at which a new segment is begun.
-pub const SEGMENT_BYTES_MAX: u64 = 64 << 20;
-
-/// What "durable" means.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Durability {
-    /// On the disk: survives a power cut. One fdatasync a batch.
-    #[default]
-    Power,
-    /// Handed to the kernel: survives kill -9 of this process, not a power cut.
-    Process,
+/// Questions to the ledger's files: beside a running daemon or without one.
+pub mod query {
+    pub use super::entry::StateWord;
+    pub use super::journal::report::{BadRange, Gap, Misplaced, Missing, ScanReport, TornTail};
+    pub use super::read::filter::{Filter, Listing};
+    pub use super::read::find::{Found, FoundBy, PART_CHARS_MIN, TAIL_CHARS, find};
+    pub use super::read::listing::{compacted_until_ms, entries, for_each_entry, list};
+    pub use super::read::spend::{GroupBy, Spend, SpendRow, spend};
+    pub use super::read::views::{EntryView, ReceiptWord};
+    pub use super::read::window::{Unknown, Window, window};
+    pub use super::record::How;
+    pub use super::upkeep::compact::{CompactReport, compactable};
+    pub use super::upkeep::verify::{Damage, DamageKind, IndexCheck, VerifyReport, verify};
 }
 
-/// What becomes of metered requests while the ledger cannot be written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnFailure {
-    /// They are refused before they are sent (rule I1).
-    #[default]
-    Refuse,
-    /// They are sent; intent and outcome wait in memory. `intend` and `settle` then answer `Ok` for
-    /// what is not durable, and what waits is lost when the process dies before it is written.
-    Serve,
-}
-
-/// Called after each commit with its duration, on the writer's thread.
-pub type OnCommit = Arc<dyn Fn(Duration) + Send + Sync>;
-
-/// Called while the index is rebuilt: the number of the record that was read, and of the last one.
-pub type OnProgress = Arc<dyn Fn(u64, u64) + Send + Sync>;
-
-/// How a ledger is opened.
-#[derive(Clone)]
-pub struct LedgerOptions {
-    /// Created with mode 0700 when it is missing; refused when others may enter it.
-    pub state_dir: PathBuf,
-    pub durability: Durability,
-    pub on_failure: OnFailure,
-    /// Default [`SEGMENT_BYTES_MAX`].
-    pub segment_bytes_max: u64,
-    pub clock: SharedClock,
-    /// For `journal_commit_seconds`.
-    pub on_commit: Option<OnCommit>,
-    /// Make the index anew from the whole journal, and tell how far it is.
-    pub rebuild: Option<OnProgress>,
-    /// How long entries are kept one by one; then only their sums are. `None`: for ever. Less than
-    /// two days counts as two days.
-    pub retention: Option<Duration>,
-}
-
-/// An open ledger. Clones share it; the last one dropped closes it.
-#[derive(Clone)]
-pub struct Ledger {
-    inner: Arc<Inner>,
-}
-
-struct Inner {
-    shared: Arc<Shared>,
-    clock: SharedClock,
-    identity: Identity,
-    state_dir: PathBuf,
-    ids: EntryIds,
-    writer: Mutex<Option<JoinHandle<()>>>,
-}
-
-// === impl LedgerOptions ===
-
-impl LedgerOptions {
-    pub fn new(state_dir: impl Into<PathBuf>, clock: SharedClock) -> Self {
-        Self {
-            state_dir: state_dir.into(),
-            durability: Durability::default(),
-            on_failure: OnFailure::default(),
-            segment_bytes_max: SEGMENT_BYTES_MAX,
-            clock,
-            on_commit: None,
-            rebuild: None,
-            retention: None,
-        }
-    }
-}
-
-// === impl Ledger ===
-
-impl Ledger {
-    /// Locks and reads the ledger, ends what a dead process left open (`in_doubt(crash)`), and
-    /// starts the writer. Blocks for the time that takes.
-    pub fn open(options: LedgerOptions) -> Result<Self, LedgerError> {
-        let id_secret = random(&options)?;
-        let clock = Arc::clone(&options.clock);
-        let path = options.state_dir.clone();
-        let shared = Arc::new(Shared::default());
-        if options.on_failure == OnFailure::Serve {
-            shared.serve_unwritten();
-        }
-        let (writer, identity) = open_writer(&shared, options)?;
-        let thread = std::thread::Builder::new()
-            .name("ledger".to_owned())
-            .spawn(move || writer.run())
-            .map_err(|error| LedgerError::io(&path, error))?;
-        Ok(Self {
-            inner: Arc::new(Inner {
-                shared,
-                clock,
-                identity,
-                state_dir: path,
-                ids: EntryIds::new(id_secret),
-                writer: Mutex::new(Some(thread)),
-            }),
-        })
-    }
-
-    /// A new id, later than all before it.
-    pub fn new_entry_id(&self) -> EntryId {
-        self.inner.ids.next(self.inner.clock.wall_ms())
-    }
-
-    /// The fingerprint of a request under this ledger's secret. Hashes the body: about a
-    /// millisecond a megabyte.
-    pub fn fingerprint(&self, parts: &FingerprintParts<'_>) -> Fingerprint {
-        parts.hash(&self.inner.identity.fingerprint_secret)
-    }
-
-    /// A key as it is kept: the organization's, and the app's own for this one request.
-    pub fn kept_key(
-        &self,
-        key: &EntryKey,
-        organization: Organization,
-        parts: &FingerprintParts<'_>,
-    ) -> KeptKey {
-        let secret = &self.inner.identity.fingerprint_secret;
-        KeptKey::new(secret, key, organization, || parts.hash_as_compared(secret))
-    }
-
-    /// Who pays: by the service's address and the organization's key, neither of which is kept.
-    pub fn organization(&self, address: &str, key: &[u8]) -> Organization {
-        Organization::of(&self.inner.identity.fingerprint_secret, address, key)
-    }
-
-    /// Writes an intent; returns when it is durable (rule I1). After an error nothing may be sent.
-    pub async fn intend(&self, intent: Intent) -> Result<(), LedgerError> {
-        let command = Command::Intend(Box::new(intent));
-        self.inner.shared.queue.ask(command).await.map(|_| ())
-    }
-
-    /// Folds, writes, makes durable, then answers: the one place an entry is settled. An outcome
-    /// that is told twice is answered with what the first became.
-    pub async fn settle(&self, outcome: Outcome) -> Result<Settlement, LedgerError> {
-        let id = outcome.id;
-        let command = Command::Settle(Box::new(outcome));
-        match self.inner.shared.queue.ask(command).await? {
-            Answer::Settled(settlement) => Ok(settlement),
-            _ => Err(LedgerError::UnknownEntry { id }),
-        }
-    }
-
-    /// Hands over an outcome that could not be written while its request lasted. The writer writes
-    /// it as soon as the journal is open again; told twice, it counts once. An error means that it
-    /// will not be written, and that its entry is in doubt after the next start.
-    pub fn settle_later(&self, outcome: Outcome) -> Result<(), LedgerError> {
-        self.inner.shared.later.push(outcome)
-    }
-
-    /// The terminal poll of an eval run told the run's amount: gives it to the entry of the POST
-    /// that carried the run id, once. `None` when no entry waits for it.
-    pub async fn reconcile_run(
-        &self,
-        run_id: &str,
-        billed: MicroUsd,
-    ) -> Result<Option<EntryId>, LedgerError> {
-        let command = Command::ReconcileRun {
-            run_id: run_id.to_owned(),
-            billed,
-        };
-        match self.inner.shared.queue.ask(command).await? {
-            Answer::Reconciled(id) => Ok(id),
-            _ => Ok(None),
-        }
-    }
-
-    /// Notes what became of an answer after its outcome was written. Nobody waits for it: when it
-    /// cannot be written, only a restart forgets it.
-    pub fn note_delivery(&self, row: Undelivered, delivered: bool) {
-        let handover = Handover {
-            delivered,
-            assumed: false,
-        };
-        let id = row.id;
-        let command = Command::Deliver(Box::new(row), handover);
-        if !self.inner.shared.queue.tell(command) {
-            tracing::warn!(entry = %id, delivered, "a delivery could not be noted");
-        }
-    }
-
-    /// Requests of the last 24 hours whose answer their app never received: for the proxy that starts
-    /// on this ledger.
-    pub async fn undelivered(&self) -> Result<Remembered, LedgerError> {
-        match self.inner.shared.queue.ask(Command::Remember).await? {
-            Answer::Remembered(remembered) => Ok(remembered),
-            _ => Ok(Remembered::default()),
-        }
-    }
-
-    /// What was billed under a key or may have been for an equal request, within its 24 h. `None`: nothing
-    /// was, and the request is a purchase of its own. `fingerprint`: its own.
-    pub async fn key_charge(
-        &self,
-        key: &KeptKey,
-        fingerprint: Fingerprint,
-    ) -> Result<Option<KeyCharge>, LedgerError> {
-        let command = Command::KeyCharged(Box::new(key.clone()), fingerprint);
-        match self.inner.shared.queue.ask(command).await? {
-            Answer::KeyCharged(charge) => Ok(charge),
-            _ => Ok(None),
-        }
-    }
-
-    /// From now on `on_usage` is told what counts against caps: all of it at once, then each commit,
-    /// before who waits for that is answered. The last one that was given is told.
-    pub fn watch_usage(&self, on_usage: OnUsage) {
-        self.inner.shared.watch_usage(on_usage);
-    }
-
-    /// The eval runs whose price is not known yet, oldest first, as of the last commit. They survive
-    /// a restart. The receiver is told of each change.
-    pub fn waiting_runs(&self) -> watch::Receiver<Arc<[WaitingRun]>> {
-        self.inner.shared.waiting_runs()
-    }
-
-    /// Entries that ended, found through the index, with all their lines. Reads files. Without an
-    /// index nothing is found; [`query::entries`] always reads the journal.
-    pub fn find(&self, lookup: &Lookup<'_>) -> Result<Vec<EntryView>, LedgerError> {
-        match self.inner.shared.index() {
-            Some(index) => {
-                let secret = &self.inner.identity.fingerprint_secret;
-                lookup.run(&index, &self.inner.state_dir, secret)
-            }
-            None => Ok(Vec::new()),
-        }
-    }
-
-    /// Makes the index anew from the journal, as a start without one would, and closes the ledger.
-    /// Blocks for the time that takes. Answers how many entries there are.
-    pub fn rebuild(
-        mut options: LedgerOptions,
-        on_progress: OnProgress,
-    ) -> Result<u64, LedgerError> {
-        options.rebuild = Some(on_progress);
-        let ledger = Self::open(options)?;
-        if ledger.inner.shared.index().is_none() {
-            return Err(LedgerError::Unavailable {
-                why: "its index could not be made; the log says why".to_owned(),
-            });
-        }
-        let totals = ledger.totals();
-        Ok(totals.requests().saturating_add(totals.open))
-    }
-
-    /// The sums, as of the last commit. Cheap.
-    pub fn totals(&self) -> Arc<Totals> {
-        self.inner.shared.totals()
-    }
-
-    pub fn health(&self) -> LedgerHealth {
-        self.inner.shared.health(self.inner.clock.monotonic())
-    }
-
-    /// Serves what waits, commits it, flushes the index, and stops the writer. Later calls answer
-    /// [`LedgerError::Closed`].
-    pub async fn close(&self) {
-        self.inner.shared.end_in_order();
-        self.inner.shared.queue.close();
-        let Some(writer) = self.inner.writer.lock().take() else {
-            return;
-        };
-        let joined = tokio::task::spawn_blocking(move || writer.join()).await;
-        if !matches!(joined, Ok(Ok(()))) {
-            tracing::error!("the ledger's writer ended by a panic; the journal decides");
-        }
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        self.shared.queue.close();
-        if let Some(writer) = self.writer.get_mut().take() {
-            // Nothing waits any more, so this takes at most one commit.
-            let _ = writer.join();
-        }
-    }
-}
-
-/// Compacts what is older than `older_than`, at least two days, where no daemon runs.
-pub fn compact(options: LedgerOptions, older_than: Duration) -> Result<CompactReport, LedgerError> {
-    let (mut writer, _) = open_writer(&Arc::default(), options)?;
-    writer.compact_now(older_than)
-}
-
-fn open_writer(
-    shared: &Arc<Shared>,
-    options: LedgerOptions,
-) -> Result<(Writer, Identity), LedgerError> {
-    let directory = Directory::open_or_create(&options.state_dir)?;
-    let lock = directory.lock()?;
-    let (fingerprint_secret, ledger_bits) = (random(&options)?, random(&options)?);
-    let known = known_ledger(&directory)?;
-    let identity = directory.identity(|| Identity {
-        ledger: known.unwrap_or_else(|| {
-            let mut bits = [0; 10];
-            bits.copy_from_slice(ledger_bits.first_chunk::<10>().unwrap_or(&[0; 10]));
-            Builder::from_unix_timestamp_millis(options.clock.wall_ms(), &bits).into_uuid()
-        }),
-        fingerprint_secret,
-    })?;
-    let shared = Arc::clone(shared);
-    let writer = Writer::open(shared, options, directory, identity.clone(), lock)?;
-    Ok((writer, identity))
-}
-
-/// The ledger that the journal belongs to, for when its identity file is lost.
-fn known_ledger(directory: &Directory) -> Result<Option<uuid::Uuid>, LedgerError> {
-    let journal = directory.child("journal")?;
-    let segments = scan::segments(&journal, None)?;
-    Ok(segments
-        .iter()
-        .filter_map(|segment| segment.header.as_ref())
-        .find_map(|header| uuid::Uuid::try_parse(&header.ledger).ok()))
-}
-
-fn random(options: &LedgerOptions) -> Result<[u8; 32], LedgerError> {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(|error| {
-        LedgerError::io(&options.state_dir, std::io::Error::other(error.to_string()))
-    })?;
-    Ok(bytes)
+/// What counts against caps.
+pub mod usage {
+    pub use super::fold::usage::{
+        Charge, Charged, Dearest, OnUsage, Price, Prices, Usage, UsageUpdate as News, quarter_of,
+    };
+    pub use super::read::usage::{RunSoFar, read, read_run};
 }
 
 #[cfg(test)]
-mod fixtures;
+pub(crate) use tests::fixtures;
 #[cfg(test)]
 mod tests;

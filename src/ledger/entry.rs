@@ -4,47 +4,52 @@
 //! Promise: no prompt or answer text, ever; amounts are integers or not known; every closed set is
 //! spelled here once and is the same word in the journal, in metrics and in print.
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use uuid::Uuid;
+use serde::{Deserialize, Serialize};
 
+use crate::clock::{BootId, Clock};
+pub use crate::ledger::fingerprint::Fingerprint;
+pub use crate::ledger::id::EntryId;
 use crate::ledger::kept_key::KeptKey;
-use crate::ledger::undelivered::{Delivery, KeyUse};
+pub use crate::ledger::kept_key::{EntryKey, KeyOrigin};
+use crate::ledger::shared_text;
 use crate::money::MicroUsd;
 use crate::protocol::receipt::Receipt;
-use crate::protocol::{Lane, Operation, Usage, closed_set};
+use crate::protocol::{Lane, Operation, ServedBy, Usage, closed_set};
 
-/// One logical request of an app, whatever number of attempts it took. UUIDv7: sorts by time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct EntryId(pub Uuid);
-
-/// BLAKE3 of a request (method, path and query, body, `X-Service-Session`, `X-Service-RTE-Query`) or of
-/// a long key, keyed with a secret of this ledger, so that the disk tells nothing about prompts.
-/// Lower-case hex in the journal.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Fingerprint(pub [u8; 32]);
-
-/// Who chose the Idempotency-Key.
+/// When a key was first sent, by both clocks. Whether it may be sent again is the proxy's to judge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum KeyOrigin {
-    /// bursar minted it for this request.
-    Minted,
-    /// The app sent its own.
-    App,
-    /// Taken over from an undelivered equal request.
-    Adopted { from: EntryId },
+pub struct FirstSent {
+    /// Wall time, Unix milliseconds.
+    pub at_ms: u64,
+    /// Monotonic time of that boot. Stands still while the machine sleeps.
+    pub up_ms: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<BootId>,
 }
 
-/// An Idempotency-Key as it goes to the service, and its origin.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EntryKey {
-    #[serde(with = "shared_text")]
-    pub value: Arc<str>,
-    pub origin: KeyOrigin,
+/// What the requests that a key is passed on to know of those before them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyUse {
+    /// By the first of them.
+    pub first_sent: FirstSent,
+    /// How often the key was taken over, the last time included.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub adoptions: u32,
+}
+
+/// How an answer stood with its app when its receipt was settled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Delivery {
+    /// The app had what counts as delivered, or an older bursar wrote the line.
+    #[default]
+    Given,
+    /// Settled first (rule I2); the answer, or the end of a stream, was to be written next.
+    Pending,
+    /// The app had gone, or was to be told an error.
+    Missed,
 }
 
 /// Written, and durable, before a metered request leaves (rule I1).
@@ -241,6 +246,55 @@ pub enum State {
     Reconciled { billed: MicroUsd },
 }
 
+closed_set! {
+    /// Entry states without their details. `malformed` is no state of its own: it is what of
+    /// `unreported` told an amount that cannot be read, another matter than none told (rule I5).
+    StateWord {
+        Open => "open",
+        Settled => "settled",
+        Failed => "failed",
+        Replayed => "replayed",
+        Unreported => "unreported",
+        Malformed => "malformed",
+        InDoubt => "in_doubt",
+        Reconciled => "reconciled",
+    }
+}
+
+/// What an entry is filed under. It stands in each line that ends or changes an entry, so that a
+/// damaged intent line loses neither the amount nor where it belongs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Labels {
+    /// The intent's time: the day an entry counts for, whenever it ends.
+    pub started_ms: u64,
+    #[serde(with = "shared_text")]
+    pub app: Arc<str>,
+    pub lane: Lane,
+    pub operation: Operation,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<KeptKey>,
+    /// As in the intent; of an entry whose price is not known it may be more, when a dearer one was seen
+    /// meanwhile.
+    #[serde(
+        default,
+        rename = "reserved_micro_usd",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub reserved: Option<MicroUsd>,
+    /// As in the intent; absent on lines of an older bursar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+}
+
+/// An entry that waits for evidence, with all that is needed to write what becomes of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unresolved {
+    pub id: EntryId,
+    pub was: State,
+    pub served_by: Option<ServedBy>,
+    pub labels: Labels,
+}
+
 /// What [`crate::ledger::Ledger::settle`] answers once the outcome is durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settlement {
@@ -261,90 +315,30 @@ closed_set! {
     }
 }
 
-/// `Arc<str>` as a JSON string, without serde's `rc` feature.
-pub(crate) mod shared_text {
-    use std::sync::Arc;
+// === impl FirstSent ===
 
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(crate) fn serialize<S: Serializer>(text: &Arc<str>, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(text)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<str>, D::Error> {
-        String::deserialize(from).map(Arc::from)
+impl FirstSent {
+    pub fn now(clock: &dyn Clock) -> Self {
+        Self {
+            at_ms: clock.wall_ms(),
+            up_ms: u64::try_from(clock.monotonic().as_millis()).unwrap_or(u64::MAX),
+            boot: clock.boot(),
+        }
     }
 }
 
-// === impl EntryId ===
+// === impl Delivery ===
 
-impl fmt::Display for EntryId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.hyphenated().fmt(f)
+impl Delivery {
+    pub fn is_given(&self) -> bool {
+        *self == Self::Given
     }
-}
 
-impl FromStr for EntryId {
-    type Err = uuid::Error;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Uuid::try_parse(text).map(Self)
+    /// Whether the entry's key stays adoptable. Where nothing ran, nothing is to be passed on, but for
+    /// an adopted key: the request that it was adopted from may have run.
+    pub fn leaves_undelivered(self, state: State, adoptions: u32) -> bool {
+        self == Self::Missed && (state != State::Failed || adoptions > 0)
     }
-}
-
-impl Serialize for EntryId {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(self.0.hyphenated().encode_lower(&mut Uuid::encode_buffer()))
-    }
-}
-
-impl<'de> Deserialize<'de> for EntryId {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        String::deserialize(from)?
-            .parse()
-            .map_err(|_| de::Error::custom("not a UUID"))
-    }
-}
-
-// === impl Fingerprint ===
-
-impl fmt::Display for Fingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for Fingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Fingerprint({self})")
-    }
-}
-
-impl Serialize for Fingerprint {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Fingerprint {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(from)?;
-        unhex(&text)
-            .map(Self)
-            .ok_or_else(|| de::Error::custom("not 64 hex digits"))
-    }
-}
-
-/// 64 hex digits, either case, as 32 bytes.
-pub(crate) fn unhex(text: &str) -> Option<[u8; 32]> {
-    let mut bytes = [0; 32];
-    if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some(bytes)
 }
 
 // === impl State ===
@@ -388,4 +382,28 @@ impl State {
             Self::Reconciled { .. } => "reconciled",
         }
     }
+}
+
+// === impl Labels ===
+
+impl Labels {
+    pub fn of_intent(intent: &Intent) -> Self {
+        Self {
+            started_ms: intent.at_ms,
+            app: Arc::clone(&intent.app),
+            lane: intent.lane,
+            operation: intent.operation,
+            key: intent.key.clone(),
+            reserved: intent.reserved,
+            run: intent.run.clone(),
+        }
+    }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the shape that serde calls"
+)]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }

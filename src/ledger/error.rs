@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::ledger::entry::EntryId;
+use crate::ledger::id::EntryId;
 
 /// Cloneable, because one failed commit answers every request of its batch.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -5,8 +5,17 @@
 //! its length, so no bytes can move from one part to the next. Compared as the service compares two
 //! requests of one key, JSON bodies that differ in the order of members and in white space are equal.
 
-use crate::ledger::entry::Fingerprint;
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
 use crate::protocol::body::hash_json;
+
+/// BLAKE3 of a request (method, path and query, body, `X-Service-Session`, `X-Service-RTE-Query`) or of
+/// a long key, keyed with a secret of this ledger, so that the disk tells nothing about prompts.
+/// Lower-case hex in the journal.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Fingerprint(pub [u8; 32]);
 
 /// What makes two requests the same purchase.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +31,35 @@ pub struct FingerprintParts<'a> {
     /// The app wants a stream, and the body asks for a whole turn in its stead: another answer than
     /// to an app that sends the same body.
     pub made_stream: bool,
+}
+
+// === impl Fingerprint ===
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Fingerprint({self})")
+    }
+}
+
+impl Serialize for Fingerprint {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Fingerprint {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        unhex(&text)
+            .map(Self)
+            .ok_or_else(|| de::Error::custom("not 64 hex digits"))
+    }
 }
 
 // === impl FingerprintParts ===
@@ -62,6 +100,18 @@ impl FingerprintParts<'_> {
         hasher.update(end);
         Fingerprint(*hasher.finalize().as_bytes())
     }
+}
+
+/// 64 hex digits, either case, as 32 bytes.
+pub(crate) fn unhex(text: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(bytes)
 }
 
 #[cfg(test)]

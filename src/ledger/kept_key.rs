@@ -8,13 +8,41 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::ledger::entry::{EntryKey, Fingerprint, KeyOrigin, unhex};
+use crate::ledger::fingerprint::{Fingerprint, unhex};
+use crate::ledger::id::EntryId;
+use crate::ledger::shared_text;
+
+/// How long the service binds a key ("idempotent replay window | 24 hours").
+///
+/// Assumed: counted from the key's first use, also where that failed. If the service counts from a later one,
+/// a repeat is in doubt; the other way round a purchase would be taken for a repeat.
+pub const EPOCH_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// Longest key that is kept as it is, in characters. An app may send tens of kilobytes.
 const KEY_CHARS_MAX: usize = 256;
 
 /// What an older bursar wrote before the hash of a long key, in the place of the key.
 const OLD_HASH_START: &str = "h:";
+
+/// Who chose the Idempotency-Key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyOrigin {
+    /// bursar minted it for this request.
+    Minted,
+    /// The app sent its own.
+    App,
+    /// Taken over from an undelivered equal request.
+    Adopted { from: EntryId },
+}
+
+/// An Idempotency-Key as it goes to the service, and its origin.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EntryKey {
+    #[serde(with = "shared_text")]
+    pub value: Arc<str>,
+    pub origin: KeyOrigin,
+}
 
 /// A key with what makes it this key and no other (rule I3). What goes to the service is the
 /// [`EntryKey`].

@@ -4,18 +4,16 @@
 //! Promise: what decodes was written whole by this format; a line that does not is never guessed
 //! at. A sound line of an unknown kind is kept and ignored, so that an older bursar can read on.
 
-use std::sync::Arc;
-
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::ledger::entry::{Anomaly, EntryId, Intent, Outcome, State, shared_text};
-use crate::ledger::kept_key::KeptKey;
+use crate::ledger::delivery::{Handover, Undelivered};
+use crate::ledger::entry::{Anomaly, Intent, Labels, Outcome, State};
+use crate::ledger::id::EntryId;
 use crate::ledger::rollup::Rollup;
-use crate::ledger::undelivered::{Handover, Undelivered};
 use crate::money::MicroUsd;
-use crate::protocol::{Lane, Operation, ServedBy};
+use crate::protocol::{ServedBy, Told};
 
 /// The format of a segment of entries.
 pub const FORMAT: u32 = 1;
@@ -24,6 +22,9 @@ pub const FORMAT: u32 = 1;
 /// pass over its lines and show sums that lack them, so it must refuse; a ledger that was never
 /// compacted stays readable for it.
 pub const FORMAT_COMPACTED: u32 = 2;
+
+/// Number of the compacted segment: the one before all others.
+pub const COMPACTED: u32 = 0;
 
 /// Longest line that is read as a record. A line of ours has a few kilobytes.
 pub const LINE_BYTES_MAX: usize = 1 << 20;
@@ -60,31 +61,6 @@ pub struct StandsFor {
     pub seq: u64,
     /// The newest moment in it, Unix milliseconds.
     pub until_ms: u64,
-}
-
-/// What an entry is filed under. It stands in each line that ends or changes an entry, so that a
-/// damaged intent line loses neither the amount nor where it belongs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Labels {
-    /// The intent's time: the day an entry counts for, whenever it ends.
-    pub started_ms: u64,
-    #[serde(with = "shared_text")]
-    pub app: Arc<str>,
-    pub lane: Lane,
-    pub operation: Operation,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub key: Option<KeptKey>,
-    /// As in the intent; of an entry whose price is not known it may be more, when a dearer one was seen
-    /// meanwhile.
-    #[serde(
-        default,
-        rename = "reserved_micro_usd",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub reserved: Option<MicroUsd>,
-    /// As in the intent; absent on lines of an older bursar.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run: Option<String>,
 }
 
 /// What the fold made of an outcome.
@@ -195,6 +171,16 @@ impl Record {
         }
     }
 
+    /// The service told an amount that cannot be read, and the entry is unreported for it.
+    pub fn is_malformed(&self) -> bool {
+        match self {
+            Self::Outcome(outcome, _, verdict) => {
+                verdict.state == State::Unreported && outcome.receipt.billed == Told::Malformed
+            }
+            _ => false,
+        }
+    }
+
     /// Appends the line of this record, newline included.
     pub fn encode(&self, seq: u64, to: &mut Vec<u8>) -> serde_json::Result<()> {
         let start = to.len();
@@ -224,22 +210,6 @@ impl Record {
             seal(start, to);
         }
         members
-    }
-}
-
-// === impl Labels ===
-
-impl Labels {
-    pub fn of_intent(intent: &Intent) -> Self {
-        Self {
-            started_ms: intent.at_ms,
-            app: Arc::clone(&intent.app),
-            lane: intent.lane,
-            operation: intent.operation,
-            key: intent.key.clone(),
-            reserved: intent.reserved,
-            run: intent.run.clone(),
-        }
     }
 }
 

@@ -9,11 +9,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ledger::entry::shared_text;
-use crate::ledger::query::StateWord;
-use crate::ledger::record::{Labels, Record};
-use crate::ledger::scan::COMPACTED;
-use crate::ledger::totals::{Effect, Globals, LineKey, RollupKey, Row};
+use crate::ledger::entry::{Labels, StateWord};
+use crate::ledger::shared_text;
+use crate::ledger::sums::{Globals, LineKey, Row};
 use crate::protocol::{Lane, Operation, ServedBy};
 
 /// How long a time one rollup is about.
@@ -87,14 +85,6 @@ impl Rollup {
             run: None,
         }
     }
-
-    pub fn effect(&self) -> Effect {
-        Effect {
-            key: RollupKey::new(&self.labels(), self.served_by),
-            row: self.row.clone(),
-            globals: self.globals.clone(),
-        }
-    }
 }
 
 // === impl RollupAt ===
@@ -107,19 +97,5 @@ impl RollupAt {
             line,
             state,
         }
-    }
-}
-
-// === impl Effect ===
-
-impl Effect {
-    /// What a record adds to the sums where it lies. An entry that a compacted segment still lists has
-    /// its counters in that segment's [`Rollup::globals`].
-    pub fn at(record: &Record, segment: u32) -> Option<Self> {
-        let mut effect = Self::of(record)?;
-        if segment == COMPACTED && !matches!(record, Record::Rollup(_)) {
-            effect.globals = None;
-        }
-        Some(effect)
     }
 }

@@ -8,10 +8,11 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use crate::clock::Clock;
-use crate::ledger::entry::{AttemptEnd, EntryId, InDoubt, State};
+use crate::ledger::entry::{AttemptEnd, InDoubt, State};
 use crate::ledger::fixtures::{
     Bench, attempt, begin, billed, buy, ended, intent, kill_after_next, outcome,
 };
+use crate::ledger::id::EntryId;
 use crate::ledger::query::verify;
 use crate::ledger::{Durability, Ledger, LedgerError, LedgerOptions, Totals};
 use crate::money::MicroUsd;
@@ -20,6 +21,7 @@ use crate::protocol::receipt::Receipt;
 
 mod clocks;
 mod damage;
+pub(crate) mod fixtures;
 mod keys;
 mod outages;
 mod serving;

@@ -472,7 +472,7 @@ fn every_rule_sees_a_planted_offence() {
             "use crate::{ledger, protocol};".into(),
         ),
         (imports, "src/news.rs", "use crate::money::X;".into()),
-        (crates, "src/ledger/load.rs", "use sled::Db;".into()),
+        (crates, "src/ledger/write/load.rs", "use sled::Db;".into()),
         (crates, "src/admin.rs", "fn f(x: pingora::Y) {}".into()),
         (
             crates,
@@ -532,7 +532,7 @@ fn every_rule_sees_a_planted_offence() {
         ),
         (
             crates,
-            "src/ledger/load.rs",
+            "src/ledger/write/load.rs",
             "// sled writes on opening\nlet x = \"sled\"; let sledge = 1;",
         ),
         (opening, "src/x/tests.rs", "use super::*;"),

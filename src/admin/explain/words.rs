@@ -1,6 +1,6 @@
 //! Why an entry stands as it does, in one or two plain sentences.
 //!
-//! Promise: pure; a sentence names the evidence that the fold went by (`src/ledger/state.rs`), and
+//! Promise: pure; a sentence names the evidence that the fold went by (`src/ledger/fold/state.rs`), and
 //! where there is none it says so.
 
 use crate::ledger::entry::{Anomaly, AttemptEnd, EntryId, InDoubt, State};

@@ -7,14 +7,16 @@
 
 use std::collections::BTreeMap;
 
+use super::db::IndexError;
 use super::rows::{
-    BY_REQUEST, META, Meta, ROLLUP, RUN, RowCounts, StoredEntry, by_key, encode, entry_key,
+    BY_REQUEST, FORMAT, META, Meta, ROLLUP, RUN, RowCounts, StoredEntry, by_key, encode, entry_key,
     lookup_key, text_key,
 };
-use super::{FORMAT, Index, IndexError, guarded};
-use crate::ledger::books::Pending;
-use crate::ledger::keys::Unresolved;
-use crate::ledger::totals::{RollupKey, Row, Totals};
+use super::tree::Index;
+use crate::ledger::entry::Unresolved;
+use crate::ledger::fold::books::Pending;
+use crate::ledger::fold::totals::Totals;
+use crate::ledger::sums::{RollupKey, Row};
 
 /// Rows of lookups that are sorted together.
 const SORTED_ROWS: usize = 250_000;
@@ -127,6 +129,6 @@ impl Bulk {
 
     /// Whether the row is a new one.
     fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, IndexError> {
-        guarded(|| Ok(self.index.handle.db()?.insert(key, value)?.is_none()))
+        self.index.insert(key, value)
     }
 }

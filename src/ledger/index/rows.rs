@@ -5,11 +5,12 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::IndexError;
-use crate::ledger::entry::{EntryId, State};
+use super::db::IndexError;
+use crate::ledger::entry::State;
+use crate::ledger::id::EntryId;
 use crate::ledger::kept_key::KeyForm;
 use crate::ledger::record::Position;
-use crate::ledger::totals::{Globals, MicroUsdSum};
+use crate::ledger::sums::{Globals, MicroUsdSum};
 
 pub const FORMAT: u32 = 4;
 
@@ -26,6 +27,11 @@ pub const BY_REQUEST: u8 = b'q';
 pub const RUN: u8 = b'u';
 pub const ROLLUP: u8 = b'r';
 pub const MISSING: &[u8] = b"x";
+
+/// Up to which segment the index was swept.
+pub const SWEPT: &[u8] = b"c";
+
+const ID_BYTES: usize = 16;
 
 /// An entry that ended: where its lines are, and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +50,13 @@ type Place = (u32, u64, u64);
 /// An entry's row as it is spelled.
 #[derive(Serialize, Deserialize)]
 struct EntryRow(State, Option<Place>, Place, Option<Place>);
+
+/// Where the lines of an entry lie that a compacted segment still lists.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StillListed {
+    pub intent: Option<Position>,
+    pub end: Option<Position>,
+}
 
 /// How many rows lookups have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -165,4 +178,35 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, IndexError> {
     });
     let json = parts.ok_or(IndexError::DamagedRow)?;
     serde_json::from_slice(json).map_err(|_| IndexError::DamagedRow)
+}
+
+/// What becomes of a row.
+pub enum Moved {
+    Stays,
+    To(StoredEntry),
+    Gone,
+}
+
+pub fn moved(row: StoredEntry, segment: u32, kept: Option<&StillListed>) -> Moved {
+    let is_old = |position: Position| position.segment <= segment;
+    if !is_old(row.end) && !row.intent.is_some_and(is_old) {
+        return Moved::Stays;
+    }
+    let kept = kept.copied().unwrap_or_default();
+    let end = match kept.end {
+        Some(end) if is_old(row.end) => end,
+        _ if !is_old(row.end) => row.end,
+        _ => return Moved::Gone,
+    };
+    let intent = match row.intent {
+        Some(intent) if !is_old(intent) => Some(intent),
+        _ => kept.intent,
+    };
+    Moved::To(StoredEntry { intent, end, ..row })
+}
+
+/// Keys that belong to an entry end with its id.
+pub fn id_of(key: &[u8]) -> Option<EntryId> {
+    let id = key.get(key.len().checked_sub(ID_BYTES)?..)?;
+    uuid::Uuid::from_slice(id).ok().map(EntryId)
 }

@@ -1,5 +1,6 @@
 use super::{KeptKey, KeyForm, Organization, SoughtKey};
-use crate::ledger::entry::{EntryKey, Fingerprint, KeyOrigin};
+use crate::ledger::fingerprint::Fingerprint;
+use crate::ledger::kept_key::{EntryKey, KeyOrigin};
 
 const SECRET: [u8; 32] = [3; 32];
 

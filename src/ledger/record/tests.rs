@@ -1,9 +1,12 @@
 use super::{Ended, Evidence, How, Line, Record, SegmentHeader, Verdict};
 use crate::clock::BootId;
-use crate::ledger::entry::{Anomaly, AttemptEnd, Closed, EntryId, InDoubt, Side, Stage, State};
-use crate::ledger::entry::{EntryKey, KeyOrigin, Outcome};
+use crate::ledger::delivery::{Handover, Undelivered};
+use crate::ledger::entry::Outcome;
+use crate::ledger::entry::{Anomaly, AttemptEnd, Closed, InDoubt, Side, Stage, State};
+use crate::ledger::entry::{Delivery, FirstSent, KeyUse};
 use crate::ledger::fixtures::{START_MS, billed, ended, intent, labels};
-use crate::ledger::undelivered::{Delivery, FirstSent, Handover, KeyUse, Undelivered};
+use crate::ledger::id::EntryId;
+use crate::ledger::kept_key::{EntryKey, KeyOrigin};
 use crate::money::MicroUsd;
 
 fn id() -> EntryId {

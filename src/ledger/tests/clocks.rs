@@ -10,7 +10,8 @@ use crate::clock::Clock;
 use crate::ledger::Ledger;
 use crate::ledger::entry::{AttemptEnd, State};
 use crate::ledger::fixtures::{Bench, START_MS, begin, billed, buy, ended};
-use crate::ledger::query::{GroupBy, spend};
+use crate::ledger::query::spend;
+use crate::ledger::read::spend::GroupBy;
 use crate::protocol::receipt::Receipt;
 
 const HOUR_MS: u64 = 3_600_000;

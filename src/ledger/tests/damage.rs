@@ -6,7 +6,9 @@ use std::fs;
 use super::in_doubt_now;
 use crate::ledger::entry::{InDoubt, State};
 use crate::ledger::fixtures::{Bench, begin, billed, buy, kill_after_next};
-use crate::ledger::query::{DamageKind, Filter, VerifyReport, entries, verify};
+use crate::ledger::query::{entries, verify};
+use crate::ledger::read::filter::Filter;
+use crate::ledger::upkeep::verify::{DamageKind, VerifyReport};
 use crate::ledger::{LedgerOptions, Lookup};
 
 /// Ten entries in one segment: a header, and lines 1 to 20.

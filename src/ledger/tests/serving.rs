@@ -6,8 +6,9 @@ use super::{EIO, ENOSPC, settled};
 use crate::clock::Clock;
 use crate::ledger::entry::{AttemptEnd, State};
 use crate::ledger::fixtures::{Bench, begin, billed, ended, intent};
-use crate::ledger::later::OUTCOMES_MAX;
-use crate::ledger::query::{Filter, entries, verify};
+use crate::ledger::query::{entries, verify};
+use crate::ledger::read::filter::Filter;
+use crate::ledger::write::backlog::OUTCOMES_MAX;
 use crate::ledger::{Ledger, LedgerError, LedgerOptions, OnFailure};
 use crate::money::MicroUsd;
 

@@ -128,7 +128,7 @@ const BURSAR: [(&str, &[Row]); 2] = [
         &[("BODY_BYTES_MAX", Megabytes, "LIM-4")],
     ),
     (
-        "src/ledger/keys.rs",
+        "src/ledger/kept_key.rs",
         &[
             ("EPOCH_MS", MsAsHours, "LIM-8"),
             ("EPOCH_MS", MsAsHours, "IDEM-8"),

@@ -1,0 +1,13 @@
+//! What records come to, decided in one place: an entry's state, its key's amount, sums, charges against
+//! caps, undelivered answers.
+//!
+//! Promise: pure. No file, no clock, no randomness. Lowest first: `state`, `effect`, `totals`, `keys`,
+//! `undelivered`, `usage`, `books`.
+
+pub mod books;
+pub mod effect;
+pub mod keys;
+pub mod state;
+pub mod totals;
+pub mod undelivered;
+pub mod usage;

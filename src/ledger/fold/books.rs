@@ -1,0 +1,492 @@
+//! The ledger in memory: entries in flight, keys, eval runs and sums. Records are applied here one
+//! by one, the same way when they are written and when they are read back.
+//!
+//! Promise: pure of files and clocks. Books built from the journal equal the books that wrote it.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use crate::ledger::entry::{InDoubt, Intent, Labels, Outcome, Settlement, State, Unresolved};
+use crate::ledger::fingerprint::Fingerprint;
+use crate::ledger::fold::effect::Effect;
+use crate::ledger::fold::keys::{KeyCharge, Keys};
+use crate::ledger::fold::state::fold;
+use crate::ledger::fold::totals::Totals;
+use crate::ledger::fold::undelivered::Deliveries;
+use crate::ledger::fold::usage::{Charged, Usage, UsageUpdate};
+use crate::ledger::id::EntryId;
+use crate::ledger::kept_key::{KeptKey, KeyForm};
+use crate::ledger::record::{Ended, Evidence, How, Position, Record, Verdict};
+use crate::ledger::sums::{RollupKey, Row};
+use crate::money::MicroUsd;
+use crate::protocol::ServedBy;
+
+/// Most eval runs that wait for their terminal poll; the oldest is forgotten first and stays
+/// unreported.
+const RUNS_MAX: usize = 10_000;
+
+/// Most entries of the past whose end is still remembered, so that an outcome told twice is
+/// answered and not counted twice.
+const RECENT_MAX: usize = 4_096;
+
+/// An entry in flight.
+#[derive(Clone, Debug)]
+pub struct OpenEntry {
+    pub labels: Labels,
+    pub seq: u64,
+    pub position: Position,
+    pub request_bytes: u64,
+}
+
+/// An entry that ended, as the index keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedEntry {
+    pub id: EntryId,
+    pub state: State,
+    pub intent: Option<Position>,
+    pub end: Position,
+    pub key: Option<KeyForm>,
+    pub request_id: Option<String>,
+}
+
+/// An eval run whose price is not known yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitingRun {
+    pub run_id: Arc<str>,
+    /// The entry of the request that started it.
+    pub entry: EntryId,
+    /// When that began, Unix milliseconds.
+    pub started_ms: u64,
+}
+
+/// What the index has not been told yet.
+#[derive(Debug, Default)]
+pub struct Pending {
+    pub rollups: BTreeMap<RollupKey, Row>,
+    pub entries: Vec<EndedEntry>,
+    /// Entries whose state changed after their end.
+    pub changed: Vec<(EntryId, State, Position)>,
+    pub runs_begun: Vec<(String, Unresolved)>,
+    pub runs_ended: Vec<String>,
+    pub records: u64,
+}
+
+/// Everything the writer knows.
+#[derive(Debug, Default)]
+pub struct Books {
+    open: HashMap<EntryId, OpenEntry>,
+    keys: Keys,
+    runs: HashMap<String, Unresolved>,
+    runs_order: VecDeque<String>,
+    /// Counts changes of `runs`.
+    runs_revision: u64,
+    recent: HashMap<EntryId, Settlement>,
+    recent_order: VecDeque<EntryId>,
+    totals: Totals,
+    pending: Pending,
+    deliveries: Deliveries,
+    usage: Usage,
+    /// The record that `usage` reached before the first was applied.
+    usage_seq: u64,
+    /// What readers of usage were not told yet; `None`: they know nothing of these books.
+    updates: Option<Vec<Charged>>,
+    last_seq: u64,
+}
+
+// === impl Books ===
+
+impl Books {
+    /// Books that go on from sums the index kept.
+    pub fn from_index(totals: Totals, runs: Vec<(String, Unresolved)>) -> Self {
+        let mut books = Self {
+            totals,
+            ..Self::default()
+        };
+        for (run_id, waiting) in runs {
+            books.begin_run(run_id, waiting);
+        }
+        books
+    }
+
+    /// Before the first record: what keys are told apart by.
+    pub fn with_secret(mut self, secret: [u8; 32]) -> Self {
+        self.keys = Keys::new(secret);
+        self
+    }
+
+    /// Goes on from what was charged up to a record.
+    pub fn with_usage(mut self, usage: Usage, last_seq: u64) -> Self {
+        self.usage = usage;
+        self.usage_seq = last_seq;
+        self
+    }
+
+    pub fn usage(&self) -> &Usage {
+        &self.usage
+    }
+
+    /// What readers of usage are to be told; `None` when there is nothing.
+    pub fn take_usage_update(&mut self) -> Option<UsageUpdate> {
+        match self.updates.replace(Vec::new()) {
+            None => Some(UsageUpdate::All {
+                usage: self.usage.clone(),
+                ended: self.recent_order.iter().copied().collect(),
+            }),
+            Some(records) if records.is_empty() => None,
+            Some(records) => Some(UsageUpdate::Records(records)),
+        }
+    }
+
+    /// What is charged under a key for an equal request, in its 24 h; `None`: nothing is.
+    pub fn key_charge(
+        &self,
+        key: &KeptKey,
+        fingerprint: Fingerprint,
+        now_ms: u64,
+    ) -> Option<KeyCharge> {
+        self.keys.charge(key, fingerprint, now_ms)
+    }
+
+    /// Before the entry leaves `open`, which knows the size of its request.
+    fn charge(&mut self, seq: u64, record: &Record) {
+        if seq <= self.usage_seq {
+            return;
+        }
+        let open = record.entry().and_then(|id| self.open.get(&id));
+        let bytes = open.map_or(0, |open| open.request_bytes);
+        if let Some(charged) = Charged::of(record, bytes) {
+            self.usage.add(&charged);
+            if let Some(updates) = &mut self.updates {
+                updates.push(charged);
+            }
+        }
+    }
+    pub fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    pub fn last_seq(&self) -> u64 {
+        self.last_seq
+    }
+
+    pub fn is_open(&self, id: EntryId) -> bool {
+        self.open.contains_key(&id)
+    }
+
+    /// How an entry ended, when that is not long ago.
+    pub fn recent(&self, id: EntryId) -> Option<&Settlement> {
+        self.recent.get(&id)
+    }
+
+    pub fn open_ids(&self) -> Vec<EntryId> {
+        let mut ids: Vec<_> = self.open.iter().map(|(id, open)| (open.seq, *id)).collect();
+        ids.sort_unstable();
+        ids.into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// Sequence number of the intent of an entry in flight.
+    pub fn open_seq(&self, id: EntryId) -> Option<u64> {
+        self.open.get(&id).map(|open| open.seq)
+    }
+
+    /// Sequence number of the oldest intent without an end: from here on the journal is needed.
+    pub fn oldest_open_seq(&self) -> Option<u64> {
+        self.open.values().map(|open| open.seq).min()
+    }
+
+    /// Requests whose answer their app never received.
+    pub fn deliveries(&self) -> &Deliveries {
+        &self.deliveries
+    }
+
+    /// Entries begun before `before_ms` whose amount may still come.
+    pub fn awaited(&self, before_ms: u64) -> HashSet<EntryId> {
+        let runs = self.runs.values();
+        let waiting = runs.chain(self.keys.unresolved());
+        let old = waiting.filter(|waiting| waiting.labels.started_ms < before_ms);
+        old.map(|waiting| waiting.id).collect()
+    }
+
+    pub fn keys_dropped(&self) -> u64 {
+        self.keys.dropped()
+    }
+
+    /// The eval runs that wait for their price, oldest first.
+    pub fn waiting_runs(&self) -> Vec<WaitingRun> {
+        let waiting = |run_id: &String| {
+            let waiting = self.runs.get(run_id)?;
+            Some(WaitingRun {
+                run_id: run_id.as_str().into(),
+                entry: waiting.id,
+                started_ms: waiting.labels.started_ms,
+            })
+        };
+        self.runs_order.iter().filter_map(waiting).collect()
+    }
+
+    /// Another number than before when [`Self::waiting_runs`] is another list.
+    pub fn runs_revision(&self) -> u64 {
+        self.runs_revision
+    }
+
+    pub fn take_pending(&mut self) -> Pending {
+        std::mem::take(&mut self.pending)
+    }
+
+    pub fn pending_records(&self) -> u64 {
+        self.pending.records
+    }
+
+    pub fn prune(&mut self, now_ms: u64) {
+        self.keys.prune(now_ms);
+        self.usage.prune();
+    }
+
+    /// The records that end an entry with an outcome: its own, and one for each entry of the same
+    /// key that the amount resolves. `None`: the entry is not in flight.
+    pub fn settle(&self, outcome: Outcome) -> Option<(Vec<Record>, Settlement)> {
+        let open = self.open.get(&outcome.id)?;
+        let labels = &open.labels;
+        let id = outcome.id;
+        let key = labels.key.as_ref();
+        let view = key.map(|key| self.keys.view(key, id, labels.started_ms));
+        let settlement = fold(&outcome, view.as_ref());
+
+        let adds = settlement.state.adds();
+        let mut resolved = Vec::new();
+        if !adds.is_zero()
+            && let Some(key) = key
+        {
+            resolved = self.keys.resolved_by(key, id, labels.started_ms);
+        }
+        let at_ms = outcome.at_ms;
+        let verdict = Verdict {
+            state: settlement.state,
+            adds_micro_usd: adds,
+            anomalies: settlement.anomalies.clone(),
+        };
+        let mut labels = labels.clone();
+        if verdict.state.is_unresolved() {
+            labels.reserved = self.usage.raised(&labels, open.request_bytes);
+        }
+        let mut records = vec![Record::Outcome(Box::new(outcome), labels, verdict)];
+        records.extend(resolved.into_iter().map(|waiting| {
+            let how = How::Key { entry: id };
+            reconciled(waiting, at_ms, MicroUsd::ZERO, how)
+        }));
+        Some((records, settlement))
+    }
+
+    /// The record that ends an entry without an outcome. `why` is `None` for one that was never
+    /// sent.
+    pub fn end(&self, id: EntryId, at_ms: u64, why: Option<InDoubt>) -> Option<Record> {
+        let open = self.open.get(&id)?;
+        let mut labels = open.labels.clone();
+        let Some(reason) = why else {
+            let state = State::Failed;
+            return Some(Record::Withdrawn(Ended { id, at_ms, state }, labels));
+        };
+        let amount_stands_elsewhere = labels
+            .key
+            .as_ref()
+            .map(|key| self.keys.view(key, id, labels.started_ms))
+            .is_some_and(|view| view.amount.is_some());
+        let state = if amount_stands_elsewhere {
+            State::Replayed
+        } else {
+            labels.reserved = self.usage.raised(&labels, open.request_bytes);
+            State::InDoubt { reason }
+        };
+        Some(Record::Crashed(Ended { id, at_ms, state }, labels))
+    }
+
+    /// The record that gives an eval run's entry its amount; `None` when no entry waits for it.
+    pub fn reconcile_run(
+        &self,
+        run_id: &str,
+        billed: MicroUsd,
+        at_ms: u64,
+    ) -> Option<(Record, EntryId)> {
+        let waiting = self.runs.get(run_id)?.clone();
+        let id = waiting.id;
+        let run_id = run_id.to_owned();
+        Some((reconciled(waiting, at_ms, billed, How::Run { run_id }), id))
+    }
+
+    /// Applies a record. `counts` is false for one that the index has counted already.
+    pub fn apply(&mut self, seq: u64, position: Position, record: &Record, counts: bool) {
+        self.last_seq = self.last_seq.max(seq);
+        self.deliveries.apply(seq, record);
+        self.charge(seq, record);
+        match record {
+            Record::Intent(intent) => self.begin(seq, position, intent),
+            Record::Outcome(outcome, labels, verdict) => {
+                let ended = Unresolved {
+                    id: outcome.id,
+                    was: verdict.state,
+                    served_by: outcome.receipt.served_by,
+                    labels: labels.clone(),
+                };
+                if counts
+                    && let Some(run_id) = &outcome.run_id
+                    && verdict.state.is_unresolved()
+                {
+                    let begun = (run_id.clone(), ended.clone());
+                    self.pending.runs_begun.push(begun);
+                    self.begin_run(run_id.clone(), ended.clone());
+                }
+                let settlement = Settlement {
+                    state: verdict.state,
+                    anomalies: verdict.anomalies.clone(),
+                };
+                self.finish(
+                    position,
+                    ended,
+                    settlement,
+                    outcome.request_id.clone(),
+                    counts,
+                );
+            }
+            Record::Crashed(ended, labels) | Record::Withdrawn(ended, labels) => {
+                let settlement = Settlement {
+                    state: ended.state,
+                    anomalies: Vec::new(),
+                };
+                let ended = Unresolved {
+                    id: ended.id,
+                    was: ended.state,
+                    served_by: None,
+                    labels: labels.clone(),
+                };
+                self.finish(position, ended, settlement, None, counts);
+            }
+            Record::Reconciled(evidence, labels) => {
+                self.resolve(position, evidence, labels, counts);
+            }
+            Record::Delivery(..) | Record::Rollup(_) | Record::Unknown => {}
+        }
+        self.totals.open = u64::try_from(self.open.len()).unwrap_or(u64::MAX);
+        if counts {
+            self.pending.records += 1;
+            if let Some(effect) = Effect::at(record, position.segment) {
+                self.totals.add(&effect);
+                let row = self.pending.rollups.entry(effect.key).or_default();
+                row.merge(&effect.row);
+            }
+        }
+    }
+
+    fn begin(&mut self, seq: u64, position: Position, intent: &Intent) {
+        if let Some(key) = &intent.key {
+            self.keys
+                .begin(key, intent.fingerprint, intent.id, intent.at_ms);
+        }
+        let open = OpenEntry {
+            labels: Labels::of_intent(intent),
+            seq,
+            position,
+            request_bytes: intent.request_bytes,
+        };
+        self.open.insert(intent.id, open);
+    }
+
+    fn finish(
+        &mut self,
+        end: Position,
+        ended: Unresolved,
+        settlement: Settlement,
+        request_id: Option<String>,
+        counts: bool,
+    ) {
+        let id = ended.id;
+        let intent = self.open.remove(&id).map(|open| open.position);
+        let key = ended.labels.key.clone();
+        if counts {
+            self.pending.entries.push(EndedEntry {
+                id,
+                state: ended.was,
+                intent,
+                end,
+                key: key.as_ref().map(|key| key.form.clone()),
+                request_id,
+            });
+        }
+        if let Some(key) = key {
+            self.keys.end(&key, ended);
+        }
+        if self.recent.insert(id, settlement).is_none() {
+            self.recent_order.push_back(id);
+        }
+        if self.recent_order.len() > RECENT_MAX
+            && let Some(oldest) = self.recent_order.pop_front()
+        {
+            self.recent.remove(&oldest);
+        }
+    }
+
+    fn resolve(&mut self, position: Position, evidence: &Evidence, labels: &Labels, counts: bool) {
+        let state = State::Reconciled {
+            billed: evidence.adds_micro_usd,
+        };
+        if let Some(settlement) = self.recent.get_mut(&evidence.id) {
+            settlement.state = state;
+        }
+        // The line that ended it is lost; the evidence tells what became of it.
+        if let Some(open) = self.open.remove(&evidence.id)
+            && counts
+        {
+            self.pending.entries.push(EndedEntry {
+                id: evidence.id,
+                state,
+                intent: Some(open.position),
+                end: position,
+                key: labels.key.as_ref().map(|key| key.form.clone()),
+                request_id: None,
+            });
+        }
+        if let Some(key) = &labels.key {
+            self.keys.resolve(key, evidence.id);
+        }
+        let run_id = match &evidence.how {
+            How::Run { run_id } => Some(run_id.clone()),
+            How::Key { .. } => None,
+        };
+        if let Some(run_id) = run_id {
+            self.runs.remove(&run_id);
+            self.runs_revision += 1;
+            self.runs_order.retain(|waiting| *waiting != run_id);
+            if counts {
+                self.pending.runs_ended.push(run_id);
+            }
+        }
+        if counts {
+            self.pending.changed.push((evidence.id, state, position));
+        }
+    }
+
+    fn begin_run(&mut self, run_id: String, waiting: Unresolved) {
+        self.runs_revision += 1;
+        if self.runs.insert(run_id.clone(), waiting).is_none() {
+            self.runs_order.push_back(run_id);
+        }
+        if self.runs_order.len() > RUNS_MAX
+            && let Some(oldest) = self.runs_order.pop_front()
+        {
+            self.runs.remove(&oldest);
+            self.pending.runs_ended.push(oldest);
+        }
+    }
+}
+
+fn reconciled(waiting: Unresolved, at_ms: u64, adds: MicroUsd, how: How) -> Record {
+    let served_by: Option<ServedBy> = waiting.served_by;
+    let evidence = Evidence {
+        id: waiting.id,
+        at_ms,
+        was: waiting.was,
+        served_by,
+        adds_micro_usd: adds,
+        how,
+    };
+    Record::Reconciled(evidence, waiting.labels)
+}

@@ -1,0 +1,425 @@
+//! What counts against caps, as the journal tells it: by app and quarter hour what was billed and what
+//! is held for entries whose price is not known; by app and operation the dearest of the last 1,000
+//! receipts, as billed and at the frontier's price, from which reservations are made.
+//!
+//! An entry counts for the moment of its intent. Held amounts are estimates: they are kept apart from
+//! billed money here and are in no other sum (rule I12).
+//!
+//! Promise: made of records alone, so that what a start reads equals what the process before it had,
+//! also after kill -9; bounded by as many quarter hours as five weeks have and the apps that were seen in
+//! them. Which are kept is no matter of the clock: one that was ahead takes nothing away.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ledger::entry::{Labels, State};
+use crate::ledger::fold::effect::held_from;
+use crate::ledger::id::EntryId;
+use crate::ledger::record::Record;
+use crate::ledger::rollup::GRAIN_MS;
+use crate::ledger::sums::{Held, MicroUsdSum};
+use crate::money::MicroUsd;
+use crate::protocol::Operation;
+
+/// How long usage is kept at least: the longest calendar month, and days for clocks and zones.
+pub const KEPT_MS: u64 = 35 * 24 * 60 * 60 * 1000;
+
+/// The quarter hours of that, and the one that is under way.
+const QUARTERS_MAX: usize = 35 * 24 * 4 + 1;
+
+/// "its last 1,000 receipts".
+const RECEIPTS: u64 = 1_000;
+
+/// A body larger than all that a price was told for is taken to cost more, in proportion, up to this.
+const SCALE_MAX: u64 = 16;
+
+/// What entries of some app and time come to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Charge {
+    pub billed: MicroUsdSum,
+    pub held: Held,
+}
+
+/// The prices of one operation of one app, as far as reservations need them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prices {
+    /// Receipts so far.
+    receipts: u64,
+    /// Numbers and amounts of the last 1,000 that no later one exceeds: the first is the dearest. The first
+    /// format of the file had this list alone.
+    #[serde(alias = "dearest")]
+    billed: VecDeque<(u64, MicroUsd)>,
+    /// The same of what the answers would have cost at the frontier's price.
+    #[serde(default)]
+    frontier: VecDeque<(u64, MicroUsd)>,
+    /// The same of body sizes.
+    largest: VecDeque<(u64, u64)>,
+    /// An answer came that tells no price, as the interface has it for some operations, or that cost
+    /// nothing.
+    untold: bool,
+}
+
+/// What a record tells of a price.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Price {
+    Nothing,
+    /// One of the two amounts is more than 0. `bytes` is the request body's size, 0 if it is not known.
+    Told {
+        billed: MicroUsd,
+        /// What the answer would have cost at the frontier's price, 0 if that was not told: the next one
+        /// may be escalated.
+        frontier: MicroUsd,
+        bytes: u64,
+    },
+    /// Complete, and without a price, or for nothing: the next one may cost something.
+    Untold,
+}
+
+/// The dearest answers of a kind. They need not be one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dearest {
+    pub billed: MicroUsd,
+    pub frontier: MicroUsd,
+}
+
+/// What one record does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Charged {
+    /// `None`: many entries that were compacted.
+    pub entry: Option<EntryId>,
+    pub app: Arc<str>,
+    /// The run of `bursar exec` that it belongs to.
+    pub run: Option<String>,
+    pub operation: Operation,
+    /// The intent's time, Unix milliseconds.
+    pub at_ms: u64,
+    pub charge: Charge,
+    pub price: Price,
+}
+
+/// All of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// By the beginning of the quarter hour, Unix milliseconds, and app.
+    pub quarters: BTreeMap<u64, BTreeMap<Arc<str>, Charge>>,
+    pub prices: BTreeMap<(Arc<str>, Operation), Prices>,
+}
+
+/// What a reader of usage is told.
+#[derive(Clone, Debug)]
+pub enum UsageUpdate {
+    /// The journal was read anew. `ended`: entries of the last moments that are in it with their end.
+    All { usage: Usage, ended: Vec<EntryId> },
+    /// Records that were made durable, in their order.
+    Records(Vec<Charged>),
+}
+
+/// Told of usage on the writer's thread, before who waits for the records is answered.
+pub type OnUsage = Box<dyn Fn(&UsageUpdate) + Send + Sync>;
+
+// === impl Charge ===
+
+impl Charge {
+    pub fn merge(&mut self, other: Self) {
+        self.billed.merge(other.billed);
+        self.held.merge(other.held);
+    }
+
+    fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+// === impl Prices ===
+
+impl Prices {
+    fn add(&mut self, price: Price) {
+        let (billed, frontier, bytes) = match price {
+            Price::Nothing => return,
+            Price::Untold => {
+                self.untold = true;
+                return;
+            }
+            Price::Told {
+                billed,
+                frontier,
+                bytes,
+            } => (billed, frontier, bytes),
+        };
+        self.receipts = self.receipts.saturating_add(1);
+        let number = self.receipts;
+        push(&mut self.billed, number, billed);
+        push(&mut self.frontier, number, frontier);
+        push(&mut self.largest, number, bytes);
+    }
+
+    /// Of a file that had one price of each receipt, billed or the frontier's: nobody knows which.
+    pub fn stand_for_both(&mut self) {
+        self.frontier = self.billed.clone();
+    }
+
+    /// The dearest of the last 1,000; `None` while no price was told.
+    pub fn dearest(&self) -> Option<Dearest> {
+        Some(Dearest {
+            billed: self.billed.front()?.1,
+            frontier: self.frontier.front()?.1,
+        })
+    }
+
+    /// The dearest, in proportion to a body that is larger than all of theirs.
+    pub fn for_body(&self, bytes: u64) -> Option<Dearest> {
+        let dearest = self.dearest()?;
+        let largest = self.largest.front().map_or(0, |(_, bytes)| *bytes);
+        if largest == 0 || bytes <= largest {
+            return Some(dearest);
+        }
+        let scaled = |amount: MicroUsd| {
+            let amount = u128::from(amount.get());
+            let scaled = amount
+                .saturating_mul(u128::from(bytes))
+                .div_ceil(u128::from(largest));
+            let most = amount.saturating_mul(u128::from(SCALE_MAX));
+            MicroUsd::new(u64::try_from(scaled.min(most)).unwrap_or(u64::MAX))
+        };
+        Some(Dearest {
+            billed: scaled(dearest.billed),
+            frontier: scaled(dearest.frontier),
+        })
+    }
+
+    /// Neither a price nor the lack of one is known: nothing says what the next one may cost.
+    pub fn is_unknown(&self) -> bool {
+        self.billed.is_empty() && !self.untold
+    }
+}
+
+// === impl Dearest ===
+
+impl Dearest {
+    /// What is held for a request whose price is not known: one answer, escalated or not.
+    pub fn of_one(self) -> MicroUsd {
+        self.billed.max(self.frontier)
+    }
+}
+
+/// Adds to a falling list, and lets go of what is out of the last 1,000.
+fn push<T: Copy + PartialOrd>(falling: &mut VecDeque<(u64, T)>, number: u64, value: T) {
+    while falling.back().is_some_and(|(_, last)| *last <= value) {
+        falling.pop_back();
+    }
+    falling.push_back((number, value));
+    while falling
+        .front()
+        .is_some_and(|(first, _)| number.saturating_sub(*first) >= RECEIPTS)
+    {
+        falling.pop_front();
+    }
+}
+
+// === impl Charged ===
+
+impl Charged {
+    /// What a record does; `None` for one that does nothing. `bytes`: the request body's size, where
+    /// it is known.
+    pub fn of(record: &Record, bytes: u64) -> Option<Self> {
+        match record {
+            Record::Outcome(outcome, labels, verdict) => {
+                let receipt = &outcome.receipt;
+                let estimate = receipt.would_have_cost.value().filter(|_| {
+                    !receipt.replayed && !matches!(verdict.state, State::Replayed | State::Failed)
+                });
+                let billed = verdict.adds_micro_usd;
+                let frontier = estimate.unwrap_or(MicroUsd::ZERO);
+                let price = match verdict.state {
+                    _ if !billed.is_zero() || !frontier.is_zero() => Price::Told {
+                        billed,
+                        frontier,
+                        bytes,
+                    },
+                    // A run tells its price when it is over.
+                    State::Unreported if outcome.run_id.is_none() => Price::Untold,
+                    State::Settled { .. } => Price::Untold,
+                    _ => Price::Nothing,
+                };
+                let id = outcome.id;
+                Self::one(id, labels, verdict.adds_micro_usd, verdict.state, price)
+            }
+            Record::Crashed(ended, labels) | Record::Withdrawn(ended, labels) => Self::one(
+                ended.id,
+                labels,
+                MicroUsd::ZERO,
+                ended.state,
+                Price::Nothing,
+            ),
+            Record::Reconciled(evidence, labels) => {
+                let adds = evidence.adds_micro_usd;
+                let price = if adds.is_zero() {
+                    Price::Nothing
+                } else {
+                    Price::Told {
+                        billed: adds,
+                        frontier: MicroUsd::ZERO,
+                        bytes: 0,
+                    }
+                };
+                let left = held_from(evidence.was, labels).came;
+                Some(Self {
+                    entry: Some(evidence.id),
+                    charge: Charge {
+                        billed: adds.into(),
+                        held: Held {
+                            left,
+                            ..Held::default()
+                        },
+                    },
+                    price,
+                    ..Self::nothing(labels)
+                })
+            }
+            Record::Rollup(rollup) => {
+                let (row, labels) = (&rollup.row, rollup.labels());
+                let mean = |sum: MicroUsdSum, count: u64| {
+                    let mean = sum.get().div_ceil(u128::from(count.max(1)));
+                    MicroUsd::new(u64::try_from(mean).unwrap_or(u64::MAX))
+                };
+                let billed = mean(row.billed, row.settled.saturating_add(row.reconciled));
+                // Answers without an estimate make that of the others no smaller; a line of an earlier
+                // release does not say how many they are.
+                let frontier = mean(row.compared.frontier, row.compared.answers)
+                    .max(mean(row.would_have_cost, row.answers.values().sum()));
+                // The dearest of them is not known any more, and no mean is it: the larger one stands
+                // for what was billed, too, and so has the room to grow that a frontier's price has not.
+                let price = match billed.max(frontier) {
+                    MicroUsd::ZERO if row.settled > 0 => Price::Untold,
+                    MicroUsd::ZERO => Price::Nothing,
+                    billed => Price::Told {
+                        billed,
+                        frontier,
+                        bytes: 0,
+                    },
+                };
+                Some(Self {
+                    charge: Charge {
+                        billed: row.billed,
+                        held: row.held,
+                    },
+                    price,
+                    ..Self::nothing(&labels)
+                })
+            }
+            Record::Intent(_) | Record::Delivery(..) | Record::Unknown => None,
+        }
+    }
+
+    fn one(
+        id: EntryId,
+        labels: &Labels,
+        adds: MicroUsd,
+        state: State,
+        price: Price,
+    ) -> Option<Self> {
+        Some(Self {
+            entry: Some(id),
+            charge: Charge {
+                billed: adds.into(),
+                held: held_from(state, labels),
+            },
+            price,
+            ..Self::nothing(labels)
+        })
+    }
+
+    fn nothing(labels: &Labels) -> Self {
+        Self {
+            entry: None,
+            app: Arc::clone(&labels.app),
+            run: labels.run.clone(),
+            operation: labels.operation,
+            at_ms: labels.started_ms,
+            charge: Charge::default(),
+            price: Price::Nothing,
+        }
+    }
+
+    /// The beginning of its quarter hour: what is compacted counts for that, so everything does.
+    pub const fn quarter_ms(&self) -> u64 {
+        quarter_of(self.at_ms)
+    }
+}
+
+/// The beginning of a moment's quarter hour.
+pub const fn quarter_of(at_ms: u64) -> u64 {
+    at_ms - at_ms % GRAIN_MS
+}
+
+// === impl Usage ===
+
+impl Usage {
+    pub fn add(&mut self, charged: &Charged) {
+        if !charged.charge.is_none() {
+            let apps = self.quarters.entry(charged.quarter_ms()).or_default();
+            let charge = apps.entry(Arc::clone(&charged.app)).or_default();
+            charge.merge(charged.charge);
+        }
+        if charged.price != Price::Nothing {
+            let key = (Arc::clone(&charged.app), charged.operation);
+            self.prices.entry(key).or_default().add(charged.price);
+        }
+    }
+
+    /// Forgets the oldest beyond the bound.
+    pub fn prune(&mut self) {
+        while self.quarters.len() > QUARTERS_MAX {
+            self.quarters.pop_first();
+        }
+    }
+
+    /// What was charged from the first moment on and before the second, by one app or all.
+    pub fn charged(&self, app: Option<&str>, since_ms: u64, until_ms: u64) -> Charge {
+        let mut sum = Charge::default();
+        if since_ms >= until_ms {
+            return sum;
+        }
+        for apps in self
+            .quarters
+            .range(since_ms..until_ms)
+            .map(|(_, apps)| apps)
+        {
+            match app {
+                Some(app) => {
+                    if let Some(charge) = apps.get(app) {
+                        sum.merge(*charge);
+                    }
+                }
+                None => apps.values().for_each(|charge| sum.merge(*charge)),
+            }
+        }
+        sum
+    }
+
+    /// The prices of an operation of an app, where one was told or is known to be never told.
+    pub fn prices(&self, app: &Arc<str>, operation: Operation) -> Option<&Prices> {
+        let prices = self.prices.get(&(Arc::clone(app), operation))?;
+        (!prices.is_unknown()).then_some(prices)
+    }
+
+    /// What an entry is held at: its reservation, or more when a dearer one was seen meanwhile.
+    pub fn raised(&self, labels: &Labels, bytes: u64) -> Option<MicroUsd> {
+        let reserved = labels.reserved?;
+        // Who took over a key holds nothing: the entry that it was taken from does.
+        if reserved.is_zero() {
+            return Some(reserved);
+        }
+        let key = (Arc::clone(&labels.app), labels.operation);
+        let seen = self
+            .prices
+            .get(&key)
+            .and_then(|prices| prices.for_body(bytes));
+        Some(seen.map_or(reserved, |seen| seen.of_one().max(reserved)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,323 @@
+//! An open ledger: what is asked of it, from any thread.
+//!
+//! Promise: what `intend` and `settle` returned `Ok` for survives the process, and with
+//! [`Durability::Power`](crate::ledger::Durability::Power) the machine. Sums come from the journal
+//! alone and never go back.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use uuid::Builder;
+
+use crate::clock::SharedClock;
+use crate::ledger::delivery::{Handover, Remembered, Undelivered};
+use crate::ledger::entry::{Intent, Outcome, Settlement};
+use crate::ledger::error::LedgerError;
+use crate::ledger::fingerprint::{Fingerprint, FingerprintParts};
+use crate::ledger::fold::books::WaitingRun;
+use crate::ledger::fold::keys::KeyCharge;
+use crate::ledger::fold::totals::Totals;
+use crate::ledger::fold::usage::OnUsage;
+use crate::ledger::id::{EntryId, EntryIds};
+use crate::ledger::journal::segments::segments;
+use crate::ledger::journal::state_dir::{Directory, Identity};
+use crate::ledger::kept_key::{EntryKey, KeptKey, Organization};
+use crate::ledger::options::{LedgerOptions, OnFailure, OnProgress};
+use crate::ledger::read::lookup::Lookup;
+use crate::ledger::read::views::EntryView;
+use crate::ledger::upkeep::compact::CompactReport;
+use crate::ledger::write::queue::{Answer, Command};
+use crate::ledger::write::shared::{LedgerHealth, Shared};
+use crate::ledger::write::writer::Writer;
+use crate::money::MicroUsd;
+
+/// An open ledger. Clones share it; the last one dropped closes it.
+#[derive(Clone)]
+pub struct Ledger {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    shared: Arc<Shared>,
+    clock: SharedClock,
+    identity: Identity,
+    state_dir: PathBuf,
+    ids: EntryIds,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+// === impl Ledger ===
+
+impl Ledger {
+    /// Locks and reads the ledger, ends what a dead process left open (`in_doubt(crash)`), and
+    /// starts the writer. Blocks for the time that takes.
+    pub fn open(options: LedgerOptions) -> Result<Self, LedgerError> {
+        let id_secret = random(&options)?;
+        let clock = Arc::clone(&options.clock);
+        let path = options.state_dir.clone();
+        let shared = Arc::new(Shared::default());
+        if options.on_failure == OnFailure::Serve {
+            shared.serve_unwritten();
+        }
+        let (writer, identity) = open_writer(&shared, options)?;
+        let thread = std::thread::Builder::new()
+            .name("ledger".to_owned())
+            .spawn(move || writer.run())
+            .map_err(|error| LedgerError::io(&path, error))?;
+        Ok(Self {
+            inner: Arc::new(Inner {
+                shared,
+                clock,
+                identity,
+                state_dir: path,
+                ids: EntryIds::new(id_secret),
+                writer: Mutex::new(Some(thread)),
+            }),
+        })
+    }
+
+    /// A new id, later than all before it.
+    pub fn new_entry_id(&self) -> EntryId {
+        self.inner.ids.next(self.inner.clock.wall_ms())
+    }
+
+    /// The fingerprint of a request under this ledger's secret. Hashes the body: about a
+    /// millisecond a megabyte.
+    pub fn fingerprint(&self, parts: &FingerprintParts<'_>) -> Fingerprint {
+        parts.hash(&self.inner.identity.fingerprint_secret)
+    }
+
+    /// A key as it is kept: the organization's, and the app's own for this one request.
+    pub fn kept_key(
+        &self,
+        key: &EntryKey,
+        organization: Organization,
+        parts: &FingerprintParts<'_>,
+    ) -> KeptKey {
+        let secret = &self.inner.identity.fingerprint_secret;
+        KeptKey::new(secret, key, organization, || parts.hash_as_compared(secret))
+    }
+
+    /// Who pays: by the service's address and the organization's key, neither of which is kept.
+    pub fn organization(&self, address: &str, key: &[u8]) -> Organization {
+        Organization::of(&self.inner.identity.fingerprint_secret, address, key)
+    }
+
+    /// Writes an intent; returns when it is durable (rule I1). After an error nothing may be sent.
+    pub async fn intend(&self, intent: Intent) -> Result<(), LedgerError> {
+        let command = Command::Intend(Box::new(intent));
+        self.inner.shared.queue().ask(command).await.map(|_| ())
+    }
+
+    /// Folds, writes, makes durable, then answers: the one place an entry is settled. An outcome
+    /// that is told twice is answered with what the first became.
+    pub async fn settle(&self, outcome: Outcome) -> Result<Settlement, LedgerError> {
+        let id = outcome.id;
+        let command = Command::Settle(Box::new(outcome));
+        match self.inner.shared.queue().ask(command).await? {
+            Answer::Settled(settlement) => Ok(settlement),
+            _ => Err(LedgerError::UnknownEntry { id }),
+        }
+    }
+
+    /// Hands over an outcome that could not be written while its request lasted. The writer writes
+    /// it as soon as the journal is open again; told twice, it counts once. An error means that it
+    /// will not be written, and that its entry is in doubt after the next start.
+    pub fn settle_later(&self, outcome: Outcome) -> Result<(), LedgerError> {
+        self.inner.shared.backlog().push(outcome)
+    }
+
+    /// The terminal poll of an eval run told the run's amount: gives it to the entry of the POST
+    /// that carried the run id, once. `None` when no entry waits for it.
+    pub async fn reconcile_run(
+        &self,
+        run_id: &str,
+        billed: MicroUsd,
+    ) -> Result<Option<EntryId>, LedgerError> {
+        let command = Command::ReconcileRun {
+            run_id: run_id.to_owned(),
+            billed,
+        };
+        match self.inner.shared.queue().ask(command).await? {
+            Answer::Reconciled(id) => Ok(id),
+            _ => Ok(None),
+        }
+    }
+
+    /// Notes what became of an answer after its outcome was written. Nobody waits for it: when it
+    /// cannot be written, only a restart forgets it.
+    pub fn note_delivery(&self, row: Undelivered, delivered: bool) {
+        let handover = Handover {
+            delivered,
+            assumed: false,
+        };
+        let id = row.id;
+        let command = Command::Deliver(Box::new(row), handover);
+        if !self.inner.shared.queue().tell(command) {
+            tracing::warn!(entry = %id, delivered, "a delivery could not be noted");
+        }
+    }
+
+    /// Requests of the last 24 hours whose answer their app never received: for the proxy that starts
+    /// on this ledger.
+    pub async fn undelivered(&self) -> Result<Remembered, LedgerError> {
+        match self.inner.shared.queue().ask(Command::Remember).await? {
+            Answer::Remembered(remembered) => Ok(remembered),
+            _ => Ok(Remembered::default()),
+        }
+    }
+
+    /// What was billed under a key or may have been for an equal request, within its 24 h. `None`: nothing
+    /// was, and the request is a purchase of its own. `fingerprint`: its own.
+    pub async fn key_charge(
+        &self,
+        key: &KeptKey,
+        fingerprint: Fingerprint,
+    ) -> Result<Option<KeyCharge>, LedgerError> {
+        let command = Command::KeyCharged(Box::new(key.clone()), fingerprint);
+        match self.inner.shared.queue().ask(command).await? {
+            Answer::KeyCharged(charge) => Ok(charge),
+            _ => Ok(None),
+        }
+    }
+
+    /// From now on `on_usage` is told what counts against caps: all of it at once, then each commit,
+    /// before who waits for that is answered. The last one that was given is told.
+    pub fn watch_usage(&self, on_usage: OnUsage) {
+        self.inner.shared.watch_usage(on_usage);
+    }
+
+    /// The eval runs whose price is not known yet, oldest first, as of the last commit. They survive
+    /// a restart. The receiver is told of each change.
+    pub fn waiting_runs(&self) -> watch::Receiver<Arc<[WaitingRun]>> {
+        self.inner.shared.waiting_runs()
+    }
+
+    /// Entries that ended, found through the index, with all their lines. Reads files. Without an
+    /// index nothing is found; [`query::entries`] always reads the journal.
+    pub fn find(&self, lookup: &Lookup<'_>) -> Result<Vec<EntryView>, LedgerError> {
+        match self.inner.shared.index() {
+            Some(index) => {
+                let secret = &self.inner.identity.fingerprint_secret;
+                lookup.run(&index, &self.inner.state_dir, secret)
+            }
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Makes the index anew from the journal, as a start without one would, and closes the ledger.
+    /// Blocks for the time that takes. Answers how many entries there are.
+    pub fn rebuild(
+        mut options: LedgerOptions,
+        on_progress: OnProgress,
+    ) -> Result<u64, LedgerError> {
+        options.rebuild = Some(on_progress);
+        let ledger = Self::open(options)?;
+        if ledger.inner.shared.index().is_none() {
+            return Err(LedgerError::Unavailable {
+                why: "its index could not be made; the log says why".to_owned(),
+            });
+        }
+        let totals = ledger.totals();
+        Ok(totals.requests().saturating_add(totals.open))
+    }
+
+    /// The sums, as of the last commit. Cheap.
+    pub fn totals(&self) -> Arc<Totals> {
+        self.inner.shared.totals()
+    }
+
+    pub fn health(&self) -> LedgerHealth {
+        self.inner.shared.health(self.inner.clock.monotonic())
+    }
+
+    /// Serves what waits, commits it, flushes the index, and stops the writer. Later calls answer
+    /// [`LedgerError::Closed`].
+    pub async fn close(&self) {
+        self.inner.shared.end_in_order();
+        self.inner.shared.queue().close();
+        let Some(writer) = self.inner.writer.lock().take() else {
+            return;
+        };
+        let joined = tokio::task::spawn_blocking(move || writer.join()).await;
+        if !matches!(joined, Ok(Ok(()))) {
+            tracing::error!("the ledger's writer ended by a panic; the journal decides");
+        }
+    }
+}
+
+/// For the ledger's own tests.
+#[cfg(test)]
+impl Ledger {
+    pub(in crate::ledger) fn wall_ms(&self) -> u64 {
+        self.inner.clock.wall_ms()
+    }
+
+    pub(in crate::ledger) fn secret(&self) -> &[u8; 32] {
+        &self.inner.identity.fingerprint_secret
+    }
+
+    /// From now on the process dies, as by kill -9, right after its next answer.
+    pub(in crate::ledger) fn kill_after_next(&self) {
+        self.inner.shared.kill();
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.shared.queue().close();
+        if let Some(writer) = self.writer.get_mut().take() {
+            // Nothing waits any more, so this takes at most one commit.
+            let _ = writer.join();
+        }
+    }
+}
+
+/// Compacts what is older than `older_than`, at least two days, where no daemon runs.
+pub fn compact(options: LedgerOptions, older_than: Duration) -> Result<CompactReport, LedgerError> {
+    let (mut writer, _) = open_writer(&Arc::default(), options)?;
+    writer.compact_now(older_than)
+}
+
+fn open_writer(
+    shared: &Arc<Shared>,
+    options: LedgerOptions,
+) -> Result<(Writer, Identity), LedgerError> {
+    let directory = Directory::open_or_create(&options.state_dir)?;
+    let lock = directory.lock()?;
+    let (fingerprint_secret, ledger_bits) = (random(&options)?, random(&options)?);
+    let known = known_ledger(&directory)?;
+    let identity = directory.identity(|| Identity {
+        ledger: known.unwrap_or_else(|| {
+            let mut bits = [0; 10];
+            bits.copy_from_slice(ledger_bits.first_chunk::<10>().unwrap_or(&[0; 10]));
+            Builder::from_unix_timestamp_millis(options.clock.wall_ms(), &bits).into_uuid()
+        }),
+        fingerprint_secret,
+    })?;
+    let shared = Arc::clone(shared);
+    let writer = Writer::open(shared, options, directory, identity.clone(), lock)?;
+    Ok((writer, identity))
+}
+
+/// The ledger that the journal belongs to, for when its identity file is lost.
+fn known_ledger(directory: &Directory) -> Result<Option<uuid::Uuid>, LedgerError> {
+    let journal = directory.child("journal")?;
+    let segments = segments(&journal, None)?;
+    Ok(segments
+        .iter()
+        .filter_map(|segment| segment.header.as_ref())
+        .find_map(|header| uuid::Uuid::try_parse(&header.ledger).ok()))
+}
+
+fn random(options: &LedgerOptions) -> Result<[u8; 32], LedgerError> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        LedgerError::io(&options.state_dir, std::io::Error::other(error.to_string()))
+    })?;
+    Ok(bytes)
+}

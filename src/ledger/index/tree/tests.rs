@@ -1,0 +1,236 @@
+//! The index may be lost, cut or garbled at any time: the sums are the journal's.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::{BY_KEY, ENTRY};
+use crate::ledger::Lookup;
+use crate::ledger::entry::{AttemptEnd, State};
+use crate::ledger::fixtures::{Bench, begin, billed, buy, ended, kill_after_next};
+use crate::ledger::fold::totals::Totals;
+use crate::ledger::query::verify;
+use crate::ledger::upkeep::verify::IndexCheck;
+use crate::money::MicroUsd;
+use crate::protocol::receipt::Receipt;
+
+async fn filled(bench: &Bench) -> Totals {
+    let ledger = bench.open();
+    for amount in 1..=50 {
+        buy(&ledger, Some(&format!("k{amount}")), billed(amount)).await;
+    }
+    buy(&ledger, Some("unpriced"), Receipt::default()).await;
+    let totals = ledger.totals();
+    ledger.close().await;
+    (*totals).clone()
+}
+
+fn index_files(bench: &Bench) -> Vec<PathBuf> {
+    let files = fs::read_dir(bench.state().join("index")).unwrap();
+    files
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_file())
+        .collect()
+}
+
+fn damaged_indexes(bench: &Bench) -> usize {
+    let names = fs::read_dir(bench.state()).unwrap();
+    names
+        .filter(|entry| {
+            let name = entry.as_ref().unwrap().file_name();
+            name.to_string_lossy().starts_with("index.damaged-")
+        })
+        .count()
+}
+
+#[tokio::test]
+async fn a_restart_reads_sums_from_the_index_and_the_tail_from_the_journal() {
+    let bench = Bench::new();
+    filled(&bench).await;
+    let ledger = bench.open();
+    kill_after_next(&ledger);
+    let unindexed = begin(&ledger, Some("late")).await;
+    drop(ledger);
+
+    let ledger = bench.open();
+    let health = ledger.health();
+
+    assert_eq!((health.index_rebuilds, health.index_lag_records), (0, 0));
+    assert_eq!(ledger.totals().billed().get(), 1275);
+    assert_eq!(ledger.find(&Lookup::Id(unindexed)).unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_lost_index_is_rebuilt_to_the_same_sums() {
+    let bench = Bench::new();
+    let before = filled(&bench).await;
+    fs::remove_dir_all(bench.state().join("index")).unwrap();
+
+    let ledger = bench.open();
+    let after = ledger.totals();
+    let rebuilds = ledger.health().index_rebuilds;
+    ledger.close().await;
+
+    assert_eq!(*after, before);
+    assert_eq!(rebuilds, 1);
+    assert_eq!(verify(&bench.state()).unwrap().index, IndexCheck::Agrees);
+}
+
+#[tokio::test]
+async fn a_garbled_index_never_changes_a_sum() {
+    let bench = Bench::new();
+    let before = filled(&bench).await;
+    let mut state = 7u64;
+    for round in 0..24 {
+        for path in index_files(&bench) {
+            let mut bytes = fs::read(&path).unwrap();
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let at = usize::try_from(state >> 33).unwrap() % bytes.len().max(1);
+            match round % 4 {
+                0 if !bytes.is_empty() => bytes[at] ^= 1 << (state % 8),
+                1 => bytes.truncate(at),
+                2 => bytes
+                    .iter_mut()
+                    .skip(at)
+                    .take(4096)
+                    .for_each(|byte| *byte = 0),
+                _ => bytes.clear(),
+            }
+            fs::write(&path, bytes).unwrap();
+        }
+
+        let ledger = bench.open();
+        let after = ledger.totals();
+        ledger.close().await;
+
+        assert_eq!(*after, before, "round {round}");
+        assert!(verify(&bench.state()).unwrap().ok, "round {round}");
+    }
+    assert!(
+        (1..=2).contains(&damaged_indexes(&bench)),
+        "at most two are kept"
+    );
+}
+
+#[tokio::test]
+async fn an_index_that_lost_a_row_of_a_lookup_is_rebuilt() {
+    let bench = Bench::new();
+    let before = filled(&bench).await;
+    let path = bench.state().join("index");
+    for kind in [ENTRY, BY_KEY] {
+        let db = sled::open(&path).unwrap();
+        let (key, _) = db.scan_prefix([kind]).next().unwrap().unwrap();
+        db.remove(key).unwrap();
+        db.flush().unwrap();
+        drop(db);
+
+        let said = verify(&bench.state()).unwrap();
+        let ledger = bench.open();
+        let rebuilds = ledger.health().index_rebuilds;
+        let found = ledger.find(&Lookup::Key("k1")).unwrap();
+        ledger.close().await;
+
+        assert!(matches!(said.index, IndexCheck::Differs(_)), "{said:?}");
+        assert_eq!((rebuilds, found.len()), (1, 1));
+        let ledger = bench.open();
+        assert_eq!(*ledger.totals(), before);
+        // Closed, so that the next round finds no lock.
+        ledger.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_snapshot_that_was_being_written_is_no_damage() {
+    let bench = Bench::new();
+    let before = filled(&bench).await;
+    let stray = bench.state().join("index/snap.0000000000000000.generating");
+    fs::write(stray, b"half").unwrap();
+
+    let ledger = bench.open();
+
+    assert_eq!(*ledger.totals(), before);
+    assert_eq!(ledger.health().index_rebuilds, 0);
+    drop(ledger);
+    assert_eq!(damaged_indexes(&bench), 0);
+}
+
+#[tokio::test]
+async fn an_index_that_knows_more_than_the_journal_is_not_believed() {
+    let bench = Bench::new();
+    filled(&bench).await;
+    let bytes = fs::read(bench.segment(1)).unwrap();
+    let half = bytes
+        .iter()
+        .take(bytes.len() / 2)
+        .rposition(|byte| *byte == b'\n')
+        .unwrap();
+    fs::write(bench.segment(1), &bytes[..=half]).unwrap();
+
+    let said = verify(&bench.state()).unwrap();
+    let ledger = bench.open();
+    let rebuilds = ledger.health().index_rebuilds;
+    let billed_now = ledger.totals().billed();
+    ledger.close().await;
+    let report = verify(&bench.state()).unwrap();
+
+    assert!(matches!(said.index, IndexCheck::Differs(_)), "{said:?}");
+    assert!(!said.ok);
+    assert_eq!(rebuilds, 1);
+    assert_eq!(report.billed_micro_usd, billed_now);
+    // The loss stays on record: the numbers are not given out again.
+    assert!(!report.ok);
+    let lost: Vec<_> = report.damage.iter().collect();
+    let first = text_seq(&bytes[..=half]) + 1;
+    assert_eq!(lost[0].first_seq, Some(first), "{lost:?}");
+    assert_eq!(lost[0].last_seq, Some(102), "{lost:?}");
+}
+
+/// The number of the last line.
+fn text_seq(bytes: &[u8]) -> u64 {
+    let text = std::str::from_utf8(bytes).unwrap();
+    let last = text.lines().last().unwrap();
+    serde_json::from_str::<serde_json::Value>(last).unwrap()["seq"]
+        .as_u64()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn another_ledgers_index_is_not_believed() {
+    let bench = Bench::new();
+    let before = filled(&bench).await;
+    let other = Bench::new();
+    filled(&other).await;
+    fs::remove_dir_all(bench.state().join("index")).unwrap();
+    fs::rename(other.state().join("index"), bench.state().join("index")).unwrap();
+
+    let ledger = bench.open();
+
+    assert_eq!(*ledger.totals(), before);
+    assert_eq!(ledger.health().index_rebuilds, 1);
+}
+
+#[tokio::test]
+async fn entries_are_found_by_id_key_and_request_id_with_all_their_lines() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    let lost = begin(&ledger, Some("k")).await;
+    let mut no_head = ended(lost, AttemptEnd::NoHead, Receipt::default());
+    no_head.request_id = Some("req-1".to_owned());
+    ledger.settle(no_head).await.unwrap();
+    buy(&ledger, Some("k"), billed(70)).await;
+    ledger.close().await;
+    let ledger = bench.open();
+
+    let by_key = ledger.find(&Lookup::Key("k")).unwrap();
+    let by_request = ledger.find(&Lookup::Request("req-1")).unwrap();
+    let nothing = ledger.find(&Lookup::Key("")).unwrap();
+
+    let billed: Vec<_> = by_key.iter().map(|view| view.billed_micro_usd).collect();
+    assert_eq!(billed, [Some(MicroUsd::new(70)), Some(MicroUsd::ZERO)]);
+    assert_eq!(by_request.len(), 1);
+    assert_eq!(by_request[0].id, lost);
+    assert!(matches!(by_request[0].state, State::Reconciled { .. }));
+    assert_eq!(by_request[0].model.as_deref(), Some("auto"));
+    assert!(nothing.is_empty());
+}

@@ -1,0 +1,156 @@
+//! Usage in a file, so that a start need not read the journal of a month again.
+//!
+//! Promise: written whole or not at all, sealed with a checksum, and believed only for the ledger and
+//! up to the record it names; without it the journal tells the same. It never says less than the
+//! journal up to that record.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ledger::error::LedgerError;
+use crate::ledger::fold::usage::{Charge, Prices, Usage};
+use crate::ledger::journal::state_dir::Directory;
+use crate::ledger::record::{is_sealed, seal};
+use crate::ledger::shared_text;
+use crate::protocol::Operation;
+
+const NAME: &str = "usage";
+const START: &[u8] = br#"{"kind":"usage""#;
+/// 1 had one price of each receipt, the larger of the two. It stands for both: what was compacted the journal
+/// tells no better.
+const FORMAT: u32 = 2;
+const FORMAT_OF_ONE_PRICE: u32 = 1;
+
+/// What the file says.
+#[derive(Clone, Debug, Default)]
+pub struct UsageFile {
+    /// The record it reaches; 0 for none.
+    pub last_seq: u64,
+    pub usage: Usage,
+}
+
+/// What every format has.
+#[derive(Deserialize)]
+struct Version {
+    format: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Body {
+    format: u32,
+    ledger: String,
+    last_seq: u64,
+    quarters: Vec<QuarterRow>,
+    prices: Vec<PriceRow>,
+}
+
+/// One row as it is spelled in the file.
+#[derive(Serialize, Deserialize)]
+struct QuarterRow {
+    at_ms: u64,
+    #[serde(with = "shared_text")]
+    app: Arc<str>,
+    charge: Charge,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PriceRow {
+    #[serde(with = "shared_text")]
+    app: Arc<str>,
+    operation: Operation,
+    prices: Prices,
+}
+
+// === impl UsageFile ===
+
+impl UsageFile {
+    /// Reads the file. One that is missing, damaged, or of another ledger says nothing.
+    pub fn read(state: &Directory, ledger: &str) -> Self {
+        let text = match state.read(NAME) {
+            Ok(Some(text)) => text,
+            Ok(None) => return Self::default(),
+            Err(error) => {
+                tracing::warn!(%error, "what caps were charged is read from the journal");
+                return Self::default();
+            }
+        };
+        let line = text.trim_end_matches('\n').as_bytes();
+        let is_ours = line.starts_with(START) && is_sealed(line);
+        let version: Option<Version> = is_ours.then(|| serde_json::from_slice(line).ok()).flatten();
+        if let Some(Version { format }) =
+            version.filter(|version| ![FORMAT_OF_ONE_PRICE, FORMAT].contains(&version.format))
+        {
+            tracing::info!(
+                format,
+                "the file `usage` is of another version; what caps were charged is read from the journal"
+            );
+            return Self::default();
+        }
+        let body: Option<Body> = is_ours.then(|| serde_json::from_slice(line).ok()).flatten();
+        let Some(body) = body.filter(|body| body.ledger == ledger) else {
+            tracing::warn!(
+                "the file `usage` is damaged or of another ledger; what caps were charged is read from \
+                 the journal"
+            );
+            return Self::default();
+        };
+        let mut usage = Usage::default();
+        for row in body.quarters {
+            let apps = usage.quarters.entry(row.at_ms).or_default();
+            apps.entry(row.app).or_default().merge(row.charge);
+        }
+        for mut row in body.prices {
+            if body.format == FORMAT_OF_ONE_PRICE {
+                row.prices.stand_for_both();
+            }
+            usage.prices.insert((row.app, row.operation), row.prices);
+        }
+        Self {
+            last_seq: body.last_seq,
+            usage,
+        }
+    }
+
+    /// Writes what was charged up to a record that is durable.
+    pub fn write(
+        state: &Directory,
+        ledger: &str,
+        last_seq: u64,
+        usage: &Usage,
+    ) -> Result<(), LedgerError> {
+        let quarters = usage.quarters.iter().flat_map(|(at_ms, apps)| {
+            apps.iter().map(|(app, charge)| QuarterRow {
+                at_ms: *at_ms,
+                app: app.clone(),
+                charge: *charge,
+            })
+        });
+        let prices = usage
+            .prices
+            .iter()
+            .map(|((app, operation), prices)| PriceRow {
+                app: app.clone(),
+                operation: *operation,
+                prices: prices.clone(),
+            });
+        let body = Body {
+            format: FORMAT,
+            ledger: ledger.to_owned(),
+            last_seq,
+            quarters: quarters.collect(),
+            prices: prices.collect(),
+        };
+        let failed = |error: serde_json::Error| LedgerError::io(state.path(), error);
+        let members = serde_json::to_vec(&body).map_err(failed)?;
+        let mut line = START.to_vec();
+        line.push(b',');
+        // Without its braces: the seal is the last member.
+        let inner = members
+            .strip_prefix(b"{")
+            .and_then(|members| members.strip_suffix(b"}"));
+        line.extend_from_slice(inner.unwrap_or_default());
+        seal(0, &mut line);
+        state.replace(NAME, &line)
+    }
+}

@@ -1,0 +1,229 @@
+//! The journal's end, where records are appended. Segments are append-only; a full one is left
+//! behind and never touched again.
+//!
+//! Promise: what `append` returned for is in the file, and with `Durability::Power` on the disk. A
+//! failed write or sync is final: the caller drops this and opens the journal again.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+
+use rustix::fs::OFlags;
+use uuid::Uuid;
+
+use crate::ledger::error::LedgerError;
+use crate::ledger::journal::high_water::HighWaterFile;
+use crate::ledger::journal::report::ScanReport;
+use crate::ledger::journal::segments::segment_name;
+use crate::ledger::journal::state_dir::Directory;
+use crate::ledger::options::{Durability, LedgerOptions};
+use crate::ledger::record::{Position, Record, SegmentHeader};
+
+/// An open journal. One thread has it.
+#[derive(Debug)]
+pub struct Journal {
+    directory: Directory,
+    ledger: Uuid,
+    durability: Durability,
+    segment_bytes_max: u64,
+    file: File,
+    path: PathBuf,
+    segment: u32,
+    /// Bytes of the current segment that are records.
+    bytes: u64,
+    /// Bytes of all earlier segments.
+    earlier_bytes: u64,
+    next_seq: u64,
+    /// A whole last record has lost its newline.
+    lacks_newline: bool,
+    /// `None` until [`Self::mark`] was called, and after a failure.
+    marker: Option<HighWaterFile>,
+}
+
+/// Lines that will be appended together, already numbered and placed.
+#[derive(Debug, Default)]
+pub struct Draft {
+    lines: Vec<u8>,
+    segment: u32,
+    base: u64,
+    next_seq: u64,
+}
+
+// === impl Journal ===
+
+impl Journal {
+    /// Opens the journal for appending behind what `report` found. The torn tail is cut off.
+    pub fn open(
+        directory: Directory,
+        ledger: Uuid,
+        options: &LedgerOptions,
+        report: &ScanReport,
+        earlier_bytes: u64,
+    ) -> Result<Self, LedgerError> {
+        let segment = report.last_segment.unwrap_or(1);
+        let name = segment_name(segment);
+        let path = directory.path().join(&name);
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
+        let file = directory.open_file(&name, flags)?;
+        let bytes = report.last_segment_bytes;
+        file.set_len(bytes)
+            .map_err(|error| LedgerError::io(&path, error))?;
+        // What was read is not acknowledged before it is on the disk (see the writer's page).
+        #[cfg(test)]
+        crate::ledger::journal::faults::fail_sync(&path)
+            .map_err(|error| LedgerError::io(&path, error))?;
+        file.sync_all()
+            .map_err(|error| LedgerError::io(&path, error))?;
+        directory.sync()?;
+        let mut journal = Self {
+            directory,
+            ledger,
+            durability: options.durability,
+            segment_bytes_max: options.segment_bytes_max,
+            file,
+            path,
+            segment,
+            bytes,
+            earlier_bytes,
+            next_seq: report.next_seq,
+            lacks_newline: report.lacks_newline,
+            marker: None,
+        };
+        match journal.complete(options.clock.wall_ms()) {
+            // There will be room when something is to be written, or that fails.
+            Err(error) if error.is_full() => {
+                let cut = journal.file.set_len(bytes);
+                cut.map_err(|error| LedgerError::io(&journal.path, error))?;
+            }
+            completed => completed?,
+        }
+        Ok(journal)
+    }
+
+    /// Makes the segment one that a record can follow in.
+    fn complete(&mut self, now_ms: u64) -> Result<(), LedgerError> {
+        // A whole record whose newline was lost gets it back.
+        if self.lacks_newline {
+            self.write(b"\n")?;
+            self.lacks_newline = false;
+        }
+        // With no record at all, or with only a torn header, the segment begins anew.
+        if self.bytes == 0 {
+            self.write_header(now_ms)?;
+        }
+        Ok(())
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.earlier_bytes.saturating_add(self.bytes)
+    }
+
+    /// Begins a batch, in a new segment when the current one is full.
+    pub fn draft(&mut self, now_ms: u64) -> Result<Draft, LedgerError> {
+        if self.bytes >= self.segment_bytes_max {
+            self.rotate(now_ms)?;
+        }
+        self.complete(now_ms)?;
+        Ok(Draft {
+            lines: Vec::new(),
+            segment: self.segment,
+            base: self.bytes,
+            next_seq: self.next_seq,
+        })
+    }
+
+    /// Writes a batch with one write and one sync, and then the mark.
+    pub fn append(&mut self, draft: &Draft) -> Result<(), LedgerError> {
+        self.write(&draft.lines)?;
+        self.next_seq = draft.next_seq;
+        if let Some(marker) = &mut self.marker
+            && let Err(error) = marker.note(self.next_seq.saturating_sub(1))
+        {
+            tracing::warn!(%error, "the journal's mark cannot be kept; the next start writes it anew");
+            self.marker = None;
+        }
+        Ok(())
+    }
+
+    /// Some earlier segments became others.
+    pub fn compacted(&mut self, bytes_before: u64, bytes_after: u64) {
+        let others = self.earlier_bytes.saturating_sub(bytes_before);
+        self.earlier_bytes = others.saturating_add(bytes_after);
+    }
+
+    /// Leaves the current segment behind.
+    pub fn rotate(&mut self, now_ms: u64) -> Result<(), LedgerError> {
+        let segment = self.segment.saturating_add(1);
+        let name = segment_name(segment);
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL;
+        self.file = self.directory.open_file(&name, flags)?;
+        self.path = self.directory.path().join(&name);
+        self.earlier_bytes = self.earlier_bytes.saturating_add(self.bytes);
+        self.bytes = 0;
+        self.segment = segment;
+        self.write_header(now_ms)?;
+        self.directory.sync()
+    }
+
+    /// Writes down how far the journal reaches, when all of it is on the disk; from here on each batch does.
+    pub fn mark(&mut self) -> Result<(), LedgerError> {
+        self.file
+            .sync_data()
+            .map_err(|error| LedgerError::io(&self.path, error))?;
+        let last_seq = self.next_seq.saturating_sub(1);
+        self.marker = Some(HighWaterFile::begin(&self.directory, last_seq)?);
+        Ok(())
+    }
+
+    fn write_header(&mut self, now_ms: u64) -> Result<(), LedgerError> {
+        let header = SegmentHeader::new(self.ledger, self.segment, self.next_seq, now_ms);
+        let mut line = Vec::new();
+        header
+            .encode(&mut line)
+            .map_err(|error| LedgerError::io(&self.path, error))?;
+        self.write(&line)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), LedgerError> {
+        #[cfg(test)]
+        crate::ledger::journal::faults::fail_write(&self.path, &mut self.file, bytes)
+            .map_err(|error| LedgerError::io(&self.path, error))?;
+        self.file
+            .write_all(bytes)
+            .map_err(|error| LedgerError::io(&self.path, error))?;
+        if self.durability == Durability::Power {
+            #[cfg(test)]
+            crate::ledger::journal::faults::fail_sync(&self.path)
+                .map_err(|error| LedgerError::io(&self.path, error))?;
+            self.file
+                .sync_data()
+                .map_err(|error| LedgerError::io(&self.path, error))?;
+        }
+        let written = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        self.bytes = self.bytes.saturating_add(written);
+        Ok(())
+    }
+}
+
+// === impl Draft ===
+
+impl Draft {
+    /// Adds a record; answers its number and where it will lie.
+    pub fn push(&mut self, record: &Record) -> serde_json::Result<(u64, Position)> {
+        let start = self.lines.len();
+        let seq = self.next_seq;
+        record.encode(seq, &mut self.lines)?;
+        self.next_seq = seq.saturating_add(1);
+        let length = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
+        let position = Position {
+            segment: self.segment,
+            offset: self.base.saturating_add(length(start)),
+            bytes: length(self.lines.len() - start - 1),
+        };
+        Ok((seq, position))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+}

@@ -1,0 +1,143 @@
+//! The journal's segments by their names and first lines; and a listing of them against the files that
+//! are there a moment later: compaction may have come in between.
+//!
+//! Promise: a header of another ledger or a newer format is refused; a file that took a listed one's name is never read in its stead.
+
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+
+use rustix::fs::OFlags;
+
+use crate::ledger::error::LedgerError;
+use crate::ledger::journal::lines::Lines;
+use crate::ledger::journal::state_dir::Directory;
+use crate::ledger::record::{COMPACTED, FORMAT_COMPACTED, Line, SegmentHeader, StandsFor};
+
+/// A segment file as far as its name and first line tell.
+#[derive(Clone, Debug)]
+pub struct Segment {
+    pub number: u32,
+    pub bytes: u64,
+    /// `None` when the first line is damaged or missing.
+    pub header: Option<SegmentHeader>,
+    /// None is older: the ledger begins here.
+    pub is_oldest: bool,
+    /// The file itself, whatever its name will mean later.
+    inode: u64,
+}
+
+/// File name of a segment.
+pub fn segment_name(number: u32) -> String {
+    format!("{number:08}.jsonl")
+}
+
+/// Lists the segments, oldest first. A header of another ledger or a newer format is refused.
+pub fn segments(journal: &Directory, ledger: Option<&str>) -> Result<Vec<Segment>, LedgerError> {
+    let mut found = Vec::new();
+    for name in journal.names()? {
+        let number = name.strip_suffix(".jsonl").and_then(|n| n.parse().ok());
+        let Some(number) = number.filter(|number| segment_name(*number) == name) else {
+            continue;
+        };
+        let file = open_listed(journal, &name)?;
+        let path = journal.path().join(&name);
+        let metadata = file
+            .metadata()
+            .map_err(|error| LedgerError::io(&path, error))?;
+        let mut lines = Lines::new(file);
+        let first = lines
+            .next()
+            .map_err(|error| LedgerError::io(&path, error))?;
+        let header = match first.and_then(|raw| Line::decode(lines.text(&raw))) {
+            Some(Line::Header(header)) => Some(header),
+            _ => None,
+        };
+        if let Some(header) = &header {
+            let why = if header.format > FORMAT_COMPACTED {
+                Some(format!(
+                    "its format is {}, and this bursar reads up to {FORMAT_COMPACTED}; install a newer one",
+                    header.format
+                ))
+            } else if ledger.is_some_and(|ledger| ledger != header.ledger) {
+                Some(format!(
+                    "it belongs to ledger {}; move it out of this state directory",
+                    header.ledger
+                ))
+            } else {
+                None
+            };
+            if let Some(why) = why {
+                return Err(LedgerError::ForeignFormat { path, why });
+            }
+        }
+        found.push(Segment {
+            is_oldest: found.is_empty(),
+            number,
+            bytes: metadata.len(),
+            header,
+            inode: metadata.ino(),
+        });
+    }
+    // What a compacted segment stands for may still lie there, when its removal was cut off.
+    if let Some(stands_for) = found.first().and_then(Segment::stands_for) {
+        found.retain(|segment| segment.number == COMPACTED || segment.number > stands_for.segment);
+    }
+    Ok(found)
+}
+
+// === impl Segment ===
+
+impl Segment {
+    /// The first number there has to be. A ledger begins with 1; a compacted segment stands for what
+    /// came before its lines.
+    pub(super) fn begins_at(&self) -> Option<u64> {
+        if self.is_oldest && self.stands_for().is_none() {
+            return Some(1);
+        }
+        self.header.as_ref().map(|header| header.first_seq)
+    }
+
+    /// The file has another segment's name.
+    pub fn is_misplaced(&self) -> bool {
+        let header = self.header.as_ref();
+        header.is_some_and(|header| header.segment != self.number)
+    }
+
+    pub fn stands_for(&self) -> Option<StandsFor> {
+        let header = self.header.as_ref()?;
+        header.stands_for.filter(|_| self.number == COMPACTED)
+    }
+
+    /// Opens the file that was listed, and no other of that name.
+    pub fn open(&self, journal: &Directory) -> Result<File, LedgerError> {
+        let name = segment_name(self.number);
+        let file = open_listed(journal, &name)?;
+        let metadata = file.metadata();
+        let metadata =
+            metadata.map_err(|error| LedgerError::io(&journal.path().join(&name), error))?;
+        if metadata.ino() == self.inode {
+            Ok(file)
+        } else {
+            Err(LedgerError::Compacted)
+        }
+    }
+}
+
+/// The journal's first number, when records are missing before it. The numbers begin with 1, and a
+/// compacted segment stands for those before it.
+pub fn begins_late(all: &[Segment]) -> Option<u64> {
+    let first = all.first()?;
+    let begins_at = first.header.as_ref()?.first_seq;
+    (begins_at > 1 && first.stands_for().is_none()).then_some(begins_at)
+}
+
+/// Opens a file that a listing named. One that is gone meanwhile was compacted.
+pub(super) fn open_listed(journal: &Directory, name: &str) -> Result<File, LedgerError> {
+    match journal.open_file(name, OFlags::RDONLY) {
+        Err(LedgerError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            Err(LedgerError::Compacted)
+        }
+        opened => opened,
+    }
+}

@@ -1,0 +1,109 @@
+//! Which entries are asked for, and what one line of an entry says to that.
+
+use crate::ledger::entry::{InDoubt, State, StateWord};
+use crate::ledger::id::EntryId;
+use crate::ledger::read::views::EntryView;
+use crate::ledger::record::Record;
+
+/// Which entries to list.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Begun at or after, Unix milliseconds.
+    pub since_ms: Option<u64>,
+    /// Begun before.
+    pub until_ms: Option<u64>,
+    pub app: Option<String>,
+    pub state: Option<StateWord>,
+    /// In doubt for this reason.
+    pub reason: Option<InDoubt>,
+    /// One entry.
+    pub id: Option<EntryId>,
+    /// Only entries that something happened to after this sequence number: for following.
+    pub after_seq: Option<u64>,
+    /// The newest so many; with `after_seq` the oldest so many, so that none is passed over.
+    pub limit: Option<usize>,
+}
+
+/// The answer of [`list`](crate::ledger::read::listing::list).
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    /// Oldest change first.
+    pub entries: Vec<EntryView>,
+    /// Where to go on: up to here every line was looked at, and what matches was told. `None` for an
+    /// empty journal.
+    pub last_seq: Option<u64>,
+}
+
+/// What a line says of its entry. The last line decides whether the entry is listed.
+pub struct Said<'a> {
+    pub id: EntryId,
+    pub started_ms: u64,
+    app: &'a str,
+    pub state: State,
+    /// Unreported, because the amount that was told cannot be read.
+    is_malformed: bool,
+}
+
+// === impl Filter ===
+
+impl Filter {
+    /// Whether an entry whose last line is this is asked for.
+    pub fn admits(&self, seq: u64, said: &Said<'_>) -> bool {
+        self.admits_labels(said)
+            && self.after_seq.is_none_or(|mark| seq > mark)
+            && self.state.is_none_or(|word| said.is_in(word))
+            && self
+                .reason
+                .is_none_or(|reason| said.state == State::InDoubt { reason })
+    }
+
+    /// The same for what every line of an entry tells alike.
+    pub fn admits_labels(&self, said: &Said<'_>) -> bool {
+        self.since_ms.is_none_or(|since| said.started_ms >= since)
+            && self.until_ms.is_none_or(|until| said.started_ms < until)
+            && self.id.is_none_or(|id| said.id == id)
+            && self.app.as_ref().is_none_or(|app| app == said.app)
+    }
+}
+
+// === impl Said ===
+
+impl<'a> Said<'a> {
+    /// `None` for a line that is about no single entry, or of a newer bursar.
+    pub fn of(record: &'a Record) -> Option<Self> {
+        let (id, labels, state) = match record {
+            Record::Intent(intent) => {
+                return Some(Self {
+                    id: intent.id,
+                    started_ms: intent.at_ms,
+                    app: &intent.app,
+                    state: State::Open,
+                    is_malformed: false,
+                });
+            }
+            Record::Outcome(outcome, labels, verdict) => (outcome.id, labels, verdict.state),
+            Record::Crashed(ended, labels) | Record::Withdrawn(ended, labels) => {
+                (ended.id, labels, ended.state)
+            }
+            Record::Reconciled(evidence, labels) => {
+                let billed = evidence.adds_micro_usd;
+                (evidence.id, labels, State::Reconciled { billed })
+            }
+            Record::Delivery(..) | Record::Rollup(_) | Record::Unknown => return None,
+        };
+        Some(Self {
+            id,
+            started_ms: labels.started_ms,
+            app: &labels.app,
+            state,
+            is_malformed: record.is_malformed(),
+        })
+    }
+
+    fn is_in(&self, word: StateWord) -> bool {
+        match word {
+            StateWord::Malformed => self.is_malformed,
+            word => self.state.word() == word.as_str(),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The ledger's sum held against a figure of the service: how far apart they are, and how much of that
+//! what the ledger knows not to know can explain.
+//!
+//! How it is decided. The service's figure may be higher by entries in doubt, unreported or in flight;
+//! each is taken for at most the dearest answer of its operation in the window, and for any amount where
+//! no price of that operation is known; entries in doubt under one key are one purchase. It may be higher by amounts that contradicted another one, by
+//! what a damaged journal lost (any amount), and by entries just outside the window. It may be lower by
+//! entries just inside. What is left beyond all of this is not explained.
+//!
+//! Promise: integers only; an explanation is a bound, never added to a sum of billed money (rule I12).
+
+use serde::{Serialize, Serializer};
+
+use crate::ledger::read::window::{Unknown, Window};
+use crate::ledger::sums::MicroUsdSum;
+use crate::protocol::closed_set;
+
+closed_set! {
+    /// What comes of the comparison.
+    Conclusion {
+        Equal => "equal",
+        Explained => "explained",
+        Unexplained => "unexplained",
+    }
+}
+
+closed_set! {
+    /// Kinds of things that make the two figures differ.
+    Kind {
+        InDoubt => "in_doubt",
+        Unreported => "unreported",
+        Open => "open",
+        Anomalies => "anomalies",
+        Damaged => "damaged",
+        JustOutside => "just_outside",
+        JustInside => "just_inside",
+    }
+}
+
+/// How much a kind can come to, in micro-USD.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    AtMost(MicroUsdSum),
+    /// Nothing says how much.
+    Any,
+}
+
+/// One kind that is there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Reason {
+    pub kind: Kind,
+    /// The reason of a doubt, the operation of an unreported entry, the edge.
+    pub detail: String,
+    /// Entries; where amounts alone are known, `null`.
+    pub count: Option<u64>,
+    /// `null`: any amount.
+    #[serde(rename = "at_most_micro_usd")]
+    pub bound: Bound,
+    /// `higher`: it can only make the service's figure the higher one; else `lower`.
+    pub service_is: Side,
+}
+
+closed_set! {
+    /// On which side of the ledger's sum the service's figure then is.
+    Side {
+        Higher => "higher",
+        Lower => "lower",
+    }
+}
+
+/// The comparison.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Comparison {
+    pub service: MicroUsdSum,
+    pub ledger: MicroUsdSum,
+    /// The service's figure less the ledger's.
+    pub difference: i128,
+    pub conclusion: Conclusion,
+    /// What is left of the difference when all reasons on its side have come to their most: spent
+    /// outside bursar when the service is higher, counted by bursar alone when it is lower. 0 when it
+    /// is explained.
+    pub unexplained: MicroUsdSum,
+    /// Both sides, whatever the difference is.
+    pub reasons: Vec<Reason>,
+}
+
+/// Holds `service` against the window's sum.
+pub fn compare(service: MicroUsdSum, window: &Window) -> Comparison {
+    let ledger = window.billed;
+    let reasons = reasons(window);
+    let (side, apart) = if service >= ledger {
+        (Side::Higher, service.get() - ledger.get())
+    } else {
+        (Side::Lower, ledger.get() - service.get())
+    };
+    let on_side = reasons.iter().filter(|reason| reason.service_is == side);
+    let explained = on_side.fold(Bound::AtMost(MicroUsdSum::default()), |sum, reason| {
+        sum.plus(reason.bound)
+    });
+    let left = match explained {
+        Bound::Any => 0,
+        Bound::AtMost(most) => apart.saturating_sub(most.get()),
+    };
+    let conclusion = match (apart, left) {
+        (0, _) => Conclusion::Equal,
+        (_, 0) => Conclusion::Explained,
+        _ => Conclusion::Unexplained,
+    };
+    let magnitude = i128::try_from(apart).unwrap_or(i128::MAX);
+    Comparison {
+        service,
+        ledger,
+        difference: match side {
+            Side::Higher => magnitude,
+            Side::Lower => -magnitude,
+        },
+        conclusion,
+        unexplained: MicroUsdSum::from_micro_usd(left),
+        reasons,
+    }
+}
+
+fn reasons(window: &Window) -> Vec<Reason> {
+    let mut reasons = Vec::new();
+    for ((unknown, operation), count) in &window.unknown {
+        let bound = match window.dearest.get(operation) {
+            Some(dearest) => {
+                let same = window.same_purchase.get(&(*unknown, *operation));
+                let purchases = count.saturating_sub(same.copied().unwrap_or(0));
+                let most = u128::from(dearest.get()).saturating_mul(u128::from(purchases));
+                Bound::AtMost(MicroUsdSum::from_micro_usd(most))
+            }
+            None => Bound::Any,
+        };
+        let (kind, detail) = match unknown {
+            Unknown::InDoubt(reason) => (Kind::InDoubt, format!("{reason}, {operation}")),
+            Unknown::Unreported => (Kind::Unreported, operation.to_string()),
+            Unknown::Open => (Kind::Open, operation.to_string()),
+        };
+        reasons.push(Reason {
+            kind,
+            detail,
+            count: Some(*count),
+            bound,
+            service_is: Side::Higher,
+        });
+    }
+    let anomalies: Vec<&str> = window.anomalies.keys().map(|kind| kind.as_str()).collect();
+    // Other anomalies held no amount back: the doubt they left is counted above.
+    if !window.not_added.is_zero() {
+        reasons.push(Reason {
+            kind: Kind::Anomalies,
+            detail: anomalies.join(", "),
+            count: Some(window.anomalies.values().sum()),
+            bound: Bound::AtMost(window.not_added),
+            service_is: Side::Higher,
+        });
+    }
+    if window.damaged > 0 {
+        reasons.push(Reason {
+            kind: Kind::Damaged,
+            detail: "see `bursar ledger verify`".to_owned(),
+            count: Some(window.damaged),
+            bound: Bound::Any,
+            service_is: Side::Higher,
+        });
+    }
+    let edges = [
+        (
+            Kind::JustOutside,
+            "before the beginning",
+            window.before_since,
+        ),
+        (Kind::JustOutside, "after the end", window.after_until),
+        (Kind::JustInside, "after the beginning", window.after_since),
+        (Kind::JustInside, "before the end", window.before_until),
+    ];
+    for (kind, detail, amount) in edges {
+        if !amount.is_zero() {
+            reasons.push(Reason {
+                kind,
+                detail: detail.to_owned(),
+                count: None,
+                bound: Bound::AtMost(amount),
+                service_is: match kind {
+                    Kind::JustInside => Side::Lower,
+                    _ => Side::Higher,
+                },
+            });
+        }
+    }
+    reasons
+}
+
+// === impl Bound ===
+
+impl Bound {
+    fn plus(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::AtMost(mut sum), Self::AtMost(more)) => {
+                sum.merge(more);
+                Self::AtMost(sum)
+            }
+            _ => Self::Any,
+        }
+    }
+}
+
+impl Serialize for Bound {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::AtMost(most) => most.serialize(to),
+            Self::Any => to.serialize_none(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,314 @@
+//! Sums by group, folded line by line.
+//!
+//! Promise: held are the rows of the answer, at most [`ROWS_MAX`], what entries in flight are filed
+//! under, and, when it is asked by state, the ids of entries whose amount came later.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde::Serialize;
+
+use crate::ledger::entry::{Labels, State, StateWord};
+use crate::ledger::error::LedgerError;
+use crate::ledger::fold::effect::Effect;
+use crate::ledger::id::EntryId;
+use crate::ledger::journal::reader::{JournalReader, Place, steadily};
+use crate::ledger::journal::report::ScanReport;
+use crate::ledger::journal::scan::scan;
+use crate::ledger::read::listing::reconciled_after;
+use crate::ledger::record::Record;
+use crate::ledger::rollup::{GRAIN_MS, Rollup};
+use crate::ledger::sums::{MicroUsdSum, RollupKey, Row};
+use crate::protocol::closed_set;
+
+/// Most rows of an answer: ten years of days for two dozen apps and operations.
+pub const ROWS_MAX: usize = 100_000;
+
+closed_set! {
+    /// What sums are grouped by.
+    GroupBy {
+        App => "app",
+        Lane => "lane",
+        Operation => "operation",
+        ServedBy => "served_by",
+        Day => "day",
+        State => "state",
+    }
+}
+
+/// The sums of one group.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SpendRow {
+    /// The words of the group, one for each thing grouped by. Empty for the total.
+    #[serde(flatten)]
+    pub labels: BTreeMap<GroupBy, String>,
+    pub requests: u64,
+    /// What is known. What is not known is counted beside it, never in it.
+    pub billed_micro_usd: MicroUsdSum,
+    pub would_have_cost_micro_usd: MicroUsdSum,
+    /// Answers that told both prices, and the two sums over them: the only ones that can be compared.
+    pub compared: u64,
+    pub compared_billed_micro_usd: MicroUsdSum,
+    pub compared_would_have_cost_micro_usd: MicroUsdSum,
+    /// `None` where nothing can be compared, and where the frontier would have been the cheaper.
+    pub saved_micro_usd: Option<MicroUsdSum>,
+    /// The part of what was billed that went to answers whose app had left.
+    pub drained_micro_usd: MicroUsdSum,
+    pub settled: u64,
+    pub reconciled: u64,
+    pub in_doubt: u64,
+    pub unreported: u64,
+    pub failed: u64,
+    pub replayed: u64,
+    /// Begun and not ended: in flight, or cut off by a crash that no start has seen yet.
+    pub open: u64,
+    pub prompt_tokens: u64,
+    pub completion_tokens: u64,
+    pub total_tokens: u64,
+    /// Milliseconds of sound that the speech routes told, each answer's rounded by itself.
+    pub audio_ms: u64,
+    /// Answers of the speech routes that told no length.
+    pub audio_untold: u64,
+}
+
+/// The answer of [`spend`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Spend {
+    /// In the order of their labels.
+    pub rows: Vec<SpendRow>,
+    pub total: SpendRow,
+    /// Damaged ranges and gaps in what was read: the sums lack what was in them.
+    pub damaged: u64,
+    /// A bound lies within a quarter hour of which only the sums are left: that quarter hour counts
+    /// for the moment it begins.
+    pub is_rounded: bool,
+}
+
+/// What is summed.
+pub struct Sums<'a> {
+    pub since_ms: Option<u64>,
+    pub until_ms: Option<u64>,
+    pub group: &'a [GroupBy],
+    pub time_zone: &'a TimeZone,
+    pub rows_max: usize,
+}
+
+struct Folding<'a> {
+    asked: &'a Sums<'a>,
+    /// By the words of the group; with the count of open entries.
+    rows: BTreeMap<Vec<String>, (Row, u64)>,
+    open: HashMap<EntryId, Labels>,
+    /// Entries that evidence comes for. Filled only when it is asked by state.
+    reconciled: HashSet<EntryId>,
+    /// There were more rows than there may be.
+    is_cut: bool,
+    is_rounded: bool,
+}
+
+/// Sums by group, over entries begun in `[since_ms, until_ms)`. Days are those of `time_zone`.
+///
+/// Memory: the rows of the answer, at most 100,000 (more is an error), and a few hundred bytes for
+/// each entry in flight. Asked by state, also the ids of entries whose amount came later.
+pub fn spend(
+    state_dir: &Path,
+    since_ms: Option<u64>,
+    until_ms: Option<u64>,
+    group: &[GroupBy],
+    time_zone: &TimeZone,
+) -> Result<Spend, LedgerError> {
+    let sums = Sums {
+        since_ms,
+        until_ms,
+        group,
+        time_zone,
+        rows_max: ROWS_MAX,
+    };
+    steadily(|| sums.of(&JournalReader::open(state_dir)?))
+}
+
+// === impl Sums ===
+
+impl Sums<'_> {
+    pub fn of(&self, reader: &JournalReader) -> Result<Spend, LedgerError> {
+        let first = reader.first_since(self.since_ms);
+        let reconciled = if self.group.contains(&GroupBy::State) {
+            let segment = first;
+            reconciled_after(reader, Place { segment, offset: 0 })?
+        } else {
+            HashSet::new()
+        };
+        let mut folding = Folding {
+            asked: self,
+            rows: BTreeMap::new(),
+            open: HashMap::new(),
+            reconciled,
+            is_cut: false,
+            is_rounded: false,
+        };
+        let part = reader.segments.get(first..).unwrap_or_default();
+        let mut report = scan(&reader.journal, part, &mut |_, _, record| {
+            folding.apply(&record);
+        })?;
+        report.extend_to(reader.mark.known());
+        folding.finish(&report)
+    }
+
+    fn covers(&self, labels: &Labels) -> bool {
+        self.since_ms.is_none_or(|since| labels.started_ms >= since)
+            && self.until_ms.is_none_or(|until| labels.started_ms < until)
+    }
+
+    fn words(&self, labels: &Labels, key: &RollupKey, state: &'static str) -> Vec<String> {
+        let word = |by: &GroupBy| match by {
+            GroupBy::App => labels.app.to_string(),
+            GroupBy::Lane => labels.lane.to_string(),
+            GroupBy::Operation => labels.operation.to_string(),
+            GroupBy::ServedBy => key.line.served_by_word().to_owned(),
+            GroupBy::Day => day(labels.started_ms, self.time_zone),
+            GroupBy::State => state.to_owned(),
+        };
+        self.group.iter().map(word).collect()
+    }
+}
+
+// === impl Folding ===
+
+impl Folding<'_> {
+    fn apply(&mut self, record: &Record) {
+        let (id, labels, state) = match record {
+            Record::Intent(intent) => {
+                let labels = Labels::of_intent(intent);
+                if self.asked.covers(&labels) {
+                    self.open.insert(intent.id, labels);
+                }
+                return;
+            }
+            Record::Outcome(outcome, labels, verdict) => (outcome.id, labels, verdict.state),
+            Record::Crashed(ended, labels) | Record::Withdrawn(ended, labels) => {
+                (ended.id, labels, ended.state)
+            }
+            Record::Reconciled(evidence, labels) => {
+                let state = State::Reconciled {
+                    billed: evidence.adds_micro_usd,
+                };
+                (evidence.id, labels, state)
+            }
+            Record::Rollup(rollup) => return self.rollup(rollup),
+            Record::Delivery(..) | Record::Unknown => return,
+        };
+        self.open.remove(&id);
+        if !self.asked.covers(labels) {
+            return;
+        }
+        // An entry is filed under the state it came to, with all its lines.
+        let state = if state.is_unresolved() && self.reconciled.contains(&id) {
+            StateWord::Reconciled.as_str()
+        } else if record.is_malformed() {
+            StateWord::Malformed.as_str()
+        } else {
+            state.word()
+        };
+        if let Some(effect) = Effect::of(record)
+            && let Some((row, _)) = self.row(self.asked.words(labels, &effect.key, state))
+        {
+            row.merge(&effect.row);
+        }
+    }
+
+    /// Sums of a quarter hour count for the moment it begins.
+    fn rollup(&mut self, rollup: &Rollup) {
+        let within = rollup.at_ms + 1..rollup.at_ms.saturating_add(GRAIN_MS);
+        let bounds = [self.asked.since_ms, self.asked.until_ms];
+        self.is_rounded |= bounds.iter().flatten().any(|bound| within.contains(bound));
+        let labels = rollup.labels();
+        if !self.asked.covers(&labels) {
+            return;
+        }
+        let effect = Effect::of_rollup(rollup);
+        let words = self
+            .asked
+            .words(&labels, &effect.key, rollup.state.as_str());
+        if let Some((row, _)) = self.row(words) {
+            row.merge(&effect.row);
+        }
+    }
+
+    fn row(&mut self, words: Vec<String>) -> Option<&mut (Row, u64)> {
+        if self.rows.len() >= self.asked.rows_max && !self.rows.contains_key(&words) {
+            self.is_cut = true;
+            return None;
+        }
+        Some(self.rows.entry(words).or_default())
+    }
+
+    fn finish(mut self, report: &ScanReport) -> Result<Spend, LedgerError> {
+        for labels in std::mem::take(&mut self.open).into_values() {
+            let key = RollupKey::new(&labels, None);
+            let words = self.asked.words(&labels, &key, StateWord::Open.as_str());
+            if let Some((_, open)) = self.row(words) {
+                *open += 1;
+            }
+        }
+        if self.is_cut {
+            let max = self.asked.rows_max;
+            return Err(LedgerError::TooManyRows { max });
+        }
+        let mut total = (Row::default(), 0);
+        let mut rows = Vec::with_capacity(self.rows.len());
+        for (words, (row, open)) in self.rows {
+            total.0.merge(&row);
+            total.1 += open;
+            let labels = self.asked.group.iter().copied().zip(words);
+            rows.push(SpendRow::new(labels.collect(), &row, open));
+        }
+        Ok(Spend {
+            rows,
+            total: SpendRow::new(BTreeMap::new(), &total.0, total.1),
+            damaged: report.bad_count.saturating_add(report.gap_count),
+            is_rounded: self.is_rounded,
+        })
+    }
+}
+
+// === impl SpendRow ===
+
+impl SpendRow {
+    fn new(labels: BTreeMap<GroupBy, String>, row: &Row, open: u64) -> Self {
+        Self {
+            labels,
+            requests: row.requests.saturating_add(open),
+            billed_micro_usd: row.billed,
+            would_have_cost_micro_usd: row.would_have_cost,
+            compared: row.compared.answers,
+            compared_billed_micro_usd: row.compared.billed,
+            compared_would_have_cost_micro_usd: row.compared.frontier,
+            saved_micro_usd: row.compared.saved(),
+            drained_micro_usd: row.drained,
+            settled: row.settled,
+            reconciled: row.reconciled,
+            in_doubt: row.in_doubt_now(),
+            unreported: row.unreported.now(),
+            failed: row.failed,
+            replayed: row.replayed,
+            open,
+            prompt_tokens: row.prompt_tokens,
+            completion_tokens: row.completion_tokens,
+            total_tokens: row.total_tokens,
+            audio_ms: row.audio_ms,
+            audio_untold: row.audio_untold,
+        }
+    }
+}
+
+/// The calendar day of an instant, `2026-05-09`.
+fn day(at_ms: u64, time_zone: &TimeZone) -> String {
+    i64::try_from(at_ms)
+        .ok()
+        .and_then(|at_ms| Timestamp::from_millisecond(at_ms).ok())
+        .map_or_else(
+            || "unknown".to_owned(),
+            |at| at.to_zoned(time_zone.clone()).date().to_string(),
+        )
+}

@@ -1,0 +1,141 @@
+//! Usage read from the journal's files, beside a daemon or without one: all of it, or what one run of
+//! `bursar exec` was charged, of which a daemon that was restarted knows the name alone.
+//!
+//! Promise: reads only. The same records make the same sums as the updates of them. Entries that are
+//! under way, or were when the process died, count as held.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use crate::ledger::entry::Labels;
+use crate::ledger::error::LedgerError;
+use crate::ledger::fold::usage::{Charge, Charged, KEPT_MS, Usage, quarter_of};
+use crate::ledger::id::EntryId;
+use crate::ledger::journal::reader::{JournalReader, Place};
+use crate::ledger::kept_key::KeyOrigin;
+use crate::ledger::record::Record;
+use crate::ledger::sums::Held;
+use crate::money::MicroUsd;
+
+/// What counts against caps now. Reads the journal of the last five weeks.
+pub fn read(state_dir: &Path, now_ms: u64) -> Result<Usage, LedgerError> {
+    let (mut usage, open) = fold(state_dir, now_ms)?;
+    for (labels, bytes) in open.into_values() {
+        let came = usage.raised(&labels, bytes);
+        let apps = usage.quarters.entry(quarter_of(labels.started_ms));
+        let charge = apps.or_default().entry(labels.app).or_default();
+        let mut held = Held::default();
+        if let Some(came) = came {
+            held.came = came.into();
+        }
+        charge.merge(Charge {
+            held,
+            ..Charge::default()
+        });
+    }
+    usage.prune();
+    Ok(usage)
+}
+
+/// The same without the entries that have no end: for a start, which writes one.
+pub(crate) fn read_ended(state_dir: &Path, now_ms: u64) -> Result<Usage, LedgerError> {
+    let (mut usage, _) = fold(state_dir, now_ms)?;
+    usage.prune();
+    Ok(usage)
+}
+
+/// Entries without an end, with the size of their requests.
+type Open = HashMap<EntryId, (Labels, u64)>;
+
+fn fold(state_dir: &Path, now_ms: u64) -> Result<(Usage, Open), LedgerError> {
+    let reader = JournalReader::open(state_dir)?;
+    let since_ms = now_ms.saturating_sub(KEPT_MS);
+    let segment = reader.first_since(Some(since_ms));
+    let mut forward = reader.forward(Place { segment, offset: 0 });
+    let mut usage = Usage::default();
+    let mut open = Open::new();
+    while let Some((_, record)) = forward.next_record()? {
+        let mut bytes = 0;
+        match &record {
+            Record::Intent(intent) => {
+                open.insert(intent.id, (Labels::of_intent(intent), intent.request_bytes));
+            }
+            Record::Delivery(..) => {}
+            other => {
+                if let Some((_, size)) = other.entry().and_then(|id| open.remove(&id)) {
+                    bytes = size;
+                }
+            }
+        }
+        if let Some(charged) = Charged::of(&record, bytes) {
+            usage.add(&charged);
+        }
+    }
+    Ok((usage, open))
+}
+
+/// A run as the journal tells it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunSoFar {
+    pub charge: Charge,
+    /// Its entries of which something is billed or held, in the order in which they began.
+    pub entries: Vec<EntryId>,
+}
+
+/// What a run came to, from the journal since `since_ms`.
+pub fn read_run(state_dir: &Path, run: &str, since_ms: u64) -> Result<RunSoFar, LedgerError> {
+    let reader = JournalReader::open(state_dir)?;
+    let segment = reader.first_since(Some(since_ms));
+    let mut forward = reader.forward(Place { segment, offset: 0 });
+    let mut so_far = RunSoFar::default();
+    // Of its entries what is held for them while they have no end.
+    let mut open: HashMap<EntryId, Option<MicroUsd>> = HashMap::new();
+    // Those that repeat what the run has bought.
+    let mut covered: HashSet<EntryId> = HashSet::new();
+    while let Some((_, record)) = forward.next_record()? {
+        if let Record::Intent(intent) = &record {
+            let labels = Labels::of_intent(intent);
+            if labels.run.as_deref() == Some(run) {
+                open.insert(intent.id, labels.reserved);
+                let repeats = intent.key.as_ref().and_then(|key| match key.origin {
+                    KeyOrigin::Adopted { from } => Some(from),
+                    KeyOrigin::Minted | KeyOrigin::App => None,
+                });
+                if repeats.is_some_and(|from| so_far.entries.contains(&from)) {
+                    covered.insert(intent.id);
+                }
+                so_far.entries.push(intent.id);
+            }
+            continue;
+        }
+        let Some(charged) = Charged::of(&record, 0) else {
+            continue;
+        };
+        // An older bursar wrote the name on the intent alone.
+        let known = charged.entry.and_then(|entry| open.get_mut(&entry));
+        let is_of_run = known.is_some() || charged.run.as_deref() == Some(run);
+        if let Some(reserved) = known {
+            *reserved = None;
+        }
+        if is_of_run {
+            so_far.charge.merge(charged.charge);
+        }
+        let is_free = charged.charge == Charge::default();
+        if let Some(entry) = charged
+            .entry
+            .filter(|entry| is_free && !covered.contains(entry))
+        {
+            so_far.entries.retain(|other| *other != entry);
+        }
+    }
+    for reserved in open.into_values().flatten() {
+        so_far.charge.merge(Charge {
+            held: Held {
+                came: reserved.into(),
+                ..Held::default()
+            },
+            ..Charge::default()
+        });
+    }
+    Ok(so_far)
+}

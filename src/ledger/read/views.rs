@@ -1,0 +1,288 @@
+//! One entry as people and programs read it: its lines in the journal put together.
+//!
+//! Promise: every field is what a line said. An amount that is not known is absent, never 0.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::ledger::delivery::Handover;
+use crate::ledger::entry::{
+    Anomaly, Attempt, Closed, Delivery, Intent, Labels, Outcome, State, Timings,
+};
+use crate::ledger::fingerprint::Fingerprint;
+use crate::ledger::id::EntryId;
+use crate::ledger::kept_key::{KeptKey, KeyOrigin};
+use crate::ledger::record::{How, Record};
+use crate::ledger::shared_text;
+use crate::money::MicroUsd;
+use crate::protocol::receipt::ReceiptSource;
+use crate::protocol::{Escalated, Lane, Operation, ServedBy, Told, Usage, closed_set};
+
+/// An entry with everything the ledger keeps of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct EntryView {
+    pub id: EntryId,
+    /// Sequence number of the last line that changed it.
+    pub seq: u64,
+    /// When it began, Unix milliseconds.
+    pub at_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_ms: Option<u64>,
+    #[serde(with = "shared_text")]
+    pub app: Arc<str>,
+    pub lane: Lane,
+    pub operation: Operation,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// `None` when the intent line is damaged.
+    pub stream: Option<bool>,
+    pub state: State,
+    /// `null`: not known.
+    pub billed_micro_usd: Option<MicroUsd>,
+    /// What the service said of the amount, whatever became of it.
+    pub receipt: ReceiptWord,
+    pub would_have_cost_micro_usd: Option<MicroUsd>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receipt_source: Option<ReceiptSource>,
+    pub served_by: Option<ServedBy>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub specialist: Option<String>,
+    pub escalated: Escalated,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub route_version: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_required: Option<String>,
+    pub replayed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Of a key that is longer than what is kept as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_hash: Option<Fingerprint>,
+    /// What the two are made of.
+    #[serde(skip)]
+    pub kept_key: Option<KeptKey>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_origin: Option<KeyOrigin>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+    pub usage: Usage,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audio_ms: Option<u64>,
+    pub attempts: Vec<Attempt>,
+    /// Who left or broke off before the answer was settled.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub closed: Vec<Closed>,
+    /// What an earlier attempt's head told before its body broke.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub broken_billed_micro_usd: Option<MicroUsd>,
+    pub anomalies: Vec<Anomaly>,
+    /// Where the evidence of a reconciled entry came from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reconciled_by: Option<How>,
+    /// When it came, Unix milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reconciled_ms: Option<u64>,
+    /// The state that the evidence found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub was: Option<State>,
+    /// Its app had left when the answer ended, and nobody followed.
+    pub drained: bool,
+    /// What became of the answer, where it did not go straight to the app that asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<DeliveryWord>,
+    /// The run of `bursar exec` that it belongs to; `run_id` is an eval run of the service.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    pub request_bytes: Option<u64>,
+    pub response_bytes: Option<u64>,
+    pub timings: Option<Timings>,
+}
+
+closed_set! {
+    /// The three kinds of nothing and something (rule I5): no amount, one that cannot be read, and
+    /// one that was told, which may be 0.
+    ReceiptWord {
+        Absent => "absent",
+        Malformed => "malformed",
+        Told => "told",
+    }
+}
+
+closed_set! {
+    /// An answer that took another way, or none.
+    DeliveryWord {
+        // The app had gone, or was told an error: its next equal request belongs to this purchase.
+        Missed => "missed",
+        // bursar was killed before anybody could tell; it counts as missed.
+        AssumedMissed => "assumed_missed",
+        // An equal request was given it later.
+        Late => "late",
+    }
+}
+
+/// Puts lines together, in the journal's order.
+#[derive(Debug, Default)]
+pub struct Views {
+    by_id: HashMap<EntryId, EntryView>,
+}
+
+// === impl EntryView ===
+
+impl EntryView {
+    fn new(id: EntryId, labels: &Labels) -> Self {
+        let kept_key = labels.key.as_ref();
+        Self {
+            id,
+            seq: 0,
+            at_ms: labels.started_ms,
+            ended_ms: None,
+            app: Arc::clone(&labels.app),
+            lane: labels.lane,
+            operation: labels.operation,
+            model: None,
+            stream: None,
+            state: State::Open,
+            billed_micro_usd: None,
+            receipt: ReceiptWord::Absent,
+            would_have_cost_micro_usd: None,
+            receipt_source: None,
+            served_by: None,
+            specialist: None,
+            escalated: Escalated::Unknown,
+            route_version: None,
+            input_required: None,
+            replayed: false,
+            key: kept_key.and_then(|key| Some(key.form.text()?.to_string())),
+            key_hash: kept_key.and_then(|key| key.form.hash()),
+            kept_key: labels.key.clone(),
+            key_origin: kept_key.map(|key| key.origin),
+            request_id: None,
+            run_id: None,
+            usage: Usage::default(),
+            audio_ms: None,
+            attempts: Vec::new(),
+            closed: Vec::new(),
+            broken_billed_micro_usd: None,
+            anomalies: Vec::new(),
+            reconciled_by: None,
+            reconciled_ms: None,
+            was: None,
+            drained: false,
+            delivery: None,
+            run: None,
+            request_bytes: None,
+            response_bytes: None,
+            timings: None,
+        }
+    }
+
+    fn begin(&mut self, intent: Intent) {
+        self.model = intent.model;
+        self.stream = Some(intent.stream);
+        self.run = intent.run;
+        self.request_bytes = Some(intent.request_bytes);
+    }
+
+    fn end(&mut self, outcome: Outcome, state: State, anomalies: Vec<Anomaly>) {
+        let receipt = outcome.receipt;
+        self.ended_ms = Some(outcome.at_ms);
+        self.become_state(state);
+        self.anomalies = anomalies;
+        self.receipt = match receipt.billed {
+            Told::Malformed => ReceiptWord::Malformed,
+            Told::Value(_) => ReceiptWord::Told,
+            // An earlier attempt told it before its body broke.
+            Told::Absent if outcome.broken_billed.is_some() => ReceiptWord::Told,
+            Told::Absent => ReceiptWord::Absent,
+        };
+        self.would_have_cost_micro_usd = receipt.would_have_cost.value();
+        self.receipt_source = receipt.source;
+        self.served_by = receipt.served_by;
+        self.specialist = receipt.specialist;
+        self.escalated = receipt.escalated;
+        self.route_version = receipt.route_version;
+        self.input_required = receipt.input_required;
+        self.replayed = receipt.replayed;
+        self.request_id = outcome.request_id;
+        self.run_id = outcome.run_id;
+        self.usage = outcome.usage;
+        self.audio_ms = outcome.audio_ms;
+        self.attempts = outcome.attempts;
+        self.closed = outcome.closed;
+        self.broken_billed_micro_usd = outcome.broken_billed;
+        self.drained = outcome.drained;
+        let is_missed = outcome.delivery == Delivery::Missed && state != State::Failed;
+        self.delivery = is_missed.then_some(DeliveryWord::Missed);
+        self.response_bytes = Some(outcome.response_bytes);
+        self.timings = Some(outcome.timings);
+    }
+
+    fn become_state(&mut self, state: State) {
+        self.state = state;
+        self.billed_micro_usd = state.billed();
+    }
+}
+
+// === impl Views ===
+
+impl Views {
+    pub fn apply(&mut self, seq: u64, record: Record) {
+        match record {
+            Record::Intent(intent) => {
+                let labels = Labels::of_intent(&intent);
+                self.at(seq, intent.id, &labels).begin(*intent);
+            }
+            Record::Outcome(outcome, labels, verdict) => {
+                let view = self.at(seq, outcome.id, &labels);
+                view.end(*outcome, verdict.state, verdict.anomalies);
+            }
+            Record::Crashed(ended, labels) | Record::Withdrawn(ended, labels) => {
+                let view = self.at(seq, ended.id, &labels);
+                view.ended_ms = Some(ended.at_ms);
+                view.become_state(ended.state);
+            }
+            Record::Reconciled(evidence, labels) => {
+                let view = self.at(seq, evidence.id, &labels);
+                view.become_state(State::Reconciled {
+                    billed: evidence.adds_micro_usd,
+                });
+                view.reconciled_by = Some(evidence.how);
+                view.reconciled_ms = Some(evidence.at_ms);
+                view.was = Some(evidence.was);
+            }
+            // It changes nothing of the entry's state, so the entry keeps its number.
+            Record::Delivery(row, handover) => {
+                if let Some(view) = self.by_id.get_mut(&row.id) {
+                    view.delivery = Some(match handover {
+                        Handover {
+                            delivered: true, ..
+                        } => DeliveryWord::Late,
+                        Handover { assumed: true, .. } => DeliveryWord::AssumedMissed,
+                        Handover { .. } => DeliveryWord::Missed,
+                    });
+                }
+            }
+            Record::Rollup(_) | Record::Unknown => {}
+        }
+    }
+
+    /// The entries that match, oldest change first.
+    pub fn finish(self, matches: impl Fn(&EntryView) -> bool) -> Vec<EntryView> {
+        let mut views: Vec<_> = self.by_id.into_values().filter(matches).collect();
+        views.sort_by_key(|view| view.seq);
+        views
+    }
+
+    fn at(&mut self, seq: u64, id: EntryId, labels: &Labels) -> &mut EntryView {
+        let view = self
+            .by_id
+            .entry(id)
+            .or_insert_with(|| EntryView::new(id, labels));
+        view.seq = view.seq.max(seq);
+        view
+    }
+}

@@ -1,0 +1,369 @@
+//! What is summed of entries, by line and by what a rollup is kept by. Every figure only ever adds; a
+//! gauge is two of them, what came and what left.
+//!
+//! Promise: no sum of money can overflow. What reads these from a line that lacks a figure reads none.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ledger::entry::{Anomaly, InDoubt, Labels, State};
+use crate::ledger::shared_text;
+use crate::money::MicroUsd;
+use crate::protocol::{Escalated, Lane, Operation, ServedBy, closed_set};
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// How many specialist categories are counted by name (I11); the others share [`OTHER`].
+pub const SPECIALISTS_MAX: usize = 32;
+pub const OTHER: &str = "other";
+
+/// A sum of amounts, in micro-USD. 128 bits hold 2^64 entries of the largest amount: it cannot
+/// overflow.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct MicroUsdSum(u128);
+
+/// What a row of sums is kept by.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct LineKey {
+    #[serde(with = "shared_text")]
+    pub app: Arc<str>,
+    pub lane: Lane,
+    pub operation: Operation,
+    /// `None`: not told.
+    pub served_by: Option<ServedBy>,
+}
+
+/// What a rollup is kept by: a line and a day.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RollupKey {
+    /// Days since 1970-01-01 UTC, by the time of the intent.
+    pub day: u64,
+    pub line: LineKey,
+}
+
+/// How many came and how many left: the difference is a gauge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standing {
+    pub came: u64,
+    pub left: u64,
+}
+
+/// The sums of a line. A sum that an older line lacks reads as none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Row {
+    /// Entries that ended, in whatever state.
+    pub requests: u64,
+    pub settled: u64,
+    pub failed: u64,
+    pub replayed: u64,
+    pub reconciled: u64,
+    pub unreported: Standing,
+    pub in_doubt: BTreeMap<InDoubt, Standing>,
+    pub billed: MicroUsdSum,
+    pub would_have_cost: MicroUsdSum,
+    /// Of the answers that told both, and so beside each other. A line of an earlier release lacks it:
+    /// its answers are not compared.
+    #[serde(skip_serializing_if = "Compared::is_none")]
+    pub compared: Compared,
+    /// The part of `billed` that was spent on answers which nobody was there to read.
+    #[serde(default)]
+    pub drained: MicroUsdSum,
+    pub prompt_tokens: u64,
+    pub completion_tokens: u64,
+    pub total_tokens: u64,
+    /// Milliseconds of sound of the speech routes' complete answers, each rounded by itself.
+    #[serde(skip_serializing_if = "is_none_of")]
+    pub audio_ms: u64,
+    /// Complete answers of the speech routes that told no length that can be read.
+    #[serde(skip_serializing_if = "is_none_of")]
+    pub audio_untold: u64,
+    /// Complete 2xx answers, by what they told of escalation.
+    pub answers: BTreeMap<Escalated, u64>,
+    pub clarifications: u64,
+    /// Answers marked `Idempotent-Replayed`.
+    pub replays: u64,
+    /// Entries that took over the key of an undelivered one.
+    pub adopted: u64,
+    /// What caps hold for entries whose price is not known: reservations, no billed money.
+    #[serde(skip_serializing_if = "Held::is_none")]
+    pub held: Held,
+}
+
+/// Answers that told both prices: what was billed for them, and what a frontier model would have cost by
+/// the service's estimate. An answer that tells one of them alone (an image: no estimate) is not compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Compared {
+    pub answers: u64,
+    pub billed: MicroUsdSum,
+    pub frontier: MicroUsdSum,
+}
+
+/// Reservations of entries whose price was not told, and of those of them that evidence came for: what
+/// is between the two is held now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    pub came: MicroUsdSum,
+    pub left: MicroUsdSum,
+}
+
+closed_set! {
+    /// `receipts_total{source}`: where an answer's amount was, or what was there instead.
+    ReceiptKind {
+        Header => "header",
+        Sse => "sse",
+        Body => "body",
+        Missing => "missing",
+        Malformed => "malformed",
+        Replay => "replay",
+    }
+}
+
+/// Counters that are not kept by line or day.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Globals {
+    pub anomalies: BTreeMap<Anomaly, u64>,
+    pub receipts: BTreeMap<ReceiptKind, u64>,
+    /// The first 32 categories by name, further ones as `other`.
+    pub specialists: BTreeMap<String, u64>,
+}
+
+// === impl MicroUsdSum ===
+
+impl MicroUsdSum {
+    pub const fn from_micro_usd(sum: u128) -> Self {
+        Self(sum)
+    }
+
+    pub const fn get(self) -> u128 {
+        self.0
+    }
+
+    pub const fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+
+    pub fn add(&mut self, amount: MicroUsd) {
+        self.0 = self.0.saturating_add(u128::from(amount.get()));
+    }
+
+    pub fn merge(&mut self, other: Self) {
+        self.0 = self.0.saturating_add(other.0);
+    }
+
+    /// As an amount, when it is small enough to be one.
+    pub fn as_amount(self) -> Option<MicroUsd> {
+        u64::try_from(self.0).ok().map(MicroUsd::new)
+    }
+
+    /// The exact decimal in USD, six digits after the point.
+    pub fn to_usd(self) -> String {
+        format!("{}.{:06}", self.0 / 1_000_000, self.0 % 1_000_000)
+    }
+}
+
+impl From<MicroUsd> for MicroUsdSum {
+    fn from(amount: MicroUsd) -> Self {
+        Self(u128::from(amount.get()))
+    }
+}
+
+impl fmt::Display for MicroUsdSum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("${}", self.to_usd()))
+    }
+}
+
+// === impl LineKey ===
+
+impl LineKey {
+    /// `served_by` as a word; `unknown` when it was not told.
+    pub fn served_by_word(&self) -> &'static str {
+        self.served_by.map_or("unknown", ServedBy::as_str)
+    }
+}
+
+// === impl RollupKey ===
+
+impl RollupKey {
+    pub fn new(labels: &Labels, served_by: Option<ServedBy>) -> Self {
+        Self {
+            day: labels.started_ms / DAY_MS,
+            line: LineKey {
+                app: Arc::clone(&labels.app),
+                lane: labels.lane,
+                operation: labels.operation,
+                served_by,
+            },
+        }
+    }
+}
+
+// === impl Standing ===
+
+impl Standing {
+    /// How many are there now.
+    pub const fn now(self) -> u64 {
+        self.came.saturating_sub(self.left)
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.came = self.came.saturating_add(other.came);
+        self.left = self.left.saturating_add(other.left);
+    }
+}
+
+// === impl Compared ===
+
+impl Compared {
+    fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// One answer that told both.
+    pub fn add(&mut self, billed: MicroUsd, frontier: MicroUsd) {
+        self.merge(Self {
+            answers: 1,
+            billed: billed.into(),
+            frontier: frontier.into(),
+        });
+    }
+
+    pub fn merge(&mut self, other: Self) {
+        self.answers = self.answers.saturating_add(other.answers);
+        self.billed.merge(other.billed);
+        self.frontier.merge(other.frontier);
+    }
+
+    /// `None` where nothing can be compared, and where the frontier would have been the cheaper.
+    pub fn saved(self) -> Option<MicroUsdSum> {
+        let saved = self.frontier.get().checked_sub(self.billed.get())?;
+        (self.answers > 0).then_some(MicroUsdSum(saved))
+    }
+}
+
+impl fmt::Display for Compared {
+    /// What was saved, over how many answers.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let answers = match self.answers {
+            0 => return f.write_str("not known: no answer told both prices"),
+            1 => "1 answer".to_owned(),
+            more => format!("{more} answers"),
+        };
+        match self.saved() {
+            Some(saved) => write!(f, "{saved} ({answers} told both prices)"),
+            None => write!(
+                f,
+                "nothing: {answers} cost {}, a frontier model would have cost {}",
+                self.billed, self.frontier
+            ),
+        }
+    }
+}
+
+// === impl Held ===
+
+impl Held {
+    fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub fn merge(&mut self, other: Self) {
+        self.came.merge(other.came);
+        self.left.merge(other.left);
+    }
+
+    /// What is held now, in micro-USD.
+    pub const fn now(self) -> u128 {
+        self.came.get().saturating_sub(self.left.get())
+    }
+}
+
+// === impl Row ===
+
+impl Row {
+    pub fn in_doubt_now(&self) -> u64 {
+        self.in_doubt.values().map(|standing| standing.now()).sum()
+    }
+
+    pub fn merge(&mut self, other: &Self) {
+        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
+        add(&mut self.requests, other.requests);
+        add(&mut self.settled, other.settled);
+        add(&mut self.failed, other.failed);
+        add(&mut self.replayed, other.replayed);
+        add(&mut self.reconciled, other.reconciled);
+        self.unreported.merge(other.unreported);
+        for (reason, standing) in &other.in_doubt {
+            self.in_doubt.entry(*reason).or_default().merge(*standing);
+        }
+        self.billed.merge(other.billed);
+        self.would_have_cost.merge(other.would_have_cost);
+        self.compared.merge(other.compared);
+        self.drained.merge(other.drained);
+        add(&mut self.prompt_tokens, other.prompt_tokens);
+        add(&mut self.completion_tokens, other.completion_tokens);
+        add(&mut self.total_tokens, other.total_tokens);
+        add(&mut self.audio_ms, other.audio_ms);
+        add(&mut self.audio_untold, other.audio_untold);
+        for (escalated, count) in &other.answers {
+            add(self.answers.entry(*escalated).or_default(), *count);
+        }
+        add(&mut self.clarifications, other.clarifications);
+        add(&mut self.replays, other.replays);
+        add(&mut self.adopted, other.adopted);
+        self.held.merge(other.held);
+    }
+
+    /// An entry came into `state`.
+    pub fn enter(&mut self, state: State) {
+        match state {
+            State::Open => {}
+            State::Settled { .. } => self.settled = 1,
+            State::Failed => self.failed = 1,
+            State::Replayed => self.replayed = 1,
+            State::Unreported => self.unreported.came = 1,
+            State::InDoubt { reason } => self.in_doubt.entry(reason).or_default().came = 1,
+            State::Reconciled { .. } => self.reconciled = 1,
+        }
+    }
+}
+
+// === impl Globals ===
+
+impl Globals {
+    pub fn merge(&mut self, other: &Self) {
+        for (anomaly, count) in &other.anomalies {
+            let sum = self.anomalies.entry(*anomaly).or_default();
+            *sum = sum.saturating_add(*count);
+        }
+        for (kind, count) in &other.receipts {
+            let sum = self.receipts.entry(*kind).or_default();
+            *sum = sum.saturating_add(*count);
+        }
+        for (category, count) in &other.specialists {
+            let is_named = category == OTHER || self.specialists.contains_key(category);
+            // `other` itself takes no name's place, so that sums of sums name the same ones.
+            let named = self.specialists.len() - usize::from(self.specialists.contains_key(OTHER));
+            let name = if is_named || named < SPECIALISTS_MAX {
+                category.clone()
+            } else {
+                OTHER.to_owned()
+            };
+            let sum = self.specialists.entry(name).or_default();
+            *sum = sum.saturating_add(*count);
+        }
+    }
+}
+
+/// Most rows are of no speech: their lines stay short.
+fn is_none_of(count: &u64) -> bool {
+    *count == 0
+}

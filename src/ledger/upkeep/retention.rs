@@ -1,0 +1,187 @@
+//! Retention: once a day, and at start, what is older than `[ledger] retention_days` is compacted.
+//!
+//! Old segments do not change, so another thread reads them and writes the compacted one. Only the
+//! writer makes it count, between two batches: that is one rename. Then another thread clears up.
+//!
+//! Promise: requests wait for a rename and for slices of the index, never for the reading of a
+//! segment. A failure is logged, changes nothing, and is tried again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::ledger::error::LedgerError;
+use crate::ledger::index::db::IndexError;
+use crate::ledger::index::tree::Index;
+use crate::ledger::journal::segments::{Segment, segments};
+use crate::ledger::journal::state_dir::Directory;
+use crate::ledger::upkeep::compact::{Built, PASS_BYTES, Wanted, build, clear, plan, still_listed};
+
+/// Time from one look to the next.
+const LOOK_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The same after a failure.
+const RETRY_PAUSE: Duration = Duration::from_secs(60 * 60);
+
+/// What goes on beside the writer.
+#[derive(Debug, Default)]
+pub struct Retention {
+    job: Option<Job>,
+    /// When the next look is due, on the monotonic clock.
+    next_look: Duration,
+    /// The writer is stopping.
+    cancel: Arc<AtomicBool>,
+}
+
+/// What the writer has to do.
+#[derive(Debug)]
+pub enum Step {
+    Nothing,
+    /// To leave its segment if that is old, and [`Retention::begin`].
+    Due,
+    /// To make this count, and [`Retention::clear`].
+    Built(Built),
+}
+
+/// What a job of compaction came to: what was written, and why more could not be.
+type Written = Result<(Option<Built>, Option<String>), LedgerError>;
+
+#[derive(Debug)]
+enum Job {
+    Building(JoinHandle<Written>),
+    Clearing(JoinHandle<Result<(), LedgerError>>),
+}
+
+/// Takes out of the index what the compacted segment took out of the journal, unless that is done.
+pub fn sweep(
+    index: &Index,
+    journal: &Directory,
+    compacted: &Segment,
+    cancel: &AtomicBool,
+) -> Result<(), LedgerError> {
+    let failed = |error: IndexError| LedgerError::Unavailable {
+        why: format!("its index cannot be swept ({error})"),
+    };
+    let segment = compacted.stands_for().map_or(0, |done| done.segment);
+    if index.swept().map_err(failed)? >= segment {
+        return Ok(());
+    }
+    let kept = still_listed(journal, compacted)?;
+    index.sweep(segment, &kept, cancel).map_err(failed)
+}
+
+/// Takes what was compacted out of the index, then out of the directory.
+pub fn clear_up(
+    journal: &Directory,
+    index: Option<&Index>,
+    cancel: &AtomicBool,
+) -> Result<(), LedgerError> {
+    if let Some(index) = index
+        && let Some(compacted) = segments(journal, None)?.first()
+        && let Err(error) = sweep(index, journal, compacted, cancel)
+    {
+        // Lookups leave out lines that are not there; the next start tries again.
+        tracing::warn!(%error, "the index still names what was compacted");
+    }
+    clear(journal)
+}
+
+fn panicked() -> LedgerError {
+    LedgerError::CannotCompact {
+        why: "it ended by a panic".to_owned(),
+    }
+}
+
+// === impl Retention ===
+
+impl Retention {
+    /// Goes on by one step, when one is due. Never waits for a job.
+    pub fn step(&mut self, now: Duration) -> Step {
+        match self.job.take() {
+            None if now >= self.next_look => return Step::Due,
+            None => {}
+            Some(Job::Building(thread)) if thread.is_finished() => {
+                let written = thread.join().unwrap_or_else(|_| Err(panicked()));
+                return self.built(written, now);
+            }
+            Some(Job::Clearing(thread)) if thread.is_finished() => {
+                let cleared = thread.join().unwrap_or_else(|_| Err(panicked()));
+                if let Err(error) = cleared {
+                    tracing::warn!(%error, "what was compacted could not be removed");
+                    self.retry(now);
+                }
+            }
+            busy => self.job = busy,
+        }
+        Step::Nothing
+    }
+
+    /// Begins to write what takes the place of old segments.
+    pub fn begin(&mut self, journal: Directory, wanted: Wanted) -> Result<(), LedgerError> {
+        let cancel = Arc::clone(&self.cancel);
+        let path = journal.path().to_owned();
+        let work = move || -> Written {
+            let next = plan(&journal, &wanted, false, PASS_BYTES)?;
+            let built = build(&journal, &next, &wanted, &cancel)?;
+            Ok((built, next.stopped_by))
+        };
+        let thread = std::thread::Builder::new().name("ledger-compact".to_owned());
+        let thread = thread
+            .spawn(work)
+            .map_err(|error| LedgerError::io(&path, error))?;
+        self.job = Some(Job::Building(thread));
+        Ok(())
+    }
+
+    /// Begins to remove what was compacted. When it has ended there may be more to compact.
+    pub fn clear(&mut self, journal: Directory, index: Option<Index>, now: Duration) {
+        let cancel = Arc::clone(&self.cancel);
+        let thread = std::thread::Builder::new().name("ledger-compact".to_owned());
+        match thread.spawn(move || clear_up(&journal, index.as_ref(), &cancel)) {
+            Ok(thread) => self.job = Some(Job::Clearing(thread)),
+            Err(error) => {
+                tracing::error!(%error, "what was compacted stays until the next start");
+                self.retry(now);
+            }
+        }
+    }
+
+    /// It could not be done now.
+    pub fn retry(&mut self, now: Duration) {
+        self.next_look = now.saturating_add(RETRY_PAUSE);
+    }
+
+    /// Before the writer ends.
+    pub fn stop(&mut self) {
+        self.cancel.store(true, Ordering::Relaxed);
+        match self.job.take() {
+            // What was built and does not count yet is removed by the next start.
+            Some(Job::Building(thread)) => drop(thread.join()),
+            Some(Job::Clearing(thread)) => drop(thread.join()),
+            None => {}
+        }
+    }
+
+    fn built(&mut self, written: Written, now: Duration) -> Step {
+        let (built, stopped_by) = match written {
+            Ok(written) => written,
+            // A journal that fails is opened anew by the writer; this is tried again later.
+            Err(error) => {
+                tracing::error!(%error, "the journal could not be compacted");
+                self.retry(now);
+                return Step::Nothing;
+            }
+        };
+        if let Some(why) = stopped_by {
+            tracing::error!(why, "old entries cannot be compacted; they stay");
+        }
+        match built {
+            Some(built) => Step::Built(built),
+            None => {
+                self.next_look = now.saturating_add(LOOK_PAUSE);
+                Step::Nothing
+            }
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! The one thread that writes, what it starts from, and the way to it.
+//!
+//! Lowest first: `queue`, `backlog`, `feed`, `load`, `shared`, `left`, `committer`, `writer`.
+
+pub mod backlog;
+mod committer;
+mod feed;
+mod left;
+mod load;
+pub mod queue;
+pub mod shared;
+pub mod writer;

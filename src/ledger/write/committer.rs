@@ -1,0 +1,543 @@
+//! Writes batches, and gets through what fails: a failed journal, which is let go of, opened and read
+//! again, and a full disk, where the reserve has room for the outcomes of requests in flight.
+//!
+//! Promise: a reply means durable. A failed write or sync is final for that file: the batch is answered
+//! with the error, and the journal is opened and read again, at most once a second, before anything
+//! else is served. What was refused although its line reached the file ends as never sent; what this
+//! process was told is durable counts as known, whatever the file says now. When the disk is full,
+//! intents are refused before anything is sent.
+//!
+//! After a failed sync the kernel may hold lines that are not on the disk and call them clean. They
+//! are read back like all others, so the re-opened file is synced once more before anything that was
+//! read is acknowledged; while that sync fails, the ledger stays unavailable. A sync that succeeds
+//! says what the kernel knows: lines it lost in the first failure are there until a power cut, and
+//! missing behind it, where the next start finds and reports the gap. They are not appended again.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::ledger::delivery::Remembered;
+use crate::ledger::error::LedgerError;
+use crate::ledger::id::EntryId;
+use crate::ledger::journal::append::Draft;
+use crate::ledger::journal::high_water::note_stop;
+use crate::ledger::journal::segments::{Segment, segments};
+use crate::ledger::journal::state_dir::{Directory, Identity, Lock};
+use crate::ledger::options::{LedgerOptions, OnFailure};
+use crate::ledger::record::Record;
+use crate::ledger::write::left::Left;
+use crate::ledger::write::load::{Held, Loaded, load};
+use crate::ledger::write::queue::{Answer, Command, Reply};
+use crate::ledger::write::shared::Shared;
+
+/// Least time between two tries to open a failed journal, or to get the reserve back.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// The journal, while it can be written and while it cannot.
+pub struct Committer {
+    shared: Arc<Shared>,
+    options: LedgerOptions,
+    directory: Directory,
+    identity: Identity,
+    /// `None` after a failure, until the journal has been read again.
+    loaded: Option<Loaded>,
+    /// What is known of the ledger while the journal is not open.
+    held: Held,
+    /// Why nothing can be written now.
+    failure: Option<LedgerError>,
+    /// The disk is full and the reserve is used: no new intents.
+    is_full: bool,
+    /// Requests are sent also while nothing can be written.
+    serves: bool,
+    outage_logged: bool,
+    tried_at: Duration,
+    /// Intents that were refused although their line may have reached the file.
+    refused: HashSet<EntryId>,
+    /// Wall time of the last record that was found at the start.
+    journal_ended_ms: u64,
+    /// What the process before this one left, until it is written down.
+    left: Left,
+    /// Kept until everything is written.
+    _lock: Lock,
+}
+
+// === impl Committer ===
+
+impl Committer {
+    /// Reads the ledger and ends what a dead process left open.
+    pub fn open(
+        shared: Arc<Shared>,
+        options: LedgerOptions,
+        directory: Directory,
+        identity: Identity,
+        lock: Lock,
+    ) -> Result<Self, LedgerError> {
+        let mut committer = Self {
+            shared,
+            directory,
+            identity,
+            loaded: None,
+            held: Held::default(),
+            failure: None,
+            is_full: false,
+            serves: options.on_failure == OnFailure::Serve,
+            outage_logged: false,
+            tried_at: Duration::ZERO,
+            refused: HashSet::new(),
+            journal_ended_ms: 0,
+            left: Left::default(),
+            options,
+            _lock: lock,
+        };
+        committer.load()?;
+        committer.options.rebuild = None;
+        if let Some(loaded) = &mut committer.loaded {
+            committer.journal_ended_ms = loaded.books.deliveries().last_ms();
+            let unclear = std::mem::take(&mut loaded.unclear);
+            committer.left = Left::new(loaded.crashed(), unclear);
+        }
+        match committer.end_what_died() {
+            // The reserve makes room for it; where that is used, it is written when there is room.
+            Err(error) if error.is_full() => committer.open_reserve(),
+            ended => ended?,
+        }
+        if let Some(failure) = committer.failure.take() {
+            return Err(failure);
+        }
+        committer.make_reserve();
+        if !committer.is_full {
+            committer.end_what_died()?;
+        }
+        committer.write_mark();
+        Ok(committer)
+    }
+
+    /// What was read and written; `None` while the journal is not open.
+    pub fn loaded(&self) -> Option<&Loaded> {
+        self.loaded.as_ref()
+    }
+
+    pub fn loaded_mut(&mut self) -> Option<&mut Loaded> {
+        self.loaded.as_mut()
+    }
+
+    /// The same where it can be written.
+    pub fn sound(&self) -> Option<&Loaded> {
+        self.loaded.as_ref().filter(|_| self.failure.is_none())
+    }
+
+    pub fn options(&self) -> &LedgerOptions {
+        &self.options
+    }
+
+    pub fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    /// The ledger's id.
+    pub fn ledger(&self) -> String {
+        self.identity.ledger.to_string()
+    }
+
+    pub fn has_failed(&self) -> bool {
+        self.failure.is_some()
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    /// Requests are sent also while nothing can be written.
+    pub fn serves(&self) -> bool {
+        self.serves
+    }
+
+    /// Why nothing, or nothing new, can be written now.
+    pub fn unavailable(&self) -> Option<String> {
+        match &self.failure {
+            Some(error) => Some(error.to_string()),
+            None if self.is_full => Some("the disk is full".to_owned()),
+            None => None,
+        }
+    }
+
+    /// An intent that was not written is not sent after all. Its line may have reached the file.
+    pub fn refuse(&mut self, id: EntryId) {
+        self.refused.insert(id);
+    }
+
+    /// A last try, whatever was tried a moment ago.
+    pub fn try_at_last(&mut self) {
+        if self.failure.is_some() {
+            self.reload();
+        }
+    }
+
+    /// Writes a batch, with the reserve where the disk is full. One reply for each command.
+    pub fn commit(&mut self, commands: &[&Command]) -> Vec<Reply> {
+        let was_open = self.failure.is_none();
+        let replies = self.write(commands);
+        if was_open && self.failure.as_ref().is_some_and(LedgerError::is_full) {
+            // The reserve makes room for what was already sent; intents are refused.
+            self.open_reserve();
+            return self.write(commands);
+        }
+        replies
+    }
+
+    /// Writes a batch and applies it. One reply for each command.
+    fn write(&mut self, commands: &[&Command]) -> Vec<Reply> {
+        if let Some(failure) = &self.failure {
+            // No new failure: the next try to open the journal is not put off by who asks meanwhile.
+            let error = unavailable(failure);
+            return commands.iter().map(|_| Err(error.clone())).collect();
+        }
+        match self.try_commit(commands) {
+            Ok(replies) => replies,
+            Err(error) => {
+                // Those of requests that are sent all the same stay open.
+                let intents = commands.iter().filter_map(|command| match command {
+                    Command::Intend(intent) if !self.serves => Some(intent.id),
+                    _ => None,
+                });
+                self.refused.extend(intents);
+                self.fail(error.clone());
+                commands.iter().map(|_| Err(error.clone())).collect()
+            }
+        }
+    }
+
+    fn try_commit(&mut self, commands: &[&Command]) -> Result<Vec<Reply>, LedgerError> {
+        // A question needs no room on the disk.
+        let mut batch = match commands.iter().all(|command| command.is_question()) {
+            true => Draft::default(),
+            false => self.begin()?,
+        };
+        let mut replies = Vec::with_capacity(commands.len());
+        for command in commands {
+            replies.push(self.prepare(command, &mut batch));
+        }
+        self.finish(&batch)?;
+        Ok(replies)
+    }
+
+    fn begin(&mut self) -> Result<Draft, LedgerError> {
+        let now_ms = self.options.clock.wall_ms();
+        let loaded = self.loaded.as_mut().ok_or(LedgerError::Closed)?;
+        loaded.books.prune(now_ms);
+        loaded.journal.draft(now_ms)
+    }
+
+    /// Decides what a command writes. It is applied to the books at once, so that the next command
+    /// of the batch sees it; when the write fails the books are read anew from the journal.
+    fn prepare(&mut self, command: &Command, batch: &mut Draft) -> Reply {
+        let now_ms = self.options.clock.wall_ms();
+        let Some(loaded) = self.loaded.as_mut() else {
+            return Err(LedgerError::Closed);
+        };
+        let (records, answer) = match command {
+            Command::Intend(_) if self.is_full && !self.serves => {
+                return Err(LedgerError::Unavailable {
+                    why: "the disk is full; make room, it resumes by itself".to_owned(),
+                });
+            }
+            Command::IntendLate(intent) => {
+                // Its line may have reached the file although the write was answered as an error.
+                if loaded.ended(intent.id).is_some() || loaded.books.is_open(intent.id) {
+                    return Ok(Answer::Intended);
+                }
+                (vec![Record::Intent(intent.clone())], Answer::Intended)
+            }
+            Command::Intend(intent) => {
+                let id = intent.id;
+                if self.serves && loaded.books.is_open(id) {
+                    return Ok(Answer::Intended);
+                }
+                if loaded.books.is_open(id) || loaded.books.recent(id).is_some() {
+                    return Err(LedgerError::DuplicateEntry { id });
+                }
+                (vec![Record::Intent(intent.clone())], Answer::Intended)
+            }
+            Command::Settle(outcome) => {
+                let id = outcome.id;
+                let Some((records, settlement)) = loaded.books.settle((**outcome).clone()) else {
+                    // Told twice, as after an error that came behind the write: the first stands.
+                    return loaded
+                        .ended(id)
+                        .map(Answer::Settled)
+                        .ok_or(LedgerError::UnknownEntry { id });
+                };
+                (records, Answer::Settled(settlement))
+            }
+            Command::ReconcileRun { run_id, billed } => {
+                match loaded.books.reconcile_run(run_id, *billed, now_ms) {
+                    Some((record, id)) => (vec![record], Answer::Reconciled(Some(id))),
+                    None => return Ok(Answer::Reconciled(None)),
+                }
+            }
+            Command::Deliver(row, handover) => (
+                vec![Record::Delivery(row.clone(), *handover)],
+                Answer::Noted,
+            ),
+            Command::Remember => {
+                return Ok(Answer::Remembered(Remembered {
+                    rows: self.left.rows(loaded.books.deliveries(), now_ms),
+                    journal_ended_ms: self.journal_ended_ms,
+                }));
+            }
+            Command::KeyCharged(key, fingerprint) => {
+                let charge = loaded.books.key_charge(key, *fingerprint, now_ms);
+                return Ok(Answer::KeyCharged(charge));
+            }
+        };
+        for record in records {
+            loaded.add(batch, &record)?;
+        }
+        Ok(answer)
+    }
+
+    /// Makes a batch durable.
+    fn finish(&mut self, batch: &Draft) -> Result<(), LedgerError> {
+        let Some(loaded) = self.loaded.as_mut().filter(|_| !batch.is_empty()) else {
+            return Ok(());
+        };
+        let began = self.options.clock.monotonic();
+        loaded.journal.append(batch)?;
+        self.held.last_seq = Some(loaded.books.last_seq());
+        let took = self.options.clock.monotonic().saturating_sub(began);
+        self.shared.committed(self.options.clock.wall_ms());
+        if let Some(on_commit) = &self.options.on_commit {
+            on_commit(took);
+        }
+        Ok(())
+    }
+
+    /// Writes the end of entries that will never have an outcome.
+    fn end_entries(&mut self, ids: &[EntryId], is_crash: bool) -> Result<(), LedgerError> {
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let now_ms = self.options.clock.wall_ms();
+        let mut batch = self.begin()?;
+        if let Some(loaded) = self.loaded.as_mut() {
+            for id in ids {
+                let why = is_crash.then(|| loaded.why_open(*id));
+                if let Some(record) = loaded.books.end(*id, now_ms, why) {
+                    loaded.add(&mut batch, &record)?;
+                }
+            }
+        }
+        self.finish(&batch)
+    }
+
+    /// Tells how far the journal reaches, for the day when its end is cut off.
+    pub fn write_mark(&mut self) {
+        if let Some(loaded) = &mut self.loaded
+            && let Err(error) = loaded.journal.mark()
+        {
+            tracing::warn!(%error, "the journal's mark could not be written");
+        }
+    }
+
+    /// Begins a new segment when the current one holds records and was begun before `at_ms`: only
+    /// whole segments can be compacted.
+    pub fn leave_segment(&mut self, journal: &Directory, at_ms: u64) -> Result<(), LedgerError> {
+        let now_ms = self.options.clock.wall_ms();
+        let all = segments(journal, None)?;
+        let last = all.last().and_then(|last: &Segment| last.header.as_ref());
+        let Some(loaded) = self.loaded.as_mut() else {
+            return Ok(());
+        };
+        let is_left = last
+            .is_some_and(|last| last.at_ms < at_ms && last.first_seq <= loaded.books.last_seq());
+        if !is_left {
+            return Ok(());
+        }
+        loaded.journal.rotate(now_ms).inspect_err(|error| {
+            // The journal's own rule: after a failed write it is opened anew.
+            self.fail(error.clone());
+        })
+    }
+
+    /// Writes down what a killed process left. On a disk without room it is tried again.
+    fn end_what_died(&mut self) -> Result<(), LedgerError> {
+        if self.left.is_none() {
+            return Ok(());
+        }
+        let mut batch = self.begin()?;
+        if let Some(loaded) = self.loaded.as_mut() {
+            for record in self.left.assumed() {
+                loaded.add(&mut batch, &record)?;
+            }
+        }
+        // First: the ends of the others are of now, and move the journal's last moments.
+        self.finish(&batch)?;
+        self.left.assumed_are_written();
+        let crashed = self.left.crashed().to_vec();
+        self.end_entries(&crashed, true)?;
+        self.left.crashed_are_written();
+        Ok(())
+    }
+
+    /// Notes that nothing came for a while: an answer that was settled before that has gone out, or
+    /// the proxy has noted that it goes out slowly.
+    pub fn note_given(&mut self) {
+        if !self.left.is_none() {
+            return;
+        }
+        let Some(loaded) = self.loaded.as_mut() else {
+            return;
+        };
+        let last_seq = loaded.books.last_seq();
+        if loaded.given_seq >= last_seq {
+            return;
+        }
+        loaded.given_seq = last_seq;
+        if let Some(index) = &loaded.index
+            && let Err(error) = index.note_given(last_seq)
+        {
+            tracing::warn!(%error, "that answers were given could not be noted");
+        }
+    }
+
+    /// Notes up to where the journal was written by a process that ended in order.
+    pub fn note_stop(&self) {
+        // The next start has to find what the process before this one left.
+        if !self.shared.ends_in_order() || !self.left.is_none() {
+            return;
+        }
+        let Some(loaded) = self.sound() else {
+            return;
+        };
+        if let Err(error) = note_stop(&self.directory, loaded.books.last_seq()) {
+            tracing::warn!(%error, "the end in order could not be noted");
+        }
+    }
+
+    fn fail(&mut self, error: LedgerError) {
+        if !self.outage_logged {
+            let requests = if self.serves {
+                "sent all the same, and written when it can write again"
+            } else {
+                "refused"
+            };
+            tracing::error!(%error, "the ledger cannot write; metered requests are {requests}");
+        }
+        self.outage_logged = true;
+        self.failure = Some(error);
+        self.unload();
+        self.tried_at = self.options.clock.monotonic();
+    }
+
+    /// After a failure: opens and reads the journal again, at most once a second.
+    pub fn recover(&mut self) -> bool {
+        let is_due = self.failure.is_some() && self.may_try();
+        if is_due {
+            self.reload();
+        }
+        is_due
+    }
+
+    fn reload(&mut self) {
+        self.tried_at = self.options.clock.monotonic();
+        self.unload();
+        self.failure = None;
+        let mut reloaded = self.load().and_then(|()| {
+            let loaded = self.loaded.as_ref();
+            let withdrawn: Vec<EntryId> = self
+                .refused
+                .iter()
+                .copied()
+                .filter(|id| loaded.is_some_and(|loaded| loaded.books.is_open(*id)))
+                .collect();
+            self.end_entries(&withdrawn, false)?;
+            self.end_what_died()
+        });
+        // Without room for what the process before this one left, the ledger can be read all the same. It
+        // is opened once more, because a failed write is final.
+        let waits = self.is_full && self.refused.is_empty() && !self.left.is_none();
+        if waits && reloaded.as_ref().is_err_and(LedgerError::is_full) {
+            self.unload();
+            reloaded = self.load();
+        }
+        match reloaded {
+            Ok(()) => {
+                self.refused.clear();
+                self.outage_logged = false;
+                self.write_mark();
+                tracing::info!("the journal is open again");
+            }
+            Err(error) => self.fail(error),
+        }
+    }
+
+    /// Lets go of the journal, so that it can be opened anew.
+    fn unload(&mut self) {
+        if let Some(loaded) = self.loaded.take() {
+            self.held.index = loaded.index;
+        }
+    }
+
+    fn load(&mut self) -> Result<(), LedgerError> {
+        let held = Held {
+            index: self.held.index.take(),
+            last_seq: self.held.last_seq,
+        };
+        let loaded = load(&self.directory, &self.identity, &self.options, held)?;
+        self.held.last_seq = self.held.last_seq.max(Some(loaded.books.last_seq()));
+        self.shared.loaded(&loaded);
+        self.loaded = Some(loaded);
+        Ok(())
+    }
+
+    fn may_try(&self) -> bool {
+        let now = self.options.clock.monotonic();
+        now.saturating_sub(self.tried_at) >= RETRY_PAUSE
+    }
+    /// Gives the reserve's room to the outcomes of requests in flight.
+    fn open_reserve(&mut self) {
+        let new = if self.serves {
+            "requests are sent all the same"
+        } else {
+            "no new metered requests until there is room"
+        };
+        tracing::error!("the disk is full: {new}");
+        self.is_full = true;
+        if let Err(error) = self.directory.drop_reserve() {
+            tracing::error!(%error, "the reserve cannot be used");
+        }
+        self.reload();
+    }
+
+    /// While the disk is full: sets the reserve aside again when there is room for it.
+    pub fn make_room(&mut self) -> bool {
+        let is_due = self.is_full && self.may_try();
+        if is_due {
+            self.make_reserve();
+            if !self.is_full
+                && self.failure.is_none()
+                && let Err(error) = self.end_what_died()
+            {
+                self.fail(error);
+            }
+        }
+        is_due
+    }
+
+    fn make_reserve(&mut self) {
+        self.tried_at = self.options.clock.monotonic();
+        match self.directory.make_reserve() {
+            Ok(()) => self.is_full = false,
+            Err(error) if error.is_full() => self.is_full = true,
+            Err(error) => tracing::warn!(%error, "no room could be set aside for a full disk"),
+        }
+    }
+}
+
+/// The error for a request that came after the failure, not with it.
+fn unavailable(failure: &LedgerError) -> LedgerError {
+    LedgerError::Unavailable {
+        why: failure.to_string(),
+    }
+}

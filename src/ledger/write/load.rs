@@ -1,0 +1,422 @@
+//! Opening: from a directory to books that are right. The journal is read, damage is set aside,
+//! the index is checked, and what it lacks is replayed.
+//!
+//! Promise: the journal decides. An index that disagrees is rebuilt, never believed; a damaged range
+//! is copied to `quarantine/` and reported, never skipped in silence. What a replay holds besides the
+//! index is what a running ledger holds, however long the journal is.
+
+use std::sync::atomic::AtomicBool;
+
+use crate::ledger::delivery::Undelivered;
+use crate::ledger::entry::{InDoubt, Settlement};
+use crate::ledger::error::LedgerError;
+use crate::ledger::fold::books::Books;
+use crate::ledger::fold::usage::KEPT_MS;
+use crate::ledger::id::EntryId;
+use crate::ledger::index::tree::{Index, Opened};
+use crate::ledger::index::usage_file::UsageFile;
+use crate::ledger::journal::append::{Draft, Journal};
+use crate::ledger::journal::high_water::{HighWater, stopped_seq};
+use crate::ledger::journal::quarantine::{note_lost, set_aside};
+use crate::ledger::journal::report::{Missing, ScanReport};
+use crate::ledger::journal::scan::scan;
+use crate::ledger::journal::segments::{Segment, segments};
+use crate::ledger::journal::state_dir::{Directory, Identity};
+use crate::ledger::kept_key::EPOCH_MS;
+use crate::ledger::options::LedgerOptions;
+use crate::ledger::read::usage::read_ended;
+use crate::ledger::record::{Position, Record};
+use crate::ledger::upkeep::compact::clear;
+use crate::ledger::upkeep::retention::sweep;
+use crate::ledger::write::feed::Feed;
+
+/// How many records are told to the index at once while the journal is read.
+const INDEX_BATCH_RECORDS: u64 = 1_000;
+
+/// Records between two looks at what is too old to be kept in memory.
+const PRUNE_RECORDS: u64 = 1_000;
+
+/// Everything the writer works with.
+#[derive(Debug)]
+pub struct Loaded {
+    pub journal: Journal,
+    pub books: Books,
+    pub index: Option<Index>,
+    /// The index had to be made anew from the journal.
+    pub rebuilt: bool,
+    /// Damaged ranges that lie in `quarantine/`.
+    pub quarantined: u64,
+    /// Settled answers that the process before this one may not have given to their apps.
+    pub unclear: Vec<Undelivered>,
+    pub given_seq: u64,
+    /// The last record that is known to be lost; 0 for none.
+    lost_up_to: u64,
+}
+
+/// What this process has of a ledger that it opens again.
+#[derive(Debug, Default)]
+pub struct Held {
+    /// Where it is open.
+    pub index: Option<Index>,
+    /// The last record that it knows to be durable.
+    pub last_seq: Option<u64>,
+}
+
+/// Reads the ledger below `state`.
+pub fn load(
+    state: &Directory,
+    identity: &Identity,
+    options: &LedgerOptions,
+    held: Held,
+) -> Result<Loaded, LedgerError> {
+    let now_ms = options.clock.wall_ms();
+    let directory = state.child("journal")?;
+    let ledger = identity.ledger.to_string();
+    if let Err(error) = clear(&directory) {
+        tracing::warn!(%error, "what was compacted could not be removed; the next start tries again");
+    }
+    let mark = HighWater::read(&directory)?.known().max(held.last_seq);
+    let all = segments(&directory, Some(&ledger))?;
+
+    let begun = all.iter().filter_map(|segment| segment.header.as_ref());
+    let about = begun.map(|header| header.first_seq).max();
+    let about = about.max(mark).unwrap_or(0);
+    let on_record = |seq: u64| {
+        if let Some(on_progress) = &options.rebuild {
+            on_progress(seq, about.max(seq));
+        }
+    };
+
+    // An index that is to be made anew is not read where the mark says what it would: reading one takes
+    // half the memory that making one takes.
+    let mut opened = if options.rebuild.is_some() && mark.is_some() {
+        Index::reopen_empty(state.path(), now_ms)
+    } else {
+        held.index
+            .and_then(|index| index.go_on(&ledger))
+            .unwrap_or_else(|| Index::open(state.path(), &ledger, now_ms))
+    };
+    let compacted = all.first().filter(|first| first.stands_for().is_some());
+    let compacted_seq = compacted.and_then(Segment::stands_for);
+    let compacted_seq = compacted_seq.map_or(0, |stands_for| stands_for.seq);
+    if !opened.is_new && opened.kept.last_seq < compacted_seq {
+        tracing::warn!("the index is older than what was compacted; rebuilding it");
+        drop(opened);
+        opened = Index::reopen_empty(state.path(), now_ms);
+    }
+    let given_seq = opened.kept.given_seq;
+    // The index may be the last that knows how far the journal reached.
+    let mark = mark.max(Some(opened.kept.last_seq).filter(|seq| *seq > 0));
+    let mut kept = UsageFile::read(state, &ledger);
+    let kept_seq = kept.last_seq;
+    if options.rebuild.is_some() {
+        kept = UsageFile::default();
+        if !opened.is_new {
+            opened = begin_anew(opened.index, state, &directory, mark.unwrap_or(0), now_ms);
+        }
+    }
+    let from = Begun {
+        kept,
+        now_ms,
+        secret: identity.fingerprint_secret,
+    };
+    let (mut loaded, mut report) = replay(&directory, &ledger, &all, opened, &from, &on_record)?;
+    let journal_next_seq = report.next_seq;
+    // What is older than the mark knows no less when the mark is lost with the journal.
+    let stopped_seq = stopped_seq(state)?;
+    let known_seq = mark.max(stopped_seq).max(Some(kept_seq));
+    report.extend_to(known_seq);
+    let is_end_known = mark.is_some();
+    if loaded.counts_what_is_lost(&report) {
+        tracing::error!(
+            journal_last_seq = report.last_seq,
+            "the index counts records that the journal has lost; rebuilding it from the journal, \
+             see `bursar ledger verify`"
+        );
+        let known_seq = report.next_seq.saturating_sub(1);
+        // Its books go before others are made.
+        let Replayed { index, books, .. } = loaded;
+        drop(books);
+        let opened = begin_anew(index, state, &directory, known_seq, now_ms);
+        (loaded, report) = replay(&directory, &ledger, &all, opened, &from, &on_record)?;
+        report.extend_to(Some(known_seq));
+    }
+    if kept_seq >= journal_next_seq {
+        // It tells of records that are lost.
+        tracing::warn!("the file `usage` reaches beyond the journal; the journal decides");
+        let usage = read_ended(state.path(), now_ms)?;
+        let last_seq = report.next_seq.saturating_sub(1);
+        loaded.books = loaded.books.with_usage(usage, last_seq);
+    }
+    loaded.know_missing(&report);
+
+    if let Some(compacted) = compacted {
+        loaded.sweep(&directory, compacted);
+    }
+    // What a process wrote that ended in order was given to its apps, or noted.
+    let deliveries = loaded.books.deliveries();
+    let unclear = deliveries.unclear(given_seq.max(stopped_seq.unwrap_or(0)));
+    let mut lost_up_to = report.missing.last().map_or(0, |missing| missing.last);
+    if !is_end_known && report.last_seq.is_some() {
+        tracing::error!(
+            after_seq = report.last_seq,
+            "neither the journal's mark nor the index tells how far the journal reached; see \
+             `bursar ledger verify`"
+        );
+        note_lost(state, report.next_seq)?;
+        lost_up_to = u64::MAX;
+    }
+    let quarantined = set_aside(state, &directory, &report)?;
+    let last = report.last_segment;
+    let earlier_bytes = all
+        .iter()
+        .filter(|segment| Some(segment.number) != last)
+        .map(|segment| segment.bytes)
+        .sum();
+    let journal = Journal::open(directory, identity.ledger, options, &report, earlier_bytes)?;
+    let mut loaded = Loaded {
+        journal,
+        books: loaded.books,
+        index: loaded.index,
+        rebuilt: loaded.rebuilt,
+        quarantined,
+        unclear,
+        given_seq,
+        lost_up_to,
+    };
+    loaded.books.prune(now_ms);
+    Ok(loaded)
+}
+
+/// Books and index before the journal is open for writing.
+struct Replayed {
+    books: Books,
+    index: Option<Index>,
+    /// The index is not told directly while many records come.
+    feed: Option<Feed>,
+    is_new: bool,
+    rebuilt: bool,
+    index_seq: u64,
+    /// What was missing already when the index was made.
+    known_missing: Vec<Missing>,
+    now_ms: u64,
+}
+
+/// What a replay goes on from.
+struct Begun {
+    kept: UsageFile,
+    now_ms: u64,
+    /// The ledger's.
+    secret: [u8; 32],
+}
+
+fn replay(
+    directory: &Directory,
+    ledger: &str,
+    all: &[Segment],
+    opened: Opened,
+    begun: &Begun,
+    on_record: &dyn Fn(u64),
+) -> Result<(Replayed, ScanReport), LedgerError> {
+    let index_seq = opened.kept.last_seq;
+    // Rebuilt: the index was not empty for being new, it was lost.
+    let rebuilt = opened.is_new && all.iter().any(|segment| segment.bytes > 0);
+    let needed_seq = opened
+        .kept
+        .oldest_open_seq
+        .unwrap_or(u64::MAX)
+        .min(index_seq.saturating_add(1))
+        .min(begun.needed_seq());
+    let mut replayed = Replayed {
+        books: Books::from_index(opened.kept.totals, opened.kept.runs)
+            .with_secret(begun.secret)
+            .with_usage(begun.kept.usage.clone(), begun.kept.last_seq),
+        index: opened.index,
+        feed: None,
+        is_new: opened.is_new,
+        rebuilt,
+        index_seq,
+        known_missing: opened.kept.missing,
+        now_ms: begun.now_ms,
+    };
+    let from = first_needed(all, needed_seq, begun);
+    let report = scan(
+        directory,
+        all.get(from..).unwrap_or_default(),
+        &mut |seq, position, record| {
+            replayed.apply(ledger, seq, position, &record);
+            on_record(seq);
+        },
+    )?;
+    if let Some(feed) = replayed.feed.take() {
+        replayed.index = feed.finish(&mut replayed.books);
+    }
+    Ok((replayed, report))
+}
+
+/// An empty index in the place of this one. What it knew of the journal's end is kept in the mark.
+fn begin_anew(
+    index: Option<Index>,
+    state: &Directory,
+    journal: &Directory,
+    known_seq: u64,
+    now_ms: u64,
+) -> Opened {
+    drop(index);
+    match HighWater::write(journal, known_seq) {
+        Ok(()) => Index::reopen_empty(state.path(), now_ms),
+        Err(error) => {
+            tracing::error!(%error, "the journal's mark cannot be written; no index for now");
+            Opened::without()
+        }
+    }
+}
+
+/// The first segment that is needed: for a record that index or usage lack, for an entry in flight, or
+/// for a key of the last 24 hours.
+fn first_needed(all: &[Segment], needed_seq: u64, begun: &Begun) -> usize {
+    // Under another segment's name a file may hold any number.
+    if all.iter().any(Segment::is_misplaced) {
+        return 0;
+    }
+    let is_needed = |index: usize| {
+        // A segment ends where the next one begins; one without a sound header is read.
+        let Some(next) = all.get(index + 1) else {
+            return true;
+        };
+        let Some(next) = &next.header else {
+            return true;
+        };
+        next.first_seq > needed_seq || begun.now_ms.saturating_sub(next.at_ms) < begun.age_ms()
+    };
+    let mut from = (0..all.len()).find(|index| is_needed(*index)).unwrap_or(0);
+    // Numbering starts from a header, so reading does too.
+    while from > 0
+        && all
+            .get(from)
+            .is_some_and(|segment| segment.header.is_none())
+    {
+        from -= 1;
+    }
+    from
+}
+
+// === impl Begun ===
+
+impl Begun {
+    /// How old a segment may be that is needed for its time alone.
+    fn age_ms(&self) -> u64 {
+        if self.kept.last_seq == 0 {
+            KEPT_MS
+        } else {
+            EPOCH_MS
+        }
+    }
+
+    /// The first record that usage lacks.
+    fn needed_seq(&self) -> u64 {
+        match self.kept.last_seq {
+            // What is too old to count is not needed for this.
+            0 => u64::MAX,
+            last_seq => last_seq.saturating_add(1),
+        }
+    }
+}
+
+// === impl Replayed ===
+
+impl Replayed {
+    /// Finishes what a death after a compaction left undone in the index.
+    fn sweep(&mut self, journal: &Directory, compacted: &Segment) {
+        let Some(index) = &self.index else {
+            return;
+        };
+        if let Err(error) = sweep(index, journal, compacted, &AtomicBool::new(false)) {
+            tracing::error!(%error, "the index failed; going on without it until the next start");
+            self.index = None;
+        }
+    }
+
+    /// Applies a record; tells the index now and then, so that a rebuild needs no memory for all.
+    fn apply(&mut self, ledger: &str, seq: u64, position: Position, record: &Record) {
+        let counts = seq > self.index_seq;
+        self.books.apply(seq, position, record, counts);
+        if seq.is_multiple_of(PRUNE_RECORDS) {
+            // As the writer did then, whose clock may have been ahead.
+            let then_ms = self.books.deliveries().last_ms();
+            self.books.prune(then_ms.min(self.now_ms));
+        }
+        if self.books.pending_records() < INDEX_BATCH_RECORDS {
+            return;
+        }
+        if self.feed.is_none()
+            && let Some(index) = self.index.take()
+        {
+            self.feed = Feed::new(index, ledger, self.is_new);
+        }
+        match &mut self.feed {
+            Some(feed) => feed.tell(&mut self.books),
+            None => drop(self.books.take_pending()),
+        }
+    }
+
+    /// The index counts records that are missing now and were not when it was made. The journal
+    /// decides: otherwise an entry whose end is lost would count twice.
+    fn counts_what_is_lost(&self, report: &ScanReport) -> bool {
+        self.index.is_some()
+            && report.missing.iter().any(|missing| {
+                missing.first <= self.index_seq && !self.known_missing.contains(missing)
+            })
+    }
+
+    fn know_missing(&mut self, report: &ScanReport) {
+        if let Some(index) = &self.index
+            && !report.missing.is_empty()
+            && self.known_missing != report.missing
+            && let Err(error) = index.know_missing(&report.missing)
+        {
+            tracing::error!(%error, "the index failed; going on without it until the next start");
+            self.index = None;
+        }
+    }
+}
+
+// === impl Loaded ===
+
+impl Loaded {
+    /// Entries whose process died: an intent and no end.
+    pub fn crashed(&self) -> Vec<EntryId> {
+        self.books.open_ids()
+    }
+
+    /// Why an entry has no end: its line may be among those that are lost, or it was never written.
+    pub fn why_open(&self, id: EntryId) -> InDoubt {
+        match self.books.open_seq(id) {
+            Some(seq) if seq < self.lost_up_to => InDoubt::Damaged,
+            _ => InDoubt::Crash,
+        }
+    }
+    pub fn add(&mut self, batch: &mut Draft, record: &Record) -> Result<(), LedgerError> {
+        let placed = batch.push(record);
+        let (seq, position) = placed.map_err(|error| LedgerError::Unavailable {
+            why: format!("a record cannot be encoded: {error}"),
+        })?;
+        self.books.apply(seq, position, record, true);
+        Ok(())
+    }
+
+    /// How an entry ended, from memory or from the index.
+    pub fn ended(&self, id: EntryId) -> Option<Settlement> {
+        if let Some(settlement) = self.books.recent(id) {
+            return Some(settlement.clone());
+        }
+        let stored = self.index.as_ref()?.entry(id).ok()??;
+        Some(Settlement {
+            state: stored.state,
+            anomalies: Vec::new(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

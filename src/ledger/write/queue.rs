@@ -1,0 +1,182 @@
+//! The way into the writer thread: bounded, async for those who ask, blocking for the one who
+//! serves. Everything that is waiting is taken at once, which is what makes a group commit.
+//!
+//! Promise: at most [`COMMANDS_MAX`] commands wait or are being committed; who comes later waits
+//! without holding memory. When the writer is gone nobody waits for ever.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+use crate::ledger::delivery::{Handover, Remembered, Undelivered};
+use crate::ledger::entry::{Intent, Outcome, Settlement};
+use crate::ledger::error::LedgerError;
+use crate::ledger::fingerprint::Fingerprint;
+use crate::ledger::fold::keys::KeyCharge;
+use crate::ledger::id::EntryId;
+use crate::ledger::kept_key::KeptKey;
+use crate::money::MicroUsd;
+
+/// Most commands accepted and not answered. A commit takes a millisecond, so this is seconds of
+/// the fastest load.
+pub const COMMANDS_MAX: usize = 4_096;
+
+/// What the ledger is asked to write.
+#[derive(Debug)]
+pub enum Command {
+    Intend(Box<Intent>),
+    /// One that waited: its request was sent, so it is written also when the disk is almost full.
+    IntendLate(Box<Intent>),
+    Settle(Box<Outcome>),
+    ReconcileRun {
+        run_id: String,
+        billed: MicroUsd,
+    },
+    Deliver(Box<Undelivered>, Handover),
+    /// Writes nothing.
+    Remember,
+    /// What is charged under this key for a request of this fingerprint. Writes nothing.
+    KeyCharged(Box<KeptKey>, Fingerprint),
+}
+
+/// What it answers once that is durable.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    Intended,
+    Settled(Settlement),
+    Reconciled(Option<EntryId>),
+    Noted,
+    Remembered(Remembered),
+    KeyCharged(Option<KeyCharge>),
+}
+
+pub type Reply = Result<Answer, LedgerError>;
+
+/// A command with the way back.
+#[derive(Debug)]
+pub struct Request {
+    pub command: Command,
+    reply: oneshot::Sender<Reply>,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// The queue itself.
+#[derive(Debug)]
+pub struct Queue {
+    inner: Mutex<Inner>,
+    arrived: Condvar,
+    room: Arc<Semaphore>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    waiting: Vec<Request>,
+    /// Nothing more is taken in; what waits is still served.
+    closed: bool,
+}
+
+// === impl Command ===
+
+impl Command {
+    /// Writes nothing.
+    pub fn is_question(&self) -> bool {
+        matches!(self, Self::Remember | Self::KeyCharged(..))
+    }
+}
+
+// === impl Queue ===
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self {
+            inner: Mutex::default(),
+            arrived: Condvar::new(),
+            room: Arc::new(Semaphore::new(COMMANDS_MAX)),
+        }
+    }
+}
+
+impl Queue {
+    /// Hands a command to the writer and waits for its answer. Once handed over it is carried out
+    /// even when the caller stops waiting.
+    pub async fn ask(&self, command: Command) -> Reply {
+        let room = Arc::clone(&self.room).acquire_owned().await;
+        let permit = room.map_err(|_| LedgerError::Closed)?;
+        let (reply, answer) = oneshot::channel();
+        {
+            let mut inner = self.inner.lock();
+            if inner.closed {
+                return Err(LedgerError::Closed);
+            }
+            inner.waiting.push(Request {
+                command,
+                reply,
+                _permit: permit,
+            });
+        }
+        self.arrived.notify_one();
+        answer.await.unwrap_or_else(|_| {
+            Err(LedgerError::Unavailable {
+                why: "its writer stopped before it answered; see the log, then restart".to_owned(),
+            })
+        })
+    }
+
+    /// Hands a command to the writer and waits for nothing. False when there is no room, or nobody to
+    /// carry it out.
+    pub fn tell(&self, command: Command) -> bool {
+        let Ok(permit) = Arc::clone(&self.room).try_acquire_owned() else {
+            return false;
+        };
+        let (reply, _) = oneshot::channel();
+        {
+            let mut inner = self.inner.lock();
+            if inner.closed {
+                return false;
+            }
+            inner.waiting.push(Request {
+                command,
+                reply,
+                _permit: permit,
+            });
+        }
+        self.arrived.notify_one();
+        true
+    }
+
+    /// Everything that waits, after at most `patience`. `None`: closed and empty.
+    pub fn take(&self, patience: Duration) -> Option<Vec<Request>> {
+        let mut inner = self.inner.lock();
+        if inner.waiting.is_empty() && !inner.closed {
+            self.arrived.wait_for(&mut inner, patience);
+        }
+        if inner.waiting.is_empty() && inner.closed {
+            return None;
+        }
+        Some(std::mem::take(&mut inner.waiting))
+    }
+
+    /// Takes nothing more in.
+    pub fn close(&self) {
+        self.inner.lock().closed = true;
+        self.arrived.notify_one();
+        self.room.close();
+    }
+
+    /// Takes nothing more in and answers nobody: for a writer that is gone.
+    pub fn abandon(&self) {
+        self.close();
+        self.inner.lock().waiting.clear();
+    }
+}
+
+// === impl Request ===
+
+impl Request {
+    /// Answers. Who asked may have gone; the books are right all the same.
+    pub fn answer(self, reply: Reply) {
+        let _ = self.reply.send(reply);
+    }
+}

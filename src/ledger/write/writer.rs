@@ -1,0 +1,433 @@
+//! The one thread that writes. It takes everything that waits, appends it in one write and one
+//! sync, answers all, and tells the index afterwards.
+//!
+//! Promise: an answer means durable (see `committer`). What waits in the backlog for an outage to end is
+//! let go only when it is durable or can never be written.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use crate::ledger::delivery::{Handover, Undelivered};
+use crate::ledger::error::LedgerError;
+use crate::ledger::fold::state::{KeyView, fold};
+use crate::ledger::index::usage_file::UsageFile;
+use crate::ledger::journal::state_dir::{Directory, Identity, Lock};
+use crate::ledger::options::LedgerOptions;
+use crate::ledger::upkeep::compact::{
+    Built, CompactReport, PASS_BYTES, RETENTION_MS_MIN, Wanted, build, commit, plan,
+};
+use crate::ledger::upkeep::retention::{Retention, Step, clear_up};
+use crate::ledger::write::backlog::OUTCOMES_MAX;
+use crate::ledger::write::committer::Committer;
+use crate::ledger::write::queue::{Answer, Command, Reply, Request};
+use crate::ledger::write::shared::Shared;
+
+/// How long the writer waits for work before it shows that it lives.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Time between two writings of the file of usage. A start reads the last 24 h of the journal anyway.
+const USAGE_PAUSE: Duration = Duration::from_secs(10 * 60);
+
+/// Most records that the index is behind while the writer is busy.
+const INDEX_SLICE_RECORDS: u64 = 256;
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// The writer's side of a ledger.
+pub struct Writer {
+    shared: Arc<Shared>,
+    committer: Committer,
+    /// What was to be noted of deliveries while nothing could be written, oldest first.
+    unnoted: Vec<(Box<Undelivered>, Handover)>,
+    retention: Retention,
+    /// When usage was last written to its file, on the monotonic clock, and the record it reached.
+    usage_kept: (Duration, u64),
+}
+
+// === impl Writer ===
+
+impl Writer {
+    /// Reads the ledger and ends what a dead process left open. Not yet a thread.
+    pub fn open(
+        shared: Arc<Shared>,
+        options: LedgerOptions,
+        directory: Directory,
+        identity: Identity,
+        lock: Lock,
+    ) -> Result<Self, LedgerError> {
+        let committer = Committer::open(Arc::clone(&shared), options, directory, identity, lock)?;
+        let mut writer = Self {
+            shared,
+            committer,
+            unnoted: Vec::new(),
+            retention: Retention::default(),
+            usage_kept: (Duration::ZERO, 0),
+        };
+        writer.shared.beat(writer.now());
+        writer.publish();
+        writer.write_index();
+        Ok(writer)
+    }
+
+    /// Serves until the queue is closed and empty.
+    pub fn run(mut self) {
+        while let Some(requests) = self.shared.queue().take(PATIENCE) {
+            self.shared.beat(self.now());
+            let is_idle = requests.is_empty();
+            #[cfg(test)]
+            let is_killed = self.shared.is_killed();
+            self.serve(requests);
+            #[cfg(test)]
+            if is_killed && !is_idle {
+                return;
+            }
+            self.take_care();
+            // sled wakes all its threads for each batch, so the index hears of many commits at
+            // once: when nothing else is to do, or when a slice has come together. A slice is
+            // small, because the next commit waits for it.
+            if is_idle || self.pending_records() >= INDEX_SLICE_RECORDS {
+                self.write_index();
+            }
+            if is_idle {
+                self.committer.note_given();
+            }
+            self.keep_usage(false);
+        }
+        self.retention.stop();
+        // A last try, whatever was tried a moment ago: after this the receipts are lost.
+        if self.shared.backlog().len() > 0 || !self.unnoted.is_empty() {
+            self.committer.try_at_last();
+        }
+        if self.settle_waiting() {
+            self.publish();
+        }
+        self.write_index();
+        self.keep_usage(true);
+        self.committer.note_stop();
+        self.committer.write_mark();
+        if let Some(index) = self
+            .committer
+            .loaded()
+            .and_then(|loaded| loaded.index.as_ref())
+            && let Err(error) = index.flush()
+        {
+            tracing::warn!(%error, "the index could not be flushed; the journal will tell it");
+        }
+    }
+
+    fn serve(&mut self, requests: Vec<Request>) {
+        let changed = self.committer.recover() | self.committer.make_room() | self.settle_waiting();
+        if requests.is_empty() {
+            if changed {
+                self.publish();
+            }
+            return;
+        }
+        let commands: Vec<&Command> = requests.iter().map(|request| &request.command).collect();
+        let mut replies = self.committer.commit(&commands);
+        self.keep_notes(&commands, &replies);
+        if self.committer.serves() {
+            self.keep_for_later(&commands, &mut replies);
+        }
+        self.publish();
+        for (request, reply) in requests.into_iter().zip(replies) {
+            request.answer(reply);
+        }
+    }
+
+    /// Writes what outlasted its request, before anything newer.
+    fn settle_waiting(&mut self) -> bool {
+        if self.committer.has_failed() {
+            return false;
+        }
+        let waiting = self.shared.backlog().waiting();
+        if waiting.is_empty() && self.unnoted.is_empty() {
+            return false;
+        }
+        let mut commands = Vec::with_capacity(waiting.len());
+        // Before the intents: one that takes a key over comes behind what was noted of it.
+        let unnoted = self.unnoted.iter().cloned();
+        commands.extend(unnoted.map(|(row, handover)| Command::Deliver(row, handover)));
+        for entry in &waiting {
+            commands.extend(entry.intent.clone().map(Command::IntendLate));
+            commands.extend(entry.outcome.clone().map(Command::Settle));
+        }
+        let replies = self.committer.commit(&commands.iter().collect::<Vec<_>>());
+        if self.committer.has_failed() {
+            return true;
+        }
+        for (command, reply) in commands.iter().zip(&replies) {
+            if let (Command::Settle(outcome), Err(error)) = (command, reply) {
+                tracing::error!(entry = %outcome.id, %error, "an outcome could not be written");
+            }
+        }
+        self.unnoted.clear();
+        self.shared.backlog().forget(&waiting);
+        tracing::info!(entries = waiting.len(), "wrote the entries that waited");
+        true
+    }
+
+    /// What became of an answer is noted when it can be: nobody tells it again.
+    fn keep_notes(&mut self, commands: &[&Command], replies: &[Reply]) {
+        for (command, reply) in commands.iter().zip(replies) {
+            if let Command::Deliver(row, handover) = command
+                && reply.as_ref().is_err_and(LedgerError::is_passing)
+            {
+                if self.unnoted.len() >= OUTCOMES_MAX {
+                    tracing::warn!(entry = %row.id, "a delivery could not be noted");
+                    continue;
+                }
+                self.unnoted.push((row.clone(), *handover));
+            }
+        }
+    }
+
+    /// `on_failure = "serve"`: what could not be written now waits in memory, and counts as written
+    /// for who asked.
+    fn keep_for_later(&mut self, commands: &[&Command], replies: &mut [Reply]) {
+        for (command, reply) in commands.iter().zip(replies) {
+            if !reply.as_ref().is_err_and(LedgerError::is_passing) {
+                continue;
+            }
+            let backlog = self.shared.backlog();
+            match command {
+                Command::Intend(intent) => match backlog.push_intent(intent.clone()) {
+                    Ok(()) => *reply = Ok(Answer::Intended),
+                    Err(error) => {
+                        self.committer.refuse(intent.id);
+                        *reply = Err(error);
+                    }
+                },
+                Command::Settle(outcome) => {
+                    // What other entries of its key amount to is not known now.
+                    let settlement = fold(outcome, Some(&KeyView::default()));
+                    *reply = backlog
+                        .push((**outcome).clone())
+                        .map(|()| Answer::Settled(settlement));
+                }
+                Command::Deliver(row, handover) => {
+                    backlog.note_delivery(row.id, handover.delivered);
+                }
+                Command::IntendLate(_)
+                | Command::ReconcileRun { .. }
+                | Command::Remember
+                | Command::KeyCharged(..) => {}
+            }
+        }
+    }
+
+    /// Goes on with retention by one step, when one is due.
+    fn take_care(&mut self) {
+        let Some(retention) = self.committer.options().retention else {
+            return;
+        };
+        match self.retention.step(self.now()) {
+            Step::Nothing => {}
+            Step::Due => {
+                if self.committer.loaded().is_some() && !self.committer.is_full() {
+                    self.begin_compaction(retention);
+                }
+            }
+            Step::Built(built) => self.end_compaction(built),
+        }
+    }
+
+    /// Compacts all that is older than `older_than`, in this thread.
+    pub fn compact_now(&mut self, older_than: Duration) -> Result<CompactReport, LedgerError> {
+        let before_ms = self.before_ms(older_than);
+        let journal = self.committer.directory().child("journal")?;
+        self.committer.leave_segment(&journal, before_ms)?;
+        let mut report = CompactReport::default();
+        loop {
+            let wanted = self.wanted(before_ms);
+            let next = plan(&journal, &wanted, false, PASS_BYTES)?;
+            report.stopped_by.clone_from(&next.stopped_by);
+            let cancel = AtomicBool::new(false);
+            let Some(built) = build(&journal, &next, &wanted, &cancel)? else {
+                self.write_index();
+                return Ok(report);
+            };
+            self.write_index();
+            commit(&journal)?;
+            let index = self
+                .committer
+                .loaded()
+                .and_then(|loaded| loaded.index.clone());
+            clear_up(&journal, index.as_ref(), &cancel)?;
+            // What the pass before this one wrote is no gain of this one.
+            let carried = report.bytes_after.unwrap_or(0);
+            let planned = next.report();
+            report.segments += planned.segments;
+            report.bytes_before += built.bytes_before - carried.min(built.bytes_before);
+            report.bytes_after = Some(built.bytes_after);
+            report.entries = Some(report.entries.unwrap_or(0) + built.entries);
+            report.until_ms = Some(built.stands_for.until_ms);
+        }
+    }
+
+    fn begin_compaction(&mut self, retention: Duration) {
+        let before_ms = self.before_ms(retention);
+        let day_ago_ms = self.wall_ms().saturating_sub(DAY_MS);
+        let began = self
+            .committer
+            .directory()
+            .child("journal")
+            .and_then(|journal| {
+                self.committer.leave_segment(&journal, day_ago_ms)?;
+                let wanted = self.wanted(before_ms);
+                self.retention.begin(journal, wanted)
+            });
+        if let Err(error) = began {
+            tracing::error!(%error, "the journal cannot be compacted now");
+            self.retention.retry(self.now());
+        }
+    }
+
+    /// Makes a compacted segment count.
+    fn end_compaction(&mut self, built: Built) {
+        let now = self.now();
+        if self.committer.loaded().is_none() {
+            return self.retention.retry(now);
+        }
+        // The index must know all that it will not be able to read any more.
+        self.write_index();
+        let journal = self.committer.directory().child("journal");
+        let committed = journal.and_then(|journal| commit(&journal).map(|()| journal));
+        let journal = match committed {
+            Ok(journal) => journal,
+            Err(error) => {
+                tracing::error!(%error, "the journal could not be compacted");
+                return self.retention.retry(now);
+            }
+        };
+        tracing::info!(
+            entries = built.entries,
+            still_listed = built.kept,
+            up_to_seq = built.stands_for.seq,
+            bytes_before = built.bytes_before,
+            bytes_after = built.bytes_after,
+            "old entries were compacted: their sums stay"
+        );
+        let mut index = None;
+        if let Some(loaded) = self.committer.loaded_mut() {
+            loaded
+                .journal
+                .compacted(built.bytes_before, built.bytes_after);
+            index.clone_from(&loaded.index);
+        }
+        self.retention.clear(journal, index, now);
+        self.publish();
+    }
+
+    fn wanted(&self, before_ms: u64) -> Wanted {
+        let books = self.committer.loaded().map(|loaded| &loaded.books);
+        Wanted {
+            before_ms,
+            before_seq: books
+                .and_then(|books| books.oldest_open_seq())
+                .unwrap_or(u64::MAX),
+            awaited: books.map_or_else(Default::default, |books| books.awaited(before_ms)),
+        }
+    }
+
+    fn before_ms(&self, retention: Duration) -> u64 {
+        let retention_ms = u64::try_from(retention.as_millis()).unwrap_or(u64::MAX);
+        let retention_ms = retention_ms.max(RETENTION_MS_MIN);
+        self.wall_ms().saturating_sub(retention_ms)
+    }
+
+    /// Writes usage to its file, now and then and at the end, so that the next start need not read a
+    /// month of the journal.
+    fn keep_usage(&mut self, is_last: bool) {
+        let now = self.now();
+        let (kept_at, kept_seq) = self.usage_kept;
+        let Some(loaded) = self.committer.sound() else {
+            return;
+        };
+        let last_seq = loaded.books.last_seq();
+        let is_due = is_last || now.saturating_sub(kept_at) >= USAGE_PAUSE;
+        if !is_due || last_seq == kept_seq {
+            return;
+        }
+        let usage = loaded.books.usage();
+        self.usage_kept = (now, last_seq);
+        if let Err(error) = UsageFile::write(
+            self.committer.directory(),
+            &self.committer.ledger(),
+            last_seq,
+            usage,
+        ) {
+            tracing::warn!(%error, "what caps were charged is not kept; a start reads more of the journal");
+        }
+    }
+
+    fn publish(&mut self) {
+        // First: who is answered behind this finds caps charged.
+        if let Some(update) = self
+            .committer
+            .loaded_mut()
+            .and_then(|loaded| loaded.books.take_usage_update())
+        {
+            self.shared.update_usage(&update);
+        }
+        let why = self.committer.unavailable();
+        self.shared.publish(self.committer.loaded(), why);
+    }
+
+    fn pending_records(&self) -> u64 {
+        self.committer
+            .loaded()
+            .map_or(0, |loaded| loaded.books.pending_records())
+    }
+
+    /// Tells the index what was committed. Nobody waits for it.
+    fn write_index(&mut self) {
+        let ledger = self.committer.ledger();
+        let Some(loaded) = self.committer.loaded_mut() else {
+            return;
+        };
+        if loaded.books.pending_records() == 0 {
+            return;
+        }
+        let Some(index) = &loaded.index else {
+            // Without an index nothing may pile up. The next start replays the journal.
+            let lost = loaded.books.take_pending();
+            self.shared.lagging(lost.records);
+            return;
+        };
+        let pending = loaded.books.take_pending();
+        let records = pending.records;
+        let books = &loaded.books;
+        let (last_seq, oldest) = (books.last_seq(), books.oldest_open_seq());
+        if let Err(error) = index.write(&ledger, &pending, last_seq, oldest, books.totals()) {
+            tracing::error!(%error, "the index failed; going on without it until the next start");
+            loaded.index = None;
+            self.shared.lagging(records);
+            self.shared.set_index(None);
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.committer.options().clock.monotonic()
+    }
+
+    fn wall_ms(&self) -> u64 {
+        self.committer.options().clock.wall_ms()
+    }
+}
+
+impl Drop for Writer {
+    /// Also reached by a panic: whoever waits is answered, and readiness tells.
+    fn drop(&mut self) {
+        self.shared.queue().abandon();
+        let lost = self.shared.backlog().close();
+        if lost > 0 {
+            tracing::error!(
+                entries = lost,
+                "entries were not written; those whose intent was are in doubt"
+            );
+        }
+        self.shared.stopped();
+    }
+}
