@@ -266,7 +266,10 @@ async fn a_half_closed_app_that_reads_what_is_kept_is_not_drained() {
     wire.half_close().await;
     counted(&bursar, "bursar_client_disconnects_total", "").await;
     for _ in 0..9 {
-        wire.chunk(&mut answer).await.expect("an event");
+        let mut took = 0;
+        while took < 1024 * 1024 {
+            took += wire.chunk(&mut answer).await.expect("a piece").len();
+        }
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     origin.go();
