@@ -46,7 +46,6 @@ pub use fold::{state, totals, undelivered};
 pub use handle::{Ledger, compact};
 pub(crate) use journal::state_dir;
 pub use options::{Durability, LedgerOptions, OnCommit, OnFailure, OnProgress, SEGMENT_BYTES_MAX};
-pub use read::lookup::Lookup;
 pub use read::reconcile;
 pub use totals::{Compared, LineKey, MicroUsdSum, Row, Standing, Totals};
 pub use upkeep::compact::{CompactReport, RETENTION_MS_MIN};

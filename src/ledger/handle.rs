@@ -4,7 +4,6 @@
 //! [`Durability::Power`](crate::ledger::Durability::Power) the machine. Sums come from the journal
 //! alone and never go back.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -27,8 +26,6 @@ use crate::ledger::journal::segments::segments;
 use crate::ledger::journal::state_dir::{Directory, Identity};
 use crate::ledger::kept_key::{EntryKey, KeptKey, Organization};
 use crate::ledger::options::{LedgerOptions, OnFailure, OnProgress};
-use crate::ledger::read::lookup::Lookup;
-use crate::ledger::read::views::EntryView;
 use crate::ledger::upkeep::compact::CompactReport;
 use crate::ledger::write::queue::{Answer, Command};
 use crate::ledger::write::shared::{LedgerHealth, Shared};
@@ -45,7 +42,6 @@ struct Inner {
     shared: Arc<Shared>,
     clock: SharedClock,
     identity: Identity,
-    state_dir: PathBuf,
     ids: EntryIds,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -73,7 +69,6 @@ impl Ledger {
                 shared,
                 clock,
                 identity,
-                state_dir: path,
                 ids: EntryIds::new(id_secret),
                 writer: Mutex::new(Some(thread)),
             }),
@@ -197,18 +192,6 @@ impl Ledger {
         self.inner.shared.waiting_runs()
     }
 
-    /// Entries that ended, found through the index, with all their lines. Reads files. Without an
-    /// index nothing is found; [`query::entries`] always reads the journal.
-    pub fn find(&self, lookup: &Lookup<'_>) -> Result<Vec<EntryView>, LedgerError> {
-        match self.inner.shared.index() {
-            Some(index) => {
-                let secret = &self.inner.identity.fingerprint_secret;
-                lookup.run(&index, &self.inner.state_dir, secret)
-            }
-            None => Ok(Vec::new()),
-        }
-    }
-
     /// Makes the index anew from the journal, as a start without one would, and closes the ledger.
     /// Blocks for the time that takes. Answers how many entries there are.
     pub fn rebuild(
@@ -259,6 +242,12 @@ impl Ledger {
 
     pub(in crate::ledger) fn secret(&self) -> &[u8; 32] {
         &self.inner.identity.fingerprint_secret
+    }
+
+    /// The last record that the index was told of.
+    pub(in crate::ledger) fn indexed_seq(&self) -> u64 {
+        let index = self.inner.shared.index();
+        index.map_or(0, |index| index.last_seq())
     }
 
     /// From now on the process dies, as by kill -9, right after its next answer.

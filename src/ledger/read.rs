@@ -5,13 +5,11 @@
 //! with the journal (rule I11): see [`listing::list`], [`listing::for_each_entry`] and
 //! [`spend::spend`].
 //!
-//! Lowest first: `views`, `filter`, `listing`, `spend`, `window`, `usage`, `find`, `lookup`,
-//! `reconcile`.
+//! Lowest first: `views`, `filter`, `listing`, `spend`, `window`, `usage`, `find`, `reconcile`.
 
 pub mod filter;
 pub mod find;
 pub mod listing;
-pub mod lookup;
 pub mod reconcile;
 pub mod spend;
 pub mod usage;

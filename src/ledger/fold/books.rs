@@ -15,7 +15,7 @@ use crate::ledger::fold::totals::Totals;
 use crate::ledger::fold::undelivered::Deliveries;
 use crate::ledger::fold::usage::{Charged, Usage, UsageUpdate};
 use crate::ledger::id::EntryId;
-use crate::ledger::kept_key::{KeptKey, KeyForm};
+use crate::ledger::kept_key::KeptKey;
 use crate::ledger::record::{Ended, Evidence, How, Position, Record, Verdict};
 use crate::ledger::sums::{RollupKey, Row};
 use crate::money::MicroUsd;
@@ -34,19 +34,7 @@ const RECENT_MAX: usize = 4_096;
 pub struct OpenEntry {
     pub labels: Labels,
     pub seq: u64,
-    pub position: Position,
     pub request_bytes: u64,
-}
-
-/// An entry that ended, as the index keeps it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EndedEntry {
-    pub id: EntryId,
-    pub state: State,
-    pub intent: Option<Position>,
-    pub end: Position,
-    pub key: Option<KeyForm>,
-    pub request_id: Option<String>,
 }
 
 /// An eval run whose price is not known yet.
@@ -63,11 +51,8 @@ pub struct WaitingRun {
 #[derive(Debug, Default)]
 pub struct Pending {
     pub rollups: BTreeMap<RollupKey, Row>,
-    pub entries: Vec<EndedEntry>,
-    /// Entries whose state changed after their end.
-    pub changed: Vec<(EntryId, State, Position)>,
-    pub runs_begun: Vec<(String, Unresolved)>,
-    pub runs_ended: Vec<String>,
+    /// Eval runs that began to wait for their price, and with `None` those that do not wait any more.
+    pub runs: BTreeMap<String, Option<Unresolved>>,
     pub records: u64,
 }
 
@@ -91,6 +76,19 @@ pub struct Books {
     /// What readers of usage were not told yet; `None`: they know nothing of these books.
     updates: Option<Vec<Charged>>,
     last_seq: u64,
+}
+
+// === impl Pending ===
+
+impl Pending {
+    /// Takes over what came after it.
+    pub fn extend(&mut self, later: Self) {
+        for (key, delta) in later.rollups {
+            self.rollups.entry(key).or_default().merge(&delta);
+        }
+        self.runs.extend(later.runs);
+        self.records += later.records;
+    }
 }
 
 // === impl Books ===
@@ -319,7 +317,7 @@ impl Books {
         self.deliveries.apply(seq, record);
         self.charge(seq, record);
         match record {
-            Record::Intent(intent) => self.begin(seq, position, intent),
+            Record::Intent(intent) => self.begin(seq, intent),
             Record::Outcome(outcome, labels, verdict) => {
                 let ended = Unresolved {
                     id: outcome.id,
@@ -331,21 +329,15 @@ impl Books {
                     && let Some(run_id) = &outcome.run_id
                     && verdict.state.is_unresolved()
                 {
-                    let begun = (run_id.clone(), ended.clone());
-                    self.pending.runs_begun.push(begun);
+                    let begun = Some(ended.clone());
+                    self.pending.runs.insert(run_id.clone(), begun);
                     self.begin_run(run_id.clone(), ended.clone());
                 }
                 let settlement = Settlement {
                     state: verdict.state,
                     anomalies: verdict.anomalies.clone(),
                 };
-                self.finish(
-                    position,
-                    ended,
-                    settlement,
-                    outcome.request_id.clone(),
-                    counts,
-                );
+                self.finish(ended, settlement);
             }
             Record::Crashed(ended, labels) | Record::Withdrawn(ended, labels) => {
                 let settlement = Settlement {
@@ -358,10 +350,10 @@ impl Books {
                     served_by: None,
                     labels: labels.clone(),
                 };
-                self.finish(position, ended, settlement, None, counts);
+                self.finish(ended, settlement);
             }
             Record::Reconciled(evidence, labels) => {
-                self.resolve(position, evidence, labels, counts);
+                self.resolve(evidence, labels, counts);
             }
             Record::Delivery(..) | Record::Rollup(_) | Record::Unknown => {}
         }
@@ -376,7 +368,7 @@ impl Books {
         }
     }
 
-    fn begin(&mut self, seq: u64, position: Position, intent: &Intent) {
+    fn begin(&mut self, seq: u64, intent: &Intent) {
         if let Some(key) = &intent.key {
             self.keys
                 .begin(key, intent.fingerprint, intent.id, intent.at_ms);
@@ -384,33 +376,15 @@ impl Books {
         let open = OpenEntry {
             labels: Labels::of_intent(intent),
             seq,
-            position,
             request_bytes: intent.request_bytes,
         };
         self.open.insert(intent.id, open);
     }
 
-    fn finish(
-        &mut self,
-        end: Position,
-        ended: Unresolved,
-        settlement: Settlement,
-        request_id: Option<String>,
-        counts: bool,
-    ) {
+    fn finish(&mut self, ended: Unresolved, settlement: Settlement) {
         let id = ended.id;
-        let intent = self.open.remove(&id).map(|open| open.position);
+        self.open.remove(&id);
         let key = ended.labels.key.clone();
-        if counts {
-            self.pending.entries.push(EndedEntry {
-                id,
-                state: ended.was,
-                intent,
-                end,
-                key: key.as_ref().map(|key| key.form.clone()),
-                request_id,
-            });
-        }
         if let Some(key) = key {
             self.keys.end(&key, ended);
         }
@@ -424,26 +398,15 @@ impl Books {
         }
     }
 
-    fn resolve(&mut self, position: Position, evidence: &Evidence, labels: &Labels, counts: bool) {
+    fn resolve(&mut self, evidence: &Evidence, labels: &Labels, counts: bool) {
         let state = State::Reconciled {
             billed: evidence.adds_micro_usd,
         };
         if let Some(settlement) = self.recent.get_mut(&evidence.id) {
             settlement.state = state;
         }
-        // The line that ended it is lost; the evidence tells what became of it.
-        if let Some(open) = self.open.remove(&evidence.id)
-            && counts
-        {
-            self.pending.entries.push(EndedEntry {
-                id: evidence.id,
-                state,
-                intent: Some(open.position),
-                end: position,
-                key: labels.key.as_ref().map(|key| key.form.clone()),
-                request_id: None,
-            });
-        }
+        // The line that ended it may be lost.
+        self.open.remove(&evidence.id);
         if let Some(key) = &labels.key {
             self.keys.resolve(key, evidence.id);
         }
@@ -456,11 +419,8 @@ impl Books {
             self.runs_revision += 1;
             self.runs_order.retain(|waiting| *waiting != run_id);
             if counts {
-                self.pending.runs_ended.push(run_id);
+                self.pending.runs.insert(run_id, None);
             }
-        }
-        if counts {
-            self.pending.changed.push((evidence.id, state, position));
         }
     }
 
@@ -473,7 +433,7 @@ impl Books {
             && let Some(oldest) = self.runs_order.pop_front()
         {
             self.runs.remove(&oldest);
-            self.pending.runs_ended.push(oldest);
+            self.pending.runs.insert(oldest, None);
         }
     }
 }

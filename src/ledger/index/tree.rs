@@ -1,5 +1,6 @@
-//! The index: sled 0.34.7 beside the journal, for lookups and for sums that survive without
-//! reading years of lines. It is written after the acknowledgement and may be lost at any time.
+//! The index: sled 0.34.7 beside the journal, for sums that survive without reading years of lines.
+//! It is written after the acknowledgement and may be lost at any time. Its size depends on how many
+//! different rollups there are, not on how many entries.
 //!
 //! sled's flush is no fsync, and a damaged file can open empty or panic (measured, see
 //! ARCHITECTURE.md). So: everything is in one tree and each batch in one atomic write with the
@@ -8,34 +9,19 @@
 //! Promise: no failure of the index fails a request, and none of its numbers is believed that does
 //! not agree with its own count.
 
-use std::collections::HashMap;
-use std::ops::Bound;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use parking_lot::Mutex;
 
 use super::db::{Handle, IndexError, guarded, open_sled};
-use super::rows::{
-    BY_KEY, BY_KEY_HASH, BY_REQUEST, ENTRY, FORMAT, META, MISSING, Meta, Moved, ROLLUP, RUN,
-    RowCounts, SWEPT, StillListed, StoredEntry, by_key, decode, encode, entry_key, id_of,
-    lookup_key, moved, text_key,
-};
+use super::rows::{FORMAT, META, MISSING, Meta, ROLLUP, RUN, decode, encode, text_key};
 use crate::ledger::entry::Unresolved;
 use crate::ledger::fold::books::Pending;
 use crate::ledger::fold::totals::Totals;
-use crate::ledger::id::EntryId;
 use crate::ledger::journal::report::Missing;
-use crate::ledger::kept_key::KeyForm;
 use crate::ledger::sums::{RollupKey, Row};
 
 /// How many damaged indexes are kept for a look.
 const DAMAGED_MAX: usize = 2;
-
-/// How many rows are looked at while the writer waits.
-const SLICE: usize = 500;
 
 const DIRECTORY: &str = "index";
 const DAMAGED: &str = "index.damaged-";
@@ -44,8 +30,6 @@ const DAMAGED: &str = "index.damaged-";
 #[derive(Clone, Debug)]
 pub struct Index {
     handle: Handle,
-    /// Who reads rows to write them again has it.
-    turn: Arc<Mutex<()>>,
 }
 
 /// What the index remembers for the books.
@@ -130,16 +114,9 @@ impl Index {
         })
     }
 
-    /// Writes one row by itself. Whether it is a new one.
-    pub(super) fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, IndexError> {
-        guarded(|| Ok(self.handle.db()?.insert(key, value)?.is_none()))
-    }
-
     fn on(db: sled::Db) -> Self {
-        let turn = Arc::default();
         Self {
             handle: Handle::new(db),
-            turn,
         }
     }
 
@@ -168,7 +145,6 @@ impl Index {
 
     /// Reads all that the books need, and compares rows with the count.
     fn check(&self, ledger: &str) -> Result<Kept, IndexError> {
-        let _turn = self.turn.lock(); // Rows that are being swept do not agree with their count.
         let db = self.handle.db()?;
         let Some(meta) = db.get(META)? else {
             // Nothing was ever written, it was not made to its end, or everything is lost: all mean
@@ -197,10 +173,6 @@ impl Index {
         if totals.requests() != meta.requests || totals.billed() != meta.billed {
             return Err(IndexError::Incomplete);
         }
-        // Sums tell nothing of rows that only lookups use.
-        if self.rows()? != meta.rows {
-            return Err(IndexError::Incomplete);
-        }
         totals.globals = meta.globals;
         let mut runs = Vec::new();
         for pair in db.scan_prefix([RUN]) {
@@ -210,6 +182,9 @@ impl Index {
                 .and_then(|key| String::from_utf8(key.to_vec()).ok())
                 .ok_or(IndexError::DamagedRow)?;
             runs.push((run_id, decode(&value)?));
+        }
+        if u64::try_from(runs.len()) != Ok(meta.runs) {
+            return Err(IndexError::Incomplete);
         }
         // Oldest first: ids sort by time.
         runs.sort_by_key(|(_, waiting): &(String, Unresolved)| waiting.id);
@@ -248,11 +223,9 @@ impl Index {
         totals: &Totals,
     ) -> Result<(), IndexError> {
         guarded(|| {
-            let _turn = self.turn.lock();
             let mut batch = sled::Batch::default();
             let before = self.handle.db()?.get(META)?;
-            let mut before: Meta = before.map_or(Ok(Meta::default()), |meta| decode(&meta))?;
-            self.add_entries(pending, &mut batch, &mut before.rows)?;
+            let before: Meta = before.map_or(Ok(Meta::default()), |meta| decode(&meta))?;
             for (key, delta) in &pending.rollups {
                 let mut at = vec![ROLLUP];
                 at.extend(serde_json::to_vec(key)?);
@@ -263,11 +236,15 @@ impl Index {
                 row.merge(delta);
                 batch.insert(at, encode(&row)?);
             }
-            for (run_id, waiting) in &pending.runs_begun {
-                batch.insert(text_key(RUN, run_id), encode(waiting)?);
-            }
-            for run_id in &pending.runs_ended {
-                batch.remove(text_key(RUN, run_id));
+            let mut runs = before.runs;
+            for (run_id, change) in &pending.runs {
+                let key = text_key(RUN, run_id);
+                let was_there = self.handle.db()?.contains_key(&key)?;
+                match change {
+                    Some(waiting) => batch.insert(key, encode(waiting)?),
+                    None => batch.remove(key),
+                }
+                runs = runs + u64::from(change.is_some()) - u64::from(was_there);
             }
             let meta = Meta {
                 format: FORMAT,
@@ -277,64 +254,18 @@ impl Index {
                 globals: totals.globals.clone(),
                 requests: totals.requests(),
                 billed: totals.billed(),
-                ..before
+                runs,
+                given_seq: before.given_seq,
             };
             batch.insert(META, encode(&meta)?);
             Ok(self.handle.db()?.apply_batch(batch)?)
         })
     }
 
-    fn add_entries(
-        &self,
-        pending: &Pending,
-        batch: &mut sled::Batch,
-        counts: &mut RowCounts,
-    ) -> Result<(), IndexError> {
-        let mut rows = HashMap::new();
-        for ended in &pending.entries {
-            let row = StoredEntry {
-                state: ended.state,
-                intent: ended.intent,
-                end: ended.end,
-                evidence: None,
-            };
-            // An entry that ends twice, as when lines come back from a backup, has its rows.
-            if rows.insert(ended.id, row).is_none()
-                && !self.handle.db()?.contains_key(entry_key(ended.id))?
-            {
-                counts.entries += 1;
-                counts.keys += u64::from(ended.key.is_some());
-                counts.requests += u64::from(ended.request_id.is_some());
-            }
-            if let Some(key) = &ended.key {
-                batch.insert(by_key(key, ended.id), &[]);
-            }
-            if let Some(request_id) = &ended.request_id {
-                batch.insert(lookup_key(BY_REQUEST, request_id, ended.id), &[]);
-            }
-        }
-        for (id, state, position) in &pending.changed {
-            let row = match rows.remove(id) {
-                Some(row) => Some(row),
-                None => self.entry(*id)?,
-            };
-            if let Some(mut row) = row {
-                row.state = *state;
-                row.evidence = Some(*position);
-                rows.insert(*id, row);
-            }
-        }
-        for (id, row) in rows {
-            batch.insert(entry_key(id), encode(&row)?);
-        }
-        Ok(())
-    }
-
     /// Remembers that the writer had nothing to do for a while after the record `seq`: the answers that
     /// were settled up to there have gone out, or were noted.
     pub fn note_given(&self, seq: u64) -> Result<(), IndexError> {
         guarded(|| {
-            let _turn = self.turn.lock();
             if let Some(meta) = self.handle.db()?.get(META)? {
                 let mut meta: Meta = decode(&meta)?;
                 meta.given_seq = seq.min(meta.last_seq);
@@ -343,156 +274,11 @@ impl Index {
             Ok(())
         })
     }
-    /// Up to which segment the index was swept; 0 when it never was.
-    pub fn swept(&self) -> Result<u32, IndexError> {
-        guarded(|| match self.handle.db()?.get(SWEPT)? {
-            Some(value) => decode(&value),
-            None => Ok(0),
-        })
-    }
-
-    /// Forgets the entries whose lines lay in segments up to `segment`, but those that are `kept`.
-    pub fn sweep(
-        &self,
-        segment: u32,
-        kept: &HashMap<EntryId, StillListed>,
-        cancel: &AtomicBool,
-    ) -> Result<(), IndexError> {
-        let is_done = self.slices(ENTRY, cancel, |key, value, batch| {
-            let Some(id) = id_of(key) else {
-                return Err(IndexError::DamagedRow);
-            };
-            let row: StoredEntry = decode(value)?;
-            match moved(row, segment, kept.get(&id)) {
-                Moved::Stays => return Ok(0),
-                Moved::To(row) => batch.insert(key, encode(&row)?),
-                Moved::Gone => {
-                    batch.remove(key);
-                    return Ok(1);
-                }
-            }
-            Ok(0)
-        })?;
-        for kind in [BY_KEY, BY_KEY_HASH, BY_REQUEST] {
-            if !is_done {
-                return Ok(());
-            }
-            self.slices(kind, cancel, |key, _, batch| {
-                let Some(id) = id_of(key) else {
-                    return Err(IndexError::DamagedRow);
-                };
-                if !self.handle.db()?.contains_key(entry_key(id))? {
-                    batch.remove(key);
-                    return Ok(1);
-                }
-                Ok(0)
-            })?;
-        }
-        if cancel.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        guarded(|| {
-            // Alone, this row would make an index look like one that lost its count.
-            if self.handle.db()?.contains_key(META)? {
-                self.handle.db()?.insert(SWEPT, encode(&segment)?)?;
-            }
-            Ok(())
-        })
-    }
-
-    /// Looks at all rows of a kind, a slice at a time; `look` answers how many it removed. Answers
-    /// whether it came to the end.
-    fn slices(
-        &self,
-        kind: u8,
-        cancel: &AtomicBool,
-        mut look: impl FnMut(&[u8], &[u8], &mut sled::Batch) -> Result<u64, IndexError>,
-    ) -> Result<bool, IndexError> {
-        let mut from = Bound::Included(vec![kind]);
-        while !cancel.load(Ordering::Relaxed) {
-            let last = guarded(|| {
-                let _turn = self.turn.lock();
-                let mut batch = sled::Batch::default();
-                let mut last = None;
-                let mut removed = 0;
-                let range = (from.clone(), Bound::Excluded(vec![kind + 1]));
-                for pair in self.handle.db()?.range::<Vec<u8>, _>(range).take(SLICE) {
-                    let (key, value) = pair?;
-                    removed += look(&key, &value, &mut batch)?;
-                    last = Some(key.to_vec());
-                }
-                if removed > 0
-                    && let Some(meta) = self.handle.db()?.get(META)?
-                {
-                    let mut meta: Meta = decode(&meta)?;
-                    meta.rows.remove(kind, removed);
-                    batch.insert(META, encode(&meta)?);
-                }
-                self.handle.db()?.apply_batch(batch)?;
-                Ok(last)
-            })?;
-            match last {
-                Some(last) => from = Bound::Excluded(last),
-                None => return Ok(true),
-            }
-        }
-        Ok(false)
-    }
-    /// Counts the rows that lookups use. Reads the whole tree.
-    pub fn rows(&self) -> Result<RowCounts, IndexError> {
-        let count = |kind: u8| {
-            let mut count = 0;
-            for key in self.handle.db()?.scan_prefix([kind]).keys() {
-                key?;
-                count += 1;
-            }
-            Ok::<u64, IndexError>(count)
-        };
-        guarded(|| {
-            Ok(RowCounts {
-                entries: count(ENTRY)?,
-                keys: count(BY_KEY)? + count(BY_KEY_HASH)?,
-                requests: count(BY_REQUEST)?,
-            })
-        })
-    }
-
-    /// An entry that ended.
-    pub fn entry(&self, id: EntryId) -> Result<Option<StoredEntry>, IndexError> {
-        guarded(|| match self.handle.db()?.get(entry_key(id))? {
-            Some(value) => Ok(Some(decode(&value)?)),
-            None => Ok(None),
-        })
-    }
-
-    /// Entries that ended with this Idempotency-Key, oldest first, at most `limit`.
-    pub fn by_key(&self, key: &KeyForm, limit: usize) -> Result<Vec<EntryId>, IndexError> {
-        match key {
-            KeyForm::Text(text) => self.lookup(BY_KEY, text, limit),
-            KeyForm::Hash(hash) => self.lookup(BY_KEY_HASH, &hash.to_string(), limit),
-        }
-    }
-
-    /// Entries that ended with this request id, oldest first, at most `limit`.
-    pub fn by_request(&self, request_id: &str, limit: usize) -> Result<Vec<EntryId>, IndexError> {
-        self.lookup(BY_REQUEST, request_id, limit)
-    }
-
-    fn lookup(&self, kind: u8, text: &str, limit: usize) -> Result<Vec<EntryId>, IndexError> {
-        guarded(|| {
-            let mut prefix = text_key(kind, text);
-            prefix.push(0);
-            let mut found = Vec::new();
-            for pair in self.handle.db()?.scan_prefix(&prefix).take(limit) {
-                let (key, _) = pair?;
-                let id = key
-                    .get(prefix.len()..)
-                    .and_then(|id| uuid::Uuid::from_slice(id).ok())
-                    .ok_or(IndexError::DamagedRow)?;
-                found.push(EntryId(id));
-            }
-            Ok(found)
-        })
+    /// The last record it was told of.
+    #[cfg(test)]
+    pub fn last_seq(&self) -> u64 {
+        let meta = self.handle.db().unwrap().get(META).unwrap();
+        meta.map_or(0, |meta| decode::<Meta>(&meta).unwrap().last_seq)
     }
 
     /// Hands everything to the operating system. No fsync: the journal is the truth.

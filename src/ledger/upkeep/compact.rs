@@ -21,7 +21,7 @@ mod fold;
 mod plan;
 mod write;
 
-pub use build::{build, clear, commit, still_listed};
+pub use build::{build, clear, commit};
 pub use plan::{CompactReport, PASS_BYTES, RETENTION_MS_MIN, Wanted, compactable, plan};
 pub use write::Built;
 

@@ -3,8 +3,7 @@
 //! Old segments do not change, so another thread reads them and writes the compacted one. Only the
 //! writer makes it count, between two batches: that is one rename. Then another thread clears up.
 //!
-//! Promise: requests wait for a rename and for slices of the index, never for the reading of a
-//! segment. A failure is logged, changes nothing, and is tried again.
+//! Promise: requests wait for a rename, never for the reading of a segment. A failure is logged, changes nothing, and is tried again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,11 +11,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::ledger::error::LedgerError;
-use crate::ledger::index::db::IndexError;
-use crate::ledger::index::tree::Index;
-use crate::ledger::journal::segments::{Segment, segments};
 use crate::ledger::journal::state_dir::Directory;
-use crate::ledger::upkeep::compact::{Built, PASS_BYTES, Wanted, build, clear, plan, still_listed};
+use crate::ledger::upkeep::compact::{Built, PASS_BYTES, Wanted, build, clear, plan};
 
 /// Time from one look to the next.
 const LOOK_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -51,40 +47,6 @@ type Written = Result<(Option<Built>, Option<String>), LedgerError>;
 enum Job {
     Building(JoinHandle<Written>),
     Clearing(JoinHandle<Result<(), LedgerError>>),
-}
-
-/// Takes out of the index what the compacted segment took out of the journal, unless that is done.
-pub fn sweep(
-    index: &Index,
-    journal: &Directory,
-    compacted: &Segment,
-    cancel: &AtomicBool,
-) -> Result<(), LedgerError> {
-    let failed = |error: IndexError| LedgerError::Unavailable {
-        why: format!("its index cannot be swept ({error})"),
-    };
-    let segment = compacted.stands_for().map_or(0, |done| done.segment);
-    if index.swept().map_err(failed)? >= segment {
-        return Ok(());
-    }
-    let kept = still_listed(journal, compacted)?;
-    index.sweep(segment, &kept, cancel).map_err(failed)
-}
-
-/// Takes what was compacted out of the index, then out of the directory.
-pub fn clear_up(
-    journal: &Directory,
-    index: Option<&Index>,
-    cancel: &AtomicBool,
-) -> Result<(), LedgerError> {
-    if let Some(index) = index
-        && let Some(compacted) = segments(journal, None)?.first()
-        && let Err(error) = sweep(index, journal, compacted, cancel)
-    {
-        // Lookups leave out lines that are not there; the next start tries again.
-        tracing::warn!(%error, "the index still names what was compacted");
-    }
-    clear(journal)
 }
 
 fn panicked() -> LedgerError {
@@ -135,10 +97,9 @@ impl Retention {
     }
 
     /// Begins to remove what was compacted. When it has ended there may be more to compact.
-    pub fn clear(&mut self, journal: Directory, index: Option<Index>, now: Duration) {
-        let cancel = Arc::clone(&self.cancel);
+    pub fn clear(&mut self, journal: Directory, now: Duration) {
         let thread = std::thread::Builder::new().name("ledger-compact".to_owned());
-        match thread.spawn(move || clear_up(&journal, index.as_ref(), &cancel)) {
+        match thread.spawn(move || clear(&journal)) {
             Ok(thread) => self.job = Some(Job::Clearing(thread)),
             Err(error) => {
                 tracing::error!(%error, "what was compacted stays until the next start");

@@ -9,12 +9,11 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::ledger::entry::{Labels, State};
+use crate::ledger::entry::State;
 use crate::ledger::error::LedgerError;
 use crate::ledger::fold::effect::Effect;
 use crate::ledger::fold::totals::Totals;
 use crate::ledger::id::EntryId;
-use crate::ledger::index::rows::RowCounts;
 use crate::ledger::index::tree::{Index, Kept};
 use crate::ledger::index::usage_file::UsageFile;
 use crate::ledger::journal::high_water::{HighWater, stopped_seq};
@@ -81,8 +80,6 @@ struct Check {
     ended: HashSet<u64>,
     /// What evidence may still come for.
     unresolved: HashMap<EntryId, State>,
-    /// What the index has to hold.
-    rows: RowCounts,
     contradictions: Vec<String>,
     contradictions_count: u64,
     totals: Totals,
@@ -107,7 +104,7 @@ pub fn verify(state_dir: &Path) -> Result<VerifyReport, LedgerError> {
     let all = segments(&journal, ledger.as_deref())?;
     let index = read_index(&directory, ledger.as_deref());
 
-    let index_seq = index.as_ref().map_or(0, |(kept, _)| kept.last_seq);
+    let index_seq = index.as_ref().map_or(0, |kept| kept.last_seq);
     let mut check = Check::default();
     let mut report = scan(&journal, &all, &mut |seq, position, record| {
         check.apply(seq, position.segment, &record, seq <= index_seq);
@@ -122,7 +119,7 @@ pub fn verify(state_dir: &Path) -> Result<VerifyReport, LedgerError> {
         || report.records == 0
         || directory.is_locked().unwrap_or(false);
     let index = match index {
-        Ok((kept, rows)) => check.compare(&kept, &rows, journal_seq),
+        Ok(kept) => check.compare(&kept, journal_seq),
         Err(check) => check,
     };
     let lost = lost_notes(state_dir)?;
@@ -159,24 +156,18 @@ impl Check {
                     self.contradict(format!("seq {seq}: entry {} begins twice", intent.id));
                 }
             }
-            Record::Outcome(outcome, labels, verdict) => {
+            Record::Outcome(outcome, _, verdict) => {
                 if verdict.adds_micro_usd != verdict.state.adds() {
                     self.contradict(format!("seq {seq}: the amount is not that of its state"));
                 }
-                if is_indexed {
-                    self.rows.requests += u64::from(outcome.request_id.is_some());
-                }
-                self.end(seq, outcome.id, verdict.state, labels, is_indexed);
+                self.end(seq, outcome.id, verdict.state);
             }
-            Record::Crashed(ended, labels) | Record::Withdrawn(ended, labels) => {
-                self.end(seq, ended.id, ended.state, labels, is_indexed);
+            Record::Crashed(ended, _) | Record::Withdrawn(ended, _) => {
+                self.end(seq, ended.id, ended.state);
             }
-            Record::Reconciled(evidence, labels) => {
+            Record::Reconciled(evidence, _) => {
                 // The line that ended it is lost: the evidence does.
-                if self.open.remove(&evidence.id).is_some() && is_indexed {
-                    self.rows.entries += 1;
-                    self.rows.keys += u64::from(labels.key.is_some());
-                }
+                self.open.remove(&evidence.id);
                 if self.unresolved.remove(&evidence.id) != Some(evidence.was) {
                     let id = evidence.id;
                     self.contradict(format!(
@@ -194,7 +185,7 @@ impl Check {
         }
     }
 
-    fn end(&mut self, seq: u64, id: EntryId, state: State, labels: &Labels, is_indexed: bool) {
+    fn end(&mut self, seq: u64, id: EntryId, state: State) {
         let is_new = self.ended.insert(random_bits(id));
         if self.open.remove(&id).is_none() {
             let what = if is_new {
@@ -203,10 +194,6 @@ impl Check {
                 "ends twice"
             };
             self.contradict(format!("seq {seq}: entry {id} {what}"));
-        }
-        if is_indexed && is_new {
-            self.rows.entries += 1;
-            self.rows.keys += u64::from(labels.key.is_some());
         }
         if state.is_unresolved() {
             self.unresolved.insert(id, state);
@@ -220,7 +207,7 @@ impl Check {
         }
     }
 
-    fn compare(&self, kept: &Kept, rows: &RowCounts, journal_seq: u64) -> IndexCheck {
+    fn compare(&self, kept: &Kept, journal_seq: u64) -> IndexCheck {
         if kept.last_seq > journal_seq {
             return IndexCheck::Differs(format!(
                 "it knows records up to {}, and the journal ends at {journal_seq}",
@@ -233,18 +220,6 @@ impl Check {
                 kept.last_seq,
                 kept.totals.billed(),
                 self.indexed.billed()
-            ));
-        }
-        if *rows != self.rows {
-            return IndexCheck::Differs(format!(
-                "it can find {} entries, {} by key and {} by request id, and the journal has {}, \
-                 {} and {}",
-                rows.entries,
-                rows.keys,
-                rows.requests,
-                self.rows.entries,
-                self.rows.keys,
-                self.rows.requests
             ));
         }
         IndexCheck::Agrees
@@ -269,7 +244,7 @@ fn lost_notes(state_dir: &Path) -> Result<Vec<String>, LedgerError> {
 }
 
 /// What the index keeps, read from a copy of it.
-fn read_index(state: &Directory, ledger: Option<&str>) -> Result<(Kept, RowCounts), IndexCheck> {
+fn read_index(state: &Directory, ledger: Option<&str>) -> Result<Kept, IndexCheck> {
     let not_checked = |why: &str| Err(IndexCheck::NotChecked(why.to_owned()));
     let from = state.path().join("index");
     let Some(ledger) = ledger else {
@@ -287,7 +262,7 @@ fn read_index(state: &Directory, ledger: Option<&str>) -> Result<(Kept, RowCount
         IndexCheck::NotChecked(format!("it cannot be copied for a look: {error}"))
     })?;
     Index::open_checked(&copy.path, ledger)
-        .and_then(|(index, kept)| Ok((kept, index.rows()?)))
+        .map(|(_, kept)| kept)
         .map_err(|error| IndexCheck::Differs(error.to_string()))
 }
 

@@ -8,7 +8,6 @@ use std::thread::JoinHandle;
 
 use crate::ledger::fold::books::{Books, Pending};
 use crate::ledger::fold::totals::Totals;
-use crate::ledger::index::bulk::Bulk;
 use crate::ledger::index::db::IndexError;
 use crate::ledger::index::tree::Index;
 
@@ -32,6 +31,22 @@ struct Batch {
     totals: Totals,
 }
 
+// === impl Batch ===
+
+impl Batch {
+    fn extend(&mut self, later: Self) {
+        self.pending.extend(later.pending);
+        self.last_seq = later.last_seq;
+        self.oldest_open_seq = later.oldest_open_seq;
+        self.totals = later.totals;
+    }
+
+    fn write(&self, index: &Index, ledger: &str) -> Result<(), IndexError> {
+        let (last_seq, oldest) = (self.last_seq, self.oldest_open_seq);
+        index.write(ledger, &self.pending, last_seq, oldest, &self.totals)
+    }
+}
+
 // === impl Feed ===
 
 impl Feed {
@@ -43,19 +58,19 @@ impl Feed {
         let thread = std::thread::Builder::new()
             .name("index".to_owned())
             .spawn(move || {
-                if !is_new {
-                    return waiting.iter().try_for_each(|batch| {
-                        let (last_seq, oldest) = (batch.last_seq, batch.oldest_open_seq);
-                        own.write(&ledger, &batch.pending, last_seq, oldest, &batch.totals)
-                    });
-                }
-                let mut bulk = Bulk::new(own);
-                let mut reached = (0, None, Totals::default());
+                let mut whole: Option<Batch> = None;
                 for batch in waiting {
-                    bulk.add(batch.pending)?;
-                    reached = (batch.last_seq, batch.oldest_open_seq, batch.totals);
+                    if !is_new {
+                        batch.write(&own, &ledger)?;
+                    } else if let Some(whole) = &mut whole {
+                        whole.extend(batch);
+                    } else {
+                        whole = Some(batch);
+                    }
                 }
-                bulk.finish(&ledger, reached.0, reached.1, &reached.2)
+                // What makes an index believed comes last: one that was not made to its end is
+                // begun anew at the next start.
+                whole.map_or(Ok(()), |whole| whole.write(&own, &ledger))
             });
         match thread {
             Ok(thread) => Some(Self {

@@ -5,8 +5,6 @@
 //! is copied to `quarantine/` and reported, never skipped in silence. What a replay holds besides the
 //! index is what a running ledger holds, however long the journal is.
 
-use std::sync::atomic::AtomicBool;
-
 use crate::ledger::delivery::Undelivered;
 use crate::ledger::entry::{InDoubt, Settlement};
 use crate::ledger::error::LedgerError;
@@ -27,7 +25,6 @@ use crate::ledger::options::LedgerOptions;
 use crate::ledger::read::usage::read_ended;
 use crate::ledger::record::{Position, Record};
 use crate::ledger::upkeep::compact::clear;
-use crate::ledger::upkeep::retention::sweep;
 use crate::ledger::write::feed::Feed;
 
 /// How many records are told to the index at once while the journal is read.
@@ -150,9 +147,6 @@ pub fn load(
     }
     loaded.know_missing(&report);
 
-    if let Some(compacted) = compacted {
-        loaded.sweep(&directory, compacted);
-    }
     // What a process wrote that ended in order was given to its apps, or noted.
     let deliveries = loaded.books.deliveries();
     let unclear = deliveries.unclear(given_seq.max(stopped_seq.unwrap_or(0)));
@@ -326,17 +320,6 @@ impl Begun {
 // === impl Replayed ===
 
 impl Replayed {
-    /// Finishes what a death after a compaction left undone in the index.
-    fn sweep(&mut self, journal: &Directory, compacted: &Segment) {
-        let Some(index) = &self.index else {
-            return;
-        };
-        if let Err(error) = sweep(index, journal, compacted, &AtomicBool::new(false)) {
-            tracing::error!(%error, "the index failed; going on without it until the next start");
-            self.index = None;
-        }
-    }
-
     /// Applies a record; tells the index now and then, so that a rebuild needs no memory for all.
     fn apply(&mut self, ledger: &str, seq: u64, position: Position, record: &Record) {
         let counts = seq > self.index_seq;
@@ -405,16 +388,9 @@ impl Loaded {
         Ok(())
     }
 
-    /// How an entry ended, from memory or from the index.
+    /// How an entry ended, when that is not long ago.
     pub fn ended(&self, id: EntryId) -> Option<Settlement> {
-        if let Some(settlement) = self.books.recent(id) {
-            return Some(settlement.clone());
-        }
-        let stored = self.index.as_ref()?.entry(id).ok()??;
-        Some(Settlement {
-            state: stored.state,
-            anomalies: Vec::new(),
-        })
+        self.books.recent(id).cloned()
     }
 }
 

@@ -15,9 +15,9 @@ use crate::ledger::index::usage_file::UsageFile;
 use crate::ledger::journal::state_dir::{Directory, Identity, Lock};
 use crate::ledger::options::LedgerOptions;
 use crate::ledger::upkeep::compact::{
-    Built, CompactReport, PASS_BYTES, RETENTION_MS_MIN, Wanted, build, commit, plan,
+    Built, CompactReport, PASS_BYTES, RETENTION_MS_MIN, Wanted, build, clear, commit, plan,
 };
-use crate::ledger::upkeep::retention::{Retention, Step, clear_up};
+use crate::ledger::upkeep::retention::{Retention, Step};
 use crate::ledger::write::backlog::OUTCOMES_MAX;
 use crate::ledger::write::committer::Committer;
 use crate::ledger::write::queue::{Answer, Command, Reply, Request};
@@ -250,11 +250,7 @@ impl Writer {
             };
             self.write_index();
             commit(&journal)?;
-            let index = self
-                .committer
-                .loaded()
-                .and_then(|loaded| loaded.index.clone());
-            clear_up(&journal, index.as_ref(), &cancel)?;
+            clear(&journal)?;
             // What the pass before this one wrote is no gain of this one.
             let carried = report.bytes_after.unwrap_or(0);
             let planned = next.report();
@@ -309,14 +305,12 @@ impl Writer {
             bytes_after = built.bytes_after,
             "old entries were compacted: their sums stay"
         );
-        let mut index = None;
         if let Some(loaded) = self.committer.loaded_mut() {
             loaded
                 .journal
                 .compacted(built.bytes_before, built.bytes_after);
-            index.clone_from(&loaded.index);
         }
-        self.retention.clear(journal, index, now);
+        self.retention.clear(journal, now);
         self.publish();
     }
 

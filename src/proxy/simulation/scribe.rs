@@ -282,9 +282,11 @@ impl Scribe {
         for (key, row) in &pending.rollups {
             kept.rollups.entry(key.clone()).or_default().merge(row);
         }
-        kept.runs.extend(pending.runs_begun);
-        for run_id in &pending.runs_ended {
-            kept.runs.remove(run_id);
+        for (run_id, change) in pending.runs {
+            match change {
+                Some(waiting) => kept.runs.insert(run_id, waiting),
+                None => kept.runs.remove(&run_id),
+            };
         }
         kept.seq = self.books.last_seq();
         kept.totals = self.books.totals().clone();

@@ -2,19 +2,16 @@
 //!
 //! Promise: after an error either the old files count or the new one.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::fold::{Folding, evidence_from};
 use super::plan::{Plan, Wanted};
 use super::write::{Built, NEXT, cannot, write};
 use crate::ledger::error::LedgerError;
-use crate::ledger::id::EntryId;
-use crate::ledger::index::rows::StillListed;
 use crate::ledger::journal::scan::scan;
 use crate::ledger::journal::segments::{Segment, segment_name, segments};
 use crate::ledger::journal::state_dir::Directory;
-use crate::ledger::record::{COMPACTED, Record};
+use crate::ledger::record::COMPACTED;
 
 /// Writes the compacted segment beside the journal. `None`: there is nothing to gain, or `cancel` was
 /// set.
@@ -87,26 +84,4 @@ pub fn clear(journal: &Directory) -> Result<(), LedgerError> {
         }
     }
     journal.sync()
-}
-
-/// The entries that the compacted segment still lists.
-pub fn still_listed(
-    journal: &Directory,
-    compacted: &Segment,
-) -> Result<HashMap<EntryId, StillListed>, LedgerError> {
-    let mut found: HashMap<EntryId, StillListed> = HashMap::new();
-    let only = std::slice::from_ref(compacted);
-    scan(journal, only, &mut |_, position, record| match &record {
-        Record::Intent(intent) => {
-            found.entry(intent.id).or_default().intent = Some(position);
-        }
-        Record::Outcome(outcome, ..) => {
-            found.entry(outcome.id).or_default().end = Some(position);
-        }
-        Record::Crashed(ended, _) | Record::Withdrawn(ended, _) => {
-            found.entry(ended.id).or_default().end = Some(position);
-        }
-        Record::Reconciled(..) | Record::Delivery(..) | Record::Rollup(_) | Record::Unknown => {}
-    })?;
-    Ok(found)
 }

@@ -165,11 +165,10 @@ fn new_records_never_go_where_a_compacted_segment_hides_them() {
 }
 
 #[test]
-fn an_index_from_before_is_rebuilt_or_swept_and_never_counts_twice() {
+fn an_index_from_before_a_compaction_never_counts_twice() {
     let history = History::of(400);
     let bench = &history.paper.bench;
     let state = history.state();
-    // An index that knows the first segments only, and one that knows all.
     let totals = {
         let ledger = bench.open();
         let totals = (*ledger.totals()).clone();
