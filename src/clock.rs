@@ -138,5 +138,10 @@ impl Clock for ManualClock {
     }
 }
 
+/// Whole milliseconds, for records.
+pub fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
 #[cfg(test)]
 mod tests;

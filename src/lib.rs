@@ -6,10 +6,10 @@
 //!
 //! ```text
 //! app ──▶ proxy::accept     a connection, a head under one deadline
-//!         proxy::admit      the door: host, origin, path, method, length
-//!         proxy::claim      a retry of an undelivered request? join it, or adopt its key
+//!         proxy::door       the door: host, origin, path, method, length
+//!         proxy::purchase   a retry of an undelivered request? join it, or adopt its key
 //!         ledger::intend    the intent is durable before anything leaves (I1)
-//!         proxy::exchange ──▶ the service, with the key, again and again if that is safe
+//!         proxy::upstream ──▶ the service, with the key, again and again if that is safe
 //!         protocol::receipt  what it said it billed
 //!         ledger::settle    the receipt is durable before the app sees success (I2)
 //!     ◀── proxy::relay      the service's bytes, unchanged

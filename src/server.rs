@@ -272,7 +272,7 @@ impl Server {
             apps: Arc::clone(&apps),
             proxy: listening.proxy.clone(),
             in_flight: Box::new(move || counted.in_flight()),
-            auto_metrics: Box::new(move || Box::pin(Arc::clone(&asking).auto_metrics())),
+            auto_metrics: Box::new(move || Box::pin(proxy::auto_metrics(Arc::clone(&asking)))),
         }));
 
         let mut server = Self {
@@ -315,7 +315,7 @@ impl Server {
             };
             let gateway = Arc::clone(&self.gateway);
             self.doors
-                .spawn(gateway.serve(listener, self.stop_proxy.subscribe()));
+                .spawn(proxy::serve(gateway, listener, self.stop_proxy.subscribe()));
         }
         for bound in admin {
             let listener = match bound {

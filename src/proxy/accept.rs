@@ -10,7 +10,6 @@
 //! that drips is answered 408, and one without end 431; connections are bounded, and so are those that are
 //! turned away. Nobody is turned away while a connection holds a place that has sent no whole request and rests.
 
-pub mod connection;
 mod head;
 
 use std::io::{self, ErrorKind};
@@ -26,13 +25,17 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use self::connection::{AppConnection, Peer, Reset, Socket};
 use self::head::read_head;
-use super::buffer::ASKING_PATIENCE;
 use super::downstream::Downstream;
 use super::refuse::{Code, Refusal};
-use super::{Arriving, Gateway};
 use crate::places::{Place, Rest};
+use crate::proxy::door::buffer::{self, ASKING_PATIENCE};
+use crate::proxy::downstream::connection::{AppConnection, Peer, Reset, Socket};
+use crate::proxy::gateway::Gateway;
+use crate::proxy::life::Arriving;
+use crate::proxy::relay::own;
+use crate::proxy::report::{Report, report};
+use crate::proxy::settle::Measured;
 
 /// A bound socket that apps connect to.
 #[derive(Debug)]
@@ -40,17 +43,6 @@ pub enum AppListener {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
-
-/// Connections at once by ports, and as many by Unix sockets. Above it one that rests gives way; where none
-/// does: 503 and close.
-pub(super) const CONNECTIONS_MAX: usize = 640;
-
-/// Room that is the Unix sockets' own while ports take all they can, and the other way round.
-pub(super) const OWN_ROOM: usize = 128;
-
-/// Those above it that are told so at once. Telling costs a descriptor for half a second; in a flood
-/// the others find their connection closed, or the ledger and the service would lack descriptors.
-pub(super) const TURN_AWAYS_MAX: usize = 64;
 
 /// How long an idle connection is kept. Pooled clients drop theirs after 4 to 5 s; a shorter time
 /// here than theirs would make them race the close.
@@ -91,13 +83,9 @@ impl AppListener {
     }
 }
 
-/// Accepts until `stop` turns true. Connections that are open then finish their request.
-pub(super) async fn accept_until(
-    gateway: Arc<Gateway>,
-    listener: AppListener,
-    mut stop: watch::Receiver<bool>,
-) {
-    let _door = Arriving::enter(&gateway);
+/// Accepts connections until `stop` turns true. Connections that are open then finish their request.
+pub async fn serve(gateway: Arc<Gateway>, listener: AppListener, mut stop: watch::Receiver<bool>) {
+    let _door = Arriving::enter(&gateway.life);
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -112,8 +100,8 @@ pub(super) async fn accept_until(
                 let place = gateway.places.take(door, move || sight.has_spoken());
                 let (serving, stop) = (Arc::clone(&gateway), stop.clone());
                 if let Some(place) = place {
-                    let arriving = Arriving::enter(&gateway);
-                    Arc::clone(&gateway).spawn(async move {
+                    let arriving = Arriving::enter(&gateway.life);
+                    gateway.life.spawn(async move {
                         tokio::select! {
                             () = run_connection(&serving, peer, stop, arriving, accepted_at, &place) => {}
                             () = place.given_away() => {
@@ -122,7 +110,7 @@ pub(super) async fn accept_until(
                         }
                     });
                 } else if let Ok(turn) = Arc::clone(&gateway.turn_aways).try_acquire_owned() {
-                    Arc::clone(&gateway).spawn(async move {
+                    gateway.life.spawn(async move {
                         let _turn = turn;
                         turn_away(&serving, peer).await;
                     });
@@ -200,9 +188,9 @@ async fn run_connection(
             Err(_) => Err(Code::HeadTooSlow.into()),
         };
         if let Err(refusal) = parsed {
-            let cut = gateway.cut_signal();
+            let cut = gateway.life.cut_signal();
             let downstream = Downstream::without_request(session, peer, reset, cut);
-            gateway.refuse_unread(downstream, refusal).await;
+            refuse_unread(gateway, downstream, refusal).await;
             return;
         }
         place.rests(Rest::Asking, ASKING_PATIENCE);
@@ -210,8 +198,12 @@ async fn run_connection(
         let is_old = session.req_header().version == Version::HTTP_10;
         let keep = !*stop.borrow() && !is_old;
         session.set_server_keepalive(keep.then_some(KEEP_ALIVE.as_secs()));
-        let downstream =
-            Downstream::new(session, peer.clone(), reset.clone(), gateway.cut_signal());
+        let downstream = Downstream::new(
+            session,
+            peer.clone(),
+            reset.clone(),
+            gateway.life.cut_signal(),
+        );
         let downstream = downstream.since(free_since);
         match super::serve::serve_request(gateway, downstream, place).await {
             Some(reusable) => {
@@ -253,9 +245,31 @@ async fn turn_away(gateway: &Gateway, peer: Peer) {
     let reset = Reset::default();
     let connection = AppConnection::new(peer.clone(), reset.clone());
     let session = HttpSession::new(Box::new(connection));
-    let downstream = Downstream::without_request(session, peer, reset, gateway.cut_signal());
-    let told = gateway.refuse_unread(downstream, Code::ConnectionsFull.into());
+    let downstream = Downstream::without_request(session, peer, reset, gateway.life.cut_signal());
+    let told = refuse_unread(gateway, downstream, Code::ConnectionsFull.into());
     if timeout(HEAD_DEADLINE, told).await.is_err() {
         tracing::debug!("a connection above the limit did not take its answer");
     }
+}
+
+/// Answers a connection whose head could not be read, and closes it.
+async fn refuse_unread(gateway: &Gateway, downstream: Downstream, refusal: Refusal) {
+    let entry = gateway.ledger.new_entry_id();
+    report(
+        gateway,
+        &Report {
+            app: None,
+            route: None,
+            entry: Some(entry),
+            adopted: None,
+            stream: false,
+            status: refusal.status().as_u16(),
+            code: Some(refusal.code.as_str()),
+            attempts: 0,
+            state: None,
+            measured: Measured::default(),
+        },
+    );
+    let (downstream, _) = own::send_refusal(downstream, &refusal, Some(entry)).await;
+    buffer::drain_raw(downstream).await;
 }

@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use http::{HeaderMap, Method};
 
-use super::claim::live::Live;
-use super::dispatch::decision::keep_first_priced;
 use super::downstream::{Downstream, Presence};
-use super::exchange::heads;
-use super::{Gateway, Settings};
 use crate::protocol::receipt::Receipt;
+use crate::proxy::gateway::Gateway;
+use crate::proxy::purchase::live::Live;
+use crate::proxy::purchase::retry::keep_first_priced;
+use crate::proxy::settings::Settings;
+use crate::proxy::upstream::heads;
 
 /// The app's side during dispatch and relay.
 pub struct Attendance<'a> {
@@ -123,7 +124,7 @@ impl<'a> Attendance<'a> {
     /// Awaits something of the service's.
     pub async fn attend<F: Future>(&mut self, future: F) -> Result<F::Output, Cut> {
         tokio::pin!(future);
-        let mut cut = self.gateway.cut_signal();
+        let mut cut = self.gateway.life.cut_signal();
         if self.downstream.presence() == Presence::Here {
             tokio::select! {
                 output = &mut future => return Ok(output),
@@ -144,7 +145,7 @@ impl<'a> Attendance<'a> {
         &mut self,
         future: F,
     ) -> Result<Option<F::Output>, Cut> {
-        let mut cut = self.gateway.cut_signal();
+        let mut cut = self.gateway.life.cut_signal();
         tokio::select! {
             output = future => return Ok(Some(output)),
             () = self.downstream.left() => {}
@@ -164,7 +165,7 @@ impl<'a> Attendance<'a> {
             return self.attend(future).await.map(Some);
         }
         tokio::pin!(future);
-        let mut cut = self.gateway.cut_signal();
+        let mut cut = self.gateway.life.cut_signal();
         let mut looks = tokio::time::interval(BROKEN_LOOK);
         loop {
             tokio::select! {

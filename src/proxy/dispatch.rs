@@ -5,8 +5,6 @@
 //! table does not allow; a wait that does not fit into what is left of the deadline is not begun,
 //! and a running attempt is never cut, for that would burn a paid answer.
 
-pub mod backoff;
-pub mod decision;
 mod record;
 mod stop;
 mod turn;
@@ -19,20 +17,23 @@ use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use pingora::http::ResponseHeader;
 
-use self::backoff::{declines_retry, random_share};
-use self::decision::{Bounds, Next, after_break, after_loss, after_refusal};
-use self::turn::Rested;
 use self::words::refusal_of;
 use super::attend::{Alone, Attendance, Cut};
-use super::breaker::Pass;
-use super::claim::age;
-use super::exchange::{self, Answering, BodyBroke, Cause, Failed, Lost, Outgoing, heads};
-use super::halt::Spender;
-use super::queue::Slot;
+use super::purchase::{backoff, retry};
 use super::refuse::{Code, Refusal};
-use super::{Gateway, Settings};
+use super::upstream::exchange::WHOLE_BYTES_MAX;
 use crate::ledger::entry::{Attempt, AttemptEnd};
 use crate::protocol::routes::{AnswerKind, Route};
+use crate::proxy::gateway::Gateway;
+use crate::proxy::limits::breaker::Pass;
+use crate::proxy::limits::guard::SpendGuard;
+use crate::proxy::limits::queue::Slot;
+use crate::proxy::purchase::age;
+use crate::proxy::purchase::backoff::{declines_retry, random_share};
+use crate::proxy::purchase::retry::{Bounds, Next, after_break, after_loss, after_refusal};
+use crate::proxy::settings::Settings;
+use crate::proxy::upstream::exchange::{Answering, BodyBroke, Cause, Failed, Lost, Outgoing};
+use crate::proxy::upstream::{exchange, heads};
 
 /// The attempts of one logical request.
 pub struct Dispatch<'a> {
@@ -56,7 +57,7 @@ pub struct Dispatch<'a> {
     pub pass: Pass,
     pub app: Arc<str>,
     /// `None` for what costs nothing.
-    pub spender: Option<Spender>,
+    pub guard: Option<SpendGuard>,
     /// What the last failure to connect was, in words, for the log.
     pub unreached: Option<String>,
 }
@@ -97,15 +98,21 @@ enum Attempted {
     },
 }
 
+/// How a wait for the next attempt ended.
+enum Rested {
+    Goes,
+    /// No place came in time, or nobody waits for the answer any more.
+    NoMore,
+    /// bursar may not send it.
+    Stopped(Refusal),
+}
+
 /// When an attempt began, and how long it had been waited for.
 #[derive(Clone, Copy)]
 struct AttemptClock {
     waited: Duration,
     began: Duration,
 }
-
-/// A non-streamed answer up to this size is read whole before anything is given to the app.
-pub const WHOLE_BYTES_MAX: usize = 1024 * 1024;
 
 // === impl Dispatch ===
 
@@ -227,7 +234,7 @@ impl Dispatch<'_> {
     fn lost(&mut self, clock: AttemptClock, failed: Failed) -> Attempted {
         let Failed { lost, words } = failed;
         self.unreached = words;
-        let end = decision::end_of_loss(lost);
+        let end = retry::end_of_loss(lost);
         self.record(clock, end, None, Some(lost.cause().as_str()));
         let base_url = &self.settings.config.upstream.base_url;
         let otherwise = Reached::Nothing {
@@ -404,16 +411,11 @@ impl Dispatch<'_> {
 
     fn end_of_refusal(&self, status: StatusCode, body: Option<&Bytes>) -> AttemptEnd {
         let is_json = |body: &Bytes| serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok();
-        decision::end_of_refusal(self.route, status, body.is_some_and(is_json))
+        retry::end_of_refusal(self.route, status, body.is_some_and(is_json))
     }
 }
 
 /// Whether the status is one that SDKs retry by themselves.
 pub fn is_transient(status: StatusCode) -> bool {
     matches!(status.as_u16(), 408 | 409 | 429) || status.is_server_error()
-}
-
-/// Whole milliseconds, for records.
-pub fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -9,6 +9,7 @@
 //! bursar's shutdown by more than a moment.
 
 mod chunked;
+pub mod connection;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -26,8 +27,8 @@ use pingora::protocols::http::v1::server::HttpSession;
 use tokio::time::{Instant, timeout};
 
 use self::chunked::{Chunked, Malformed};
-use super::CutSignal;
-use super::accept::connection::{Peer, Reset, Sight};
+use crate::proxy::downstream::connection::{Peer, Reset, Sight};
+use crate::proxy::life::CutSignal;
 
 /// Whether the app is still there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

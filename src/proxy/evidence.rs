@@ -16,13 +16,14 @@ use http::StatusCode;
 use tokio::sync::watch;
 
 use self::schedule::{Look, Schedule};
-use super::dispatch::backoff::asked_wait;
 use super::own_call::{self, OwnAnswer};
-use super::{Gateway, Settings};
 use crate::ledger::WaitingRun;
 use crate::protocol::Told;
 use crate::protocol::body::AnswerPeek;
 use crate::protocol::routes::{ReceiptFrom, Route};
+use crate::proxy::gateway::Gateway;
+use crate::proxy::purchase::backoff::asked_wait;
+use crate::proxy::settings::Settings;
 
 /// Least time between two rounds: with [`schedule::AT_ONCE`], the most looks a second.
 const PAUSE: Duration = Duration::from_secs(1);

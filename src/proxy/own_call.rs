@@ -12,16 +12,18 @@ use http::{HeaderMap, Method, StatusCode};
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::dispatch::WHOLE_BYTES_MAX;
 use super::dispatch::words::attempt_result;
-use super::exchange::{self, Lost, Outgoing, heads};
 use super::hops::Hops;
-use super::{Gateway, Settings};
+use super::request_head;
 use crate::clock::SharedClock;
 use crate::config::Config;
 use crate::ledger::entry::{AttemptEnd, EntryId};
 use crate::protocol::Operation;
 use crate::protocol::routes::{Costs, Route};
+use crate::proxy::gateway::Gateway;
+use crate::proxy::settings::Settings;
+use crate::proxy::upstream::exchange;
+use crate::proxy::upstream::exchange::{Lost, Outgoing, WHOLE_BYTES_MAX};
 
 /// From the connection to the last byte. These answers are small and ready.
 const CALL_MAX: Duration = Duration::from_secs(30);
@@ -88,7 +90,7 @@ async fn ask(
         route.pattern
     );
     let target = route.pattern.replace("{}", id);
-    let Ok(header) = heads::own_head(settings, &target) else {
+    let Ok(header) = request_head::own_head(settings, &target) else {
         return (AttemptEnd::NotSent, Err(OwnCallError::Head));
     };
     let outgoing = Outgoing {

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use serde_json::json;
 
+use crate::caps::Refused;
 use crate::protocol::closed_set;
 
 closed_set! {
@@ -402,5 +403,18 @@ impl Refusal {
 impl From<Code> for Refusal {
     fn from(code: Code) -> Self {
         Self::new(code)
+    }
+}
+
+/// The answer to who may not spend.
+impl From<&Refused> for Refusal {
+    fn from(refused: &Refused) -> Self {
+        let code = match refused {
+            Refused::Reached(_) | Refused::RunReached(_) => Code::CapReached,
+            Refused::Frozen(_) => Code::Frozen,
+            Refused::Removed(_) => Code::AppRemoved,
+            Refused::Crowded(_) | Refused::Late(_) => Code::CapBusy,
+        };
+        Self::saying(code, refused.to_string())
     }
 }

@@ -20,25 +20,25 @@ use std::time::Duration;
 use http::HeaderValue;
 use pingora::http::ResponseHeader;
 
-use super::admit::Admitted;
 use super::attend::Attendance;
-use super::claim::Fate;
-use super::dispatch::decision::amount_of_broken;
-use super::dispatch::{Dispatch, Reached, is_transient, millis};
+use super::dispatch::{Dispatch, Reached, is_transient};
 use super::downstream::Presence;
-use super::exchange::heads;
-use super::queue::Slot;
 use super::refuse::{Code, Refusal};
 use super::report::{Report, report};
 use super::settle::{Gathered, Measured, OpenEntry};
-use super::{Gateway, Settings};
+use crate::clock::millis;
 use crate::config::App;
 use crate::ledger::LedgerError;
 use crate::ledger::entry::{AttemptEnd, EntryId, InDoubt, State};
 use crate::ledger::undelivered::Delivery;
 use crate::protocol::names::{X_BURSAR_QUEUE_MS, X_SHOULD_RETRY};
-
-pub use own::{give_refusal, send_local, send_refusal};
+use crate::proxy::door::admit::Admitted;
+use crate::proxy::gateway::Gateway;
+use crate::proxy::limits::queue::Slot;
+use crate::proxy::purchase::live::Fate;
+use crate::proxy::purchase::retry::amount_of_broken;
+use crate::proxy::settings::Settings;
+use crate::proxy::upstream::heads;
 
 /// Adoptions of one key after which the app's own retries are told to stop.
 const ADOPTIONS_MAX: u32 = 3;
@@ -274,7 +274,7 @@ impl Relay<'_> {
             head.insert_header(X_BURSAR_QUEUE_MS, queue_ms)
                 .map_err(|_| heads::HeadError)?;
         }
-        heads::mark(
+        own::mark(
             head,
             self.entry_id,
             self.adopted,

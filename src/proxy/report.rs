@@ -5,12 +5,12 @@
 
 use std::time::Duration;
 
-use super::Gateway;
-use super::dispatch::millis;
 use super::settle::{Measured, billed_of, state_word};
+use crate::clock::millis;
 use crate::config::OTHER_APP;
 use crate::ledger::entry::{EntryId, State};
 use crate::protocol::routes::Route;
+use crate::proxy::gateway::Gateway;
 
 /// What is known of a request when it ends.
 #[derive(Clone, Debug)]

@@ -9,13 +9,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderMap;
 
-use super::claim::Fate;
-use super::claim::live::Live;
-use super::dispatch::millis;
-use super::exchange::heads;
-use super::queue::Slot;
-use super::{Gateway, Settings};
 use crate::caps::Permit;
+use crate::clock::millis;
 use crate::ledger::LedgerError;
 use crate::ledger::entry::{
     Attempt, AttemptEnd, Closed, InDoubt, Outcome, Settlement, State, Timings,
@@ -29,6 +24,11 @@ use crate::protocol::receipt::lines::ReceiptLines;
 use crate::protocol::receipt::{Receipt, ReceiptSource};
 use crate::protocol::routes::{ReceiptFrom, Route};
 use crate::protocol::{Told, Usage};
+use crate::proxy::gateway::Gateway;
+use crate::proxy::limits::queue::Slot;
+use crate::proxy::purchase::live::{Fate, Live};
+use crate::proxy::settings::Settings;
+use crate::proxy::upstream::heads;
 
 /// An entry between its intent and its outcome.
 pub struct OpenEntry {
@@ -37,8 +37,20 @@ pub struct OpenEntry {
     pub route: Route,
     /// Kept until the end is in the ledger.
     pub permit: Option<Permit>,
-    settled: bool,
-    closed: bool,
+    progress: Progress,
+}
+
+/// How far an entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    /// The table of undelivered requests has it, the ledger does not.
+    Claimed,
+    /// Its intent is written: it may be sent.
+    Intended,
+    /// Its outcome was handed to the ledger.
+    Settled,
+    /// The table knows how it ended.
+    Closed,
 }
 
 /// What an answer told, gathered while it passed.
@@ -89,8 +101,7 @@ impl OpenEntry {
             live,
             route: route.clone(),
             permit: None,
-            settled: false,
-            closed: false,
+            progress: Progress::Claimed,
         }
     }
 
@@ -105,7 +116,7 @@ impl OpenEntry {
         measured: Measured,
         place: Option<Slot>,
     ) -> Result<Settlement, LedgerError> {
-        self.settled = true;
+        self.progress = Progress::Settled;
         let outcome = Outcome {
             id: self.live.entry,
             at_ms: self.gateway.clock.wall_ms(),
@@ -163,17 +174,16 @@ impl OpenEntry {
         settled
     }
 
-    /// The intent could not be written, so there is nothing to settle.
-    pub fn never_sent(&mut self) {
-        self.settled = true;
-        if let Some(mut permit) = self.permit.take() {
-            permit.unsent();
-        }
-        self.close(self.live.fate_unsent(false));
+    /// Its intent is written.
+    pub fn intended(&mut self) {
+        self.progress = Progress::Intended;
     }
 
-    /// The intent was written and no attempt was made: nothing was billed.
+    /// No attempt was made: nothing was billed. Where its intent is written, so is that.
     pub async fn nothing_sent(&mut self) {
+        if self.progress == Progress::Claimed {
+            return self.withdraw();
+        }
         let settled = self
             .settle(
                 &Gathered::default(),
@@ -190,9 +200,17 @@ impl OpenEntry {
         self.close(self.live.fate_unsent(true));
     }
 
+    /// The ledger has never heard of it.
+    fn withdraw(&mut self) {
+        if let Some(mut permit) = self.permit.take() {
+            permit.unsent();
+        }
+        self.close(self.live.fate_unsent(false));
+    }
+
     /// Tells the table of undelivered requests how this one ended.
     pub fn close(&mut self, fate: Fate) {
-        self.closed = true;
+        self.progress = Progress::Closed;
         self.gateway.tell_delivery(&self.live, fate.into());
         self.gateway.claims.finish(&self.live, fate);
     }
@@ -221,14 +239,19 @@ impl OpenEntry {
 
 impl Drop for OpenEntry {
     fn drop(&mut self) {
-        if !self.closed {
-            // Only a panic comes here, and what it interrupted may have run.
-            self.gateway.claims.finish(&self.live, Fate::Undelivered);
+        // Only a panic comes here with an entry that is not closed.
+        match self.progress {
+            Progress::Closed => return,
+            Progress::Claimed => return self.withdraw(),
+            // What it interrupted may have run.
+            Progress::Intended | Progress::Settled => {
+                self.gateway.claims.finish(&self.live, Fate::Undelivered);
+            }
         }
-        if self.settled {
+        if self.progress == Progress::Settled {
             return;
         }
-        // Only a panic comes here. The request may have run, so its amount is in doubt.
+        // The request may have run, so its amount is in doubt.
         let outcome = Outcome {
             id: self.live.entry,
             at_ms: self.gateway.clock.wall_ms(),
@@ -248,7 +271,7 @@ impl Drop for OpenEntry {
         };
         let (gateway, live) = (Arc::clone(&self.gateway), Arc::clone(&self.live));
         let permit = self.permit.take();
-        gateway.clone().spawn(async move {
+        gateway.clone().life.spawn(async move {
             let _permit = permit;
             if let (Err(error), _) = write(&gateway, &live, outcome).await {
                 tracing::error!(%error, "the outcome of a failed task could not be written");

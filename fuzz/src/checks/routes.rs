@@ -4,7 +4,7 @@
 //! one whose pattern the path matches, segment by segment.
 
 use bursar::protocol::routes::{ExtraRoute, Lookup, RouteTable};
-use bursar::proxy::admit::head::{Framing, RequestLine};
+use bursar::proxy::door::admit::head::{Framing, RequestLine};
 use http::{Method, Version};
 
 pub fn check(bytes: &[u8]) {

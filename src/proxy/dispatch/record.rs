@@ -8,7 +8,8 @@ use std::time::Duration;
 use pingora::http::ResponseHeader;
 
 use super::words::attempt_result;
-use super::{AttemptClock, Dispatch, Flowing, millis};
+use super::{AttemptClock, Dispatch, Flowing};
+use crate::clock::millis;
 use crate::ledger::entry::{Attempt, AttemptEnd};
 use crate::protocol::receipt::lines::ReceiptLines;
 

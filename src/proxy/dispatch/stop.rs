@@ -9,15 +9,14 @@ use super::Dispatch;
 use crate::ledger::entry::Attempt;
 use crate::ledger::state::may_have_run;
 use crate::proxy::attend::Attendance;
-use crate::proxy::halt::Spender;
+use crate::proxy::limits::guard::SpendGuard;
 use crate::proxy::refuse::{Code, Refusal};
-use crate::proxy::serve;
 
 impl Dispatch<'_> {
     /// Resolves when an operator freezes the app, or its run ends; pends for ever for what costs nothing.
     pub(super) async fn halted(&self) -> Refusal {
-        match &self.spender {
-            Some(spender) => self.stopped_by(spender.halted().await),
+        match &self.guard {
+            Some(guard) => self.stopped_by(guard.halted().await),
             None => std::future::pending().await,
         }
     }
@@ -25,11 +24,11 @@ impl Dispatch<'_> {
     /// Why the next attempt may not be sent, if it may not.
     pub(super) fn forbidden(&self, app: &Attendance<'_>) -> Option<Refusal> {
         let Some(live) = &app.live else {
-            let held = self.spender.as_ref().and_then(Spender::holds);
+            let held = self.guard.as_ref().and_then(SpendGuard::holds);
             return held.map(|refusal| self.stopped_by(refusal));
         };
         let caps = &self.gateway.caps;
-        if let Some(halt) = self.spender.as_ref().and_then(Spender::halts) {
+        if let Some(halt) = self.guard.as_ref().and_then(SpendGuard::halts) {
             return Some(self.stopped_by(halt));
         }
         if self.is_in_doubt() {
@@ -37,7 +36,7 @@ impl Dispatch<'_> {
             return None;
         }
         let over = caps.over(live.entry)?;
-        Some(self.stopped_by(serve::refusal(&over)))
+        Some(self.stopped_by((&over).into()))
     }
 
     /// bursar is stopping, and nobody waits for a place any more. `None` where an attempt may have run:

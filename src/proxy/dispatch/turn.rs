@@ -10,28 +10,18 @@ use bytes::Bytes;
 use http::StatusCode;
 use pingora::http::ResponseHeader;
 
-use super::Dispatch;
-use super::backoff::asked_wait;
 use super::words::refusal_of;
+use super::{Dispatch, Rested};
 use crate::proxy::attend::{Attendance, Cut};
 use crate::proxy::downstream::Presence;
-use crate::proxy::exchange::{Answering, Cause, Failed, Lost};
-use crate::proxy::queue::ceilings::Busy;
-use crate::proxy::queue::{Turn, Unserved};
-use crate::proxy::refuse::Refusal;
-use crate::proxy::waiters::CROWD_RETRY_AFTER;
+use crate::proxy::limits::queue::ceilings::Busy;
+use crate::proxy::limits::queue::{Turn, Unserved};
+use crate::proxy::limits::waiters::CROWD_RETRY_AFTER;
+use crate::proxy::purchase::backoff::asked_wait;
+use crate::proxy::upstream::exchange::{Answering, Cause, Failed, Lost};
 
 /// An answer's words are looked at up to here.
 const WORDS_BYTES_MAX: usize = 1024;
-
-/// How a wait for the next attempt ended.
-pub(super) enum Rested {
-    Goes,
-    /// No place came in time, or nobody waits for the answer any more.
-    NoMore,
-    /// bursar may not send it.
-    Stopped(Refusal),
-}
 
 impl Dispatch<'_> {
     /// Waits between attempts, and for a place for the next one. An order to freeze, or the end of the run, ends it at once.

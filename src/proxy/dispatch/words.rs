@@ -7,8 +7,8 @@ use http::StatusCode;
 use crate::config::BaseUrl;
 use crate::ledger::entry::{Attempt, AttemptEnd};
 use crate::ledger::state::may_have_run;
-use crate::proxy::exchange::{Cause, Lost};
 use crate::proxy::refuse::{Code, Refusal};
+use crate::proxy::upstream::exchange::{Cause, Lost};
 
 /// What an app is told whose last attempt got no answer from the service at `base_url`.
 pub fn refusal_of(lost: Lost, attempts: &[Attempt], keyed: bool, base_url: &BaseUrl) -> Refusal {

@@ -6,10 +6,10 @@
 use std::time::Duration;
 
 use super::Relay;
+use crate::clock::millis;
 use crate::ledger::entry::{AttemptEnd, Closed, InDoubt, Side, Stage};
 use crate::proxy::attend::Phase;
-use crate::proxy::dispatch::millis;
-use crate::proxy::exchange::Cause;
+use crate::proxy::upstream::exchange::Cause;
 
 impl Relay<'_> {
     pub(super) fn closed(&self, cut_by: Option<InDoubt>) -> Vec<Closed> {

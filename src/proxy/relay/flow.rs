@@ -7,15 +7,15 @@
 
 mod drain;
 mod give;
+mod state;
 mod strike;
 
 use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pingora::http::ResponseHeader;
 
-use self::drain::Drain;
+use self::state::{Drain, Flow, Halt, Move};
 use self::strike::Strike;
 use super::{Answered, Relay};
 use crate::ledger::entry::{AttemptEnd, InDoubt};
@@ -23,56 +23,13 @@ use crate::protocol::body::Sieve;
 use crate::protocol::routes::{AnswerKind, ReceiptFrom};
 use crate::protocol::sse::{HoldBack, SseEvent, SseScanner, StreamKind};
 use crate::proxy::attend::Phase;
-use crate::proxy::claim::live::TapeEnd;
 use crate::proxy::dispatch::Flowing;
 use crate::proxy::downstream::Written;
-use crate::proxy::exchange::{BodyBroke, Cause, heads};
+use crate::proxy::purchase::live::TapeEnd;
 use crate::proxy::refuse::{Code, Refusal};
 use crate::proxy::settle::Gathered;
-
-/// How the flow of one answer stands.
-struct Flow {
-    head: Arc<ResponseHeader>,
-    scanner: Option<SseScanner>,
-    /// A chat stream that can be read: ends with `data: [DONE]`.
-    chat: bool,
-    /// In a coding that was not asked for. It passes as it is and tells nothing.
-    is_encoded: bool,
-    /// Strikes out the key where the service says it.
-    strike: Strike,
-    hold: HoldBack,
-    /// Of a large body: the chunk that waits for its successor.
-    last: Option<Bytes>,
-    /// What a large body tells.
-    sieve: Sieve,
-    gathered: Gathered,
-    head_written: bool,
-    /// A body byte was given to the app itself.
-    given: bool,
-    /// The answer goes to whoever follows.
-    on_tape: bool,
-    ends_in_newline: bool,
-    settled: bool,
-    /// bursar's shutdown ended the giving: what was given is not whole.
-    torn: bool,
-    drain: Drain,
-}
-
-/// Why a chunk was not passed on.
-enum Halt {
-    /// The app is to be told.
-    Refused(Code),
-    Cut,
-}
-
-/// What the service's next move was.
-enum Move {
-    Chunk(Bytes),
-    End,
-    Broke(Cause),
-    /// bursar ends the reading.
-    Stop(InDoubt),
-}
+use crate::proxy::upstream::exchange::Cause;
+use crate::proxy::upstream::heads;
 
 impl Relay<'_> {
     pub(super) async fn flow(&mut self, mut flowing: Box<Flowing>) -> (Answered, bool) {
@@ -375,13 +332,5 @@ impl Relay<'_> {
         self.app_had_the_word_since(before);
         self.app.downstream.mark_broken();
         (answered(flow.head.status.as_u16()), false)
-    }
-}
-
-fn moved(read: Result<Option<Bytes>, BodyBroke>) -> Move {
-    match read {
-        Ok(Some(chunk)) => Move::Chunk(chunk),
-        Ok(None) => Move::End,
-        Err(BodyBroke(cause)) => Move::Broke(cause),
     }
 }

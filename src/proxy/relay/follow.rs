@@ -9,11 +9,11 @@ use pingora::http::ResponseHeader;
 
 use crate::ledger::entry::EntryId;
 use crate::protocol::routes::AnswerKind;
-use crate::proxy::Gateway;
-use crate::proxy::claim::live::{Follower, TapeEnd, TapeItem};
 use crate::proxy::downstream::{Downstream, Presence, Written};
-use crate::proxy::exchange::heads;
+use crate::proxy::gateway::Gateway;
+use crate::proxy::purchase::live::{Follower, TapeEnd, TapeItem};
 use crate::proxy::refuse::{Code, Refusal};
+use crate::proxy::upstream::heads;
 
 use super::own;
 
@@ -165,5 +165,5 @@ async fn broken(
 
 /// The answer belongs to the entry of the request that was joined.
 fn mark(head: &mut ResponseHeader, entry: EntryId) -> Result<(), heads::HeadError> {
-    heads::mark(head, entry, Some(entry), None)
+    own::mark(head, entry, Some(entry), None)
 }

@@ -3,19 +3,21 @@
 use bytes::Bytes;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, ALLOW, CACHE_CONTROL, CONTENT_LENGTH,
-    CONTENT_TYPE, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, ALLOW,
+    CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
 };
-use http::{HeaderValue, StatusCode};
+use http::{HeaderName, HeaderValue, StatusCode};
 use pingora::http::ResponseHeader;
 
+use crate::clock::millis;
 use crate::ledger::entry::EntryId;
-use crate::protocol::names::{X_BURSAR_ENTRY, X_BURSAR_ERROR, X_BURSAR_QUEUE_MS, X_SHOULD_RETRY};
-use crate::proxy::admit::{AllowedOrigin, LocalAnswer};
-use crate::proxy::dispatch::millis;
+use crate::protocol::names::{
+    X_BURSAR_ADOPTED, X_BURSAR_ENTRY, X_BURSAR_ERROR, X_BURSAR_QUEUE_MS, X_SHOULD_RETRY,
+};
+use crate::proxy::door::admit::{AllowedOrigin, LocalAnswer};
 use crate::proxy::downstream::Downstream;
-use crate::proxy::exchange::heads::HeadError;
 use crate::proxy::refuse::Refusal;
+use crate::proxy::upstream::heads::HeadError;
 
 /// What `GET /` says.
 const GREETING: &str =
@@ -57,6 +59,29 @@ pub fn refusal_answer(refusal: &Refusal) -> Result<(ResponseHeader, Bytes), Head
         set(&mut head, &ALLOW, allow)?;
     }
     Ok((head, body))
+}
+
+/// Adds what bursar says about an answer.
+pub fn mark(
+    head: &mut ResponseHeader,
+    entry: EntryId,
+    adopted: Option<EntryId>,
+    origin: Option<&AllowedOrigin>,
+) -> Result<(), HeadError> {
+    let id = |id: EntryId| HeaderValue::from_str(&id.0.to_string()).map_err(|_| HeadError);
+    let mut set = |name: HeaderName, value: HeaderValue| {
+        head.insert_header(name, value).map_err(|_| HeadError)
+    };
+    set(X_BURSAR_ENTRY, id(entry)?)?;
+    if let Some(adopted) = adopted {
+        set(X_BURSAR_ADOPTED, id(adopted)?)?;
+    }
+    if let Some(AllowedOrigin(origin)) = origin {
+        set(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone())?;
+        set(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("*"))?;
+        set(VARY, HeaderValue::from_static("Origin"))?;
+    }
+    Ok(())
 }
 
 /// Writes a refusal and says that the connection ends with it; true when the whole of it went out.

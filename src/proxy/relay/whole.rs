@@ -13,11 +13,11 @@ use crate::protocol::body::{add_error_object, add_error_object_with_hint};
 use crate::protocol::names::X_SHOULD_RETRY;
 use crate::protocol::routes::ReceiptFrom;
 use crate::proxy::attend::Phase;
-use crate::proxy::claim::live::TapeEnd;
 use crate::proxy::downstream::Presence;
-use crate::proxy::exchange::heads;
+use crate::proxy::purchase::live::TapeEnd;
 use crate::proxy::refuse::{Code, Refusal};
 use crate::proxy::settle::Gathered;
+use crate::proxy::upstream::heads;
 
 impl Relay<'_> {
     pub(super) async fn whole(&mut self, head: ResponseHeader, body: Bytes) -> (Answered, bool) {

@@ -8,22 +8,24 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::{Gateway, Settings};
-use crate::proxy::admit::{self, Admission};
+use crate::proxy::door::admit;
+use crate::proxy::door::admit::Admission;
 use crate::proxy::downstream::Downstream;
+use crate::proxy::gateway::Gateway;
 use crate::proxy::refuse::{Code, Refusal};
+use crate::proxy::settings::Settings;
 
 /// Longest wait for a run to be there. After it the app is told to try again.
 const RUN_WAIT: Duration = Duration::from_secs(2);
 
-pub(super) async fn admit(
+pub async fn admit(
     gateway: &Arc<Gateway>,
     settings: &Settings,
     downstream: &Downstream,
 ) -> Result<Admission, Refusal> {
     let until = Instant::now() + RUN_WAIT;
     let (mut openings, mut changes) = (gateway.apps.openings(), gateway.apps.changes());
-    let mut stop = gateway.stop_signal();
+    let mut stop = gateway.life.stop_signal();
     loop {
         let is_late = Instant::now() >= until;
         let now = gateway.clock.monotonic();
@@ -41,7 +43,7 @@ pub(super) async fn admit(
             }
         };
         let in_time = timeout_at(until, moved).await;
-        if in_time.is_ok() && *gateway.stopping.borrow() {
+        if in_time.is_ok() && gateway.life.is_stopping() {
             return Err(Refusal::new(Code::ShuttingDown));
         }
     }

@@ -9,113 +9,106 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::Request;
-use super::spend::WAIT_MAX;
-use super::turn::patience;
+use super::end::Ended;
+use super::request::{Request, WAIT_MAX};
 use crate::config::Adopt;
-use crate::proxy::claim::live::Live;
-use crate::proxy::claim::{AdoptPolicy, Claim, Claimant, TWIN_WAIT};
 use crate::proxy::downstream::{Downstream, Presence};
+use crate::proxy::purchase::claim::{Claim, TWIN_WAIT};
+use crate::proxy::purchase::claimant::{AdoptPolicy, Claimant};
+use crate::proxy::purchase::live::Live;
 use crate::proxy::refuse::{Code, Refusal};
 
-/// Why a request that waited for its predecessor's end claims nothing.
-pub(super) enum Unclaimed {
-    Refused(Refusal),
-    /// Its app has left.
-    Left,
+/// Finds the request's predecessor. A marked retry whose equal is still connected waits for a
+/// moment, because the end of the old connection may be on its way.
+pub async fn claim(
+    request: &Request<'_>,
+    downstream: &mut Downstream,
+    claimant: &Claimant,
+) -> Result<Claim, Ended> {
+    let policy = adopt_policy(request);
+    let mut began = Instant::now();
+    let mut look_again = true;
+    let mut waiter = None;
+    loop {
+        match request.gateway.claims.claim(claimant, policy, look_again) {
+            Claim::LookAgain { mut left, wait } => {
+                let changed = timeout_at(began + wait, left.changed()).await;
+                look_again = matches!(changed, Ok(Ok(())));
+            }
+            Claim::ReadOn(mut left) => {
+                if downstream.look() != Presence::Here {
+                    return Err(Ended::AppLeft);
+                }
+                if waiter.is_none() {
+                    let entered = request.gateway.among_waiters(&request.app.name);
+                    waiter = Some(entered?);
+                }
+                tokio::select! {
+                    changed = timeout(wait_left(request), left.changed()) => {
+                        if !matches!(changed, Ok(Ok(()))) {
+                            return Err(still_read().into());
+                        }
+                    }
+                    () = downstream.left() => return Err(Ended::AppLeft),
+                }
+                began = Instant::now();
+                look_again = true;
+            }
+            decided => return Ok(decided),
+        }
+    }
 }
 
-// === impl Request ===
-
-impl Request<'_> {
-    /// Finds the request's predecessor. A marked retry whose equal is still connected waits for a
-    /// moment, because the end of the old connection may be on its way.
-    pub(super) async fn claim(
-        &self,
-        downstream: &mut Downstream,
-        claimant: &Claimant,
-    ) -> Result<Claim, Unclaimed> {
-        let policy = self.adopt_policy();
-        let mut began = Instant::now();
-        let mut look_again = true;
-        let mut waiter = None;
-        loop {
-            match self.gateway.claims.claim(claimant, policy, look_again) {
-                Claim::LookAgain { mut left, wait } => {
-                    let changed = timeout_at(began + wait, left.changed()).await;
-                    look_again = matches!(changed, Ok(Ok(())));
-                }
-                Claim::ReadOn(mut left) => {
-                    if downstream.look() != Presence::Here {
-                        return Err(Unclaimed::Left);
-                    }
-                    if waiter.is_none() {
-                        let entered = self.gateway.among_waiters(&self.app.name);
-                        waiter = Some(entered.map_err(Unclaimed::Refused)?);
-                    }
-                    tokio::select! {
-                        changed = timeout(self.patience_left(), left.changed()) => {
-                            if !matches!(changed, Ok(Ok(()))) {
-                                return Err(Unclaimed::Refused(still_read()));
-                            }
-                        }
-                        () = downstream.left() => return Err(Unclaimed::Left),
-                    }
-                    began = Instant::now();
-                    look_again = true;
-                }
-                decided => return Ok(decided),
-            }
-        }
-    }
-
-    /// Whether this request, which leads, is one that its app gave up before its intent was written: its
-    /// connection is reset, or its input has ended and an equal request is the app's retry. The purchase is
-    /// the retry's, which has the answer. `false` as well where a retry has joined this one meanwhile.
-    /// After `true` none can.
-    pub(super) async fn is_given_up(&self, downstream: &mut Downstream, live: &Arc<Live>) -> bool {
-        let is_here = match downstream.look() {
-            Presence::Here => true,
-            // Who sends far ahead is not read on, and has ended nothing.
-            Presence::Suspect => !downstream.has_hung_up(),
-            Presence::Gone => false,
-        };
-        if is_here {
-            live.goes();
-            return false;
-        }
-        // From here on a retry that comes joins this one.
-        live.app_left();
-        let policy = self.adopt_policy();
-        let since = downstream.free_since();
-        let claims = &self.gateway.claims;
-        let is_suspect = downstream.presence() == Presence::Suspect;
-        let waits = is_suspect && policy.adopt != Adopt::Never;
-        if waits && !claims.is_anothers(live, policy, since) {
-            // Who closed its sending half waits this long for nothing.
-            timeout(TWIN_WAIT, live.followed()).await.ok();
-        }
-        let goes = downstream.look() != Presence::Gone && claims.goes(live, policy, since);
-        if !goes && live.gives_up() {
-            return true;
-        }
+/// Whether this request, which leads, is one that its app gave up before its intent was written: its
+/// connection is reset, or its input has ended and an equal request is the app's retry. The purchase is
+/// the retry's, which has the answer. `false` as well where a retry has joined this one meanwhile.
+/// After `true` none can.
+pub async fn is_given_up(
+    request: &Request<'_>,
+    downstream: &mut Downstream,
+    live: &Arc<Live>,
+) -> bool {
+    let is_here = match downstream.look() {
+        Presence::Here => true,
+        // Who sends far ahead is not read on, and has ended nothing.
+        Presence::Suspect => !downstream.has_hung_up(),
+        Presence::Gone => false,
+    };
+    if is_here {
         live.goes();
-        false
+        return false;
     }
+    // From here on a retry that comes joins this one.
+    live.app_left();
+    let policy = adopt_policy(request);
+    let since = downstream.free_since();
+    let claims = &request.gateway.claims;
+    let is_suspect = downstream.presence() == Presence::Suspect;
+    let waits = is_suspect && policy.adopt != Adopt::Never;
+    if waits && !claims.is_anothers(live, policy, since) {
+        // Who closed its sending half waits this long for nothing.
+        timeout(TWIN_WAIT, live.followed()).await.ok();
+    }
+    let goes = downstream.look() != Presence::Gone && claims.goes(live, policy, since);
+    if !goes && live.gives_up() {
+        return true;
+    }
+    live.goes();
+    false
+}
 
-    fn adopt_policy(&self) -> AdoptPolicy {
-        let retry = &self.settings.config.retry;
-        AdoptPolicy {
-            adopt: retry.adopt,
-            window: retry.adopt_window,
-        }
+fn adopt_policy(request: &Request<'_>) -> AdoptPolicy {
+    let retry = &request.settings.config.retry;
+    AdoptPolicy {
+        adopt: retry.adopt,
+        window: retry.adopt_window,
     }
+}
 
-    fn patience_left(&self) -> Duration {
-        let patience = patience(self.admitted).min(WAIT_MAX);
-        let deadline = self.arrived.saturating_add(patience);
-        deadline.saturating_sub(self.gateway.clock.monotonic())
-    }
+fn wait_left(request: &Request<'_>) -> Duration {
+    let patience = request.patience().min(WAIT_MAX);
+    let deadline = request.arrived.saturating_add(patience);
+    deadline.saturating_sub(request.gateway.clock.monotonic())
 }
 
 fn still_read() -> Refusal {

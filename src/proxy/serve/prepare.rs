@@ -9,17 +9,17 @@ use http::HeaderValue;
 use http::header::ACCEPT;
 use pingora::http::RequestHeader;
 
-use super::Request;
+use super::request::Request;
 use crate::config::AgentReceipts;
 use crate::protocol::Operation;
 use crate::protocol::body::{RequestPeek, replace_model, without_stream};
 use crate::protocol::routes::BodyForm;
-use crate::proxy::buffer::RequestBody;
-use crate::proxy::dispatch::WHOLE_BYTES_MAX;
-use crate::proxy::exchange::heads::HeadError;
+use crate::proxy::door::buffer::RequestBody;
+use crate::proxy::upstream::exchange::WHOLE_BYTES_MAX;
+use crate::proxy::upstream::heads::HeadError;
 
 /// The body as it is sent, and what was read of it.
-pub(super) struct Prepared {
+pub struct Prepared {
     pub body: Bytes,
     /// Of the app's own body.
     pub peek: RequestPeek,
@@ -32,72 +32,68 @@ pub(super) struct Prepared {
 /// Largest turn that is made into a stream: the most that the interface names of any answer.
 const MADE_STREAM_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-// === impl Request ===
+/// Reads what rules need from the body, and makes the edits that the config asks for.
+pub fn prepare(request: &Request<'_>, body: &mut RequestBody) -> Prepared {
+    let prepared = edited(request, body);
+    // One copy is kept and covered by the budget: of an edited body the app's own goes.
+    body.becomes(prepared.body.clone());
+    prepared
+}
 
-impl Request<'_> {
-    /// Reads what rules need from the body, and makes the edits that the config asks for.
-    pub(super) fn prepare(&self, body: &mut RequestBody) -> Prepared {
-        let prepared = self.edited(body);
-        // One copy is kept and covered by the budget: of an edited body the app's own goes.
-        body.becomes(prepared.body.clone());
-        prepared
+fn edited(request: &Request<'_>, body: &RequestBody) -> Prepared {
+    let route = &request.admitted.route;
+    let reads = matches!(route.body, BodyForm::Json | BodyForm::Any) && route.is_metered();
+    let peek = if reads {
+        RequestPeek::read(body.bytes())
+    } else {
+        RequestPeek::default()
+    };
+    let prepared = with_alias(request, body, peek);
+    let agent_receipts = request
+        .app
+        .agent_receipts
+        .unwrap_or(request.settings.config.streams.agent_receipts);
+    let wants_price =
+        route.operation == Operation::AgentTurn && agent_receipts == AgentReceipts::Exact;
+    match wants_price
+        .then(|| without_stream(&prepared.body))
+        .flatten()
+    {
+        Some(whole) => Prepared {
+            body: Bytes::from(whole),
+            made_stream: true,
+            ..prepared
+        },
+        None => prepared,
     }
+}
 
-    fn edited(&self, body: &RequestBody) -> Prepared {
-        let route = &self.admitted.route;
-        let reads = matches!(route.body, BodyForm::Json | BodyForm::Any) && route.is_metered();
-        let peek = if reads {
-            RequestPeek::read(body.bytes())
-        } else {
-            RequestPeek::default()
+fn with_alias(request: &Request<'_>, body: &RequestBody, peek: RequestPeek) -> Prepared {
+    if !request.admitted.route.auto_model {
+        return Prepared {
+            body: body.bytes().clone(),
+            peek,
+            foreign_model: None,
+            made_stream: false,
         };
-        let prepared = self.with_alias(body, peek);
-        let agent_receipts = self
-            .app
-            .agent_receipts
-            .unwrap_or(self.settings.config.streams.agent_receipts);
-        let wants_price =
-            route.operation == Operation::AgentTurn && agent_receipts == AgentReceipts::Exact;
-        match wants_price
-            .then(|| without_stream(&prepared.body))
-            .flatten()
-        {
-            Some(whole) => Prepared {
-                body: Bytes::from(whole),
-                made_stream: true,
-                ..prepared
-            },
-            None => prepared,
-        }
     }
-
-    fn with_alias(&self, body: &RequestBody, peek: RequestPeek) -> Prepared {
-        if !self.admitted.route.auto_model {
-            return Prepared {
-                body: body.bytes().clone(),
-                peek,
-                foreign_model: None,
-                made_stream: false,
-            };
-        }
-        let alias = peek
-            .model
-            .as_deref()
-            .and_then(|model| self.settings.config.models.aliases.target(model));
-        match (alias, peek.model_span.clone()) {
-            (Some(alias), Some(span)) => Prepared {
-                body: Bytes::from(replace_model(body.bytes(), span, alias)),
-                peek,
-                foreign_model: None,
-                made_stream: false,
-            },
-            _ => Prepared {
-                body: body.bytes().clone(),
-                foreign_model: peek.model.clone().filter(|model| model != "auto"),
-                peek,
-                made_stream: false,
-            },
-        }
+    let alias = peek
+        .model
+        .as_deref()
+        .and_then(|model| request.settings.config.models.aliases.target(model));
+    match (alias, peek.model_span.clone()) {
+        (Some(alias), Some(span)) => Prepared {
+            body: Bytes::from(replace_model(body.bytes(), span, alias)),
+            peek,
+            foreign_model: None,
+            made_stream: false,
+        },
+        _ => Prepared {
+            body: body.bytes().clone(),
+            foreign_model: peek.model.clone().filter(|model| model != "auto"),
+            peek,
+            made_stream: false,
+        },
     }
 }
 
@@ -105,7 +101,7 @@ impl Request<'_> {
 
 impl Prepared {
     /// The head that goes with the body: who asks for a whole turn does not take events alone.
-    pub(super) fn head(&self, mut head: RequestHeader) -> Result<RequestHeader, HeadError> {
+    pub fn head(&self, mut head: RequestHeader) -> Result<RequestHeader, HeadError> {
         if self.made_stream {
             let json = HeaderValue::from_static("application/json");
             head.insert_header(ACCEPT, json).map_err(|_| HeadError)?;
@@ -115,7 +111,7 @@ impl Prepared {
 
     /// An answer that is not a stream is read whole up to this size. One that is to become a stream
     /// has to be.
-    pub(super) fn whole_bytes_max(&self) -> usize {
+    pub fn whole_bytes_max(&self) -> usize {
         if self.made_stream {
             MADE_STREAM_BYTES_MAX
         } else {

@@ -21,16 +21,15 @@ use crate::money::MicroUsd;
 use crate::protocol::receipt::Receipt;
 use crate::protocol::routes::{ReceiptFrom, Route};
 use crate::protocol::{Told, Usage};
-use crate::proxy::claim::Fate;
-use crate::proxy::claim::age;
-use crate::proxy::claim::live::{Live, TapeEnd};
-use crate::proxy::dispatch::backoff::{asked_wait, declines_retry};
-use crate::proxy::dispatch::decision::{
+use crate::proxy::purchase::age;
+use crate::proxy::purchase::backoff::{asked_wait, declines_retry};
+use crate::proxy::purchase::live::{Fate, Live, TapeEnd};
+use crate::proxy::purchase::retry::{
     Bounds, Next, after_break, after_loss, after_refusal, amount_of_broken, end_of_loss,
     end_of_refusal, keep_first_priced,
 };
-use crate::proxy::exchange::{Cause, Lost};
 use crate::proxy::refuse::Code;
+use crate::proxy::upstream::exchange::{Cause, Lost};
 
 /// A request that leads.
 pub struct Flight {

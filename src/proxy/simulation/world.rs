@@ -25,10 +25,11 @@ use crate::ledger::record::{Line, Record};
 use crate::protocol::Operation;
 use crate::protocol::names::ServiceNames;
 use crate::protocol::routes::{Route, RouteTable};
-use crate::proxy::claim::live::{Follower, Live, TapeEnd, TapeItem};
-use crate::proxy::claim::{AdoptPolicy, Claim, ClaimTable, Claimant, Mark};
-use crate::proxy::dispatch::backoff::Backoff;
-use crate::proxy::dispatch::decision::Bounds;
+use crate::proxy::purchase::backoff::Backoff;
+use crate::proxy::purchase::claim::{Claim, ClaimTable};
+use crate::proxy::purchase::claimant::{AdoptPolicy, Claimant, Mark};
+use crate::proxy::purchase::live::{Follower, Live, TapeEnd, TapeItem};
+use crate::proxy::purchase::retry::Bounds;
 
 /// How often each event and each end occurred.
 pub type Counts = BTreeMap<&'static str, u64>;

@@ -124,7 +124,7 @@ fn every_limit_of_the_sandbox_stands_in_its_clause() {
 /// Limits of the interface that bursar keeps, file by file.
 const BURSAR: [(&str, &[Row]); 2] = [
     (
-        "src/proxy/admit.rs",
+        "src/proxy/door/admit.rs",
         &[("BODY_BYTES_MAX", Megabytes, "LIM-4")],
     ),
     (
@@ -148,7 +148,7 @@ fn every_limit_of_bursar_stands_in_its_clause() {
 #[test]
 fn no_key_is_repeated_after_its_23rd_hour_and_a_read_waits_longer_than_the_service_holds_a_repeat()
 {
-    let claim = Source::read(&read("src/proxy/claim/age.rs"));
+    let claim = Source::read(&read("src/proxy/purchase/age.rs"));
     let key_age = claim
         .lines()
         .find(|(_, line)| line.contains("const KEY_AGE_MAX"));
@@ -182,7 +182,7 @@ fn the_statuses_that_are_retried_are_those_of_the_interface() {
         .find(|line| line.starts_with("| RETRY-1 "))
         .expect("the clause");
     let mut wanted: Vec<&str> = row.split('`').skip(1).step_by(2).collect();
-    let source = Source::read(&read("src/proxy/dispatch/decision.rs"));
+    let source = Source::read(&read("src/proxy/purchase/retry.rs"));
     let body = source
         .code
         .split("fn after_refusal")

@@ -9,7 +9,7 @@ use bursar::clock::{SharedClock, SystemClock};
 use bursar::config::{Config, Env, Overrides};
 use bursar::ledger::query::{self, EntryView, Filter};
 use bursar::ledger::{Ledger, LedgerOptions};
-use bursar::proxy::{AppListener, Gateway, GatewayParts};
+use bursar::proxy::{self, AppListener, Gateway, GatewayParts};
 use bursar::telemetry::metrics::Metrics;
 use tempfile::TempDir;
 use tokio::net::{TcpListener, UnixListener};
@@ -124,8 +124,12 @@ impl Bursar {
         std::fs::remove_file(&socket).ok();
         let unix = UnixListener::bind(&socket).expect("a socket");
         let tcp = AppListener::Tcp(listener);
-        tokio::spawn(Arc::clone(&gateway).serve(tcp, stopped.clone()));
-        tokio::spawn(Arc::clone(&gateway).serve(AppListener::Unix(unix), stopped));
+        tokio::spawn(proxy::serve(Arc::clone(&gateway), tcp, stopped.clone()));
+        tokio::spawn(proxy::serve(
+            Arc::clone(&gateway),
+            AppListener::Unix(unix),
+            stopped,
+        ));
         Self {
             address,
             socket,

@@ -11,6 +11,23 @@ use crate::support::source::files;
 /// of one rank do not reach each other. The room's own file (`src/proxy.rs`) is the map above them.
 const ROOMS: &[(&str, &[&[&str]])] = &[
     (
+        "src/proxy",
+        &[
+            &["refuse", "life"],
+            &["hops", "downstream"],
+            &["upstream"],
+            &["settings", "limits"],
+            &["door", "purchase"],
+            &["request_head"],
+            &["gateway"],
+            &["settle", "attend"],
+            &["report", "dispatch"],
+            &["relay", "own_call"],
+            &["evidence", "serve"],
+            &["accept"],
+        ],
+    ),
+    (
         "sandbox/src",
         &[
             &[
@@ -144,14 +161,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
 ];
 
 /// Rooms whose circles are still to be cut. A debt: nothing is added here.
-const UNCUT: &[&str] = &[
-    "src/admin",
-    "src/apps",
-    "src/caps",
-    "src/cli",
-    "src/config",
-    "src/proxy",
-];
+const UNCUT: &[&str] = &["src/admin", "src/apps", "src/caps", "src/cli", "src/config"];
 
 /// The packages, by where their source lies.
 const PACKAGES: [&str; 3] = ["src/", "sandbox/src/", "sandbox/models/src/"];
@@ -159,9 +169,11 @@ const PACKAGES: [&str; 3] = ["src/", "sandbox/src/", "sandbox/models/src/"];
 /// The source of a package without its tests.
 fn graph(root: &str) -> Graph {
     let files = files();
-    let source = files
-        .iter()
-        .filter(|file| is_rust(file) && !is_test(&file.path));
+    let source = files.iter().filter(|file| {
+        // The model check is built for tests alone.
+        let is_model = file.path.starts_with("src/proxy/simulation");
+        is_rust(file) && !is_test(&file.path) && !is_model
+    });
     Graph::of(
         root,
         source.map(|file| (file.path.as_str(), file.text.as_str())),

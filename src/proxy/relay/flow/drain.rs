@@ -8,16 +8,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
-use super::{Flow, Move, Relay, moved};
+use super::super::Relay;
+use super::state::{Drain, Flow, Move, moved};
 use crate::config::OnDisconnect;
 use crate::ledger::entry::InDoubt;
 use crate::proxy::attend::Cut;
 use crate::proxy::downstream::Presence;
-use crate::proxy::exchange::Answering;
-use crate::proxy::queue::{Drained, Slot};
+use crate::proxy::limits::queue::{Drained, Slot};
+use crate::proxy::upstream::exchange::Answering;
 
 /// Most bytes that are read for nobody.
 const DRAIN_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -27,19 +27,6 @@ const DOCUMENT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Wait for the clean end behind an end mark, so that the upstream connection can be reused.
 const AFTER_END_WAIT: Duration = Duration::from_secs(1);
-
-/// Reading on after the app left.
-#[derive(Default)]
-pub(super) struct Drain {
-    slot: Option<OwnedSemaphorePermit>,
-    /// Its place at the service may be asked for by somebody who waits.
-    pub(super) place: Option<Drained>,
-    /// When it was certain that nobody reads.
-    since: Option<Duration>,
-    /// When the app's input had ended. It has taken nothing since, for nothing came for it.
-    suspected: Option<Duration>,
-    pub(super) bytes: usize,
-}
 
 /// Who reads what comes next.
 enum Reader {

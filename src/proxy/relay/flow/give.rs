@@ -15,9 +15,10 @@ use bytes::Bytes;
 use pingora::http::ResponseHeader;
 use tokio::time::Instant;
 
-use super::{Flow, Halt, Relay};
+use super::super::Relay;
+use super::state::{Flow, Halt};
 use crate::proxy::downstream::{Presence, Written};
-use crate::proxy::queue::{Drained, Slot};
+use crate::proxy::limits::queue::{Drained, Slot};
 
 /// An app that takes nothing for so long, with all kept for it that may be, is in the way of others. The
 /// kernel has room for more in large steps: an app that reads slowly shows it once in seconds.
@@ -102,7 +103,7 @@ impl Relay<'_> {
         let Some(live) = self.app.live.clone() else {
             return Ok(());
         };
-        let mut cut = self.gateway.cut_signal();
+        let mut cut = self.gateway.life.cut_signal();
         let before = self.gateway.clock.monotonic();
         let place = self.dispatch.slot.as_ref();
         let recorded = tokio::select! {

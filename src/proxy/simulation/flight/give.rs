@@ -1,7 +1,7 @@
 //! The way to the app: chunks, whole answers, the tape for whoever follows, and the close.
 
 use super::*;
-use crate::proxy::claim::handover::News;
+use crate::proxy::purchase::handover::News;
 
 impl Flight {
     pub(super) fn flow(

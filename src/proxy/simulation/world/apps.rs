@@ -1,7 +1,7 @@
 //! The apps: equal requests, own keys, retries, connections that end, followers, polls of runs.
 
 use super::*;
-use crate::proxy::claim::handover::News;
+use crate::proxy::purchase::handover::News;
 
 impl World {
     /// A request of an app. Equal ones are common on purpose.

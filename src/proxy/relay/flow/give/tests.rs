@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use super::*;
 use crate::clock::ManualClock;
 use crate::config::Shaping;
-use crate::proxy::queue::{Queue, Turn};
+use crate::proxy::limits::queue::{Queue, Turn};
 use crate::telemetry::metrics::Metrics;
 
 const FAR: Duration = Duration::from_secs(1_000_000);

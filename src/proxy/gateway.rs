@@ -1,0 +1,205 @@
+//! What all requests share: settings, ledger, table of undelivered requests, limits.
+//!
+//! Promise: a reload replaces the settings for requests that come; those that run keep theirs.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use super::door::buffer::{BUDGET_BYTES, BodyBudget};
+use super::hops::Hops;
+use super::life::Life;
+use super::limits::breaker::Breaker;
+use super::limits::connections::{TURN_AWAYS_MAX, places};
+use super::limits::queue::Queue;
+use super::limits::waiters::{Waiter, Waiters};
+use super::purchase::claim::ClaimTable;
+use super::purchase::handover::News;
+use super::purchase::live::Live;
+use super::refuse::Refusal;
+use super::settings::Settings;
+use crate::apps::Apps;
+use crate::caps::Caps;
+use crate::clock::SharedClock;
+use crate::config::Config;
+use crate::ledger::{Ledger, LedgerError};
+use crate::places::Places;
+use crate::telemetry::metrics::Metrics;
+
+/// What a gateway is made of.
+pub struct GatewayParts {
+    pub config: Arc<Config>,
+    pub ledger: Ledger,
+    pub metrics: Arc<Metrics>,
+    pub clock: SharedClock,
+    pub apps: Arc<Apps>,
+}
+
+/// The proxy: everything that requests share.
+pub struct Gateway {
+    pub(super) settings: ArcSwap<Settings>,
+    pub(super) ledger: Ledger,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) clock: SharedClock,
+    pub(super) caps: Arc<Caps>,
+    pub(super) apps: Arc<Apps>,
+    pub(super) claims: ClaimTable,
+    pub(super) budget: BodyBudget,
+    pub(super) places: Places,
+    pub(super) turn_aways: Arc<Semaphore>,
+    pub(super) waiters: Waiters,
+    pub(super) drains: Arc<Semaphore>,
+    pub(super) queue: Arc<Queue>,
+    pub(super) breaker: Arc<Breaker>,
+    pub(super) life: Arc<Life>,
+}
+
+/// "bounded: 120 s, 16 MiB, 64 at once".
+const DRAINS_MAX: usize = 64;
+
+/// An answer that is written for longer than this is noted: a start assumes of a killed process that
+/// the answers of its last two seconds were not delivered, and of none before, nor of those that half a
+/// second without work followed.
+const SLOW_WRITE: Duration = Duration::from_millis(250);
+
+// === impl Gateway ===
+
+impl Gateway {
+    pub fn new(parts: GatewayParts) -> Arc<Self> {
+        let caps = Caps::new(
+            &parts.ledger,
+            parts.apps.cap_rules(&parts.config.caps),
+            &parts.config.ledger.state_dir,
+            Arc::clone(&parts.clock),
+        );
+        parts.metrics.watch_caps(&caps);
+        parts.apps.govern(&caps, parts.clock.monotonic());
+        let hops = Hops::new(parts.ledger.new_entry_id());
+        let settings = Settings::new(parts.config, &parts.clock, None, hops).paid_in(&parts.ledger);
+        let (clock, metrics) = (&parts.clock, &parts.metrics);
+        let shaping = &settings.config.shaping;
+        let queue = Queue::new(shaping, Arc::clone(clock), Arc::clone(metrics));
+        let breaker = Breaker::new(Arc::clone(clock), Arc::clone(metrics));
+        Arc::new(Self {
+            queue,
+            breaker,
+            settings: ArcSwap::from_pointee(settings),
+            ledger: parts.ledger,
+            metrics: parts.metrics,
+            claims: ClaimTable::new(Arc::clone(&parts.clock)),
+            clock: parts.clock,
+            caps,
+            apps: parts.apps,
+            budget: BodyBudget::new(BUDGET_BYTES),
+            places: places(),
+            turn_aways: Arc::new(Semaphore::new(TURN_AWAYS_MAX)),
+            waiters: Waiters::default(),
+            drains: Arc::new(Semaphore::new(DRAINS_MAX)),
+            life: Life::new(),
+        })
+    }
+
+    /// Swaps the settings; requests that run keep theirs. Pooled connections go on as long as the
+    /// trust they were made with is the same. Apps and caps are declared anew by [`Apps::redeclare`].
+    pub fn reload(&self, config: Arc<Config>) {
+        let before = self.settings.load();
+        let trust = |config: &Config| {
+            let upstream = &config.upstream;
+            (upstream.base_url.tls, upstream.ca_file.clone())
+        };
+        let same_trust = trust(&before.config) == trust(&config);
+        let connector = same_trust.then(|| Arc::clone(&before.connector));
+        let hops = before.hops.clone();
+        let settings = Settings::new(config, &self.clock, connector, hops).paid_in(&self.ledger);
+        self.queue.reconfigure(&settings.config.shaping);
+        self.settings.store(Arc::new(settings));
+        self.breaker.reset();
+    }
+
+    /// bursar is stopping: what waits for its turn, or for room below a limit, is told so, and what is
+    /// at the service goes on.
+    pub fn close_queue(&self) {
+        self.life.stop();
+        self.queue.close();
+    }
+
+    /// Who may spend how much.
+    pub fn caps(&self) -> &Arc<Caps> {
+        &self.caps
+    }
+
+    /// Requests in flight, drains included.
+    pub fn in_flight(&self) -> usize {
+        self.life.in_flight()
+    }
+
+    /// Resolves when nothing is in flight.
+    pub async fn idle(&self) {
+        self.life.idle().await;
+    }
+
+    /// Resolves after a stop: the doors are shut, who had come in has been answered, nothing is in
+    /// flight.
+    pub async fn at_rest(&self) {
+        self.life.arrived().await;
+        self.life.idle().await;
+    }
+
+    /// The shutdown's time is up: what is left ends now, as `in_doubt(shutdown)`.
+    pub fn cut(&self) {
+        self.life.cut();
+    }
+
+    /// There is nobody to leave anything to.
+    pub(super) fn has_one_app(&self) -> bool {
+        let table = self.apps.table();
+        table.known().len() + usize::from(table.is_anonymous_allowed()) < 2
+    }
+
+    /// A place among those who may wait, for whatever it is.
+    pub(super) fn among_waiters(&self, app: &Arc<str>) -> Result<Waiter, Refusal> {
+        let entered = self.waiters.enter(app, self.has_one_app());
+        entered.map_err(|crowd| crowd.refusal(app))
+    }
+
+    /// Tells the ledger what became of an answer, if it does not know. Before the table of this
+    /// process hears of it: an adopting intent comes behind this.
+    pub(super) fn tell_delivery(&self, live: &Live, news: News) {
+        live.news(news, self.clock.wall_ms(), |row, delivered| {
+            self.ledger.note_delivery(row, delivered);
+        });
+    }
+
+    /// Awaits the writing of an answer, or of a stream's end, whose receipt is settled. Of a slow one the
+    /// ledger is told that it is under way still.
+    pub(super) async fn handed_over<F: Future + Unpin>(
+        &self,
+        live: Option<&Live>,
+        mut written: F,
+    ) -> F::Output {
+        if let Some(live) = live {
+            if let Ok(written) = timeout(SLOW_WRITE, &mut written).await {
+                return written;
+            }
+            self.tell_delivery(live, News::UnderWay);
+        }
+        written.await
+    }
+
+    /// An answer that was kept, or is being read, went to whoever followed: nothing may join it again.
+    pub(super) fn delivered(&self, live: &Live) {
+        self.tell_delivery(live, News::Given);
+        self.claims.delivered(live);
+    }
+
+    /// Takes over what earlier processes left undelivered. Before the first connection.
+    pub async fn restore_undelivered(&self) -> Result<(), LedgerError> {
+        let remembered = self.ledger.undelivered().await?;
+        self.claims.restore(remembered);
+        Ok(())
+    }
+}

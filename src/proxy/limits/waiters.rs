@@ -1,0 +1,151 @@
+//! Who waits inside: for memory for a body, for room below a cap or a run's limit, for a place at the service, or
+//! between two attempts. Each holds a connection meanwhile, so they are fewer than there are connections, and one app
+//! among several has its share of them.
+//!
+//! Promise: however many requests of one app wait, another app's connection is accepted; who is turned
+//! away is told so at once, and gives its connection back.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::proxy::limits::connections::CONNECTIONS_MAX;
+use crate::proxy::refuse::{Code, Refusal};
+
+/// Requests that wait at once, in all. The other connections are for those who go, and who come.
+pub const WAITERS_MAX: usize = CONNECTIONS_MAX - 128;
+
+/// Those of one app, where there are several.
+pub const OF_ONE_APP_MAX: usize = WAITERS_MAX - 128;
+
+/// Places among those who wait come free with each that goes.
+pub const CROWD_RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Everybody who waits, counted by app.
+#[derive(Debug, Default)]
+pub struct Waiters(Arc<Mutex<Counts>>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    all: usize,
+    by_app: HashMap<Arc<str>, usize>,
+}
+
+/// A request that may wait, until it is dropped.
+#[derive(Debug)]
+pub struct Waiter {
+    counts: Arc<Mutex<Counts>>,
+    app: Arc<str>,
+}
+
+/// Too many wait already: so many of this app, if that is what is too many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Crowd {
+    pub of_app: Option<usize>,
+}
+
+// === impl Waiters ===
+
+impl Waiters {
+    /// Counts a request of `app`. `is_alone`: there is no other app.
+    pub fn enter(&self, app: &Arc<str>, is_alone: bool) -> Result<Waiter, Crowd> {
+        let mut counts = self.0.lock();
+        let of_app = counts.by_app.get(app).copied().unwrap_or(0);
+        if !is_alone && of_app >= OF_ONE_APP_MAX {
+            return Err(Crowd {
+                of_app: Some(of_app),
+            });
+        }
+        if counts.all >= WAITERS_MAX {
+            return Err(Crowd { of_app: None });
+        }
+        Ok(self.counted(&mut counts, app))
+    }
+
+    /// Counts a request that has to wait whatever the bounds say: what its repeat brings is not known
+    /// otherwise.
+    pub fn enter_again(&self, app: &Arc<str>) -> Waiter {
+        self.counted(&mut self.0.lock(), app)
+    }
+
+    fn counted(&self, counts: &mut Counts, app: &Arc<str>) -> Waiter {
+        counts.all += 1;
+        *counts.by_app.entry(Arc::clone(app)).or_default() += 1;
+        Waiter {
+            counts: Arc::clone(&self.0),
+            app: Arc::clone(app),
+        }
+    }
+}
+
+// === impl Crowd ===
+
+impl Crowd {
+    /// What a request of `app` is told.
+    pub fn refusal(self, app: &str) -> Refusal {
+        let too_many = match self.of_app {
+            Some(count) => format!(
+                "{count} requests of the app {app} wait already, the most that one app may have \
+                 beside others."
+            ),
+            None => format!("{WAITERS_MAX} requests wait already, the most that may."),
+        };
+        let words = format!("{too_many} This one was not sent; try again.");
+        Refusal::saying(Code::QueueFull, words).after(CROWD_RETRY_AFTER)
+    }
+}
+
+// === impl Waiter ===
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        let mut counts = self.counts.lock();
+        counts.all = counts.all.saturating_sub(1);
+        if let Some(count) = counts.by_app.get_mut(&self.app) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                counts.by_app.remove(&self.app);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fill(waiters: &Waiters, app: &Arc<str>, is_alone: bool) -> (Vec<Waiter>, Crowd) {
+        let mut inside = Vec::new();
+        loop {
+            match waiters.enter(app, is_alone) {
+                Ok(waiter) => inside.push(waiter),
+                Err(crowd) => return (inside, crowd),
+            }
+        }
+    }
+
+    #[test]
+    fn one_app_among_several_leaves_room_for_others() {
+        let waiters = Waiters::default();
+        let (greedy, other): (Arc<str>, Arc<str>) = (Arc::from("greedy"), Arc::from("other"));
+        let (inside, crowd) = fill(&waiters, &greedy, false);
+        assert_eq!(inside.len(), OF_ONE_APP_MAX);
+        assert_eq!(crowd.of_app, Some(OF_ONE_APP_MAX));
+        let (others, crowd) = fill(&waiters, &other, false);
+        assert_eq!(inside.len() + others.len(), WAITERS_MAX);
+        assert_eq!(crowd.of_app, None, "all together are too many");
+        drop((inside, others));
+        let counts = waiters.0.lock();
+        assert_eq!((counts.all, counts.by_app.len()), (0, 0), "given back");
+    }
+
+    #[test]
+    fn an_app_alone_has_all_places_but_not_all_connections() {
+        let waiters = Waiters::default();
+        let (inside, crowd) = fill(&waiters, &Arc::from("default"), true);
+        assert_eq!(inside.len(), WAITERS_MAX);
+        assert_eq!(crowd.of_app, None);
+    }
+}

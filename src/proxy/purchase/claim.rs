@@ -1,0 +1,312 @@
+//! App retries are recognised. OpenAI SDKs retry by themselves and send no Idempotency-Key, so a
+//! naive sidecar mints a second key and the user pays twice. This table holds *undelivered*
+//! requests: those whose answer the app never received. The next equal request of the same app
+//! belongs to the oldest of them: it *joins* the one still running (or its kept answer), or
+//! *adopts* its key. And a try that its app gave up before it was read belongs to the retry that is
+//! there, whichever of the two is read first.
+//!
+//! Promise: a delivered answer is never collapsed with a later request, so sampling one prompt five
+//! times gives five answers and five bills; a key is held by at most one live request; the table
+//! and what it keeps are bounded.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use super::age::{self, SET_BACK_MAX_MS};
+use super::claimant::{AdoptPolicy, Claimant, is_apps_own};
+use super::live::Fate;
+use super::slots::KEEP_ANSWER;
+use crate::clock::SharedClock;
+use crate::config::Adopt;
+use crate::ledger::entry::{EntryKey, KeyOrigin};
+use crate::ledger::undelivered::{FirstSent, Remembered};
+use crate::proxy::purchase::live::{Follower, Live};
+use crate::proxy::purchase::slots::{Slot, Slots};
+
+/// What a claimant is to do.
+#[derive(Debug)]
+pub enum Claim {
+    /// Run the request, under this key.
+    Lead(Arc<Live>),
+    /// Take the answer of the request that runs, or ran, already.
+    Follow(Follower),
+    /// An equal request is in flight and its app still connected: a marked retry looks again when
+    /// an app leaves, because the end of the old connection may be on its way. So does any request
+    /// whose equal one is being given an error, or an answer on a connection whose input has ended.
+    LookAgain {
+        left: watch::Receiver<()>,
+        /// For this long at most.
+        wait: Duration,
+    },
+    /// An equal request whose app has left is read on, and cannot be joined: look again at its end,
+    /// when its key can be adopted. A key of its own would be a second purchase.
+    ReadOn(watch::Receiver<()>),
+}
+
+/// The table.
+pub struct ClaimTable {
+    clock: SharedClock,
+    slots: Mutex<Slots>,
+    /// Ticks whenever an app leaves a live request.
+    left: watch::Sender<()>,
+}
+
+/// "It waits up to 20 ms for that connection's end to show", and for a retry behind a connection that shows
+/// its own.
+pub const TWIN_WAIT: Duration = Duration::from_millis(20);
+
+/// Longer than a refusal is looked for ([`crate::proxy::downstream`]).
+const TWIN_END_WAIT: Duration = Duration::from_millis(150);
+
+// === impl ClaimTable ===
+
+impl ClaimTable {
+    pub fn new(clock: SharedClock) -> Self {
+        Self {
+            clock,
+            slots: Mutex::new(Slots::default()),
+            left: watch::Sender::new(()),
+        }
+    }
+
+    /// Finds a claimant's predecessor, or registers it as a request of its own. `look_again` is
+    /// true on the first look only.
+    pub fn claim(&self, claimant: &Claimant, policy: AdoptPolicy, look_again: bool) -> Claim {
+        let clock = &*self.clock;
+        let now = clock.monotonic();
+        // Before the look, so that no departure is missed between look and wait.
+        let left = self.left.subscribe();
+        let mut slots = self.slots.lock();
+        slots.forget_old(now, policy.window);
+        let queue = slots.by_mark.entry(claimant.mark.clone()).or_default();
+        let joined = queue
+            .iter()
+            .filter(|slot| policy.allows(claimant) && slot.has_key_of(claimant))
+            .find_map(|slot| match slot {
+                Slot::Live(live) => {
+                    live.look_at_app();
+                    live.follow()
+                }
+                Slot::Undelivered(ended) if now.saturating_sub(ended.ended_at) <= KEEP_ANSWER => {
+                    ended.kept.as_ref().and_then(|kept| kept.follow())
+                }
+                Slot::Undelivered(_) => None,
+            });
+        if let Some(follower) = joined {
+            return Claim::Follow(follower);
+        }
+        let adoptable = queue
+            .iter()
+            .position(|slot| slot.is_adoptable(claimant, policy, clock));
+        if let Some(at) = adoptable
+            && let Some(Slot::Undelivered(ended)) = queue.remove(at)
+        {
+            let live = Live::new(
+                claimant,
+                ended.key.map(|key| EntryKey {
+                    value: key.value,
+                    origin: KeyOrigin::Adopted { from: ended.entry },
+                }),
+                ended.first,
+                ended.adoptions.saturating_add(1),
+                Arc::clone(&self.clock),
+                self.left.clone(),
+            );
+            queue.push_back(Slot::Live(Arc::clone(&live)));
+            slots.unlist(ended.number);
+            return Claim::Lead(live);
+        }
+        let is_read_on = |slot: &Slot| match slot {
+            Slot::Live(live) => live.is_to_be_adopted() && slot.has_key_of(claimant),
+            Slot::Undelivered(_) => false,
+        };
+        if policy.allows(claimant) && queue.iter().any(is_read_on) {
+            return Claim::ReadOn(left);
+        }
+        let twin_in_flight = queue
+            .iter()
+            .any(|slot| matches!(slot, Slot::Live(_)) && slot.has_key_of(claimant));
+        // An app that has read its error may ask again before the end of that request is told here; one
+        // that hung up, before its connection has refused what is being written to it.
+        let twin_ends = queue.iter().any(|slot| match slot {
+            Slot::Live(live) => {
+                (live.is_failing() || live.is_given_in_doubt()) && slot.has_key_of(claimant)
+            }
+            Slot::Undelivered(_) => false,
+        });
+        let wait = if twin_ends { TWIN_END_WAIT } else { TWIN_WAIT };
+        let is_retry = claimant.marked_retry || twin_ends;
+        if look_again && policy.allows(claimant) && is_retry && twin_in_flight {
+            return Claim::LookAgain { left, wait };
+        }
+        let key = claimant.keyed.then(|| match &claimant.own_key {
+            Some(own) => EntryKey {
+                value: Arc::from(own.as_str()),
+                origin: KeyOrigin::App,
+            },
+            None => EntryKey {
+                value: Arc::from(mint_key()),
+                origin: KeyOrigin::Minted,
+            },
+        });
+        let first = FirstSent::now(clock);
+        let clock = Arc::clone(&self.clock);
+        let live = Live::new(claimant, key, first, 0, clock, self.left.clone());
+        queue.push_back(Slot::Live(Arc::clone(&live)));
+        Claim::Lead(live)
+    }
+
+    /// Whether a request whose app's input has ended is a try that its app gave up, of a purchase that
+    /// an equal one makes: one is there whose app is connected, or that goes already; or one was answered
+    /// since this one's connection was free to carry it.
+    pub fn is_anothers(&self, live: &Arc<Live>, policy: AdoptPolicy, since: Duration) -> bool {
+        is_anothers(&self.slots.lock(), live, policy, since)
+    }
+
+    /// Lets a request whose app's input has ended go to the service. `false`: [`Self::is_anothers`]. Of
+    /// two that ask, one goes.
+    pub fn goes(&self, live: &Arc<Live>, policy: AdoptPolicy, since: Duration) -> bool {
+        let slots = self.slots.lock();
+        let goes = !is_anothers(&slots, live, policy, since);
+        if goes {
+            live.goes();
+        }
+        goes
+    }
+
+    /// The request has ended. An undelivered one is remembered, with its answer where it was kept
+    /// whole.
+    pub fn finish(&self, live: &Arc<Live>, fate: Fate) {
+        let now = self.clock.monotonic();
+        let mut slots = self.slots.lock();
+        let Some(queue) = slots.by_mark.get_mut(&live.mark) else {
+            return;
+        };
+        let Some(at) = queue
+            .iter()
+            .position(|slot| matches!(slot, Slot::Live(held) if Arc::ptr_eq(held, live)))
+        else {
+            return;
+        };
+        live.finish();
+        if live.is_failing() || live.is_to_be_adopted() {
+            // Whoever looks again does it when this is done: the lock is held.
+            self.left.send_replace(());
+        }
+        let kept = live.keeps_answer().then(|| Arc::clone(live));
+        // A follower may have taken it since the leader looked.
+        let remember = fate != Fate::Closed
+            && !live.is_handed_out()
+            && (kept.is_some() || live.key.as_ref().is_some_and(|key| !is_apps_own(key)));
+        if remember {
+            let mut place = at;
+            if matches!(fate, Fate::Unsent { .. })
+                && let Some(slot) = queue.remove(at)
+            {
+                // It was the oldest when its key was adopted.
+                queue.push_front(slot);
+                place = 0;
+            }
+            slots.remember(live, place, now, kept, live.stands_as(fate));
+        } else {
+            queue.remove(at);
+            if queue.is_empty() {
+                slots.by_mark.remove(&live.mark);
+            }
+            if live.is_handed_out() {
+                slots.note_answered(live);
+            }
+        }
+    }
+
+    /// A kept answer was handed over: the purchase is delivered, and nothing may join it again.
+    pub fn delivered(&self, live: &Live) {
+        self.slots.lock().delivered(live);
+    }
+
+    /// Takes over what earlier processes left undelivered.
+    pub(in crate::proxy) fn restore(&self, remembered: Remembered) {
+        let clock = &*self.clock;
+        let rows = remembered.rows.len();
+        if clock.wall_ms().saturating_add(SET_BACK_MAX_MS) < remembered.journal_ended_ms {
+            tracing::warn!(
+                rows,
+                "the clock shows an earlier time than the ledger's last record: undelivered requests \
+                 of before are not recognised, because the age of their keys is in doubt"
+            );
+            return;
+        }
+        let now = clock.monotonic();
+        let mut slots = self.slots.lock();
+        let mut restored = 0_usize;
+        for row in remembered.rows {
+            // Without the kernel's word for the boot, monotonic time means nothing here.
+            if row.key_use.first_sent.boot.is_some()
+                && age::may_repeat(&row.key_use.first_sent, clock)
+            {
+                slots.restore(row, now);
+                restored += 1;
+            }
+        }
+        if rows > 0 {
+            tracing::info!(rows, restored, "undelivered requests of before");
+        }
+    }
+
+    #[cfg(test)]
+    pub(in crate::proxy) fn sizes(&self) -> (usize, usize, usize) {
+        self.slots.lock().sizes()
+    }
+}
+
+/// See [`ClaimTable::is_anothers`].
+fn is_anothers(slots: &Slots, live: &Arc<Live>, policy: AdoptPolicy, since: Duration) -> bool {
+    if live.key.as_ref().is_some_and(is_apps_own) {
+        // The service bills the key once.
+        return false;
+    }
+    let is_recognised = |marked_retry| match policy.adopt {
+        Adopt::Always => true,
+        Adopt::Marked => live.marked_retry || marked_retry,
+        Adopt::Never => false,
+    };
+    for slot in slots.by_mark.get(&live.mark).into_iter().flatten() {
+        let Slot::Live(other) = slot else { continue };
+        if Arc::ptr_eq(other, live) {
+            continue;
+        }
+        let was_given_before = other.given_at().is_some_and(|at| at <= since);
+        let is_apps_own = other.key.as_ref().is_some_and(is_apps_own);
+        if was_given_before || is_apps_own || !is_recognised(other.marked_retry) {
+            continue;
+        }
+        other.look_at_app();
+        if other.is_going() || !other.is_open() {
+            return true;
+        }
+    }
+    slots
+        .answered_after(&live.mark, since)
+        .any(|answered| is_recognised(answered.marked_retry))
+}
+
+/// 128 random bits (rule I6), never derived from the body: equal prompts sent on purpose must not
+/// be answered with the stored copy of the first.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "only where the random source fails; ledger ids have a source of their own"
+)]
+fn mint_key() -> String {
+    let mut bits = [0u8; 16];
+    match getrandom::fill(&mut bits) {
+        Ok(()) => format!("bursar-{:032x}", u128::from_be_bytes(bits)),
+        // No random source: two UUIDv7 still differ from every other key, which is what matters.
+        Err(_) => format!("bursar-{}-{}", uuid::Uuid::now_v7(), uuid::Uuid::now_v7()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

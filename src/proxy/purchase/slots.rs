@@ -1,0 +1,328 @@
+//! What the table holds: requests by their mark, and the undelivered ones in the order in which they
+//! ended.
+//!
+//! Promise: rows, and the answers kept in them, are bounded in number, bytes and time; a claim
+//! touches its own mark and what is due to be forgotten, however many rows there are.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use super::age;
+use super::claimant::is_apps_own;
+use super::live::Live;
+use crate::clock::Clock;
+use crate::ledger::entry::{EntryId, EntryKey};
+use crate::ledger::undelivered::{self, FirstSent};
+use crate::proxy::purchase::claimant::{AdoptPolicy, Claimant, Mark};
+
+#[derive(Default)]
+pub struct Slots {
+    pub by_mark: HashMap<Mark, VecDeque<Slot>>,
+    /// Undelivered slots over all marks by their number, oldest first, for expiry and for the bound.
+    undelivered: BTreeMap<u64, Row>,
+    /// Those of them that still hold an answer.
+    with_answer: BTreeSet<u64>,
+    /// Bytes of these answers together.
+    answer_bytes: usize,
+    next_number: u64,
+    /// Requests whose apps got their answers in the last moments, in the order in which they ended.
+    answered: VecDeque<Answered>,
+}
+
+/// A request whose app has its answer: a try of it that the app gave up may lie unread still.
+pub struct Answered {
+    mark: Mark,
+    pub marked_retry: bool,
+    /// When the app began to be given it.
+    at: Duration,
+}
+
+/// Where an undelivered slot is.
+struct Row {
+    mark: Mark,
+    ended_at: Duration,
+    answer_bytes: usize,
+}
+
+pub enum Slot {
+    Live(Arc<Live>),
+    Undelivered(Box<Undelivered>),
+}
+
+pub struct Undelivered {
+    /// Its row's.
+    pub number: u64,
+    pub entry: EntryId,
+    pub key: Option<EntryKey>,
+    /// When the key was first sent; the adopt window counts from here.
+    pub first: FirstSent,
+    pub ended_at: Duration,
+    pub adoptions: u32,
+    /// The complete answer, for a while.
+    pub kept: Option<Arc<Live>>,
+    /// Somebody may still be taking its answer, kept or not.
+    pub live: Weak<Live>,
+}
+
+/// Undelivered requests remembered at once; the oldest is forgotten first.
+const UNDELIVERED_MAX: usize = 4096;
+
+/// Kept answers of all undelivered requests together; the oldest goes first.
+const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// A try that was given up is read within this, also where bursar has much to do when it goes on.
+const ANSWERED_KEPT: Duration = Duration::from_secs(10);
+const ANSWERED_MAX: usize = 4096;
+
+/// A complete undelivered answer is kept this long.
+pub const KEEP_ANSWER: Duration = Duration::from_secs(60);
+
+// === impl Slots ===
+
+impl Slots {
+    /// Turns the live slot at `at` of its mark into an undelivered one, of this entry and with so many
+    /// adoptions.
+    pub fn remember(
+        &mut self,
+        live: &Arc<Live>,
+        at: usize,
+        now: Duration,
+        kept: Option<Arc<Live>>,
+        (entry, adoptions): (EntryId, u32),
+    ) {
+        let number = self.next_number;
+        let slot = self
+            .by_mark
+            .get_mut(&live.mark)
+            .and_then(|queue| queue.get_mut(at));
+        let Some(slot) = slot else {
+            return;
+        };
+        self.next_number = number.saturating_add(1);
+        let answer_bytes = kept.as_ref().map_or(0, |kept| kept.kept_bytes());
+        if kept.is_some() {
+            self.with_answer.insert(number);
+            self.answer_bytes = self.answer_bytes.saturating_add(answer_bytes);
+        }
+        *slot = Slot::Undelivered(Box::new(Undelivered {
+            number,
+            entry,
+            key: live.key.clone(),
+            first: live.first,
+            ended_at: now,
+            adoptions,
+            kept,
+            live: Arc::downgrade(live),
+        }));
+        let row = Row {
+            mark: live.mark.clone(),
+            ended_at: now,
+            answer_bytes,
+        };
+        self.undelivered.insert(number, row);
+        while self.answer_bytes > ANSWER_BYTES_MAX
+            && let Some(oldest) = self.with_answer.first().copied()
+        {
+            self.drop_answer(oldest);
+        }
+        self.forget_beyond_bound();
+    }
+
+    /// An app has its answer. With a key of its own it says by itself which purchase is meant.
+    pub fn note_answered(&mut self, live: &Live) {
+        if live.key.as_ref().is_some_and(is_apps_own) {
+            return;
+        }
+        let Some(at) = live.given_at() else {
+            return;
+        };
+        if self.answered.len() >= ANSWERED_MAX {
+            self.answered.pop_front();
+        }
+        self.answered.push_back(Answered {
+            mark: live.mark.clone(),
+            marked_retry: live.marked_retry,
+            at,
+        });
+    }
+
+    /// Requests of this mark that began to be answered after `since`.
+    pub fn answered_after<'a>(
+        &'a self,
+        mark: &'a Mark,
+        since: Duration,
+    ) -> impl Iterator<Item = &'a Answered> {
+        let answered = self.answered.iter();
+        answered.filter(move |answered| answered.at > since && answered.mark == *mark)
+    }
+
+    fn forget_beyond_bound(&mut self) {
+        if self.undelivered.len() > UNDELIVERED_MAX
+            && let Some((oldest, _)) = self.undelivered.first_key_value()
+        {
+            self.forget(*oldest);
+        }
+    }
+
+    /// Takes in what an earlier process left undelivered. There is no answer to it, only a key.
+    pub fn restore(&mut self, row: undelivered::Undelivered, now: Duration) {
+        let mark = Mark {
+            app: row.app,
+            fingerprint: row.fingerprint,
+        };
+        let number = self.next_number;
+        self.next_number = number.saturating_add(1);
+        let queue = self.by_mark.entry(mark.clone()).or_default();
+        queue.push_back(Slot::Undelivered(Box::new(Undelivered {
+            number,
+            entry: row.id,
+            key: Some(row.key),
+            first: row.key_use.first_sent,
+            ended_at: now,
+            adoptions: row.key_use.adoptions,
+            kept: None,
+            live: Weak::new(),
+        })));
+        let row = Row {
+            mark,
+            ended_at: now,
+            answer_bytes: 0,
+        };
+        self.undelivered.insert(number, row);
+        self.forget_beyond_bound();
+    }
+
+    /// Forgets what is older than the adopt window, and answers that were kept long enough: they
+    /// are large and go long before the keys do.
+    pub fn forget_old(&mut self, now: Duration, window: Duration) {
+        let age_max = window.max(KEEP_ANSWER);
+        let age = |row: &Row| now.saturating_sub(row.ended_at);
+        while let Some((oldest, row)) = self.undelivered.first_key_value()
+            && age(row) > age_max
+        {
+            self.forget(*oldest);
+        }
+        while let Some(oldest) = self.with_answer.first().copied()
+            && self
+                .undelivered
+                .get(&oldest)
+                .is_none_or(|row| age(row) > KEEP_ANSWER)
+        {
+            self.drop_answer(oldest);
+        }
+        while let Some(oldest) = self.answered.front()
+            && now.saturating_sub(oldest.at) > ANSWERED_KEPT
+        {
+            self.answered.pop_front();
+        }
+    }
+
+    /// The app has it.
+    pub fn delivered(&mut self, live: &Live) {
+        let queue = self.by_mark.get(&live.mark).into_iter().flatten();
+        let number = queue
+            .filter_map(Slot::undelivered)
+            .find_map(|ended| (ended.entry == live.entry).then_some(ended.number));
+        if let Some(number) = number {
+            self.forget(number);
+            self.note_answered(live);
+        }
+    }
+
+    /// Takes out the row of a slot that is gone.
+    pub fn unlist(&mut self, number: u64) -> Option<Mark> {
+        let row = self.undelivered.remove(&number)?;
+        self.with_answer.remove(&number);
+        self.answer_bytes = self.answer_bytes.saturating_sub(row.answer_bytes);
+        Some(row.mark)
+    }
+
+    fn forget(&mut self, number: u64) {
+        let Some(mark) = self.unlist(number) else {
+            return;
+        };
+        if let Some(queue) = self.by_mark.get_mut(&mark) {
+            queue.retain(|slot| {
+                slot.undelivered()
+                    .is_none_or(|ended| ended.number != number)
+            });
+            if queue.is_empty() {
+                self.by_mark.remove(&mark);
+            }
+        }
+    }
+
+    fn drop_answer(&mut self, number: u64) {
+        self.with_answer.remove(&number);
+        let Some(row) = self.undelivered.get_mut(&number) else {
+            return;
+        };
+        self.answer_bytes = self.answer_bytes.saturating_sub(row.answer_bytes);
+        row.answer_bytes = 0;
+        for slot in self.by_mark.get_mut(&row.mark).into_iter().flatten() {
+            if let Slot::Undelivered(ended) = slot
+                && ended.number == number
+            {
+                ended.kept = None;
+            }
+        }
+    }
+
+    /// Rows, rows with an answer, and bytes of these answers.
+    #[cfg(test)]
+    pub fn sizes(&self) -> (usize, usize, usize) {
+        (
+            self.undelivered.len(),
+            self.with_answer.len(),
+            self.answer_bytes,
+        )
+    }
+}
+
+// === impl Slot ===
+
+impl Slot {
+    fn undelivered(&self) -> Option<&Undelivered> {
+        match self {
+            Self::Live(_) => None,
+            Self::Undelivered(ended) => Some(ended),
+        }
+    }
+
+    /// An app's own key is never mixed with another: it joins only its own.
+    pub fn has_key_of(&self, claimant: &Claimant) -> bool {
+        let key = match self {
+            Self::Live(live) => live.key.as_ref(),
+            Self::Undelivered(ended) => ended.key.as_ref(),
+        };
+        match (&claimant.own_key, key) {
+            (Some(own), Some(key)) => *own == *key.value,
+            (Some(_), None) | (None, None) => true,
+            (None, Some(key)) => !is_apps_own(key),
+        }
+    }
+
+    pub fn is_adoptable(
+        &self,
+        claimant: &Claimant,
+        policy: AdoptPolicy,
+        clock: &dyn Clock,
+    ) -> bool {
+        let Self::Undelivered(ended) = self else {
+            return false;
+        };
+        // Somebody takes the answer just now, or has it; the key goes on only if that fails, or if it
+        // is no answer but an error.
+        let being_taken = ended.live.upgrade().is_some_and(|live| {
+            live.is_handed_out() || (live.is_followed() && !live.gives_error())
+        });
+        policy.allows(claimant)
+            && !being_taken
+            && claimant.keyed
+            && claimant.own_key.is_none()
+            && ended.key.as_ref().is_some_and(|key| !is_apps_own(key))
+            && age::of(&ended.first, clock) <= policy.window
+            && age::may_repeat(&ended.first, clock)
+    }
+}

@@ -1,0 +1,82 @@
+//! How the flow of one answer stands.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use pingora::http::ResponseHeader;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::strike::Strike;
+use crate::ledger::entry::InDoubt;
+use crate::protocol::body::Sieve;
+use crate::protocol::sse::{HoldBack, SseScanner};
+use crate::proxy::limits::queue::Drained;
+use crate::proxy::refuse::Code;
+use crate::proxy::settle::Gathered;
+use crate::proxy::upstream::exchange::{BodyBroke, Cause};
+
+/// How the flow of one answer stands.
+pub(super) struct Flow {
+    pub(super) head: Arc<ResponseHeader>,
+    pub(super) scanner: Option<SseScanner>,
+    /// A chat stream that can be read: ends with `data: [DONE]`.
+    pub(super) chat: bool,
+    /// In a coding that was not asked for. It passes as it is and tells nothing.
+    pub(super) is_encoded: bool,
+    /// Strikes out the key where the service says it.
+    pub(super) strike: Strike,
+    pub(super) hold: HoldBack,
+    /// Of a large body: the chunk that waits for its successor.
+    pub(super) last: Option<Bytes>,
+    /// What a large body tells.
+    pub(super) sieve: Sieve,
+    pub(super) gathered: Gathered,
+    pub(super) head_written: bool,
+    /// A body byte was given to the app itself.
+    pub(super) given: bool,
+    /// The answer goes to whoever follows.
+    pub(super) on_tape: bool,
+    pub(super) ends_in_newline: bool,
+    pub(super) settled: bool,
+    /// bursar's shutdown ended the giving: what was given is not whole.
+    pub(super) torn: bool,
+    pub(super) drain: Drain,
+}
+
+/// Reading on after the app left.
+#[derive(Default)]
+pub(super) struct Drain {
+    pub(super) slot: Option<OwnedSemaphorePermit>,
+    /// Its place at the service may be asked for by somebody who waits.
+    pub(super) place: Option<Drained>,
+    /// When it was certain that nobody reads.
+    pub(super) since: Option<Duration>,
+    /// When the app's input had ended. It has taken nothing since, for nothing came for it.
+    pub(super) suspected: Option<Duration>,
+    pub(super) bytes: usize,
+}
+
+/// Why a chunk was not passed on.
+pub(super) enum Halt {
+    /// The app is to be told.
+    Refused(Code),
+    Cut,
+}
+
+/// What the service's next move was.
+pub(super) enum Move {
+    Chunk(Bytes),
+    End,
+    Broke(Cause),
+    /// bursar ends the reading.
+    Stop(InDoubt),
+}
+
+pub(super) fn moved(read: Result<Option<Bytes>, BodyBroke>) -> Move {
+    match read {
+        Ok(Some(chunk)) => Move::Chunk(chunk),
+        Ok(None) => Move::End,
+        Err(BodyBroke(cause)) => Move::Broke(cause),
+    }
+}

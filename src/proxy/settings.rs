@@ -1,0 +1,71 @@
+//! What a reload replaces, made from one configuration. A request reads it once and keeps it to its end.
+
+use std::sync::Arc;
+
+use pingora::connectors::http::Connector;
+
+use super::hops::Hops;
+use super::upstream::peers::Peers;
+use super::upstream::trust::connector_options;
+use crate::clock::SharedClock;
+use crate::config::{ApiKey, Config};
+use crate::ledger::Ledger;
+use crate::ledger::kept_key::Organization;
+use crate::protocol::names::ServiceNames;
+use crate::protocol::routes::{ExtraRoute, RouteTable};
+
+/// One configuration, ready for requests.
+pub struct Settings {
+    pub config: Arc<Config>,
+    pub names: ServiceNames,
+    pub table: RouteTable,
+    pub key: ApiKey,
+    /// Who pays with the key, in the ledger's words ([`Self::paid_in`]); a call of bursar's own has none.
+    pub organization: Organization,
+    pub peers: Peers,
+    pub connector: Arc<Connector>,
+    /// The same for the whole life of the process.
+    pub hops: Hops,
+}
+
+// === impl Settings ===
+
+impl Settings {
+    /// `connector`: of the settings before, where the trust is the same.
+    pub fn new(
+        config: Arc<Config>,
+        clock: &SharedClock,
+        connector: Option<Arc<Connector>>,
+        hops: Hops,
+    ) -> Self {
+        let extra: Vec<ExtraRoute> = config
+            .upstream
+            .extra_routes
+            .iter()
+            .map(|route| ExtraRoute {
+                method: route.method.clone(),
+                path: route.path.clone(),
+            })
+            .collect();
+        let connector = connector
+            .unwrap_or_else(|| Arc::new(Connector::new(Some(connector_options(&config.upstream)))));
+        Self {
+            names: config.names.clone(),
+            table: RouteTable::new(&extra),
+            key: config.upstream.api_key.clone(),
+            organization: Organization::default(),
+            peers: Peers::new(&config.upstream, Arc::clone(clock)),
+            connector,
+            hops,
+            config,
+        }
+    }
+
+    /// For requests that have entries in this ledger.
+    pub fn paid_in(mut self, ledger: &Ledger) -> Self {
+        let upstream = &self.config.upstream;
+        let (address, key) = (upstream.base_url.to_string(), self.key.header_value());
+        self.organization = ledger.organization(&address, key.as_bytes());
+        self
+    }
+}

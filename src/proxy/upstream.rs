@@ -1,0 +1,10 @@
+//! The service's side: whom to connect to and whom to trust, one attempt on the wire, heads in both
+//! directions.
+//!
+//! Lowest first: `trust`, `peers`, `unfit`, `heads`, `exchange`.
+
+pub mod exchange;
+pub mod heads;
+pub mod peers;
+pub mod trust;
+mod unfit;
