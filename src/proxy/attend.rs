@@ -8,15 +8,13 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, Method};
+use http::Method;
 
 use super::downstream::{Downstream, Presence};
-use crate::protocol::receipt::Receipt;
+use crate::ledger::entry::Stage;
 use crate::proxy::gateway::Gateway;
 use crate::proxy::purchase::live::Live;
-use crate::proxy::purchase::retry::keep_first_priced;
 use crate::proxy::settings::Settings;
-use crate::proxy::upstream::heads;
 
 /// The app's side during dispatch and relay.
 pub struct Attendance<'a> {
@@ -25,12 +23,10 @@ pub struct Attendance<'a> {
     pub downstream: &'a mut Downstream,
     /// Of a metered request; a free one has nobody to follow it.
     pub live: Option<Arc<Live>>,
-    /// What the head of an answer told whose body broke: an amount may have been in it.
-    pub broken_receipt: Option<Receipt>,
     /// What the app was waiting for, for the counter of those that left.
-    pub phase: Phase,
+    pub stage: Stage,
     /// How far the answer was when the app left, and when that was on the monotonic clock.
-    pub left: Option<(Phase, Duration)>,
+    pub left: Option<(Stage, Duration)>,
     /// The app has all that it waits for; that it leaves now is no loss.
     satisfied: bool,
 }
@@ -38,17 +34,6 @@ pub struct Attendance<'a> {
 /// How often a connection is looked at whose end of input is only suspicion: the runtime tells no
 /// more of it.
 const BROKEN_LOOK: Duration = Duration::from_millis(100);
-
-/// How far the answer was when its app left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// No head came yet.
-    Waiting,
-    /// The answer flows.
-    Streaming,
-    /// A whole answer is being written.
-    Answering,
-}
 
 /// bursar is shutting down and its time is up.
 #[derive(Debug)]
@@ -74,18 +59,6 @@ impl Alone {
     }
 }
 
-// === impl Phase ===
-
-impl Phase {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Streaming => "streaming",
-            Self::Answering => "answering",
-        }
-    }
-}
-
 // === impl Attendance ===
 
 impl<'a> Attendance<'a> {
@@ -100,8 +73,7 @@ impl<'a> Attendance<'a> {
             settings,
             downstream,
             live,
-            broken_receipt: None,
-            phase: Phase::Waiting,
+            stage: Stage::Waiting,
             left: None,
             satisfied: false,
         }
@@ -213,19 +185,11 @@ impl<'a> Attendance<'a> {
 
     fn notice(&mut self) {
         if self.left.is_none() && !self.satisfied {
-            self.left = Some((self.phase, self.gateway.clock.monotonic()));
-            self.gateway.metrics.disconnect(self.phase.as_str());
+            self.left = Some((self.stage, self.gateway.clock.monotonic()));
+            self.gateway.metrics.disconnect(self.stage.as_str());
         }
         if let Some(live) = &self.live {
             live.app_left();
         }
-    }
-
-    /// Keeps what the head of a broken answer told of its price.
-    pub fn saw_broken_head(&mut self, headers: &HeaderMap) {
-        let Settings { names, key, .. } = &*self.settings;
-        keep_first_priced(&mut self.broken_receipt, || {
-            Receipt::from_broken_head(names, &heads::told(headers, key))
-        });
     }
 }

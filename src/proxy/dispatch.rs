@@ -5,35 +5,37 @@
 //! table does not allow; a wait that does not fit into what is left of the deadline is not begun,
 //! and a running attempt is never cut, for that would burn a paid answer.
 
-mod record;
-mod stop;
-mod turn;
+pub mod place;
 pub mod words;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use pingora::http::ResponseHeader;
 
-use self::words::refusal_of;
+use self::place::UpstreamPlace;
+use self::words::{attempt_result, refusal_of, so_far};
 use super::attend::{Alone, Attendance, Cut};
-use super::purchase::{backoff, retry};
+use super::downstream::Presence;
+use super::gateway::Gateway;
+use super::limits::guard::SpendGuard;
+use super::limits::queue::{Turn, Unserved};
+use super::limits::waiters::CROWD_RETRY_AFTER;
+use super::purchase::backoff::{asked_wait, declines_retry, random_share};
+use super::purchase::retry::{Ending, Next, Refused, Retries};
 use super::refuse::{Code, Refusal};
-use super::upstream::exchange::WHOLE_BYTES_MAX;
+use super::settings::Settings;
+use super::upstream::exchange::{
+    self, Answering, BodyBroke, Cause, Failed, Outgoing, WHOLE_BYTES_MAX,
+};
+use super::upstream::heads;
+use crate::clock::millis;
 use crate::ledger::entry::{Attempt, AttemptEnd};
+use crate::protocol::receipt::Receipt;
+use crate::protocol::receipt::lines::ReceiptLines;
 use crate::protocol::routes::{AnswerKind, Route};
-use crate::proxy::gateway::Gateway;
-use crate::proxy::limits::breaker::Pass;
-use crate::proxy::limits::guard::SpendGuard;
-use crate::proxy::limits::queue::Slot;
-use crate::proxy::purchase::age;
-use crate::proxy::purchase::backoff::{declines_retry, random_share};
-use crate::proxy::purchase::retry::{Bounds, Next, after_break, after_loss, after_refusal};
-use crate::proxy::settings::Settings;
-use crate::proxy::upstream::exchange::{Answering, BodyBroke, Cause, Failed, Lost, Outgoing};
-use crate::proxy::upstream::{exchange, heads};
 
 /// The attempts of one logical request.
 pub struct Dispatch<'a> {
@@ -41,20 +43,16 @@ pub struct Dispatch<'a> {
     pub settings: Arc<Settings>,
     pub route: &'a Route,
     pub outgoing: &'a Outgoing,
-    pub bounds: Bounds,
-    pub attempts: Vec<Attempt>,
+    pub retries: Retries,
     /// Waits between attempts, together.
     pub waited: Duration,
     /// Time in which the service had the word.
     pub service_time: Duration,
     /// When the first byte of the final answer came, on the monotonic clock.
     pub first_byte_at: Option<Duration>,
-    /// The attempt's place at the service; `None` between attempts, and where none is needed. That of
-    /// the last one is given back with its price.
-    pub slot: Option<Slot>,
+    pub place: UpstreamPlace,
     /// Waits for places, together.
     pub queued: Duration,
-    pub pass: Pass,
     pub app: Arc<str>,
     /// `None` for what costs nothing.
     pub guard: Option<SpendGuard>,
@@ -88,13 +86,10 @@ pub struct Flowing {
 /// What one attempt came to.
 enum Attempted {
     Final(Reached),
-    /// The table may allow another attempt; if not, this is the end.
-    Retry {
-        /// Wait that the service asked for.
-        asked: Option<Duration>,
-        reason: &'static str,
+    /// Without an answer for the app: another attempt may follow; if not, this is the end.
+    Ended {
+        ending: Ending,
         otherwise: Reached,
-        at_once: bool,
     },
 }
 
@@ -124,7 +119,7 @@ impl Dispatch<'_> {
         if let Reached::Nothing { refusal } = &reached
             && let Some(cause) = &self.unreached
         {
-            let (code, attempts) = (refusal.code, self.attempts.len());
+            let (code, attempts) = (refusal.code, self.retries.attempts().len());
             tracing::warn!(code = code.as_str(), attempts, %cause, "the service was not reached");
         }
         (reached, exhausted)
@@ -141,30 +136,26 @@ impl Dispatch<'_> {
         }
         loop {
             let attempted = self.attempt(app, waited, fresh_connection).await;
-            let (asked, reason, otherwise, at_once) = match attempted {
+            let (ending, otherwise) = match attempted {
                 Attempted::Final(reached) => return (reached, false),
-                Attempted::Retry {
-                    asked,
-                    reason,
-                    otherwise,
-                    at_once,
-                } => (asked, reason, otherwise, at_once),
+                Attempted::Ended { ending, otherwise } => (ending, otherwise),
             };
-            let wait = match self.bounds.next(
-                self.attempts.len(),
-                asked,
-                at_once,
-                random_share(),
-                self.gateway.clock.monotonic(),
-                self.may_repeat(app),
-            ) {
-                Next::Repeat { wait } => wait,
+            let now = self.gateway.clock.monotonic();
+            let next = self
+                .retries
+                .next(&ending, random_share(), now, self.may_repeat(app));
+            let (wait, reason, fresh) = match next {
+                Next::Repeat {
+                    wait,
+                    reason,
+                    fresh_connection,
+                } => (wait, reason, fresh_connection),
                 Next::Exhausted => return (otherwise, true),
                 Next::Stop => return (otherwise, false),
             };
             // The attempt is over at the service, too. The place of the last one is given back with its
             // price.
-            self.slot = None;
+            self.place.give_back();
             match self.rest(app, wait).await {
                 // Nobody waits for the answer, so nothing more is spent on it.
                 Ok(Rested::NoMore) => return (otherwise, false),
@@ -176,8 +167,7 @@ impl Dispatch<'_> {
             if !self.may_repeat(app) {
                 return (otherwise, false);
             }
-            // The pool may hold more connections that the service has closed.
-            fresh_connection = self.outgoing.fresh_connection || at_once;
+            fresh_connection = self.outgoing.fresh_connection || fresh;
             waited = wait;
             self.waited = self.waited.saturating_add(wait);
             self.gateway.metrics.retry(reason);
@@ -187,10 +177,7 @@ impl Dispatch<'_> {
     /// Rule I6: a key is not sent again once its age is in doubt.
     fn may_repeat(&self, app: &Attendance<'_>) -> bool {
         let clock = &*self.gateway.clock;
-        app.live
-            .as_ref()
-            .filter(|live| live.key.is_some())
-            .is_none_or(|live| age::may_repeat(&live.first, clock))
+        app.live.as_ref().is_none_or(|live| live.may_repeat(clock))
     }
 
     async fn attempt(
@@ -207,7 +194,7 @@ impl Dispatch<'_> {
         self.first_byte_at = None;
         self.unreached = None;
         let settings = app.settings();
-        self.sends();
+        self.place.sends();
         let answering = app
             .attend(exchange::attempt(
                 &settings.connector,
@@ -216,7 +203,6 @@ impl Dispatch<'_> {
                 fresh_connection,
             ))
             .await;
-        self.heard(&answering);
         match answering {
             Err(Cut) => {
                 // The request may be on its way: what it cost is not known.
@@ -224,30 +210,30 @@ impl Dispatch<'_> {
                 Attempted::Final(Reached::Cut)
             }
             Ok(Err(failed)) => self.lost(clock, failed),
-            Ok(Ok(answering)) if answering.head.status.is_success() => {
-                self.success(app, clock, answering).await
+            Ok(Ok(answering)) => {
+                self.place.heard(&answering);
+                if answering.head.status.is_success() {
+                    self.success(app, clock, answering).await
+                } else {
+                    self.refused(app, clock, answering).await
+                }
             }
-            Ok(Ok(answering)) => self.refused(app, clock, answering).await,
         }
     }
 
     fn lost(&mut self, clock: AttemptClock, failed: Failed) -> Attempted {
+        let settings = Arc::clone(&self.settings);
+        let base_url = &settings.config.upstream.base_url;
+        self.place.lost(&failed, base_url);
         let Failed { lost, words } = failed;
         self.unreached = words;
-        let end = retry::end_of_loss(lost);
+        let ending = Ending::Lost(lost);
+        let end = self.retries.end_of(&ending);
         self.record(clock, end, None, Some(lost.cause().as_str()));
-        let base_url = &self.settings.config.upstream.base_url;
-        let otherwise = Reached::Nothing {
-            refusal: refusal_of(lost, &self.attempts, self.route.keyed, base_url),
-        };
-        match after_loss(lost, self.route.retry) {
-            Some(reason) => Attempted::Retry {
-                asked: None,
-                reason,
-                otherwise,
-                at_once: lost == Lost::StaleConnection,
-            },
-            None => Attempted::Final(otherwise),
+        let refusal = refusal_of(lost, self.retries.may_have_run(), base_url);
+        Attempted::Ended {
+            ending,
+            otherwise: Reached::Nothing { refusal },
         }
     }
 
@@ -266,7 +252,7 @@ impl Dispatch<'_> {
             && self.route.is_metered()
             && self.route.answer == AnswerKind::JsonOrStream;
         if answering.is_unfit {
-            return self.broke(app, clock, &answering.head, Cause::Protocol);
+            return self.broke(clock, &answering.head, Cause::Protocol);
         }
         let mut body = BytesMut::new();
         let mut alone = Alone::default();
@@ -276,7 +262,7 @@ impl Dispatch<'_> {
                 Err(Cut) => {
                     let head = Some(&answering.head);
                     self.record(clock, AttemptEnd::Broken, head, Some("shutdown"));
-                    app.saw_broken_head(&answering.head.headers);
+                    self.saw_broken_head(&answering.head.headers);
                     return Attempted::Final(Reached::Cut);
                 }
             };
@@ -304,33 +290,28 @@ impl Dispatch<'_> {
                     }
                 }
                 Ok(None) => return self.whole(app, clock, answering, body.freeze()).await,
-                Err(BodyBroke(cause)) => return self.broke(app, clock, &answering.head, cause),
+                Err(BodyBroke(cause)) => return self.broke(clock, &answering.head, cause),
             }
         }
     }
 
     /// A 2xx answer that did not come whole.
-    fn broke(
-        &mut self,
-        app: &mut Attendance<'_>,
-        clock: AttemptClock,
-        head: &ResponseHeader,
-        cause: Cause,
-    ) -> Attempted {
+    fn broke(&mut self, clock: AttemptClock, head: &ResponseHeader, cause: Cause) -> Attempted {
         self.record(clock, AttemptEnd::Broken, Some(head), Some(cause.as_str()));
-        app.saw_broken_head(&head.headers);
-        let otherwise = Reached::Nothing {
-            refusal: Code::UpstreamBroken.into(),
-        };
-        match after_break(self.route.retry) {
-            Some(reason) => Attempted::Retry {
-                asked: None,
-                reason,
-                otherwise,
-                at_once: false,
+        self.saw_broken_head(&head.headers);
+        Attempted::Ended {
+            ending: Ending::Broken,
+            otherwise: Reached::Nothing {
+                refusal: Code::UpstreamBroken.into(),
             },
-            None => Attempted::Final(otherwise),
         }
+    }
+
+    /// Keeps what the head of a broken answer told of its price.
+    fn saw_broken_head(&mut self, headers: &HeaderMap) {
+        let Settings { names, key, .. } = &*self.settings;
+        let told = || Receipt::from_broken_head(names, &heads::told(headers, key));
+        self.retries.saw_broken_head(told);
     }
 
     async fn whole(
@@ -357,31 +338,40 @@ impl Dispatch<'_> {
         let head = answering.head.clone();
         let status = head.status;
         let bodyless = app.is_head_request() || status == StatusCode::NOT_MODIFIED;
-        let declined = declines_retry(&head.headers);
-        let reason = after_refusal(status, self.route.retry).filter(|_| !declined);
-        // The attempts before this one are the retries done when it is counted too.
-        let is_repeated = reason.is_some() && self.attempts.len() < self.bounds.backoff.retries_max;
+        let declines = declines_retry(&head.headers);
+        let is_followed_up = self.retries.is_followed_up(status, declines);
         let body = if answering.is_unfit {
             Ok(None)
         } else if bodyless {
             Ok(Some(Bytes::new()))
-        } else if is_repeated {
+        } else if is_followed_up {
             app.attend(answering.read_small_body()).await
         } else {
             app.attend(answering.read_body(WHOLE_BYTES_MAX)).await
         };
+        let is_json = |body: &Bytes| serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok();
+        let wall_ms = self.gateway.clock.wall_ms();
+        let ending = |body: Option<&Bytes>| {
+            Ending::Refused(Refused {
+                status,
+                has_json: body.is_some_and(is_json),
+                declines,
+                asked: asked_wait(&head.headers, wall_ms),
+            })
+        };
         let body = match body {
             Ok(body) => body,
             Err(Cut) => {
-                let end = self.end_of_refusal(status, None);
+                let end = self.retries.end_of(&ending(None));
                 self.record(clock, end, Some(&head), Some("shutdown"));
                 return Attempted::Final(Reached::Cut);
             }
         };
         self.first_byte_at
             .get_or_insert(self.gateway.clock.monotonic());
-        self.heard_busy(&head, body.as_ref());
-        let end = self.end_of_refusal(status, body.as_ref());
+        self.place.heard_refusal(&head, body.as_ref(), wall_ms);
+        let ending = ending(body.as_ref());
+        let end = self.retries.end_of(&ending);
         self.record(clock, end, Some(&head), None);
         if body.is_some() {
             answering.release(&app.settings().connector).await;
@@ -397,21 +387,182 @@ impl Dispatch<'_> {
                 refusal: Code::UpstreamBroken.into(),
             },
         };
-        let may_have_run = end == AttemptEnd::Gateway;
-        match reason.filter(|_| !may_have_run) {
-            Some(reason) => Attempted::Retry {
-                asked: backoff::asked_wait(&head.headers, self.gateway.clock.wall_ms()),
-                reason,
-                otherwise,
-                at_once: false,
-            },
-            None => Attempted::Final(otherwise),
+        Attempted::Ended { ending, otherwise }
+    }
+
+    fn record(
+        &mut self,
+        clock: AttemptClock,
+        end: AttemptEnd,
+        head: Option<&ResponseHeader>,
+        cause: Option<&'static str>,
+    ) {
+        let took = self.since(clock);
+        self.service_time = self.service_time.saturating_add(took);
+        self.note(clock, took, end, head, cause);
+    }
+
+    fn since(&self, clock: AttemptClock) -> Duration {
+        self.gateway.clock.monotonic().saturating_sub(clock.began)
+    }
+
+    fn note(
+        &mut self,
+        clock: AttemptClock,
+        took: Duration,
+        end: AttemptEnd,
+        head: Option<&ResponseHeader>,
+        cause: Option<&'static str>,
+    ) {
+        let status = head.map(|head| head.status);
+        self.gateway
+            .metrics
+            .attempt(self.route.operation, attempt_result(end, status));
+        self.retries.record(Attempt {
+            end,
+            status: status.map(|status| status.as_u16()),
+            wait_ms: millis(clock.waited),
+            took_ms: millis(took),
+            cause: cause.map(str::to_owned),
+            receipt_lines: self.receipt_lines(head),
+        });
+    }
+
+    /// A flowing answer has ended; its attempt is complete only now. While it flowed, the service's
+    /// time was counted read by read, so that writing to the app counts as our own.
+    pub fn record_flow(&mut self, flowing: &Flowing, end: AttemptEnd, cause: Option<&'static str>) {
+        let took = self.since(flowing.attempt);
+        let head = Some(&flowing.answering.head);
+        self.note(flowing.attempt, took, end, head, cause);
+    }
+
+    fn receipt_lines(&self, head: Option<&ResponseHeader>) -> Vec<String> {
+        let Some(head) = head.filter(|_| self.route.is_metered()) else {
+            return Vec::new();
+        };
+        let settings = &self.settings;
+        let clean = |line: &[u8]| settings.key.struck_out(line);
+        ReceiptLines::of_headers(&settings.names, &head.headers, clean).into_vec()
+    }
+
+    /// Waits between attempts, and for a place for the next one. An order to freeze, or the end of the run,
+    /// ends it at once.
+    async fn rest(&mut self, app: &mut Attendance<'_>, wait: Duration) -> Result<Rested, Cut> {
+        let _waiting = match self.gateway.among_waiters(&self.app) {
+            Ok(waiter) => waiter,
+            Err(_) if self.retries.may_have_run() || wait.is_zero() => {
+                self.gateway.waiters.enter_again(&self.app)
+            }
+            Err(crowd) => {
+                // Tell the app to retry no earlier than the service asked.
+                let crowd = crowd.after(wait.max(CROWD_RETRY_AFTER));
+                return Ok(Rested::Stopped(self.stopped_by(crowd)));
+            }
+        };
+        let began = self.gateway.clock.monotonic();
+        let awaited = tokio::select! {
+            biased;
+            halt = self.halted() => Err(halt),
+            awaited = app.rest(wait) => Ok(awaited?),
+        };
+        match awaited {
+            Ok(true) => {}
+            Ok(false) => return Ok(Rested::NoMore),
+            Err(halt) => {
+                let rested = self.gateway.clock.monotonic().saturating_sub(began);
+                self.waited = self.waited.saturating_add(rested);
+                return Ok(Rested::Stopped(halt));
+            }
+        }
+        let rested = self.next_turn(app).await?;
+        Ok(match (rested, self.forbidden(app)) {
+            (Rested::Goes, Some(refusal)) => {
+                self.place.give_back();
+                Rested::Stopped(refusal)
+            }
+            (rested, _) => rested,
+        })
+    }
+
+    /// A place for the next attempt.
+    async fn next_turn(&mut self, app: &mut Attendance<'_>) -> Result<Rested, Cut> {
+        if !self.route.is_inference() {
+            return Ok(Rested::Goes);
+        }
+        let began = self.gateway.clock.monotonic();
+        let enter = self
+            .gateway
+            .queue
+            .enter(&self.app, Turn::Again, self.retries.deadline());
+        let is_here = app.look() == Presence::Here;
+        let entered = async {
+            if is_here {
+                app.attend_while_here(enter).await
+            } else {
+                // Somebody follows: the place is for them.
+                app.attend(enter).await.map(Some)
+            }
+        };
+        let entered = tokio::select! {
+            biased;
+            halt = self.halted() => Err(halt),
+            entered = entered => Ok(entered?),
+        };
+        let waited = self.gateway.clock.monotonic().saturating_sub(began);
+        self.queued = self.queued.saturating_add(waited);
+        Ok(match entered {
+            // Who followed may have left meanwhile.
+            Ok(Some(Ok(_))) if !app.is_awaited() => Rested::NoMore,
+            Ok(Some(Ok((slot, _)))) => {
+                self.place.take_over(slot);
+                Rested::Goes
+            }
+            Ok(Some(Err(Unserved::Closed))) => {
+                self.closed().map_or(Rested::NoMore, Rested::Stopped)
+            }
+            Ok(Some(Err(_)) | None) => Rested::NoMore,
+            Err(halt) => Rested::Stopped(halt),
+        })
+    }
+
+    /// Resolves when an operator freezes the app, or its run ends; pends for ever for what costs nothing.
+    async fn halted(&self) -> Refusal {
+        match &self.guard {
+            Some(guard) => self.stopped_by(guard.halted().await),
+            None => std::future::pending().await,
         }
     }
 
-    fn end_of_refusal(&self, status: StatusCode, body: Option<&Bytes>) -> AttemptEnd {
-        let is_json = |body: &Bytes| serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok();
-        retry::end_of_refusal(self.route, status, body.is_some_and(is_json))
+    /// Why the next attempt may not be sent, if it may not.
+    fn forbidden(&self, app: &Attendance<'_>) -> Option<Refusal> {
+        let Some(live) = &app.live else {
+            let held = self.guard.as_ref().and_then(SpendGuard::holds);
+            return held.map(|refusal| self.stopped_by(refusal));
+        };
+        let caps = &self.gateway.caps;
+        if let Some(halt) = self.guard.as_ref().and_then(SpendGuard::halts) {
+            return Some(self.stopped_by(halt));
+        }
+        if self.retries.may_have_run() {
+            // The same purchase goes on: it is charged already.
+            return None;
+        }
+        let over = caps.over(live.entry)?;
+        Some(self.stopped_by((&over).into()))
+    }
+
+    /// bursar is stopping, and nobody waits for a place any more. `None` where an attempt may have run:
+    /// that is what the app has to know.
+    fn closed(&self) -> Option<Refusal> {
+        let refusal = || self.stopped_by(Refusal::new(Code::ShuttingDown));
+        (!self.retries.may_have_run()).then(refusal)
+    }
+
+    fn stopped_by(&self, refusal: Refusal) -> Refusal {
+        match so_far(&self.retries) {
+            Some(words) => refusal.and(&words),
+            None => refusal,
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use super::limits::connections::{TURN_AWAYS_MAX, places};
 use super::limits::queue::Queue;
 use super::limits::waiters::{Waiter, Waiters};
 use super::purchase::claim::ClaimTable;
-use super::purchase::handover::News;
+use super::purchase::fate::News;
 use super::purchase::live::Live;
 use super::refuse::Refusal;
 use super::settings::Settings;

@@ -1,9 +1,21 @@
 //! One purchase, over its attempts and over the repeats of its app: which earlier request an equal one
 //! belongs to, what follows the end of an attempt, what of its answer is kept for whom.
 //!
-//! Lowest first: `age` (of a key), `backoff`, `retry` (what follows an attempt), `claimant` (who asks for
-//! what), `live` (a request that runs, seen from its leader and its follower), `handover` (what of it the
-//! ledger knows), `slots` (the rows of the table), `claim` (the table of undelivered requests).
+//! Lowest first:
+//!
+//! ```text
+//! age, backoff  of a key; between attempts
+//! retry         what follows the end of an attempt
+//! claimant      who asks for what
+//! delivery      who has what of an answer, and what is kept of it
+//! fate          how it ended, for the table and the ledger
+//! live          a request that runs, seen from its leader, its follower and the ledger
+//! forward       where the pieces of its answer go
+//! drain         how long it is read for nobody
+//! slots, claim  the table of undelivered requests
+//! ```
+//!
+//! Each of `retry`, `delivery`, `forward` and `drain` has its table of states in its head.
 //!
 //! Promise: no I/O. The model check beside the proxy drives these files themselves.
 
@@ -11,7 +23,10 @@ pub mod age;
 pub mod backoff;
 pub mod claim;
 pub mod claimant;
-pub mod handover;
+mod delivery;
+pub mod drain;
+pub mod fate;
+pub mod forward;
 pub mod live;
 pub mod retry;
 mod slots;

@@ -20,8 +20,9 @@ use std::time::Duration;
 use http::HeaderValue;
 use pingora::http::ResponseHeader;
 
+use self::closed::Ends;
 use super::attend::Attendance;
-use super::dispatch::{Dispatch, Reached, is_transient};
+use super::dispatch::{Dispatch, Flowing, Reached, is_transient};
 use super::downstream::Presence;
 use super::refuse::{Code, Refusal};
 use super::report::{Report, report};
@@ -35,8 +36,7 @@ use crate::protocol::names::{X_BURSAR_QUEUE_MS, X_SHOULD_RETRY};
 use crate::proxy::door::admit::Admitted;
 use crate::proxy::gateway::Gateway;
 use crate::proxy::limits::queue::Slot;
-use crate::proxy::purchase::live::Fate;
-use crate::proxy::purchase::retry::amount_of_broken;
+use crate::proxy::purchase::fate::Fate;
 use crate::proxy::settings::Settings;
 use crate::proxy::upstream::heads;
 
@@ -70,8 +70,6 @@ pub struct Relay<'a> {
     /// Time in which the app had the word: its body came, or it took its answer.
     pub app_time: Duration,
     pub state: Option<State>,
-    /// What the app was given counts as the answer it wanted.
-    pub delivered: bool,
 }
 
 /// What was answered, for the report.
@@ -89,7 +87,7 @@ impl Relay<'_> {
     pub async fn run(mut self, reached: Reached) -> bool {
         if !matches!(reached, Reached::Flowing(_)) {
             // The service has done its part.
-            self.place = self.dispatch.slot.take();
+            self.place = self.dispatch.place.take();
         }
         let (answered, keep) = match reached {
             Reached::Whole { head, body } => self.whole(head, body).await,
@@ -120,7 +118,7 @@ impl Relay<'_> {
                 stream: answered.stream,
                 status: answered.status,
                 code: answered.code.map(Code::as_str),
-                attempts: self.dispatch.attempts.len(),
+                attempts: self.dispatch.retries.attempts().len(),
                 state: self.state,
                 measured,
             },
@@ -130,7 +128,7 @@ impl Relay<'_> {
 
     fn fate(&self) -> Fate {
         match &self.entry {
-            Some(entry) => entry.live.fate(self.state, self.delivered),
+            Some(entry) => entry.live.fate(self.state),
             None => Fate::Closed,
         }
     }
@@ -166,9 +164,17 @@ impl Relay<'_> {
         gathered: &Gathered,
         cut_by: Option<InDoubt>,
     ) -> Result<(), LedgerError> {
+        let ends = Ends {
+            app_left: self.app.left,
+            cut_by,
+            last: self.dispatch.retries.attempts().last(),
+            stage: self.app.stage,
+            now: self.gateway.clock.monotonic(),
+            arrived: self.arrived,
+        };
         let gathered = &Gathered {
-            closed: self.closed(cut_by),
-            broken_billed: self.app.broken_receipt.as_ref().and_then(amount_of_broken),
+            closed: ends.closed(),
+            broken_billed: self.dispatch.retries.broken_billed(),
             ..gathered.clone()
         };
         let measured = self.measured();
@@ -178,13 +184,13 @@ impl Relay<'_> {
             return Ok(());
         };
         self.own = Some(measured.own);
-        if let Some(last) = self.dispatch.attempts.last_mut() {
+        if let Some(last) = self.dispatch.retries.last_mut() {
             gathered.lines.append_to(&mut last.receipt_lines);
         }
         let settlement = entry
             .settle(
                 gathered,
-                &self.dispatch.attempts,
+                self.dispatch.retries.attempts(),
                 cut_by,
                 delivery,
                 measured,
@@ -200,7 +206,7 @@ impl Relay<'_> {
         let Some(live) = self.entry.as_ref().map(|entry| &entry.live) else {
             return Delivery::Given;
         };
-        let attempts = &self.dispatch.attempts;
+        let attempts = self.dispatch.retries.attempts();
         let answered = attempts
             .last()
             .is_some_and(|last| last.end == AttemptEnd::Answered);
@@ -211,7 +217,7 @@ impl Relay<'_> {
     /// No answer came, bursar may send nothing more, or it is shutting down.
     async fn nothing(&mut self, refusal: Refusal, cut_by: Option<InDoubt>) -> (Answered, bool) {
         let gathered = Gathered {
-            receipt: self.app.broken_receipt.take().unwrap_or_default(),
+            receipt: self.dispatch.retries.take_broken(),
             ..Gathered::default()
         };
         let refusal = match self.settle(&gathered, cut_by).await {
@@ -229,6 +235,28 @@ impl Relay<'_> {
         )
     }
 
+    /// A turn too large to be made into a stream. Its amount is known from its head.
+    async fn too_large(&mut self, flowing: Flowing) -> (Answered, bool) {
+        let headers = &flowing.answering.head.headers;
+        let gathered = Gathered::from_head(&self.settings, headers);
+        self.dispatch
+            .record_flow(&flowing, AttemptEnd::Broken, Some("too_large"));
+        let settled = self.settle(&gathered, None).await;
+        flowing.answering.abandon().await;
+        let code = match settled {
+            Ok(()) => Code::UpstreamBroken,
+            Err(_) => Code::LedgerUnavailable,
+        };
+        let refusal = Refusal::new(code);
+        let keep = self.give_refusal(&refusal).await;
+        let answered = Answered {
+            status: refusal.status().as_u16(),
+            code: Some(code),
+            stream: false,
+        };
+        (answered, keep)
+    }
+
     /// A refusal of our own after the request was dispatched.
     pub(super) async fn give_refusal(&mut self, refusal: &Refusal) -> bool {
         let Ok((mut head, body)) = own::refusal_answer(refusal) else {
@@ -238,10 +266,7 @@ impl Relay<'_> {
         if refusal.code.ends_connection() {
             self.app.downstream.session().set_server_keepalive(None);
         }
-        let delivered = self.give_whole(head, body).await;
-        // An error is not the answer that the app wanted, even when it was received.
-        self.delivered = false;
-        delivered
+        self.give_whole(head, body).await
     }
 
     /// `x-should-retry`: one layer retries, not three; but while something may

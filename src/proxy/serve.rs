@@ -22,6 +22,7 @@ use self::request::Request;
 use self::turn::Going;
 use super::attend::Attendance;
 use super::dispatch::Dispatch;
+use super::dispatch::place::UpstreamPlace;
 use super::door::admit::{Admission, Admitted, LocalAnswer};
 use super::door::buffer::{self, RequestBody};
 use super::downstream::{Downstream, Presence};
@@ -32,7 +33,7 @@ use super::purchase::backoff::Backoff;
 use super::purchase::claim::Claim;
 use super::purchase::claimant::{Claimant, Mark};
 use super::purchase::live::{Follower, Live};
-use super::purchase::retry::Bounds;
+use super::purchase::retry::{Bounds, Retries};
 use super::refuse::{Code, Refusal};
 use super::relay::{self, Relay, own};
 use super::report::{Report, report};
@@ -281,22 +282,21 @@ async fn exchange(
         read_timeout: request.settings.config.upstream.read_timeout,
         whole_bytes_max,
     };
+    let bounds = Bounds {
+        backoff: Backoff::of(&request.settings.config.retry),
+        deadline: request.deadline(),
+    };
     let mut dispatch = Dispatch {
         gateway: request.gateway,
         settings: Arc::clone(&request.settings),
         route,
         outgoing: &outgoing,
-        bounds: Bounds {
-            backoff: Backoff::of(&request.settings.config.retry),
-            deadline: request.deadline(),
-        },
-        attempts: Vec::new(),
+        retries: Retries::new(route, bounds),
         waited: Duration::ZERO,
         service_time: Duration::ZERO,
         first_byte_at: None,
-        slot: going.slot,
+        place: UpstreamPlace::new(going.slot, going.pass, route.is_metered()),
         queued: going.queued,
-        pass: going.pass,
         app: Arc::clone(&request.app.name),
         guard: (route.costs != Costs::Nothing).then(|| request.guard()),
         unreached: None,
@@ -327,7 +327,6 @@ async fn exchange(
         own: None,
         app_time: request.body_took,
         state: None,
-        delivered: false,
     };
     relay.run(reached).await
 }

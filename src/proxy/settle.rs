@@ -26,7 +26,8 @@ use crate::protocol::routes::{ReceiptFrom, Route};
 use crate::protocol::{Told, Usage};
 use crate::proxy::gateway::Gateway;
 use crate::proxy::limits::queue::Slot;
-use crate::proxy::purchase::live::{Fate, Live};
+use crate::proxy::purchase::fate::Fate;
+use crate::proxy::purchase::live::Live;
 use crate::proxy::settings::Settings;
 use crate::proxy::upstream::heads;
 

@@ -1,18 +1,19 @@
 //! What an attempt's end is called: the code that the app reads, the label that is counted.
 //!
-//! Promise: one attempt that may have run is never told as none: what the app reads is what the entry is.
+//! Promise: one attempt that may have run is never reported as none: what the app reads is what the entry is.
 
 use http::StatusCode;
 
 use crate::config::BaseUrl;
-use crate::ledger::entry::{Attempt, AttemptEnd};
-use crate::ledger::state::may_have_run;
+use crate::ledger::entry::AttemptEnd;
+use crate::proxy::purchase::retry::Retries;
 use crate::proxy::refuse::{Code, Refusal};
 use crate::proxy::upstream::exchange::{Cause, Lost};
 
-/// What an app is told whose last attempt got no answer from the service at `base_url`.
-pub fn refusal_of(lost: Lost, attempts: &[Attempt], keyed: bool, base_url: &BaseUrl) -> Refusal {
-    let code = code_of(lost, attempts, keyed);
+/// What an app is told whose last attempt got no answer from the service at `base_url`. `may_have_run`: one
+/// of its attempts.
+pub fn refusal_of(lost: Lost, may_have_run: bool, base_url: &BaseUrl) -> Refusal {
+    let code = code_of(lost, may_have_run);
     let text = match (code, lost) {
         (Code::UpstreamTls, Lost::NotSent(Cause::NoTls)) => format!(
             "What answers at {base_url} speaks no TLS. Nothing was sent or billed. Check [upstream] base_url: \
@@ -29,14 +30,31 @@ pub fn refusal_of(lost: Lost, attempts: &[Attempt], keyed: bool, base_url: &Base
 
 /// The code for an app whose last attempt got no answer. One attempt that may have run makes the
 /// whole outcome unknown, whatever the last one was.
-fn code_of(lost: Lost, attempts: &[Attempt], keyed: bool) -> Code {
+fn code_of(lost: Lost, may_have_run: bool) -> Code {
     match lost {
         Lost::NoHead(Cause::Timeout) => Code::UpstreamTimeout,
-        _ if may_have_run(attempts, keyed) => Code::OutcomeUnknown,
+        _ if may_have_run => Code::OutcomeUnknown,
         Lost::NotSent(Cause::Name) => Code::UpstreamName,
         Lost::NotSent(Cause::Certificate | Cause::Tls | Cause::NoTls) => Code::UpstreamTls,
         Lost::NotSent(_) | Lost::NoHead(_) | Lost::StaleConnection => Code::UpstreamUnreachable,
     }
+}
+
+/// What the attempts of a request came to that is refused between two of them.
+pub fn so_far(retries: &Retries) -> Option<String> {
+    let last = retries.attempts().last()?;
+    Some(if retries.may_have_run() {
+        "This is about a repeat; an attempt before it may have run: the entry is in doubt, and the \
+         same request uses the same key where the route has one."
+            .to_owned()
+    } else if let Some(status) = last.status {
+        format!(
+            "This is about a repeat; the service answered {status} to the attempt before it, which \
+             costs nothing."
+        )
+    } else {
+        "This is about a repeat; the attempt before it did not reach the service.".to_owned()
+    })
 }
 
 /// The label of `upstream_attempts_total{result}`.
@@ -59,75 +77,4 @@ pub fn attempt_result(end: AttemptEnd, status: Option<StatusCode>) -> &'static s
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn attempt(end: AttemptEnd, status: Option<u16>) -> Attempt {
-        Attempt {
-            end,
-            status,
-            wait_ms: 0,
-            took_ms: 0,
-            cause: None,
-            receipt_lines: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn what_may_have_run_is_never_told_as_not_sent() {
-        let unsent = || attempt(AttemptEnd::NotSent, None);
-        let lost = || attempt(AttemptEnd::NoHead, None);
-        let running = || attempt(AttemptEnd::Refused, Some(409));
-        let busy = || attempt(AttemptEnd::Refused, Some(503));
-        let connect = Lost::NotSent(Cause::Connect);
-        let reset = Lost::NoHead(Cause::Reset);
-        let timeout = Lost::NoHead(Cause::Timeout);
-        let rows = [
-            (connect, vec![unsent()], true, Code::UpstreamUnreachable),
-            (
-                connect,
-                vec![busy(), unsent()],
-                true,
-                Code::UpstreamUnreachable,
-            ),
-            (
-                connect,
-                vec![running(), unsent()],
-                true,
-                Code::OutcomeUnknown,
-            ),
-            (
-                connect,
-                vec![running(), unsent()],
-                false,
-                Code::UpstreamUnreachable,
-            ),
-            (connect, vec![lost(), unsent()], true, Code::OutcomeUnknown),
-            (
-                Lost::NotSent(Cause::Name),
-                vec![running(), unsent()],
-                true,
-                Code::OutcomeUnknown,
-            ),
-            (
-                Lost::NotSent(Cause::Certificate),
-                vec![unsent()],
-                true,
-                Code::UpstreamTls,
-            ),
-            (reset, vec![lost()], false, Code::OutcomeUnknown),
-            (timeout, vec![lost()], false, Code::UpstreamTimeout),
-        ];
-        for (last, attempts, keyed, wanted) in rows {
-            let told = code_of(last, &attempts, keyed);
-            assert_eq!(told, wanted, "{attempts:?} {keyed}");
-            let text = Refusal::new(told).detail;
-            let is_told = text.contains("may have run");
-            assert_eq!(
-                is_told,
-                may_have_run(&attempts, keyed),
-                "{attempts:?}: {text}"
-            );
-        }
-    }
-}
+mod tests;

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 
 use super::age::{self, SET_BACK_MAX_MS};
 use super::claimant::{AdoptPolicy, Claimant, is_apps_own};
-use super::live::Fate;
+use super::fate::Fate;
 use super::slots::KEEP_ANSWER;
 use crate::clock::SharedClock;
 use crate::config::Adopt;
@@ -199,7 +199,7 @@ impl ClaimTable {
         let kept = live.keeps_answer().then(|| Arc::clone(live));
         // A follower may have taken it since the leader looked.
         let remember = fate != Fate::Closed
-            && !live.is_handed_out()
+            && !live.is_delivered()
             && (kept.is_some() || live.key.as_ref().is_some_and(|key| !is_apps_own(key)));
         if remember {
             let mut place = at;
@@ -216,7 +216,7 @@ impl ClaimTable {
             if queue.is_empty() {
                 slots.by_mark.remove(&live.mark);
             }
-            if live.is_handed_out() {
+            if live.is_delivered() {
                 slots.note_answered(live);
             }
         }
@@ -284,7 +284,7 @@ fn is_anothers(slots: &Slots, live: &Arc<Live>, policy: AdoptPolicy, since: Dura
             continue;
         }
         other.look_at_app();
-        if other.is_going() || !other.is_open() {
+        if other.is_going() || !other.has_app_left() {
             return true;
         }
     }

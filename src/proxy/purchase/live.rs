@@ -3,9 +3,9 @@
 //!
 //! Promise: nothing is recorded while the leading app is there; what is recorded for nobody is at
 //! most 1 MiB; with a follower the leader waits for it instead of piling up. A follower that hung up
-//! before it was given anything has its place taken by the next, noticed or not.
+//! before it was given anything has its place taken by the next, noticed or not. The ledger is sent only
+//! what it does not take for granted, so a clean request costs no line.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -15,13 +15,17 @@ use parking_lot::Mutex;
 use pingora::http::ResponseHeader;
 use tokio::sync::watch;
 
+use super::age;
 use super::claimant::is_apps_own;
-use crate::clock::SharedClock;
-use crate::ledger::entry::{EntryId, EntryKey};
-use crate::ledger::undelivered::FirstSent;
+use super::delivery::{Cursor, DeliveryState};
+pub use super::delivery::{TapeEnd, TapeItem};
+use super::fate::{Fate, News};
+use crate::clock::{Clock, SharedClock};
+use crate::ledger::entry::{EntryId, EntryKey, InDoubt, KeyOrigin, State};
+use crate::ledger::undelivered::{Delivery, FirstSent, KeyUse, Undelivered};
 use crate::proxy::downstream::connection::Sight;
 use crate::proxy::purchase::claimant::{Claimant, Mark};
-use crate::proxy::refuse::{Code, Refusal};
+use crate::proxy::refuse::Code;
 
 /// One running request.
 #[derive(Debug)]
@@ -38,7 +42,7 @@ pub struct Live {
     /// See [`Claimant::keeps_answer`].
     may_be_kept: bool,
     /// Whether the ledger takes this request for undelivered; `None` while it is open there.
-    pub(super) told: Mutex<Option<bool>>,
+    told: Mutex<Option<bool>>,
     /// The connection of the leading app.
     app: OnceLock<Sight>,
     /// When somebody began to be given the answer, on the monotonic clock; the last one counts.
@@ -46,64 +50,18 @@ pub struct Live {
     clock: SharedClock,
     /// Nothing but its connection's reset keeps it from the service any more.
     going: AtomicBool,
-    /// bursar's stop cut the giving: nobody has the answer to its end.
-    cut_short: AtomicBool,
-    tape: Mutex<Tape>,
-    /// Ticks whenever the tape changes.
+    shared: Mutex<Shared>,
+    /// Ticks whenever the delivery changes.
     changed: watch::Sender<()>,
     /// The table's: ticks when an app leaves.
     left: watch::Sender<()>,
 }
 
-/// What the follower is to write.
+/// The answer, and the connection that follows it.
 #[derive(Debug, Default)]
-struct Tape {
-    /// The leading app has left before it was given anything that counts as delivered.
-    open: bool,
-    /// The leading app is being given the answer, or was given an error: nobody may follow.
-    taken: bool,
-    /// A body byte of a flowing answer went out, or the whole answer did.
-    handed_out: bool,
-    /// The leading app is being given an error: what it is about ends in a moment.
-    failing: bool,
-    followed: bool,
-    /// Which follower it is, counted from 1.
-    follower: u64,
-    /// Its connection.
+struct Shared {
+    delivery: DeliveryState,
     follower_app: Option<Sight>,
-    /// It was given a piece of the answer.
-    follower_reads: bool,
-    /// The answer outgrew what is kept for nobody, or its beginning went to an app that did not get
-    /// its end: it can be adopted, not joined.
-    given_up: bool,
-    head: Option<Arc<ResponseHeader>>,
-    /// The answer comes piece by piece.
-    flowing: bool,
-    /// A follower has taken the beginning of a document, which counts as delivered when whole.
-    begun: bool,
-    chunks: VecDeque<Bytes>,
-    chunk_bytes: usize,
-    /// Chunks were given to a follower and dropped: the beginning is gone.
-    consumed: bool,
-    end: Option<TapeEnd>,
-}
-
-/// How an answer ended.
-#[derive(Clone, Debug)]
-pub enum TapeEnd {
-    Complete,
-    Broken(Refusal),
-}
-
-/// What a follower gets next.
-#[derive(Debug)]
-pub enum TapeItem {
-    Head {
-        head: Arc<ResponseHeader>,
-        flowing: bool,
-    },
-    Chunk(Bytes),
-    End(TapeEnd),
 }
 
 /// A connection that takes the answer over. Dropping it lets another one follow, as long as
@@ -111,45 +69,8 @@ pub enum TapeItem {
 #[derive(Debug)]
 pub struct Follower {
     pub live: Arc<Live>,
-    number: u64,
+    cursor: Cursor,
     changed: watch::Receiver<()>,
-    next: usize,
-    head_given: bool,
-}
-
-/// What became of a request's answer, as the table has to remember it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// The app has it, or nothing ran: nothing to remember.
-    Closed,
-    /// The app never received it, and the service may have run it.
-    Undelivered,
-    /// Nothing was sent under a key that was adopted: the request before it is undelivered as it was.
-    /// `in_ledger`: this one's intent is in the ledger, and stands for both there.
-    Unsent { in_ledger: bool },
-}
-
-/// "A complete undelivered answer up to 1 MiB is kept".
-const TAPE_BYTES_MAX: usize = 1024 * 1024;
-
-// === impl Tape ===
-
-impl Tape {
-    fn is_error(&self) -> bool {
-        let is_error = match (&self.head, &self.end) {
-            (_, None) => false,
-            (Some(head), Some(_)) => !head.status.is_success(),
-            (None, Some(end)) => matches!(end, TapeEnd::Broken(_)),
-        };
-        is_error && !self.handed_out
-    }
-
-    /// Somebody follows, and is there as far as the kernel knows. Who reads may have read it all, and
-    /// left for that.
-    fn has_follower(&self) -> bool {
-        let hung_up = || self.follower_app.as_ref().is_some_and(Sight::has_hung_up);
-        self.followed && (self.follower_reads || !hung_up())
-    }
 }
 
 // === impl Live ===
@@ -176,8 +97,7 @@ impl Live {
             given_at: Mutex::new(None),
             clock,
             going: AtomicBool::new(false),
-            cut_short: AtomicBool::new(false),
-            tape: Mutex::new(Tape::default()),
+            shared: Mutex::default(),
             changed: watch::Sender::new(()),
             left,
         })
@@ -192,27 +112,27 @@ impl Live {
     /// An equal request has come. When the leading app hung up before it, and nobody has noticed yet,
     /// this is its retry: the kernel knows the order.
     pub(super) fn look_at_app(&self) {
-        if !self.is_open() && self.app.get().is_some_and(Sight::has_hung_up) {
+        if !self.has_app_left() && self.app.get().is_some_and(Sight::has_hung_up) {
             self.app_left();
         }
     }
 
     /// The leading app has left, or is suspected to: from now on a follower may take over.
     pub fn app_left(&self) {
-        self.tape.lock().open = true;
+        self.shared.lock().delivery.app_leaves();
         self.changed.send_replace(());
         self.left.send_replace(());
     }
 
-    /// The leader is about to write to its own app. `false`: somebody follows, write to the tape.
+    /// The leader is about to write to its own app. `false`: somebody follows, record it.
     /// After `true` nobody can follow, until the write has failed.
     pub fn take(&self) -> bool {
-        let mut tape = self.tape.lock();
-        tape.taken = !tape.followed;
-        if tape.taken {
+        let mut shared = self.shared.lock();
+        let takes = shared.delivery.take();
+        if takes {
             self.is_being_given();
         }
-        tape.taken
+        takes
     }
 
     /// Before a byte of it goes out: an app that has read it cannot have asked again before this.
@@ -228,13 +148,7 @@ impl Live {
     /// and is to be told why. After `true` nobody can follow, and an equal request that comes looks
     /// again when this one's end is in the table.
     pub fn gives_up(&self) -> bool {
-        let mut tape = self.tape.lock();
-        let ends = !tape.followed;
-        if ends {
-            tape.taken = true;
-            tape.failing = true;
-        }
-        ends
+        self.shared.lock().delivery.ends_unsent()
     }
 
     /// It goes to the service: an equal request whose app has left gives way to it.
@@ -246,52 +160,27 @@ impl Live {
         self.going.load(Ordering::Relaxed)
     }
 
-    /// bursar's stop ends the answer, or the giving of one of which something was handed out. Before its
-    /// end is told: a first byte counts as delivered only as long as bursar lives.
+    /// bursar's stop ends the answer, or the giving of one of which something was given. Before its end is
+    /// known: a first byte counts as delivered only as long as bursar lives.
     pub fn cuts_short(&self) {
-        self.cut_short.store(true, Ordering::Relaxed);
-    }
-
-    pub(super) fn is_cut_short(&self) -> bool {
-        self.cut_short.load(Ordering::Relaxed)
+        self.shared.lock().delivery.cut_short();
     }
 
     /// After [`Self::take`]: what is written is an error. Its app may ask again before the table
     /// has heard of the end.
     pub fn fails(&self) {
-        self.tape.lock().failing = true;
-    }
-
-    /// What is written to the leading app counts as given only if its connection, whose input has ended,
-    /// does not refuse it. That shows in a moment.
-    pub(super) fn is_given_in_doubt(&self) -> bool {
-        let tape = self.tape.lock();
-        tape.open && tape.taken && !tape.handed_out
-    }
-
-    pub(super) fn is_failing(&self) -> bool {
-        let tape = self.tape.lock();
-        tape.failing || tape.is_error()
-    }
-
-    /// All there is for a follower is an error of ours: who has read it may ask again at once.
-    pub(super) fn gives_error(&self) -> bool {
-        self.tape.lock().is_error()
+        self.shared.lock().delivery.fails();
     }
 
     /// The leader's own app did not take what was written.
-    pub fn not_taken(&self) {
-        self.tape.lock().taken = false;
+    pub fn write_failed(&self) {
+        self.shared.lock().delivery.write_failed();
         self.left.send_replace(());
     }
 
     /// The app was given what counts as delivered: nobody may join any more.
-    pub fn handed_out(&self) {
-        *self.tape.lock() = Tape {
-            taken: true,
-            handed_out: true,
-            ..Tape::default()
-        };
+    pub fn delivered(&self) {
+        self.shared.lock().delivery.is_delivered_to_app();
         // An equal request may have waited to hear of it.
         self.left.send_replace(());
     }
@@ -299,77 +188,61 @@ impl Live {
     /// The leading app has the beginning of a document, which counts as delivered when whole: nobody
     /// may join any more, and what was not given to its end can be adopted.
     pub fn begins(&self) {
-        let mut tape = self.tape.lock();
-        *tape = Tape {
-            open: tape.open,
-            taken: true,
-            given_up: true,
-            ..Tape::default()
-        };
-        drop(tape);
+        self.shared.lock().delivery.begins();
         // Who waits to hear whether it is read waits for its end now.
         self.left.send_replace(());
     }
 
-    /// Nobody can join it, its app has left, and it is read on: when it ends its key can be adopted.
+    /// When it ends its key can be adopted, and it can be joined no more.
     pub(super) fn is_to_be_adopted(&self) -> bool {
-        let tape = self.tape.lock();
-        let key = self.key.as_ref();
-        tape.open && tape.given_up && !tape.handed_out && key.is_some_and(|key| !is_apps_own(key))
+        let is_minted = self.key.as_ref().is_some_and(|key| !is_apps_own(key));
+        is_minted && self.shared.lock().delivery.is_only_adoptable()
     }
 
-    pub fn is_handed_out(&self) -> bool {
-        self.tape.lock().handed_out
+    pub(super) fn is_given_in_doubt(&self) -> bool {
+        self.shared.lock().delivery.is_given_in_doubt()
+    }
+
+    pub(super) fn is_failing(&self) -> bool {
+        self.shared.lock().delivery.is_failing()
+    }
+
+    /// The app, or whoever follows, has what counts as the answer.
+    pub fn is_delivered(&self) -> bool {
+        self.shared.lock().delivery.is_delivered()
     }
 
     pub fn is_followed(&self) -> bool {
-        self.tape.lock().followed
+        self.shared.lock().delivery.is_followed()
     }
 
-    /// Somebody follows and has what counts as delivered, and not yet the end.
-    pub(super) fn is_handed_to_follower(&self) -> bool {
-        let tape = self.tape.lock();
-        tape.handed_out && tape.followed
+    /// Somebody takes the answer just now, or has it: its key goes on only if that fails, or if all there
+    /// is to take is an error.
+    pub(super) fn is_being_taken(&self) -> bool {
+        let delivery = &self.shared.lock().delivery;
+        delivery.is_delivered() || (delivery.is_followed() && !delivery.is_error())
     }
 
-    /// Whether written answers have to be recorded.
-    pub fn is_open(&self) -> bool {
-        self.tape.lock().open
+    /// The leading app has left, noticed or suspected.
+    pub(super) fn has_app_left(&self) -> bool {
+        self.shared.lock().delivery.has_app_left()
     }
 
     pub fn record_head(&self, head: Arc<ResponseHeader>, flowing: bool) {
-        let mut tape = self.tape.lock();
-        if tape.open && !tape.given_up {
-            tape.head = Some(head);
-            tape.flowing = flowing;
-        }
-        drop(tape);
+        self.shared.lock().delivery.record_head(head, flowing);
         self.changed.send_replace(());
     }
 
-    /// Records a chunk. With a follower that is slow this waits for it; without one, a tape that
-    /// would grow beyond its bound is given up (the key can still be adopted).
-    pub async fn record_chunk(&self, chunk: Bytes) {
+    /// Records a chunk. With a follower that is slow this waits for it; without one, what would grow
+    /// beyond its bound is given up (the key can still be adopted).
+    pub async fn record_chunk(&self, mut chunk: Bytes) {
         let mut changed = self.changed.subscribe();
         loop {
             {
-                let mut tape = self.tape.lock();
-                if !tape.open || tape.given_up {
-                    return;
-                }
-                let fits = tape.chunk_bytes.saturating_add(chunk.len()) <= TAPE_BYTES_MAX;
-                if fits || (tape.followed && tape.chunks.is_empty()) {
-                    tape.chunk_bytes = tape.chunk_bytes.saturating_add(chunk.len());
-                    tape.chunks.push_back(chunk);
-                    break;
-                }
-                if !tape.followed {
-                    *tape = Tape {
-                        open: true,
-                        given_up: true,
-                        ..Tape::default()
-                    };
-                    return;
+                let mut shared = self.shared.lock();
+                match shared.delivery.record_chunk(chunk) {
+                    Ok(()) => break,
+                    Err(waits) => chunk = waits,
                 }
                 changed.mark_unchanged();
             }
@@ -381,46 +254,33 @@ impl Live {
     }
 
     pub fn record_end(&self, end: TapeEnd) {
-        let mut tape = self.tape.lock();
-        // Who was given up has its end: the answer's own is not for it.
-        if tape.open && tape.end.is_none() {
-            tape.end = Some(end);
-        }
-        drop(tape);
+        self.shared.lock().delivery.record_end(end);
         self.changed.send_replace(());
     }
 
-    /// The leader is done. Whoever still waits for an end that it did not write is told so.
+    /// The leader is done.
     pub(super) fn finish(&self) {
-        let mut tape = self.tape.lock();
-        if tape.end.is_none() {
-            tape.end = Some(TapeEnd::Broken(Code::Internal.into()));
-        }
-        drop(tape);
+        self.shared.lock().delivery.close();
         self.changed.send_replace(());
     }
 
-    /// Attaches a follower, if the leading app has left, nothing was handed out, and nobody else
-    /// follows.
+    /// Attaches a follower, if the leading app has left, nobody has any of the answer, and nobody else
+    /// follows. One that has hung up, noticed or not, gives way unless it has begun to read.
     pub(super) fn follow(self: &Arc<Self>) -> Option<Follower> {
-        let mut tape = self.tape.lock();
-        if !tape.open || tape.taken || tape.handed_out || tape.has_follower() || tape.given_up {
-            return None;
-        }
-        tape.followed = true;
-        tape.follower += 1;
-        tape.follower_app = None;
-        tape.follower_reads = false;
-        let number = tape.follower;
-        drop(tape);
+        let mut shared = self.shared.lock();
+        let Shared {
+            delivery,
+            follower_app,
+        } = &mut *shared;
+        let cursor = delivery.follow(|| follower_app.as_ref().is_some_and(Sight::has_hung_up))?;
+        *follower_app = None;
+        drop(shared);
         // The leader may be waiting to learn whether its attempts still have a reader.
         self.changed.send_replace(());
         Some(Follower {
             live: Arc::clone(self),
-            number,
+            cursor,
             changed: self.changed.subscribe(),
-            next: 0,
-            head_given: false,
         })
     }
 
@@ -446,55 +306,152 @@ impl Live {
 
     /// What the socket of whoever follows has taken: a number that stands still while it takes nothing.
     pub fn follower_went(&self) -> u64 {
-        let tape = self.tape.lock();
-        tape.follower_app.as_ref().map_or(0, Sight::went)
+        let shared = self.shared.lock();
+        shared.follower_app.as_ref().map_or(0, Sight::went)
     }
 
     /// Whoever follows takes nothing, and is in the way of others: it is shown a break, and nobody may
     /// join any more.
     pub fn gives_up_follower(&self) {
-        let mut tape = self.tape.lock();
-        if !tape.followed {
-            return;
-        }
-        let given_up = Refusal::saying(
-            Code::UpstreamBroken,
-            "The answer was given up: its app took nothing of it for a while, and another request waited \
-             for its place at the service."
-                .to_owned(),
-        );
-        *tape = Tape {
-            open: true,
-            given_up: true,
-            handed_out: tape.handed_out,
-            follower: tape.follower,
-            head: tape.head.take(),
-            end: Some(TapeEnd::Broken(given_up)),
-            ..Tape::default()
-        };
-        drop(tape);
+        self.shared.lock().delivery.give_up_follower();
         self.changed.send_replace(());
         self.left.send_replace(());
     }
 
-    /// Bytes that the tape holds now.
+    /// Bytes that are kept now.
     pub(super) fn kept_bytes(&self) -> usize {
-        self.tape.lock().chunk_bytes
+        self.shared.lock().delivery.kept_bytes()
     }
 
-    /// A complete answer that nobody took lies here. An error is no answer.
+    /// A complete answer that nobody took lies here.
     pub(super) fn keeps_answer(&self) -> bool {
-        let tape = self.tape.lock();
-        let is_answer = tape
-            .head
-            .as_ref()
-            .is_some_and(|head| head.status.is_success());
-        self.may_be_kept
-            && tape.open
-            && !tape.handed_out
-            && !tape.consumed
-            && is_answer
-            && matches!(tape.end, Some(TapeEnd::Complete))
+        self.may_be_kept && self.shared.lock().delivery.holds_answer()
+    }
+
+    /// For the intent: `None` where there is no key to pass on.
+    pub fn key_use(&self) -> Option<KeyUse> {
+        self.key.as_ref().filter(|key| !is_apps_own(key))?;
+        Some(KeyUse {
+            first_sent: self.first,
+            adoptions: self.adoptions,
+        })
+    }
+
+    /// Rule I6: a key is not sent again once its age is in doubt.
+    pub fn may_repeat(&self, clock: &dyn Clock) -> bool {
+        self.key.is_none() || age::may_repeat(&self.first, clock)
+    }
+
+    /// Rule I6, before the first attempt: the machine may have slept since an old key was taken over.
+    pub fn may_begin(&self, clock: &dyn Clock) -> bool {
+        self.adoptions == 0 || age::may_repeat(&self.first, clock)
+    }
+
+    /// For an outcome behind which the app gets nothing more.
+    pub fn delivery_if_missed(&self) -> Delivery {
+        let delivery = &self.shared.lock().delivery;
+        if delivery.is_delivered() && !delivery.is_cut_short() {
+            Delivery::Given
+        } else {
+            Delivery::Missed
+        }
+    }
+
+    /// What the outcome said; `state` is what it became, or `None` when it could not be written: then
+    /// its entry is undelivered unless the app has it, now or when the next start finds it open.
+    pub fn told_at_settling(&self, delivery: Delivery, state: Option<State>) {
+        let undelivered = match state {
+            Some(state) => delivery.leaves_undelivered(state, self.adoptions),
+            None => delivery != Delivery::Given,
+        };
+        *self.told.lock() = Some(undelivered);
+    }
+
+    /// How the answer stands with the app before its outcome is written, for the case that bursar
+    /// dies before it is given to its end. A stream that has begun is delivered as long as bursar lives; if
+    /// it dies now, or its stop cuts the answer, the app has no end of it.
+    pub fn delivery(&self, answered: bool, cut_by: Option<InDoubt>, has_reader: bool) -> Delivery {
+        if cut_by == Some(InDoubt::Shutdown) {
+            self.cuts_short();
+        }
+        if answered && cut_by.is_none() && has_reader {
+            Delivery::Pending
+        } else {
+            self.delivery_if_missed()
+        }
+    }
+
+    /// Nothing was billed for this purchase, by this request or by those whose key it adopted.
+    pub fn is_known_zero(&self, state: Option<State>) -> bool {
+        state == Some(State::Failed) && self.adoptions == 0
+    }
+
+    /// A request that cost nothing, or whose answer the app has, is closed. Anything else may have
+    /// run and was not received: the app's next equal request belongs to it. Where an adopted key
+    /// failed, the request that it was adopted from may still have run.
+    pub fn fate(&self, state: Option<State>) -> Fate {
+        if self.is_known_zero(state) || self.is_delivered() {
+            Fate::Closed
+        } else {
+            Fate::Undelivered
+        }
+    }
+
+    /// Of a request that was not sent. An adopted key stands for one that may have run: it is passed
+    /// on. `in_ledger`: its intent was written.
+    pub fn fate_unsent(&self, in_ledger: bool) -> Fate {
+        if self.adoptions > 0 {
+            Fate::Unsent { in_ledger }
+        } else {
+            Fate::Closed
+        }
+    }
+
+    /// The entry that the next request takes the key over from, and how often the key was taken over
+    /// and sent. What was not sent is no adoption, and without an intent no entry of the ledger.
+    pub(super) fn stands_as(&self, fate: Fate) -> (EntryId, u32) {
+        let Fate::Unsent { in_ledger } = fate else {
+            return (self.entry, self.adoptions);
+        };
+        let before = self.key.as_ref().and_then(|key| match key.origin {
+            KeyOrigin::Adopted { from } => Some(from),
+            KeyOrigin::Minted | KeyOrigin::App => None,
+        });
+        let entry = before.filter(|_| !in_ledger).unwrap_or(self.entry);
+        (entry, self.adoptions.saturating_sub(1))
+    }
+
+    /// What the ledger has to be told of the answer, if it takes it otherwise: the row, and whether
+    /// the app has the answer. Told one after the other, so that the last word is the right one.
+    pub fn news(&self, news: News, at_ms: u64, tell: impl FnOnce(Undelivered, bool)) {
+        let mut told = self.told.lock();
+        let (is_delivered, lacks_end) = {
+            let delivery = &self.shared.lock().delivery;
+            (delivery.is_delivered(), delivery.lacks_end())
+        };
+        let undelivered = match news {
+            News::Given => lacks_end,
+            News::Missed => lacks_end || !is_delivered,
+            News::UnderWay => true,
+        };
+        if (*told).is_none_or(|told| told == undelivered) {
+            return;
+        }
+        *told = Some(undelivered);
+        if let Some(row) = self.row(at_ms) {
+            tell(row, !undelivered);
+        }
+    }
+
+    fn row(&self, at_ms: u64) -> Option<Undelivered> {
+        Some(Undelivered {
+            id: self.entry,
+            at_ms,
+            app: self.mark.app.clone(),
+            fingerprint: self.mark.fingerprint,
+            key: self.key.clone()?,
+            key_use: self.key_use()?,
+        })
     }
 }
 
@@ -503,9 +460,9 @@ impl Live {
 impl Follower {
     /// The connection that follows: an equal request that comes asks the kernel whether it is there.
     pub fn reads_on(&self, app: Sight) {
-        let mut tape = self.live.tape.lock();
-        if tape.follower == self.number {
-            tape.follower_app = Some(app);
+        let mut shared = self.live.shared.lock();
+        if shared.delivery.is_last(&self.cursor) {
+            shared.follower_app = Some(app);
         }
     }
 
@@ -524,76 +481,39 @@ impl Follower {
     }
 
     fn take(&mut self) -> Option<TapeItem> {
-        let mut tape = self.live.tape.lock();
-        if tape.follower != self.number {
-            return None;
-        }
-        tape.follower_reads |= tape.head.is_some() || tape.end.is_some();
-        if !self.head_given {
-            if let Some(head) = tape.head.clone() {
-                self.head_given = true;
-                self.live.is_being_given();
-                let flowing = tape.flowing;
-                return Some(TapeItem::Head { head, flowing });
-            }
-        } else if tape.handed_out || tape.begun {
-            // What was handed out is not kept for anybody else.
-            if let Some(chunk) = tape.chunks.pop_front() {
-                tape.chunk_bytes = tape.chunk_bytes.saturating_sub(chunk.len());
-                tape.consumed = true;
-                drop(tape);
+        let item = self.live.shared.lock().delivery.read(&mut self.cursor);
+        match &item {
+            Some(TapeItem::Head { .. }) => self.live.is_being_given(),
+            // A leader may wait for the room.
+            Some(TapeItem::Chunk(_)) => {
                 self.live.changed.send_replace(());
-                return Some(TapeItem::Chunk(chunk));
             }
-        } else if let Some(chunk) = tape.chunks.get(self.next).cloned() {
-            self.next += 1;
-            return Some(TapeItem::Chunk(chunk));
+            Some(TapeItem::End(_)) | None => {}
         }
-        tape.end.clone().map(TapeItem::End)
+        item
     }
 
     /// This connection took a byte that counts as delivered, or the whole answer.
-    pub fn handed_out(&mut self) {
-        self.is_given(|tape| tape.handed_out = true);
+    pub fn delivered(&mut self) {
+        let shared = &self.live.shared;
+        shared
+            .lock()
+            .delivery
+            .is_delivered_to_follower(&mut self.cursor);
+        self.live.changed.send_replace(());
     }
 
     /// This connection took the beginning of a document, which counts as delivered when whole.
     pub fn begins(&mut self) {
-        self.is_given(|tape| tape.begun = true);
-    }
-
-    fn is_given(&mut self, mark: impl FnOnce(&mut Tape)) {
-        let mut tape = self.live.tape.lock();
-        mark(&mut tape);
-        // Chunks that were given by index are gone for good now.
-        for _ in 0..self.next {
-            if let Some(chunk) = tape.chunks.pop_front() {
-                tape.chunk_bytes = tape.chunk_bytes.saturating_sub(chunk.len());
-            }
-        }
-        tape.consumed = self.next > 0 || tape.consumed;
-        self.next = 0;
-        drop(tape);
+        let shared = &self.live.shared;
+        shared.lock().delivery.follower_begins(&mut self.cursor);
         self.live.changed.send_replace(());
     }
 }
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        let mut tape = self.live.tape.lock();
-        if tape.follower == self.number {
-            tape.followed = false;
-            if tape.begun && !tape.handed_out {
-                *tape = Tape {
-                    open: true,
-                    given_up: true,
-                    follower: tape.follower,
-                    end: tape.end.take(),
-                    ..Tape::default()
-                };
-            }
-        }
-        drop(tape);
+        self.live.shared.lock().delivery.unfollow(&self.cursor);
         self.live.changed.send_replace(());
         // An equal request may wait for what becomes of this one.
         self.live.left.send_replace(());

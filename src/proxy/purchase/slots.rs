@@ -312,11 +312,10 @@ impl Slot {
         let Self::Undelivered(ended) = self else {
             return false;
         };
-        // Somebody takes the answer just now, or has it; the key goes on only if that fails, or if it
-        // is no answer but an error.
-        let being_taken = ended.live.upgrade().is_some_and(|live| {
-            live.is_handed_out() || (live.is_followed() && !live.gives_error())
-        });
+        let being_taken = ended
+            .live
+            .upgrade()
+            .is_some_and(|live| live.is_being_taken());
         policy.allows(claimant)
             && !being_taken
             && claimant.keyed

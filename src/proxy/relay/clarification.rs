@@ -10,7 +10,6 @@ use http::{HeaderValue, StatusCode};
 use pingora::http::ResponseHeader;
 use serde_json::{Value, json};
 
-use super::Relay;
 use crate::config::{ApiKey, OnClarification};
 use crate::protocol::names::{X_BURSAR_ERROR, X_SHOULD_RETRY};
 use crate::protocol::receipt::Receipt;
@@ -19,30 +18,28 @@ use crate::proxy::refuse::{Code, Refusal};
 /// Most of the service's question that stands in the text of the error.
 const QUESTION_CHARS_MAX: usize = 500;
 
-impl Relay<'_> {
-    /// Makes head and body an error, when the answer is a question and the app wants none.
-    pub(super) fn clarified(
-        &self,
-        head: &mut ResponseHeader,
-        body: &Bytes,
-        receipt: &Receipt,
-    ) -> Option<Bytes> {
-        let wanted = receipt.input_required.as_deref()?;
-        if self.declared.on_clarification != OnClarification::Error || head.status != StatusCode::OK
-        {
-            return None;
-        }
-        let body = error_body(wanted, body, &self.settings.key);
-        head.set_status(Code::Clarification.status()).ok()?;
-        head.remove_header(&CONTENT_ENCODING);
-        let code = HeaderValue::from_static(Code::Clarification.as_str());
-        head.insert_header(X_BURSAR_ERROR, code).ok()?;
-        head.insert_header(X_SHOULD_RETRY, HeaderValue::from_static("false"))
-            .ok()?;
-        head.insert_header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
-            .ok()?;
-        Some(body)
+/// Makes head and body an error, when the answer is a question and the app wants none.
+pub(super) fn clarified(
+    on_clarification: OnClarification,
+    key: &ApiKey,
+    head: &mut ResponseHeader,
+    body: &Bytes,
+    receipt: &Receipt,
+) -> Option<Bytes> {
+    let wanted = receipt.input_required.as_deref()?;
+    if on_clarification != OnClarification::Error || head.status != StatusCode::OK {
+        return None;
     }
+    let body = error_body(wanted, body, key);
+    head.set_status(Code::Clarification.status()).ok()?;
+    head.remove_header(&CONTENT_ENCODING);
+    let code = HeaderValue::from_static(Code::Clarification.as_str());
+    head.insert_header(X_BURSAR_ERROR, code).ok()?;
+    head.insert_header(X_SHOULD_RETRY, HeaderValue::from_static("false"))
+        .ok()?;
+    head.insert_header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
+        .ok()?;
+    Some(body)
 }
 
 /// The refusal's two shapes, and beside them what the service said.

@@ -5,46 +5,55 @@
 
 use std::time::Duration;
 
-use super::Relay;
 use crate::clock::millis;
-use crate::ledger::entry::{AttemptEnd, Closed, InDoubt, Side, Stage};
-use crate::proxy::attend::Phase;
+use crate::ledger::entry::{Attempt, AttemptEnd, Closed, InDoubt, Side, Stage};
 use crate::proxy::upstream::exchange::Cause;
 
-impl Relay<'_> {
-    pub(super) fn closed(&self, cut_by: Option<InDoubt>) -> Vec<Closed> {
-        let mut closed = Vec::new();
-        if let Some((phase, at)) = self.app.left {
-            closed.push(self.closed_at(Side::App, stage(phase), at, None));
-        }
-        let now = self.gateway.clock.monotonic();
-        if let Some(reason) = cut_by {
+/// What ended before, as far as it is known when an answer is settled.
+pub(super) struct Ends<'a> {
+    /// How far the answer was when the app left, and when that was.
+    pub app_left: Option<(Stage, Duration)>,
+    pub cut_by: Option<InDoubt>,
+    pub last: Option<&'a Attempt>,
+    /// How far the answer is.
+    pub stage: Stage,
+    pub now: Duration,
+    pub arrived: Duration,
+}
+
+// === impl Ends ===
+
+impl Ends<'_> {
+    pub(super) fn closed(&self) -> Vec<Closed> {
+        let left = self.app_left;
+        let left = left.map(|(stage, at)| self.closed_at(Side::App, stage, at, None));
+        left.into_iter().chain(self.broke_off()).collect()
+    }
+
+    fn broke_off(&self) -> Option<Closed> {
+        if let Some(reason) = self.cut_by {
             let why = match reason {
                 InDoubt::Shutdown => "shutdown",
                 // The app had left, and reading on for it was not allowed, or not any longer.
                 InDoubt::ClientGone => "drain_bound",
                 _ => "stopped",
             };
-            closed.push(self.closed_at(Side::Bursar, stage(self.app.phase), now, Some(why)));
-            return closed;
+            return Some(self.closed_at(Side::Bursar, self.stage, self.now, Some(why)));
         }
-        let Some(last) = self.dispatch.attempts.last() else {
-            return closed;
-        };
-        let stage = match (last.end, self.app.phase) {
+        let last = self.last?;
+        let stage = match (last.end, self.stage) {
             (AttemptEnd::NoHead, _) => Stage::Waiting,
-            (AttemptEnd::Broken, Phase::Streaming) => Stage::Streaming,
+            (AttemptEnd::Broken, Stage::Streaming) => Stage::Streaming,
             (AttemptEnd::Broken, _) => Stage::Answering,
-            _ => return closed,
+            _ => return None,
         };
         let why = last.cause.as_deref();
         let timed_out = why == Some(Cause::Timeout.as_str());
-        closed.push(if timed_out {
-            self.closed_at(Side::Bursar, stage, now, Some("read_timeout"))
+        Some(if timed_out {
+            self.closed_at(Side::Bursar, stage, self.now, Some("read_timeout"))
         } else {
-            self.closed_at(Side::Service, stage, now, why)
-        });
-        closed
+            self.closed_at(Side::Service, stage, self.now, why)
+        })
     }
 
     fn closed_at(&self, by: Side, stage: Stage, at: Duration, why: Option<&str>) -> Closed {
@@ -54,13 +63,5 @@ impl Relay<'_> {
             after_ms: millis(at.saturating_sub(self.arrived)),
             why: why.map(str::to_owned),
         }
-    }
-}
-
-const fn stage(phase: Phase) -> Stage {
-    match phase {
-        Phase::Waiting => Stage::Waiting,
-        Phase::Streaming => Stage::Streaming,
-        Phase::Answering => Stage::Answering,
     }
 }

@@ -15,16 +15,17 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use self::state::{Drain, Flow, Halt, Move};
+use self::state::{Flow, Halt, Move, Reading};
 use self::strike::Strike;
 use super::{Answered, Relay};
+use crate::ledger::entry::Stage;
 use crate::ledger::entry::{AttemptEnd, InDoubt};
 use crate::protocol::body::Sieve;
 use crate::protocol::routes::{AnswerKind, ReceiptFrom};
 use crate::protocol::sse::{HoldBack, SseEvent, SseScanner, StreamKind};
-use crate::proxy::attend::Phase;
 use crate::proxy::dispatch::Flowing;
 use crate::proxy::downstream::Written;
+use crate::proxy::purchase::forward::{Forward, Kind};
 use crate::proxy::purchase::live::TapeEnd;
 use crate::proxy::refuse::{Code, Refusal};
 use crate::proxy::settle::Gathered;
@@ -67,27 +68,30 @@ impl Relay<'_> {
             sieve: Sieve::default(),
             gathered,
             head_written: false,
-            given: false,
-            on_tape: false,
+            forward: Forward::new(if event_stream {
+                Kind::Stream
+            } else {
+                Kind::Document
+            }),
             ends_in_newline: true,
             settled: false,
-            torn: false,
-            drain: Drain::default(),
+            reading: Reading::default(),
         };
-        self.app.phase = Phase::Streaming;
+        self.app.stage = Stage::Streaming;
         self.app.downstream.keeps(&self.declared.name);
         let mut moved = Move::Chunk(flowing.first.clone());
         loop {
             let chunk = match &moved {
                 Move::Chunk(chunk) => flow.strike.pass(chunk.clone()),
-                Move::End | Move::Broke(_) | Move::Stop(_) => flow.strike.rest(),
+                Move::End | Move::Broke(_) | Move::Stop(_) | Move::Cut => flow.strike.rest(),
             };
             match self.pass(&mut flow, &flowing, chunk).await {
                 Ok(()) => {}
                 Err(Halt::Refused(code)) => return self.refused(&mut flow, *flowing, code).await,
                 Err(Halt::Cut) => {
-                    let stop = Move::Stop(InDoubt::Shutdown);
-                    return self.ended(&mut flow, *flowing, stop, answered(None)).await;
+                    return self
+                        .ended(&mut flow, *flowing, Move::Cut, answered(None))
+                        .await;
                 }
             }
             match moved {
@@ -99,14 +103,14 @@ impl Relay<'_> {
                         let broke = Move::Broke(Cause::Closed);
                         return self.ended(&mut flow, *flowing, broke, answered(None)).await;
                     }
-                    return match self.end(&mut flow, &flowing).await {
-                        // A cut of the last bytes shows in the flow.
-                        Ok(()) | Err(Halt::Cut) => {
-                            self.ended(&mut flow, *flowing, Move::End, answered(None))
-                                .await
+                    let end = match self.end(&mut flow, &flowing).await {
+                        Ok(()) => Move::End,
+                        Err(Halt::Cut) => Move::Cut,
+                        Err(Halt::Refused(code)) => {
+                            return self.refused(&mut flow, *flowing, code).await;
                         }
-                        Err(Halt::Refused(code)) => self.refused(&mut flow, *flowing, code).await,
                     };
+                    return self.ended(&mut flow, *flowing, end, answered(None)).await;
                 }
                 broke => return self.ended(&mut flow, *flowing, broke, answered(None)).await,
             }
@@ -126,7 +130,7 @@ impl Relay<'_> {
         }
         let bytes = u64::try_from(chunk.len()).unwrap_or(u64::MAX);
         flow.gathered.response_bytes = flow.gathered.response_bytes.saturating_add(bytes);
-        flow.drain.bytes = flow.drain.bytes.saturating_add(chunk.len());
+        flow.reading.drain.took(chunk.len());
         let Some(scanner) = flow.scanner.as_mut() else {
             flow.sieve.feed(&chunk);
             if let Some(earlier) = flow.last.replace(chunk) {
@@ -195,7 +199,7 @@ impl Relay<'_> {
     async fn end(&mut self, flow: &mut Flow, flowing: &Flowing) -> Result<(), Halt> {
         self.settle_flow(flow, flowing).await?;
         // The service is done, and the app may take its time for the rest.
-        self.dispatch.slot = None;
+        self.dispatch.place.give_back();
         let rest = [flow.hold.take(), flow.last.take()];
         let (gateway, live) = (self.gateway, self.app.live.clone());
         let give = async {
@@ -217,6 +221,7 @@ impl Relay<'_> {
     ) -> (Answered, bool) {
         let (end, cause, cut_by) = match &moved {
             Move::Stop(reason) => (AttemptEnd::Broken, Some("stopped"), Some(*reason)),
+            Move::Cut => (AttemptEnd::Broken, Some("stopped"), Some(InDoubt::Shutdown)),
             Move::Broke(cause) => (AttemptEnd::Broken, Some(cause.as_str()), None),
             Move::End | Move::Chunk(_) => (AttemptEnd::Answered, None, None),
         };
@@ -230,7 +235,7 @@ impl Relay<'_> {
             if self.settle(&flow.gathered, cut_by).await.is_err() {
                 return self.refused(flow, flowing, Code::LedgerUnavailable).await;
             }
-            if matches!(moved, Move::Broke(_) | Move::Stop(_)) {
+            if end == AttemptEnd::Broken {
                 let code = match cut_by {
                     Some(InDoubt::Shutdown) => Code::ShuttingDown,
                     _ => Code::UpstreamBroken,
@@ -238,22 +243,20 @@ impl Relay<'_> {
                 return self.refused(flow, flowing, code).await;
             }
         }
+        let is_cut = matches!(moved, Move::Cut);
         // The receipt is in and the end mark went out: a break after it changes nothing.
         match moved {
             Move::End => flowing.answering.release(&self.settings.connector).await,
             _ => flowing.answering.abandon().await,
         }
-        self.dispatch.slot = None;
+        self.dispatch.place.give_back();
         if flow.gathered.drained {
             self.gateway.metrics.drain("completed");
         }
-        if flow.torn {
+        if is_cut || self.give_way(flow).await.is_err() {
             return self.break_off(flow, Code::ShuttingDown).await;
         }
-        if self.give_way(flow).await.is_err() {
-            return self.break_off(flow, Code::ShuttingDown).await;
-        }
-        if !flow.on_tape {
+        if flow.forward.is_to_app() {
             let held = self.app.downstream.held();
             let (gateway, live) = (self.gateway, self.app.live.clone());
             // Where the end of the connection is the end of the answer, the last piece goes out here.
@@ -264,15 +267,16 @@ impl Relay<'_> {
             };
             self.app_had_the_word_since(before);
             if finished.is_ok() {
-                self.given(flow);
-                self.handed_out();
+                flow.forward.finished(self.app.live.as_deref());
                 return (answered, true);
             }
             self.app.lost();
-            if self.app.downstream.is_cut() && self.delivered {
-                self.cuts_short();
+            if self.app.downstream.is_cut()
+                && let Some(live) = self.app.live.as_ref().filter(|live| live.is_delivered())
+            {
+                live.cuts_short();
             }
-            if flow.given || self.not_taken(flow, held).await.is_err() {
+            if !matches!(self.turn_over(flow, held).await, Ok(true)) {
                 return (answered, false);
             }
         }
@@ -285,9 +289,9 @@ impl Relay<'_> {
     /// The service is left, and nothing of it is held, before the app learns why.
     async fn refused(&mut self, flow: &mut Flow, flowing: Flowing, code: Code) -> (Answered, bool) {
         flowing.answering.abandon().await;
-        self.dispatch.slot = None;
+        self.dispatch.place.give_back();
         // Nothing is read on: the next drain has the room.
-        flow.drain = Drain::default();
+        flow.reading = Reading::default();
         self.break_off(flow, code).await
     }
 
@@ -305,7 +309,7 @@ impl Relay<'_> {
         if flow.head_written {
             self.give_way(flow).await.ok();
         }
-        if flow.on_tape {
+        if !flow.forward.is_to_app() {
             if let Some(live) = &self.app.live {
                 live.record_end(TapeEnd::Broken(refusal));
             }
@@ -323,7 +327,7 @@ impl Relay<'_> {
                 && self.app.downstream.is_close_delimited()
             {
                 // The bytes that were held went out, and the event is held now.
-                self.given(flow);
+                flow.forward.wrote(self.app.live.as_deref(), true);
             }
         }
         // The service is done: the app may take what is kept for it before it sees the break.

@@ -90,7 +90,7 @@ pub async fn follow(
                     has_begun = true;
                     if followed.stream {
                         followed.delivered = true;
-                        follower.handed_out();
+                        follower.delivered();
                     } else {
                         follower.begins();
                     }
@@ -107,7 +107,7 @@ pub async fn follow(
                     // An error is not the answer that the app wanted, even when it was received.
                     if is_answer && !followed.delivered {
                         followed.delivered = true;
-                        follower.handed_out();
+                        follower.delivered();
                     }
                 }
                 return followed;

@@ -3,11 +3,12 @@
 //! Promise: the request is relayed as it came (rule I8); only beside the service's own words of refusal stands how to
 //! mend it.
 
+use http::StatusCode;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::Relay;
 use crate::protocol::Operation;
+use crate::protocol::routes::Route;
 
 /// The members that tell the two forms apart.
 #[derive(Deserialize)]
@@ -16,21 +17,24 @@ struct Speech {
     input: Option<IgnoredAny>,
 }
 
-impl Relay<'_> {
-    /// OpenAI's `input` is the service's `text`.
-    pub(super) fn speech_hint(&self, status: u16) -> Option<String> {
-        let is_asked = self.admitted.route.operation == Operation::Speech
-            && matches!(status, 400 | 422)
-            && is_openais(&self.dispatch.outgoing.body);
-        is_asked.then(|| {
-            format!(
-                "This is OpenAI's form of speech; the service has another: POST {{\"text\": …, \"voice\": …}} to \
-                 {}{}, with no `input`, `model` or `response_format`. The answer is JSON with `audio_base64`.",
-                self.app.downstream.base(),
-                self.admitted.route.pattern
-            )
-        })
-    }
+/// OpenAI's `input` is the service's `text`. `base`: as apps reach this listener.
+pub(super) fn hint(
+    route: &Route,
+    status: StatusCode,
+    body: &[u8],
+    base: impl FnOnce() -> String,
+) -> Option<String> {
+    let is_asked = route.operation == Operation::Speech
+        && matches!(status.as_u16(), 400 | 422)
+        && is_openais(body);
+    is_asked.then(|| {
+        format!(
+            "This is OpenAI's form of speech; the service has another: POST {{\"text\": …, \"voice\": …}} to \
+             {}{}, with no `input`, `model` or `response_format`. The answer is JSON with `audio_base64`.",
+            base(),
+            route.pattern
+        )
+    })
 }
 
 fn is_openais(body: &[u8]) -> bool {

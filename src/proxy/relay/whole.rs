@@ -8,12 +8,15 @@ use http::header::CONTENT_LENGTH;
 use http::{HeaderValue, StatusCode};
 use pingora::http::ResponseHeader;
 
-use super::{Answered, Relay};
+use super::clarification::clarified;
+use super::made_stream::made_stream;
+use super::{Answered, Relay, speech};
+use crate::ledger::entry::Stage;
 use crate::protocol::body::{add_error_object, add_error_object_with_hint};
 use crate::protocol::names::X_SHOULD_RETRY;
 use crate::protocol::routes::ReceiptFrom;
-use crate::proxy::attend::Phase;
 use crate::proxy::downstream::Presence;
+use crate::proxy::purchase::forward::{Forward, Kind};
 use crate::proxy::purchase::live::TapeEnd;
 use crate::proxy::refuse::{Code, Refusal};
 use crate::proxy::settle::Gathered;
@@ -66,10 +69,19 @@ impl Relay<'_> {
                 false,
             );
         };
-        let clarified = self.clarified(&mut answer, &body, &gathered.receipt);
+        let clarified = clarified(
+            self.declared.on_clarification,
+            &self.settings.key,
+            &mut answer,
+            &body,
+            &gathered.receipt,
+        );
         let own = clarified.is_some().then_some(Code::Clarification);
         let body = clarified.unwrap_or(body);
-        let made = self.made_stream(&mut answer, &body);
+        let made = match self.made_stream {
+            true => made_stream(&mut answer, &body),
+            false => None,
+        };
         let stream = made.is_some();
         // What was taken out of JSON has lost the escapes that may have hidden the key.
         let body = match made.unwrap_or(body) {
@@ -89,7 +101,6 @@ impl Relay<'_> {
         }
         let status = answer.status;
         let keep = self.give_whole(answer, body).await;
-        self.delivered = keep && status.is_success();
         (
             Answered {
                 status: status.as_u16(),
@@ -128,7 +139,10 @@ impl Relay<'_> {
             let hint = account_hint(status).map(str::to_owned);
             let hint = hint
                 .or_else(|| self.alias_hint(status.as_u16()))
-                .or_else(|| self.speech_hint(status.as_u16()));
+                .or_else(|| {
+                    let (route, sent) = (&self.admitted.route, &self.dispatch.outgoing.body);
+                    speech::hint(route, status, sent, || self.app.downstream.base())
+                });
             let added = match hint {
                 Some(hint) => add_error_object_with_hint(&body, status.as_u16(), Some(&hint)),
                 None => add_error_object(&body, status.as_u16()),
@@ -166,43 +180,44 @@ impl Relay<'_> {
         }
         let is_answer = head.status.is_success();
         let gone = self.app.look() == Presence::Gone;
-        let taken = self.app.live.as_ref().is_none_or(|live| live.take());
-        self.app.phase = Phase::Answering;
-        if !gone && taken {
-            if !is_answer && let Some(live) = &self.app.live {
-                live.fails();
-            }
-            let bodyless = self.app.downstream.is_bodyless(&head);
-            let downstream = &mut *self.app.downstream;
-            let live = self.app.live.as_deref().filter(|_| is_answer);
-            let write = async {
-                downstream.write_head(head.clone()).await?;
-                if !bodyless {
-                    downstream.write_chunk(body.clone()).await?;
-                }
-                downstream.finish().await
-            };
-            let before = self.gateway.clock.monotonic();
-            let written = self.gateway.handed_over(live, pin!(write)).await;
-            self.app_had_the_word_since(before);
-            if written.is_ok() {
-                // An error that was received leaves the purchase undelivered.
-                if is_answer && let Some(live) = &self.app.live {
-                    live.handed_out();
-                }
+        self.app.stage = Stage::Answering;
+        let live = self.app.live.clone();
+        let mut forward = Forward::new(if is_answer { Kind::Whole } else { Kind::Error });
+        let head = Arc::new(head);
+        forward.gives_way(live.as_deref(), &head);
+        if forward.is_to_app() {
+            if !gone && self.write_whole(&head, &body, is_answer).await {
+                forward.finished(live.as_deref());
                 return true;
             }
-            self.app.lost();
+            forward.failed(live.as_deref(), &head);
         }
-        if let Some(live) = self.app.live.clone() {
-            if taken {
-                live.not_taken();
-            }
-            live.record_head(Arc::new(head), false);
+        if let Some(live) = live {
             live.record_chunk(body).await;
             live.record_end(TapeEnd::Complete);
         }
         false
+    }
+
+    /// True when it went out to its end.
+    async fn write_whole(&mut self, head: &ResponseHeader, body: &Bytes, is_answer: bool) -> bool {
+        let bodyless = self.app.downstream.is_bodyless(head);
+        let downstream = &mut *self.app.downstream;
+        let live = self.app.live.as_deref().filter(|_| is_answer);
+        let write = async {
+            downstream.write_head(head.clone()).await?;
+            if !bodyless {
+                downstream.write_chunk(body.clone()).await?;
+            }
+            downstream.finish().await
+        };
+        let before = self.gateway.clock.monotonic();
+        let written = self.gateway.handed_over(live, pin!(write)).await;
+        self.app_had_the_word_since(before);
+        if written.is_err() {
+            self.app.lost();
+        }
+        written.is_ok()
     }
 }
 

@@ -21,13 +21,11 @@ use crate::money::MicroUsd;
 use crate::protocol::receipt::Receipt;
 use crate::protocol::routes::{ReceiptFrom, Route};
 use crate::protocol::{Told, Usage};
-use crate::proxy::purchase::age;
 use crate::proxy::purchase::backoff::{asked_wait, declines_retry};
-use crate::proxy::purchase::live::{Fate, Live, TapeEnd};
-use crate::proxy::purchase::retry::{
-    Bounds, Next, after_break, after_loss, after_refusal, amount_of_broken, end_of_loss,
-    end_of_refusal, keep_first_priced,
-};
+use crate::proxy::purchase::fate::Fate;
+use crate::proxy::purchase::forward::{Forward, Kind};
+use crate::proxy::purchase::live::{Live, TapeEnd};
+use crate::proxy::purchase::retry::{Bounds, Ending, Next, Refused, Retries};
 use crate::proxy::refuse::Code;
 use crate::proxy::upstream::exchange::{Cause, Lost};
 
@@ -45,11 +43,8 @@ pub struct Flight {
     pub here: bool,
     /// Its app's input had ended before its intent: it is sent all the same.
     pub suspected: bool,
-    pub bounds: Bounds,
-    pub attempts: Vec<Attempt>,
-    broken: Option<Receipt>,
+    pub retries: Retries,
     state: Option<State>,
-    delivered: bool,
     tries: u32,
     pub step: Step,
 }
@@ -68,8 +63,7 @@ pub enum Step {
     },
     Flowing {
         receipt: Receipt,
-        on_tape: bool,
-        given: bool,
+        forward: Forward,
     },
     /// Its outcome waits for a commit.
     Settling(Box<Outcome>, Reached),
@@ -95,13 +89,8 @@ pub enum Reached {
     Cut,
     /// Nothing was sent: the app had left.
     Unsent,
-    FlowDone {
-        on_tape: bool,
-        given: bool,
-    },
-    FlowBroken {
-        on_tape: bool,
-    },
+    FlowDone(Forward),
+    FlowBroken(Forward),
 }
 
 // === impl Step ===
@@ -129,6 +118,7 @@ impl Flight {
         Self {
             id: live.entry,
             live,
+            retries: Retries::new(&route, bounds),
             route,
             repeats,
             stream: false,
@@ -136,11 +126,7 @@ impl Flight {
             organization: 0,
             here: true,
             suspected: false,
-            bounds,
-            attempts: Vec::new(),
-            broken: None,
             state: None,
-            delivered: false,
             tries: 0,
             step: Step::Intending,
         }
@@ -152,7 +138,7 @@ impl Flight {
 
     /// Its app has what counts as the answer.
     pub fn is_delivered(&self) -> bool {
-        self.delivered
+        self.live.is_delivered()
     }
 
     pub fn ask(&self) -> Ask {
@@ -189,11 +175,7 @@ impl Flight {
             }
             Step::Waiting(job) => self.wait(world, process, job),
             Step::Resting { until, otherwise } => self.rest(world, process, until, otherwise)?,
-            Step::Flowing {
-                receipt,
-                on_tape,
-                given,
-            } => self.flow(world, process, receipt, on_tape, given)?,
+            Step::Flowing { receipt, forward } => self.flow(world, process, receipt, forward)?,
             Step::Settled {
                 ok,
                 outcome,
@@ -205,7 +187,7 @@ impl Flight {
     }
 
     fn record(&mut self, end: AttemptEnd, status: Option<u16>) {
-        self.attempts.push(Attempt {
+        self.retries.record(Attempt {
             end,
             status,
             wait_ms: 0,
@@ -218,12 +200,9 @@ impl Flight {
     fn settle(&mut self, world: &World, process: &mut Process, reached: Reached) -> Step {
         let (receipt, cut_by) = match &reached {
             Reached::Success { receipt, .. } | Reached::Refusal(receipt) => (receipt.clone(), None),
-            Reached::Cut => (
-                self.broken.take().unwrap_or_default(),
-                Some(InDoubt::Shutdown),
-            ),
-            Reached::Nothing => (self.broken.take().unwrap_or_default(), None),
-            Reached::Unsent | Reached::FlowDone { .. } | Reached::FlowBroken { .. } => {
+            Reached::Cut => (self.retries.take_broken(), Some(InDoubt::Shutdown)),
+            Reached::Nothing => (self.retries.take_broken(), None),
+            Reached::Unsent | Reached::FlowDone(_) | Reached::FlowBroken(_) => {
                 (Receipt::default(), None)
             }
         };
@@ -238,7 +217,7 @@ impl Flight {
         receipt: Receipt,
         cut_by: Option<InDoubt>,
     ) -> Step {
-        let last = self.attempts.last();
+        let last = self.retries.attempts().last();
         let answered = last.is_some_and(|last| last.end == AttemptEnd::Answered);
         let has_reader = self.here || self.live.is_followed();
         let delivery = match &reached {
@@ -252,9 +231,9 @@ impl Flight {
         let outcome = Box::new(Outcome {
             id: self.id,
             at_ms: world.wall_ms(),
-            attempts: self.attempts.clone(),
+            attempts: self.retries.attempts().to_vec(),
             receipt,
-            broken_billed: self.broken.as_ref().and_then(amount_of_broken),
+            broken_billed: self.retries.broken_billed(),
             usage: Usage::default(),
             audio_ms: None,
             request_id: None,
@@ -304,9 +283,7 @@ impl Flight {
                 Step::Over
             }
             Reached::Success { .. } if !ok => Step::Giving(Reached::Nothing),
-            Reached::FlowDone { on_tape, .. } if !ok => {
-                Step::Giving(Reached::FlowBroken { on_tape })
-            }
+            Reached::FlowDone(forward) if !ok => Step::Giving(Reached::FlowBroken(forward)),
             reached => Step::Giving(reached),
         })
     }

@@ -1,6 +1,7 @@
 //! The table of undelivered requests, on a clock that stands still.
 
 mod given_up;
+mod handover;
 mod hang_up;
 mod kept;
 mod unsent;
@@ -19,7 +20,8 @@ use crate::config::Adopt;
 use crate::ledger::entry::{EntryId, Fingerprint, KeyOrigin};
 use crate::proxy::purchase::age;
 use crate::proxy::purchase::claimant::{AdoptPolicy, Claimant, Mark};
-use crate::proxy::purchase::live::{Fate, Follower, Live, TapeEnd, TapeItem};
+use crate::proxy::purchase::fate::Fate;
+use crate::proxy::purchase::live::{Follower, Live, TapeEnd, TapeItem};
 
 const POLICY: AdoptPolicy = AdoptPolicy {
     adopt: Adopt::Always,
@@ -262,7 +264,7 @@ fn an_unkeyed_request_is_joined_and_never_adopted() {
 async fn a_stream_is_joined_only_while_no_byte_was_given() {
     let mut bench = Bench::new();
     let first = bench.lead(1);
-    first.handed_out();
+    first.delivered();
     first.app_left();
     assert!(matches!(bench.claim(1), Claim::Lead(_)));
 }
@@ -338,7 +340,7 @@ fn an_answer_goes_to_the_leader_or_to_a_follower_and_never_to_both() {
     first.app_left();
     assert!(first.take(), "nobody follows");
     assert_ne!(key_of(&bench.lead(1)), key_of(&first), "nobody can follow");
-    first.not_taken();
+    first.write_failed();
     let follower = follow(bench.claim(1));
     assert!(!first.take(), "somebody follows");
     drop(follower);
@@ -415,7 +417,7 @@ async fn the_key_of_a_broken_stream_that_somebody_takes_is_not_adopted() {
     let mut follower = follow(bench.claim(1));
     bench.table.finish(&first, Fate::Undelivered);
     assert_ne!(key_of(&bench.lead(1)), key_of(&first), "being taken");
-    follower.handed_out();
+    follower.delivered();
     drop(follower);
     assert_ne!(key_of(&bench.lead(1)), key_of(&first), "taken");
 }
@@ -507,7 +509,7 @@ async fn an_answer_that_a_follower_took_at_the_last_moment_is_delivered() {
     first.app_left();
     let mut follower = follow(bench.claim(1));
     record_whole(&first).await;
-    follower.handed_out();
+    follower.delivered();
     bench.table.finish(&first, Fate::Undelivered);
     assert_ne!(key_of(&bench.lead(1)), key_of(&first));
     assert_eq!(bench.table.sizes(), (0, 0, 0));

@@ -1,7 +1,44 @@
-use super::{amount_of_broken, keep_first_priced};
-use crate::money::MicroUsd;
+use http::Method;
+
+use super::*;
 use crate::protocol::Told;
-use crate::protocol::receipt::Receipt;
+use crate::protocol::routes::{Lookup, RouteTable};
+
+const PAUSE: Duration = Duration::from_secs(2);
+
+fn retries(path: &str, attempts_before: usize) -> Retries {
+    let table = RouteTable::new(&[]);
+    let Lookup::Found(route) = table.look_up(&Method::POST, path) else {
+        panic!("no route {path}");
+    };
+    let backoff = Backoff {
+        retries_max: 2,
+        base: PAUSE,
+        cap: PAUSE,
+    };
+    let deadline = Duration::from_secs(600);
+    let mut retries = Retries::new(route, Bounds { backoff, deadline });
+    for _ in 0..attempts_before {
+        retries.record(Attempt {
+            end: AttemptEnd::NotSent,
+            status: None,
+            wait_ms: 0,
+            took_ms: 0,
+            cause: None,
+            receipt_lines: Vec::new(),
+        });
+    }
+    retries
+}
+
+fn refused(status: u16) -> Refused {
+    Refused {
+        status: StatusCode::from_u16(status).unwrap(),
+        has_json: true,
+        declines: false,
+        asked: None,
+    }
+}
 
 fn told(amount: u64, replayed: bool) -> Receipt {
     Receipt {
@@ -11,15 +48,95 @@ fn told(amount: u64, replayed: bool) -> Receipt {
     }
 }
 
+/// The table in the head of the file.
+#[test]
+fn each_end_of_an_attempt_is_recorded_and_repeated_by_the_routes_row() {
+    let chat = "/v1/chat/completions";
+    let speech = "/v1/audio/speech";
+    let plain = |status| Ending::Refused(refused(status));
+    let mute = |status| {
+        Ending::Refused(Refused {
+            has_json: false,
+            ..refused(status)
+        })
+    };
+    let declined = Ending::Refused(Refused {
+        declines: true,
+        ..refused(503)
+    });
+    let lost = |cause| Ending::Lost(Lost::NotSent(cause));
+    let no_head = Ending::Lost(Lost::NoHead(Cause::Reset));
+    let rows = [
+        (chat, lost(Cause::Certificate), AttemptEnd::NotSent, None),
+        (chat, lost(Cause::NoTls), AttemptEnd::NotSent, None),
+        (
+            chat,
+            lost(Cause::Connect),
+            AttemptEnd::NotSent,
+            Some("not_sent"),
+        ),
+        (chat, no_head, AttemptEnd::NoHead, Some("no_head")),
+        (speech, no_head, AttemptEnd::NoHead, None),
+        (chat, Ending::Broken, AttemptEnd::Broken, Some("broken")),
+        (speech, Ending::Broken, AttemptEnd::Broken, None),
+        (chat, plain(429), AttemptEnd::Refused, Some("busy")),
+        (chat, plain(503), AttemptEnd::Refused, Some("busy")),
+        (chat, plain(409), AttemptEnd::Refused, Some("conflict")),
+        (chat, plain(502), AttemptEnd::Refused, Some("transient")),
+        (chat, mute(502), AttemptEnd::Refused, Some("transient")),
+        (speech, mute(502), AttemptEnd::Gateway, None),
+        (speech, mute(504), AttemptEnd::Gateway, None),
+        (chat, declined, AttemptEnd::Refused, None),
+        (chat, plain(400), AttemptEnd::Refused, None),
+    ];
+    for (path, ending, end, reason) in rows {
+        let retries = retries(path, 1);
+        assert_eq!(retries.end_of(&ending), end, "{path} {ending:?}");
+        let repeats = match retries.next(&ending, 0, Duration::ZERO, true) {
+            Next::Repeat { reason, .. } => Some(reason),
+            Next::Exhausted | Next::Stop => None,
+        };
+        assert_eq!(repeats, reason, "{path} {ending:?}");
+    }
+}
+
+#[test]
+fn nothing_is_repeated_without_an_attempt_time_or_a_key_left() {
+    let path = "/v1/chat/completions";
+    let busy = Ending::Refused(Refused {
+        asked: Some(PAUSE),
+        ..refused(429)
+    });
+    let late = Duration::from_secs(600).saturating_sub(PAUSE);
+    let again = Next::Repeat {
+        wait: PAUSE,
+        reason: "busy",
+        fresh_connection: false,
+    };
+    let in_time = late.saturating_sub(Duration::from_nanos(1));
+    let next = |attempts, now, may_repeat| retries(path, attempts).next(&busy, 0, now, may_repeat);
+    assert_eq!(next(1, in_time, true), again);
+    assert_eq!(next(2, in_time, true), again);
+    assert_eq!(next(3, in_time, true), Next::Exhausted);
+    assert_eq!(next(1, late, true), Next::Stop);
+    assert_eq!(next(1, in_time, false), Next::Stop);
+    let stale = Ending::Lost(Lost::StaleConnection);
+    let at_once = Next::Repeat {
+        wait: Duration::ZERO,
+        reason: "no_head",
+        fresh_connection: true,
+    };
+    assert_eq!(retries(path, 1).next(&stale, u32::MAX, late, true), at_once);
+}
+
 #[test]
 fn the_amount_of_a_broken_replay_is_not_the_keys() {
-    let replay = Some(told(77_777, true));
-    assert_eq!(replay.as_ref().and_then(amount_of_broken), None);
-    let mut kept = replay;
-    keep_first_priced(&mut kept, || told(5, false));
-    let amount = kept.as_ref().and_then(amount_of_broken);
-    assert_eq!(amount, Some(MicroUsd::new(5)), "the real one is kept");
-    keep_first_priced(&mut kept, || told(0, true));
-    let amount = kept.as_ref().and_then(amount_of_broken);
-    assert_eq!(amount, Some(MicroUsd::new(5)), "the first stands");
+    let mut retries = retries("/v1/chat/completions", 1);
+    retries.saw_broken_head(|| told(77_777, true));
+    assert_eq!(retries.broken_billed(), None);
+    retries.saw_broken_head(|| told(5, false));
+    let five = Some(MicroUsd::new(5));
+    assert_eq!(retries.broken_billed(), five, "the real one is kept");
+    retries.saw_broken_head(|| told(0, true));
+    assert_eq!(retries.broken_billed(), five, "the first stands");
 }

@@ -11,30 +11,23 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::super::Relay;
-use super::state::{Drain, Flow, Move, moved};
+use super::state::{Flow, Move, Reading, moved};
 use crate::config::OnDisconnect;
 use crate::ledger::entry::InDoubt;
 use crate::proxy::attend::Cut;
 use crate::proxy::downstream::Presence;
-use crate::proxy::limits::queue::{Drained, Slot};
+use crate::proxy::limits::queue::Drained;
+use crate::proxy::purchase::drain::{DrainBounds, Reader, Verdict};
 use crate::proxy::upstream::exchange::Answering;
 
 /// Most bytes that are read for nobody.
-const DRAIN_BYTES_MAX: usize = 16 * 1024 * 1024;
+const STREAM_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Most bytes of a document that are read for nobody; the service stores answers up to 16 MB.
 const DOCUMENT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Wait for the clean end behind an end mark, so that the upstream connection can be reused.
 const AFTER_END_WAIT: Duration = Duration::from_secs(1);
-
-/// Who reads what comes next.
-enum Reader {
-    Somebody,
-    /// The app's input ended in a silence of the service. It may still read.
-    Perhaps,
-    Nobody,
-}
 
 impl Relay<'_> {
     /// The service's next move, within the bounds of a drain when nobody reads.
@@ -45,13 +38,13 @@ impl Relay<'_> {
             }
             let before = self.gateway.clock.monotonic();
             // With its end mark the app may leave; the service's end is then only worth a moment.
-            let only_the_end = flow.settled && !flow.on_tape;
+            let only_the_end = flow.settled && flow.forward.is_to_app();
             let presence = self.app.downstream.presence();
             let left = match presence {
                 Presence::Suspect if only_the_end => Some(AFTER_END_WAIT),
                 Presence::Gone if only_the_end => return read_the_end(answering).await,
                 Presence::Here | Presence::Suspect | Presence::Gone => {
-                    let since = flow.drain.since.or(flow.drain.suspected);
+                    let since = flow.reading.drain.since();
                     since.map(|since| {
                         since
                             .saturating_add(self.settings.config.streams.drain_timeout)
@@ -62,7 +55,7 @@ impl Relay<'_> {
             let follower = self.app.live.clone().filter(|live| live.is_followed());
             // A document is read to its end, and what is settled ends by itself.
             let ends_early = flow.scanner.is_some() && !flow.settled;
-            let place = flow.drain.place.as_ref().filter(|_| ends_early);
+            let place = flow.reading.place.as_ref().filter(|_| ends_early);
             let displaced = place.map(Drained::displaced);
             let chunk = async {
                 tokio::select! {
@@ -103,80 +96,76 @@ impl Relay<'_> {
             return None;
         }
         let now = self.gateway.clock.monotonic();
-        if flow.scanner.is_none() && self.entry.is_some() {
-            return self.document_over(flow, now);
+        let config = &self.settings.config;
+        // A document is read to its end for nobody, too, unless it has none: it has as long as a silence
+        // may last, and room for more than any document of the interface.
+        let is_document = flow.scanner.is_none() && self.entry.is_some();
+        let (reader, bounds) = match (is_document, self.reader(flow)) {
+            (false, reader) => (
+                reader,
+                DrainBounds {
+                    time: config.streams.drain_timeout,
+                    bytes: STREAM_BYTES_MAX,
+                },
+            ),
+            (true, reader) => (
+                match reader {
+                    Reader::Perhaps => Reader::Nobody,
+                    reader => reader,
+                },
+                DrainBounds {
+                    time: config.upstream.read_timeout,
+                    bytes: DOCUMENT_BYTES_MAX,
+                },
+            ),
+        };
+        let verdict = flow.reading.drain.look(reader, now, bounds);
+        if reader == Reader::Somebody {
+            flow.reading = Reading::default();
         }
-        let streams = &self.settings.config.streams;
-        let is_over = |since: Duration| now.saturating_sub(since) >= streams.drain_timeout;
-        match self.reader(flow) {
-            Reader::Somebody => {
-                flow.drain = Drain::default();
-                return None;
-            }
-            Reader::Perhaps => {
-                let since = *flow.drain.suspected.get_or_insert(now);
-                if !is_over(since) {
-                    return None;
-                }
-            }
-            Reader::Nobody => {}
+        let place = flow.reading.place.as_ref();
+        if flow.reading.drain.is_on() && !is_document && place.is_some_and(Drained::is_displaced) {
+            self.gateway.metrics.drain("displaced");
+            return Some(InDoubt::ClientGone);
         }
+        match verdict {
+            Verdict::GoesOn => None,
+            Verdict::MayBegin if is_document => {
+                flow.reading.drain.begin(now);
+                None
+            }
+            Verdict::MayBegin => self.begin_drain(flow, now),
+            Verdict::Over => {
+                self.gateway.metrics.drain("cut");
+                Some(InDoubt::ClientGone)
+            }
+        }
+    }
+
+    /// Nobody reads a stream any more. `Some` when nothing reads it on.
+    fn begin_drain(&self, flow: &mut Flow, now: Duration) -> Option<InDoubt> {
         if self.entry.is_none() {
             // A free answer that nobody reads is worth nothing.
             return Some(InDoubt::ClientGone);
         }
-        let Some(since) = flow.drain.since else {
-            let own = self.declared.on_disconnect;
-            if own.unwrap_or(streams.on_disconnect) == OnDisconnect::Cancel {
-                self.gateway.metrics.drain("cancelled");
-                return Some(InDoubt::ClientGone);
-            }
-            match Arc::clone(&self.gateway.drains).try_acquire_owned() {
-                Ok(slot) => {
-                    flow.drain.slot = Some(slot);
-                    // An app that stalled has lost it already.
-                    if flow.drain.place.is_none() {
-                        flow.drain.place = self.dispatch.slot.as_ref().map(Slot::drains);
-                    }
-                }
-                Err(_) => {
-                    self.gateway.metrics.drain("refused");
-                    return Some(InDoubt::ClientGone);
-                }
-            }
-            // What it was suspected for counts.
-            flow.drain.since = flow.drain.suspected.or(Some(now));
-            flow.drain.bytes = 0;
-            return None;
-        };
-        if flow.drain.place.as_ref().is_some_and(Drained::is_displaced) {
-            self.gateway.metrics.drain("displaced");
+        let on_disconnect = self.declared.on_disconnect;
+        let on_disconnect = on_disconnect.unwrap_or(self.settings.config.streams.on_disconnect);
+        if on_disconnect == OnDisconnect::Cancel {
+            self.gateway.metrics.drain("cancelled");
             return Some(InDoubt::ClientGone);
         }
-        let over = is_over(since) || flow.drain.bytes > DRAIN_BYTES_MAX;
-        if over {
-            self.gateway.metrics.drain("cut");
+        let Ok(permit) = Arc::clone(&self.gateway.drains).try_acquire_owned() else {
+            self.gateway.metrics.drain("refused");
+            return Some(InDoubt::ClientGone);
+        };
+        let reading = &mut flow.reading;
+        reading.permit = Some(permit);
+        // An app that stalled has lost it already.
+        if reading.place.is_none() {
+            reading.place = self.dispatch.place.drains();
         }
-        over.then_some(InDoubt::ClientGone)
-    }
-
-    /// A document is read to its end for nobody, too, unless it has none: it has as long as a silence
-    /// may last, and room for more than any document of the interface.
-    fn document_over(&self, flow: &mut Flow, now: Duration) -> Option<InDoubt> {
-        if matches!(self.reader(flow), Reader::Somebody) {
-            flow.drain = Drain::default();
-            return None;
-        }
-        let since = *flow.drain.since.get_or_insert_with(|| {
-            flow.drain.bytes = 0;
-            now
-        });
-        let limit = self.settings.config.upstream.read_timeout;
-        let over = now.saturating_sub(since) > limit || flow.drain.bytes > DOCUMENT_BYTES_MAX;
-        if over {
-            self.gateway.metrics.drain("cut");
-        }
-        over.then_some(InDoubt::ClientGone)
+        reading.drain.begin(now);
+        None
     }
 
     /// What goes to the tape is not for the leading app any more, wherever that is.
@@ -186,11 +175,11 @@ impl Relay<'_> {
             return Reader::Somebody;
         }
         match self.app.downstream.presence() {
-            Presence::Here if !flow.on_tape => Reader::Somebody,
-            Presence::Suspect if !flow.on_tape && self.app.downstream.is_proven() => {
+            Presence::Here if flow.forward.is_to_app() => Reader::Somebody,
+            Presence::Suspect if flow.forward.is_to_app() && self.app.downstream.is_proven() => {
                 Reader::Somebody
             }
-            Presence::Suspect if !flow.on_tape => Reader::Perhaps,
+            Presence::Suspect if flow.forward.is_to_app() => Reader::Perhaps,
             Presence::Here | Presence::Suspect | Presence::Gone => Reader::Nobody,
         }
     }

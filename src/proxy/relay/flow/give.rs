@@ -8,7 +8,6 @@
 //! counts, who follows gets the answer in its place, from its first byte on.
 
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -28,74 +27,56 @@ const STALL_MAX: Duration = Duration::from_secs(10);
 const STALL_LOOK: Duration = Duration::from_millis(250);
 
 impl Relay<'_> {
-    /// Gives bytes to the app, or to the tape for whoever follows it.
+    /// Gives bytes to the app, or records them for whoever follows it.
     pub(super) async fn give(&mut self, flow: &mut Flow, bytes: Bytes) -> Result<(), Halt> {
-        if !flow.on_tape && (!flow.given || flow.scanner.is_none()) {
-            // Whoever hung up before the first byte, or before a document's last, has not read it, and
-            // its retry may come.
+        if flow.forward.asks_for_app() {
             self.app.look();
         }
         self.give_way(flow).await?;
-        if !flow.on_tape {
+        if flow.forward.is_to_app() {
             let held = self.app.downstream.held();
             if self.write(flow, bytes.clone()).await {
-                if !flow.given
-                    && let Some(live) = &self.app.live
-                {
-                    // It is held for its successor: the app has nothing, and may be followed still.
-                    live.not_taken();
-                }
                 return Ok(());
             }
             self.app.lost();
             if self.app.downstream.is_cut() {
-                self.cuts_short();
-                flow.torn = true;
+                if let Some(live) = &self.app.live {
+                    live.cuts_short();
+                }
                 return Err(Halt::Cut);
             }
-            if flow.given {
+            if !self.turn_over(flow, held).await? {
                 return Ok(());
             }
-            self.not_taken(flow, held).await?;
         }
         self.record(flow, bytes).await
     }
 
     /// Before anything is given that counts: who follows by now gets it in the app's place.
     pub(super) async fn give_way(&mut self, flow: &mut Flow) -> Result<(), Halt> {
-        let is_first = !flow.on_tape && !flow.given;
-        if !is_first || self.app.live.as_ref().is_none_or(|live| live.take()) {
-            return Ok(());
-        }
         let held = self.app.downstream.held();
-        self.turn_to_tape(flow);
-        match held {
-            Some(held) => self.record(flow, held).await,
-            None => Ok(()),
+        if flow.forward.gives_way(self.app.live.as_deref(), &flow.head)
+            && let Some(held) = held
+        {
+            self.record(flow, held).await?;
         }
+        Ok(())
     }
 
-    /// The app took nothing: what was held for it goes to whoever follows.
-    pub(super) async fn not_taken(
+    /// A write to the app failed: what was held for it goes to whoever follows. `false`: the app has a part
+    /// of the answer, and the rest is nobody's.
+    pub(super) async fn turn_over(
         &mut self,
         flow: &mut Flow,
         held: Option<Bytes>,
-    ) -> Result<(), Halt> {
-        if let Some(live) = &self.app.live {
-            live.not_taken();
+    ) -> Result<bool, Halt> {
+        if !flow.forward.failed(self.app.live.as_deref(), &flow.head) {
+            return Ok(false);
         }
-        self.turn_to_tape(flow);
-        match held {
-            Some(held) => self.record(flow, held).await,
-            None => Ok(()),
+        if let Some(held) = held {
+            self.record(flow, held).await?;
         }
-    }
-
-    fn turn_to_tape(&mut self, flow: &mut Flow) {
-        flow.on_tape = true;
-        if let Some(live) = &self.app.live {
-            live.record_head(Arc::clone(&flow.head), true);
-        }
+        Ok(true)
     }
 
     /// Waits for a slow follower, but not beyond bursar's shutdown, and not in the way of others.
@@ -105,18 +86,17 @@ impl Relay<'_> {
         };
         let mut cut = self.gateway.life.cut_signal();
         let before = self.gateway.clock.monotonic();
-        let place = self.dispatch.slot.as_ref();
+        let place = self.dispatch.place.slot();
         let recorded = tokio::select! {
             biased;
             () = live.record_chunk(bytes) => Ok(()),
             wanted = wanted_by_others(place, || live.follower_went()) => {
                 live.gives_up_follower();
-                flow.drain.place = Some(wanted);
+                flow.reading.place = Some(wanted);
                 Ok(())
             }
             () = cut.wait() => {
                 live.cuts_short();
-                flow.torn = true;
                 Err(Halt::Cut)
             }
         };
@@ -137,7 +117,7 @@ impl Relay<'_> {
         }
         let ends_in_newline = bytes.last() == Some(&b'\n');
         let before = self.gateway.clock.monotonic();
-        let place = self.dispatch.slot.as_ref();
+        let place = self.dispatch.place.slot();
         let app = self.app.downstream.sight();
         let written = {
             let write = pin!(self.app.downstream.write_chunk(bytes));
@@ -146,7 +126,7 @@ impl Relay<'_> {
                 written = write => written.ok(),
                 wanted = wanted_by_others(place, || app.went()) => {
                     // Until the place goes: no other has to make room for the same.
-                    flow.drain.place = Some(wanted);
+                    flow.reading.place = Some(wanted);
                     None
                 }
             }
@@ -158,9 +138,8 @@ impl Relay<'_> {
             return false;
         };
         flow.ends_in_newline = ends_in_newline;
-        if written == Written::Out {
-            self.given(flow);
-        }
+        let is_out = written == Written::Out;
+        flow.forward.wrote(self.app.live.as_deref(), is_out);
         true
     }
 
@@ -168,37 +147,6 @@ impl Relay<'_> {
     pub(in crate::proxy::relay) fn app_had_the_word_since(&mut self, before: Duration) {
         let took = self.gateway.clock.monotonic().saturating_sub(before);
         self.app_time = self.app_time.saturating_add(took);
-    }
-
-    /// "In a stream the first body byte given out counts as delivered." A document is of no use to an
-    /// app that has not all of it.
-    pub(super) fn given(&mut self, flow: &mut Flow) {
-        if flow.given {
-            return;
-        }
-        flow.given = true;
-        if flow.scanner.is_some() {
-            self.handed_out();
-        } else if let Some(live) = &self.app.live {
-            live.begins();
-        }
-    }
-
-    /// bursar's stop cut the giving, of which somebody has a part.
-    pub(super) fn cuts_short(&self) {
-        if let Some(live) = &self.app.live {
-            live.cuts_short();
-        }
-    }
-
-    pub(super) fn handed_out(&mut self) {
-        if self.delivered {
-            return;
-        }
-        self.delivered = true;
-        if let Some(live) = &self.app.live {
-            live.handed_out();
-        }
     }
 }
 

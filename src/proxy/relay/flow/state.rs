@@ -1,7 +1,6 @@
 //! How the flow of one answer stands.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use pingora::http::ResponseHeader;
@@ -12,6 +11,8 @@ use crate::ledger::entry::InDoubt;
 use crate::protocol::body::Sieve;
 use crate::protocol::sse::{HoldBack, SseScanner};
 use crate::proxy::limits::queue::Drained;
+use crate::proxy::purchase::drain::Drain;
+use crate::proxy::purchase::forward::Forward;
 use crate::proxy::refuse::Code;
 use crate::proxy::settle::Gathered;
 use crate::proxy::upstream::exchange::{BodyBroke, Cause};
@@ -33,28 +34,19 @@ pub(super) struct Flow {
     pub(super) sieve: Sieve,
     pub(super) gathered: Gathered,
     pub(super) head_written: bool,
-    /// A body byte was given to the app itself.
-    pub(super) given: bool,
-    /// The answer goes to whoever follows.
-    pub(super) on_tape: bool,
+    pub(super) forward: Forward,
     pub(super) ends_in_newline: bool,
     pub(super) settled: bool,
-    /// bursar's shutdown ended the giving: what was given is not whole.
-    pub(super) torn: bool,
-    pub(super) drain: Drain,
+    pub(super) reading: Reading,
 }
 
-/// Reading on after the app left.
+/// Reading on after the app left, and what it holds of the service and of bursar.
 #[derive(Default)]
-pub(super) struct Drain {
-    pub(super) slot: Option<OwnedSemaphorePermit>,
+pub(super) struct Reading {
+    pub(super) drain: Drain,
+    pub(super) permit: Option<OwnedSemaphorePermit>,
     /// Its place at the service may be asked for by somebody who waits.
     pub(super) place: Option<Drained>,
-    /// When it was certain that nobody reads.
-    pub(super) since: Option<Duration>,
-    /// When the app's input had ended. It has taken nothing since, for nothing came for it.
-    pub(super) suspected: Option<Duration>,
-    pub(super) bytes: usize,
 }
 
 /// Why a chunk was not passed on.
@@ -71,6 +63,8 @@ pub(super) enum Move {
     Broke(Cause),
     /// bursar ends the reading.
     Stop(InDoubt),
+    /// bursar's shutdown ended the giving: what was given is not whole.
+    Cut,
 }
 
 pub(super) fn moved(read: Result<Option<Bytes>, BodyBroke>) -> Move {

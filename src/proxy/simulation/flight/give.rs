@@ -1,7 +1,7 @@
 //! The way to the app: chunks, whole answers, the tape for whoever follows, and the close.
 
 use super::*;
-use crate::proxy::purchase::handover::News;
+use crate::proxy::purchase::fate::News;
 
 impl Flight {
     pub(super) fn flow(
@@ -9,8 +9,7 @@ impl Flight {
         world: &mut World,
         process: &mut Process,
         receipt: Receipt,
-        mut on_tape: bool,
-        mut given: bool,
+        mut forward: Forward,
     ) -> Result<Step, String> {
         let nobody = !self.here && !self.live.is_followed();
         if process.cutting || (nobody && world.chance.one_in(4)) {
@@ -21,7 +20,7 @@ impl Flight {
                 InDoubt::ClientGone
             };
             self.record(AttemptEnd::Broken, Some(200));
-            let reached = Reached::FlowBroken { on_tape };
+            let reached = Reached::FlowBroken(forward);
             let step = self.settle_with(world, process, reached, Receipt::default(), Some(reason));
             if process.cutting {
                 world.count("stream cut");
@@ -37,54 +36,40 @@ impl Flight {
             } else {
                 Receipt::default()
             };
-            let reached = Reached::FlowBroken { on_tape };
+            let reached = Reached::FlowBroken(forward);
             return Ok(self.settle_with(world, process, reached, told, None));
         }
         if world.chance.one_in(2) {
-            self.give_chunk(world, &mut on_tape, &mut given)?;
-            return Ok(Step::Flowing {
-                receipt,
-                on_tape,
-                given,
-            });
+            self.give_chunk(world, &mut forward)?;
+            return Ok(Step::Flowing { receipt, forward });
         }
         world.count("stream ended");
         self.record(AttemptEnd::Answered, Some(200));
-        let reached = Reached::FlowDone { on_tape, given };
+        let reached = Reached::FlowDone(forward);
         Ok(self.settle_with(world, process, reached, receipt, None))
     }
 
-    /// `Relay::give`: to the app, or to the tape for whoever follows.
-    fn give_chunk(
-        &mut self,
-        world: &mut World,
-        on_tape: &mut bool,
-        given: &mut bool,
-    ) -> Result<(), String> {
-        if !*on_tape && !*given && !self.live.take() {
-            *on_tape = true;
-            self.live.record_head(answer_head(), true);
-        }
-        if !*on_tape {
+    /// One piece: to the app, or recorded for whoever follows.
+    fn give_chunk(&mut self, world: &mut World, forward: &mut Forward) -> Result<(), String> {
+        let (live, head) = (Arc::clone(&self.live), answer_head());
+        forward.gives_way(Some(&live), &head);
+        if forward.is_to_app() {
             if self.here && !world.chance.one_in(12) {
-                if !*given {
-                    *given = true;
-                    self.delivered = true;
-                    self.live.handed_out();
-                    world.delivered(&self.live)?;
-                }
-                return Ok(());
+                let is_first = !live.is_delivered();
+                forward.wrote(Some(&live), true);
+                return if is_first {
+                    world.delivered(&live)
+                } else {
+                    Ok(())
+                };
             }
             self.leave();
-            if *given {
+            if !forward.failed(Some(&live), &head) {
                 return Ok(());
             }
-            self.live.not_taken();
-            *on_tape = true;
-            self.live.record_head(answer_head(), true);
         }
         let chunk = Bytes::from_static(b"data: {}\n\n");
-        self.live.record_chunk(chunk).now_or_never();
+        live.record_chunk(chunk).now_or_never();
         Ok(())
     }
 
@@ -103,17 +88,14 @@ impl Flight {
                     world.count("slow write");
                     self.tell(world, process, News::UnderWay);
                 }
-                self.delivered = self.write_whole(world, true)?;
+                self.write_whole(world, true)?;
             }
             Reached::Refusal(_) | Reached::Nothing | Reached::Cut => {
                 self.write_whole(world, false)?;
             }
-            Reached::FlowDone {
-                mut on_tape,
-                mut given,
-            } => {
+            Reached::FlowDone(mut forward) => {
                 world.facts.giving(self.id, &world.reading)?;
-                let is_kept = given && self.here && !on_tape;
+                let is_kept = self.here && forward.is_to_app() && self.live.is_delivered();
                 if is_kept && process.cutting {
                     world.count("kept end cut");
                     self.live.cuts_short();
@@ -121,22 +103,22 @@ impl Flight {
                 } else if is_kept && !world.chance.one_in(4) {
                     world.count("end kept");
                     self.tell(world, process, News::UnderWay);
-                    return Ok(Step::Giving(Reached::FlowDone { on_tape, given }));
+                    return Ok(Step::Giving(Reached::FlowDone(forward)));
                 }
-                self.give_chunk(world, &mut on_tape, &mut given)?;
-                if on_tape {
+                self.give_chunk(world, &mut forward)?;
+                if !forward.is_to_app() {
                     self.live.record_end(TapeEnd::Complete);
                 }
             }
-            Reached::FlowBroken { on_tape } => {
-                if on_tape {
+            Reached::FlowBroken(forward) => {
+                if !forward.is_to_app() {
                     let end = TapeEnd::Broken(Code::UpstreamBroken.into());
                     self.live.record_end(end);
                 }
             }
             Reached::Unsent => {}
         }
-        let fate = self.live.fate(self.state, self.delivered);
+        let fate = self.live.fate(self.state);
         self.close(world, process, fate);
         Ok(Step::Over)
     }
@@ -148,34 +130,34 @@ impl Flight {
         }
     }
 
-    /// `Relay::give_whole`.
-    fn write_whole(&mut self, world: &mut World, is_answer: bool) -> Result<bool, String> {
-        let taken = self.live.take();
-        if self.here && taken {
-            if !world.chance.one_in(10) {
-                if is_answer {
-                    self.live.handed_out();
-                    world.delivered(&self.live)?;
-                }
-                return Ok(is_answer);
-            }
-            world.count("write failed");
-            self.leave();
-        }
-        if taken {
-            self.live.not_taken();
-        }
-        let head = if is_answer {
-            answer_head()
+    /// All of it at once.
+    fn write_whole(&mut self, world: &mut World, is_answer: bool) -> Result<(), String> {
+        let live = Arc::clone(&self.live);
+        let (kind, head) = if is_answer {
+            (Kind::Whole, answer_head())
         } else {
-            refusal_head()
+            (Kind::Error, refusal_head())
         };
-        self.live.record_head(head, false);
-        self.live
-            .record_chunk(Bytes::from_static(b"{}"))
-            .now_or_never();
-        self.live.record_end(TapeEnd::Complete);
-        Ok(false)
+        let mut forward = Forward::new(kind);
+        forward.gives_way(Some(&live), &head);
+        if forward.is_to_app() {
+            if self.here {
+                if !world.chance.one_in(10) {
+                    forward.finished(Some(&live));
+                    return if is_answer {
+                        world.delivered(&live)
+                    } else {
+                        Ok(())
+                    };
+                }
+                world.count("write failed");
+                self.leave();
+            }
+            forward.failed(Some(&live), &head);
+        }
+        live.record_chunk(Bytes::from_static(b"{}")).now_or_never();
+        live.record_end(TapeEnd::Complete);
+        Ok(())
     }
 
     fn tell(&self, world: &World, process: &mut Process, news: News) {

@@ -3,10 +3,6 @@
 use super::*;
 
 impl Flight {
-    fn may_repeat(&self, world: &World) -> bool {
-        self.live.key.is_none() || age::may_repeat(&self.live.first, &world.clock)
-    }
-
     pub(super) fn first_send(
         &mut self,
         world: &mut World,
@@ -98,9 +94,9 @@ impl Flight {
                 self.headers(world, answer)
             };
             let names = Arc::clone(&world.names);
-            keep_first_priced(&mut self.broken, || Receipt::from_headers(&names, &headers));
-            let reason = after_break(self.route.retry);
-            return self.decide(world, process, reason, None, false, Reached::Nothing);
+            self.retries
+                .saw_broken_head(|| Receipt::from_headers(&names, &headers));
+            return self.decide(world, process, Ending::Broken, Reached::Nothing);
         }
         if self.stream {
             let mut receipt = Receipt::default();
@@ -114,11 +110,8 @@ impl Flight {
                     receipt = Receipt::from_headers(&world.names, &headers);
                 }
             }
-            return Step::Flowing {
-                receipt,
-                on_tape: false,
-                given: false,
-            };
+            let forward = Forward::new(Kind::Stream);
+            return Step::Flowing { receipt, forward };
         }
         self.record(AttemptEnd::Answered, Some(200));
         let headers = self.headers(world, answer);
@@ -174,10 +167,9 @@ impl Flight {
     }
 
     fn lose(&mut self, world: &mut World, process: &mut Process, lost: Lost) -> Step {
-        self.record(end_of_loss(lost), None);
-        let reason = after_loss(lost, self.route.retry);
-        let at_once = lost == Lost::StaleConnection;
-        self.decide(world, process, reason, None, at_once, Reached::Nothing)
+        let ending = Ending::Lost(lost);
+        self.record(self.retries.end_of(&ending), None);
+        self.decide(world, process, ending, Reached::Nothing)
     }
 
     fn refused(
@@ -196,48 +188,38 @@ impl Flight {
             2 => headers.append(&world.names.billed, HeaderValue::from_static("4711")),
             _ => false,
         };
-        let end = end_of_refusal(&self.route, status, has_json);
-        self.record(end, Some(status.as_u16()));
-        let reason = after_refusal(status, self.route.retry)
-            .filter(|_| !declines_retry(&headers) && end != AttemptEnd::Gateway);
-        let asked = asked_wait(&headers, 0);
+        let ending = Ending::Refused(Refused {
+            status,
+            has_json,
+            declines: declines_retry(&headers),
+            asked: asked_wait(&headers, 0),
+        });
+        self.record(self.retries.end_of(&ending), Some(status.as_u16()));
         let receipt = Receipt::from_headers(&world.names, &headers);
-        self.decide(
-            world,
-            process,
-            reason,
-            asked,
-            false,
-            Reached::Refusal(receipt),
-        )
+        self.decide(world, process, ending, Reached::Refusal(receipt))
     }
 
     fn decide(
         &mut self,
         world: &mut World,
         process: &mut Process,
-        reason: Option<&'static str>,
-        asked: Option<Duration>,
-        at_once: bool,
+        ending: Ending,
         otherwise: Reached,
     ) -> Step {
-        let Some(reason) = reason else {
-            return self.settle(world, process, otherwise);
-        };
-        let now = world.monotonic();
-        let may_repeat = self.may_repeat(world);
-        let share = world.chance.share();
-        let attempts = self.attempts.len();
-        let next = self
-            .bounds
-            .next(attempts, asked, at_once, share, now, may_repeat);
-        let Next::Repeat { wait } = next else {
-            world.count("retries over");
-            return self.settle(world, process, otherwise);
-        };
-        world.count(reason);
-        let until = now + wait;
-        Step::Resting { until, otherwise }
+        let may_repeat = self.live.may_repeat(&world.clock);
+        let (now, share) = (world.monotonic(), world.chance.share());
+        match self.retries.next(&ending, share, now, may_repeat) {
+            Next::Repeat { wait, reason, .. } => {
+                world.count(reason);
+                let until = now + wait;
+                Step::Resting { until, otherwise }
+            }
+            Next::Exhausted => {
+                world.count("retries over");
+                self.settle(world, process, otherwise)
+            }
+            Next::Stop => self.settle(world, process, otherwise),
+        }
     }
 
     pub(super) fn rest(
@@ -257,7 +239,7 @@ impl Flight {
             world.count("nobody waits for a retry");
             return Ok(self.settle(world, process, otherwise));
         }
-        if !self.may_repeat(world) {
+        if !self.live.may_repeat(&world.clock) {
             world.count("key too old for a retry");
             return Ok(self.settle(world, process, otherwise));
         }

@@ -1,7 +1,7 @@
 //! The apps: equal requests, own keys, retries, connections that end, followers, polls of runs.
 
 use super::*;
-use crate::proxy::purchase::handover::News;
+use crate::proxy::purchase::fate::News;
 
 impl World {
     /// A request of an app. Equal ones are common on purpose.
@@ -224,7 +224,7 @@ impl World {
 
     fn hand_over(&mut self, following: &mut Following) -> Result<(), String> {
         following.delivered = true;
-        following.follower.handed_out();
+        following.follower.delivered();
         self.count("handed to a follower");
         let live = Arc::clone(&following.follower.live);
         self.delivered(&live)

@@ -25,7 +25,7 @@ impl Bench {
     fn answered(&mut self) {
         let live = self.lead(1);
         assert!(live.take());
-        live.handed_out();
+        live.delivered();
         self.table.finish(&live, Fate::Closed);
     }
 }
@@ -39,12 +39,12 @@ fn an_equal_request_whose_app_is_there_is_the_purchase() {
     assert!(bench.given_up(POLICY));
     // Its answer flows to an app that asked before this one did.
     assert!(retry.take());
-    retry.handed_out();
+    retry.delivered();
     assert!(bench.given_up(POLICY), "the answer began after this came");
     let mut bench = Bench::at(40);
     let earlier = bench.lead(1);
     assert!(earlier.take());
-    earlier.handed_out();
+    earlier.delivered();
     bench.clock.advance(Duration::from_secs(20));
     assert!(!bench.given_up(POLICY), "the answer had begun before");
 }
@@ -116,7 +116,7 @@ fn a_retry_is_recognised_as_the_config_says() {
             let retry = lead(marks_retry);
             if is_answered {
                 assert!(retry.take());
-                retry.handed_out();
+                retry.delivered();
                 bench.table.finish(&retry, Fate::Closed);
             }
             let claimant = Claimant {
@@ -158,7 +158,7 @@ fn answers_that_are_remembered_are_bounded() {
         claimant.mark.fingerprint.0[..4].copy_from_slice(&prompt.to_be_bytes());
         let live = lead(bench.table.claim(&claimant, POLICY, false));
         assert!(live.take());
-        live.handed_out();
+        live.delivered();
         bench.table.finish(&live, Fate::Closed);
     }
     assert!(!bench.given_up(POLICY), "the oldest went");

@@ -57,12 +57,12 @@ async fn a_repeat_waits_while_an_answer_is_written_to_who_has_hung_up() {
         };
 
         if refused {
-            first.not_taken();
+            first.write_failed();
             assert!(left.has_changed().expect("the table is there"));
             let follower = follow(bench.table.claim(&repeat, POLICY, true));
             assert_eq!(follower.live.entry, first.entry);
         } else {
-            first.handed_out();
+            first.delivered();
             assert!(left.has_changed().expect("the table is there"));
             let second = lead(bench.table.claim(&repeat, POLICY, true));
             assert_ne!(

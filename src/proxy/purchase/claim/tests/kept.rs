@@ -52,9 +52,33 @@ async fn a_kept_answer_that_was_handed_over_is_gone() {
     record_whole(&first).await;
     bench.table.finish(&first, Fate::Undelivered);
     let mut follower = follow(bench.claim(1));
-    follower.handed_out();
+    follower.delivered();
     drop(follower);
     bench.table.delivered(&first);
+    let later = bench.lead(1);
+    assert_ne!(key_of(&later), key_of(&first));
+}
+
+/// The first byte of a stream delivers it, whatever comes behind it for nobody.
+#[tokio::test]
+async fn a_stream_that_a_follower_began_to_take_is_nobodys_when_it_has_left() {
+    let mut bench = Bench::new();
+    let first = bench.lead(1);
+    first.app_left();
+    let mut follower = follow(bench.claim(1));
+    let head = ResponseHeader::build(StatusCode::OK, None).expect("a plain head");
+    first.record_head(Arc::new(head), true);
+    first.record_chunk(Bytes::from_static(b"data: {}")).await;
+    assert!(matches!(follower.next().await, TapeItem::Head { .. }));
+    assert!(matches!(follower.next().await, TapeItem::Chunk(_)));
+    follower.delivered();
+    drop(follower);
+    for _ in 0..3 {
+        first.record_chunk(Bytes::from(vec![b'x'; 1 << 20])).await;
+    }
+    first.record_end(TapeEnd::Complete);
+    let fate = first.fate(None);
+    bench.table.finish(&first, fate);
     let later = bench.lead(1);
     assert_ne!(key_of(&later), key_of(&first));
 }

@@ -1,5 +1,6 @@
 //! When an app that stalls has to make room, on stopped time.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::FutureExt;

@@ -1,0 +1,103 @@
+//! Reading an answer on when its app may be gone: the receipt comes last.
+//!
+//! | state | somebody reads | perhaps | perhaps, for as long as may be | nobody reads |
+//! |---|---|---|---|---|
+//! | off | off | suspected | – | may begin |
+//! | suspected | off | suspected | may begin | may begin |
+//! | on, within its bounds | off | on | on | on |
+//! | on, beyond them | off | over | over | over |
+//!
+//! Promise: pure. What an app was suspected for counts as time in which nobody read.
+
+use std::time::Duration;
+
+/// Who reads what comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    Somebody,
+    /// The app's input ended in a silence of the service. It may still read.
+    Perhaps,
+    Nobody,
+}
+
+/// How far an answer is read for nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DrainBounds {
+    pub time: Duration,
+    pub bytes: usize,
+}
+
+/// What is read for nobody. Times are monotonic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Drain {
+    #[default]
+    Off,
+    Suspected {
+        since: Duration,
+    },
+    On {
+        since: Duration,
+        bytes: usize,
+    },
+}
+
+/// Whether the reading goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    GoesOn,
+    /// Nobody reads: it ends, unless [`Drain::begin`] may be called.
+    MayBegin,
+    Over,
+}
+
+// === impl Drain ===
+
+impl Drain {
+    /// Before the next read.
+    pub fn look(&mut self, reader: Reader, now: Duration, bounds: DrainBounds) -> Verdict {
+        let is_late = |since: Duration| now.saturating_sub(since) >= bounds.time;
+        match (*self, reader) {
+            (_, Reader::Somebody) => {
+                *self = Self::Off;
+                Verdict::GoesOn
+            }
+            (Self::On { since, bytes }, _) if is_late(since) || bytes > bounds.bytes => {
+                Verdict::Over
+            }
+            (Self::On { .. }, _) => Verdict::GoesOn,
+            (Self::Off, Reader::Perhaps) => {
+                *self = Self::Suspected { since: now };
+                Verdict::GoesOn
+            }
+            (Self::Suspected { since }, Reader::Perhaps) if !is_late(since) => Verdict::GoesOn,
+            (Self::Off | Self::Suspected { .. }, _) => Verdict::MayBegin,
+        }
+    }
+
+    pub fn begin(&mut self, now: Duration) {
+        let since = self.since().unwrap_or(now);
+        *self = Self::On { since, bytes: 0 };
+    }
+
+    /// So much has come.
+    pub fn took(&mut self, count: usize) {
+        if let Self::On { bytes, .. } = self {
+            *bytes = bytes.saturating_add(count);
+        }
+    }
+
+    /// Since when nobody reads, or may not.
+    pub fn since(&self) -> Option<Duration> {
+        match self {
+            Self::Off => None,
+            Self::Suspected { since } | Self::On { since, .. } => Some(*since),
+        }
+    }
+
+    pub fn is_on(&self) -> bool {
+        matches!(self, Self::On { .. })
+    }
+}
+
+#[cfg(test)]
+mod tests;

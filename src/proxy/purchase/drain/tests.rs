@@ -1,0 +1,53 @@
+use super::*;
+
+const BOUNDS: DrainBounds = DrainBounds {
+    time: Duration::from_secs(120),
+    bytes: 1000,
+};
+
+const BEFORE: Duration = Duration::from_secs(10);
+
+/// The table in the head of the file.
+#[test]
+fn each_state_answers_each_reader_as_the_table_says() {
+    let suspected = Drain::Suspected { since: BEFORE };
+    let on = |bytes| Drain::On {
+        since: BEFORE,
+        bytes,
+    };
+    let (soon, late) = (BEFORE + BOUNDS.time / 2, BEFORE + BOUNDS.time);
+    let rows = [
+        (Drain::Off, Reader::Perhaps, soon, Verdict::GoesOn),
+        (Drain::Off, Reader::Nobody, soon, Verdict::MayBegin),
+        (suspected, Reader::Perhaps, soon, Verdict::GoesOn),
+        (suspected, Reader::Perhaps, late, Verdict::MayBegin),
+        (suspected, Reader::Nobody, soon, Verdict::MayBegin),
+        (on(0), Reader::Perhaps, soon, Verdict::GoesOn),
+        (on(1000), Reader::Nobody, soon, Verdict::GoesOn),
+        (on(1001), Reader::Nobody, soon, Verdict::Over),
+        (on(0), Reader::Nobody, late, Verdict::Over),
+        (on(0), Reader::Perhaps, late, Verdict::Over),
+    ];
+    for (state, reader, now, wanted) in rows {
+        let mut drain = state;
+        let verdict = drain.look(reader, now, BOUNDS);
+        assert_eq!(verdict, wanted, "{state:?} {reader:?} {now:?}");
+        let verdict = drain.look(Reader::Somebody, now, BOUNDS);
+        assert_eq!((verdict, drain), (Verdict::GoesOn, Drain::Off));
+    }
+}
+
+#[test]
+fn what_was_suspected_counts_and_what_came_before_does_not() {
+    let mut drain = Drain::default();
+    drain.took(5000);
+    drain.look(Reader::Perhaps, BEFORE, BOUNDS);
+    let late = BEFORE + BOUNDS.time;
+    assert_eq!(drain.look(Reader::Perhaps, late, BOUNDS), Verdict::MayBegin);
+    drain.begin(late);
+    let on = Drain::On {
+        since: BEFORE,
+        bytes: 0,
+    };
+    assert_eq!(drain, on);
+}

@@ -1,0 +1,139 @@
+//! Where the pieces of one answer go: to the app, or into the replay buffer for whoever follows.
+//!
+//! | had by the app | somebody follows by the next piece | a piece went out | the write failed | the whole went out |
+//! |---|---|---|---|---|
+//! | nothing | replay | part | replay | delivered |
+//! | part | part | part | part | delivered |
+//!
+//! A *part* is what counts for the kind of answer: the first byte of a stream, which delivers it, or of a
+//! document, which can be joined no more and is delivered when whole. A whole answer that is written at once
+//! has no part, and an error is never delivered.
+//!
+//! Promise: pure. An app is not given the answer beside a follower, and what it holds back for its successor
+//! counts as nothing.
+
+use std::sync::Arc;
+
+use pingora::http::ResponseHeader;
+
+use super::live::Live;
+
+/// The way of one answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Forward {
+    kind: Kind,
+    to: To,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Delivered with its first byte.
+    Stream,
+    /// Larger than what is written at once; delivered with its last byte.
+    Document,
+    /// Written at once.
+    Whole,
+    /// An answer that is not the one the app wanted.
+    Error,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum To {
+    App(Had),
+    Replay,
+}
+
+/// What the app had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Had {
+    Nothing,
+    Part,
+}
+
+// === impl Forward ===
+
+impl Forward {
+    pub fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            to: To::App(Had::Nothing),
+        }
+    }
+
+    pub fn is_to_app(&self) -> bool {
+        matches!(self.to, To::App(_))
+    }
+
+    /// Whether it matters just now if the app has hung up: then its repeat may come, and take over.
+    pub fn asks_for_app(&self) -> bool {
+        match self.to {
+            To::App(Had::Nothing) => true,
+            To::App(Had::Part) => self.kind != Kind::Stream,
+            To::Replay => false,
+        }
+    }
+
+    /// Before the next piece. `true`: somebody follows by now, and it goes into the replay buffer from here
+    /// on, with what was held back for the app.
+    pub fn gives_way(&mut self, live: Option<&Live>, head: &Arc<ResponseHeader>) -> bool {
+        let gives_way = self.to == To::App(Had::Nothing) && live.is_some_and(|live| !live.take());
+        if gives_way {
+            self.turn(live, head);
+        } else if self.kind == Kind::Error
+            && self.is_to_app()
+            && let Some(live) = live
+        {
+            live.fails();
+        }
+        gives_way
+    }
+
+    /// A piece was written to the app. `is_out`: it was not held back for its successor.
+    pub fn wrote(&mut self, live: Option<&Live>, is_out: bool) {
+        if self.to != To::App(Had::Nothing) {
+            return;
+        }
+        match (self.kind, live) {
+            (_, Some(live)) if !is_out => live.write_failed(),
+            (Kind::Stream, Some(live)) => live.delivered(),
+            (Kind::Document, Some(live)) => live.begins(),
+            (Kind::Whole | Kind::Error, _) | (_, None) => {}
+        }
+        let counts = matches!(self.kind, Kind::Stream | Kind::Document);
+        if is_out && counts {
+            self.to = To::App(Had::Part);
+        }
+    }
+
+    /// A write to the app failed. `true`: it had nothing, and the answer goes into the replay buffer, with
+    /// what was held back for it.
+    pub fn failed(&mut self, live: Option<&Live>, head: &Arc<ResponseHeader>) -> bool {
+        if self.to == To::App(Had::Part) {
+            return false;
+        }
+        if self.is_to_app() {
+            if let Some(live) = live {
+                live.write_failed();
+            }
+            self.turn(live, head);
+        }
+        true
+    }
+
+    /// The app has the whole of it.
+    pub fn finished(&mut self, live: Option<&Live>) {
+        if self.kind != Kind::Error
+            && let Some(live) = live
+        {
+            live.delivered();
+        }
+    }
+
+    fn turn(&mut self, live: Option<&Live>, head: &Arc<ResponseHeader>) {
+        self.to = To::Replay;
+        if let Some(live) = live {
+            let flowing = matches!(self.kind, Kind::Stream | Kind::Document);
+            live.record_head(Arc::clone(head), flowing);
+        }
+    }
+}
