@@ -5,11 +5,16 @@
 //! a minute at most);
 //! changes take the Unix socket. It refuses web pages as the proxy's door does, and is bounded:
 //! connections, heads, connection life, queries at once, rows in an answer.
+//!
+//! Lowest first: documents, bodies and the door < `query` < `failure` < `shared` (what all connections have)
+//! < `orders` `runs` < `change` < `routes` < this file, which accepts connections.
 
+mod body;
 pub mod change;
 pub mod documents;
 mod door;
 pub mod explain;
+mod failure;
 mod once;
 pub mod orders;
 mod page;
@@ -17,6 +22,7 @@ mod query;
 pub mod reconcile;
 mod routes;
 pub mod runs;
+mod shared;
 
 use std::convert::Infallible;
 use std::io;
@@ -24,32 +30,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
-use bytes::Bytes;
-use futures_util::future::BoxFuture;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 use self::change::Via;
-use self::once::OnceAMinute;
-use crate::apps::Apps;
+pub use self::query::{RECEIPTS_MAX, encoded};
+pub use self::shared::{Admin, AdminParts, AskAutoMetrics, WRITER_SILENCE_MAX};
 use crate::apps::namespace::Namespace;
-use crate::caps::Caps;
-use crate::clock::SharedClock;
-use crate::config::{Config, ListenAddr};
-use crate::ledger::Ledger;
-use crate::places::{Door, Place, Places, Rest};
-use crate::telemetry::metrics::{Breaking, Metrics};
-
-pub use query::{RECEIPTS_MAX, encoded};
-
-/// Connections at once of all ports together, and as many of all Unix sockets: who fills the ports keeps
-/// no order out. Who comes later waits until one has left, or has been silent or idle for too long.
-const CONNECTIONS_MAX: usize = 64;
+use crate::places::{Door, Place, Rest};
 
 /// Time for a request head, and for the wait between two requests.
 const HEAD_DEADLINE: Duration = Duration::from_secs(5);
@@ -67,13 +59,6 @@ const HEAD_BYTES_MAX: usize = 16 * 1024;
 /// Pause after a failed accept (descriptors used up), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Questions that read the journal at once.
-const QUERIES_MAX: usize = 2;
-
-/// Longest silence of the ledger's writer thread, which shows itself twice a second, before the
-/// process counts as not well. A slow disk may hold it for some seconds.
-pub const WRITER_SILENCE_MAX: Duration = Duration::from_secs(10);
-
 /// A bound socket of the admin listener.
 #[derive(Debug)]
 pub enum AdminListener {
@@ -81,134 +66,11 @@ pub enum AdminListener {
     Unix(UnixListener),
 }
 
-/// What the admin listener shows.
-pub struct AdminParts {
-    pub config: Arc<Config>,
-    pub ledger: Ledger,
-    pub metrics: Arc<Metrics>,
-    pub caps: Arc<Caps>,
-    pub clock: SharedClock,
-    pub apps: Arc<Apps>,
-    /// Where apps are served, for the status page.
-    pub proxy: Vec<ListenAddr>,
-    /// Requests in flight now.
-    pub in_flight: Box<dyn Fn() -> usize + Send + Sync>,
-    /// Asks the service for its `/v1/auto/metrics`, or says in words why it is not there.
-    pub auto_metrics: AskAutoMetrics,
-}
-
-/// Asks the service; the key stays with who is asked.
-pub type AskAutoMetrics = Box<dyn Fn() -> BoxFuture<'static, Result<Bytes, String>> + Send + Sync>;
-
-/// Shared by all admin connections.
-pub struct Admin {
-    config: ArcSwap<Config>,
-    ledger: Ledger,
-    metrics: Arc<Metrics>,
-    caps: Arc<Caps>,
-    clock: SharedClock,
-    apps: Arc<Apps>,
-    proxy: Vec<ListenAddr>,
-    in_flight: Box<dyn Fn() -> usize + Send + Sync>,
-    auto_metrics: AskAutoMetrics,
-    /// The ledger beside the service's figure, for readers.
-    reconciled: OnceAMinute<routes::Reconciled>,
-    started_ms: u64,
-    draining: AtomicBool,
-    places: Places,
-    queries: Arc<Semaphore>,
-}
-
 /// A connection's place, and whether it stays.
 struct Holding {
     place: Place,
     /// A run of `bursar exec`, which ends with its connection, and not before.
     run: AtomicBool,
-}
-
-// === impl Admin ===
-
-impl Admin {
-    pub fn new(parts: AdminParts) -> Self {
-        Self {
-            config: ArcSwap::new(parts.config),
-            ledger: parts.ledger,
-            metrics: parts.metrics,
-            caps: parts.caps,
-            reconciled: OnceAMinute::new(Arc::clone(&parts.clock), routes::is_kept),
-            started_ms: parts.clock.wall_ms(),
-            clock: parts.clock,
-            apps: parts.apps,
-            proxy: parts.proxy,
-            in_flight: parts.in_flight,
-            auto_metrics: parts.auto_metrics,
-            draining: AtomicBool::new(false),
-            places: Places::new(CONNECTIONS_MAX, 2 * CONNECTIONS_MAX),
-            queries: Arc::new(Semaphore::new(QUERIES_MAX)),
-        }
-    }
-
-    pub fn reload(&self, config: Arc<Config>) {
-        self.config.store(config);
-        self.reconciled.forget();
-    }
-
-    /// From now on `/readyz` says no.
-    pub fn drain(&self) {
-        self.draining.store(true, Ordering::Relaxed);
-    }
-
-    /// Why the process is not well; `Ok` when it is.
-    fn healthy(&self) -> Result<(), String> {
-        let silence = self.ledger.health().heartbeat_age;
-        if silence > WRITER_SILENCE_MAX {
-            return Err(format!(
-                "the ledger's writer has been silent for {} s",
-                silence.as_secs()
-            ));
-        }
-        Ok(())
-    }
-
-    /// Everybody is frozen.
-    fn frozen(&self) -> Option<String> {
-        let view = self.caps.view();
-        let all = view.frozen.iter().find(|frozen| frozen.app.is_none())?;
-        Some(format!("all apps are frozen by {}", all.by))
-    }
-
-    /// What keeps paid requests from being served although bursar does its part.
-    fn held_back(&self) -> Option<String> {
-        let breaking = self.metrics.traffic.now().breaking;
-        let causes = breaking.into_iter().filter_map(Breaking::from_word);
-        let causes = causes.map(|cause| match cause {
-            Breaking::Key => "the service refuses the organization's key (401)".to_owned(),
-            Breaking::Balance => "the organization's balance is empty (402)".to_owned(),
-            Breaking::Upstream => "the service cannot be reached".to_owned(),
-        });
-        let all: Vec<String> = self.frozen().into_iter().chain(causes).collect();
-        (!all.is_empty()).then(|| all.join("; "))
-    }
-
-    /// Why requests should not be sent here; `Ok` when they may, with what is wrong all the same.
-    fn ready(&self) -> Result<Option<String>, String> {
-        if self.draining.load(Ordering::Relaxed) {
-            return Err("draining: bursar is shutting down".to_owned());
-        }
-        self.healthy()?;
-        let health = self.ledger.health();
-        let Some(why) = &health.unavailable else {
-            return Ok(self.held_back());
-        };
-        let why = format!("the ledger cannot be written: {why}");
-        if !health.is_serving_unwritten() {
-            return Err(why);
-        }
-        Ok(Some(format!(
-            "{why}; requests are sent all the same, {} entries wait in memory",
-            health.waiting
-        )))
-    }
 }
 
 /// Accepts until `stop` turns true; connections that are open then finish their request.

@@ -8,8 +8,12 @@
 //! Promise: a change is durable before it is in force, and in force before it is answered; a file
 //! that is damaged lets nobody in instead of everybody; tokens are kept as hashes and compared in
 //! constant time.
+//!
+//! Lowest first: `error` `declared` < `stored` `runs` `awaited` < `table` < `rules` < this registry.
 
 mod awaited;
+mod declared;
+mod error;
 pub mod namespace;
 mod rules;
 pub mod runs;
@@ -26,88 +30,15 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use self::awaited::Awaited;
+pub use self::declared::Declared;
+pub use self::error::{APPS_MAX, AppsError};
 use self::runs::{Run, Runs};
 pub use self::stored::{AppAdd, AppSet, Stored, StoredApp};
 pub use self::table::{Known, Origin, Stranger, Table};
-use crate::caps::Caps;
-use crate::config::{self, App, Config, NameError, Token, TokenForm, TokenHash, Whereabouts};
+use crate::caps::{Caps, Rules};
+use crate::config::{self, App, Token, TokenForm, TokenHash};
 use crate::ledger::LedgerError;
 use crate::ledger::state_dir::{Directory, Lock};
-
-/// Most apps, declared and added: each is a label of every metric that has apps.
-pub const APPS_MAX: usize = 64;
-
-/// What the configuration says of apps.
-#[derive(Clone, Debug)]
-pub struct Declared {
-    pub apps: Vec<App>,
-    /// Where each stands: `config.toml:12`.
-    pub places: Vec<String>,
-    pub anonymous: Option<bool>,
-    /// An address beyond loopback is listened on.
-    pub remote: bool,
-    pub caps: config::Caps,
-}
-
-/// Why apps cannot be read or changed.
-#[derive(Debug, thiserror::Error)]
-pub enum AppsError {
-    #[error(transparent)]
-    Ledger(#[from] LedgerError),
-    #[error(
-        "{path} is damaged ({why}), so nobody can tell who may spend. Move it away and add its apps \
-         again with `bursar app add`; the ledger is not concerned"
-    )]
-    Damaged { path: String, why: String },
-    #[error("{0}")]
-    Name(#[from] NameError),
-    #[error("there is an app {name:?} already; `bursar app rotate {name}` gives it a new token")]
-    Exists { name: String },
-    #[error(
-        "the app {name:?} is declared in the configuration ({place}); it is changed there, and a \
-         reload (SIGHUP, `systemctl reload bursar`) puts that in force"
-    )]
-    Declared { name: String, place: String },
-    #[error("there is no app {name:?}; `bursar app list` shows them")]
-    Unknown { name: String },
-    #[error(
-        "the app {name:?} was added while bursar ran and is declared in the configuration \
-         ({place}) as well; take it away in one place: `bursar app remove {name}`, or there"
-    )]
-    Twice { name: String, place: String },
-    #[error(
-        "{place} in the state directory: the app {name:?} was added under that name, and {why}: \
-         `bursar app remove {name}`, then `bursar app add` it with another one. What it spent stays \
-         in the ledger, under its old name"
-    )]
-    Misnamed {
-        name: String,
-        place: String,
-        why: NameError,
-    },
-    #[error("the user {uid} is the app {name:?} already")]
-    UserTaken { uid: u32, name: String },
-    #[error("the apps {one:?} and {other:?} have the same token; give one of them another")]
-    SameToken { one: String, other: String },
-    #[error("there are {APPS_MAX} apps; no more can be added")]
-    Full,
-    #[error(
-        "the cap of the {short} is above that of the {long}, which would never let it be reached"
-    )]
-    Caps {
-        short: &'static str,
-        long: &'static str,
-    },
-    #[error("\"default\" is the app of callers that show no token; it is declared, not added")]
-    Default,
-    #[error(
-        "there are {} runs of `bursar exec` at once; no more can begin",
-        runs::RUNS_MAX
-    )]
-    RunsFull,
-    #[error("no token can be drawn: {0}")]
-    Random(getrandom::Error),
-}
 
 /// The registry of one process.
 pub struct Apps {
@@ -149,32 +80,6 @@ struct Changing {
     directory: Directory,
     declared: Declared,
     stored: Stored,
-}
-
-// === impl Declared ===
-
-impl From<&Config> for Declared {
-    fn from(config: &Config) -> Self {
-        Self {
-            apps: config.apps.clone(),
-            places: config.app_places.clone(),
-            anonymous: config.listen.anonymous,
-            remote: config.listen.is_remote(),
-            caps: config.caps.clone(),
-        }
-    }
-}
-
-impl From<&Whereabouts> for Declared {
-    fn from(whereabouts: &Whereabouts) -> Self {
-        Self {
-            apps: whereabouts.apps.clone(),
-            places: whereabouts.app_places.clone(),
-            anonymous: whereabouts.anonymous,
-            remote: whereabouts.is_remote(),
-            caps: whereabouts.caps.clone(),
-        }
-    }
 }
 
 // === impl Changing ===
@@ -320,6 +225,30 @@ impl Apps {
             apps: Arc::clone(self),
             run,
         })
+    }
+
+    /// Whether a run spends, over whatever connection holds it.
+    pub fn is_open(&self, run: &Run) -> bool {
+        self.runs.holds(&run.id)
+    }
+
+    /// Resolves when nobody holds this run any more.
+    pub async fn ended(&self, run: &Run) {
+        let mut ended = self.ended.subscribe();
+        while self.is_open(run) {
+            // The sender lives as long as `self`.
+            ended.changed().await.ok();
+        }
+    }
+
+    /// A run that was expected did not open.
+    pub fn expect_no_run(&self, token: TokenHash) {
+        self.awaited.settle(token);
+    }
+
+    /// The caps of the apps as they are now.
+    pub fn cap_rules(&self, caps: &config::Caps) -> Rules {
+        rules::of(&self.table(), caps)
     }
 
     /// Marked whenever the table is another one.

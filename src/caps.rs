@@ -7,6 +7,8 @@
 //!
 //! Promise: one lock, nothing awaited under it, no float. What is refused here was not sent. How far a
 //! cap can be overrun is what `bursar caps` says.
+//!
+//! Lowest first: `window` < `orders` < `rules` < `refused` `view` < `engine` < this file, which holds the lock.
 
 mod engine;
 mod orders;
@@ -16,7 +18,7 @@ mod view;
 mod window;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,16 +29,16 @@ use tokio::time::Instant;
 
 use self::engine::{Answers, Engine};
 pub use self::engine::{Ask, End, Repeats};
-pub use self::orders::{Frozen, Orders, Raise};
+pub use self::orders::{Frozen, OrderError, Orders, Raise};
 use self::orders::{Turn, Version};
 pub use self::refused::{Reached, Refused};
 pub use self::rules::{Rules, Scope};
-pub use self::view::{CapView, CapsView, FrozenView, read};
+pub use self::view::{CapView, CapsView, FrozenView};
 pub use self::window::{Period, Window};
 use crate::clock::SharedClock;
 use crate::config::ALL_APPS;
 use crate::ledger::entry::{EntryId, State};
-use crate::ledger::usage::{News, RunSoFar};
+use crate::ledger::usage::{self, News, RunSoFar};
 use crate::ledger::{Ledger, LedgerError};
 use crate::money::MicroUsd;
 
@@ -69,23 +71,6 @@ pub struct Permit {
 pub struct RunLimit {
     caps: Arc<Caps>,
     run: Arc<str>,
-}
-
-/// Why an order was not given.
-#[derive(Debug, thiserror::Error)]
-pub enum OrderError {
-    #[error("it could not be written: {0}")]
-    Ledger(#[from] LedgerError),
-    #[error(
-        "{scope} has no cap of the {period} that could be raised; set one in the configuration first, or \
-         with `bursar app set` for an app that was added"
-    )]
-    NoCap { scope: String, period: Period },
-    #[error(
-        "{to} is below the cap, which is {configured}; change the configuration to lower it, and take a \
-         raise back with --undo"
-    )]
-    NotRaised { to: MicroUsd, configured: MicroUsd },
 }
 
 /// Somebody in line; dropping it leaves the line.
@@ -188,10 +173,10 @@ impl Caps {
         limit: MicroUsd,
         so_far: impl FnOnce() -> Result<RunSoFar, LedgerError>,
     ) -> Result<RunLimit, LedgerError> {
-        if !self.engine.lock().hold_run(run, limit) {
+        if !self.engine.lock().runs.hold(run, limit) {
             // It has no requests under way before this is answered, so no end is missed meanwhile.
             let so_far = so_far()?;
-            self.engine.lock().open_run(run, limit, so_far);
+            self.engine.lock().runs.open(run, limit, so_far);
         }
         Ok(RunLimit {
             caps: Arc::clone(self),
@@ -339,10 +324,24 @@ impl Caps {
         });
     }
 
+    /// Sends what the engine answers, without its lock. What was admitted for somebody who has gone is
+    /// let go, which may make room for others.
     fn serve(&self, serve: impl FnOnce(&mut Engine, u64) -> Answers) {
         let now_ms = self.clock.wall_ms();
-        let answers = serve(&mut self.engine.lock(), now_ms);
-        answers.send(&self.engine, now_ms);
+        let mut answers = serve(&mut self.engine.lock(), now_ms);
+        loop {
+            let gone = answers.send();
+            if gone.is_empty() {
+                return;
+            }
+            answers = self.engine.lock().let_go(gone, now_ms);
+        }
+    }
+
+    /// As it is now.
+    pub fn view(&self) -> CapsView {
+        let now_ms = self.clock.wall_ms();
+        self.engine.lock().view(now_ms)
     }
 }
 
@@ -352,6 +351,17 @@ impl fmt::Debug for Caps {
             .field("state_dir", &self.state_dir)
             .finish_non_exhaustive()
     }
+}
+
+/// What [`Caps::view`] shows, from the files of a ledger that no daemon has open. Reads five weeks of the journal.
+pub fn read(state_dir: &Path, rules: Rules, now_ms: u64) -> Result<CapsView, LedgerError> {
+    let orders = Orders::read(state_dir, now_ms);
+    let mut engine = Engine::new(rules, orders);
+    engine.tell(&News::All {
+        usage: usage::read(state_dir, now_ms)?,
+        ended: Vec::new(),
+    });
+    Ok(engine.view(now_ms))
 }
 
 // === impl InLine ===
@@ -400,6 +410,6 @@ impl Drop for Permit {
 
 impl Drop for RunLimit {
     fn drop(&mut self) {
-        self.caps.engine.lock().close_run(&self.run);
+        self.caps.engine.lock().runs.close(&self.run);
     }
 }

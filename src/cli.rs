@@ -3,24 +3,33 @@
 //! Promise: results on standard output, mistakes on standard error, one clear line each; exit code
 //! 0 done, 1 failed, 2 usage, 78 configuration. `--json` output only ever gains fields. A reader
 //! that closes the pipe is no mistake.
+//!
+//! This file reads the line and hands it to its command. Below it, lowest first: `client` `table` < `error`
+//! < `output` `daemon` `runtime` < `arguments` `source` (what a command reads) < `locate` (which daemon or
+//! directory) < the commands.
 
 pub mod app;
+pub mod arguments;
 pub mod caps;
 pub mod check;
 pub mod client;
 pub mod compact;
+pub mod daemon;
 #[cfg(feature = "sandbox")]
 pub mod demo;
+pub mod error;
 pub mod exec;
 pub mod explain;
 pub mod export;
 pub mod freeze;
-pub mod keeper;
 pub mod key;
 pub mod ledger;
+pub mod locate;
+pub mod output;
 pub mod receipts;
 pub mod reconcile;
 pub mod run;
+pub mod runtime;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
 pub mod source;
@@ -28,28 +37,13 @@ pub mod spend;
 pub mod table;
 pub mod whole_file;
 
-use std::fmt::{self, Display};
-use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
-use jiff::tz::TimeZone;
-use serde_json::Value;
+use clap::{CommandFactory, Parser, Subcommand};
 
-use self::client::ClientError;
-use crate::apps::AppsError;
-use crate::calendar::{self, WhenError};
-use crate::config::{ConfigErrors, Overrides};
-use crate::ledger::LedgerError;
-use crate::screen;
-use crate::server::listen::GivenError;
-use crate::server::{self, ServerError};
-
-/// sysexits.h: something is wrong with the configuration. systemd does not restart after it.
-const EXIT_CONFIG: u8 = 78;
-const EXIT_FAILED: u8 = 1;
-const EXIT_USAGE: u8 = 2;
+use self::error::{CliError, EXIT_USAGE};
+use self::output::{remark, say};
+use crate::server;
 
 /// A local proxy that holds the key, bills each call once, and keeps exact receipts.
 #[derive(Debug, Parser)]
@@ -102,68 +96,6 @@ enum Command {
     Ledger(ledger::Args),
 }
 
-/// Flags that `run` and `check` share; each wins over environment and file.
-#[derive(Clone, Debug, Args)]
-pub struct ConfigArgs {
-    /// Configuration file [env: BURSAR_CONFIG]
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// Where the service is, without /v1 [env: BURSAR_UPSTREAM]
-    #[arg(long, value_name = "URL")]
-    pub upstream: Option<String>,
-    /// File with the organization's key [env: BURSAR_API_KEY_FILE, or the key in BURSAR_API_KEY]
-    #[arg(long, value_name = "FILE")]
-    pub api_key_file: Option<PathBuf>,
-    /// Where apps connect, IP:PORT or unix:/PATH; may be repeated
-    #[arg(long, value_name = "ADDR")]
-    pub listen: Vec<String>,
-    /// Where metrics, health and the status page are
-    #[arg(long, value_name = "ADDR")]
-    pub admin: Option<String>,
-    /// Where the ledger is [env: BURSAR_STATE_DIR]
-    #[arg(long, value_name = "DIR")]
-    pub state_dir: Option<PathBuf>,
-}
-
-/// Why a command did not do what it was asked.
-#[derive(Debug, thiserror::Error)]
-pub enum CliError {
-    #[error(transparent)]
-    Config(#[from] ConfigErrors),
-    #[error(transparent)]
-    Given(#[from] GivenError),
-    #[error(transparent)]
-    Server(#[from] ServerError),
-    #[error(transparent)]
-    Ledger(#[from] LedgerError),
-    #[error(transparent)]
-    Apps(#[from] AppsError),
-    #[error(transparent)]
-    Client(#[from] ClientError),
-    #[error(transparent)]
-    Json(#[from] serde_json::Error),
-    #[error("{0}")]
-    When(#[from] WhenError),
-    #[error("{0}")]
-    Usage(String),
-    /// A file of settings that is not the configuration is wrong.
-    #[error("{0}")]
-    Settings(String),
-    #[error("{0}")]
-    Failed(String),
-    /// The command that was run ended so.
-    #[error("the command ended with {0}")]
-    Child(u8),
-    /// Everything was said already; only the exit code is left.
-    #[error("failed")]
-    Said,
-    #[error("cannot write to standard output: {0}")]
-    Output(io::Error),
-    /// The reader of our output has seen enough.
-    #[error("the reader has gone")]
-    ReaderGone,
-}
-
 /// The whole program.
 pub fn main() -> ExitCode {
     server::keep_memory_private();
@@ -207,50 +139,6 @@ fn obey(command: Option<Command>) -> Result<(), CliError> {
     }
 }
 
-/// One line on standard output. It goes out at once: a pipe's reader may wait for it.
-pub fn say(line: impl Display) -> Result<(), CliError> {
-    let text = line.to_string();
-    let mut out = io::stdout().lock();
-    let written = out
-        .write_all(text.trim_end_matches('\n').as_bytes())
-        .and_then(|()| out.write_all(b"\n"))
-        .and_then(|()| out.flush());
-    match written {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(CliError::ReaderGone),
-        Err(error) => Err(CliError::Output(error)),
-    }
-}
-
-/// A JSON document on standard output, which may be a person's screen: see [`crate::screen`].
-pub fn say_json(document: &Value) -> Result<(), CliError> {
-    say(screen::shown_json(&document.to_string()))
-}
-
-/// A remark for the person at the terminal; never part of a result.
-pub fn remark(text: impl Display) {
-    // Without a standard error there is nobody to tell.
-    let _ = writeln!(io::stderr(), "{text}");
-}
-
-/// Whether standard output is a terminal and not a pipe or a file.
-pub fn at_terminal() -> bool {
-    io::stdout().is_terminal()
-}
-
-/// The zone that was named, or this machine's. One of the machine's that is not understood counts
-/// as UTC, with a remark.
-pub fn zone(name: Option<&str>) -> Result<TimeZone, CliError> {
-    let zone = calendar::zone(name)?;
-    if name.is_some() || !zone.is_unknown() {
-        return Ok(zone);
-    }
-    remark(
-        "bursar: this machine's time zone is not understood (TZ, /etc/localtime); this is in UTC",
-    );
-    Ok(TimeZone::UTC)
-}
-
 fn complain(error: &CliError) {
     match error {
         CliError::Said | CliError::Child(_) => {}
@@ -260,72 +148,6 @@ fn complain(error: &CliError) {
             }
         }
         error => remark(format_args!("bursar: {error}")),
-    }
-}
-
-/// Runs the future of a command that only asks and prints.
-pub fn block_on<T>(command: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| CliError::Failed(format!("the runtime could not be started: {error}")))?
-        .block_on(command)
-}
-
-/// Runs the future of a command that serves.
-#[cfg(feature = "sandbox")]
-pub fn block_on_all_cores<T>(
-    command: impl Future<Output = Result<T, CliError>>,
-) -> Result<T, CliError> {
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| CliError::Failed(format!("the runtime could not be started: {error}")))?
-        .block_on(command)
-}
-
-// === impl ConfigArgs ===
-
-impl ConfigArgs {
-    pub fn overrides(&self) -> Overrides {
-        Overrides {
-            config: self.config.clone(),
-            upstream: self.upstream.clone(),
-            api_key_file: self.api_key_file.clone(),
-            listen: self.listen.clone(),
-            admin: self.admin.clone(),
-            state_dir: self.state_dir.clone(),
-        }
-    }
-}
-
-// === impl CliError ===
-
-impl CliError {
-    fn exit_code(&self) -> u8 {
-        match self {
-            Self::Config(_)
-            | Self::Settings(_)
-            | Self::Given(_)
-            | Self::Server(
-                ServerError::Trust(_)
-                | ServerError::UpstreamIsItself(_)
-                | ServerError::NobodyMayCall,
-            ) => EXIT_CONFIG,
-            // A disk may be well again at the next start; what the files say stays.
-            Self::Server(ServerError::Apps(AppsError::Ledger(_) | AppsError::Random(_))) => {
-                EXIT_FAILED
-            }
-            Self::Server(ServerError::Apps(_)) => EXIT_CONFIG,
-            Self::Usage(_) | Self::When(_) => EXIT_USAGE,
-            Self::ReaderGone => 0,
-            Self::Child(code) => *code,
-            _ => EXIT_FAILED,
-        }
-    }
-
-    pub fn usage(text: impl fmt::Display) -> Self {
-        Self::Usage(text.to_string())
     }
 }
 

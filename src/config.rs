@@ -3,6 +3,9 @@
 //!
 //! Promise: a `Config` that exists is usable: no empty server name, no address beyond loopback that
 //! was not asked for twice, no unencrypted way for the key, no key without effect.
+//!
+//! Lowest first: `env` `errors` `value` `token` `opened` < `key` `file` (as written) < `settings` < `app` <
+//! `check` (a table at a time) < this file, which puts a configuration together.
 
 mod app;
 mod check;
@@ -11,21 +14,30 @@ mod errors;
 mod file;
 mod key;
 mod opened;
+mod settings;
 mod token;
 mod value;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::protocol::closed_set;
+pub use self::app::{
+    ALL_APPS, App, Caps, DEFAULT_APP, Limits, NameError, OTHER_APP, OnClarification,
+};
+use self::check::app::Tokens;
+use self::check::upstream::KeySource;
+use self::check::{Check, ledger, listen, reconcile, sections, upstream};
+pub use self::env::{BURSAR_STATE_DIR, Env, LISTEN_FDNAMES, NO_PROXY, PROXIES};
+pub use self::errors::{ConfigErrors, Place};
+pub use self::key::{ApiKey, KEY_CHARS_MAX, KeyError, KeyFile, read_key};
+use self::settings::is_remote;
+pub use self::settings::{
+    Adopt, AgentReceipts, Durability, Errors, Ledger, Listen, Log, LogFormat, LogLevel, Models,
+    OnDisconnect, OnFailure, Overrides, Reconcile, Retry, Shaping, Streams, Upstream,
+};
+pub use self::token::{TOKEN_MARK, Token, TokenForm, TokenHash};
+pub use self::value::{Aliases, BaseUrl, ExtraRoute, ListenAddr};
 use crate::protocol::names::ServiceNames;
-
-pub use app::{ALL_APPS, App, Caps, DEFAULT_APP, Limits, NameError, OTHER_APP, OnClarification};
-pub use env::{BURSAR_STATE_DIR, Env, LISTEN_FDNAMES, NO_PROXY, PROXIES};
-pub use errors::{ConfigErrors, Place};
-pub use key::{ApiKey, KEY_CHARS_MAX, KeyError, KeyFile, read_key};
-pub use token::{TOKEN_MARK, Token, TokenForm, TokenHash};
-pub use value::{Aliases, BaseUrl, ExtraRoute, ListenAddr};
 
 /// Everything that is configured. Each field's meaning, default and edge stand in `config.toml`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,197 +63,6 @@ pub struct Config {
     pub log: Log,
     /// What is allowed and deserves a line in the log.
     pub warnings: Vec<String>,
-}
-
-/// `[upstream]`
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Upstream {
-    pub base_url: BaseUrl,
-    pub api_key: ApiKey,
-    /// PEM file of certificate authorities that are trusted instead of the system's.
-    pub ca_file: Option<PathBuf>,
-    pub connect_timeout: Duration,
-    pub read_timeout: Duration,
-    pub extra_routes: Vec<ExtraRoute>,
-}
-
-/// `[listen]`
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listen {
-    pub proxy: Vec<ListenAddr>,
-    /// Nobody asked for these addresses: one whose family the machine lacks is skipped with a
-    /// warning.
-    pub proxy_is_default: bool,
-    /// The configured addresses, then the socket below the state directory.
-    pub admin: Vec<ListenAddr>,
-    /// Whether callers may spend that are no app. `None`: as long as there is no app.
-    pub anonymous: Option<bool>,
-    /// Addresses beyond loopback may be listened on.
-    pub allow_remote: bool,
-    /// Lower-case names without a port, beside the loopback names.
-    pub allowed_hosts: Vec<String>,
-    /// Lower-case `scheme://host[:port]`.
-    pub allowed_origins: Vec<String>,
-    pub shutdown_timeout: Duration,
-}
-
-/// `[retry]`
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retry {
-    /// Most attempts of one request, the first among them. 1: never repeated.
-    pub attempts: u32,
-    pub base: Duration,
-    pub cap: Duration,
-    pub adopt: Adopt,
-    pub adopt_window: Duration,
-}
-
-closed_set! {
-    /// Which requests take over the key of an equal undelivered one.
-    Adopt {
-        Always => "always",
-        /// Only those an SDK marks as a retry (`x-stainless-retry-count`).
-        Marked => "marked",
-        Never => "never",
-    }
-}
-
-/// `[shaping]`
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shaping {
-    /// Most requests at the service at once. `None`: no limit of bursar's.
-    pub in_flight: Option<usize>,
-    /// Most requests in any minute. `None`: no limit of bursar's.
-    pub per_minute: Option<usize>,
-    /// Most requests that wait.
-    pub queue_max: usize,
-    /// The longest wait.
-    pub queue_wait: Duration,
-}
-
-/// `[ledger]`
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ledger {
-    /// From the root of the file system.
-    pub state_dir: PathBuf,
-    pub durability: Durability,
-    pub on_failure: OnFailure,
-    /// How long entries are kept one by one. `None`: for ever.
-    pub retention: Option<Duration>,
-}
-
-closed_set! {
-    /// What an intent survives before its request leaves (rule I1).
-    Durability {
-        /// Power loss: fdatasync.
-        Power => "power",
-        /// kill -9: handed to the kernel.
-        Process => "process",
-    }
-}
-
-closed_set! {
-    /// What becomes of metered requests while the ledger cannot be written.
-    OnFailure {
-        /// Refused before they are sent (rule I1).
-        Refuse => "refuse",
-        /// Sent; their entries wait in memory.
-        Serve => "serve",
-    }
-}
-
-/// `[streams]`
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Streams {
-    pub on_disconnect: OnDisconnect,
-    pub drain_timeout: Duration,
-    pub agent_receipts: AgentReceipts,
-}
-
-closed_set! {
-    /// What happens to a stream whose app has left.
-    OnDisconnect {
-        /// It is read on for its receipt.
-        Drain => "drain",
-        /// It is given up; its entry is in doubt.
-        Cancel => "cancel",
-    }
-}
-
-closed_set! {
-    /// What is known of the price of an agent turn that the app asked for as a stream.
-    AgentReceipts {
-        /// The stream passes as it is, and carries no amount.
-        Unreported => "unreported",
-        /// The turn is asked for whole, which tells its amount, and given as a stream made here.
-        Exact => "exact",
-    }
-}
-
-/// `[reconcile]`
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reconcile {
-    /// bursar asks for eval runs that it saw start, until they tell their price.
-    pub poll_eval_runs: bool,
-    /// The days that the service's document sums over.
-    pub window_days: u64,
-    /// The document's member with the billed spend; dots lead into objects.
-    pub spend_field: String,
-}
-
-/// `[models]`
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Models {
-    pub aliases: Aliases,
-}
-
-/// `[errors]`
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Errors {
-    pub add_error_object: bool,
-}
-
-/// `[log]`
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Log {
-    pub format: LogFormat,
-    pub level: LogLevel,
-}
-
-closed_set! {
-    /// How a log line is written.
-    LogFormat {
-        Json => "json",
-        Text => "text",
-    }
-}
-
-closed_set! {
-    /// The least severe lines that are logged.
-    LogLevel {
-        Error => "error",
-        Warn => "warn",
-        Info => "info",
-        Debug => "debug",
-        Trace => "trace",
-    }
-}
-
-/// What the command line gave. `None` and empty: not given.
-#[derive(Clone, Debug, Default)]
-pub struct Overrides {
-    /// `--config FILE`
-    pub config: Option<PathBuf>,
-    /// `--upstream URL`
-    pub upstream: Option<String>,
-    /// `--api-key-file FILE`
-    pub api_key_file: Option<PathBuf>,
-    /// `--listen ADDR`, each of them; they replace `[listen] proxy`.
-    pub listen: Vec<String>,
-    /// `--admin ADDR`; replaces `[listen] admin`.
-    pub admin: Option<String>,
-    /// `--state-dir DIR`
-    pub state_dir: Option<PathBuf>,
 }
 
 /// Where the organization's key is read from, by the order of flag, environment, file and credential.
@@ -282,12 +103,85 @@ impl Config {
     /// Reads and checks the whole configuration. Reads the named file, the key's file and nothing
     /// else; changes nothing.
     pub fn load(overrides: &Overrides, env: &Env) -> Result<Self, ConfigErrors> {
-        check::load(overrides, env, None)
+        Self::read(overrides, env, None)
     }
 
     /// The same with this key in place of the configured one, which is not read and need not be there.
     pub fn load_with(overrides: &Overrides, env: &Env, key: ApiKey) -> Result<Self, ConfigErrors> {
-        check::load(overrides, env, Some(key))
+        Self::read(overrides, env, Some(key))
+    }
+
+    fn read(overrides: &Overrides, env: &Env, key: Option<ApiKey>) -> Result<Self, ConfigErrors> {
+        let (mut check, file, path) = Check::read(overrides, env)?;
+
+        let names = upstream::names(&mut check, file.service_name);
+        let base_url = upstream::base_url(&mut check, file.upstream.base_url);
+        let api_key = match key {
+            Some(key) => Some(key),
+            None => upstream::api_key(&mut check, file.upstream.api_key_file),
+        };
+        let ca_file = file
+            .upstream
+            .ca_file
+            .and_then(|given| upstream::ca_file(&mut check, given));
+        let connect_timeout = check.seconds(
+            "upstream",
+            "connect_timeout_s",
+            file.upstream.connect_timeout_s,
+            10,
+            1..=300,
+        );
+        let read_timeout = check.seconds(
+            "upstream",
+            "read_timeout_s",
+            file.upstream.read_timeout_s,
+            600,
+            1..=7200,
+        );
+        let extra_routes = check.each(file.upstream.extra_routes, ExtraRoute::parse);
+        let ledger = ledger::ledger(&mut check, file.ledger);
+        let state_dir = ledger.as_ref().map(|ledger| ledger.state_dir.as_path());
+        let listen = listen::listen(&mut check, file.listen, state_dir);
+        let retry = sections::retry(&mut check, file.retry);
+        let shaping = sections::shaping(&mut check, file.shaping);
+        let streams = sections::streams(&mut check, file.streams);
+        let caps = check::app::caps(&mut check, file.caps);
+        let (apps, app_places) = check::app::apps(&mut check, file.apps, Tokens::Read);
+        let reconcile = reconcile::reconcile(&mut check, file.reconcile);
+        let aliases = sections::aliases(&mut check, file.models.aliases);
+        let log = sections::log(&mut check, file.log);
+        let add_error_object = file.errors.add_error_object.is_none_or(|given| given.value);
+
+        match (names, base_url, api_key, ledger) {
+            (Some(names), Some(base_url), Some(api_key), Some(ledger)) if check.is_sound() => {
+                Ok(Self {
+                    path,
+                    names,
+                    upstream: Upstream {
+                        base_url,
+                        api_key,
+                        ca_file,
+                        connect_timeout,
+                        read_timeout,
+                        extra_routes,
+                    },
+                    listen,
+                    retry,
+                    shaping,
+                    ledger,
+                    streams,
+                    caps,
+                    apps,
+                    app_places,
+                    reconcile,
+                    models: Models { aliases },
+                    errors: Errors { add_error_object },
+                    log,
+                    warnings: check.into_warnings(),
+                })
+            }
+            _ => Err(check.into_errors()),
+        }
     }
 }
 
@@ -296,29 +190,45 @@ impl Config {
 impl KeyPlace {
     /// Reads nothing but the configuration file; the key need not be there yet.
     pub fn find(overrides: &Overrides, env: &Env) -> Result<Self, ConfigErrors> {
-        check::key_place(overrides, env)
+        let (mut check, file, _) = Check::read(overrides, env)?;
+        let source = upstream::key_source(&mut check, file.upstream.api_key_file);
+        if !check.is_sound() {
+            return Err(check.into_errors());
+        }
+        Ok(match source {
+            Some((_, KeySource::File(path))) => Self::File(path),
+            Some((_, KeySource::Variable(_))) => Self::Variable,
+            None => Self::Nowhere,
+        })
     }
-}
-
-// === impl Listen ===
-
-impl Listen {
-    /// Whether other machines can reach the proxy.
-    pub fn is_remote(&self) -> bool {
-        is_remote(&self.proxy)
-    }
-}
-
-fn is_remote(proxy: &[ListenAddr]) -> bool {
-    proxy.iter().any(|address| !address.is_local())
 }
 
 // === impl Whereabouts ===
 
 impl Whereabouts {
-    /// As [`Config::load`]; mistakes in other parts of the file are told as well.
+    /// As [`Config::load`]; mistakes in other parts of the file are reported as well.
     pub fn find(overrides: &Overrides, env: &Env) -> Result<Self, ConfigErrors> {
-        check::whereabouts(overrides, env)
+        let (mut check, file, _) = Check::read(overrides, env)?;
+        let state_dir_in_file = file.ledger.state_dir.is_some();
+        let ledger = ledger::ledger(&mut check, file.ledger);
+        let state_dir = ledger.as_ref().map(|ledger| ledger.state_dir.as_path());
+        let listen = listen::listen(&mut check, file.listen, state_dir);
+        let caps = check::app::caps(&mut check, file.caps);
+        let (apps, app_places) = check::app::apps(&mut check, file.apps, Tokens::LeftAlone);
+        match ledger {
+            Some(ledger) if check.is_sound() => Ok(Self {
+                caps,
+                state_dir: ledger.state_dir,
+                state_dir_in_file,
+                retention: ledger.retention,
+                anonymous: listen.anonymous,
+                proxy: listen.proxy,
+                apps,
+                app_places,
+                admin: listen.admin,
+            }),
+            _ => Err(check.into_errors()),
+        }
     }
 
     /// As [`Listen::is_remote`].

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::Admin;
-use super::change::{ChangeError, parse};
+use super::body::{ChangeError, parse};
+use super::shared::Admin;
 use crate::caps::{OrderError, Period};
 use crate::config::App;
 use crate::money::MicroUsd;

@@ -21,11 +21,12 @@ use tokio::time::timeout;
 
 use super::change::{self, Change, Made, Via};
 use super::documents::{self, Process, SpendQuestion};
+use super::failure::Failure;
 use super::page::{self, Status};
-use super::query::QueryError;
-use super::reconcile::{self, Figure, FigureError};
+use super::reconcile::{self, Figure};
 use super::runs::{self, RunBody};
-use super::{Admin, door, explain, query};
+use super::shared::Admin;
+use super::{door, explain, query};
 use crate::calendar;
 use crate::config::ListenAddr;
 use crate::ledger::LedgerError;
@@ -44,33 +45,6 @@ const TURN_MAX: Duration = Duration::from_secs(10);
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 type Answer = Response<Either<Full<Bytes>, RunBody>>;
-
-/// Why a question was not answered.
-#[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    #[error(transparent)]
-    Query(#[from] QueryError),
-    #[error("too many questions at once; try again")]
-    Busy,
-    #[error("the ledger cannot be read: {0}")]
-    Ledger(#[from] LedgerError),
-    #[error("the answer cannot be written: {0}")]
-    Json(#[from] serde_json::Error),
-    #[error("reading the ledger failed; the log has the place")]
-    Panicked,
-    #[error("{0}")]
-    Service(String),
-    #[error(transparent)]
-    Figure(#[from] FigureError),
-    #[error(
-        "{failure}; the service was asked {age_s} s ago, and readers make bursar ask once a minute (over \
-         its Unix socket the daemon's own user asks at once)"
-    )]
-    Earlier { failure: Arc<Failure>, age_s: u64 },
-}
-
-/// The ledger held against the service's own figure, both of one moment, or why not.
-pub type Reconciled = Result<Value, Arc<Failure>>;
 
 /// Answers one request.
 /// `holds_run` is set when the answer is one that stays open.
@@ -273,13 +247,6 @@ async fn api_reconcile(admin: &Arc<Admin>, via: Via, asked: &str) -> Result<Valu
             }
         }
     }
-}
-
-/// Everything that came of a call; without a turn none was made.
-pub fn is_kept(reconciled: &Reconciled) -> bool {
-    !reconciled
-        .as_ref()
-        .is_err_and(|failure| matches!(**failure, Failure::Busy))
 }
 
 /// The service's figure, and the ledger's of the same moment. The turn to read that comes first: a call whose

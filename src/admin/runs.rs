@@ -20,8 +20,8 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Interval, interval};
 use uuid::Uuid;
 
-use super::Admin;
-use super::change::ChangeError;
+use super::body::ChangeError;
+use super::shared::Admin;
 use crate::apps::runs::Run;
 use crate::apps::{AppsError, OpenRun};
 use crate::caps::RunLimit;

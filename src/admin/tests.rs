@@ -3,15 +3,19 @@ use std::path::Path;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use bytes::Bytes;
+
 use super::*;
 use crate::apps::{Apps, Declared};
-use crate::clock::ManualClock;
-use crate::config::{Env, Overrides};
-use crate::ledger::LedgerOptions;
+use crate::caps::Caps;
+use crate::clock::{ManualClock, SharedClock};
+use crate::config::{Config, Env, ListenAddr, Overrides};
 use crate::ledger::entry::{Intent, KeyOrigin};
 use crate::ledger::fingerprint::FingerprintParts;
 use crate::ledger::kept_key::{KeptKey, KeyForm};
+use crate::ledger::{Ledger, LedgerOptions};
 use crate::protocol::{Lane, Operation};
+use crate::telemetry::metrics::{Breaking, Metrics};
 
 struct Served {
     admin: Arc<Admin>,

@@ -14,7 +14,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use super::runs::RUNS_MAX;
+use super::error::RUNS_MAX;
 use crate::config::TokenHash;
 use crate::ledger::LedgerError;
 use crate::ledger::state_dir::Directory;

@@ -13,11 +13,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use uuid::{Builder, Uuid};
 
-use super::{Apps, AppsError};
+use super::error::{AppsError, RUNS_MAX};
 use crate::config::{App, TokenHash};
-
-/// Runs at once. Each holds a connection of the admin listener, which has twice as many.
-pub const RUNS_MAX: usize = 32;
 
 /// One `bursar exec`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,29 +89,6 @@ impl Run {
             id: id.to_string().into(),
             app: Arc::clone(&app.name),
         }
-    }
-}
-
-// === impl Apps ===
-
-impl Apps {
-    /// Whether a run spends, over whatever connection holds it.
-    pub fn is_open(&self, run: &Run) -> bool {
-        self.runs.holds(&run.id)
-    }
-
-    /// Resolves when nobody holds this run any more.
-    pub async fn ended(&self, run: &Run) {
-        let mut ended = self.ended.subscribe();
-        while self.is_open(run) {
-            // The sender lives as long as `self`.
-            ended.changed().await.ok();
-        }
-    }
-
-    /// A run that was expected did not open.
-    pub fn expect_no_run(&self, token: TokenHash) {
-        self.awaited.settle(token);
     }
 }
 

@@ -5,7 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{APPS_MAX, AppsError, Declared};
+use super::declared::Declared;
+use super::error::{APPS_MAX, AppsError};
 use crate::config::{App, DEFAULT_APP, Limits, NameError, TokenHash};
 use crate::ledger::state_dir::Directory;
 use crate::money::MicroUsd;

@@ -6,7 +6,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{APPS_MAX, AppsError, Declared, Stored};
+use super::declared::Declared;
+use super::error::{APPS_MAX, AppsError};
+use super::stored::Stored;
 use crate::config::{App, DEFAULT_APP, TokenForm, TokenHash};
 
 /// Everybody who may spend.

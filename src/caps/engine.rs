@@ -25,93 +25,37 @@
 //! Promise: integers only, no waiting, no file, no clock; an entry is counted at least once at every
 //! moment from its admission to the end of its window, unless it is known to cost nothing.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::orders::Orders;
 use super::refused::Refused;
 use super::rules::{Rules, Scope};
+use super::view::{CapView, CapsView, FrozenView};
 use super::window::{Period, Window};
 use crate::ledger::entry::{EntryId, State};
+use crate::ledger::totals::MicroUsdSum;
 use crate::ledger::usage::{Charge, Charged, News, Price, Usage, quarter_of};
 use crate::money::MicroUsd;
-use crate::protocol::Operation;
 
+mod flight;
 mod line;
 mod price;
+mod purse;
 mod room;
 mod runs;
 
-pub use line::Answers;
-use line::{LineOf, Waiter};
-use room::{Room, Share, Take, Under, sum};
-use runs::RunPurse;
+use self::flight::Flight;
+pub use self::flight::{Ask, End, Repeats};
+pub use self::line::Answers;
+use self::line::{Lines, Told, Way};
+use self::price::Prices;
+use self::purse::{Purse, Unbooked};
+use self::room::{Room, Share, Take, Under, sum};
+use self::runs::Runs;
 
 /// Ends that the ledger could not write yet and that are counted one by one. More than can wait there.
 const UNBOOKED_MAX: usize = 8_192;
-
-/// A request that wants to spend.
-#[derive(Clone, Debug)]
-pub struct Ask {
-    pub entry: EntryId,
-    pub app: Arc<str>,
-    /// The run of `bursar exec` that spends.
-    pub run: Option<Arc<str>>,
-    pub operation: Operation,
-    pub request_bytes: u64,
-    pub repeats: Option<Repeats>,
-}
-
-/// A key that is charged: its request repeats what was bought.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Repeats {
-    /// In whose window the charge counts, Unix milliseconds.
-    pub since_ms: u64,
-    /// The entries that it is charged to, as far as they are known.
-    pub from: Vec<EntryId>,
-}
-
-/// How a request ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// It never had an intent.
-    Unsent,
-    Settled(State),
-    /// Its end could not be written, or its task died.
-    Unknown,
-}
-
-/// A request under way.
-#[derive(Clone, Debug)]
-struct Flight {
-    ask: Ask,
-    at_ms: u64,
-    reserved: MicroUsd,
-    share: Share,
-    /// Its end is in the ledger.
-    booked: bool,
-    /// The ledger told it by itself, with its charge.
-    told: bool,
-}
-
-/// One cap in its window of now.
-#[derive(Clone, Debug)]
-pub struct Purse {
-    pub limit: MicroUsd,
-    /// As it is configured.
-    pub configured: MicroUsd,
-    pub window: Window,
-    pub charge: Charge,
-    /// A refusal was logged in this window.
-    told: bool,
-}
-
-#[derive(Debug)]
-struct Unbooked {
-    app: Arc<str>,
-    at_ms: u64,
-    charge: Charge,
-}
 
 #[derive(Debug)]
 pub struct Engine {
@@ -121,16 +65,14 @@ pub struct Engine {
     pub purses: BTreeMap<(Scope, Period), Purse>,
     /// Refusals of this process. They outlive their cap, which may be set again.
     pub refusals: BTreeMap<(Scope, Period), u64>,
-    runs: BTreeMap<Arc<str>, RunPurse>,
+    /// The limits of runs.
+    pub runs: Runs,
     /// The purses have to be made anew.
     stale: bool,
     flights: HashMap<EntryId, Flight>,
     under: BTreeMap<Scope, Under>,
     unbooked: HashMap<EntryId, Unbooked>,
-    lines: BTreeMap<LineOf, VecDeque<Waiter>>,
-    /// When an app was last given a turn, by number.
-    turns: HashMap<Arc<str>, u64>,
-    next_number: u64,
+    lines: Lines,
 }
 
 /// What is to become of an ask now.
@@ -151,14 +93,12 @@ impl Engine {
             usage: Usage::default(),
             purses: BTreeMap::new(),
             refusals: BTreeMap::new(),
-            runs: BTreeMap::new(),
+            runs: Runs::default(),
             stale: true,
             flights: HashMap::new(),
             under: BTreeMap::new(),
             unbooked: HashMap::new(),
-            lines: BTreeMap::new(),
-            turns: HashMap::new(),
-            next_number: 0,
+            lines: Lines::default(),
         }
     }
 
@@ -225,7 +165,7 @@ impl Engine {
         if let Some(refused) = self.frozen(&ask.app) {
             return Judged::Never(refused);
         }
-        let (reserved, share) = self.estimate(ask);
+        let (reserved, share) = self.prices().estimate(ask);
         let mut waits = false;
         let mut without_room = Vec::new();
         let mut is_covered = true;
@@ -246,7 +186,7 @@ impl Engine {
                 Room::Reached => return Judged::Never(self.reached(scope, *period, purse)),
             }
         }
-        if let Some((run, purse)) = self.run_of(ask).filter(|(_, purse)| !purse.covers(ask)) {
+        if let Some((run, purse)) = self.runs.of(ask).filter(|(_, purse)| !purse.covers(ask)) {
             is_covered = false;
             match purse.under.room(purse.counted(), purse.limit(), share.own) {
                 Room::Enough => {}
@@ -292,7 +232,7 @@ impl Engine {
         if let Some(((scope, period), purse)) = over {
             return Some(self.reached(scope, *period, purse));
         }
-        let (run, purse) = self.run_of(ask)?;
+        let (run, purse) = self.runs.of(ask)?;
         let is_over = purse.is_reached() && !purse.covers(ask);
         is_over.then(|| purse.refusal(run, &ask.app))
     }
@@ -316,7 +256,7 @@ impl Engine {
         let refused = match over {
             Some(((scope, period), purse)) => self.reached(scope, *period, purse),
             None => {
-                let (run, purse) = self.runs.get_key_value(run?)?;
+                let (run, purse) = self.runs.get(run?)?;
                 purse.is_reached().then(|| purse.refusal(run, app))?
             }
         };
@@ -329,7 +269,7 @@ impl Engine {
         for (scope, take) in [(Scope::All, share.all), (app, share.own)] {
             self.under.entry(scope).or_default().add(share, take);
         }
-        self.run_begins(&ask, share);
+        self.runs.begins(&ask, share);
         let flight = Flight {
             at_ms: now_ms,
             reserved,
@@ -353,7 +293,7 @@ impl Engine {
         if charge == Charge::default() || self.unbooked.len() >= UNBOOKED_MAX {
             return;
         }
-        self.run_hears(run.as_deref(), entry, charge);
+        self.runs.hears(run.as_deref(), entry, charge);
         self.unbooked.insert(entry, Unbooked { app, at_ms, charge });
     }
 
@@ -371,7 +311,8 @@ impl Engine {
             (End::Unknown, Some(heard)) => heard,
             _ => flight.came_to(end),
         };
-        self.run_ends(&flight, (end != End::Unsent).then_some(charge));
+        self.runs
+            .ends(&flight, (end != End::Unsent).then_some(charge));
         if flight.booked || charge == Charge::default() {
             return;
         }
@@ -412,13 +353,15 @@ impl Engine {
             News::All { usage, ended } => {
                 self.usage = usage.clone();
                 ended.iter().for_each(|entry| self.booked(*entry));
-                self.keep_untold(ended);
+                let flights = &self.flights;
+                self.runs
+                    .keep_untold(ended, |entry| flights.contains_key(entry));
                 self.stale = true;
                 self.estimate_anew(|_| true);
             }
             News::Records(records) => records.iter().for_each(|charged| {
                 self.book(charged);
-                self.charge_run(charged);
+                self.runs.charge(charged);
                 if let Some(entry) = charged.entry {
                     self.booked(entry);
                     if let Some(flight) = self.flights.get_mut(&entry) {
@@ -450,20 +393,203 @@ impl Engine {
             flight.booked = true;
         }
     }
-}
 
-// === impl Flight ===
-
-impl Flight {
-    /// What an end of it is charged with.
-    fn came_to(&self, end: End) -> Charge {
-        let mut charge = Charge::default();
-        match end {
-            End::Unsent => {}
-            End::Settled(state) if !state.is_unresolved() => charge.billed = state.adds().into(),
-            End::Settled(_) | End::Unknown => charge.held.came = self.reserved.into(),
+    /// A dearer receipt raises what is under way.
+    fn estimate_anew(&mut self, concerns: impl Fn(&Ask) -> bool) {
+        let flights = self.flights.values();
+        let raised: Vec<_> = flights
+            .filter(|flight| flight.share.counts && concerns(&flight.ask))
+            .filter_map(|flight| {
+                let (reserved, mut share) = self.prices().estimate(&flight.ask);
+                let before = flight.share;
+                share.reserved = share.reserved.max(before.reserved);
+                share.own.room = share.own.room.max(before.own.room);
+                share.all.room = share.all.room.max(before.all.room);
+                let reserved = reserved.max(flight.reserved);
+                (share != before).then_some((flight.ask.entry, reserved, share))
+            })
+            .collect();
+        for (entry, reserved, share) in raised {
+            let Some(flight) = self.flights.get_mut(&entry) else {
+                continue;
+            };
+            let before = std::mem::replace(&mut flight.share, share);
+            flight.reserved = reserved;
+            let (app, run) = (Arc::clone(&flight.ask.app), flight.ask.run.clone());
+            let of_all = (Scope::All, before.all, share.all);
+            for (scope, from, to) in [of_all, (Scope::App(app), before.own, share.own)] {
+                let under = self.under.entry(scope).or_default();
+                under.remove(before, from);
+                under.add(share, to);
+            }
+            self.runs.changes(run.as_deref(), before, share);
         }
-        charge
+    }
+
+    /// The largest price that one request is expected to have, of a scope.
+    fn dearest(&self, scope: &Scope) -> Option<MicroUsd> {
+        let flights = self.flights.values();
+        let reserved = flights
+            .filter(|flight| scope.holds(&flight.ask.app))
+            .map(|flight| flight.reserved);
+        self.prices()
+            .dearest(scope)
+            .into_iter()
+            .chain(reserved)
+            .max()
+    }
+
+    fn prices(&self) -> Prices<'_> {
+        Prices {
+            rules: &self.rules,
+            usage: &self.usage,
+        }
+    }
+
+    /// Admits or refuses at once, or puts the request in line.
+    pub fn ask(&mut self, ask: Ask, way: Way, now_ms: u64) -> Answers {
+        let entry = ask.entry;
+        let waiting = self.lines.waiting();
+        // With others in line it is the line that decides; what is charged in every window of now passes.
+        if waiting == 0 || ask.repeats.is_some() {
+            match self.judge(&ask, now_ms) {
+                Judged::Go(reserved, share) if waiting == 0 || !share.counts => {
+                    self.admit(ask, reserved, share, now_ms);
+                    return Answers::one(entry, way, Ok(reserved));
+                }
+                Judged::Never(refused) => {
+                    self.count_refusal(&refused);
+                    return Answers::one(entry, way, Err(refused));
+                }
+                Judged::Go(..) | Judged::Wait(_) => {}
+            }
+        }
+        match self.lines.push(ask, way) {
+            Ok(()) => self.serve(now_ms),
+            Err((way, refused)) => Answers::one(entry, way, Err(refused)),
+        }
+    }
+
+    /// Takes somebody out of the line who does not wait any longer.
+    pub fn give_up(&mut self, entry: EntryId, now_ms: u64) -> Answers {
+        self.lines.give_up(entry);
+        self.serve(now_ms)
+    }
+
+    /// Gives turns, as long as there is room. Where a cap has no room for the one whose turn it is, nobody
+    /// else is admitted below that cap before it.
+    pub fn serve(&mut self, now_ms: u64) -> Answers {
+        let mut answers = Answers::default();
+        while let Some((entry, way, told)) = self.serve_one(now_ms) {
+            answers.add(entry, way, told);
+        }
+        answers
+    }
+
+    fn serve_one(&mut self, now_ms: u64) -> Option<(EntryId, Way, Told)> {
+        let mut closed: Vec<Scope> = Vec::new();
+        for ask in self.lines.heads() {
+            let judged = self.judge(&ask, now_ms);
+            let is_closed = closed.iter().any(|scope| scope.holds(&ask.app));
+            match judged {
+                Judged::Never(refused) => {
+                    self.count_refusal(&refused);
+                    let way = self.lines.take_first(&ask)?;
+                    return Some((ask.entry, way, Err(refused)));
+                }
+                Judged::Go(reserved, share) if !is_closed => {
+                    let way = self.lines.take_first(&ask)?;
+                    self.lines.took_turn(&ask.app);
+                    let entry = ask.entry;
+                    self.admit(ask, reserved, share, now_ms);
+                    return Some((entry, way, Ok(reserved)));
+                }
+                Judged::Go(..) => {}
+                Judged::Wait(scopes) => closed.extend(scopes),
+            }
+        }
+        None
+    }
+
+    /// Lets go of what was admitted for somebody who has gone.
+    pub fn let_go(&mut self, gone: Vec<EntryId>, now_ms: u64) -> Answers {
+        for entry in gone {
+            self.release(entry, End::Unsent);
+        }
+        self.serve(now_ms)
+    }
+
+    /// Why somebody in line had no turn for so long.
+    pub fn late(&mut self, entry: EntryId, seconds: u64, now_ms: u64) -> Refused {
+        if let Some(ask) = self.lines.ask_of(entry).cloned()
+            && let Judged::Wait(scopes) = self.judge(&ask, now_ms)
+            && scopes.is_empty()
+            && let Some((run, _)) = self.runs.of(&ask)
+        {
+            return Refused::run_late(run, &ask.app, seconds);
+        }
+        Refused::late(seconds)
+    }
+
+    /// One line in the log a window, not one a request.
+    fn count_refusal(&mut self, refused: &Refused) {
+        let Refused::Reached(reached) = refused else {
+            return;
+        };
+        let key = (reached.scope.clone(), reached.period);
+        let refusals = self.refusals.entry(key.clone()).or_default();
+        *refusals = refusals.saturating_add(1);
+        let Some(purse) = self.purses.get_mut(&key) else {
+            return;
+        };
+        if !std::mem::replace(&mut purse.told, true) {
+            tracing::warn!(
+                cap = reached.scope.as_str(),
+                period = reached.period.as_str(),
+                limit = %reached.limit,
+                counted = %reached.counted,
+                "a cap is reached; its requests are refused until its window ends"
+            );
+        }
+    }
+
+    /// What is shown of it.
+    pub fn view(&mut self, now_ms: u64) -> CapsView {
+        self.roll(now_ms);
+        let caps = self.purses.iter().map(|(key, purse)| {
+            let (scope, period) = key;
+            let charge = self.counted(scope, purse);
+            let under = self.under(scope);
+            let counted = charge.billed.get().saturating_add(charge.held.now());
+            let limit = u128::from(purse.limit.get());
+            // A cap that was lowered while requests were under way does not stop them.
+            let promised = limit.max(counted.saturating_add(under.reserved));
+            let worst = self
+                .dearest(scope)
+                .map(|dearest| promised.saturating_add(u128::from(dearest.get())));
+            let sum = MicroUsdSum::from_micro_usd;
+            CapView {
+                scope: scope.as_str().to_owned(),
+                period: *period,
+                limit: purse.limit,
+                configured: purse.configured,
+                spent: charge.billed,
+                held: sum(charge.held.now()),
+                reserved: sum(under.reserved),
+                under_way: under.requests,
+                left: sum(limit.saturating_sub(counted.saturating_add(under.reserved))),
+                worst_case: worst.map(sum),
+                since_ms: purse.window.since_ms,
+                resets_at_ms: purse.window.until_ms,
+                refusals: self.refusals.get(key).copied().unwrap_or(0),
+            }
+        });
+        CapsView {
+            time_zone: self.rules.zone.iana_name().map(str::to_owned),
+            caps: caps.collect(),
+            frozen: FrozenView::list(&self.orders),
+            waiting: self.lines.waiting(),
+        }
     }
 }
 

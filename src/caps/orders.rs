@@ -52,6 +52,23 @@ pub struct Orders {
     pub raised: Vec<Raise>,
 }
 
+/// Why an order was not given.
+#[derive(Debug, thiserror::Error)]
+pub enum OrderError {
+    #[error("it could not be written: {0}")]
+    Ledger(#[from] LedgerError),
+    #[error(
+        "{scope} has no cap of the {period} that could be raised; set one in the configuration first, or \
+         with `bursar app set` for an app that was added"
+    )]
+    NoCap { scope: String, period: Period },
+    #[error(
+        "{to} is below the cap, which is {configured}; change the configuration to lower it, and take a \
+         raise back with --undo"
+    )]
+    NotRaised { to: MicroUsd, configured: MicroUsd },
+}
+
 /// Nobody else writes the file as long as this lives.
 pub(super) struct Turn {
     _directory: Directory,

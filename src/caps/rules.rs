@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 
-use super::OrderError;
-use super::orders::Raise;
+use super::orders::{OrderError, Raise};
 use super::window::{Period, Window};
 use crate::config::{self, ALL_APPS, App, Limits};
 use crate::money::MicroUsd;

@@ -7,10 +7,12 @@
 
 use serde_json::{Value, json};
 
-use super::keeper::{Keeper, Right, document, keeper, post};
-use super::source::SourceArgs;
+use super::daemon::{document, order};
+use super::error::CliError;
+use super::locate::{Keeper, Right, SourceArgs, keeper};
+use super::output::{at_terminal, remark, say};
+use super::runtime::block_on;
 use super::table::{Align, Table};
-use super::{CliError, at_terminal, block_on, remark, say};
 use crate::admin::change::{given, list, one, removed};
 use crate::apps::{self, Alone, AppAdd, AppSet, Declared};
 use crate::clock::SystemClock;
@@ -127,7 +129,7 @@ fn add(args: &AddArgs) -> Result<(), CliError> {
     };
     let document = block_on(async {
         match keeper(&args.place.source, Right::Change).await? {
-            Keeper::Daemon(daemon) => post(&daemon, "/api/apps/add", &json!(new)).await,
+            Keeper::Daemon(daemon) => order(&daemon, "/api/apps/add", &json!(new)).await,
             Keeper::Files(place) => {
                 let mut apps = Alone::open(&place.state_dir, Declared::from(&place))?;
                 let was_anonymous = apps.table()?.is_anonymous_allowed();
@@ -176,7 +178,7 @@ fn set(args: &SetArgs) -> Result<(), CliError> {
     let mut without_daemon = None;
     let document = block_on(async {
         match keeper(&args.place.source, Right::Change).await? {
-            Keeper::Daemon(daemon) => post(&daemon, "/api/apps/set", &json!(asked)).await,
+            Keeper::Daemon(daemon) => order(&daemon, "/api/apps/set", &json!(asked)).await,
             Keeper::Files(place) => {
                 let mut apps = Alone::open(&place.state_dir, Declared::from(&place))?;
                 apps.set(&asked)?;
@@ -203,7 +205,7 @@ fn rotate(args: &NameArgs) -> Result<(), CliError> {
         let name = &args.name;
         match keeper(&args.place.source, Right::Change).await? {
             Keeper::Daemon(daemon) => {
-                post(&daemon, "/api/apps/rotate", &json!({ "name": name })).await
+                order(&daemon, "/api/apps/rotate", &json!({ "name": name })).await
             }
             Keeper::Files(place) => {
                 let mut apps = Alone::open(&place.state_dir, Declared::from(&place))?;
@@ -220,7 +222,7 @@ fn remove(args: &NameArgs) -> Result<(), CliError> {
         let name = &args.name;
         match keeper(&args.place.source, Right::Change).await? {
             Keeper::Daemon(daemon) => {
-                post(&daemon, "/api/apps/remove", &json!({ "name": name })).await
+                order(&daemon, "/api/apps/remove", &json!({ "name": name })).await
             }
             Keeper::Files(place) => {
                 let mut apps = Alone::open(&place.state_dir, Declared::from(&place))?;

@@ -6,10 +6,14 @@
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
+use super::daemon::order;
+use super::error::CliError;
 use super::freeze::{caller, name, scope};
-use super::source::{Source, SourceArgs, order};
+use super::locate::SourceArgs;
+use super::output::{remark, say};
+use super::runtime::block_on;
+use super::source::Source;
 use super::table::{Align, Table};
-use super::{CliError, block_on, remark, say};
 use crate::admin::orders::RaiseOrder;
 use crate::apps::{Apps, Declared};
 use crate::calendar;

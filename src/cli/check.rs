@@ -5,7 +5,9 @@
 
 use std::time::Duration;
 
-use super::{CliError, ConfigArgs, remark, say};
+use super::arguments::ConfigArgs;
+use super::error::CliError;
+use super::output::{remark, say};
 use crate::apps::{self, AppsError, Declared};
 use crate::config::{Aliases, App, Caps, Config, Env, Limits};
 use crate::proxy;

@@ -5,8 +5,10 @@
 
 use std::time::Duration;
 
-use super::source::SourceArgs;
-use super::{CliError, block_on, say};
+use super::error::CliError;
+use super::locate::SourceArgs;
+use super::output::say;
+use super::runtime::block_on;
 use crate::calendar;
 use crate::clock::SystemClock;
 use crate::ledger::query::compactable;
@@ -37,7 +39,7 @@ pub struct Args {
 }
 
 pub fn compact(args: &Args) -> Result<(), CliError> {
-    let zone = super::zone(args.tz.as_deref())?;
+    let zone = super::arguments::zone(args.tz.as_deref())?;
     let clock = SystemClock::shared();
     let now_ms = clock.wall_ms();
     let source = SourceArgs {

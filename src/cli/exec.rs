@@ -21,9 +21,12 @@ use serde_json::Value;
 
 use self::child::{Child, Surroundings};
 use super::client::{Answer, Client, ClientError};
-use super::keeper::{Keeper, Right, document, keeper, not_told};
-use super::source::{Source, SourceArgs};
-use super::{CliError, block_on, remark};
+use super::daemon::{document, not_told};
+use super::error::CliError;
+use super::locate::{Keeper, Right, SourceArgs, keeper};
+use super::output::remark;
+use super::runtime::block_on;
+use super::source::Source;
 use crate::admin::runs::RunOpen;
 use crate::config::{Env, Token};
 use crate::money::MicroUsd;

@@ -4,15 +4,18 @@
 //! Promise: what is not known is said to be not known; text of others (models, receipt lines) is
 //! printed as [`crate::screen`] shows it; `--json` prints the document of `/api/explain`.
 
+mod fields;
 mod timeline;
 
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
-use super::source::SourceArgs;
+use self::fields::{amount, list, text, time};
+use super::error::CliError;
+use super::locate::SourceArgs;
+use super::output::{say, say_json};
+use super::runtime::block_on;
 use super::table::{Align, Table};
-use super::{CliError, block_on, say, say_json};
-use crate::calendar;
 use crate::ledger::query::{PART_CHARS_MIN, TAIL_CHARS};
 use crate::money::MicroUsd;
 
@@ -33,7 +36,7 @@ pub struct Args {
 }
 
 pub fn explain(args: &Args) -> Result<(), CliError> {
-    let zone = super::zone(args.tz.as_deref())?;
+    let zone = super::arguments::zone(args.tz.as_deref())?;
     let id = args.id.trim();
     if id.is_empty() {
         return Err(CliError::usage("an id is wanted"));
@@ -136,27 +139,6 @@ fn lines(entries: &[Value], zone: &TimeZone) -> Table {
 
 fn is_cut(document: &Value) -> bool {
     document.get("more").and_then(Value::as_bool) == Some(true)
-}
-
-fn list<'a>(document: &'a Value, name: &str) -> &'a [Value] {
-    let list = document.get(name).and_then(Value::as_array);
-    list.map(Vec::as_slice).unwrap_or_default()
-}
-
-fn text<'a>(entry: &'a Value, name: &str) -> Option<&'a str> {
-    entry.get(name).and_then(Value::as_str)
-}
-
-fn number(entry: &Value, name: &str) -> Option<u64> {
-    entry.get(name).and_then(Value::as_u64)
-}
-
-fn amount(entry: &Value, name: &str) -> Option<String> {
-    number(entry, name).map(|amount| MicroUsd::new(amount).to_string())
-}
-
-fn time(entry: &Value, name: &str, zone: &TimeZone) -> String {
-    number(entry, name).map_or_else(|| "?".to_owned(), |at_ms| calendar::shown(at_ms, zone))
 }
 
 #[cfg(test)]

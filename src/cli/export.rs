@@ -16,10 +16,13 @@ use clap::ValueEnum;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
+use super::error::CliError;
+use super::locate::SourceArgs;
+use super::output::remark;
 use super::receipts::state_word;
-use super::source::{Source, SourceArgs};
+use super::runtime::block_on;
+use super::source::Source;
 use super::whole_file::WholeFile;
-use super::{CliError, block_on, remark};
 use crate::calendar;
 use crate::clock::SystemClock;
 use crate::ledger::query::{Filter, StateWord, compacted_until_ms};
@@ -172,7 +175,7 @@ const fn each(name: &'static str, list: &'static str, pointer: &'static str) -> 
 }
 
 pub fn export(args: &Args) -> Result<(), CliError> {
-    let zone = super::zone(args.tz.as_deref())?;
+    let zone = super::arguments::zone(args.tz.as_deref())?;
     let now_ms = SystemClock::shared().wall_ms();
     let instant = |text: &Option<String>| {
         text.as_ref()

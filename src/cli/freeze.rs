@@ -11,9 +11,12 @@ use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use super::client::ClientError;
-use super::keeper::{document, end_it, find_to_order, not_asked};
-use super::source::{Source, SourceArgs, order};
-use super::{CliError, block_on, say};
+use super::daemon::{document, end_it, not_asked, order};
+use super::error::CliError;
+use super::locate::{SourceArgs, find_to_order};
+use super::output::say;
+use super::runtime::block_on;
+use super::source::Source;
 use crate::admin::change::list;
 use crate::admin::orders::FreezeOrder;
 use crate::apps::{self, Declared};

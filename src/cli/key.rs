@@ -19,8 +19,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
+use super::error::CliError;
+use super::output::{remark, say};
+use super::runtime::block_on;
 use super::whole_file::WholeFile;
-use super::{CliError, block_on, remark, say};
 use crate::clock::SystemClock;
 use crate::config::{ApiKey, Config, Env, KEY_CHARS_MAX, KeyPlace, Overrides, read_key};
 use crate::proxy;

@@ -10,8 +10,11 @@ use std::sync::Arc;
 
 use clap::Subcommand;
 
-use super::source::SourceArgs;
-use super::{CliError, block_on, compact, export, say};
+use super::error::CliError;
+use super::locate::SourceArgs;
+use super::output::say;
+use super::runtime::block_on;
+use super::{compact, export};
 use crate::clock::SystemClock;
 use crate::ledger::query::{Damage, DamageKind, IndexCheck, VerifyReport, verify};
 use crate::ledger::{Ledger, LedgerOptions, OnProgress};

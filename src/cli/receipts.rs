@@ -9,9 +9,12 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
-use super::source::{Pulse, Source, SourceArgs};
+use super::error::CliError;
+use super::locate::SourceArgs;
+use super::output::{say, say_json};
+use super::runtime::block_on;
+use super::source::{Pulse, Source};
 use super::table::{Align, Table};
-use super::{CliError, block_on, say, say_json};
 use crate::admin::RECEIPTS_MAX;
 use crate::calendar;
 use crate::clock::SystemClock;
@@ -75,7 +78,7 @@ pub fn receipts(args: &Args) -> Result<(), CliError> {
             "--reason tells why entries are in doubt: leave --state out, or make it in-doubt",
         ));
     }
-    let zone = super::zone(args.tz.as_deref())?;
+    let zone = super::arguments::zone(args.tz.as_deref())?;
     let now_ms = SystemClock::shared().wall_ms();
     let since_ms = match &args.since {
         Some(text) => Some(calendar::instant(text, now_ms, &zone)?),

@@ -8,9 +8,11 @@
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
-use super::source::SourceArgs;
+use super::error::CliError;
+use super::locate::SourceArgs;
+use super::output::say;
+use super::runtime::block_on;
 use super::table::{Align, Table};
-use super::{CliError, block_on, say};
 use crate::admin::reconcile::Figure;
 use crate::calendar;
 use crate::clock::SystemClock;
@@ -38,7 +40,7 @@ pub struct Args {
 }
 
 pub fn reconcile(args: &Args) -> Result<(), CliError> {
-    let zone = super::zone(args.tz.as_deref())?;
+    let zone = super::arguments::zone(args.tz.as_deref())?;
     let now_ms = SystemClock::shared().wall_ms();
     let asked = match args.billed_usd {
         None => Figure::Document,

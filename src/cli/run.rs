@@ -3,7 +3,9 @@
 //! Promise: the addresses stand on standard output one a line, `proxy listening on http://…` and
 //! `admin listening on http://…`; scripts and tests wait for them.
 
-use super::{CliError, ConfigArgs, say};
+use super::arguments::ConfigArgs;
+use super::error::CliError;
+use super::output::say;
 use crate::config::{Config, Env, ListenAddr};
 use crate::server::listen::Given;
 use crate::server::{self, Listening};

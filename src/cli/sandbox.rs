@@ -10,7 +10,8 @@ use bursar_sandbox::{Options, Scenario, Verdict, assumptions, serve_and_judge};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{CliError, say};
+use super::error::CliError;
+use super::output::say;
 use crate::config::{Log, LogFormat, LogLevel};
 use crate::telemetry::Logging;
 
@@ -58,7 +59,7 @@ pub fn sandbox(args: Args) -> Result<(), CliError> {
     };
     // Without logging it serves all the same.
     let _ = Logging::start(log);
-    super::block_on_all_cores(async move {
+    super::runtime::block_on_all_cores(async move {
         let listener = TcpListener::bind(listen)
             .await
             .map_err(|error| CliError::Failed(format!("cannot listen on {listen}: {error}")))?;

@@ -5,9 +5,11 @@
 
 use serde_json::Value;
 
-use super::source::SourceArgs;
+use super::error::CliError;
+use super::locate::SourceArgs;
+use super::output::{remark, say};
+use super::runtime::block_on;
 use super::table::{Align, Table};
-use super::{CliError, block_on, remark, say};
 use crate::admin::documents::SpendQuestion;
 use crate::calendar;
 use crate::clock::SystemClock;
@@ -36,7 +38,7 @@ pub struct Args {
 }
 
 pub fn spend(args: &Args) -> Result<(), CliError> {
-    let zone = super::zone(args.tz.as_deref())?;
+    let zone = super::arguments::zone(args.tz.as_deref())?;
     let now_ms = SystemClock::shared().wall_ms();
     let range = calendar::range(Some(&args.since), args.until.as_deref(), now_ms, &zone)?;
     let asked = SpendQuestion {

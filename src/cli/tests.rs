@@ -1,4 +1,6 @@
 use super::*;
+use crate::config::ConfigErrors;
+use crate::server::ServerError;
 
 #[test]
 fn the_command_line_is_consistent() {
@@ -106,7 +108,7 @@ fn misnamed(words: &str) -> Option<String> {
 
 #[test]
 fn every_command_that_a_text_names_exists() {
-    fn walk(path: &std::path::Path, files: &mut Vec<PathBuf>) {
+    fn walk(path: &std::path::Path, files: &mut Vec<std::path::PathBuf>) {
         if path.is_dir() {
             let entries = std::fs::read_dir(path).unwrap();
             entries.for_each(|entry| walk(&entry.unwrap().path(), files));

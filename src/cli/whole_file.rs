@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, open};
 
-use super::{CliError, remark};
+use super::error::CliError;
+use super::output::remark;
 
 /// The end of the name that a file in the making has.
 const NEXT: &str = ".bursar-next";

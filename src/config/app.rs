@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 
-use super::{AgentReceipts, OnDisconnect, TokenHash};
+use super::settings::{AgentReceipts, OnDisconnect};
+use super::token::TokenHash;
 use crate::money::MicroUsd;
 use crate::protocol::closed_set;
 

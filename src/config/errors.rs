@@ -36,6 +36,13 @@ pub(super) fn bracketed(table: &str) -> String {
     }
 }
 
+/// A value and where it was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct At<T> {
+    pub value: T,
+    pub place: Place,
+}
+
 // === impl Place ===
 
 impl Place {
@@ -69,6 +76,18 @@ impl Place {
         Self {
             line: Some(line),
             name: self.name.clone(),
+        }
+    }
+}
+
+// === impl At ===
+
+impl<T> At<T> {
+    /// Given by a flag or an environment variable.
+    pub fn named(name: &str, value: T) -> Self {
+        Self {
+            value,
+            place: Place::named(name),
         }
     }
 }

@@ -11,14 +11,8 @@ mod table;
 use toml::de::DeTable;
 
 use self::table::{Lines, Table};
+pub use super::errors::At;
 use super::errors::{ConfigErrors, Place};
-
-/// A value and where it was given.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct At<T> {
-    pub value: T,
-    pub place: Place,
-}
 
 /// The file, key by key. `None`: not given.
 #[derive(Debug, Default)]
@@ -142,18 +136,6 @@ pub struct ErrorsTable {
 pub struct LogTable {
     pub format: Option<At<String>>,
     pub level: Option<At<String>>,
-}
-
-// === impl At ===
-
-impl<T> At<T> {
-    /// Given by a flag or an environment variable.
-    pub fn named(name: &str, value: T) -> Self {
-        Self {
-            value,
-            place: Place::named(name),
-        }
-    }
 }
 
 // === impl ConfigFile ===

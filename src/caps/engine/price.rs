@@ -10,10 +10,10 @@
 
 use std::sync::Arc;
 
-use super::room::Take;
-use super::{Ask, Engine, Share};
-use crate::caps::rules::Scope;
-use crate::ledger::usage::Dearest;
+use super::flight::Ask;
+use super::room::{Share, Take};
+use crate::caps::rules::{Rules, Scope};
+use crate::ledger::usage::{Dearest, Usage};
 use crate::money::MicroUsd;
 use crate::protocol::Operation;
 
@@ -24,24 +24,26 @@ const GROWTH: u128 = 4;
 /// the size of a body.
 const GROWTH_OF_OTHERS: u128 = 16;
 
-// === impl Engine ===
+/// The prices that are known, and the least that is configured.
+#[derive(Clone, Copy, Debug)]
+pub struct Prices<'a> {
+    pub rules: &'a Rules,
+    pub usage: &'a Usage,
+}
 
-impl Engine {
-    /// The largest price that one request is expected to have, of a scope.
+// === impl Prices ===
+
+impl Prices<'_> {
+    /// The largest price that was billed, of a scope.
     pub fn dearest(&self, scope: &Scope) -> Option<MicroUsd> {
         let prices = self.usage.prices.iter();
-        let seen = prices
-            .filter(|((app, _), _)| scope.holds(app))
-            .filter_map(|(_, prices)| prices.dearest().map(Dearest::of_one));
-        let flights = self.flights.values();
-        let reserved = flights
-            .filter(|flight| scope.holds(&flight.ask.app))
-            .map(|flight| flight.reserved);
-        seen.chain(reserved).max()
+        let of_scope = prices.filter(|((app, _), _)| scope.holds(app));
+        let seen = of_scope.filter_map(|(_, prices)| prices.dearest());
+        seen.map(Dearest::of_one).max()
     }
 
     /// What a request may cost, from the prices of its kind.
-    pub(super) fn estimate(&self, ask: &Ask) -> (MicroUsd, Share) {
+    pub fn estimate(&self, ask: &Ask) -> (MicroUsd, Share) {
         let floor = self.rules.floor(&ask.app);
         let known = self.usage.prices(&ask.app, ask.operation);
         let own = known.and_then(|prices| prices.for_body(ask.request_bytes));
@@ -89,37 +91,5 @@ impl Engine {
         dearest(&|_, operation| operation == ask.operation)
             .or_else(|| dearest(&|app, _| *app == ask.app))
             .or_else(|| dearest(&|_, _| true))
-    }
-
-    /// A dearer receipt raises what is under way.
-    pub(super) fn estimate_anew(&mut self, concerns: impl Fn(&Ask) -> bool) {
-        let flights = self.flights.values();
-        let raised: Vec<_> = flights
-            .filter(|flight| flight.share.counts && concerns(&flight.ask))
-            .filter_map(|flight| {
-                let (reserved, mut share) = self.estimate(&flight.ask);
-                let before = flight.share;
-                share.reserved = share.reserved.max(before.reserved);
-                share.own.room = share.own.room.max(before.own.room);
-                share.all.room = share.all.room.max(before.all.room);
-                let reserved = reserved.max(flight.reserved);
-                (share != before).then_some((flight.ask.entry, reserved, share))
-            })
-            .collect();
-        for (entry, reserved, share) in raised {
-            let Some(flight) = self.flights.get_mut(&entry) else {
-                continue;
-            };
-            let before = std::mem::replace(&mut flight.share, share);
-            flight.reserved = reserved;
-            let (app, run) = (Arc::clone(&flight.ask.app), flight.ask.run.clone());
-            let of_all = (Scope::All, before.all, share.all);
-            for (scope, from, to) in [of_all, (Scope::App(app), before.own, share.own)] {
-                let under = self.under.entry(scope).or_default();
-                under.remove(before, from);
-                under.add(share, to);
-            }
-            self.run_changes(run.as_deref(), before, share);
-        }
     }
 }

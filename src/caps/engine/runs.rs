@@ -6,11 +6,11 @@
 //! Promise: what is under way, told or held is counted once; a bounded number of purses, of which none
 //! is forgotten that may still change.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use super::room::{Under, sum};
-use super::{Ask, Engine, Flight, Share};
+use super::flight::{Ask, Flight};
+use super::room::{Share, Under, sum};
 use crate::caps::refused::Refused;
 use crate::ledger::entry::EntryId;
 use crate::ledger::usage::{Charge, Charged, RunSoFar};
@@ -35,6 +35,10 @@ pub struct RunPurse {
     /// Connections that hold it open.
     holders: usize,
 }
+
+/// The purses of all runs that are known.
+#[derive(Debug, Default)]
+pub struct Runs(BTreeMap<Arc<str>, RunPurse>);
 
 // === impl RunPurse ===
 
@@ -78,12 +82,12 @@ impl RunPurse {
     }
 }
 
-// === impl Engine ===
+// === impl Runs ===
 
-impl Engine {
+impl Runs {
     /// One connection more holds a run open. `false`: this process does not know the run.
-    pub fn hold_run(&mut self, run: &str, limit: MicroUsd) -> bool {
-        let Some(purse) = self.runs.get_mut(run) else {
+    pub fn hold(&mut self, run: &str, limit: MicroUsd) -> bool {
+        let Some(purse) = self.0.get_mut(run) else {
             return false;
         };
         purse.limit = limit;
@@ -92,8 +96,8 @@ impl Engine {
     }
 
     /// The same, of a run that the journal tells this of.
-    pub fn open_run(&mut self, run: &Arc<str>, limit: MicroUsd, so_far: RunSoFar) {
-        if self.hold_run(run, limit) {
+    pub fn open(&mut self, run: &Arc<str>, limit: MicroUsd, so_far: RunSoFar) {
+        if self.hold(run, limit) {
             return;
         }
         let mut purse = RunPurse {
@@ -103,38 +107,42 @@ impl Engine {
             ..RunPurse::default()
         };
         so_far.entries.iter().for_each(|entry| purse.note(*entry));
-        self.runs.insert(Arc::clone(run), purse);
+        self.0.insert(Arc::clone(run), purse);
     }
 
     /// A connection that held a run open has ended.
-    pub fn close_run(&mut self, run: &str) {
-        if let Some(purse) = self.runs.get_mut(run) {
+    pub fn close(&mut self, run: &str) {
+        if let Some(purse) = self.0.get_mut(run) {
             purse.holders = purse.holders.saturating_sub(1);
         }
         let is_ended = |(run, purse): (&Arc<str>, &RunPurse)| {
             purse.may_be_forgotten().then(|| Arc::clone(run))
         };
         // Their names begin with the time: the oldest are first.
-        let ended: Vec<_> = self.runs.iter().filter_map(is_ended).collect();
+        let ended: Vec<_> = self.0.iter().filter_map(is_ended).collect();
         let surplus = ended.len().saturating_sub(ENDED_MAX);
         for run in ended.iter().take(surplus) {
-            self.runs.remove(run);
+            self.0.remove(run);
         }
     }
 
     /// The purse of the run that an ask belongs to. A run without a limit has none.
-    pub(super) fn run_of(&self, ask: &Ask) -> Option<(&Arc<str>, &RunPurse)> {
-        self.runs.get_key_value(ask.run.as_ref()?)
+    pub fn of(&self, ask: &Ask) -> Option<(&Arc<str>, &RunPurse)> {
+        self.get(ask.run.as_ref()?)
     }
 
-    pub(super) fn run_begins(&mut self, ask: &Ask, share: Share) {
+    pub fn get(&self, run: &Arc<str>) -> Option<(&Arc<str>, &RunPurse)> {
+        self.0.get_key_value(run)
+    }
+
+    pub fn begins(&mut self, ask: &Ask, share: Share) {
         if let Some(purse) = self.purse_of(ask.run.as_deref()) {
             purse.under.add(share, share.own);
             purse.note(ask.entry);
         }
     }
 
-    pub(super) fn run_changes(&mut self, run: Option<&str>, before: Share, share: Share) {
+    pub fn changes(&mut self, run: Option<&str>, before: Share, share: Share) {
         if let Some(purse) = self.purse_of(run) {
             purse.under.remove(before, before.own);
             purse.under.add(share, share.own);
@@ -142,14 +150,14 @@ impl Engine {
     }
 
     /// What a request costs is known before the ledger tells it.
-    pub(super) fn run_hears(&mut self, run: Option<&str>, entry: EntryId, charge: Charge) {
+    pub fn hears(&mut self, run: Option<&str>, entry: EntryId, charge: Charge) {
         if let Some(purse) = self.purse_of(run) {
             purse.untold.insert(entry, charge);
         }
     }
 
     /// A request is not under way any more; `charge`: what it came to, `None` if it was not sent.
-    pub(super) fn run_ends(&mut self, flight: &Flight, charge: Option<Charge>) {
+    pub fn ends(&mut self, flight: &Flight, charge: Option<Charge>) {
         let Some(purse) = self.purse_of(flight.ask.run.as_deref()) else {
             return;
         };
@@ -173,7 +181,7 @@ impl Engine {
     }
 
     /// The ledger tells of an entry that has a run's name.
-    pub(super) fn charge_run(&mut self, charged: &Charged) {
+    pub fn charge(&mut self, charged: &Charged) {
         let Some(purse) = self.purse_of(charged.run.as_deref()) else {
             return;
         };
@@ -188,10 +196,9 @@ impl Engine {
 
     /// The journal was read anew, which tells no single charges. These ends are in it: what is known of
     /// them here stays.
-    pub(super) fn keep_untold(&mut self, ended: &[EntryId]) {
-        let flights = &self.flights;
-        for purse in self.runs.values_mut() {
-            for entry in ended.iter().filter(|entry| !flights.contains_key(entry)) {
+    pub fn keep_untold(&mut self, ended: &[EntryId], is_under_way: impl Fn(&EntryId) -> bool) {
+        for purse in self.0.values_mut() {
+            for entry in ended.iter().filter(|entry| !is_under_way(entry)) {
                 if let Some(untold) = purse.untold.remove(entry) {
                     purse.charge.merge(untold);
                 }
@@ -199,7 +206,12 @@ impl Engine {
         }
     }
 
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
     fn purse_of(&mut self, run: Option<&str>) -> Option<&mut RunPurse> {
-        self.runs.get_mut(run?)
+        self.0.get_mut(run?)
     }
 }

@@ -1,5 +1,4 @@
 use jiff::tz::TimeZone;
-use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
@@ -7,6 +6,7 @@ use super::*;
 use crate::caps::orders::{Frozen, Raise};
 use crate::config::{self, App, Limits};
 use crate::ledger::entry::InDoubt;
+use crate::protocol::Operation;
 
 mod bound;
 mod escalated;
@@ -50,7 +50,7 @@ struct Bench {
     engine: Engine,
     now_ms: u64,
     numbers: u128,
-    ways: Vec<(EntryId, oneshot::Receiver<line::Told>)>,
+    ways: Vec<(EntryId, oneshot::Receiver<Told>)>,
 }
 
 /// What became of an ask.
@@ -116,12 +116,11 @@ impl Bench {
 
     /// As the handle does it.
     fn send(&mut self, answers: Answers) {
-        let engine = Mutex::new(std::mem::replace(
-            &mut self.engine,
-            Engine::new(rules(Limits::default(), &[], 0), Orders::default()),
-        ));
-        answers.send(&engine, self.now_ms);
-        self.engine = engine.into_inner();
+        let gone = answers.send();
+        if !gone.is_empty() {
+            let answers = self.engine.let_go(gone, self.now_ms);
+            self.send(answers);
+        }
     }
 
     fn became(&mut self, entry: EntryId) -> Became {

@@ -4,8 +4,8 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::stage::Prose;
-use crate::cli::CliError;
 use crate::cli::client;
+use crate::cli::error::CliError;
 use crate::ledger::entry::{EntryId, State};
 use crate::ledger::query::EntryView;
 use crate::money::MicroUsd;

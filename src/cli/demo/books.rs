@@ -10,8 +10,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::cli::CliError;
 use crate::cli::client::{Answer, Client};
+use crate::cli::error::CliError;
 use crate::config::ListenAddr;
 use crate::ledger::query::EntryView;
 use crate::money::MicroUsd;

@@ -26,13 +26,15 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use self::bills::{Bills, Ledger};
-use self::day::{Case, Lived};
+use self::day::Case;
+use super::args::Args;
 use super::books::Service;
 use super::files::Folder;
 use super::stage::Stage;
-use super::{Args, DEMO_KEY, Interrupt, World, failed};
+use super::world::{DEMO_KEY, Interrupt, World, failed};
 use crate::cli::client::Client;
-use crate::cli::{CliError, say};
+use crate::cli::error::CliError;
+use crate::cli::output::{remark, say};
 use crate::config::ListenAddr;
 
 /// The longest both days may take.
@@ -157,7 +159,7 @@ async fn show(args: &Args, stage: &Stage, bare: &Bare, world: &World) -> Result<
         return Ok(());
     }
     for what in &wrong {
-        crate::cli::remark(format_args!("WRONG: {what}"));
+        remark(format_args!("WRONG: {what}"));
     }
     Err(CliError::Failed(
         "the ledger and what it says it does not know do not come to what the books say".to_owned(),
@@ -194,12 +196,5 @@ impl Bare {
     async fn stop(self) {
         let _ = self.stop.send(());
         let _ = self.task.await;
-    }
-}
-
-impl Lived {
-    /// All that the apps were told, in micro-USD.
-    fn told_in_all(&self) -> u64 {
-        self.told.iter().map(|told| told.get()).sum()
     }
 }

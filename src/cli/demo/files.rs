@@ -11,7 +11,7 @@ use jiff::tz::TimeZone;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
-use crate::cli::CliError;
+use crate::cli::error::CliError;
 use crate::ledger::LedgerError;
 use crate::ledger::entry::{EntryId, State};
 use crate::ledger::query::{self, EntryView, Filter, GroupBy, Spend};

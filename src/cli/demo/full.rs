@@ -7,10 +7,10 @@
 
 mod account;
 mod agent;
-mod calls;
 mod catalog;
 mod comparison;
 mod deploys;
+mod document;
 mod endpoints;
 mod evals;
 mod inference;
@@ -23,13 +23,16 @@ use serde_json::json;
 
 use self::account::Account;
 use self::tour::{Played, Tour};
+use super::args::Args;
 use super::books::Service;
 use super::files::Folder;
+use super::scene::Scene;
 use super::stage::Stage;
-use super::story::Story;
-use super::{Args, Interrupt, World, failed, stay};
+use super::stay::stay;
+use super::world::{Interrupt, World, failed};
 use crate::cli::client::Client;
-use crate::cli::{CliError, remark, say};
+use crate::cli::error::CliError;
+use crate::cli::output::{remark, say};
 use crate::config::ListenAddr;
 use crate::protocol::routes::{Lookup, RouteTable};
 
@@ -75,14 +78,14 @@ async fn show(args: &Args, stage: &Stage, world: &World) -> Result<(), CliError>
     stage.line("")?;
     stage.fact("base URL", world.places.base_url())?;
     stage.fact("books", books_url(world))?;
-    let story = Story::new(
+    let scene = Scene::new(
         stage,
         Client::new(ListenAddr::Tcp(world.places.door)),
         service.clone(),
         world.journal.clone(),
         world.names.clone(),
     );
-    let mut tour = Tour::new(story);
+    let mut tour = Tour::new(scene);
     let played = tour.play().await?;
     let account = Account::when_at_rest(&world.journal, &service).await?;
     let mut wrong: Vec<String> = played.iter().flat_map(Played::wrong).collect();

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use super::books::{Books, Service};
 use super::files::Journal;
-use crate::cli::CliError;
+use crate::cli::error::CliError;
 use crate::cli::table::{Align, Table};
 use crate::ledger::MicroUsdSum;
 use crate::ledger::query::{EntryView, GroupBy, Spend, SpendRow};

@@ -6,7 +6,8 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
-use crate::cli::{CliError, at_terminal, say};
+use crate::cli::error::CliError;
+use crate::cli::output::{at_terminal, say};
 
 /// Width of a label with its gap, in characters.
 const LABEL: usize = 11;

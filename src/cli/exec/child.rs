@@ -21,7 +21,8 @@ use rustix::termios::tcgetpgrp;
 use tokio::process::Command;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::cli::CliError;
+use crate::cli::error::CliError;
+use crate::cli::output::remark;
 use crate::config::{Env, NO_PROXY, PROXIES};
 
 /// Exit codes of shells for a command that cannot be started.
@@ -112,7 +113,7 @@ impl Child {
             command.env_remove(name);
         }
         let child = command.spawn().map_err(|error| {
-            super::remark(format_args!(
+            remark(format_args!(
                 "bursar: {} cannot be started: {error}",
                 program.display()
             ));
@@ -224,21 +225,4 @@ fn code(status: ExitStatus) -> u8 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_end_is_told_as_shells_tell_it() {
-        for (raw, wanted) in [(0, 0), (3 << 8, 3), (255 << 8, 255), (15, 143), (9, 137)] {
-            assert_eq!(code(ExitStatus::from_raw(raw)), wanted, "{raw}");
-        }
-    }
-
-    #[test]
-    fn this_machine_is_added_to_what_is_reached_directly() {
-        let this = "127.0.0.1,localhost,::1";
-        assert_eq!(directly(None), this);
-        let more = format!("corp.example,{this}");
-        assert_eq!(directly(Some(OsStr::new("corp.example"))), *more);
-    }
-}
+mod tests;

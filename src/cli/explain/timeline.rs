@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
-use super::{amount, list, number, text, time};
+use super::fields::{amount, list, number, text, time};
 use crate::screen::shown;
 
 /// Width of a label with its gap.

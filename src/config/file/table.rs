@@ -5,9 +5,8 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-use super::At;
 use super::known::{meant, refusal};
-use crate::config::errors::{ConfigErrors, Place};
+use crate::config::errors::{At, ConfigErrors, Place};
 
 /// A table's members that nobody has taken yet.
 pub(super) struct Table<'a> {

@@ -116,7 +116,7 @@ proptest! {
         let rules = rules(limits(None, Some(all)), &limited, floor);
         let mut bench = Bench::new(rules.clone());
         let run: Arc<str> = Arc::from("r");
-        bench.engine.open_run(&run, usd(of_run), RunSoFar::default());
+        bench.engine.runs.open(&run, usd(of_run), RunSoFar::default());
         let mut under: Vec<Request> = Vec::new();
         let mut waiting: Vec<Request> = Vec::new();
         let (mut books_all, mut books_a, mut books_run, mut dearest) = (0u64, 0u64, 0u64, 0u64);
@@ -184,13 +184,13 @@ proptest! {
                         };
                         bench.engine.tell(&News::Records(vec![dead]));
                     }
-                    let charge = bench.engine.runs[&run].counted();
+                    let charge = bench.engine.runs.get(&run).expect("its purse").1.counted();
                     waiting.clear();
                     let usage = std::mem::take(&mut bench.engine.usage);
                     bench.engine = Engine::new(rules.clone(), Orders::default());
                     bench.engine.tell(&News::All { usage, ended: Vec::new() });
                     let so_far = RunSoFar { charge, entries: Vec::new() };
-                    bench.engine.open_run(&run, usd(of_run), so_far);
+                    bench.engine.runs.open(&run, usd(of_run), so_far);
                     bench.ways.clear();
                 }
             }

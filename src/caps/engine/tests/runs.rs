@@ -8,7 +8,10 @@ const RUN: &str = "0199-run";
 fn bench(limit: u64, floor: u64) -> Bench {
     let mut bench = Bench::new(rules(Limits::default(), &[], floor));
     let run = Arc::from(RUN);
-    bench.engine.open_run(&run, usd(limit), RunSoFar::default());
+    bench
+        .engine
+        .runs
+        .open(&run, usd(limit), RunSoFar::default());
     bench
 }
 
@@ -45,7 +48,13 @@ impl Bench {
 
     /// What its run has billed and held.
     fn of_run(&self) -> (u128, u128) {
-        let charge = self.engine.runs[RUN].counted();
+        let charge = self
+            .engine
+            .runs
+            .get(&Arc::from(RUN))
+            .expect("its purse")
+            .1
+            .counted();
         (charge.billed.get(), charge.held.now())
     }
 }
@@ -187,7 +196,7 @@ fn a_run_that_waits_for_itself_closes_no_cap_to_others() {
     };
     let mut bench = Bench::new(rules(all, &[], 0));
     let run = Arc::from(RUN);
-    bench.engine.open_run(&run, usd(300), RunSoFar::default());
+    bench.engine.runs.open(&run, usd(300), RunSoFar::default());
     let (cheap, _) = bench.admitted("b");
     bench.settle(cheap, "b", 10);
     let first = bench.goes();
@@ -202,8 +211,8 @@ fn a_run_that_waits_for_itself_closes_no_cap_to_others() {
 fn a_run_that_is_taken_up_again_finds_what_is_under_way() {
     let mut bench = bench(1_000, 0);
     let flying = bench.goes();
-    bench.engine.close_run(RUN);
-    assert!(bench.engine.hold_run(RUN, usd(1_000)));
+    bench.engine.runs.close(RUN);
+    assert!(bench.engine.runs.hold(RUN, usd(1_000)));
     let behind = bench.waits();
     bench.settle(flying, "a", 1_000);
     assert!(matches!(bench.became(behind), Became::Refused(_)));
@@ -216,8 +225,8 @@ fn a_run_that_is_taken_up_again_finds_what_is_under_way() {
         entries: vec![flying],
     };
     let mut bench = Bench::new(rules(Limits::default(), &[], 0));
-    assert!(!bench.engine.hold_run(RUN, usd(70)));
-    bench.engine.open_run(&Arc::from(RUN), usd(70), so_far);
+    assert!(!bench.engine.runs.hold(RUN, usd(70)));
+    bench.engine.runs.open(&Arc::from(RUN), usd(70), so_far);
     bench.stopped();
     let retry = bench.ask_in(RUN, again(flying));
     assert!(matches!(retry, Became::Admitted(_, 0)), "{retry:?}");
@@ -270,14 +279,14 @@ fn an_end_counts_once_whether_the_ledger_tells_it_late_anew_or_never() {
 fn purses_of_ended_runs_are_bounded_and_none_with_something_under_way_is_forgotten() {
     let mut bench = bench(1_000, 0);
     bench.goes();
-    bench.engine.close_run(RUN);
+    bench.engine.runs.close(RUN);
     for number in 0..1_000 {
         let run = Arc::from(format!("0200-{number:04}"));
-        bench.engine.open_run(&run, usd(1), RunSoFar::default());
-        bench.engine.close_run(&run);
+        bench.engine.runs.open(&run, usd(1), RunSoFar::default());
+        bench.engine.runs.close(&run);
     }
     assert_eq!(bench.engine.runs.len(), 257);
-    assert!(bench.engine.hold_run(RUN, usd(1_000)));
-    assert!(bench.engine.hold_run("0200-0999", usd(1)));
-    assert!(!bench.engine.hold_run("0200-0000", usd(1)));
+    assert!(bench.engine.runs.hold(RUN, usd(1_000)));
+    assert!(bench.engine.runs.hold("0200-0999", usd(1)));
+    assert!(!bench.engine.runs.hold("0200-0000", usd(1)));
 }

@@ -10,8 +10,8 @@ use http::{HeaderMap, HeaderValue, Method};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use super::day::Lived;
 use crate::cli::client::{Answer, Client};
+use crate::money::MicroUsd;
 use crate::protocol::names::{ServiceNames, X_SHOULD_RETRY, X_STAINLESS_RETRY_COUNT};
 use crate::protocol::receipt::Receipt;
 use crate::protocol::sse::{SseEvent, SseScanner, StreamKind};
@@ -46,6 +46,17 @@ pub struct Call<'a> {
     pub patience: Duration,
     /// The user reads so many chunks and closes.
     pub leaves_after: Option<usize>,
+}
+
+/// What one case came to for its app.
+#[derive(Clone, Debug, Default)]
+pub struct Lived {
+    /// Requests that the app sent.
+    pub tries: u32,
+    /// Answers that it received whole.
+    pub answered: u32,
+    /// Amounts above 0 that its answers told.
+    pub told: Vec<MicroUsd>,
 }
 
 /// How one try ended.
@@ -168,5 +179,10 @@ impl Lived {
     fn hear(&mut self, receipt: &Receipt) {
         let told = receipt.billed.value().filter(|told| !told.is_zero());
         self.told.extend(told);
+    }
+
+    /// All that the apps were told, in micro-USD.
+    pub fn told_in_all(&self) -> u64 {
+        self.told.iter().map(|told| told.get()).sum()
     }
 }

@@ -10,12 +10,14 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::day::{Case, Day, Lived};
+use super::app::Lived;
+use super::day::{Case, Day};
 use crate::cli::demo::books::{Books, Service};
 use crate::cli::demo::files::Journal;
 use crate::cli::demo::stage::Stage;
+use crate::cli::error::CliError;
+use crate::cli::output::say;
 use crate::cli::table::{Align, Table};
-use crate::cli::{CliError, say};
 use crate::ledger::MicroUsdSum;
 use crate::ledger::entry::State;
 use crate::ledger::query::EntryView;

@@ -7,9 +7,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::app::{Call, Ended};
+use super::app::{Call, Ended, Lived};
 use crate::cli::client::Client;
-use crate::money::MicroUsd;
 use crate::protocol::names::ServiceNames;
 
 /// How long the service works on the impatient app's question.
@@ -33,17 +32,6 @@ pub enum Case {
     LostReply,
     Leaves,
     StreamCut,
-}
-
-/// What one case came to for its app.
-#[derive(Clone, Debug, Default)]
-pub struct Lived {
-    /// Requests that the app sent.
-    pub tries: u32,
-    /// Answers that it received whole.
-    pub answered: u32,
-    /// Amounts above 0 that its answers told.
-    pub told: Vec<MicroUsd>,
 }
 
 /// A day that was lived.

@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::cli::CliError;
 use crate::cli::demo::answer::seconds;
 use crate::cli::demo::books::{Books, Debit, Purchase, Service};
 use crate::cli::demo::files::Journal;
 use crate::cli::demo::reckoning::{Line, Reckoning, difference};
 use crate::cli::demo::stage::Stage;
+use crate::cli::error::CliError;
 use crate::cli::table::{Align, Table};
 use crate::ledger::MicroUsdSum;
 use crate::ledger::entry::State;

@@ -7,10 +7,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::calls::{number, text};
-use super::tour::Tour;
-use crate::cli::CliError;
+use super::document::{number, text};
 use crate::cli::demo::answer::seconds;
+use crate::cli::demo::scene::Scene;
+use crate::cli::error::CliError;
 use crate::ledger::entry::State;
 use crate::protocol::names::X_BURSAR_ENTRY;
 
@@ -29,81 +29,78 @@ struct Events {
     name: String,
 }
 
-// === impl Tour ===
-
-impl Tour<'_> {
-    pub(super) async fn deploy(&mut self) -> Result<(), CliError> {
-        let settings = json!({ "endpoint_stage_ms": STAGE_MS });
-        self.story.service.set(&settings).await?;
-        self.story
-            .stage
-            .fact("deploy", format_args!("{NAME}, for {TASK}"))?;
-        let body = json!({"task": TASK, "name": NAME});
-        let mut answer = self.story.post(ENDPOINTS, &body).await?;
-        if !answer.status.is_success() {
-            let status = answer.status;
-            return Err(CliError::Failed(format!("the deploy answered {status}")));
-        }
-        let entry = answer.header(X_BURSAR_ENTRY.as_str());
-        let entry = entry.and_then(|text| text.parse().ok());
-        let mut events = Events::default();
-        let mut prose = self.story.stage.begin("progress")?;
-        let (mut stages, mut endpoint, mut first, mut last) = (0, None, None, None);
-        while let Some(chunk) = answer.chunk().await? {
-            for (name, event) in events.take(&chunk)? {
-                let now = Instant::now();
-                first = first.or(Some(now));
-                last = Some(now);
-                match name.as_str() {
-                    "progress" => {
-                        let (stage, pct) = (text(&event, "/stage")?, number(&event, "/pct")?);
-                        if stages > 0 {
-                            prose.piece(",")?;
-                        }
-                        prose.piece(&format!(" {stage} {pct} %"))?;
-                        stages += 1;
+/// Returns the endpoint's id.
+pub async fn deploy(scene: &mut Scene<'_>) -> Result<String, CliError> {
+    let settings = json!({ "endpoint_stage_ms": STAGE_MS });
+    scene.service.set(&settings).await?;
+    scene
+        .stage
+        .fact("deploy", format_args!("{NAME}, for {TASK}"))?;
+    let body = json!({"task": TASK, "name": NAME});
+    let mut answer = scene.post(ENDPOINTS, &body).await?;
+    if !answer.status.is_success() {
+        let status = answer.status;
+        return Err(CliError::Failed(format!("the deploy answered {status}")));
+    }
+    let entry = answer.header(X_BURSAR_ENTRY.as_str());
+    let entry = entry.and_then(|text| text.parse().ok());
+    let mut events = Events::default();
+    let mut prose = scene.stage.begin("progress")?;
+    let (mut stages, mut endpoint, mut first, mut last) = (0, None, None, None);
+    while let Some(chunk) = answer.chunk().await? {
+        for (name, event) in events.take(&chunk)? {
+            let now = Instant::now();
+            first = first.or(Some(now));
+            last = Some(now);
+            match name.as_str() {
+                "progress" => {
+                    let (stage, pct) = (text(&event, "/stage")?, number(&event, "/pct")?);
+                    if stages > 0 {
+                        prose.piece(",")?;
                     }
-                    "complete" => endpoint = event.get("endpoint").cloned(),
-                    other => {
-                        let what = format!("the deploy ended with {other}: {event}");
-                        return Err(CliError::Failed(what));
-                    }
+                    prose.piece(&format!(" {stage} {pct} %"))?;
+                    stages += 1;
+                }
+                "complete" => endpoint = event.get("endpoint").cloned(),
+                other => {
+                    let what = format!("the deploy ended with {other}: {event}");
+                    return Err(CliError::Failed(what));
                 }
             }
         }
-        prose.end()?;
-        let endpoint = endpoint
-            .ok_or_else(|| CliError::Failed("the stream ended without `complete`".to_owned()))?;
-        let flowed = match (first, last) {
-            (Some(first), Some(last)) => last - first,
-            _ => Duration::ZERO,
-        };
-        self.story.stage.fact(
-            "complete",
-            format_args!(
-                "{} is {}, model {}; the events came over {}",
-                text(&endpoint, "/id")?,
-                text(&endpoint, "/status")?,
-                text(&endpoint, "/model")?,
-                seconds(u64::try_from(flowed.as_millis()).unwrap_or(u64::MAX))
-            ),
-        )?;
-        // Held back, they would come in one moment.
-        let written = Duration::from_millis(STAGE_MS) * u32::saturating_sub(stages, 1);
-        self.story.expect(
-            stages > 1 && flowed > written / 2,
-            "the events did not come one by one",
-        );
-        let is_live = text(&endpoint, "/status")? == "live";
-        self.story.expect(is_live, "the endpoint is not live");
-        self.endpoint = Some(text(&endpoint, "/id")?.to_owned());
-        let entry = self.paid(entry, None).await?;
-        self.story.expect(
-            entry.state == State::Unreported,
-            "the ledger has a price for the deploy",
-        );
-        Ok(())
     }
+    prose.end()?;
+    let endpoint = endpoint
+        .ok_or_else(|| CliError::Failed("the stream ended without `complete`".to_owned()))?;
+    let flowed = match (first, last) {
+        (Some(first), Some(last)) => last - first,
+        _ => Duration::ZERO,
+    };
+    scene.stage.fact(
+        "complete",
+        format_args!(
+            "{} is {}, model {}; the events came over {}",
+            text(&endpoint, "/id")?,
+            text(&endpoint, "/status")?,
+            text(&endpoint, "/model")?,
+            seconds(u64::try_from(flowed.as_millis()).unwrap_or(u64::MAX))
+        ),
+    )?;
+    // Held back, they would come in one moment.
+    let written = Duration::from_millis(STAGE_MS) * u32::saturating_sub(stages, 1);
+    scene.expect(
+        stages > 1 && flowed > written / 2,
+        "the events did not come one by one",
+    );
+    let is_live = text(&endpoint, "/status")? == "live";
+    scene.expect(is_live, "the endpoint is not live");
+    let id = text(&endpoint, "/id")?.to_owned();
+    let entry = scene.paid(entry, None).await?;
+    scene.expect(
+        entry.state == State::Unreported,
+        "the ledger has a price for the deploy",
+    );
+    Ok(id)
 }
 
 // === impl Events ===

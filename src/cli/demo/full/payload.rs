@@ -5,7 +5,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::cli::CliError;
+use crate::cli::error::CliError;
 
 /// A picture's size in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,9 +6,11 @@
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::speech::Recorded;
-use crate::cli::CliError;
-use crate::cli::demo::story::{STEP_MAX, Story};
+use super::speech::{self, Recorded};
+use super::{agent, catalog, comparison, deploys, endpoints, evals, inference, recordings};
+use crate::cli::demo::scene::{STEP_MAX, Scene};
+use crate::cli::demo::story::calls;
+use crate::cli::error::CliError;
 use crate::ledger::entry::EntryId;
 
 /// How many parts the service has.
@@ -56,20 +58,20 @@ enum Step {
     AutoMetrics,
 }
 
-/// The story, and what later steps need of earlier ones.
+/// The scene, and what later steps need of earlier ones.
 #[derive(Debug)]
 pub struct Tour<'a> {
-    pub story: Story<'a>,
+    scene: Scene<'a>,
     /// The task that the matcher chose, with its golden rows.
-    pub task: Option<Value>,
+    task: Option<Value>,
     /// The eval set with recordings.
-    pub eval_set: Option<String>,
+    eval_set: Option<String>,
     /// The entry and the id of the run that nobody asks about.
-    pub forgotten: Option<(EntryId, String)>,
-    pub recorded: Option<Recorded>,
+    forgotten: Option<(EntryId, String)>,
+    recorded: Option<Recorded>,
     /// Ids of the frontier models.
-    pub roster: Vec<String>,
-    pub endpoint: Option<String>,
+    roster: Vec<String>,
+    endpoint: Option<String>,
 }
 
 /// A step that was played.
@@ -185,9 +187,9 @@ impl Played {
 // === impl Tour ===
 
 impl<'a> Tour<'a> {
-    pub fn new(story: Story<'a>) -> Self {
+    pub fn new(scene: Scene<'a>) -> Self {
         Self {
-            story,
+            scene,
             task: None,
             eval_set: None,
             forgotten: None,
@@ -200,46 +202,98 @@ impl<'a> Tour<'a> {
     pub async fn play(&mut self) -> Result<Vec<Played>, CliError> {
         let mut played = Vec::new();
         for (part, step) in STORY {
-            let stage = self.story.stage;
+            let stage = self.scene.stage;
             stage.line("")?;
             let number = format!("part {}/{PARTS}, {}", part as u8, part.title());
             stage.heading(format_args!("{number}: {}", step.title()))?;
-            let wrong_before = self.story.wrong_so_far();
+            let wrong_before = self.scene.wrong_so_far();
             let ended = timeout(STEP_MAX, self.perform(step)).await;
-            let wrong = self.story.close(&number, wrong_before, ended)?;
+            let wrong = self.scene.close(&number, wrong_before, ended)?;
             played.push(Played { part, step, wrong });
         }
         Ok(played)
     }
 
     async fn perform(&mut self, step: Step) -> Result<(), CliError> {
+        let scene = &mut self.scene;
         match step {
-            Step::JsonCall => self.story.json_call().await,
-            Step::Stream => self.story.stream().await,
-            Step::Structured => self.structured().await,
-            Step::Escalation => self.story.escalation().await,
-            Step::Retries => self.story.retries().await,
-            Step::Embeddings => self.embeddings().await,
-            Step::Rerank => self.rerank().await,
-            Step::Image => self.image().await,
-            Step::AgentLoop => self.agent_loop().await,
-            Step::TaskList => self.task_list().await,
-            Step::TaskMatch => self.task_match().await,
-            Step::TaskCall => self.task_call().await,
-            Step::EvalSet => self.make_eval_set().await,
-            Step::EvalRun => self.eval_run().await,
-            Step::ForgottenRun => self.forgotten_run().await,
-            Step::Synthesis => self.synthesis().await,
-            Step::Transcription => self.transcription().await,
-            Step::Roster => self.show_roster().await,
-            Step::Comparison => self.comparison().await,
-            Step::Deploy => self.deploy().await,
-            Step::EndpointCall => self.endpoint_call().await,
-            Step::EndpointMetrics => self.endpoint_metrics().await,
-            Step::WarmUp => self.warm_up().await,
-            Step::Delete => self.delete().await,
-            Step::ForgottenRunIsKnown => self.forgotten_run_is_known().await,
-            Step::AutoMetrics => self.auto_metrics().await,
+            Step::JsonCall => calls::json_call(scene).await,
+            Step::Stream => calls::stream(scene).await,
+            Step::Structured => inference::structured(scene).await,
+            Step::Escalation => calls::escalation(scene).await,
+            Step::Retries => calls::retries(scene).await,
+            Step::Embeddings => inference::embeddings(scene).await,
+            Step::Rerank => inference::rerank(scene).await,
+            Step::Image => inference::image(scene).await,
+            Step::AgentLoop => agent::agent_loop(scene).await,
+            Step::TaskList => catalog::task_list(scene).await,
+            Step::TaskMatch => {
+                self.task = Some(catalog::task_match(scene).await?);
+                Ok(())
+            }
+            Step::TaskCall => {
+                let task = left(self.task.as_ref(), "task")?;
+                catalog::task_call(scene, task).await
+            }
+            Step::EvalSet => {
+                self.eval_set = Some(recordings::make_eval_set(scene).await?);
+                Ok(())
+            }
+            Step::EvalRun => {
+                let set = left(self.eval_set.as_ref(), "eval set")?;
+                evals::eval_run(scene, set).await
+            }
+            Step::ForgottenRun => {
+                let task = left(self.task.as_ref(), "task")?;
+                self.forgotten = Some(evals::forgotten_run(scene, task).await?);
+                Ok(())
+            }
+            Step::Synthesis => {
+                self.recorded = Some(speech::synthesis(scene).await?);
+                Ok(())
+            }
+            Step::Transcription => {
+                let recorded = left(self.recorded.as_ref(), "recording")?;
+                speech::transcription(scene, recorded).await
+            }
+            Step::Roster => {
+                self.roster = comparison::show_roster(scene).await?;
+                Ok(())
+            }
+            Step::Comparison => {
+                let model = left(self.roster.first(), "roster")?;
+                comparison::comparison(scene, model).await
+            }
+            Step::Deploy => {
+                self.endpoint = Some(deploys::deploy(scene).await?);
+                Ok(())
+            }
+            Step::EndpointCall => {
+                let id = left(self.endpoint.as_ref(), "endpoint")?;
+                endpoints::endpoint_call(scene, id).await
+            }
+            Step::EndpointMetrics => {
+                let id = left(self.endpoint.as_ref(), "endpoint")?;
+                endpoints::endpoint_metrics(scene, id).await
+            }
+            Step::WarmUp => {
+                let id = left(self.endpoint.as_ref(), "endpoint")?;
+                endpoints::warm_up(scene, id).await
+            }
+            Step::Delete => {
+                let id = left(self.endpoint.as_ref(), "endpoint")?;
+                endpoints::delete(scene, id).await
+            }
+            Step::ForgottenRunIsKnown => {
+                let (entry, run) = left(self.forgotten.as_ref(), "run that was forgotten")?;
+                evals::forgotten_run_is_known(scene, *entry, run).await
+            }
+            Step::AutoMetrics => comparison::auto_metrics(scene).await,
         }
     }
+}
+
+/// What an earlier step should have left.
+fn left<'a, T>(what: Option<&'a T>, name: &str) -> Result<&'a T, CliError> {
+    what.ok_or_else(|| CliError::Failed(format!("an earlier step left no {name}")))
 }

@@ -4,9 +4,9 @@
 
 use serde_json::{Value, json};
 
-use super::Story;
-use crate::cli::CliError;
 use crate::cli::demo::answer::Heard;
+use crate::cli::demo::scene::Scene;
+use crate::cli::error::CliError;
 use crate::ledger::query::GroupBy;
 
 pub const AGENT: &str = "/agent/v1/chat/completions";
@@ -35,72 +35,67 @@ pub fn tools() -> Value {
     }}])
 }
 
-// === impl Story ===
+pub async fn agent_turn(scene: &mut Scene<'_>) -> Result<(), CliError> {
+    // An agent stream would carry no amount in the interface; a whole answer does.
+    scene.stage.fact(
+        "note",
+        "sent without \"stream\": only then does the service tell what an agent turn costs",
+    )?;
+    let prompt = "How much have we spent so far, by operation?";
+    let tools = tools();
+    let mut messages = vec![json!({"role": "user", "content": prompt})];
+    scene.stage.fact("asked", prompt)?;
+    let body = json!({"model": "auto", "messages": messages, "tools": tools});
+    let heard = Heard::whole(scene.post(AGENT, &body).await?, &scene.names).await?;
+    let call = ToolCall::of(&heard.message)
+        .ok_or_else(|| CliError::Failed("the agent called no tool".to_owned()))?;
+    scene.stage.fact(
+        "tool call",
+        format_args!("{}({})", call.name, call.arguments),
+    )?;
+    scene.receipt(&heard).await?;
 
-impl Story<'_> {
-    pub(super) async fn agent_turn(&mut self) -> Result<(), CliError> {
-        // An agent stream would carry no amount in the interface; a whole answer does.
-        self.stage.fact(
-            "note",
-            "sent without \"stream\": only then does the service tell what an agent turn costs",
-        )?;
-        let prompt = "How much have we spent so far, by operation?";
-        let tools = tools();
-        let mut messages = vec![json!({"role": "user", "content": prompt})];
-        self.stage.fact("asked", prompt)?;
-        let body = json!({"model": "auto", "messages": messages, "tools": tools});
-        let heard = Heard::whole(self.post(AGENT, &body).await?, &self.names).await?;
-        let call = ToolCall::of(&heard.message)
-            .ok_or_else(|| CliError::Failed("the agent called no tool".to_owned()))?;
-        self.stage.fact(
-            "tool call",
-            format_args!("{}({})", call.name, call.arguments),
-        )?;
-        self.receipt(&heard).await?;
+    let result = run_tool(scene, &call).await?;
+    scene.stage.fact("tool says", &result)?;
+    messages.push(heard.message.clone());
+    messages.push(json!({"role": "tool", "tool_call_id": call.id, "content": result}));
+    let body = json!({"model": "auto", "messages": messages, "tools": tools});
+    let heard = Heard::whole(scene.post(AGENT, &body).await?, &scene.names).await?;
+    scene.stage.prose("answer", heard.text())?;
+    scene.receipt(&heard).await?;
+    scene.expect(
+        heard.text().contains(&result),
+        "the agent's answer does not hold what the tool said",
+    );
+    Ok(())
+}
 
-        let result = self.run_tool(&call).await?;
-        self.stage.fact("tool says", &result)?;
-        messages.push(heard.message.clone());
-        messages.push(json!({"role": "tool", "tool_call_id": call.id, "content": result}));
-        let body = json!({"model": "auto", "messages": messages, "tools": tools});
-        let heard = Heard::whole(self.post(AGENT, &body).await?, &self.names).await?;
-        self.stage.prose("answer", heard.text())?;
-        self.receipt(&heard).await?;
-        self.expect(
-            heard.text().contains(&result),
-            "the agent's answer does not hold what the tool said",
-        );
-        Ok(())
+/// Reads the ledger, as the agent asked.
+pub async fn run_tool(scene: &Scene<'_>, call: &ToolCall) -> Result<String, CliError> {
+    let unknown = || CliError::Failed(format!("no such tool: {}({})", call.name, call.arguments));
+    if call.name != TOOL {
+        return Err(unknown());
     }
-
-    /// Reads the ledger, as the agent asked.
-    pub async fn run_tool(&self, call: &ToolCall) -> Result<String, CliError> {
-        let unknown =
-            || CliError::Failed(format!("no such tool: {}({})", call.name, call.arguments));
-        if call.name != TOOL {
-            return Err(unknown());
-        }
-        let arguments: Value = serde_json::from_str(&call.arguments)?;
-        let by = arguments
-            .get("by")
-            .and_then(Value::as_str)
-            .and_then(GroupBy::from_word)
-            .ok_or_else(unknown)?;
-        let spend = self.journal.spend(by).await?;
-        let rows: Vec<String> = spend
-            .rows
-            .iter()
-            .map(|row| {
-                let label = row.labels.get(&by).map_or("all", String::as_str);
-                let calls = if row.requests == 1 { "call" } else { "calls" };
-                format!(
-                    "{label} {} in {} {calls}",
-                    row.billed_micro_usd, row.requests
-                )
-            })
-            .collect();
-        Ok(rows.join(", "))
-    }
+    let arguments: Value = serde_json::from_str(&call.arguments)?;
+    let by = arguments
+        .get("by")
+        .and_then(Value::as_str)
+        .and_then(GroupBy::from_word)
+        .ok_or_else(unknown)?;
+    let spend = scene.journal.spend(by).await?;
+    let rows: Vec<String> = spend
+        .rows
+        .iter()
+        .map(|row| {
+            let label = row.labels.get(&by).map_or("all", String::as_str);
+            let calls = if row.requests == 1 { "call" } else { "calls" };
+            format!(
+                "{label} {} in {} {calls}",
+                row.billed_micro_usd, row.requests
+            )
+        })
+        .collect();
+    Ok(rows.join(", "))
 }
 
 // === impl ToolCall ===

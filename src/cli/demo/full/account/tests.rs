@@ -7,8 +7,9 @@ use serde_json::json;
 
 use super::*;
 use crate::cli::client::{Answer, Client};
+use crate::cli::demo::args::Args;
 use crate::cli::demo::files::Folder;
-use crate::cli::demo::{Args, DEMO_KEY, World};
+use crate::cli::demo::world::{DEMO_KEY, World};
 use crate::config::ListenAddr;
 
 /// The service, bursar before it, and a client of each.

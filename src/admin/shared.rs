@@ -1,0 +1,154 @@
+//! What all connections of the admin listener share, and how well the process is.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use tokio::sync::Semaphore;
+
+use super::failure::{Reconciled, is_kept};
+use super::once::OnceAMinute;
+use crate::apps::Apps;
+use crate::caps::Caps;
+use crate::clock::SharedClock;
+use crate::config::{Config, ListenAddr};
+use crate::ledger::Ledger;
+use crate::places::Places;
+use crate::telemetry::metrics::{Breaking, Metrics};
+
+/// Connections at once of all ports together, and as many of all Unix sockets: who fills the ports keeps
+/// no order out. Who comes later waits until one has left, or has been silent or idle for too long.
+const CONNECTIONS_MAX: usize = 64;
+
+/// Questions that read the journal at once.
+const QUERIES_MAX: usize = 2;
+
+/// Longest silence of the ledger's writer thread, which shows itself twice a second, before the
+/// process counts as not well. A slow disk may hold it for some seconds.
+pub const WRITER_SILENCE_MAX: Duration = Duration::from_secs(10);
+
+/// What the admin listener shows.
+pub struct AdminParts {
+    pub config: Arc<Config>,
+    pub ledger: Ledger,
+    pub metrics: Arc<Metrics>,
+    pub caps: Arc<Caps>,
+    pub clock: SharedClock,
+    pub apps: Arc<Apps>,
+    /// Where apps are served, for the status page.
+    pub proxy: Vec<ListenAddr>,
+    /// Requests in flight now.
+    pub in_flight: Box<dyn Fn() -> usize + Send + Sync>,
+    /// Asks the service for its `/v1/auto/metrics`, or says in words why it is not there.
+    pub auto_metrics: AskAutoMetrics,
+}
+
+/// Asks the service; the key stays with who is asked.
+pub type AskAutoMetrics = Box<dyn Fn() -> BoxFuture<'static, Result<Bytes, String>> + Send + Sync>;
+
+/// Shared by all admin connections.
+pub struct Admin {
+    pub(super) config: ArcSwap<Config>,
+    pub(super) ledger: Ledger,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) caps: Arc<Caps>,
+    pub(super) clock: SharedClock,
+    pub(super) apps: Arc<Apps>,
+    pub(super) proxy: Vec<ListenAddr>,
+    pub(super) in_flight: Box<dyn Fn() -> usize + Send + Sync>,
+    pub(super) auto_metrics: AskAutoMetrics,
+    /// The ledger beside the service's figure, for readers.
+    pub(super) reconciled: OnceAMinute<Reconciled>,
+    pub(super) started_ms: u64,
+    pub(super) draining: AtomicBool,
+    pub(super) places: Places,
+    pub(super) queries: Arc<Semaphore>,
+}
+
+// === impl Admin ===
+
+impl Admin {
+    pub fn new(parts: AdminParts) -> Self {
+        Self {
+            config: ArcSwap::new(parts.config),
+            ledger: parts.ledger,
+            metrics: parts.metrics,
+            caps: parts.caps,
+            reconciled: OnceAMinute::new(Arc::clone(&parts.clock), is_kept),
+            started_ms: parts.clock.wall_ms(),
+            clock: parts.clock,
+            apps: parts.apps,
+            proxy: parts.proxy,
+            in_flight: parts.in_flight,
+            auto_metrics: parts.auto_metrics,
+            draining: AtomicBool::new(false),
+            places: Places::new(CONNECTIONS_MAX, 2 * CONNECTIONS_MAX),
+            queries: Arc::new(Semaphore::new(QUERIES_MAX)),
+        }
+    }
+
+    pub fn reload(&self, config: Arc<Config>) {
+        self.config.store(config);
+        self.reconciled.forget();
+    }
+
+    /// From now on `/readyz` says no.
+    pub fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+
+    /// Why the process is not well; `Ok` when it is.
+    pub(super) fn healthy(&self) -> Result<(), String> {
+        let silence = self.ledger.health().heartbeat_age;
+        if silence > WRITER_SILENCE_MAX {
+            return Err(format!(
+                "the ledger's writer has been silent for {} s",
+                silence.as_secs()
+            ));
+        }
+        Ok(())
+    }
+
+    /// Everybody is frozen.
+    fn frozen(&self) -> Option<String> {
+        let view = self.caps.view();
+        let all = view.frozen.iter().find(|frozen| frozen.app.is_none())?;
+        Some(format!("all apps are frozen by {}", all.by))
+    }
+
+    /// What keeps paid requests from being served although bursar does its part.
+    fn held_back(&self) -> Option<String> {
+        let breaking = self.metrics.traffic.now().breaking;
+        let causes = breaking.into_iter().filter_map(Breaking::from_word);
+        let causes = causes.map(|cause| match cause {
+            Breaking::Key => "the service refuses the organization's key (401)".to_owned(),
+            Breaking::Balance => "the organization's balance is empty (402)".to_owned(),
+            Breaking::Upstream => "the service cannot be reached".to_owned(),
+        });
+        let all: Vec<String> = self.frozen().into_iter().chain(causes).collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+
+    /// Why requests should not be sent here; `Ok` when they may, with what is wrong all the same.
+    pub(super) fn ready(&self) -> Result<Option<String>, String> {
+        if self.draining.load(Ordering::Relaxed) {
+            return Err("draining: bursar is shutting down".to_owned());
+        }
+        self.healthy()?;
+        let health = self.ledger.health();
+        let Some(why) = &health.unavailable else {
+            return Ok(self.held_back());
+        };
+        let why = format!("the ledger cannot be written: {why}");
+        if !health.is_serving_unwritten() {
+            return Err(why);
+        }
+        Ok(Some(format!(
+            "{why}; requests are sent all the same, {} entries wait in memory",
+            health.waiting
+        )))
+    }
+}

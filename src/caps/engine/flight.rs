@@ -1,0 +1,68 @@
+//! A request that asks to spend, and that request under way.
+
+use std::sync::Arc;
+
+use super::room::Share;
+use crate::ledger::entry::{EntryId, State};
+use crate::ledger::usage::Charge;
+use crate::money::MicroUsd;
+use crate::protocol::Operation;
+
+/// A request that wants to spend.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    pub entry: EntryId,
+    pub app: Arc<str>,
+    /// The run of `bursar exec` that spends.
+    pub run: Option<Arc<str>>,
+    pub operation: Operation,
+    pub request_bytes: u64,
+    pub repeats: Option<Repeats>,
+}
+
+/// A key that is charged: its request repeats what was bought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repeats {
+    /// In whose window the charge counts, Unix milliseconds.
+    pub since_ms: u64,
+    /// The entries that it is charged to, as far as they are known.
+    pub from: Vec<EntryId>,
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It never had an intent.
+    Unsent,
+    Settled(State),
+    /// Its end could not be written, or its task died.
+    Unknown,
+}
+
+/// A request under way.
+#[derive(Clone, Debug)]
+pub struct Flight {
+    pub ask: Ask,
+    pub at_ms: u64,
+    pub reserved: MicroUsd,
+    pub share: Share,
+    /// Its end is in the ledger.
+    pub booked: bool,
+    /// The ledger told it by itself, with its charge.
+    pub told: bool,
+}
+
+// === impl Flight ===
+
+impl Flight {
+    /// What an end of it is charged with.
+    pub fn came_to(&self, end: End) -> Charge {
+        let mut charge = Charge::default();
+        match end {
+            End::Unsent => {}
+            End::Settled(state) if !state.is_unresolved() => charge.billed = state.adds().into(),
+            End::Settled(_) | End::Unknown => charge.held.came = self.reserved.into(),
+        }
+        charge
+    }
+}

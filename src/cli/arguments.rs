@@ -1,0 +1,61 @@
+//! Arguments that several commands share: the flags beside the configuration, and a time zone.
+
+use std::path::PathBuf;
+
+use jiff::tz::TimeZone;
+
+use super::error::CliError;
+use super::output::remark;
+use crate::calendar;
+use crate::config::Overrides;
+
+/// Flags that `run` and `check` share; each wins over environment and file.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ConfigArgs {
+    /// Configuration file [env: BURSAR_CONFIG]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Where the service is, without /v1 [env: BURSAR_UPSTREAM]
+    #[arg(long, value_name = "URL")]
+    pub upstream: Option<String>,
+    /// File with the organization's key [env: BURSAR_API_KEY_FILE, or the key in BURSAR_API_KEY]
+    #[arg(long, value_name = "FILE")]
+    pub api_key_file: Option<PathBuf>,
+    /// Where apps connect, IP:PORT or unix:/PATH; may be repeated
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Vec<String>,
+    /// Where metrics, health and the status page are
+    #[arg(long, value_name = "ADDR")]
+    pub admin: Option<String>,
+    /// Where the ledger is [env: BURSAR_STATE_DIR]
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+}
+
+/// The zone that was named, or this machine's. One of the machine's that is not understood counts
+/// as UTC, with a remark.
+pub fn zone(name: Option<&str>) -> Result<TimeZone, CliError> {
+    let zone = calendar::zone(name)?;
+    if name.is_some() || !zone.is_unknown() {
+        return Ok(zone);
+    }
+    remark(
+        "bursar: this machine's time zone is not understood (TZ, /etc/localtime); this is in UTC",
+    );
+    Ok(TimeZone::UTC)
+}
+
+// === impl ConfigArgs ===
+
+impl ConfigArgs {
+    pub fn overrides(&self) -> Overrides {
+        Overrides {
+            config: self.config.clone(),
+            upstream: self.upstream.clone(),
+            api_key_file: self.api_key_file.clone(),
+            listen: self.listen.clone(),
+            admin: self.admin.clone(),
+            state_dir: self.state_dir.clone(),
+        }
+    }
+}

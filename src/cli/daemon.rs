@@ -1,0 +1,119 @@
+//! A running daemon, asked over its admin listener: questions, orders, and its answers as documents.
+//!
+//! Promise: a daemon that refuses is quoted; one that took an order and said nothing may have carried it
+//! out, and the error says so.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::client::{Answer, Client, ClientError};
+use super::error::CliError;
+use crate::admin::encoded;
+use crate::ledger::state_dir::Directory;
+
+/// How long a question may take that has a daemon read its journal, or ask the service.
+const QUESTION_DEADLINE: Duration = Duration::from_secs(60);
+
+/// Largest answer of a daemon that is read.
+pub const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// Asks a question, and returns the document of its answer.
+pub async fn ask(client: &Client, question: &Question) -> Result<Value, CliError> {
+    let client = client.clone().answering_within(QUESTION_DEADLINE);
+    document(&client, client.get(&question.0).await?).await
+}
+
+/// Gives a daemon an order. It takes orders through its socket only.
+pub async fn order(client: &Client, path: &str, with: &Value) -> Result<Value, CliError> {
+    let ordered = async { document(client, client.post_json(path, with.to_string()).await?).await };
+    ordered.await.map_err(not_told)
+}
+
+/// The document of an answer, or why there is none.
+pub async fn document(client: &Client, answer: Answer) -> Result<Value, CliError> {
+    let status = answer.status;
+    let body = answer.bytes(ANSWER_BYTES_MAX).await?;
+    if status.is_success() {
+        return Ok(serde_json::from_slice(&body).map_err(ClientError::from)?);
+    }
+    let refusal = serde_json::from_slice::<Value>(&body).ok();
+    let detail = refusal.and_then(|body| body.get("detail")?.as_str().map(str::to_owned));
+    // As where no daemon runs: the words say it all.
+    if let Some(detail) = detail {
+        return Err(CliError::Failed(detail));
+    }
+    let said = String::from_utf8_lossy(&body).trim().to_owned();
+    Err(CliError::Failed(format!(
+        "the daemon at {} answered {status}: {said}",
+        client.address()
+    )))
+}
+
+/// A path with its parameters.
+pub struct Question(String);
+
+// === impl Question ===
+
+impl Question {
+    pub fn new(path: &str) -> Self {
+        Self(path.to_owned())
+    }
+
+    pub fn add(&mut self, name: &str, value: &str) {
+        let mark = if self.0.contains('?') { '&' } else { '?' };
+        self.0.push(mark);
+        self.0.push_str(name);
+        self.0.push('=');
+        self.0.push_str(&encoded(value));
+    }
+
+    pub fn add_number(&mut self, name: &str, value: Option<u64>) {
+        if let Some(value) = value {
+            self.add(name, &value.to_string());
+        }
+    }
+}
+
+/// A daemon is there and was asked nothing: why, and what to do.
+pub fn not_asked(error: ClientError, state_dir: &Path) -> CliError {
+    if error.means_silence() {
+        return CliError::Failed(format!(
+            "{error}. Nothing was changed. {}",
+            end_it(state_dir)
+        ));
+    }
+    if error.means_forbidden() {
+        return CliError::Failed(format!("{error}.\n{FOR_ITS_USER}"));
+    }
+    error.into()
+}
+
+/// What helps with a daemon that hangs.
+pub fn end_it(state_dir: &Path) -> String {
+    let holder = Directory::open_to_read(state_dir).map(|directory| directory.holder());
+    match holder {
+        Ok(Some(pid)) => format!(
+            "Process {pid} has the ledger: `ps -o stat= -p {pid}` says T when it is stopped (kill -CONT \
+             {pid}) and D when it waits for its disk; `kill -9 {pid}` ends it and all spending, and loses \
+             nothing that was billed"
+        ),
+        _ => "It may be stopped, or wait for its disk: see its log, and restart it".to_owned(),
+    }
+}
+
+const FOR_ITS_USER: &str = "Only the user of the daemon and root may give orders and start runs: use \
+    sudo. For a command that shall not run as root: sudo bursar exec --state-dir DIR --app NAME -- \
+    runuser -u \"$USER\" -- CMD";
+
+/// A daemon that took a change, or an order, and said nothing: it may have made it.
+pub fn not_told(error: CliError) -> CliError {
+    match error {
+        CliError::Client(error) if error.means_silence() => CliError::Failed(format!(
+            "{error}. Whether it did what it was told is not known: look with `bursar app list` and \
+             `bursar caps` when it answers again"
+        )),
+        error => error,
+    }
+}

@@ -1,0 +1,25 @@
+//! What can be typed behind `bursar demo`.
+
+use std::net::SocketAddr;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Exit after the story instead of staying up
+    #[arg(long)]
+    pub once: bool,
+    /// Live one bad day twice, straight and through bursar, and show the two bills
+    #[arg(long, group = "other_story")]
+    pub compare: bool,
+    /// Go through all seven parts of the service, and hold each operation against its books
+    #[arg(long, group = "other_story")]
+    pub full: bool,
+    /// With --compare or --full: print one JSON object
+    #[arg(long, requires = "other_story")]
+    pub json: bool,
+    /// Where apps connect, IP:PORT [default: a free port]
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<SocketAddr>,
+    /// Seed of the sandbox's models: the same seed, the same answers
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+}

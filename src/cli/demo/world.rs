@@ -1,0 +1,193 @@
+//! What a demo runs: the sandbox, the daemon in front of it, both on free ports, and the signals that end it.
+//!
+//! Promise: it depends on nothing of this machine's configuration; bursar stops before the service does.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use bursar_sandbox::{Options, serve};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use super::args::Args;
+use super::books::Service;
+use super::files::{Folder, Journal};
+use crate::cli::error::CliError;
+use crate::clock::SystemClock;
+use crate::config::{Config, Env, ListenAddr, Overrides};
+use crate::protocol::names::ServiceNames;
+use crate::server::Server;
+
+/// The key of a service that is not there outside this process.
+pub const DEMO_KEY: &str = "sandbox-key";
+
+/// Short waits, so that the story is; a reader's stream has a moment when Ctrl-C comes.
+const DEMO_CONFIG: &str = "\
+[listen]
+shutdown_timeout_s = 3
+
+[retry]
+base_ms = 200
+cap_ms = 400
+";
+
+/// What runs: the sandbox, and the daemon in front of it.
+pub struct World {
+    server: Server,
+    sandbox: JoinHandle<io::Result<()>>,
+    stop_sandbox: oneshot::Sender<()>,
+    pub places: Places,
+    pub journal: Journal,
+    pub names: ServiceNames,
+}
+
+/// Where everything is.
+pub struct Places {
+    pub door: SocketAddr,
+    pub admin: Option<SocketAddr>,
+    pub service: SocketAddr,
+}
+
+/// Ctrl-C or SIGTERM.
+pub struct Interrupt {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+pub fn failed(what: &str, error: &io::Error) -> CliError {
+    CliError::Failed(format!("the demo cannot {what}: {error}"))
+}
+
+// === impl World ===
+
+impl World {
+    pub async fn start(args: &Args, folder: &Folder) -> Result<Self, CliError> {
+        let listener = TcpListener::bind("127.0.0.1:0")
+            .await
+            .map_err(|error| failed("listen", &error))?;
+        let service = listener
+            .local_addr()
+            .map_err(|error| failed("listen", &error))?;
+        let config = config(args, service, folder.path())?;
+        let names = config.names.clone();
+        let journal = Journal::new(&config.ledger.state_dir);
+        let server = Server::start(config, SystemClock::shared()).await?;
+        let tcp = |addresses: &[ListenAddr]| {
+            addresses.iter().find_map(|address| match address {
+                ListenAddr::Tcp(address) => Some(*address),
+                ListenAddr::Unix(_) => None,
+            })
+        };
+        let door = tcp(&server.listening().proxy)
+            .ok_or_else(|| CliError::Failed("the demo listens nowhere".to_owned()))?;
+        let admin = tcp(&server.listening().admin);
+
+        let (stop_sandbox, sandbox_stopped) = oneshot::channel::<()>();
+        let options = Options {
+            seed: args.seed,
+            api_key: DEMO_KEY.to_owned(),
+            ..Options::default()
+        };
+        let sandbox = tokio::spawn(serve(listener, options, async {
+            // Dropped or sent: stop.
+            let _ = sandbox_stopped.await;
+        }));
+        Ok(Self {
+            server,
+            sandbox,
+            stop_sandbox,
+            places: Places {
+                door,
+                admin,
+                service,
+            },
+            journal,
+            names,
+        })
+    }
+
+    pub fn service(&self) -> Service {
+        Service::new(self.places.service)
+    }
+
+    /// bursar first: what is in flight needs the service.
+    pub async fn stop(&mut self) {
+        self.server.stop().await;
+        let (spent, _) = oneshot::channel();
+        let _ = std::mem::replace(&mut self.stop_sandbox, spent).send(());
+        let _ = (&mut self.sandbox).await;
+    }
+}
+
+/// A configuration that depends on nothing of this machine.
+fn config(args: &Args, service: SocketAddr, folder: &Path) -> Result<Config, CliError> {
+    let file = folder.join("config.toml");
+    std::fs::write(&file, DEMO_CONFIG).map_err(|error| failed("write its config", &error))?;
+    let listen = args
+        .listen
+        .unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0)));
+    let overrides = Overrides {
+        config: Some(file),
+        upstream: Some(format!("http://{service}")),
+        listen: vec![listen.to_string()],
+        admin: Some("127.0.0.1:0".to_owned()),
+        state_dir: Some(folder.join("state")),
+        ..Overrides::default()
+    };
+    let env = Env::from_pairs([("BURSAR_API_KEY", DEMO_KEY)]);
+    Ok(Config::load(&overrides, &env)?)
+}
+
+// === impl Places ===
+
+impl Places {
+    pub fn base_url(&self) -> String {
+        format!("http://{}/v1", self.door)
+    }
+
+    pub fn agent_url(&self) -> String {
+        format!("http://{}/agent/v1", self.door)
+    }
+
+    pub fn curl(&self) -> String {
+        format!(
+            "curl -si {}/chat/completions -H 'Content-Type: application/json' \
+             -d '{{\"model\": \"auto\", \"messages\": [{{\"role\": \"user\", \"content\": \
+             \"What is 6 * 7?\"}}]}}'",
+            self.base_url()
+        )
+    }
+
+    /// At the left edge, so that it can be pasted.
+    pub fn python(&self) -> String {
+        format!(
+            "from openai import OpenAI\n\
+             client = OpenAI(base_url=\"{}\", api_key=\"any\")\n\
+             print(client.chat.completions.create(model=\"auto\", messages=[{{\"role\": \"user\", \
+             \"content\": \"What is 6 * 7?\"}}]).choices[0].message.content)",
+            self.base_url()
+        )
+    }
+}
+
+// === impl Interrupt ===
+
+impl Interrupt {
+    pub fn install() -> Result<Self, CliError> {
+        let failed = |error: io::Error| failed("receive signals", &error);
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt()).map_err(failed)?,
+            terminate: signal(SignalKind::terminate()).map_err(failed)?,
+        })
+    }
+
+    pub async fn wait(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
