@@ -178,7 +178,7 @@ async fn serve_metered(
     live.led_by(downstream.sight());
     let kept = |key| ledger.kept_key(key, request.settings.organization, &parts);
     request.key = live.key.as_ref().map(kept);
-    let mut entry = OpenEntry::new(request.gateway, live, &admitted.route);
+    let mut entry = OpenEntry::new(request.gateway, live);
     match intend(&request, downstream, &mut entry, &prepared, request_bytes).await {
         Ok(going) => exchange(request, downstream, prepared, going, Some(entry)).await,
         Err(ended) => end::unsent(&request, downstream, &mut entry, ended).await,
@@ -251,9 +251,6 @@ async fn exchange(
     let adopted = entry
         .as_ref()
         .and_then(|entry| adopted_from(entry.live.key.as_ref()));
-    if adopted.is_some() {
-        request.gateway.metrics.adopted();
-    }
     let key = entry
         .as_ref()
         .and_then(|entry| entry.live.key.as_ref())

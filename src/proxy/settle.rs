@@ -1,5 +1,4 @@
-//! The end of an entry: what was seen goes to the ledger once, and what the ledger makes of it goes
-//! to the metrics. Whatever way a request ends, it comes by here.
+//! The end of an entry: what was seen goes to the ledger once. Whatever way a request ends, it comes by here.
 //!
 //! Promise: an entry whose intent was written is settled exactly once, also when its task panics.
 
@@ -20,8 +19,8 @@ use crate::ledger::undelivered::Delivery;
 use crate::money::MicroUsd;
 use crate::protocol::body::AnswerPeek;
 use crate::protocol::names::X_REQUEST_ID;
+use crate::protocol::receipt::Receipt;
 use crate::protocol::receipt::lines::ReceiptLines;
-use crate::protocol::receipt::{Receipt, ReceiptSource};
 use crate::protocol::routes::{ReceiptFrom, Route};
 use crate::protocol::{Told, Usage};
 use crate::proxy::gateway::Gateway;
@@ -35,7 +34,6 @@ use crate::proxy::upstream::heads;
 pub struct OpenEntry {
     gateway: Arc<Gateway>,
     pub live: Arc<Live>,
-    pub route: Route,
     /// Kept until the end is in the ledger.
     pub permit: Option<Permit>,
     progress: Progress,
@@ -96,11 +94,10 @@ const SETTLE_PAUSE: Duration = Duration::from_millis(1100);
 // === impl OpenEntry ===
 
 impl OpenEntry {
-    pub fn new(gateway: &Arc<Gateway>, live: Arc<Live>, route: &Route) -> Self {
+    pub fn new(gateway: &Arc<Gateway>, live: Arc<Live>) -> Self {
         Self {
             gateway: Arc::clone(gateway),
             live,
-            route: route.clone(),
             permit: None,
             progress: Progress::Claimed,
         }
@@ -145,7 +142,7 @@ impl OpenEntry {
             permit.hears(fold(&outcome, None).state);
         }
         drop(place);
-        let (settled, is_kept) = write(&self.gateway, &self.live, outcome).await;
+        let settled = write(&self.gateway, &self.live, outcome).await;
         let state = settled.as_ref().ok().map(|settlement| settlement.state);
         let delivery = match state {
             Some(_) => delivery,
@@ -158,19 +155,13 @@ impl OpenEntry {
         let answered = attempts
             .last()
             .is_some_and(|last| last.end == AttemptEnd::Answered);
-        // An outcome that waits will be written; what it told is counted now.
-        if answered && is_kept {
-            self.count_answer(gathered);
+        if let Some(version) = &gathered.receipt.route_version
+            && answered
+        {
+            self.gateway.metrics.route_version(version);
         }
-        match &settled {
-            Ok(settlement) => {
-                for anomaly in &settlement.anomalies {
-                    self.gateway.metrics.anomaly(*anomaly);
-                }
-            }
-            Err(error) => {
-                tracing::error!(entry = %self.live.entry.0, %error, "an outcome could not be written");
-            }
+        if let Err(error) = &settled {
+            tracing::error!(entry = %self.live.entry.0, %error, "an outcome could not be written");
         }
         settled
     }
@@ -215,27 +206,6 @@ impl OpenEntry {
         self.gateway.tell_delivery(&self.live, fate.into());
         self.gateway.claims.finish(&self.live, fate);
     }
-
-    fn count_answer(&self, gathered: &Gathered) {
-        let metrics = &self.gateway.metrics;
-        let receipt = &gathered.receipt;
-        let app = &self.live.mark.app;
-        metrics.receipt(receipt_word(receipt));
-        metrics.answer(app, self.route.lane, receipt.served_by, receipt.escalated);
-        metrics.tokens(self.route.lane, &gathered.usage);
-        if receipt.replayed {
-            metrics.replay();
-        }
-        if receipt.input_required.is_some() {
-            metrics.clarification();
-        }
-        if let Some(category) = &receipt.specialist {
-            metrics.specialist(category);
-        }
-        if let Some(version) = &receipt.route_version {
-            metrics.route_version(version);
-        }
-    }
 }
 
 impl Drop for OpenEntry {
@@ -274,7 +244,7 @@ impl Drop for OpenEntry {
         let permit = self.permit.take();
         gateway.clone().life.spawn(async move {
             let _permit = permit;
-            if let (Err(error), _) = write(&gateway, &live, outcome).await {
+            if let Err(error) = write(&gateway, &live, outcome).await {
                 tracing::error!(%error, "the outcome of a failed task could not be written");
             }
         });
@@ -283,22 +253,18 @@ impl Drop for OpenEntry {
 
 /// A ledger that cannot be written re-opens itself about once a second; an outcome is worth waiting
 /// for, because its request was paid. Telling it twice is safe. When the request cannot wait any
-/// longer, the ledger keeps the outcome until it can be written. Answers also whether it is written or
-/// will be.
+/// longer, the ledger keeps the outcome until it can be written.
 async fn write(
     gateway: &Gateway,
     live: &Live,
     mut outcome: Outcome,
-) -> (Result<Settlement, LedgerError>, bool) {
+) -> Result<Settlement, LedgerError> {
     for _ in 0..SETTLE_RETRIES {
         // A start after a kill asks how long before the journal's end an answer was settled.
         outcome.at_ms = gateway.clock.wall_ms();
         match gateway.ledger.settle(outcome.clone()).await {
             Err(error) if error.is_passing() => tokio::time::sleep(SETTLE_PAUSE).await,
-            written => {
-                let is_kept = written.is_ok();
-                return (written, is_kept);
-            }
+            written => return written,
         }
     }
     outcome.at_ms = gateway.clock.wall_ms();
@@ -307,16 +273,13 @@ async fn write(
         // Without its receipt on the disk the answer is not given (rule I2), or not to its end.
         outcome.delivery = live.delivery_if_missed();
     }
-    let mut is_kept = settled.is_ok();
     if let Err(error) = &settled
         && error.is_passing()
+        && let Err(error) = gateway.ledger.settle_later(outcome)
     {
-        match gateway.ledger.settle_later(outcome) {
-            Ok(()) => is_kept = true,
-            Err(error) => tracing::error!(%error, "an outcome has no place to wait"),
-        }
+        tracing::error!(%error, "an outcome has no place to wait");
     }
-    (settled, is_kept)
+    settled
 }
 
 // === impl Gathered ===
@@ -381,18 +344,6 @@ impl Gathered {
     /// The service told an amount, of any size, and not only as a 0 in the head of a stream.
     pub fn is_priced(&self) -> bool {
         matches!(self.receipt.billed, Told::Value(_)) && !self.receipt.is_early_zero()
-    }
-}
-
-/// The word for `receipts_total{source}`.
-fn receipt_word(receipt: &Receipt) -> &'static str {
-    match (&receipt.billed, receipt.source) {
-        _ if receipt.replayed => "replay",
-        (Told::Malformed, _) => "malformed",
-        (Told::Absent, _) => "missing",
-        (Told::Value(_), Some(ReceiptSource::Sse)) => "sse",
-        (Told::Value(_), Some(ReceiptSource::Body)) => "body",
-        (Told::Value(_), Some(ReceiptSource::Header) | None) => "header",
     }
 }
 

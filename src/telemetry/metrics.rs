@@ -6,6 +6,7 @@
 //! Promise: label sets are closed or bounded (rule I11); no path, model, key, session or request id
 //! is ever a label. Names, units and suffixes pass `promtool check metrics`.
 
+mod answers;
 mod caps;
 mod evidence;
 mod families;
@@ -30,18 +31,12 @@ pub use self::traffic::{Breaking, Traffic, TrafficMetrics};
 use super::exposition::{Exposition, Kind};
 use super::labels::FirstSeen;
 use crate::caps::Caps;
-use crate::ledger::entry::Anomaly;
 use crate::ledger::totals::MicroUsdSum;
 use crate::ledger::{LedgerHealth, Totals};
-use crate::protocol::{Escalated, Lane, Operation, ServedBy, Usage};
+use crate::protocol::{Lane, Operation};
 
 /// App names come from the config; this many get a series of their own.
 const APPS_MAX: usize = 64;
-/// Specialist categories come from the service; this many get a series of their own.
-const CATEGORIES_MAX: usize = 32;
-/// What `receipts_total{source}` can be, shown as 0 from the start.
-const RECEIPT_SOURCES: [&str; 6] = ["header", "sse", "body", "missing", "malformed", "replay"];
-
 /// What `retries_total{reason}` can be.
 const RETRY_REASONS: [&str; 6] = [
     "not_sent",
@@ -61,22 +56,13 @@ const DISCONNECT_PHASES: [&str; 3] = ["waiting", "answering", "streaming"];
 pub struct Metrics {
     registry: Registry,
     apps: FirstSeen,
-    categories: FirstSeen,
     requests: IntCounterVec,
     attempts: IntCounterVec,
     retries: IntCounterVec,
     refusals: IntCounterVec,
-    receipts: IntCounterVec,
-    anomalies: IntCounterVec,
-    adopted: IntCounter,
     joined: IntCounter,
-    replays: IntCounter,
-    clarifications: IntCounter,
     drains: IntCounterVec,
     disconnects: IntCounterVec,
-    answers: IntCounterVec,
-    specialists: IntCounterVec,
-    tokens: IntCounterVec,
     pub evidence: EvidenceMetrics,
     pub traffic: TrafficMetrics,
     route_version: IntGaugeVec,
@@ -98,15 +84,10 @@ pub struct MetricsError(#[from] prometheus::Error);
 // === impl Metrics ===
 
 impl Metrics {
-    #[expect(
-        clippy::too_many_lines,
-        reason = "a list: every family once, with the text that explains it"
-    )]
     pub fn new() -> Result<Self, MetricsError> {
         let families = Families(Registry::new());
         let metrics = Self {
             apps: FirstSeen::new(APPS_MAX),
-            categories: FirstSeen::new(CATEGORIES_MAX),
             requests: families.counters(
                 "bursar_requests_total",
                 "Requests that passed the door, by the status they were answered with. A request \
@@ -129,34 +110,10 @@ impl Metrics {
                 "Answers that bursar made itself, by their X-Bursar-Error code.",
                 &["code"],
             )?,
-            receipts: families.counters(
-                "bursar_receipts_total",
-                "Complete answers on metered routes, by where their price was told. missing: the \
-                 service told none; malformed: what it told is no amount.",
-                &["source"],
-            )?,
-            anomalies: families.counters(
-                "bursar_receipt_anomalies_total",
-                "Receipts that contradict something. They are listed, never added to a sum.",
-                &["kind"],
-            )?,
-            adopted: families.counter(
-                "bursar_adopted_retries_total",
-                "Retries of an app that were sent under the key of their first try, so that they \
-                 are billed once.",
-            )?,
             joined: families.counter(
                 "bursar_joined_retries_total",
                 "Retries of an app that got the answer of their first try, without a second \
                  request.",
-            )?,
-            replays: families.counter(
-                "bursar_idempotent_replays_total",
-                "Answers that the service marked as a replay: they add 0.",
-            )?,
-            clarifications: families.counter(
-                "bursar_clarifications_total",
-                "Answers that ask the app for missing input, billed 0.",
             )?,
             drains: families.counters(
                 "bursar_drains_total",
@@ -167,22 +124,6 @@ impl Metrics {
                 "bursar_client_disconnects_total",
                 "Apps that left before their answer was complete, by how far it had come.",
                 &["phase"],
-            )?,
-            answers: families.counters(
-                "bursar_answers_total",
-                "Answers with a 2xx status, by who served them and whether a specialist's answer \
-                 was escalated. Streams do not tell: unknown.",
-                &["app", "lane", "served_by", "escalated"],
-            )?,
-            specialists: families.counters(
-                "bursar_specialist_answers_total",
-                "Answers by the specialist's category; the first 32 categories, then other.",
-                &["category"],
-            )?,
-            tokens: families.counters(
-                "bursar_tokens_total",
-                "Tokens that answers reported.",
-                &["lane", "type"],
             )?,
             evidence: EvidenceMetrics::new(&families)?,
             traffic: TrafficMetrics::new(&families)?,
@@ -239,8 +180,7 @@ impl Metrics {
 
     /// A series that only appears with its first event hides that event from `increase()`.
     fn show_zeros(&self) {
-        let known: [(&IntCounterVec, &[&str]); 5] = [
-            (&self.receipts, &RECEIPT_SOURCES),
+        let known: [(&IntCounterVec, &[&str]); 4] = [
             (&self.retries, &RETRY_REASONS),
             (&self.drains, &DRAIN_RESULTS),
             (&self.disconnects, &DISCONNECT_PHASES),
@@ -249,9 +189,6 @@ impl Metrics {
         for (counters, words) in known {
             words.iter().for_each(|word| add(counters, &[word], 0));
         }
-        for kind in Anomaly::ALL {
-            add(&self.anomalies, &[kind.as_str()], 0);
-        }
     }
 
     /// All of `/metrics`: what this process counted, then what the ledger knows at this moment.
@@ -259,6 +196,7 @@ impl Metrics {
         let own = TextEncoder::new().encode_to_string(&self.registry.gather())?;
         let mut text = Exposition::after(own);
         self.write_money(totals, &mut text);
+        answers::write(totals, &self.apps, &mut text);
         write_unknowns(totals, &mut text);
         write_audio(totals, &mut text);
         write_health(health, &mut text);
@@ -345,28 +283,8 @@ impl Metrics {
         add(&self.refusals, &[code], 1);
     }
 
-    pub fn receipt(&self, source: &'static str) {
-        add(&self.receipts, &[source], 1);
-    }
-
-    pub fn anomaly(&self, kind: Anomaly) {
-        add(&self.anomalies, &[kind.as_str()], 1);
-    }
-
-    pub fn adopted(&self) {
-        self.adopted.inc();
-    }
-
     pub fn joined(&self) {
         self.joined.inc();
-    }
-
-    pub fn replay(&self) {
-        self.replays.inc();
-    }
-
-    pub fn clarification(&self) {
-        self.clarifications.inc();
     }
 
     pub fn drain(&self, result: &'static str) {
@@ -375,32 +293,6 @@ impl Metrics {
 
     pub fn disconnect(&self, phase: &'static str) {
         add(&self.disconnects, &[phase], 1);
-    }
-
-    pub fn answer(&self, app: &str, lane: Lane, served_by: Option<ServedBy>, escalated: Escalated) {
-        let labels = [
-            self.apps.hold(app),
-            lane.as_str(),
-            served_by.map_or("unknown", ServedBy::as_str),
-            escalated.as_str(),
-        ];
-        add(&self.answers, &labels, 1);
-    }
-
-    pub fn specialist(&self, category: &str) {
-        add(&self.specialists, &[self.categories.hold(category)], 1);
-    }
-
-    pub fn tokens(&self, lane: Lane, usage: &Usage) {
-        let told = [
-            ("input", usage.prompt_tokens),
-            ("output", usage.completion_tokens),
-        ];
-        for (kind, count) in told {
-            if let Some(count) = count {
-                add(&self.tokens, &[lane.as_str(), kind], count);
-            }
-        }
     }
 
     /// Only the last version is shown: the service names each of its deploys anew.

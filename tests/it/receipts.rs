@@ -4,6 +4,7 @@
 #![allow(clippy::type_complexity)]
 
 mod agent_exact;
+mod counters;
 mod evidence;
 mod heads;
 mod replays;
