@@ -17,11 +17,14 @@ fi
 cargo metadata --locked --manifest-path fuzz/Cargo.toml --format-version 1 >/dev/null
 targets=${TARGETS:-sse receipt journal routes config}
 for target in $targets; do
-  # What is found goes to .cache first; what is worth keeping is merged into fuzz/corpus by hand:
-  #   cargo +nightly fuzz cmin TARGET
+  # What is found goes to .cache first; what is worth keeping is packed beside the seeds by hand:
+  #   cargo +nightly fuzz cmin TARGET .cache/fuzz/TARGET && scripts/seeds.py pack TARGET .cache/fuzz/TARGET
   found=$PWD/.cache/fuzz/$target
+  seeds=$PWD/.cache/seeds/$target
   mkdir -p "$found"
+  rm -rf "$seeds"
+  scripts/seeds.py unpack "$target" "$seeds"
   echo "== $target: ${SECONDS_EACH:-600} s"
-  cargo +nightly fuzz run "$target" "$found" "fuzz/corpus/$target" -- \
+  cargo +nightly fuzz run "$target" "$found" "$seeds" -- \
     -max_total_time="${SECONDS_EACH:-600}" -print_final_stats=1
 done
