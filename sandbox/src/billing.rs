@@ -12,7 +12,6 @@ use crate::{
     idempotency::{Claim, Run},
     inbound::Inbound,
     keep::{Debit, Keep},
-    models::Served,
     money::MicroUsd,
     settings::RepeatBilled,
     spec,
@@ -99,21 +98,6 @@ impl Billing {
         })
     }
 
-    /// Debits a request that no key can repeat: one call, one debit.
-    pub fn charge_unkeyed(&self, inbound: &Inbound, price: MicroUsd) -> Result<(), ServiceError> {
-        self.books.debit(Debit {
-            n: 0,
-            org: inbound.org.clone(),
-            key: None,
-            route: inbound.path.clone(),
-            amount_micro_usd: price,
-            request_id: inbound.request_id.clone(),
-            at: self.clock.now().to_string(),
-            stream: false,
-            body_fingerprint: inbound.fingerprint().to_hex(),
-        })
-    }
-
     /// Debits one answer of an eval run; `id` stands in the books for it.
     pub fn charge_answer(
         &self,
@@ -136,9 +120,8 @@ impl Billing {
     }
 
     /// What an answer that was billed would have cost more at the frontier's list price.
-    pub fn count_saving(&self, org: &str, served: &Served) {
-        let saved = served.would_have_cost.checked_sub(served.price);
-        if let Some(saved) = saved {
+    pub fn count_saving(&self, org: &str, list_price: MicroUsd, billed: MicroUsd) {
+        if let Some(saved) = list_price.checked_sub(billed) {
             self.books.count_saving(org, self.clock.now(), saved.get());
         }
     }

@@ -15,16 +15,32 @@ use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 pub struct Checkpoint {
-    pub keep: Keep,
-    pub clock: Clock,
-    pub books: Arc<Books>,
-    pub keys: Arc<Keys>,
-    pub steps: Arc<Steps>,
+    keep: Keep,
+    clock: Clock,
+    books: Arc<Books>,
+    keys: Arc<Keys>,
+    steps: Arc<Steps>,
 }
 
 // === impl Checkpoint ===
 
 impl Checkpoint {
+    pub fn new(
+        keep: Keep,
+        clock: Clock,
+        books: Arc<Books>,
+        keys: Arc<Keys>,
+        steps: Arc<Steps>,
+    ) -> Self {
+        Self {
+            keep,
+            clock,
+            books,
+            keys,
+            steps,
+        }
+    }
+
     /// Writes what is queued; see [`Keep::commit`].
     pub async fn commit(&self) -> Result<(), StoreError> {
         self.note();

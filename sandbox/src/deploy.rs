@@ -14,6 +14,7 @@ use crate::{
     },
     error::ServiceError,
     fault::Fault,
+    fields,
     inbound::Inbound,
     models::{Lane, Pinned, Served, request::ChatRequest},
     spec,
@@ -42,10 +43,7 @@ pub struct Deploy {
 
 /// Interface, POST /v1/endpoints, Body. Interface, Errors 400: "unknown task or malformed deploy parameters".
 pub fn begin(state: &State, inbound: &Inbound, base: String) -> Result<Deploy, ServiceError> {
-    let body: Value = serde_json::from_slice(&inbound.body).map_err(|error| {
-        ServiceError::MalformedJson(format!("line {} column {}", error.line(), error.column()))
-    })?;
-    let Value::Object(mut fields) = body else {
+    let Value::Object(mut fields) = fields::json(&inbound.body)? else {
         return Err(malformed("the body must be a JSON object"));
     };
     let task = take_text(&mut fields, "task")?.ok_or_else(|| malformed("task is required"))?;

@@ -20,7 +20,6 @@ mod agreement;
 mod ask;
 mod blobs;
 pub mod documents;
-mod fields;
 mod form;
 mod hear;
 mod media;
@@ -34,7 +33,6 @@ pub mod tasks;
 pub mod uploads;
 pub mod work;
 
-pub use fields::Fields;
 pub use form::Form;
 pub use records::Place;
 pub use runs::Wanted;

@@ -30,6 +30,15 @@ pub struct Inbound {
 // === impl Inbound ===
 
 impl Inbound {
+    /// The same on a route that honors no key.
+    pub fn without_key(self) -> Self {
+        Self {
+            key: None,
+            key_text: None,
+            ..self
+        }
+    }
+
     /// What the key binds to.
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(

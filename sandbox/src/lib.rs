@@ -17,6 +17,7 @@
 //! | request id, log, fault, key, 30 MB | `front` |
 //! | path to handler | `router`, `routes/` |
 //! | 8 in flight, 120 a minute | `limits` |
+//! | limits, form, key, balance, work, debit, store: the order | `purchase` |
 //! | first run, replay, wait or conflict | `idempotency` |
 //! | voices, recordings, minutes of audio | `speech` |
 //! | plan, answer, judge, escalate | `fleet`, `models`, `remote` |
@@ -25,6 +26,12 @@
 //! | an eval answer's score, and how sure a mean is | `scoring` |
 //! | debit and key on disk, in one write | `keep`, `store` |
 //! | JSON with headers, or a stream with comments | `receipt`, `sse` |
+//!
+//! Ranks, the lowest first; a file or folder reaches lower ones only (`tests/it/tidy/rooms.rs` holds that):
+//! nouns and means (`spec`, `money`, `clock`, `store`, `settings`, `connection`, …) · `error`, `fault` · models and
+//! keys of requests · `keep`, `remote`, `inbound` · `books`, `idempotency`, `pins`, `fleet` · `billing`, `catalog`,
+//! `options` · `endpoints`, `scoring` · `evals` · `state` (all parts together) · `purchase`, `front`, `control` ·
+//! `routes` · `router` · `server`. A part is given what it needs; only what stands above `state` sees all.
 //!
 //! `/sandbox/…` (`control`) is no part of the interface: it shows the books and sets faults, limits and time.
 
@@ -54,6 +61,7 @@ mod endpoints;
 mod error;
 mod evals;
 mod fault;
+mod fields;
 mod fingerprint;
 mod fleet;
 mod front;
@@ -68,6 +76,7 @@ mod money;
 pub mod openapi;
 pub mod options;
 mod pins;
+mod purchase;
 mod receipt;
 mod received;
 mod remote;

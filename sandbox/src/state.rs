@@ -7,18 +7,15 @@ mod resume;
 
 use crate::{
     auth::Auth,
-    billing::{Billing, Charged},
+    billing::Billing,
     books::Books,
     checkpoint::Checkpoint,
     clock::{ADVANCE_MAX, Clock},
     endpoints::Endpoints,
-    error::ServiceError,
     evals::{self, Evals},
     fault::{Fault, Faults, Holds},
-    fingerprint::Fingerprint,
     fleet::Fleet,
-    idempotency::{Keys, Run},
-    inbound::Inbound,
+    idempotency::Keys,
     keep::{self, Change, Keep},
     limits::Limits,
     money::MicroUsd,
@@ -127,13 +124,13 @@ impl State {
         let keys = Keys::kept(clock.clone(), keep.clone(), kept.keys);
         let tasks = TaskTracker::new();
         let billing = Billing::new(Arc::clone(&books), clock.clone(), keep.clone());
-        let checkpoint = Checkpoint {
-            keep: keep.clone(),
-            clock: clock.clone(),
-            books: Arc::clone(&books),
-            keys: Arc::clone(&keys),
-            steps: Arc::clone(&steps),
-        };
+        let checkpoint = Checkpoint::new(
+            keep.clone(),
+            clock.clone(),
+            Arc::clone(&books),
+            Arc::clone(&keys),
+            Arc::clone(&steps),
+        );
         let evals = Evals::open(
             options.state_dir.as_deref(),
             evals::Parts {
@@ -236,20 +233,6 @@ impl State {
                 tracing::warn!("a step's advance_s was left out: over 10 years in all");
             }
         }
-    }
-
-    /// What a request costs, debited; see [`Billing::charge`].
-    pub(crate) fn charge(
-        &self,
-        inbound: &Inbound,
-        run: &Run,
-        fingerprint: &Fingerprint,
-        price: MicroUsd,
-        stream: bool,
-    ) -> Result<Charged, ServiceError> {
-        let repeat_billed = self.settings().repeat_billed;
-        self.billing
-            .charge(inbound, run, fingerprint, price, stream, repeat_billed)
     }
 
     /// The writer of a stream's events.

@@ -51,8 +51,9 @@ impl Stored {
     pub fn to_replay(&self) -> Response {
         let mut response = self.to_response();
         let headers = response.headers_mut();
-        if let Ok(name) = http::HeaderName::from_bytes(spec::BILLED.as_bytes()) {
-            headers.insert(name, HeaderValue::from_static("0"));
+        // An answer that had no receipt has none here either.
+        if let Some(billed) = headers.get_mut(spec::BILLED) {
+            *billed = HeaderValue::from_static("0");
         }
         if let Ok(name) = http::HeaderName::from_bytes(spec::REPLAYED.as_bytes()) {
             headers.insert(name, HeaderValue::from_static("true"));

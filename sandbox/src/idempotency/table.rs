@@ -298,13 +298,6 @@ impl Binding {
 // === impl Run ===
 
 impl Run {
-    /// The right itself, out of what holds it; what is left ends nothing.
-    pub fn take(&mut self) -> Self {
-        Self {
-            keyed: self.keyed.take(),
-        }
-    }
-
     /// Asks to be the one that is billed. Without a key every run is.
     pub fn claim(&self, amount: MicroUsd) -> Claim {
         let claimed = self.keyed.as_ref().and_then(|keyed| {

@@ -1,6 +1,6 @@
 //! `POST /agent/v1/chat/completions`: one conversation turn of a tool loop.
 
-use super::completion;
+use super::{completion, seller::Seller};
 use crate::{error::ServiceError, inbound::Inbound, models::Lane, state::State};
 use axum::{Extension, extract::State as Shared, response::Response};
 use std::sync::Arc;
@@ -13,5 +13,5 @@ pub async fn create(
         // Interface, Errors 404: agent surface not enabled.
         return Err(ServiceError::agent_disabled());
     }
-    completion::complete(state, inbound, Lane::Agent).await
+    completion::complete(state, inbound, Seller::Auto(Lane::Agent)).await
 }

@@ -5,18 +5,17 @@
 //! bills nothing. Assumed (speech-limits): the ceilings on inference do not hold here.
 
 use crate::{
-    error::{ServiceError, mark_assumed},
+    billing::Charged,
+    error::ServiceError,
+    fields::Fields,
     inbound::Inbound,
+    purchase::{Answer, Goods, Order, Outcome, Rules, purchase},
     settings::Synthesis,
     spec,
     speech::{self, Length, language},
     state::State,
 };
-use axum::{
-    Extension, Json,
-    extract::State as Shared,
-    response::{IntoResponse, Response},
-};
+use axum::{Extension, extract::State as Shared, response::Response};
 use base64::{
     Engine as _,
     alphabet::STANDARD,
@@ -24,7 +23,8 @@ use base64::{
 };
 use bursar_models::speech::voices;
 use bytes::Bytes;
-use serde_json::{Map, Value, json};
+use http::HeaderMap;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// With or without the signs that fill up the end.
@@ -38,49 +38,56 @@ pub async fn speech(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
 ) -> Result<Response, ServiceError> {
-    let fields = fields(&inbound.body)?;
-    let text = required(&fields, "text")?;
-    // Interface, Limits: speech `text` has at most 5000 characters.
-    if text.chars().count() > spec::SPEECH_CHARS_MAX {
-        return Err(ServiceError::Invalid(format!(
-            "text must have at most {} characters",
-            spec::SPEECH_CHARS_MAX
-        )));
-    }
-    if text.trim().is_empty() {
-        return Err(ServiceError::invalid("text must not be empty"));
-    }
-    // Interface, POST /v1/audio/speech: omit `voice` for the default voice.
-    let voice = match optional(&fields, "voice")? {
-        None => voices::default(),
-        Some(id) => voices::by_id(id).ok_or_else(|| {
-            ServiceError::Invalid(format!("voice: unknown; there are {}", voices::ids()))
-                .assumed("speech-form")
-        })?,
+    let form = async {
+        let fields = Fields::parse(&inbound.body)?;
+        let text = fields.required_text("text")?;
+        // Interface, Limits: speech `text` has at most 5000 characters.
+        if text.chars().count() > spec::SPEECH_CHARS_MAX {
+            return Err(ServiceError::Invalid(format!(
+                "text must have at most {} characters",
+                spec::SPEECH_CHARS_MAX
+            )));
+        }
+        if text.trim().is_empty() {
+            return Err(ServiceError::invalid("text must not be empty"));
+        }
+        // Interface, POST /v1/audio/speech: omit `voice` for the default voice.
+        let voice = match fields.text("voice")? {
+            None => voices::default(),
+            Some(id) => voices::by_id(id).ok_or_else(|| {
+                ServiceError::Invalid(format!("voice: unknown; there are {}", voices::ids()))
+                    .assumed("speech-form")
+            })?,
+        };
+        Ok(Order::unkept(
+            &inbound,
+            speak(&state, text.to_owned(), voice),
+        ))
     };
-    state.books.check_balance(&inbound.org)?;
+    purchase(&state, inbound.clone(), Rules::Beside, form).await
+}
+
+async fn speak(
+    state: &State,
+    text: String,
+    voice: &'static voices::Voice,
+) -> Result<Outcome, ServiceError> {
     let synthesis: Synthesis = state.settings().synthesis;
-    let spoken = state
-        .speech
-        .speak(text, voice, synthesis, &state.clock)
-        .await?;
-    inbound.fault.work(&state.clock, &state.holds).await;
-    bill(
-        &state,
-        &inbound,
-        spoken.length,
-        speech::SPEECH_MICRO_USD_PER_MINUTE,
-    )?;
-    let mut response = Json(json!({
+    let (speech, clock) = (&state.speech, &state.clock);
+    let spoken = speech.speak(&text, voice, synthesis, clock).await?;
+    let body = json!({
         "audio_base64": general_purpose::STANDARD.encode(&spoken.wav),
         "sample_rate": spoken.length.per_second,
         "duration_s": spoken.length.seconds(),
         "format": "wav",
-    }))
-    .into_response();
-    mark_assumed(&mut response, "speech-form");
-    mark_assumed(&mut response, "speech-text");
-    Ok(response)
+    });
+    let marks = vec!["speech-form", "speech-text"];
+    goods(
+        spoken.length,
+        speech::SPEECH_MICRO_USD_PER_MINUTE,
+        marks,
+        body,
+    )
 }
 
 /// Speech to text.
@@ -88,69 +95,68 @@ pub async fn transcriptions(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
 ) -> Result<Response, ServiceError> {
-    let fields = fields(&inbound.body)?;
-    let audio = audio(&fields)?;
-    let asked = optional(&fields, "language")?;
-    if asked.is_some_and(|tag| !language::is_tag(tag)) {
-        return Err(ServiceError::invalid(
-            "language must be a language tag, as en or pt-BR",
-        ));
-    }
-    state.books.check_balance(&inbound.org)?;
+    let form = async {
+        let fields = Fields::parse(&inbound.body)?;
+        let audio = audio(&fields)?;
+        let asked = fields.text("language")?;
+        if asked.is_some_and(|tag| !language::is_tag(tag)) {
+            return Err(ServiceError::invalid(
+                "language must be a language tag, as en or pt-BR",
+            ));
+        }
+        Ok(Order::unkept(
+            &inbound,
+            hear(&state, audio, asked.map(str::to_owned)),
+        ))
+    };
+    purchase(&state, inbound.clone(), Rules::Beside, form).await
+}
+
+async fn hear(state: &State, audio: Bytes, asked: Option<String>) -> Result<Outcome, ServiceError> {
     let heard = state.speech.listen(audio.clone(), &state.clock).await?;
     let file_name = heard.container.file_name();
-    let told = asked.and_then(language::two_letters);
+    let told = asked.as_deref().and_then(language::two_letters);
     let transcript = match state.fleet.transcribe(&audio, file_name, told).await {
         Some(transcript) => Some(transcript?),
         None => None,
     };
-    let by_server = transcript.is_some();
+    let mut marks = match transcript {
+        Some(_) => Vec::new(),
+        None => vec!["transcription-text"],
+    };
+    marks.extend(["transcription-language", "transcription-duration"]);
     let (text, heard_language) = match transcript {
         Some(transcript) => (transcript.text, transcript.language),
         // Assumed (transcription-text): words of our own synthesis, else none. Never invented ones.
         None => (heard.said.unwrap_or_default(), None),
     };
     // Assumed (transcription-language): what was asked for, else what the server heard, else what the text tells.
-    let language = match (asked, heard_language) {
-        (Some(asked), _) => asked.to_owned(),
-        (None, Some(heard)) => heard,
-        (None, None) => language::of_text(&text).to_owned(),
-    };
-    inbound.fault.work(&state.clock, &state.holds).await;
-    bill(
-        &state,
-        &inbound,
-        heard.length,
-        speech::TRANSCRIPTION_MICRO_USD_PER_MINUTE,
-    )?;
-    let mut response = Json(json!({
+    let language = asked
+        .or(heard_language)
+        .unwrap_or_else(|| language::of_text(&text).to_owned());
+    let body = json!({
         "text": text,
         "language": language,
         "duration_s": heard.length.seconds(),
-    }))
-    .into_response();
-    if !by_server {
-        mark_assumed(&mut response, "transcription-text");
-    }
-    mark_assumed(&mut response, "transcription-language");
-    mark_assumed(&mut response, "transcription-duration");
-    Ok(response)
+    });
+    let per_minute = speech::TRANSCRIPTION_MICRO_USD_PER_MINUTE;
+    goods(heard.length, per_minute, marks, body)
 }
 
-/// Interface, Idempotency-Key: "The audio routes ignore it: a retry runs and bills again."
-fn bill(
-    state: &State,
-    inbound: &Inbound,
+fn goods(
     length: Length,
     micro_usd_per_minute: u64,
-) -> Result<(), ServiceError> {
+    marks: Vec<&'static str>,
+    body: Value,
+) -> Result<Outcome, ServiceError> {
     let price = speech::price(length, micro_usd_per_minute).ok_or(ServiceError::Internal)?;
-    state.billing.charge_unkeyed(inbound, price)
+    let answer = Box::new(move |_: &Charged| Answer::json(HeaderMap::new(), &marks, &body));
+    Ok(Outcome::Whole(Goods { price, answer }))
 }
 
 /// The recording's bytes.
-fn audio(fields: &Map<String, Value>) -> Result<Bytes, ServiceError> {
-    let text = required(fields, "audio_base64")?;
+fn audio(fields: &Fields) -> Result<Bytes, ServiceError> {
+    let text = fields.required_text("audio_base64")?;
     let bytes = LENIENT
         .decode(text)
         .map_err(|error| ServiceError::Invalid(format!("audio_base64 is no base64: {error}")))?;
@@ -165,31 +171,4 @@ fn audio(fields: &Map<String, Value>) -> Result<Bytes, ServiceError> {
         .assumed("speech-limits"));
     }
     Ok(Bytes::from(bytes))
-}
-
-/// Members that are not named in the interface are not looked at.
-fn fields(body: &[u8]) -> Result<Map<String, Value>, ServiceError> {
-    let body: Value = serde_json::from_slice(body).map_err(|error| {
-        ServiceError::MalformedJson(format!("line {} column {}", error.line(), error.column()))
-    })?;
-    match body {
-        Value::Object(fields) => Ok(fields),
-        _ => Err(ServiceError::invalid("the body must be a JSON object")),
-    }
-}
-
-fn required<'a>(fields: &'a Map<String, Value>, name: &str) -> Result<&'a str, ServiceError> {
-    optional(fields, name)?.ok_or_else(|| ServiceError::Invalid(format!("{name} is required")))
-}
-
-/// A text, or `None` when it is left out or null.
-fn optional<'a>(
-    fields: &'a Map<String, Value>,
-    name: &str,
-) -> Result<Option<&'a str>, ServiceError> {
-    match fields.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text)),
-        Some(_) => Err(ServiceError::Invalid(format!("{name} must be a string"))),
-    }
 }

@@ -6,7 +6,8 @@
 use super::in_path::InPath;
 use crate::{
     error::{ServiceError, mark_assumed},
-    evals::{Fields, Form, Place, SignedUrl, documents, uploads},
+    evals::{Form, Place, SignedUrl, documents, uploads},
+    fields::Fields,
     inbound::Inbound,
     spec,
     state::State,
@@ -65,13 +66,13 @@ pub async fn upload_url(
     InPath(id): InPath<String>,
 ) -> Result<Response, ServiceError> {
     let set = state.evals.set(&inbound.org, &id)?;
-    let fields = Fields::read(&inbound.body)?;
+    let fields = Fields::parse(&inbound.body)?;
     let place = Place {
-        idx: usize::try_from(fields.whole("idx")?).unwrap_or(usize::MAX),
-        field_name: fields.text("field_name")?,
-        mime: fields.text("mime")?,
+        idx: usize::try_from(fields.required_count("idx")?).unwrap_or(usize::MAX),
+        field_name: fields.name("field_name")?,
+        mime: fields.name("mime")?,
     };
-    let size = fields.whole_or_none("size")?;
+    let size = fields.count("size")?;
     inbound.fault.work(&state.clock, &state.holds).await;
     let announced = uploads::announce(&state.evals, &inbound.org, &set, place, size)?;
     Ok(assumed(announced))
@@ -83,7 +84,7 @@ pub async fn upload_complete(
     InPath(id): InPath<String>,
 ) -> Result<Response, ServiceError> {
     state.evals.set(&inbound.org, &id)?;
-    let upload = Fields::read(&inbound.body)?.text("upload_id")?;
+    let upload = Fields::parse(&inbound.body)?.name("upload_id")?;
     inbound.fault.work(&state.clock, &state.holds).await;
     let document = uploads::complete(&state.evals, &inbound.org, &id, &upload)?;
     Ok(assumed(document.view()))

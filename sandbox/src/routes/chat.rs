@@ -1,6 +1,6 @@
 //! `POST /v1/chat/completions`: inference.
 
-use super::{completion, direct};
+use super::{completion, direct, seller::Seller};
 use crate::{error::ServiceError, inbound::Inbound, models::Lane, state::State};
 use axum::{Extension, extract::State as Shared, response::Response};
 use std::sync::Arc;
@@ -15,5 +15,5 @@ pub async fn create(
     if let Some(replayed) = direct::of_gone(&state, &inbound).await? {
         return Ok(replayed);
     }
-    completion::complete(state, inbound, Lane::Inference).await
+    completion::complete(state, inbound, Seller::Auto(Lane::Inference)).await
 }

@@ -15,7 +15,7 @@ pub fn completion_id(clock: &Clock) -> String {
 }
 
 /// The chat completion object.
-pub fn whole(clock: &Clock, served: &Served, id: &str) -> Value {
+pub fn whole(clock: &Clock, served: &Served, id: &str, model: &str) -> Value {
     let mut message = json!({"role": "assistant", "content": served.draft.content});
     if !served.draft.tool_calls.is_empty() {
         let calls: Vec<Value> = served
@@ -46,7 +46,7 @@ pub fn whole(clock: &Clock, served: &Served, id: &str) -> Value {
         "id": id,
         "object": "chat.completion",
         "created": clock.unix_s(),
-        "model": spec::MODEL,
+        "model": model,
         "choices": [choice],
         "usage": usage(served),
     })

@@ -3,11 +3,16 @@
 //! Assumed (embeddings): OpenAI's shapes, any model name, and the limits below; `X-Service-Billed` on the
 //! answer. Promise: equal inputs give equal vectors, of length one, in the order they came.
 
-use super::{
+use super::keyed::Job;
+use crate::{
+    error::ServiceError,
     fields::{Fields, mistyped},
-    keyed::{self, Job, Keep},
+    inbound::Inbound,
+    models::tokens,
+    money::Price,
+    purchase::{Keeps, Rules, purchase},
+    state::State,
 };
-use crate::{error::ServiceError, inbound::Inbound, models::tokens, money::Price, state::State};
 use axum::{Extension, extract::State as Shared, response::Response};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bursar_models::embedding;
@@ -41,16 +46,17 @@ pub async fn create(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
 ) -> Result<Response, ServiceError> {
-    let slot = state.limits.admit()?;
-    let wanted = Wanted::parse(&inbound.body)?;
-    let job = Job {
-        slot,
-        price: PRICE.cost(wanted.tokens, 0).ok_or(ServiceError::Internal)?,
-        keep: Keep::Nothing,
-        assumed: "embeddings",
-        work: move || Ok(wanted.answer()),
+    let form = async {
+        let wanted = Wanted::parse(&inbound.body)?;
+        let job = Job {
+            price: PRICE.cost(wanted.tokens, 0).ok_or(ServiceError::Internal)?,
+            keeps: Keeps::Nothing,
+            assumed: "embeddings",
+            work: move || Ok(wanted.answer()),
+        };
+        Ok(job.order(inbound.fingerprint()))
     };
-    keyed::answer(&state, &inbound, job).await
+    purchase(&state, inbound.clone(), Rules::Inference, form).await
 }
 
 // === impl Wanted ===

@@ -6,7 +6,8 @@
 use super::in_path::InPath;
 use crate::{
     error::{ServiceError, mark_assumed},
-    evals::{Fields, Wanted, runs, work},
+    evals::{Wanted, runs, work},
+    fields::Fields,
     inbound::Inbound,
     state::State,
 };
@@ -26,9 +27,9 @@ pub async fn create(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
 ) -> Result<Response, ServiceError> {
-    let fields = Fields::read(&inbound.body)?;
+    let fields = Fields::parse(&inbound.body)?;
     let wanted = Wanted {
-        eval_set_id: fields.text("eval_set_id")?,
+        eval_set_id: fields.name("eval_set_id")?,
         candidate_models: fields.texts("candidate_model_ids")?,
         body_fingerprint: inbound.fingerprint().to_hex(),
     };

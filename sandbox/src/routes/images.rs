@@ -7,11 +7,15 @@
 mod form;
 mod png;
 
-use super::{
+use super::keyed::Job;
+use crate::{
+    error::ServiceError,
     fields::{Fields, mistyped},
-    keyed::{self, Job, Keep},
+    inbound::Inbound,
+    money::MicroUsd,
+    purchase::{Keeps, Rules, purchase},
+    state::State,
 };
-use crate::{error::ServiceError, inbound::Inbound, money::MicroUsd, state::State};
 use axum::{Extension, extract::State as Shared, response::Response};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bursar_models::drawing::{self, Order, Picture};
@@ -60,31 +64,32 @@ pub async fn generations(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
 ) -> Result<Response, ServiceError> {
-    let slot = state.limits.admit()?;
-    let fields = Fields::parse(&inbound.body)?;
-    fields.text("model")?;
-    if fields.yes_or_no("stream")? == Some(true) {
-        return Err(mistyped("stream", "false on this route"));
-    }
-    let wanted = Wanted::read(
-        |name| fields.text(name),
-        fields.whole("n", 1..=PICTURES_MAX)?,
-    )?;
-    let (width, height) = wanted.size.unwrap_or((SIDE_DEFAULT, SIDE_DEFAULT));
-    wanted.check_pixels(width, height)?;
-    let created = state.clock.unix_s();
-    let job = Job {
-        slot,
-        price: price(wanted.count, width, height)?,
-        keep: Keep::Image,
-        assumed: "images",
-        work: move || {
-            answer(created, wanted.count, |number| {
-                Ok(drawing::generate(&wanted.order(number), width, height))
-            })
-        },
+    let form = async {
+        let fields = Fields::parse(&inbound.body)?;
+        fields.text("model")?;
+        if fields.yes_or_no("stream")? == Some(true) {
+            return Err(mistyped("stream", "false on this route"));
+        }
+        let wanted = Wanted::read(
+            |name| fields.text(name),
+            fields.whole("n", 1..=PICTURES_MAX)?,
+        )?;
+        let (width, height) = wanted.size.unwrap_or((SIDE_DEFAULT, SIDE_DEFAULT));
+        wanted.check_pixels(width, height)?;
+        let created = state.clock.unix_s();
+        let job = Job {
+            price: price(wanted.count, width, height)?,
+            keeps: Keeps::Pictures,
+            assumed: "images",
+            work: move || {
+                answer(created, wanted.count, |number| {
+                    Ok(drawing::generate(&wanted.order(number), width, height))
+                })
+            },
+        };
+        Ok(job.order(inbound.fingerprint()))
     };
-    keyed::answer(&state, &inbound, job).await
+    purchase(&state, inbound.clone(), Rules::Inference, form).await
 }
 
 pub async fn edits(
@@ -92,52 +97,53 @@ pub async fn edits(
     Extension(inbound): Extension<Inbound>,
     headers: HeaderMap,
 ) -> Result<Response, ServiceError> {
-    let slot = state.limits.admit()?;
-    let form = Form::read(&headers, inbound.body.clone()).await?;
-    let fingerprint = inbound.form_fingerprint(form.told());
-    let wanted = Wanted::read(|name| form.text(name), form.whole("n", 1..=PICTURES_MAX)?)?;
-    if form.text("stream")?.is_some_and(|stream| stream != "false") {
-        return Err(mistyped("stream", "false on this route"));
-    }
-    let image = form.one_file(&["image", "image[]"])?.clone();
-    let mask = form.optional_file("mask")?.cloned();
-    // The price depends on the size, and so on the head of the picture.
-    let came = png::size(&image, "image")?;
-    if let Some(mask) = &mask
-        && png::size(mask, "mask")? != came
-    {
-        return Err(ServiceError::BadRequest(
-            "mask must have the size of image".to_owned(),
-        ));
-    }
-    let (width, height) = wanted.size.unwrap_or(came);
-    wanted.check_pixels(width, height)?;
-    let created = state.clock.unix_s();
-    let job = Job {
-        slot,
-        price: price(wanted.count, width, height)?,
-        keep: Keep::Image,
-        assumed: "images",
-        work: move || {
-            let before = fitted(png::pixels(&image, "image")?, (width, height));
-            let mask = mask
-                .map(|mask| {
-                    let pixels = png::pixels(&mask, "mask")?;
-                    if !drawing::edit::is_open(&pixels) {
-                        return Err(ServiceError::BadRequest(
-                            "mask has no transparent area, so nothing could change".to_owned(),
-                        ));
-                    }
-                    Ok(fitted(pixels, (width, height)))
+    let order = async {
+        let form = Form::read(&headers, inbound.body.clone()).await?;
+        let fingerprint = inbound.form_fingerprint(form.told());
+        let wanted = Wanted::read(|name| form.text(name), form.whole("n", 1..=PICTURES_MAX)?)?;
+        if form.text("stream")?.is_some_and(|stream| stream != "false") {
+            return Err(mistyped("stream", "false on this route"));
+        }
+        let image = form.one_file(&["image", "image[]"])?.clone();
+        let mask = form.optional_file("mask")?.cloned();
+        // The price depends on the size, and so on the head of the picture.
+        let came = png::size(&image, "image")?;
+        if let Some(mask) = &mask
+            && png::size(mask, "mask")? != came
+        {
+            return Err(ServiceError::BadRequest(
+                "mask must have the size of image".to_owned(),
+            ));
+        }
+        let (width, height) = wanted.size.unwrap_or(came);
+        wanted.check_pixels(width, height)?;
+        let created = state.clock.unix_s();
+        let job = Job {
+            price: price(wanted.count, width, height)?,
+            keeps: Keeps::Pictures,
+            assumed: "images",
+            work: move || {
+                let before = fitted(png::pixels(&image, "image")?, (width, height));
+                let mask = mask
+                    .map(|mask| {
+                        let pixels = png::pixels(&mask, "mask")?;
+                        if !drawing::edit::is_open(&pixels) {
+                            return Err(ServiceError::BadRequest(
+                                "mask has no transparent area, so nothing could change".to_owned(),
+                            ));
+                        }
+                        Ok(fitted(pixels, (width, height)))
+                    })
+                    .transpose()?;
+                answer(created, wanted.count, |number| {
+                    let order = wanted.order(number);
+                    Ok(drawing::edit::edit(&before, mask.as_ref(), &order))
                 })
-                .transpose()?;
-            answer(created, wanted.count, |number| {
-                let order = wanted.order(number);
-                Ok(drawing::edit::edit(&before, mask.as_ref(), &order))
-            })
-        },
+            },
+        };
+        Ok(job.order(fingerprint))
     };
-    keyed::answer_as(&state, &inbound, fingerprint, job).await
+    purchase(&state, inbound.clone(), Rules::Inference, order).await
 }
 
 /// One picture after the other, so that only two are in memory as pixels: an edit that draws nothing gives

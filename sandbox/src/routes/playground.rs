@@ -3,58 +3,69 @@
 //! Promise: one debit per call, equal to `cost_micro_usd`; an Idempotency-Key is ignored here.
 
 use crate::{
-    error::{ServiceError, mark_assumed},
+    billing::Charged,
+    error::ServiceError,
+    fields::Fields,
     inbound::Inbound,
-    models::{self, roster},
+    models::{
+        self,
+        roster::{self, FrontierModel},
+    },
+    purchase::{Answer, Goods, Order, Outcome, Rules, purchase},
     spec,
     state::State,
 };
-use axum::{
-    Extension, Json,
-    extract::State as Shared,
-    response::{IntoResponse, Response},
-};
+use axum::{Extension, extract::State as Shared, response::Response};
+use http::HeaderMap;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 pub async fn frontier(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
 ) -> Result<Response, ServiceError> {
-    let started = state.clock.elapsed();
-    let body: Value = serde_json::from_slice(&inbound.body).map_err(|error| {
-        ServiceError::MalformedJson(format!("line {} column {}", error.line(), error.column()))
-    })?;
-    let fields = body
-        .as_object()
-        .ok_or_else(|| ServiceError::invalid("the body must be a JSON object"))?;
-    let name = fields
-        .get("model")
-        .filter(|name| !name.is_null())
-        .ok_or_else(|| ServiceError::invalid("model is required"))?;
+    let began = state.clock.elapsed();
+    let form = async {
+        let (model, messages) = asked(&inbound.body)?;
+        let work = work(Arc::clone(&state), began, model, messages);
+        Ok(Order::unkept(&inbound, work))
+    };
+    purchase(&state, inbound.clone(), Rules::Beside, form).await
+}
+
+fn asked(body: &[u8]) -> Result<(&'static FrontierModel, Vec<Value>), ServiceError> {
+    let fields = Fields::parse(body)?;
     // Interface: "any other value returns 400", whatever its type.
-    let model = name
+    let model = fields
+        .required("model")?
         .as_str()
         .and_then(roster::by_id)
         .filter(|model| model.comparison)
         .ok_or_else(|| ServiceError::BadRequest("unknown frontier model".to_owned()))?;
-    let messages = models::request::messages(fields)?;
+    let messages = models::request::messages(fields.members())?;
     if messages.len() > spec::PLAYGROUND_MESSAGES_MAX {
         return Err(ServiceError::invalid("messages must have 1 to 40 entries"));
     }
-    state.books.check_balance(&inbound.org)?;
+    Ok((model, messages))
+}
+
+async fn work(
+    state: Arc<State>,
+    began: Duration,
+    model: &'static FrontierModel,
+    messages: Vec<Value>,
+) -> Result<Outcome, ServiceError> {
     let answer = state.fleet.frontier(model, &messages).await?;
-    inbound.fault.work(&state.clock, &state.holds).await;
-    state.billing.charge_unkeyed(&inbound, answer.cost)?;
-    let latency_ms = u64::try_from(state.clock.elapsed().saturating_sub(started).as_millis())
-        .unwrap_or(u64::MAX);
-    let mut response = Json(json!({
-        "model": model.id,
-        "content": answer.draft.content,
-        "cost_micro_usd": answer.cost,
-        "latency_ms": latency_ms,
-    }))
-    .into_response();
-    mark_assumed(&mut response, "frontier-ids");
-    Ok(response)
+    let price = answer.cost;
+    let answer = Box::new(move |_: &Charged| {
+        let took = state.clock.elapsed().saturating_sub(began);
+        let body = json!({
+            "model": model.id,
+            "content": answer.draft.content,
+            "cost_micro_usd": answer.cost,
+            "latency_ms": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        });
+        Answer::json(HeaderMap::new(), &["frontier-ids"], &body)
+    });
+    Ok(Outcome::Whole(Goods { price, answer }))
 }

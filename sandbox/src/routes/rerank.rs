@@ -4,11 +4,16 @@
 //! return_documents}` to `{id, model, results, usage}`, and the limits below; `X-Service-Billed` on the
 //! answer. Promise: results stand by falling score, equals by index; the score is computed from the texts.
 
-use super::{
+use super::keyed::Job;
+use crate::{
+    error::ServiceError,
     fields::{Fields, mistyped},
-    keyed::{self, Job, Keep},
+    inbound::Inbound,
+    models::tokens,
+    money::Price,
+    purchase::{Keeps, Rules, purchase},
+    state::State,
 };
-use crate::{error::ServiceError, inbound::Inbound, models::tokens, money::Price, state::State};
 use axum::{Extension, extract::State as Shared, response::Response};
 use bursar_models::embedding::ranking;
 use serde_json::{Value, json};
@@ -37,17 +42,18 @@ pub async fn create(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
 ) -> Result<Response, ServiceError> {
-    let slot = state.limits.admit()?;
-    let wanted = Wanted::parse(&inbound.body)?;
-    let id = format!("rerank-{}", state.clock.new_id());
-    let job = Job {
-        slot,
-        price: PRICE.cost(wanted.tokens, 0).ok_or(ServiceError::Internal)?,
-        keep: Keep::Nothing,
-        assumed: "rerank",
-        work: move || Ok(wanted.answer(&id)),
+    let form = async {
+        let wanted = Wanted::parse(&inbound.body)?;
+        let id = format!("rerank-{}", state.clock.new_id());
+        let job = Job {
+            price: PRICE.cost(wanted.tokens, 0).ok_or(ServiceError::Internal)?,
+            keeps: Keeps::Nothing,
+            assumed: "rerank",
+            work: move || Ok(wanted.answer(&id)),
+        };
+        Ok(job.order(inbound.fingerprint()))
     };
-    keyed::answer(&state, &inbound, job).await
+    purchase(&state, inbound.clone(), Rules::Inference, form).await
 }
 
 // === impl Wanted ===

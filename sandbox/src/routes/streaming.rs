@@ -2,105 +2,110 @@
 //!
 //! A task of its own writes the frames, so that a client that leaves does not stop the generation.
 //! Promise: the debit is made when the generation is complete and before the receipt is written; a client
-//! that saw a receipt was billed what it says.
+//! that saw a receipt was billed what it says. A stream of an endpoint has no receipt, as direct model calls carry
+//! none; it is in the endpoint's metrics once, as what it turned out to be.
 
-use super::{chat_object::stream_headers, chunks::ChunkStream};
+use super::{chat_object::stream_headers, chunks::ChunkStream, seller::Seller};
 use crate::{
-    error::mark_assumed,
-    fingerprint::Fingerprint,
+    error::{ServiceError, mark_assumed},
     fleet::Answer,
-    idempotency::Run,
-    inbound::Inbound,
-    limits::Slot,
     models::{Lane, request::ChatRequest},
+    purchase::Sale,
     receipt::Receipt,
     spec,
     sse::{self, writer::EventWriter},
-    state::State,
 };
 use axum::response::Response;
 use std::sync::Arc;
 
-pub struct Job {
-    pub state: Arc<State>,
-    pub inbound: Inbound,
+/// An answer that is about to flow, or is whole and given in pieces.
+pub struct Flowing {
+    pub seller: Seller,
     pub request: ChatRequest,
-    pub fingerprint: Fingerprint,
     pub answer: Answer,
-    pub run: Run,
-    pub slot: Slot,
-    pub lane: Lane,
 }
 
 /// Answers with the head and leaves the rest to a task.
-pub fn start(job: Job) -> Response {
-    let (frames, body) = sse::body(job.inbound.line.clone());
+pub fn start(sale: Sale, flowing: Flowing) -> Response {
+    let (frames, body) = sse::body(sale.inbound.line.clone());
     let mut response = Response::new(body);
-    let missing_input = match &job.answer {
-        Answer::Whole(served) => served.missing_input,
-        Answer::Flowing(_) => None,
-    };
-    *response.headers_mut() = stream_headers(missing_input, job.lane);
-    mark_assumed(&mut response, "object-members");
-    mark_assumed(&mut response, "stream-head");
-    if missing_input.is_some() {
-        mark_assumed(&mut response, "stream-clarification");
+    match &flowing.seller {
+        Seller::Auto(lane) => {
+            let missing_input = match &flowing.answer {
+                Answer::Whole(served) => served.missing_input,
+                Answer::Flowing(_) => None,
+            };
+            *response.headers_mut() = stream_headers(missing_input, *lane);
+            mark_assumed(&mut response, "object-members");
+            mark_assumed(&mut response, "stream-head");
+            if missing_input.is_some() {
+                mark_assumed(&mut response, "stream-clarification");
+            }
+        }
+        Seller::Endpoint(_) => {
+            *response.headers_mut() = stream_headers(None, Lane::Inference);
+            mark_assumed(&mut response, "endpoint-inference");
+        }
     }
-    let tasks = job.state.tasks.clone();
-    let writer = job.state.event_writer(job.inbound.fault.clone(), frames);
-    tasks.spawn(produce(job, writer));
+    let (state, fault) = (Arc::clone(&sale.state), sale.inbound.fault.clone());
+    let writer = state.event_writer(fault, frames);
+    state.tasks.spawn(produce(sale, flowing, writer));
     response
 }
 
-async fn produce(job: Job, mut writer: EventWriter) {
-    let Job {
-        state,
-        inbound,
+async fn produce(sale: Sale, flowing: Flowing, mut writer: EventWriter) {
+    let (state, fault) = (Arc::clone(&sale.state), sale.inbound.fault.clone());
+    let Flowing {
+        seller,
         request,
-        fingerprint,
         answer,
-        run,
-        slot,
-        lane,
-    } = job;
-    let mut stream = ChunkStream::new(&state, &mut writer, spec::MODEL, request.include_usage);
-    let Ok(served) = stream.give(answer, &request, lane).await else {
+    } = flowing;
+    let took_ms = match &answer {
+        Answer::Whole(_) => Some(seller.took_ms(&state)),
+        Answer::Flowing(_) => None,
+    };
+    let mut stream = ChunkStream::new(&state, &mut writer, seller.model(), request.include_usage);
+    let given = stream.give(answer, &request, seller.lane()).await;
+    let took_ms = took_ms.unwrap_or_else(|| seller.took_ms(&state));
+    let org = sale.inbound.org.clone();
+    let ended = async {
         // Assumed (broken-relay): no [DONE], nothing billed, and the key is as if nothing had run.
-        writer.cut().await;
-        return;
+        let served = given?;
+        if writer.aborted() && !state.settings().bill_aborted_stream {
+            // Assumed (aborted-stream): a setting; off means that an unfinished stream is free.
+            seller.count(&state, &org, &request, &served, None, took_ms);
+            sale.end_unbilled();
+            return Ok(None);
+        }
+        let price = seller.price(&served)?;
+        // Breaks off rather than end a stream that was not billed, or whose debit is on no disk.
+        let charged = sale.end(price).await?;
+        let sold = Some((price, &charged));
+        seller.count(&state, &org, &request, &served, sold, took_ms);
+        Ok::<_, ServiceError>(Some(Receipt::new(&served, charged.shown)))
     };
-    if writer.aborted() && !state.settings().bill_aborted_stream {
-        // Assumed (aborted-stream): a setting; off means that an unfinished stream is free.
-        run.bind();
-        return;
-    }
-    let Ok(charged) = state.charge(&inbound, &run, &fingerprint, served.price, true) else {
-        // The books could not take it: break off rather than end a stream that was not billed.
-        writer.cut().await;
-        return;
+    let receipt = match ended.await {
+        Ok(Some(receipt)) => receipt,
+        Ok(None) => return,
+        Err(error) => {
+            seller.count_failed(&state, error.status(), took_ms);
+            return writer.cut().await;
+        }
     };
-    if !charged.free_repeat {
-        state.billing.count_saving(&inbound.org, &served);
-    }
-    run.bind();
-    if let Err(error) = state.checkpoint.settle(&inbound.request_id).await {
-        // What is not on disk is not told.
-        tracing::error!(%error, "a debit could not be written");
-        writer.cut().await;
-        return;
-    }
-    drop(slot);
-    if inbound.fault.cut_before_receipt {
+    if fault.cut_before_receipt {
         writer.cut().await;
     }
-    if lane == Lane::Inference || inbound.fault.agent_stream_receipt {
-        let receipt = Receipt::new(&served, charged.shown);
-        writer.lines(&receipt.comments(&inbound.fault)).await;
+    let has_receipt = match seller {
+        Seller::Auto(lane) => lane == Lane::Inference || fault.agent_stream_receipt,
+        Seller::Endpoint(_) => false,
+    };
+    if has_receipt {
+        writer.lines(&receipt.comments(&fault)).await;
     }
-    if inbound.fault.cut_before_done {
+    if fault.cut_before_done {
         writer.cut().await;
     }
-    if !inbound.fault.no_done {
+    if !fault.no_done {
         writer
             .lines(&[format!("data: {}", spec::DONE), String::new()])
             .await;

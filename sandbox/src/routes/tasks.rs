@@ -8,6 +8,7 @@ use crate::{
     catalog::{self, matching},
     error::{ServiceError, mark_assumed},
     evals::tasks,
+    fields::Fields,
     inbound::Inbound,
     state::State,
 };
@@ -76,14 +77,9 @@ struct Wanted {
 
 impl Wanted {
     fn parse(body: &[u8]) -> Result<Self, ServiceError> {
-        let body: Value = serde_json::from_slice(body).map_err(|error| {
-            ServiceError::MalformedJson(format!("line {} column {}", error.line(), error.column()))
-        })?;
-        let fields = body
-            .as_object()
-            .ok_or_else(|| ServiceError::invalid("the body must be a JSON object"))?;
+        let fields = Fields::parse(body)?;
         // Interface: "query (string, required, non-empty and not whitespace-only)".
-        let query = match fields.get("query") {
+        let query = match fields.members().get("query") {
             None => return Err(ServiceError::invalid("query is required")),
             Some(Value::String(query)) => query,
             Some(_) => return Err(ServiceError::invalid("query must be a string")),
@@ -97,7 +93,7 @@ impl Wanted {
             ))
             .assumed("match-bounds"));
         }
-        let top_k = match fields.get("top_k").filter(|top_k| !top_k.is_null()) {
+        let top_k = match fields.get("top_k") {
             None => TOP_K_DEFAULT,
             Some(top_k) => top_k
                 .as_u64()

@@ -127,7 +127,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
             &["auth", "endpoints", "scenario", "scoring"],
             &["evals"],
             &["state"],
-            &["control", "deploy", "front", "metrics_saver"],
+            &["control", "deploy", "front", "metrics_saver", "purchase"],
             &["routes"],
             &["router"],
             &["server"],

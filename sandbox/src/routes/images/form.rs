@@ -5,8 +5,8 @@
 
 use crate::{
     error::ServiceError,
+    fields::{mistyped, outside},
     fingerprint::FormPart,
-    routes::fields::{mistyped, outside},
     spec,
 };
 use axum::{

@@ -1,7 +1,8 @@
 //! The members of a JSON request body, read one by one.
 //!
 //! Assumed (status-400-or-422): malformed JSON is 400, a missing or mistyped member is 422. Promise: the
-//! text of a 422 names the member and says what it must be; a member that is null counts as not there.
+//! text of a 422 names the member and says what it must be; a member that is null counts as not there; one that
+//! no route asks for is ignored.
 
 use crate::error::ServiceError;
 use serde_json::{Map, Value};
@@ -13,13 +14,14 @@ pub struct Fields(Map<String, Value>);
 
 impl Fields {
     pub fn parse(body: &[u8]) -> Result<Self, ServiceError> {
-        let body: Value = serde_json::from_slice(body).map_err(|error| {
-            ServiceError::MalformedJson(format!("line {} column {}", error.line(), error.column()))
-        })?;
-        match body {
+        match json(body)? {
             Value::Object(members) => Ok(Self(members)),
             _ => Err(ServiceError::invalid("the body must be a JSON object")),
         }
+    }
+
+    pub fn members(&self) -> &Map<String, Value> {
+        &self.0
     }
 
     pub fn get(&self, name: &str) -> Option<&Value> {
@@ -41,6 +43,42 @@ impl Fields {
         self.required(name)?
             .as_str()
             .ok_or_else(|| mistyped(name, "a string"))
+    }
+
+    /// A text that must be there and say something.
+    pub fn name(&self, name: &str) -> Result<String, ServiceError> {
+        match self.required(name)? {
+            Value::String(text) if !text.is_empty() => Ok(text.clone()),
+            _ => Err(mistyped(name, "a non-empty string")),
+        }
+    }
+
+    pub fn texts(&self, name: &str) -> Result<Vec<String>, ServiceError> {
+        let items = self.required(name)?.as_array();
+        items
+            .and_then(|items| {
+                items
+                    .iter()
+                    .map(|one| one.as_str().map(str::to_owned))
+                    .collect()
+            })
+            .ok_or_else(|| mistyped(name, "an array of strings"))
+    }
+
+    /// A whole number without an upper bound of its own.
+    pub fn count(&self, name: &str) -> Result<Option<u64>, ServiceError> {
+        self.get(name)
+            .map(|value| {
+                value
+                    .as_u64()
+                    .ok_or_else(|| mistyped(name, "an integer from 0"))
+            })
+            .transpose()
+    }
+
+    pub fn required_count(&self, name: &str) -> Result<u64, ServiceError> {
+        self.required(name)?;
+        Ok(self.count(name)?.unwrap_or_default())
     }
 
     pub fn yes_or_no(&self, name: &str) -> Result<Option<bool>, ServiceError> {
@@ -68,6 +106,13 @@ impl Fields {
             })
             .transpose()
     }
+}
+
+/// Any JSON text.
+pub fn json(body: &[u8]) -> Result<Value, ServiceError> {
+    serde_json::from_slice(body).map_err(|error| {
+        ServiceError::MalformedJson(format!("line {} column {}", error.line(), error.column()))
+    })
 }
 
 pub fn mistyped(name: impl Display, wanted: &str) -> ServiceError {
