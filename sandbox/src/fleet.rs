@@ -222,7 +222,10 @@ impl Fleet {
         {
             return false;
         }
-        // A schema or a tool's parameters are the bar of what has them; words are for a judge.
+        // A schema or a tool's parameters are the whole bar of what has them; words are for a judge.
+        if turn.is_structured() || !draft.tool_calls.is_empty() {
+            return true;
+        }
         let score = match &draft.content {
             Some(content) if turn.is_free_text() => {
                 self.judge_turn(&turn.request.messages, content).await

@@ -156,8 +156,11 @@ pub fn amounts(text: &str) -> Vec<Found<Amount>> {
             let before = text.get(..at.start)?.chars().next_back();
             let after = text.get(at.end..)?.chars().next();
             let mut written = one.as_str();
-            // `a-5` and `2019-2024` hold no minus.
-            if written.starts_with('-') && before.is_some_and(char::is_alphanumeric) {
+            // `ORD-1003` and `a-5` are names, and `2019-2024` holds no minus.
+            if written.starts_with('-') && before.is_some_and(char::is_alphabetic) {
+                return None;
+            }
+            if written.starts_with('-') && before.is_some_and(char::is_numeric) {
                 written = written.get(1..)?;
                 at.start += 1;
             } else if before.is_some_and(|c| c.is_alphabetic() || c == '.') {
@@ -175,6 +178,11 @@ pub fn amounts(text: &str) -> Vec<Found<Amount>> {
             Some(Found { at, value })
         })
         .collect()
+}
+
+/// The values of the amounts.
+pub fn numbers(text: &str) -> Vec<f64> {
+    amounts(text).iter().map(|one| one.value.value).collect()
 }
 
 /// `1,240.50`, `1'240.50`, `1.240,50`, `12,50`.
@@ -263,6 +271,8 @@ mod tests {
         assert_eq!(of("1.240,50 or 12,50 or -5"), [1240.5, 12.5, -5.0]);
         assert_eq!(of("2026-03-02 x12 A7"), Vec::<f64>::new());
         assert!(amounts("VAT 20%")[0].value.percent);
+        assert_eq!(of("order ORD-1003, item A-7 and -4"), [-4.0]);
+        assert_eq!(of("2019-2024"), [2019.0, 2024.0]);
     }
 
     #[test]

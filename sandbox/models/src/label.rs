@@ -4,6 +4,10 @@
 //! as the embeddings see it; and by examples in the prompt. Promise: one of the given choices, the same for
 //! the same text; no choice is known beforehand.
 
+mod named;
+
+pub use named::labels;
+
 use super::{given::Given, skill::Skills};
 use crate::embedding;
 use rust_stemmers::{Algorithm, Stemmer};

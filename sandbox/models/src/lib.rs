@@ -14,7 +14,7 @@
 //! | chance, tokens, kinds of work, what a fact looks like | `rng`, `tokens`, `category`, `facts`, `vision` |
 //! | vectors, pictures, sound | `embedding`, `drawing`, `speech` |
 //! | what a model can do, what it shows of itself, what it reads of a page | `skill`, `logprobs`, `pattern`, `page` |
-//! | the prompt, taken apart | `prompt` < `text`, `scan`, `arithmetic` < `given`, `minutes`, `summary` |
+//! | the prompt, taken apart | `prompt` < `text`, `scan`, `talk`, `arithmetic` < `given`, `minutes`, `summary` |
 //! | one kind of work each | `code`, `form`, `label`, `sql`, `translation` < `answering` < `relevance` |
 //! | all work of one prompt | `reader` < `schema`, `specialist` < `frontier`, `tools` |
 //! | the door | `draft` |
@@ -58,6 +58,7 @@ mod specialist;
 pub mod speech;
 mod sql;
 mod summary;
+mod talk;
 mod text;
 pub mod tokens;
 pub mod tools;

@@ -23,6 +23,8 @@ pub struct Prompt {
     pub pages: Vec<String>,
     /// Results of tools since the last assistant message, when the transcript ends with them.
     pub tool_results: Vec<String>,
+    /// Names of the tools that were called since the last user message.
+    pub called: Vec<String>,
     pub tokens: u64,
 }
 
@@ -48,12 +50,15 @@ impl Prompt {
             .flatten()
         {
             self.tokens += tokens::count(&call.to_string());
+            let name = call.pointer("/function/name").and_then(Value::as_str);
+            self.called.extend(name.map(str::to_owned));
         }
         match role {
             "system" | "developer" => push_line(&mut self.system, &text),
             "user" => {
                 self.user.clone_from(&text);
                 self.tool_results.clear();
+                self.called.clear();
             }
             "tool" | "function" => self.tool_results.push(text.clone()),
             _ => self.tool_results.clear(),

@@ -59,6 +59,28 @@ const NAMES: &[(&[&str], Work)] = &[
     (&["translation", "translated"], Work::Translation),
 ];
 
+/// Fields that a label goes into.
+const LABEL_FIELDS: &[&str] = &[
+    "label",
+    "category",
+    "class",
+    "classification",
+    "sentiment",
+    "intent",
+    "topic",
+    "tag",
+    "kind",
+    "type",
+    "tone",
+    "priority",
+    "urgency",
+    "verdict",
+    "choice",
+    "answer",
+    "output",
+    "result",
+];
+
 const WORDS: &[(&[&str], Work)] = &[
     (&["translate", "translation"], Work::Translation),
     (&["sql"], Work::Sql),
@@ -164,6 +186,17 @@ impl<'a> Reader<'a> {
         (!text.is_empty()).then_some(text)
     }
 
+    /// The label that fits best among those that the prompt names; `None` where it names none.
+    pub fn named_label(&self) -> Option<String> {
+        let named = label::labels(&self.given().instruction);
+        if named.is_empty() || !self.looks() {
+            return None;
+        }
+        let choices: Vec<Value> = named.into_iter().map(Value::String).collect();
+        let chosen = label::choose(self.given(), self.all, &choices, self.skills)?;
+        chosen.as_str().map(str::to_owned)
+    }
+
     /// The choice that fits best; `None` when the choices are no names.
     pub fn label(&self, choices: &[Value]) -> Option<Value> {
         if !self.looks() {
@@ -204,6 +237,11 @@ impl<'a> Reader<'a> {
             .iter()
             .find(|(any_of, _)| named(any_of))
             .map(|(_, work)| *work);
+        if named(LABEL_FIELDS)
+            && let Some(label) = self.named_label()
+        {
+            return Some(label);
+        }
         let sql_query = named(&["query"]) && self.work_in_words() == Some(Work::Sql);
         let work = work.or(sql_query.then_some(Work::Sql));
         if let Some(done) = work.and_then(|work| self.done(work, None)) {

@@ -102,21 +102,6 @@ pub fn proper_name(text: &str) -> Option<String> {
     (!name.is_empty()).then(|| name.join(" "))
 }
 
-/// The numbers of the text, as they are written: `1,250.50` is one.
-pub fn numbers(text: &str) -> Vec<f64> {
-    text.split(|c: char| !(c.is_ascii_digit() || ".,-".contains(c)))
-        .filter_map(|run| {
-            let run = run
-                .trim_end_matches(['.', ',', '-'])
-                .trim_start_matches(['.', ',']);
-            run.replace(',', "")
-                .parse::<f64>()
-                .ok()
-                .filter(|n| n.is_finite())
-        })
-        .collect()
-}
-
 fn bare_words(text: &str) -> impl Iterator<Item = &str> {
     text.split_whitespace()
         .map(|word| word.trim_matches(|c: char| ",;()<>[]\"'".contains(c)))
@@ -138,7 +123,6 @@ mod tests {
             Some("Ada Lovelace")
         );
         assert_eq!(for_field("total", text).as_deref(), Some("1,250.50 USD"));
-        assert!(numbers(text).contains(&1250.5));
         assert_eq!(for_field("colour", text), None);
     }
 }

@@ -6,6 +6,7 @@
 //! Promise: nothing is called conformant but by the `jsonschema` crate.
 
 use super::{
+    facts,
     form::{self, type_of},
     reader::Reader,
     rng::Rng,
@@ -43,7 +44,7 @@ pub fn fill(schema: &Value, reader: &Reader<'_>, rng: &mut Rng) -> Value {
         text: reader.all,
         whole: reader.skills.whole_schema,
         rng,
-        numbers: scan::numbers(reader.all),
+        numbers: facts::numbers(reader.all),
         numbers_used: 0,
         steps: 0,
     };
@@ -212,6 +213,13 @@ impl Filler<'_> {
         if let Some(found) = self.reader.list(field, &items) {
             return self.listed(found, &items, field, (at_least, at_most), depth);
         }
+        let stand: Vec<Value> = matches(&items, self.text)
+            .into_iter()
+            .map(Value::String)
+            .collect();
+        if !stand.is_empty() {
+            return self.listed(stand, &items, field, (at_least, at_most), depth);
+        }
         let n = ITEMS_DEFAULT.max(at_least).min(at_most).min(1_000);
         let unique = schema.get("uniqueItems").and_then(Value::as_bool) == Some(true);
         let mut array: Vec<Value> = Vec::new();
@@ -331,13 +339,18 @@ impl Filler<'_> {
             .reader
             .string(field, schema)
             .or_else(|| scan::for_field(field, self.text));
+        // What stands in the text in the form asked for needs no skill to be read.
+        if let Some(stands) = matches(schema, self.text).into_iter().next()
+            && found.as_ref().is_none_or(|text| !fits(schema, text))
+        {
+            return stands;
+        }
         if !self.whole {
             return found.unwrap_or_else(|| self.any_word());
         }
         if let Some(pattern) = schema.get("pattern").and_then(Value::as_str) {
-            let fits = |text: &String| conforms(schema, &json!(text)).unwrap_or(false);
             return found
-                .filter(fits)
+                .filter(|text| fits(schema, text))
                 .unwrap_or_else(|| super::pattern::example(pattern, self.rng));
         }
         let formatted = match schema.get("format").and_then(Value::as_str) {
@@ -388,6 +401,35 @@ impl Filler<'_> {
             .cloned()
             .unwrap_or_else(|| "unknown".to_owned())
     }
+}
+
+fn fits(schema: &Value, text: &str) -> bool {
+    conforms(schema, &json!(text)).unwrap_or(false)
+}
+
+/// The parts of a text, each whole words, that a schema's `pattern` describes.
+pub fn matches(schema: &Value, text: &str) -> Vec<String> {
+    let Some(pattern) = schema.get("pattern").and_then(Value::as_str) else {
+        return Vec::new();
+    };
+    let bare = pattern.trim_start_matches('^').trim_end_matches('$');
+    // One that any word fits says nothing of where it stands.
+    if ["word", "Word"].iter().any(|any| fits(schema, any)) {
+        return Vec::new();
+    }
+    let regex = regex::RegexBuilder::new(&format!(r"(?:^|[^\w-])({bare})(?:[^\w-]|$)"))
+        .size_limit(1 << 20)
+        .multi_line(true)
+        .build();
+    let Ok(regex) = regex else {
+        return Vec::new();
+    };
+    let found = regex.captures_iter(text).filter_map(|caps| caps.get(1));
+    found
+        .map(|part| part.as_str().to_owned())
+        .filter(|part| fits(schema, part))
+        .take(64)
+        .collect()
 }
 
 fn bound(schema: &Value, name: &str) -> Option<u64> {

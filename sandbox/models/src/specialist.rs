@@ -1,16 +1,16 @@
 //! The specialists: one small writer per category.
 //!
 //! Promise: the answer is computed from the prompt: a sum is worked out, a summary is made of the text's own
-//! sentences, an extraction of facts that stand in it.
+//! sentences, an extraction of facts that stand in it; of labels that are named the answer is one, and nothing else.
 
 use super::{
     arithmetic,
     category::Category,
-    code, prompt,
+    code, facts, prompt,
     prompt::Prompt,
     reader::{Reader, Work},
     rng::Rng,
-    scan, text,
+    scan, talk,
 };
 use serde_json::{Value, json};
 
@@ -22,27 +22,19 @@ pub fn write(
     fixed: bool,
     rng: &mut Rng,
 ) -> String {
-    let subject = prompt::subject_words(&prompt.user);
-    let Some(body) = definite(category, prompt, reader) else {
-        return talk(prompt, &subject, rng);
-    };
-    if fixed {
-        return body;
+    if let Some(label) = reader.named_label() {
+        return label;
     }
-    // The closing sentence is where sampling shows: work that has one right answer still differs by run.
-    format!("{body}\n\n{}", text::sentence(&subject, rng))
-}
-
-/// An answer in words; a sum is worked out first.
-fn talk(prompt: &Prompt, subject: &[String], rng: &mut Rng) -> String {
-    let body = match arithmetic::solve(&prompt.user) {
-        Some((sum, value)) => format!("{sum} = {value}."),
+    match definite(category, prompt, reader) {
+        Some(body) if fixed => body,
+        // The closing sentence is where sampling shows: work that has one right answer still differs by run.
+        Some(body) => format!("{body}\n\n{}", talk::closing(category, rng)),
         None => {
-            let sentences = 2 + rng.below(3);
-            text::paragraph(subject, sentences, rng)
+            let most = 3 + usize::try_from(rng.below(2)).unwrap_or(0);
+            let body = talk::sentences(&prompt.user, most, rng).join(" ");
+            format!("{body}\n\n{}", talk::closing(category, rng))
         }
-    };
-    format!("{body}\n\n{}", text::sentence(subject, rng))
+    }
 }
 
 /// The answer to work that has one; `None` for talk.
@@ -50,7 +42,7 @@ pub fn definite(category: Category, prompt: &Prompt, reader: &Reader<'_>) -> Opt
     let work = reader.work_in_words();
     let done = |work: Work| reader.done(work, sentences_asked(&prompt.user));
     match category {
-        Category::GeneralChat => work.and_then(done),
+        Category::GeneralChat => work.and_then(done).or_else(|| sum(&prompt.user)),
         Category::Coding => work
             .and_then(done)
             .or_else(|| Some(code::write(&prompt.user))),
@@ -58,6 +50,11 @@ pub fn definite(category: Category, prompt: &Prompt, reader: &Reader<'_>) -> Opt
         Category::Extraction => Some(extract(&prompt.user)),
         Category::Summarization => done(Work::Summary),
     }
+}
+
+/// The sum that a message asks for.
+fn sum(text: &str) -> Option<String> {
+    arithmetic::solve(text).map(|(sum, value)| format!("{sum} = {value}."))
 }
 
 pub fn see(prompt: &Prompt) -> String {
@@ -85,7 +82,7 @@ pub fn extract(text: &str) -> String {
     add("url", scan::address(text));
     add("date", scan::date(text));
     add("name", scan::proper_name(text));
-    let numbers: Vec<String> = scan::numbers(text)
+    let numbers: Vec<String> = facts::numbers(text)
         .iter()
         .take(8)
         .map(f64::to_string)

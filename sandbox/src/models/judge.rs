@@ -1,16 +1,12 @@
 //! The judge: whether an answer holds the quality bar.
 //!
 //! Assumed (judge): the interface does not say how confidence is found. Ours is a rule one can apply by
-//! hand: a schema or a tool's parameters that the answer does not meet fail; so does a prompt that says
-//! `hard:` or asks to prove something; anything else passes.
+//! hand: a schema or a tool's parameters that the answer does not meet fail, and one that meets them passes; of
+//! words alone, those fail whose request begins with the mark `hard:`. What stands in the material says nothing.
 //! Promise: a structured answer passes only if the `jsonschema` crate calls it valid.
 
 use super::request::ChatRequest;
-use bursar_models::{
-    draft::Draft,
-    prompt::{Prompt, has_word},
-    schema,
-};
+use bursar_models::{draft::Draft, prompt::Prompt, schema};
 use serde_json::Value;
 
 /// Whether the answer has the form that was asked for. Holds for every answer that leaves the house.
@@ -45,8 +41,7 @@ pub fn conforms(draft: &Draft, request: &ChatRequest) -> bool {
     draft.content.is_some()
 }
 
-/// The bar of the built-in judge for an answer of the right form.
+/// The bar of the built-in judge for an answer in words.
 pub fn is_confident(prompt: &Prompt) -> bool {
-    let user = prompt.user.to_lowercase();
-    !user.contains("hard:") && !has_word(&user, &["prove", "proof", "theorem"])
+    !prompt.user.trim_start().to_lowercase().starts_with("hard:")
 }

@@ -117,7 +117,7 @@ impl Turn<'_> {
         judge::conforms(draft, self.request)
     }
 
-    /// The built-in judge's word on an answer of the right form; it depends on the prompt alone.
+    /// The built-in judge's word on an answer in words; it depends on the prompt alone.
     pub fn is_confident(&self) -> bool {
         judge::is_confident(&self.prompt)
     }
@@ -126,6 +126,11 @@ impl Turn<'_> {
     pub fn is_free_text(&self) -> bool {
         let request = self.request;
         request.schema.is_none() && !request.json_object && !self.may_call()
+    }
+
+    /// Whether the form of the answer is the whole bar for it.
+    pub fn is_structured(&self) -> bool {
+        self.request.schema.is_some() || self.request.json_object
     }
 
     /// Whether a tool is offered.

@@ -178,6 +178,53 @@ async fn a_structured_answer_conforms_or_escalates_or_is_502_and_free() {
     assert_eq!(sandbox.debits().await, [easy.billed(), hard.billed()]);
 }
 
+// Interface, What the service does: "The result is checked against the bar, and the request is escalated to a
+// frontier model when needed."
+#[tokio::test]
+async fn what_conforms_is_not_escalated_whatever_words_stand_in_the_material() {
+    let sandbox = Sandbox::start().await;
+    let schema =
+        json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
+    let format = json!({"type": "json_schema", "json_schema": {"name": "x", "schema": schema}});
+    let weather =
+        json!({"type": "function", "function": {"name": "get_weather", "parameters": schema}});
+    for (material, same) in [
+        (
+            "A proof of residence in Lisbon",
+            "A letter of residence in Lisbon",
+        ),
+        (
+            "It was hard: the theorem of Lisbon",
+            "It was long, the theory of Lisbon",
+        ),
+    ] {
+        for (field, value) in [
+            ("response_format", format.clone()),
+            ("tools", json!([weather])),
+            ("user", json!("u")),
+        ] {
+            let ask = |material: &str| {
+                let text = format!("Say the weather. {material}");
+                with(ask(&text), field, value.clone())
+            };
+            let marked = sandbox.post(CHAT, &[], &ask(material)).await;
+            let plain = sandbox.post(CHAT, &[], &ask(same)).await;
+
+            assert_eq!(
+                marked.header("x-service-escalated"),
+                Some("false"),
+                "{field} {material}"
+            );
+            assert_eq!(
+                plain.header("x-service-escalated"),
+                Some("false"),
+                "{field} {same}"
+            );
+            assert!(marked.billed() <= 2 * plain.billed(), "{field} {material}");
+        }
+    }
+}
+
 // Interface, POST /v1/chat/completions: "temperature, …, seed and other OpenAI body fields".
 #[tokio::test]
 async fn sampling_varies_by_run_and_temperature_0_or_a_seed_fixes_it() {

@@ -159,7 +159,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
             &["embedding", "drawing", "speech"],
             &["skill", "logprobs", "pattern", "page"],
             &["prompt"],
-            &["text", "scan", "arithmetic"],
+            &["text", "talk", "scan", "arithmetic"],
             &["given", "minutes", "summary"],
             &["code", "form", "label", "sql", "translation"],
             &["answering"],

@@ -53,6 +53,42 @@ fn a_demanding_schema_fails_the_specialist_and_is_met_by_the_frontier() {
 }
 
 #[test]
+fn what_stands_in_the_text_in_the_form_of_a_pattern_is_taken_by_both() {
+    let code = json!({"type": "string", "pattern": "^[A-Z]{3}-\\d{4}$"});
+    let schema = json!({"type": "object", "properties": {"reference": code, "all": {"type": "array", "items": code},
+        "count": {"type": "integer"}}, "required": ["reference", "all", "count"]});
+    let text = "Orders ORD-1003 and ORD-1004 hold 5 boxes";
+    for skills in [Skills::specialist(Category::Extraction), Skills::frontier()] {
+        let value = fill(
+            &schema,
+            &Reader::plain(text, skills),
+            &mut Rng::from_parts(&[b"test"]),
+        );
+        assert_eq!(
+            value,
+            json!({"reference": "ORD-1003", "all": ["ORD-1003", "ORD-1004"], "count": 5})
+        );
+    }
+}
+
+#[test]
+fn labels_that_an_instruction_names_are_chosen_among_as_those_of_an_enum_are() {
+    let text = "Classify the sentiment as positive, negative or neutral.\n\nThe room was dirty and the staff was rude.";
+    let prompt = crate::prompt::Prompt::of(&[json!({"role": "user", "content": text})]);
+    let reader = Reader::new(&prompt, Skills::specialist(Category::Extraction));
+    let of = |schema: Value| fill(&schema, &reader, &mut Rng::from_parts(&[b"test"]));
+    let named = of(
+        json!({"type": "object", "properties": {"sentiment": {"type": "string"}}, "required": ["sentiment"]}),
+    );
+    let listed = of(
+        json!({"type": "object", "properties": {"sentiment": {"enum": ["positive", "negative", "neutral"]}}}),
+    );
+    assert_eq!(named, json!({"sentiment": "negative"}));
+    assert_eq!(named, listed);
+    assert_eq!(reader.named_label().as_deref(), Some("negative"));
+}
+
+#[test]
 fn a_schema_that_holds_itself_ends() {
     let schema = json!({
         "$defs": {"node": {"type": "object", "properties": {"name": {"type": "string"}, "next": {"$ref": "#/$defs/node"}}, "required": ["name"]}},

@@ -1,0 +1,189 @@
+//! The labels that an instruction names: "as positive, negative or neutral", "one of: a, b, c", "Labels: a | b".
+//!
+//! Promise: two labels or more, each once, as they are written; an instruction that offers no choice gives none.
+
+use crate::{facts::pattern, prompt};
+use regex::Regex;
+use std::sync::LazyLock;
+
+const LABELS_MAX: usize = 64;
+const LABEL_WORDS_MAX: usize = 4;
+
+/// What a choice begins with, and the choice.
+static CHOICE: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?ix)
+        (?: \b(?:labels?|categories|classes|options|choices|intents?|topics?|tags?)\b (?:\s+(?:are|is))? \s*:
+          | \b(?:one\s+of|choose\s+(?:from|between|among)|pick\s+(?:from|between)|select\s+from|either|whether(?:\s+\w+){0,6}?\s+is)\b
+              (?:\s+(?:these|the\s+following|the))? (?:\s+(?:labels|categories|classes|options|choices|words|values|intents|topics))? \s*:?
+          | \b(?:as|into|with|is|are|in)\b (?:\s+(?:either|one\s+of))? \s*:?
+        )
+        \s+ (?<list>[^.?!\n;]+)",
+    )
+});
+static BETWEEN: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?i)\s*(?:[,/|]\s*(?:or|and)\s|[,/|]|\s(?:or|and)\s)\s*"));
+
+/// Words that say that one of several names is wanted.
+const CLASSIFIES: &[&str] = &[
+    "classify",
+    "classification",
+    "label",
+    "categorize",
+    "categorise",
+    "category",
+    "tag",
+    "mark",
+    "sort",
+    "assign",
+    "sentiment",
+    "intent",
+    "tone",
+    "choose",
+    "pick",
+    "which",
+    "whether",
+    "decide",
+    "is",
+    "are",
+];
+
+/// The labels; none where the instruction offers no choice.
+pub fn labels(instruction: &str) -> Vec<String> {
+    let mut from = 0;
+    while let Some(caps) = instruction
+        .get(from..)
+        .and_then(|rest| CHOICE.captures(rest))
+    {
+        let Some((whole, list)) = caps.get(0).zip(caps.name("list")) else {
+            break;
+        };
+        let lead = whole
+            .as_str()
+            .get(..list.start() - whole.start())
+            .unwrap_or("")
+            .to_lowercase();
+        let weak = ["is", "are"].contains(&lead.trim());
+        let labels = listed(list.as_str(), weak);
+        // "as short and clear" is no choice: a weak beginning needs an "or" and a word that asks for one.
+        let strong = lead.contains(':')
+            || lead.contains("one of")
+            || lead.contains("either")
+            || lead.len() > 8;
+        let offers =
+            strong || (list.as_str().contains(" or ") && prompt::has_word(instruction, CLASSIFIES));
+        if labels.len() > 1 && offers {
+            return labels;
+        }
+        from += list.start();
+    }
+    bulleted(instruction)
+}
+
+/// A line that ends in a colon and asks for one of them, and marks below it.
+fn bulleted(instruction: &str) -> Vec<String> {
+    let mut lines = instruction.lines().map(str::trim);
+    let asks = |line: &str| line.ends_with(':') && prompt::has_word(line, CLASSIFIES);
+    if !lines.by_ref().any(asks) {
+        return Vec::new();
+    }
+    let marked = lines.map_while(|line| line.strip_prefix(['-', '*', '•']));
+    let labels: Vec<String> = marked.filter_map(label).take(LABELS_MAX).collect();
+    if labels.len() > 1 { labels } else { Vec::new() }
+}
+
+/// `weak`: what stands before the first label may be what they are labels of ("is this review good or bad").
+fn listed(list: &str, weak: bool) -> Vec<String> {
+    let mut labels: Vec<String> = Vec::new();
+    let parts: Vec<&str> = BETWEEN.split(list).collect();
+    if parts.len() < 2 {
+        return labels;
+    }
+    let is_single = |part: &&str| part.split_whitespace().count() == 1;
+    let inner = parts
+        .get(usize::from(weak)..parts.len() - 1)
+        .unwrap_or_default();
+    let single = inner.iter().all(is_single);
+    for (at, part) in parts.iter().enumerate().take(LABELS_MAX) {
+        let mut words = part.split_whitespace();
+        let edge = match single {
+            true if weak && at == 0 => words.next_back(),
+            // Behind the last label the sentence may go on.
+            true if at + 1 == parts.len() => words.next(),
+            _ => None,
+        };
+        let part = edge.unwrap_or(part);
+        match label(part) {
+            Some(label) if !labels.contains(&label) => labels.push(label),
+            Some(_) => {}
+            None => return Vec::new(),
+        }
+    }
+    labels
+}
+
+fn label(part: &str) -> Option<String> {
+    let quotes = ['"', '\'', '`', '*', '(', ')', '[', ']', '“', '”', ' ', ':'];
+    let bare = part.trim_matches(|c| quotes.contains(&c));
+    let bare = ["a ", "an ", "the "]
+        .iter()
+        .find_map(|article| bare.strip_prefix(article))
+        .unwrap_or(bare);
+    let words = bare.split_whitespace().count();
+    ((1..=LABEL_WORDS_MAX).contains(&words)).then(|| bare.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_read_as_people_name_them() {
+        for (text, expected) in [
+            (
+                "Classify the sentiment as positive, negative or neutral",
+                "positive negative neutral",
+            ),
+            ("Is this review positive or negative?", "positive negative"),
+            (
+                "Answer with one of: refund, cancel, other.",
+                "refund cancel other",
+            ),
+            ("Labels: `spam` | `ham`", "spam ham"),
+            (
+                "Decide whether the message is urgent or normal for the desk",
+                "urgent normal",
+            ),
+            (
+                "Label each ticket with billing, technical, or account.",
+                "billing technical account",
+            ),
+            (
+                "Choose the category:\n- shipping\n- returns",
+                "shipping returns",
+            ),
+            (
+                "Sort the mail into \"to do\", \"to read\" and \"to keep\" or junk",
+                "to do|to read|to keep|junk",
+            ),
+        ] {
+            let split = if text.contains("junk") { '|' } else { ' ' };
+            let expected: Vec<&str> = expected.split(split).collect();
+            assert_eq!(labels(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_offers_no_choice_names_no_labels() {
+        for text in [
+            "Summarize as short and clear as you can",
+            "Write a Rust function that reverses a string",
+            "Extract the name, the date and the amount",
+            "Tell me about rivers, bridges and ledgers",
+            "What is 12 + 30?",
+            "Compare tea and coffee in a table",
+        ] {
+            assert_eq!(labels(text), [] as [&str; 0], "{text}");
+        }
+    }
+}
