@@ -106,7 +106,9 @@ fn each_state_answers_each_event_as_the_table_says() {
         }
     };
     let stall = |bench: &mut Bench| bench.delivery.give_up_follower();
-    let events: [(&str, &dyn Fn(&mut Bench), [&str; 8]); 5] = [
+    /// What happens, and what each state becomes by it.
+    type Row<'a> = (&'a str, &'a dyn Fn(&mut Bench), [&'a str; 8]);
+    let events: [Row<'_>; 5] = [
         (
             "the leader takes it",
             &take,
