@@ -143,7 +143,12 @@ pub fn sentences(user: &str, most: usize, rng: &mut Rng) -> Vec<String> {
     let mut topics: Vec<Vec<&str>> = TOPICS
         .iter()
         .filter(|topic| has(&topic.names))
-        .map(|topic| shuffled(&topic.facts, rng))
+        .map(|topic| {
+            let mut facts = shuffled(&topic.facts, rng);
+            // What speaks of the same things as the message is said first.
+            facts.sort_by_key(|fact| shared(fact, &words) > 1);
+            facts
+        })
         .collect();
     if topics.is_empty() {
         let parts: &[&[&str]] = if words.len() <= 4 && has(THANKS) {
@@ -205,6 +210,12 @@ fn quoted(user: &str) -> Option<String> {
         ""
     };
     (!shown.is_empty()).then(|| format!("You wrote: “{shown}{more}”"))
+}
+
+/// How many telling words of a sentence the message has.
+fn shared(sentence: &str, words: &[String]) -> usize {
+    let telling = prompt::subject_words(sentence);
+    telling.iter().filter(|word| words.contains(word)).count()
 }
 
 fn shuffled<'a>(items: &[&'a str], rng: &mut Rng) -> Vec<&'a str> {

@@ -82,7 +82,7 @@ async fn a_hard_prompt_is_escalated_and_billed_at_the_frontier_list_price() {
         .post(
             CHAT,
             &[],
-            &ask("Prove that there are infinitely many primes"),
+            &ask("hard: Prove that there are infinitely many primes"),
         )
         .await;
 
