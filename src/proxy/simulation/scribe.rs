@@ -74,6 +74,8 @@ pub struct Scribe {
     pub books: Books,
     pub queue: Vec<Command>,
     pub later: Vec<Outcome>,
+    /// What was to be noted of deliveries while nothing could be written.
+    unnoted: Vec<Command>,
     failed: bool,
     refused: HashSet<EntryId>,
     journal_ended_ms: u64,
@@ -135,6 +137,7 @@ impl Scribe {
             books: shelf.load()?,
             queue: Vec::new(),
             later: Vec::new(),
+            unnoted: Vec::new(),
             failed: false,
             refused: HashSet::new(),
             journal_ended_ms: 0,
@@ -185,7 +188,7 @@ impl Scribe {
     ) -> Vec<Reply> {
         let queue = std::mem::take(&mut self.queue);
         if self.failed {
-            return queue.iter().filter_map(refuse).collect();
+            return self.refuse_all(queue);
         }
         self.books.prune(now_ms);
         let mut lines = Vec::new();
@@ -205,7 +208,16 @@ impl Scribe {
         shelf.lines.extend(lines.into_iter().take(kept));
         self.failed = true;
         self.refused.extend(intents);
-        queue.iter().filter_map(refuse).collect()
+        self.refuse_all(queue)
+    }
+
+    /// Nothing of it was written. What became of an answer is noted when it can be: nobody reports it again.
+    fn refuse_all(&mut self, queue: Vec<Command>) -> Vec<Reply> {
+        let replies = queue.iter().filter_map(refuse).collect();
+        let notes = queue.into_iter();
+        let notes = notes.filter(|command| matches!(command, Command::Deliver(..)));
+        self.unnoted.extend(notes);
+        replies
     }
 
     fn prepare(
@@ -256,7 +268,7 @@ impl Scribe {
     }
 
     /// The journal is opened again after a failure: intents that were refused and reached the file
-    /// are withdrawn, and outcomes that waited are written.
+    /// are withdrawn, and what waited is written: notes of deliveries first.
     pub fn recover(&mut self, shelf: &mut Shelf, now_ms: u64) -> Result<(), String> {
         self.books = shelf.load()?;
         self.failed = false;
@@ -267,6 +279,9 @@ impl Scribe {
             if let Some(record) = self.books.end(id, now_ms, None) {
                 self.write(&record, &mut lines);
             }
+        }
+        for note in std::mem::take(&mut self.unnoted) {
+            self.prepare(&note, now_ms, &mut lines);
         }
         for outcome in std::mem::take(&mut self.later) {
             self.prepare(&Command::Settle(Box::new(outcome)), now_ms, &mut lines);
