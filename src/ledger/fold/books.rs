@@ -26,8 +26,8 @@ use crate::protocol::ServedBy;
 const RUNS_MAX: usize = 10_000;
 
 /// Most entries of the past whose end is still remembered, so that an outcome told twice is
-/// answered and not counted twice.
-const RECENT_MAX: usize = 4_096;
+/// answered and not counted twice. Four times the outcomes that may wait to be told again.
+pub const RECENT_MAX: usize = 16_384;
 
 /// An entry in flight.
 #[derive(Clone, Debug)]

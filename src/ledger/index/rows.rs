@@ -30,7 +30,8 @@ pub struct Meta {
     /// Over all rollups: if they do not add up to these, rows are lost.
     pub requests: u64,
     pub billed: MicroUsdSum,
-    /// Eval runs that wait for their price.
+    /// Eval runs that wait for their price. An earlier format has none, and is told by its number.
+    #[serde(default)]
     pub runs: u64,
     /// The answers of the outcomes up to here were given to their apps, or noted.
     #[serde(default)]

@@ -67,6 +67,10 @@ impl Feed {
                     } else {
                         whole = Some(batch);
                     }
+                    // An empty index has no run to forget: of the past only those that wait are kept.
+                    if let Some(whole) = &mut whole {
+                        whole.pending.runs.retain(|_, run| run.is_some());
+                    }
                 }
                 // What makes an index believed comes last: one that was not made to its end is
                 // begun anew at the next start.

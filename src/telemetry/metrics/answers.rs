@@ -79,13 +79,13 @@ pub fn write(totals: &Totals, apps: &FirstSeen, text: &mut Exposition) {
     for (name, help, count) in [
         (
             "bursar_adopted_retries_total",
-            "Entries of retries that were sent under the key of their first try, so that they are billed \
-             once, over the whole life of the ledger.",
+            "Entries of retries under the key of their first try, so that they are billed once, over the \
+             whole life of the ledger; one that was refused behind its intent counts too.",
             sums.adopted,
         ),
         (
             "bursar_idempotent_replays_total",
-            "Answers that the service marked as a replay, over the whole life of the ledger: they add 0.",
+            "Answers, refusals too, that the service marked as a replay, over the whole life of the ledger: they add 0.",
             sums.replays,
         ),
         (

@@ -33,6 +33,8 @@ struct Module {
     /// Structs and enums among `defined`.
     types: Vec<String>,
     children: BTreeSet<String>,
+    /// Files that only tests have: `#[cfg(test)] mod x;`.
+    test_children: BTreeSet<String>,
     imports: Vec<Import>,
     /// Every path that the code names, as written.
     paths: BTreeMap<Segments, usize>,
@@ -116,6 +118,11 @@ impl Package {
             file: file.to_owned(),
             ..Module::default()
         };
+        for item in items.iter().filter(|item| is_test(item)) {
+            if let syn::Item::Mod(child) = item {
+                module.test_children.insert(child.ident.to_string());
+            }
+        }
         let mut inline = Vec::new();
         for item in items.iter().filter(|item| !is_test(item)) {
             if let Some(name) = defined(item) {
@@ -177,6 +184,9 @@ impl Package {
     fn graph(&self) -> Graph {
         let mut graph = Graph::default();
         for (at, module) in &self.modules {
+            if self.is_test(at) {
+                continue;
+            }
             for name in &module.types {
                 let homes = graph.types.entry(name.clone()).or_default();
                 homes.insert(module.file.clone());
@@ -209,6 +219,14 @@ impl Package {
             }
         }
         graph
+    }
+
+    /// Whether only tests have this module.
+    fn is_test(&self, at: &[String]) -> bool {
+        at.iter().enumerate().any(|(depth, name)| {
+            let above = self.modules.get(&at[..depth]);
+            above.is_some_and(|module| module.test_children.contains(name))
+        })
     }
 
     /// A path as written in the module `at`, from the package's root; `None` for another package's.
@@ -256,6 +274,9 @@ impl Package {
             if module.children.contains(name) {
                 at.push(name.clone());
                 continue;
+            }
+            if module.test_children.contains(name) {
+                return None;
             }
             if module.defined.contains(name) {
                 return Some(module.file.clone());

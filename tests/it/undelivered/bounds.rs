@@ -260,3 +260,18 @@ async fn what_draining_cost_is_known_after_a_restart() {
     let drained: Vec<bool> = bursar.entries().iter().map(|entry| entry.drained).collect();
     assert_eq!(drained, [true, false, true]);
 }
+
+/// What nobody reads and what is settled holds no place for a service that ends nothing.
+#[tokio::test]
+async fn a_settled_stream_that_nobody_reads_waits_a_moment_for_its_end() {
+    let origin = Origin::start([on_cue([stream_head(), chunk(EVENT), chunk(END)].concat())]).await;
+    let bursar = Bursar::with(&origin.url(), "[streams]\ndrain_timeout_s = 1\n").await;
+    let wire = send(&bursar, &origin, &chat_stream("hi"), &[]).await;
+    drop(wire);
+    left(&bursar, 1).await;
+    origin.go();
+    let entries = bursar.settled(1).await;
+    assert_eq!(entries[0].billed_micro_usd, Some(MicroUsd::new(7)));
+    let idle = timeout(Duration::from_secs(10), bursar.gateway.idle()).await;
+    assert!(idle.is_ok(), "it is read on without an end");
+}

@@ -39,20 +39,21 @@ impl Relay<'_> {
             let before = self.gateway.clock.monotonic();
             // With its end mark the app may leave; the service's end is then only worth a moment.
             let only_the_end = flow.settled && flow.forward.is_to_app();
+            let follower = self.app.live.clone().filter(|live| live.is_followed());
             let presence = self.app.downstream.presence();
+            if flow.settled && !only_the_end && follower.is_none() {
+                // Nobody reads, and everything is settled: no drain bounds this any more.
+                return read_the_end(answering).await;
+            }
             let left = match presence {
                 Presence::Suspect if only_the_end => Some(AFTER_END_WAIT),
                 Presence::Gone if only_the_end => return read_the_end(answering).await,
                 Presence::Here | Presence::Suspect | Presence::Gone => {
-                    let since = flow.reading.drain.since();
-                    since.map(|since| {
-                        since
-                            .saturating_add(self.settings.config.streams.drain_timeout)
-                            .saturating_sub(before)
-                    })
+                    let since = flow.reading.drain.since().filter(|_| !flow.settled);
+                    let bound = self.drain_time(flow);
+                    since.map(|since| since.saturating_add(bound).saturating_sub(before))
                 }
             };
-            let follower = self.app.live.clone().filter(|live| live.is_followed());
             // A document is read to its end, and what is settled ends by itself.
             let ends_early = flow.scanner.is_some() && !flow.settled;
             let place = flow.reading.place.as_ref().filter(|_| ends_early);
@@ -90,21 +91,33 @@ impl Relay<'_> {
         }
     }
 
+    /// A metered answer that is no stream.
+    fn is_document(&self, flow: &Flow) -> bool {
+        flow.scanner.is_none() && self.entry.is_some()
+    }
+
+    /// How long an answer is read on for nobody. A document is read to its end, unless it has none: it has as
+    /// long as a silence may last, and room for more than any document of the interface.
+    fn drain_time(&self, flow: &Flow) -> Duration {
+        let config = &self.settings.config;
+        match self.is_document(flow) {
+            true => config.upstream.read_timeout,
+            false => config.streams.drain_timeout,
+        }
+    }
+
     /// Begins, bounds and lifts the drain. `Some` when the reading is to end.
     fn drain_over(&self, flow: &mut Flow) -> Option<InDoubt> {
         if flow.settled {
             return None;
         }
         let now = self.gateway.clock.monotonic();
-        let config = &self.settings.config;
-        // A document is read to its end for nobody, too, unless it has none: it has as long as a silence
-        // may last, and room for more than any document of the interface.
-        let is_document = flow.scanner.is_none() && self.entry.is_some();
+        let is_document = self.is_document(flow);
         let (reader, bounds) = match (is_document, self.reader(flow)) {
             (false, reader) => (
                 reader,
                 DrainBounds {
-                    time: config.streams.drain_timeout,
+                    time: self.drain_time(flow),
                     bytes: STREAM_BYTES_MAX,
                 },
             ),
@@ -114,7 +127,7 @@ impl Relay<'_> {
                     reader => reader,
                 },
                 DrainBounds {
-                    time: config.upstream.read_timeout,
+                    time: self.drain_time(flow),
                     bytes: DOCUMENT_BYTES_MAX,
                 },
             ),
