@@ -14,6 +14,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Io for T {}
 pub struct Wire {
     io: Box<dyn Io>,
     unread: Vec<u8>,
+    /// Its own port; `None` on a Unix socket.
+    port: Option<u16>,
 }
 
 /// One answer.
@@ -32,14 +34,14 @@ impl Wire {
     pub async fn tcp(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.expect("a connection");
         stream.set_nodelay(true).expect("no delay");
-        Self::over(stream)
+        Self::over_tcp(stream)
     }
 
     /// A connection that ends with a reset when it is dropped.
     pub async fn tcp_that_resets(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.expect("a connection");
         stream.set_zero_linger().expect("a reset at the end");
-        Self::over(stream)
+        Self::over_tcp(stream)
     }
 
     pub async fn unix(path: &Path) -> Self {
@@ -50,7 +52,21 @@ impl Wire {
         Self {
             io: Box::new(io),
             unread: Vec::new(),
+            port: None,
         }
+    }
+
+    fn over_tcp(stream: TcpStream) -> Self {
+        let port = stream.local_addr().expect("an address").port();
+        Self {
+            port: Some(port),
+            ..Self::over(stream)
+        }
+    }
+
+    /// Closes the connection. Returns the port that it had.
+    pub fn hang_up(self) -> u16 {
+        self.port.expect("a connection by TCP")
     }
 
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
