@@ -24,6 +24,7 @@ mod in_doubt;
 mod key_set;
 mod ledger_care;
 mod ledger_lost;
+mod ledgers;
 mod literals;
 mod loops;
 mod memory;
