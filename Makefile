@@ -37,7 +37,7 @@ fmt: ## lay out the source
 
 tidy-report: ## lines, files, circles of files, type names that stand twice
 	@scripts/setup-native.sh
-	cargo test --workspace --locked --test it tidy::report -- --ignored --nocapture
+	cargo test --workspace --locked --test it tidy::rooms::report -- --ignored --nocapture
 
 test: ## everything CI runs: layout, clippy, Rust tests, systemd unit, OpenAI SDKs, promtool
 	@scripts/test.sh

@@ -5,7 +5,7 @@
 
 use super::graph::Graph;
 use super::{is_rust, is_test};
-use crate::support::source::files;
+use crate::support::source::{File, files};
 
 /// The ranks inside a room, lowest first: a file or folder of it reaches lower ones only, and those
 /// of one rank do not reach each other. The room's own file (`src/proxy.rs`) is the map above them.
@@ -238,14 +238,16 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
 /// The packages, by where their source lies.
 const PACKAGES: [&str; 3] = ["src/", "sandbox/src/", "sandbox/models/src/"];
 
+/// Source that is built into a program: no tests, and not the model check.
+fn is_product(file: &File) -> bool {
+    let is_model = file.path.starts_with("src/proxy/simulation");
+    is_rust(file) && !is_test(&file.path) && !is_model
+}
+
 /// The source of a package without its tests.
 fn graph(root: &str) -> Graph {
     let files = files();
-    let source = files.iter().filter(|file| {
-        // The model check is built for tests alone.
-        let is_model = file.path.starts_with("src/proxy/simulation");
-        is_rust(file) && !is_test(&file.path) && !is_model
-    });
+    let source = files.iter().filter(|file| is_product(file));
     Graph::of(
         root,
         source.map(|file| (file.path.as_str(), file.text.as_str())),
@@ -322,7 +324,7 @@ fn report() {
         let source = files();
         let source = source
             .iter()
-            .filter(|file| file.path.starts_with(root) && is_rust(file) && !is_test(&file.path));
+            .filter(|file| file.path.starts_with(root) && is_product(file));
         let lengths: Vec<usize> = source.map(|file| file.text.lines().count()).collect();
         let circles: Vec<usize> = graph.circles().iter().map(Vec::len).collect();
         let twice = graph.types.values().filter(|homes| homes.len() > 1).count();
@@ -334,6 +336,16 @@ fn report() {
             lengths.iter().max().expect("a file"),
             graph.strays.len(),
         );
+        for (name, homes) in graph.types.iter().filter(|(_, homes)| homes.len() > 1) {
+            println!(
+                "    {name}: {}",
+                homes
+                    .iter()
+                    .map(String::as_str)
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            );
+        }
     }
 }
 
