@@ -4,7 +4,7 @@
 //!
 //! Why our own accept loop and not pingora's listening service: that one panics when a bind fails,
 //! hides the bound port, and has no safe way to reset a connection, which a break towards a
-//! close-delimited app needs (ARCHITECTURE, deviations). HTTP/1.1 itself is pingora's server session.
+//! close-delimited app needs (docs/pingora.md). HTTP/1.1 itself is pingora's server session.
 //!
 //! Promise: idle connections live at least 75 s, unless all places are taken, and end at shutdown; a head
 //! that drips is answered 408, and one without end 431; connections are bounded, and so are those that are
