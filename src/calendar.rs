@@ -41,7 +41,7 @@ pub fn zone(name: Option<&str>) -> Result<TimeZone, WhenError> {
     }
 }
 
-/// `since` to `until`; by default from today's midnight to now and whatever is still to come.
+/// `since` to `until`; by default from today's midnight to now, including everything still to come.
 pub fn range(
     since: Option<&str>,
     until: Option<&str>,

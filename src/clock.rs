@@ -24,8 +24,8 @@ pub trait Clock: std::fmt::Debug + Send + Sync + 'static {
     /// Monotonic time since an arbitrary start, the same for all processes of one boot. It stands
     /// still while the machine sleeps.
     fn monotonic(&self) -> Duration;
-    /// The boot that monotonic time is of; `None` when the kernel does not tell, and then it is worth
-    /// nothing to another process.
+    /// The boot to which monotonic time belongs. `None` when the kernel does not report it; then the
+    /// time is worthless to another process.
     fn boot(&self) -> Option<BootId>;
 }
 
@@ -117,7 +117,7 @@ impl ManualClock {
         self.wall_ms.store(wall_ms, Ordering::SeqCst);
     }
 
-    /// The machine starts anew: monotonic time begins at 0, wall time goes on.
+    /// A reboot: monotonic time begins at 0, wall time continues.
     pub fn reboot(&self) {
         self.boots.fetch_add(1, Ordering::SeqCst);
         self.monotonic_ms.store(0, Ordering::SeqCst);

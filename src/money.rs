@@ -1,7 +1,7 @@
-//! Integer money. Amounts are micro-USD (1_000_000 = 1 USD), the unit of the interface
-//! ("Amounts are integers in micro-USD"). No float ever touches an amount; every sum is checked.
+//! Integer money. Amounts are micro-USD (1_000_000 = 1 USD), the unit of the interface ("Amounts
+//! are integers in micro-USD"). No float ever touches an amount; every sum is checked.
 //!
-//! Promise: "not told" is `Option<MicroUsd>::None`, never zero. A zero is a fact.
+//! Promise: a missing amount is `Option<MicroUsd>::None`, never zero. A zero is a fact.
 
 use std::fmt;
 

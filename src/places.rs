@@ -1,12 +1,13 @@
-//! Places for connections: a bounded number of them, so that a flood takes neither descriptors nor memory
-//! without end. Both listeners have them.
+//! A bounded number of places for connections, so that a flood cannot take descriptors or memory without
+//! limit. Both listeners use them.
 //!
-//! Why: over loopback all programs look like one client. Who holds a connection and asks for nothing costs
-//! it nothing to hold all of them.
+//! Why: over loopback all programs look like one client, and holding idle connections costs a program
+//! nothing, so one program could hold all of them.
 //!
-//! Promise: a connection that rests gives its place to one that comes, in the order of [`Rest`], and among
-//! equals the one that rests for longest; one whose request came whole keeps its own until it is answered.
-//! Who comes in by a port takes no room that is the Unix sockets' own, and the other way round.
+//! Promise: an idle connection gives its place to a new one, in the order of [`Rest`], and among equals
+//! the one that has been idle for longest goes first. A connection whose request came whole keeps its
+//! place until it is answered. Connections by ports take no room reserved for Unix sockets, and the other
+//! way round.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,16 +24,16 @@ pub enum Door {
     Socket,
 }
 
-/// What a connection is about whose place may be given away, in the order in which they give way.
+/// What an idle connection is waiting for, in the order in which connections give up their places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rest {
-    /// It has said nothing yet.
+    /// It has sent nothing yet.
     Silent,
     /// It was answered, and what it still sends is thrown away.
     Leaving,
     /// A head began.
     Begun,
-    /// A head came, and its body has not come whole.
+    /// A head came, and its body is not complete.
     Asking,
     /// It was answered, and may ask again.
     Idle,
@@ -68,21 +69,21 @@ struct State {
 struct Holder {
     door: Door,
     doing: Doing,
-    /// Whether bytes of it wait to be read: then it does not rest, only nobody has looked yet.
+    /// Whether bytes of it wait to be read: then it is not idle, its bytes are only unread so far.
     speaks: Box<dyn Fn() -> bool + Send + Sync>,
     given_away: Arc<Notify>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Doing {
-    /// It gives way from this moment on.
+    /// From this moment on it gives up its place.
     Rests(Rest, Instant),
     Serves,
 }
 
 /// There is no place now.
 enum Full {
-    /// One will give way then, unless it goes on.
+    /// A connection will give up its place at this time, unless it becomes active.
     Until(Instant),
     /// All are being served.
     Busy,
@@ -91,8 +92,8 @@ enum Full {
 // === impl Places ===
 
 impl Places {
-    /// `of_one_door`: that come in by ports, and as many by Unix sockets; what is between that and `all`
-    /// is the other one's own.
+    /// `of_one_door`: how many may come in by ports, and as many by Unix sockets. The difference between
+    /// that and `all` is reserved for the other door.
     pub fn new(of_one_door: usize, all: usize) -> Self {
         Self(Arc::new(Shared {
             of_one_door,
@@ -102,8 +103,8 @@ impl Places {
         }))
     }
 
-    /// A place for a connection that is silent so far, and gives way from now on. `None`: no other
-    /// gives way. `speaks`: whether bytes of it wait to be read.
+    /// A place for a connection that has sent nothing so far, and that may lose it from now on.
+    /// `None`: no other connection gives way. `speaks`: whether bytes of it wait to be read.
     pub fn take(
         &self,
         door: Door,
@@ -112,11 +113,11 @@ impl Places {
         self.look(door, Duration::ZERO, Box::new(speaks)).ok()
     }
 
-    /// The same after a wait, if it has to be. It keeps its place for `patience` at least.
+    /// The same, waiting if necessary. The new connection keeps its place for at least `patience`.
     pub async fn wait(&self, door: Door, patience: Duration) -> Place {
         loop {
             let mut changed = std::pin::pin!(self.0.changed.notified());
-            // From here on, so that a change behind the look is not missed.
+            // Subscribe before the check, so that a change right after it is not missed.
             changed.as_mut().enable();
             match self.look(door, patience, Box::new(|| false)) {
                 Ok(place) => return place,
@@ -141,7 +142,7 @@ impl Places {
         let of_this = of_this.filter(|holder| holder.door == door).count();
         let is_door_full = of_this >= self.0.of_one_door;
         if is_door_full || state.holders.len() >= self.0.all {
-            // Where the door itself is not full, the other has more than its own room.
+            // If this door is not full itself, the other door uses more than its own room.
             state.give_away(is_door_full.then_some(door), now)?;
         }
         let ticket = state.next;
@@ -165,7 +166,7 @@ impl Places {
 // === impl State ===
 
 impl State {
-    /// Takes a place from who rests, of one door or of any.
+    /// Takes a place from an idle connection, of one door or of any.
     fn give_away(&mut self, of: Option<Door>, now: Instant) -> Result<(), Full> {
         let mut resting: Vec<(Doing, u64)> = Vec::new();
         let mut soonest = None;
@@ -200,20 +201,20 @@ impl State {
 // === impl Place ===
 
 impl Place {
-    /// The connection has sent no whole request, and gives way after `patience`.
+    /// The connection has sent no whole request, and gives up its place after `patience`.
     pub fn rests(&self, rest: Rest, patience: Duration) {
         self.becomes(Doing::Rests(rest, Instant::now() + patience));
         self.shared.changed.notify_waiters();
     }
 
-    /// The connection's request came whole, and is served from now on. False: its place is another's already,
-    /// and nothing of the request may be done.
+    /// The connection's request came whole and is served from now on. False: the place was given to another
+    /// connection already, and nothing of the request may be done.
     #[must_use]
     pub fn serves(&self) -> bool {
         self.becomes(Doing::Serves)
     }
 
-    /// Resolves when the place is another's, and the connection has to end.
+    /// Resolves when the place was given to another connection, so that this one has to end.
     pub async fn given_away(&self) {
         self.given_away.notified().await;
     }

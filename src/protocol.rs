@@ -23,7 +23,7 @@ macro_rules! closed_set {
         impl $name {
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
-            /// The word as it stands in the journal, in metric labels and in print.
+            /// The word as the journal, metric labels and printed text have it.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text),+ }
             }
@@ -79,8 +79,8 @@ closed_set! {
 }
 
 closed_set! {
-    /// `X-Service-Served-By`: "`specialist` or `frontier`; `none` on a clarification response".
-    /// Anything else that a service sends counts as `other`, so that the label set stays closed.
+    /// `X-Service-Served-By`: "`specialist` or `frontier`; `none` on a clarification response". Any
+    /// other value counts as `other`, so that the label set stays closed.
     ServedBy {
         Specialist => "specialist",
         Frontier => "frontier",
@@ -90,7 +90,7 @@ closed_set! {
 }
 
 closed_set! {
-    /// Whether a specialist's answer was followed by a frontier one. Streams do not tell.
+    /// Whether a specialist's answer was followed by a frontier one. Streams do not report it.
     #[derive(Default)]
     Escalated {
         True => "true",
@@ -100,8 +100,8 @@ closed_set! {
     }
 }
 
-/// A value that the service may tell. Absent, malformed and present are three different things
-/// (rule I5): zero is a fact, absence is an alarm, and what cannot be read is never guessed.
+/// A value that the service may report. Absent, malformed and present are three different things
+/// (rule I5): zero is a fact, absence is an alarm, and an unreadable value is never guessed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Told<T> {
@@ -114,7 +114,7 @@ pub enum Told<T> {
 // === impl Operation ===
 
 impl Operation {
-    /// "Speech routes bill per minute of audio": what they did is told in seconds.
+    /// "Speech routes bill per minute of audio": their answers report seconds.
     pub fn is_speech(self) -> bool {
         matches!(self, Self::Transcription | Self::Speech)
     }
@@ -137,7 +137,7 @@ impl<T> Told<T> {
     }
 }
 
-/// Token counts of an answer's `usage` object. Each is told or not, on its own.
+/// Token counts of an answer's `usage` object. Each may be missing on its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,17 +1,17 @@
-//! Text of others on a person's screen: models, keys and receipt lines say what an app or the service wrote.
+//! Foreign text on a person's screen: models, keys and receipt lines contain text of an app or the service.
 //!
-//! A terminal obeys control characters, and whatever shows Unicode obeys marks that turn the direction of
-//! a line, end it, or show nothing at all, so that what is read is not what is there.
+//! A terminal obeys control characters, and any Unicode display obeys marks that turn the direction of a
+//! line, end it, or show nothing at all, so that the text on the screen differs from the real one.
 //!
-//! Promise: what is shown holds none of them; each stands there by its number, `\u{202e}`, and all other
-//! text as it came.
+//! Promise: the shown text contains none of them; each is written as its number, `\u{202e}`, and all other
+//! text is unchanged.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Beside control characters (C0, DEL, C1): what turns the direction, ends a line, has no width, or shows
-/// nothing. Unicode 16: the property `Default_Ignorable_Code_Point` (all marks of direction are in it), the
-/// separators of lines and paragraphs, and the anchors of annotations.
+/// Besides control characters (C0, DEL, C1): characters that turn the direction, end a line, have no width,
+/// or show nothing. Unicode 16: the property `Default_Ignorable_Code_Point` (all marks of direction are in
+/// it), the separators of lines and paragraphs, and the anchors of annotations.
 const UNSEEN: [(char, char); 17] = [
     ('\u{00ad}', '\u{00ad}'),
     ('\u{034f}', '\u{034f}'),
@@ -48,8 +48,8 @@ pub fn shown(text: &str) -> Cow<'_, str> {
     Cow::Owned(written)
 }
 
-/// The same for a JSON document: another spelling of the same document, for such characters stand in
-/// its strings only.
+/// The same for a JSON document: another spelling of the same document, because such characters
+/// occur in its strings only.
 pub fn shown_json(document: &str) -> Cow<'_, str> {
     if !document.chars().any(is_unseen) {
         return Cow::Borrowed(document);

@@ -1,4 +1,4 @@
-//! Who gives way to whom. Time is tokio's, stopped.
+//! Which connection gives way to which. Time is tokio's, stopped.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -24,7 +24,7 @@ async fn who_rests_gives_way_in_order_and_who_serves_never() {
         held.push(quiet(&places, Door::Port).expect("a place"));
         tokio::time::advance(MOMENT).await;
     }
-    // In the order that is the opposite of who rests for longest.
+    // In the reverse order of how long they have been idle.
     let rests = [Rest::Idle, Rest::Asking, Rest::Begun, Rest::Leaving];
     for (place, rest) in held.iter().zip(rests) {
         place.rests(rest, Duration::ZERO);
@@ -73,11 +73,11 @@ async fn each_door_has_room_of_its_own() {
         };
         let full: Vec<_> = (0..5).map(|_| busy(door).expect("a place")).collect();
         assert!(busy(door).is_none());
-        // What is left is the other's own, silent or not.
+        // What is left is reserved for the other door, silent or not.
         let own = [quiet(&places, other), quiet(&places, other)].map(|own| own.expect("a place"));
         assert!(busy(door).is_none());
         assert!(own.iter().all(|place| !has_gone(place)));
-        // What one has above its own room the other takes, and no more.
+        // A door may take what the other has above its reserved room, and no more.
         full[4].rests(Rest::Idle, Duration::ZERO);
         own.iter().for_each(|place| assert!(place.serves()));
         assert!(busy(other).is_some());
@@ -97,7 +97,7 @@ async fn who_waits_gets_the_place_of_who_has_had_its_patience() {
     let third = places.wait(Door::Port, patience).await;
     assert_eq!(began.elapsed().as_millis(), 250);
     assert!(has_gone(&second) && third.serves());
-    // All are busy: until one rests, or leaves.
+    // All are busy, until one becomes idle or leaves.
     let waiting = tokio::spawn({
         let places = places.clone();
         async move { places.wait(Door::Port, patience).await }

@@ -1,9 +1,9 @@
 //! The few fields of JSON bodies that rules need, read in one pass that skips the rest; and the
-//! edits that bursar may make to a body (model alias, `error` beside `detail`, and a turn asked
-//! without a stream and given as one).
+//! edits that bursar may make to a body (model alias, `error` beside `detail`, and a turn that is
+//! requested whole and delivered as a stream).
 //!
-//! Promise: reading never fails and never changes a byte: what cannot be read is not told. An edit
-//! leaves every other byte as it was (rule I8).
+//! Promise: reading never fails and never changes a byte; an unreadable field counts as missing. An
+//! edit leaves every other byte as it was (rule I8).
 
 mod answer;
 mod chunks;

@@ -1,5 +1,5 @@
-//! What tells a program of this machine from a page in its browser: a page on any site can make the
-//! browser send requests to localhost, to either listener.
+//! Distinguishes a program of this machine from a page in its browser: a page on any site can make
+//! the browser send requests to localhost, to either listener.
 //!
 //! Promise: one list of names and one reading of the browser's mark, for both doors.
 
@@ -75,7 +75,7 @@ fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=".contains(&byte)
 }
 
-/// Whether the browser says that a page made this request. A person who typed the address in is
+/// Whether the browser says that a page made this request. An address that a person typed in is
 /// `none`. Sec-Fetch-Mode and -Dest are never judged: plain Node programs send them (measured).
 pub fn is_made_by_a_page(headers: &HeaderMap) -> bool {
     headers

@@ -1,7 +1,7 @@
 //! Names of headers and SSE comments. The service puts its own name into them, so that name is
 //! config (`service_name`); everything else is a constant.
 //!
-//! Promise: each literal of the interface is spelled once on this side, here, and stands verbatim
+//! Promise: each literal of the interface is spelled once on this side, here, and occurs verbatim
 //! in docs/interface.md.
 
 use http::HeaderName;
@@ -23,7 +23,7 @@ pub const X_BURSAR_ERROR: HeaderName = HeaderName::from_static("x-bursar-error")
 pub const X_BURSAR_QUEUE_MS: HeaderName = HeaderName::from_static("x-bursar-queue-ms");
 /// Ids of the bursars that a request has passed; it goes to near addresses only (`proxy/hops`).
 pub const X_BURSAR_VIA: HeaderName = HeaderName::from_static("x-bursar-via");
-/// Tells an SDK whether to retry by itself (`true`, `false`).
+/// Whether an SDK is to retry by itself (`true`, `false`).
 pub const X_SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 /// Wait in milliseconds; finer than `Retry-After`.
 pub const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
@@ -81,7 +81,7 @@ pub enum NamesError {
 // === impl ServiceNames ===
 
 impl ServiceNames {
-    /// `service_name` as it stands in header names: `[a-z][a-z0-9-]{0,31}`.
+    /// `service_name` as header names have it: `[a-z][a-z0-9-]{0,31}`.
     pub fn new(service_name: &str) -> Result<Self, NamesError> {
         if !is_service_name(service_name) {
             return Err(NamesError::Grammar);

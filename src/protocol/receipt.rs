@@ -1,9 +1,9 @@
-//! A receipt: what the service said it billed for one answer. It arrives in response headers, in
-//! SSE comment lines before `data: [DONE]`, or in a body field, and is kept exactly as told.
+//! A receipt: the amount that the service reports for one answer. It arrives in response headers, in
+//! SSE comment lines before `data: [DONE]`, or in a body field, and is kept exactly as received.
 //!
-//! Promise: an amount is an integer number of micro-USD or not known; the first positive one stands,
-//! and a second, different one is counted as an anomaly and never added (rule I3); a 0 stands only
-//! where nothing else was told; nothing is estimated (rule I12).
+//! Promise: an amount is an integer number of micro-USD or not known; the first positive one counts,
+//! and a second, different one is an anomaly that is never added (rule I3); a 0 counts only if there
+//! is no other amount; nothing is estimated (rule I12).
 
 pub mod lines;
 
@@ -29,11 +29,11 @@ closed_set! {
     }
 }
 
-/// What one answer told about its price and its route.
+/// What one answer reported about its price and its route.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
     pub billed: Told<MicroUsd>,
-    /// Where `billed` was told, readable or not. `None` while it is absent.
+    /// Where `billed` was found, readable or not. `None` while it is absent.
     pub source: Option<ReceiptSource>,
     pub would_have_cost: Told<MicroUsd>,
     pub served_by: Option<ServedBy>,
@@ -46,8 +46,8 @@ pub struct Receipt {
     pub input_required: Option<String>,
     /// `Idempotent-Replayed: true`.
     pub replayed: bool,
-    /// Billed amounts in one answer that differ from the one that stands and came behind it. A 0 in
-    /// front of an amount is none: a head may go out before the amount is known. A would-have-cost
+    /// Billed amounts in one answer that follow the one that counts and differ from it. A 0 before
+    /// an amount is not among them: a head may go out before the amount is known. A would-have-cost
     /// is an estimate and is not counted.
     pub conflicting_amounts: u32,
 }
@@ -55,10 +55,11 @@ pub struct Receipt {
 // === impl Receipt ===
 
 impl Receipt {
-    /// Reads what response headers tell. On a stream that is little; comments bring the rest.
+    /// Reads the receipt fields of response headers. A stream has few of them; comments bring the rest.
     ///
-    /// Of a repeated header the first value stands, of the billed amount the first that is not 0.
-    /// Values outside the closed set of `Served-By` are `other`; see [`escalated`] for what a missing `Escalated` means.
+    /// Of a repeated header the first value counts, of the billed amount the first that is not 0. Values
+    /// outside the closed set of `Served-By` are `other`; see [`escalated`] for what a missing `Escalated`
+    /// means.
     pub fn from_headers(names: &ServiceNames, headers: &HeaderMap) -> Self {
         let mut receipt = Self::default();
         for value in headers.get_all(&names.billed) {
@@ -76,7 +77,7 @@ impl Receipt {
         receipt
     }
 
-    /// Reads the head of an answer that broke behind it.
+    /// Reads the head of an answer whose body broke.
     pub fn from_broken_head(names: &ServiceNames, headers: &HeaderMap) -> Self {
         let mut receipt = Self::from_headers(names, headers);
         if is_event_stream(headers) {
@@ -85,9 +86,9 @@ impl Receipt {
         receipt
     }
 
-    /// Whether all that was told is a 0 in the head.
+    /// Whether the only amount is a 0 in the head.
     ///
-    /// Assumed: of a stream it is the amount when the stream came to its end, not when it broke,
+    /// Assumed: that 0 is a stream's amount if the stream came to its end, but not if it broke,
     /// because its head goes out before its amount is known. A clarification is known in its head.
     pub fn is_early_zero(&self) -> bool {
         self.billed == Told::Value(MicroUsd::ZERO)
@@ -95,7 +96,7 @@ impl Receipt {
             && self.input_required.is_none()
     }
 
-    /// For a stream that broke: its amount would have come behind the head.
+    /// For a stream that broke: its amount would have followed the head.
     pub fn forget_early_zero(&mut self) {
         if self.is_early_zero() {
             self.billed = Told::Absent;
@@ -103,9 +104,9 @@ impl Receipt {
         }
     }
 
-    /// Takes one comment line of a stream, `: name value`. Comments fill in what headers did not
-    /// tell; a billed amount that differs from the one already told is a conflict. Names that are
-    /// not receipts (keep-alives, other software) are passed over.
+    /// Takes one comment line of a stream, `: name value`. Comments fill in what headers lacked; a
+    /// billed amount that differs from an earlier one is a conflict. Names that are not receipts
+    /// (keep-alives, other software) are ignored.
     pub fn absorb_comment(&mut self, names: &ServiceNames, name: &[u8], value: &[u8]) {
         if *name == *names.comment_billed {
             self.tell_billed(amount(value), ReceiptSource::Sse);
@@ -123,9 +124,9 @@ impl Receipt {
         self.tell_billed(cost, ReceiptSource::Body);
     }
 
-    /// The first value told stands, readable or not: which of two is true is not for us to guess. A
-    /// 0 gives way to any other, because the first positive amount counts (rule I3), and what
-    /// cannot be read may have been one.
+    /// The first value counts, readable or not, because bursar does not guess which of two is true.
+    /// A 0 gives way to any other value: the first positive amount counts (rule I3), and an
+    /// unreadable one may have been positive.
     fn tell_billed(&mut self, told: Told<MicroUsd>, source: ReceiptSource) {
         if told.is_absent() {
             return;
@@ -176,7 +177,7 @@ fn stamp(text: &[u8]) -> Option<String> {
     std::str::from_utf8(kept).ok().map(str::to_owned)
 }
 
-/// That the header is there makes the answer a clarification, so its text is repaired, not dropped.
+/// The header's presence makes the answer a clarification, so its text is repaired, not dropped.
 fn input_required(text: &[u8]) -> Option<String> {
     if text.is_empty() {
         return None;
@@ -193,10 +194,10 @@ fn input_required(text: &[u8]) -> Option<String> {
 
 /// `true` only for exactly `true`, false for exactly `false`; anything else is not known.
 ///
-/// A missing header means "not escalated" only where the service would have said otherwise: on an
-/// answer that tells its route (`Served-By` is there) and is not a stream. An agent turn tells
-/// its price and not its route, a stream's head is written before the route is decided, a direct
-/// model call tells nothing: all of these stay unknown.
+/// A missing header means "not escalated" only where the service would have reported an escalation:
+/// on an answer that names its route (`Served-By` is there) and is not a stream. An agent turn
+/// carries its price but not its route, a stream's head is written before the route is decided, and
+/// a direct model call carries neither: all of these stay unknown.
 ///
 /// Assumed: so the header's absence there means false.
 fn escalated(names: &ServiceNames, headers: &HeaderMap) -> Escalated {

@@ -8,14 +8,14 @@ use http::Method;
 
 use crate::protocol::{Lane, Operation};
 
-/// Where a route's receipt comes from.
+/// The source of a route's receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReceiptFrom {
     /// Response headers, and comment lines where the answer is a stream.
     HeadersAndComments,
     /// `cost_micro_usd` of the JSON body.
     BodyCost,
-    /// No amount in the interface; the JSON body tells `duration_s`.
+    /// No amount in the interface; the JSON body contains `duration_s`.
     BodyDuration,
     /// Later, from the terminal state of the run that the answer names.
     RunLater,
@@ -30,9 +30,9 @@ pub enum ReceiptFrom {
 pub enum Costs {
     /// Nothing, or less than before: reading, stopping, deleting.
     Nothing,
-    /// No answer tells an amount, and nothing is billed for the request itself, but from then on
-    /// something costs that had been stopped. It makes no ledger entry; whoever may not spend may not
-    /// send it either.
+    /// No answer carries an amount, and nothing is billed for the request itself, but from then on
+    /// something costs again that had been stopped. It makes no ledger entry; an app that may not
+    /// spend may not send it either.
     FromThenOn,
     /// It makes a ledger entry.
     Metered,
@@ -105,7 +105,7 @@ impl Route {
         self.costs == Costs::Metered
     }
 
-    /// The service's ceilings on requests in flight and a minute hold for it.
+    /// The service's ceilings on requests in flight and per minute apply to it.
     ///
     /// Assumed: "inference" is what is billed on the lanes where models answer: chat, agent turns,
     /// embeddings, rerank, images, speech and the comparison. Reads, eval runs and deploys are not.
@@ -121,7 +121,7 @@ pub struct ExtraRoute {
     pub path: String,
 }
 
-/// What the table says of a method and path.
+/// The table's entry for a method and path.
 #[derive(Clone, Debug)]
 pub enum Lookup<'a> {
     Found(&'a Route),
@@ -243,7 +243,7 @@ fn matches(pattern: &str, path: &str) -> bool {
         match (wanted.next(), given.next()) {
             (None, None) => return true,
             (Some("{}"), Some(segment)) if is_id(segment) => {}
-            // A segment that is spelled like the place of an id is none.
+            // A segment that is spelled like the placeholder of an id is not one.
             (Some(literal), Some(segment)) if literal == segment && literal != "{}" => {}
             _ => return false,
         }
@@ -350,7 +350,7 @@ fn interface_rows() -> Vec<Route> {
             JsonOrStream,
             BodyForm::Json,
         ),
-        // Assumed: embeddings, rerank and images tell their price in the header, or not at all.
+        // Assumed: embeddings, rerank and images carry their price in the header, or not at all.
         keyed(
             "/v1/embeddings",
             Inference,
@@ -441,7 +441,7 @@ fn interface_rows() -> Vec<Route> {
         endpoint(Method::POST, "/v1/endpoints/{}/stop"),
         endpoint(Method::DELETE, "/v1/endpoints/{}"),
         // Assumed: an endpoint's `url`, "the address for inference in OpenAI's format", is its own path,
-        // as in the sandbox. It is none of the routes that honor a key.
+        // as in the sandbox. It is not one of the routes that honor a key.
         Route {
             lane: Inference,
             ..unkeyed(

@@ -1,10 +1,10 @@
-//! Reads what an event stream tells while its bytes pass: receipts in comment lines, `usage` in
-//! data lines, names of events. It also says which last bytes must not flow yet, so that an app
-//! never sees `data: [DONE]` before the receipt is durable (rule I2).
+//! Reads an event stream while its bytes pass: receipts in comment lines, `usage` in data lines,
+//! names of events. It also reports which last bytes must not flow yet, so that an app never sees
+//! `data: [DONE]` before the receipt is durable (rule I2).
 //!
-//! Promise: any chunking and LF or CRLF give the same events; nothing is changed; memory per
-//! stream is at most one kept line (256 bytes of a comment, 64 KiB of a data line), and a line
-//! without end costs none.
+//! Promise: any chunking and LF or CRLF give the same events; nothing is changed; memory per stream
+//! is at most one kept line (256 bytes of a comment, 64 KiB of a data line), and a line without end
+//! costs none.
 
 mod hold;
 
@@ -28,8 +28,8 @@ pub const EVENT_NAME_BYTES_MAX: usize = 64;
 
 /// What is kept of a carry buffer between lines, so that one long line does not stay for ever.
 const CARRY_KEPT_BYTES: usize = 4 * 1024;
-/// Both spellings of the end mark. It counts as soon as its `]` is there: SDK parsers take
-/// whatever follows on that line for the end as well.
+/// Both spellings of the end mark. It counts as soon as its `]` is there: SDK parsers treat
+/// anything that follows on that line as the end as well.
 const DONE_MARKS: [&[u8]; 2] = [b"data: [DONE]", b"data:[DONE]"];
 const COMMENT: &[u8] = b": ";
 const DATA: &[u8] = b"data:";
@@ -46,11 +46,11 @@ pub enum StreamKind {
     NamedEvents,
 }
 
-/// One thing that a stream told. Only complete lines tell: a cut `12` may have been `1234`.
+/// One event of a stream. Only complete lines count: a cut `12` may have been `1234`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SseEvent<'a> {
-    /// A line `: name value`. `value` is everything behind the first space after the name, and
-    /// empty when there is none.
+    /// A line `: name value`. `value` is everything after the first space that follows the name,
+    /// and empty if there is no such space.
     Comment { name: &'a [u8], value: &'a [u8] },
     /// Token counts of a data line's top-level `usage` object. The last one counts.
     Usage(Usage),
@@ -64,7 +64,8 @@ pub struct Scan {
     /// Bytes to hold back, counted from the end of the chunk just fed; may reach back into earlier
     /// chunks. Less than the end mark's 12 bytes while `done` is false.
     pub hold: usize,
-    /// The end mark has come. Everything from its line's beginning on is held, whatever follows.
+    /// The end mark has come. Everything from the beginning of its line on is held, whatever
+    /// follows.
     pub done: bool,
 }
 
@@ -76,11 +77,11 @@ pub struct SseScanner {
     fed: u64,
     /// Where the unfinished line began, counted in bytes fed.
     line_start: u64,
-    /// The unfinished line, as long as it can still become something that is read.
+    /// The unfinished line, as long as it can still become one that is read.
     carry: Vec<u8>,
-    /// The unfinished line can become nothing that is read; none of it is kept.
+    /// The unfinished line cannot become one that is read; none of it is kept.
     skipping: bool,
-    /// Where the end mark stands, counted in bytes fed.
+    /// The position of the end mark, counted in bytes fed.
     done_at: Option<Range<u64>>,
     terminal: Terminal,
 }
@@ -109,7 +110,7 @@ impl SseScanner {
         }
     }
 
-    /// Reads one chunk: tells `sink` what its complete lines say, answers what must wait.
+    /// Reads one chunk: passes the events of its complete lines to `sink`, returns what must wait.
     pub fn feed(&mut self, chunk: &[u8], sink: &mut impl FnMut(SseEvent<'_>)) -> Scan {
         let mut taken = 0;
         for end in memchr_iter(b'\n', chunk) {
@@ -123,7 +124,7 @@ impl SseScanner {
         self.scan()
     }
 
-    /// Whether the stream has said all: `data: [DONE]` on a data stream, a whole `complete` or
+    /// Whether the stream is complete: `data: [DONE]` on a data stream, a whole `complete` or
     /// `error` event on a named one. An end before that is a break.
     pub fn is_clean_end(&self) -> bool {
         match self.kind {
@@ -132,7 +133,7 @@ impl SseScanner {
         }
     }
 
-    /// Bytes of a data stream up to its end mark's last one, once that has come.
+    /// Bytes of a data stream up to the last one of its end mark, once that has come.
     pub fn bytes_to_end_mark(&self) -> Option<u64> {
         self.done_at.as_ref().map(|mark| mark.end)
     }
@@ -213,7 +214,7 @@ impl SseScanner {
         }
     }
 
-    /// Where the end mark stands, if the line at `line_start` is one.
+    /// The position of the end mark, if the line at `line_start` is one.
     fn done_mark(&self, line: &[u8]) -> Option<Range<u64>> {
         let is_mark = |mark: &&&[u8]| self.kind == StreamKind::Data && line.starts_with(mark);
         let mark = DONE_MARKS.iter().find(is_mark)?;
@@ -224,8 +225,8 @@ impl SseScanner {
     fn read_line(&mut self, line: &[u8], sink: &mut impl FnMut(SseEvent<'_>)) {
         let text = line.strip_suffix(b"\r").unwrap_or(line);
         match (text.first(), self.kind) {
-            // "comment lines before `[DONE]`". What comes behind it in the same chunk would be read,
-            // and in the next one not.
+            // "comment lines before `[DONE]`". A line after it would be read if it came in the same
+            // chunk, and not if it came in the next.
             (Some(b':' | b'd'), _) if self.done_at.is_some() => {}
             (Some(b':'), _) => read_comment(text, sink),
             (Some(b'd'), StreamKind::Data) => {

@@ -1,5 +1,5 @@
-//! What an answer's JSON body tells: token counts, and amounts where the interface puts them into
-//! the body (frontier comparison, eval runs).
+//! What an answer's JSON body contains: token counts, and amounts where the interface puts them
+//! into the body (frontier comparison, eval runs).
 
 use serde_json::value::RawValue;
 
@@ -7,13 +7,14 @@ use super::field::{self, Members};
 use crate::money::MicroUsd;
 use crate::protocol::{Told, Usage};
 
-/// Longest run id, in characters. bursar polls a run by its id, so a cut one would be another run.
+/// Longest run id, in characters. bursar polls a run by its id, and a cut id would name another
+/// run.
 const RUN_ID_CHARS_MAX: usize = 128;
 /// Longest kept run status, in bytes; the longest known one has 10.
 const RUN_STATUS_BYTES_MAX: usize = 32;
 
-/// The fields of an answer that rules need. Only top-level members count, so that a price inside
-/// a model's text is no price.
+/// The fields of an answer that rules need. Only top-level members count, so a price inside a
+/// model's text is not a price.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnswerPeek {
     pub usage: Usage,
@@ -46,7 +47,7 @@ struct RunMembers {
 // === impl AnswerPeek ===
 
 impl AnswerPeek {
-    /// Reads a JSON answer. Anything that is not one complete JSON object tells nothing.
+    /// Reads a JSON answer. Anything that is not one complete JSON object has no fields.
     pub fn read(body: &[u8]) -> Self {
         field::read_object(body).unwrap_or_default()
     }
@@ -79,7 +80,7 @@ impl<'de> Members<'de> for AnswerPeek {
 // === impl RunPeek ===
 
 impl RunPeek {
-    /// Terminal runs bill no more.
+    /// Terminal runs are billed no further.
     pub fn is_terminal(&self) -> bool {
         matches!(self.status.as_str(), "completed" | "failed")
     }

@@ -1,9 +1,9 @@
-//! A whole chat completion as the event stream that it would have been: for an app that asked for a
-//! stream where bursar asked for the whole turn, because only a whole turn tells its price.
+//! A whole chat completion as the event stream that it would have been. The app requested a stream,
+//! but bursar requested the whole turn, because only a whole turn carries its price.
 //!
-//! Promise: whoever puts the chunks together has the message again, member by member; values are the
-//! service's own text, so that no number changes; each line stays below 64 KiB wherever the
-//! protocol can divide it, as line readers demand. What is no completion is not turned into one.
+//! Promise: joining the chunks gives the message again, member by member; values are the service's
+//! own text, so no number changes; each line stays below 64 KiB wherever the protocol can divide it,
+//! as line readers demand. A body that is not a completion is not turned into a stream.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -17,9 +17,9 @@ struct Object<'de>(Vec<(String, &'de RawValue)>);
 /// The stream so far, and what each of its chunks repeats.
 struct Stream {
     text: String,
-    /// Members of the completion, each with a comma behind it.
+    /// Members of the completion, each followed by a comma.
     repeated: String,
-    /// The same for those that one chunk is enough for.
+    /// The same for members that need to be in one chunk only.
     once: String,
 }
 
@@ -36,7 +36,7 @@ const REPEATED: [&str; 5] = [
 const PIECE_BYTES: usize = 8 * 1024;
 
 /// The completion as server-sent events, from the role chunk to `data: [DONE]`. `None`: the body is
-/// no chat completion.
+/// not a chat completion.
 pub fn as_event_stream(body: &[u8]) -> Option<Vec<u8>> {
     let completion: Object<'_> = field::read_object(body)?;
     let choices = array(completion.get("choices")?)?;
@@ -114,7 +114,7 @@ impl Stream {
         Some(())
     }
 
-    /// Each call begins with all that it has but its arguments; these follow as text.
+    /// Each call begins with everything but its arguments; these follow as text.
     fn tool_calls(&mut self, index: &str, calls: &RawValue) {
         let read = array(calls).unwrap_or_default();
         let read: Option<Vec<Object<'_>>> = read.into_iter().map(object).collect();
@@ -161,13 +161,13 @@ impl Stream {
             "data: {{{}{once}\"choices\":{choices}{more}}}",
             self.repeated
         );
-        // A line end can only stand between tokens, and would end the event.
+        // A line end can be between tokens only, and would end the event.
         self.text.push_str(&event.replace(['\n', '\r'], " "));
         self.text.push_str("\n\n");
     }
 }
 
-/// The role, and what the message has without a value.
+/// The role, and the members of the message that have no value.
 fn opening(message: &Object<'_>) -> String {
     let role = message.get("role").filter(|role| is_told(role));
     let mut opening = member("role", role.map_or("\"assistant\"", RawValue::get));
@@ -214,7 +214,7 @@ fn member(key: &str, value: &str) -> String {
 // === impl Object ===
 
 impl<'de> Object<'de> {
-    /// The last one where it stands twice.
+    /// The last one if it occurs twice.
     fn get(&self, name: &str) -> Option<&'de RawValue> {
         let found = self.0.iter().rfind(|(key, _)| key == name);
         found.map(|(_, value)| *value)

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::field::{self, Members};
 
-/// `error.type` of the object added beside `detail`. Not `invalid_request_error`: litellm makes a
-/// 400 of that, whatever the status.
+/// `error.type` of the object added beside `detail`. Not `invalid_request_error`: litellm turns
+/// that into a 400, whatever the status.
 const ERROR_TYPE: &str = "service_error";
 
 #[derive(Default)]
@@ -32,14 +32,14 @@ pub fn replace_model(body: &[u8], span: Range<usize>, model: &str) -> Vec<u8> {
     [before, value.as_bytes(), after].concat()
 }
 
-/// The error body with `error: {message, type, code, param}` added, when it is a JSON object that
-/// has `detail` and no `error`: openai-node and the Vercel SDK drop `detail`, and with it all that
-/// the service said. Every byte before the closing brace stays. `None`: nothing to add.
+/// The error body with `error: {message, type, code, param}` added, if it is a JSON object that has
+/// `detail` and no `error`: openai-node and the Vercel SDK drop `detail`, and with it the service's
+/// whole message. Every byte before the closing brace stays. `None`: nothing to add.
 pub fn add_error_object(body: &[u8], status: u16) -> Option<Vec<u8>> {
     add_error_object_with_hint(body, status, None)
 }
 
-/// As [`add_error_object`], with a hint of bursar's own appended to `error.message`.
+/// As [`add_error_object`], with bursar's own hint appended to `error.message`.
 pub fn add_error_object_with_hint(body: &[u8], status: u16, hint: Option<&str>) -> Option<Vec<u8>> {
     let members: ErrorMembers<'_> = field::read_object(body)?;
     let detail = members.detail.filter(|_| !members.has_error)?;
@@ -72,7 +72,7 @@ fn message(detail: &RawValue, status: u16) -> String {
     }
 }
 
-/// The status as a word: `not_found`, `too_many_requests`; `http_599` where there is none.
+/// The status as a word: `not_found`, `too_many_requests`; `http_599` for a status without a name.
 fn status_word(status: u16) -> String {
     StatusCode::from_u16(status)
         .ok()

@@ -1,5 +1,5 @@
-//! Values of single JSON fields, read leniently: a field of an unexpected type is not told, and
-//! the rest of the body is still read.
+//! Values of single JSON fields, read leniently: a field of an unexpected type counts as missing,
+//! and the rest of the body is still read.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -15,17 +15,17 @@ const COUNT_DIGITS_MAX: usize = 15;
 
 /// Something that is built from the members of a JSON object, one at a time.
 pub(super) trait Members<'de>: Default {
-    /// Whether `key` is one to look at. The others are skipped.
+    /// Whether `key` is wanted. The others are skipped.
     fn wants(key: &str) -> bool;
 
-    /// Takes one member whose key is wanted. A key that stands twice comes twice.
+    /// Takes one member whose key is wanted. A key that occurs twice is passed twice.
     fn member(&mut self, key: &str, value: &'de RawValue);
 }
 
 /// A JSON object read into `T`.
 struct Object<T>(T);
 
-/// A key, decided on while it is parsed, so that it is not copied unless it is wanted.
+/// A key, judged while it is parsed, so that only a wanted key is copied.
 struct Key<T> {
     wanted: Option<String>,
     members: PhantomData<T>,
@@ -99,7 +99,7 @@ pub(super) fn text(value: &RawValue) -> Option<String> {
     serde_json::from_str(value.get()).ok()
 }
 
-/// An amount: `[0-9]{1,15}`. `null` tells nothing; anything else, `1.0` and `"12"` among it, is
+/// An amount: `[0-9]{1,15}`. `null` counts as missing; anything else, `1.0` and `"12"` included, is
 /// malformed.
 pub(super) fn amount(value: &RawValue) -> Told<MicroUsd> {
     match value.get() {
@@ -108,7 +108,7 @@ pub(super) fn amount(value: &RawValue) -> Told<MicroUsd> {
     }
 }
 
-/// The same amount told twice in one body is told once; two different ones cannot both be true.
+/// The same amount twice in one body counts once; two different ones cannot both be true.
 pub(super) fn tell(told: &mut Told<MicroUsd>, again: Told<MicroUsd>) {
     if told.is_absent() {
         *told = again;
@@ -126,7 +126,7 @@ pub(super) fn count(value: &RawValue) -> Option<u64> {
 }
 
 /// Seconds as a JSON number, in milliseconds, halves rounded up. Exact: the decimal digits are
-/// shifted, no float is made. `None` for negative ones and those of 10^12 s and more.
+/// shifted, without a float. `None` for negative numbers and for 10^12 s and more.
 pub(super) fn seconds_as_ms(value: &RawValue) -> Option<u64> {
     let number = value.get();
     let (mantissa, exponent) = match number.split_once(['e', 'E']) {

@@ -1,12 +1,15 @@
-//! A JSON body as the interface compares two of them: "ignores JSON key order and whitespace".
+//! A hash under which two JSON bodies are compared as the interface compares them: "ignores JSON key
+//! order and whitespace".
 //!
-//! Promise: bodies that differ in nothing else have one hash; others differ, numbers as they are written.
-//! The work is linear in the body, and the memory in its depth: members are hashed one by one, and their
-//! hashes are added up, which no order changes. Keyed, so that nobody can look for equal sums.
+//! Promise: bodies that differ in nothing else have one hash; others differ, and numbers count as they
+//! are written. The work is linear in the body, and the memory in its depth: members are hashed one by
+//! one, and their hashes are added up, so their order does not matter. The hash is keyed, so that equal
+//! sums cannot be searched for.
 //!
-//! A value costs a hash, however short it is. A body of more than [`VALUES_MAX`] has no hash of this kind
-//! and is compared by its exact bytes: sent again in another order, it is another request. That is the
-//! safe side: it counts against caps, and where the service calls its answer a replay it adds nothing.
+//! Every value costs a hash, however short it is. A body of more than [`VALUES_MAX`] values has no hash
+//! of this kind and is compared by its exact bytes: sent again in another order, it is another request.
+//! That is the safe side: it counts against caps, and if the service marks its answer as a replay it adds
+//! nothing.
 
 use memchr::memchr2;
 use serde::de::IgnoredAny;
@@ -31,7 +34,8 @@ const DEPTH_MAX: usize = 128;
 /// Most members and elements that are hashed each by itself: some 20 ms of work.
 const VALUES_MAX: usize = 65_536;
 
-/// `None`: it is no JSON document, nests deeper than [`DEPTH_MAX`], or has more than [`VALUES_MAX`] values.
+/// `None`: it is not a JSON document, nests deeper than [`DEPTH_MAX`], or has more than [`VALUES_MAX`]
+/// values.
 pub fn hash_json(key: &[u8; 32], body: &[u8]) -> Option<[u8; 32]> {
     // From here on each byte is taken for that of a well-formed document.
     serde_json::from_slice::<IgnoredAny>(body).ok()?;

@@ -1,4 +1,4 @@
-//! What a request's JSON body tells: the model asked for, and whether a stream is wanted.
+//! What a request's JSON body contains: the requested model, and whether a stream is wanted.
 
 use std::ops::Range;
 
@@ -12,10 +12,10 @@ const MODEL_CHARS_MAX: usize = 128;
 /// The fields of a request that rules need. Only top-level members count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestPeek {
-    /// `model`, cut to 128 characters; the last one where it stands twice.
+    /// `model`, cut to 128 characters; the last one if it occurs twice.
     pub model: Option<String>,
-    /// Where the value of `model` stands in the body, quotes included. `None` where it is not a
-    /// string or stands twice: there is then no one place to edit.
+    /// The position of the value of `model` in the body, quotes included. `None` if it is not a
+    /// string or occurs twice: there is then no single place to edit.
     pub model_span: Option<Range<usize>>,
     /// `stream` is exactly `true`.
     pub stream: bool,
@@ -30,7 +30,7 @@ struct RequestMembers<'de> {
 // === impl RequestPeek ===
 
 impl RequestPeek {
-    /// Reads a JSON request. Anything that is not one complete JSON object tells nothing.
+    /// Reads a JSON request. Anything that is not one complete JSON object has no fields.
     pub fn read(body: &[u8]) -> Self {
         let Some(members) = field::read_object::<RequestMembers<'_>>(body) else {
             return Self::default();
@@ -71,7 +71,7 @@ impl<'de> Members<'de> for RequestMembers<'de> {
     }
 }
 
-/// Where a borrowed value stands in the body it was borrowed from.
+/// The position of a borrowed value in the body it was borrowed from.
 pub(super) fn span_in(body: &[u8], value: &RawValue) -> Option<Range<usize>> {
     let text = value.get();
     let start = text.as_ptr().addr().checked_sub(body.as_ptr().addr())?;

@@ -17,8 +17,8 @@ struct StreamMembers<'de> {
     options: Vec<&'de RawValue>,
 }
 
-/// The body that asks for the same without a stream. `None`: it asks for no stream, is no JSON
-/// object, says twice what it wants, or has options that the service is to refuse.
+/// The body that requests the same without a stream. `None`: it requests no stream, is not a JSON
+/// object, has one of the two members twice, or has options that the service is to refuse.
 pub fn without_stream(body: &[u8]) -> Option<Vec<u8>> {
     let members: StreamMembers<'_> = field::read_object(body)?;
     let [stream] = members.streams.as_slice() else {
@@ -50,7 +50,8 @@ pub fn without_stream(body: &[u8]) -> Option<Vec<u8>> {
     Some(edited)
 }
 
-/// Whether these are `stream_options` as OpenAI has them: an object or null, with a flag or none.
+/// Whether these are `stream_options` as OpenAI defines them: an object or null, with or without a
+/// flag.
 fn are_options(options: &RawValue) -> bool {
     match serde_json::from_str(options.get()) {
         Ok(serde_json::Value::Null) => true,
@@ -61,12 +62,12 @@ fn are_options(options: &RawValue) -> bool {
     }
 }
 
-/// Where a member stands whose value is at `value`: its key, its value, and the comma that is not
+/// The span of the member whose value is at `value`: its key, its value, and the comma that is not
 /// needed without it.
 fn member_span(body: &[u8], value: Range<usize>) -> Option<Range<usize>> {
     let before = body.get(..value.start)?.trim_ascii_end();
     let before = before.strip_suffix(b":")?.trim_ascii_end();
-    // A key that is spelled `stream_options`, in whatever escapes, has no quote inside.
+    // A key that is spelled `stream_options`, in any escapes, has no quote inside.
     let key = before.strip_suffix(b"\"")?;
     let start = key.iter().rposition(|byte| *byte == b'"')?;
     let after = body.get(value.end..)?;

@@ -1,5 +1,5 @@
-//! The lines of a receipt as they came: header fields, comment lines, the amount of a body. The
-//! parsed receipt says what was understood; these say what was there, for whoever doubts it.
+//! The lines of a receipt as received: header fields, comment lines, the amount of a body. The
+//! parsed receipt says what bursar understood; these lines say what was sent, as evidence.
 //!
 //! Promise: at most [`LINES_MAX`] lines of [`LINE_CHARS_MAX`] characters, printable ASCII, and only
 //! fields that are receipts: no text of a prompt or an answer.
@@ -23,8 +23,8 @@ pub struct ReceiptLines(Vec<String>);
 // === impl ReceiptLines ===
 
 impl ReceiptLines {
-    /// The receipt fields of a head, in a fixed order; `clean` strikes out what may not be kept and
-    /// answers `None` where there is nothing of it.
+    /// The receipt fields of a head, in a fixed order. `clean` removes what may not be kept, and
+    /// returns `None` for a value without any such part.
     pub fn of_headers(
         names: &ServiceNames,
         headers: &HeaderMap,
@@ -77,7 +77,7 @@ impl ReceiptLines {
         }
         let mut shown: String = line.iter().map(|byte| written(*byte)).collect();
         if shown.len() > LINE_CHARS_MAX {
-            // All of it is ASCII, so every place is a border.
+            // All of it is ASCII, so every index is a character boundary.
             shown.truncate(LINE_CHARS_MAX - CUT.len());
             shown.push_str(CUT);
         }
@@ -89,7 +89,7 @@ impl ReceiptLines {
         self.0
     }
 
-    /// Adds what came behind a head to the lines kept of it.
+    /// Adds the lines that came after a head to the lines of that head.
     pub fn append_to(&self, kept: &mut Vec<String>) {
         for line in &self.0 {
             if kept.len() <= LINES_MAX {

@@ -91,7 +91,7 @@ fn white_space_around_a_header_value_is_no_part_of_it() {
     assert_eq!(read(&[("x-service-billed", " 12\t")]).billed, usd(12));
 }
 
-/// Every place an amount can be told in, in the order in which one answer tells them.
+/// Every place an amount can be in, in the order in which one answer sends them.
 const PLACES: [ReceiptSource; 3] = [
     ReceiptSource::Header,
     ReceiptSource::Sse,
@@ -111,19 +111,19 @@ fn tell(receipt: &mut Receipt, place: ReceiptSource, value: &str) {
 
 #[test]
 fn i3_the_first_positive_amount_stands_wherever_two_are_told() {
-    // What was told, first and second; which stands; whether they contradict each other.
+    // The first and the second value; which one counts; whether they contradict each other.
     let table: [(&str, &str, Told<MicroUsd>, usize, u32); 16] = [
         ("12", "12", usd(12), 0, 0),
         ("12", "0012", usd(12), 0, 0),
         ("12", "13", usd(12), 0, 1),
         ("13", "12", usd(13), 0, 1),
-        // A 0 is no amount where one was told.
+        // A 0 does not count beside an amount.
         ("0", "100", usd(100), 1, 0),
         ("000", "100", usd(100), 1, 0),
         ("100", "0", usd(100), 0, 1),
         ("0", "0", usd(0), 1, 0),
         ("0", "00", usd(0), 1, 0),
-        // What cannot be read is no 0 either, and no later amount is taken for it.
+        // An unreadable value is not a 0 either, and no later amount replaces it.
         ("x", "12", Told::Malformed, 0, 1),
         ("12", "x", usd(12), 0, 1),
         ("0", "x", Told::Malformed, 1, 0),

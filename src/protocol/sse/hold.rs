@@ -1,7 +1,8 @@
 //! Keeps the end of a stream back until its receipt is durable (rule I2).
 //!
-//! Promise: what goes out, in order, and what is held are together exactly what came in. Chunks
-//! pass without being copied; only what is held, and the rare chunk behind it, is.
+//! Promise: the bytes that go out, in order, and the bytes held are together exactly the bytes that
+//! came in. Chunks pass without being copied; only held bytes, and the rare chunk after them, are
+//! copied.
 
 use bytes::{Bytes, BytesMut};
 
@@ -20,8 +21,8 @@ impl HoldBack {
         Self::default()
     }
 
-    /// Takes the chunk that was just fed to the scanner and what the scanner said of it. Answers
-    /// what may flow now; `None` when that is nothing.
+    /// Takes the chunk that was just fed to the scanner and the scanner's result for it. Returns
+    /// what may flow now; `None` if that is nothing.
     pub fn push(&mut self, mut chunk: Bytes, scan: &Scan) -> Option<Bytes> {
         let flowing = (self.held.len() + chunk.len()).saturating_sub(scan.hold);
         let from_held = flowing.min(self.held.len());
@@ -31,7 +32,8 @@ impl HoldBack {
         } else if from_chunk.is_empty() {
             self.held.split_to(from_held).freeze()
         } else {
-            // Less than an end mark was held and turned out to be none: one copy joins both.
+            // The bytes held, fewer than an end mark's, turned out to be no end mark: one copy
+            // joins both.
             let mut joined = BytesMut::with_capacity(from_held + from_chunk.len());
             joined.extend_from_slice(&self.held.split_to(from_held));
             joined.extend_from_slice(&from_chunk);
@@ -41,8 +43,8 @@ impl HoldBack {
         (!flows.is_empty()).then_some(flows)
     }
 
-    /// Bytes held now. Grows without limit only if a service goes on after its own end mark: the
-    /// caller sets that limit.
+    /// Bytes held now. Grows without limit only if a service continues after its own end mark; the
+    /// caller limits that.
     pub fn len(&self) -> usize {
         self.held.len()
     }
@@ -51,7 +53,7 @@ impl HoldBack {
         self.held.is_empty()
     }
 
-    /// Gives out everything that is held; `None` when that is nothing.
+    /// Returns everything that is held; `None` if that is nothing.
     pub fn take(&mut self) -> Option<Bytes> {
         (!self.held.is_empty()).then(|| self.held.split().freeze())
     }

@@ -12,7 +12,7 @@ enum Told {
     Event(String),
 }
 
-/// What came of a stream fed in given chunks.
+/// The result of a stream fed in given chunks.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     told: Vec<Told>,
@@ -228,7 +228,7 @@ fn what_may_begin_the_end_mark_waits_and_nothing_else_does() {
 
 #[test]
 fn the_end_mark_counts_without_its_line_end_and_with_anything_behind_it() {
-    // SDK parsers take `[DONE]` and whatever follows it on the line for the end.
+    // SDK parsers treat `[DONE]` and anything that follows it on the line as the end.
     for stream in [
         "data: [DONE]",
         "data: [DONE]x\n\n",

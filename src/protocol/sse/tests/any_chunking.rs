@@ -26,7 +26,7 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// The rule itself, said a second time and slowly: where the end mark's line begins.
+/// The rule itself, written a second time and slowly: where the end mark's line begins.
 fn done_at(stream: &[u8]) -> Option<usize> {
     let starts = std::iter::once(0)
         .chain((0..stream.len()).filter_map(|at| (stream[at] == b'\n').then_some(at + 1)));
