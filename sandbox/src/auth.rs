@@ -1,4 +1,4 @@
-//! Who is calling: bearer key to organization.
+//! Authentication: from a bearer key to its organization.
 //!
 //! Interface, Authentication: missing or invalid key 401; authenticated but not allowed 403.
 //! Promise: a key is compared by its hash and is written to no log, error or record.

@@ -98,7 +98,7 @@ impl Billing {
         })
     }
 
-    /// Debits one answer of an eval run; `id` stands in the books for it.
+    /// Debits one answer of an eval run; `id` identifies it in the books.
     pub fn charge_answer(
         &self,
         org: &str,

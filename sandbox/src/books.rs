@@ -55,7 +55,7 @@ struct Inner {
     refusals: BTreeMap<u16, u64>,
     requests: VecDeque<Received>,
     requests_received: u64,
-    /// Never goes back, so that an old request cannot amend a new one's line.
+    /// Never decreases, so that an old request cannot amend a new one's line.
     last_n: u64,
     requests_by_route: BTreeMap<String, u64>,
     rollup: Rollup,
@@ -183,8 +183,8 @@ impl Books {
         self.enter(debit, |change| self.keep.push(change))
     }
 
-    /// As [`Books::debit`], with the queueing left to the caller, who has more to write with it. It is done
-    /// before the books change again, so that what is written is in their order. `None` when nothing moved
+    /// As [`Books::debit`], but `queue` writes the change together with the caller's own. It runs before
+    /// the books change again, so that changes are queued in their order. It gets `None` if nothing moved
     /// or nothing is kept.
     pub fn enter(
         &self,
@@ -289,7 +289,7 @@ impl Books {
         self.unsaved.notify_one();
     }
 
-    /// Goes on from a rollup that was saved.
+    /// Continues from a saved rollup.
     pub fn restore_rollup(&self, rollup: Rollup) {
         self.inner.lock().rollup = rollup;
     }
@@ -431,7 +431,7 @@ impl Books {
     }
 }
 
-/// The sum was there before the debit, so it fits; if it does not, the log tells and the amount stays.
+/// The sum existed before the debit, so it fits; if it does not, the log says so and the amount stays.
 fn give_back(
     amount: &mut MicroUsd,
     with: impl FnOnce(MicroUsd, MicroUsd) -> Option<MicroUsd>,

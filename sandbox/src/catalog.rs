@@ -1,10 +1,9 @@
 //! The task catalog: what a task is, and every task there is.
 //!
 //! Interface, What the service does: "Task catalog: scoring definitions (task ids, default scorer, row
-//! schema)". Each task is a file in `catalog/`, so that its golden set can be read and argued about without
-//! reading code; documents and recordings are built from the text that stands there.
-//! Promise: every golden row conforms to its task's schemas, and the order of the tasks is that of the list
-//! here.
+//! schema)". Each task is a file in `catalog/`, so that its golden set can be read and discussed without
+//! reading code; documents and recordings are built from the text in it. Promise: every golden row conforms
+//! to its task's schemas, and the order of the tasks is that of the list here.
 
 pub mod blob;
 mod found;
@@ -26,7 +25,7 @@ pub struct Task {
     /// The task id; also the subtask id a deploy names.
     pub id: String,
     pub title: String,
-    /// One sentence on what goes in and what comes out.
+    /// One sentence on input and output.
     pub description: String,
     /// Other words for it, as people ask for it; read by the matcher alone.
     pub synonyms: Vec<String>,
@@ -52,7 +51,7 @@ pub struct Task {
     pub examples: Vec<Row>,
     /// Ids of the frontier models that were benchmarked on it.
     pub benchmarked: Vec<String>,
-    /// What a model is told to do with a row, when the set says nothing better.
+    /// The instruction that a model gets for a row, unless the set has a better one.
     pub instruction: String,
 }
 

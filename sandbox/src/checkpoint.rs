@@ -1,7 +1,6 @@
-//! One commit of what changed, with where the clock, the counters and the story are.
+//! One commit of all changes, together with the state of the clock, the counters and the story.
 //!
-//! Promise: what is committed here is on disk when it returns; a restart goes on from the instant of the last
-//! commit.
+//! Promise: a commit is on disk when it returns; a restart continues from the instant of the last commit.
 
 use crate::{
     books::Books,

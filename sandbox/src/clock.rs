@@ -11,7 +11,7 @@ use tokio::{
     time::Instant,
 };
 
-/// The most that a control route or a step moves the clock ahead of the real time, in all. At the end of
+/// The most that control routes and steps together may move the clock ahead of real time. At the end of
 /// the calendar it could only stand still, and it never goes back.
 pub const ADVANCE_MAX: Duration = Duration::from_secs(10 * 365 * 86_400);
 
@@ -55,7 +55,8 @@ impl Clock {
         }
     }
 
-    /// Time since this clock was made, or since the state it goes on with was: advances included.
+    /// Time since this clock was made, or since the state that it continues was made: advances
+    /// included.
     pub fn elapsed(&self) -> Duration {
         self.since_made().saturating_add(*self.shared.base.borrow())
     }
@@ -69,7 +70,7 @@ impl Clock {
         *self.shared.offset.borrow()
     }
 
-    /// Makes [`Clock::elapsed`] go on from where an earlier process was. It never goes back.
+    /// Makes [`Clock::elapsed`] continue from an earlier process. It never goes back.
     pub(crate) fn count_from(&self, elapsed: Duration) {
         let base = elapsed.saturating_sub(self.since_made());
         self.shared.base.send_modify(|was| *was = base.max(*was));
@@ -101,7 +102,7 @@ impl Clock {
         uuid::Uuid::new_v7(at).simple().to_string()
     }
 
-    /// Moves the clock forward and wakes every wait that this ends. It never goes back.
+    /// Moves the clock forward and wakes every wait that ends by it. It never goes back.
     pub fn advance(&self, by: Duration) {
         self.shared
             .offset
@@ -148,7 +149,7 @@ impl Clock {
         match self.shared.started.get() {
             Some(started) => started.elapsed(),
             None => {
-                // A lost race means that somebody else set it a moment ago: zero is still right.
+                // A lost race means that another thread set it a moment ago: zero is still right.
                 let _ = self.shared.started.set(Instant::now());
                 Duration::ZERO
             }

@@ -1,6 +1,6 @@
-//! The connection of a request, as far as a fault may touch it: whether and how it ends before its time.
+//! The connection of a request, as far as a fault may affect it: whether and how it ends early.
 //!
-//! Promise: a connection that nobody cut ends as any other; a cut is marked before the socket closes.
+//! Promise: a connection without a cut ends normally; a cut is marked before the socket closes.
 
 use serde::{Deserialize, Serialize};
 use std::sync::{

@@ -1,7 +1,7 @@
-//! The control route, `/sandbox/…`: look at the books, set faults, limits, balance and time.
+//! The control route, `/sandbox/…`: read the books, set faults, limits, balance and time.
 //!
-//! No part of the interface: no key, no limits, not in the request log. JSON in and out; what is wrong with
-//! a body is told in `{"detail": …}` with 422. Unknown members are refused, and web pages with 403.
+//! Not part of the interface: no key, no limits, not in the request log. It takes and returns JSON; a wrong body
+//! gets 422 and `{"detail": …}`. Unknown members are refused, and web pages get 403.
 //!
 //! | route | body | answer |
 //! |---|---|---|
@@ -11,7 +11,7 @@
 //! | `GET /sandbox/faults` | | `{"rules": [rule]}` as far as they are not used up |
 //! | `POST /sandbox/faults` | a rule, or an array of rules | `{"rules": n}` in force |
 //! | `DELETE /sandbox/faults` | | `{}` |
-//! | `POST /sandbox/release` | `{"hold": "name"}` | `{}`; lets everything held by that name go on, now and later |
+//! | `POST /sandbox/release` | `{"hold": "name"}` | `{}`; releases everything held by that name, now and later |
 //! | `GET /sandbox/clock` | | `{"now", "unix_s", "elapsed_ms"}` |
 //! | `POST /sandbox/clock` | `{"advance_s": n}` or `{"advance_ms": n}` | the same, after; all advances together are at most 10 years |
 //! | `POST /sandbox/balance` | `{"micro_usd": n, "org"?: "org-1"}` | `{}`; without `org` every organization's |
@@ -23,7 +23,7 @@
 //! | `POST /sandbox/settings` | any of these | the same, after |
 //! | `POST /sandbox/reset` | | `{}`; books, log, keys, pins, faults, steps, eval sets, endpoints and balances as at start, on disk too; clock, limits, settings and organizations stay |
 //! | `GET /sandbox/steps` | | `{"requests", "done", "steps": [step]}` |
-//! | `POST /sandbox/steps` | a step, or an array of steps | the same, after; they come behind the others |
+//! | `POST /sandbox/steps` | a step, or an array of steps | the same, after; they follow the others |
 //! | `GET /sandbox/verdict` | | [`crate::verdict::Verdict`]: what the client did wrong |
 //! | `GET /sandbox/organizations` | | `{"organizations": [name]}` |
 //! | `POST /sandbox/organizations` | `{"name", "api_key", "balance_micro_usd"?}` | `{"name"}`; one more, with a balance of its own |
@@ -33,7 +33,7 @@
 //! A rule is `{"match": {...}, "times": 1, "skip": 0, "fault": {...}}`; all but `fault` may be left out.
 //! `match`: `method`, `path` (exact, or a beginning with a trailing `*`), `stream` (true/false),
 //! `body_contains`, `idempotency_key`. `times`: 0 is no end. The members of `fault` are documented on
-//! [`crate::fault::Fault`]; several may stand together.
+//! [`crate::fault::Fault`]; several may be combined.
 //!
 //! ```json
 //! {"match": {"path": "/v1/chat/completions", "stream": true}, "fault": {"cut_before_receipt": true}}
@@ -94,7 +94,7 @@ pub fn routes() -> Router<Arc<State>> {
         .route("/organizations", get(organizations).post(add_organization))
         .route("/assumptions", get(list_assumptions))
         .route("/score", post(score::score))
-        // Behind the door, as every route here.
+        // Below the door, like every route here.
         .method_not_allowed_fallback(error::method_not_allowed)
         .layer(from_fn(door::door))
 }

@@ -1,10 +1,10 @@
-//! A deploy: from a body to a live endpoint, told event by event.
+//! A deploy: from a body to a live endpoint, reported event by event.
 //!
-//! Interface, POST /v1/endpoints: "a named-event SSE stream" of `progress`, `complete` and `error`.
-//! Each stage does something that can fail: the alias is looked up, the name is taken and written down, a
-//! probe is made of the task's own example, the model answers it, the answer is looked at.
-//! Promise: a deploy that ends without `complete` leaves no endpoint, whatever ended it but the client: a
-//! fault that cuts the stream, too; a client that leaves changes nothing.
+//! Interface, POST /v1/endpoints: "a named-event SSE stream" of `progress`, `complete` and `error`. Each
+//! stage does something that can fail: the alias is looked up, the name is taken and written down, a
+//! probe is made of the task's own example, the model answers it, the answer is checked. Promise: a
+//! deploy that ends without `complete` leaves no endpoint, even if a fault cut the stream. The only
+//! exception is a client that leaves, which changes nothing.
 
 use crate::{
     catalog::{self, Task},
@@ -24,12 +24,12 @@ use crate::{
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Duration};
 
-/// Assumed (endpoint-name): the id stands in a path and in `model`, so it is one plain word.
+/// Assumed (endpoint-name): the id is used in a path and in `model`, so it is one plain word.
 const NAME_CHARS_MAX: usize = 64;
 const EXTRA_CHARS_MAX: usize = 200;
 /// A million dollars for a request, so that no sum of them leaves what the books can hold.
 const AMOUNT_MAX: u64 = 1_000_000_000_000;
-/// No more of a task's example than this is shown to the model that warms up.
+/// The model that warms up gets at most this much of a task's example.
 const PROBE_CHARS_MAX: usize = 4_000;
 
 /// A deploy whose body was checked and whose name is taken.
@@ -187,7 +187,7 @@ impl Deploy {
         }
     }
 
-    /// Does the work; the event that tells of the live endpoint.
+    /// Does the work and returns the event that announces the live endpoint.
     async fn stages(
         &self,
         state: &State,
@@ -227,7 +227,7 @@ impl Deploy {
                 "health_check" => {
                     self.check(answer.as_ref()).map_err(failed)?;
                 }
-                // Done before the stream began: the alias stands, the name is taken.
+                // Done before the stream began: the alias is known, the name is taken.
                 _ => {}
             }
         }

@@ -74,7 +74,7 @@ impl Endpoints {
         })
     }
 
-    /// Takes the name for a deploy that begins. 409 when it is taken, 422 at the bound.
+    /// Takes the name for a new deploy. 409 if it is taken, 422 at the bound.
     pub fn reserve(&self, endpoint: Endpoint) -> Result<(), ServiceError> {
         let id = (endpoint.org.clone(), endpoint.name.clone());
         let mut inner = self.inner.lock();
@@ -95,7 +95,7 @@ impl Endpoints {
         Ok(())
     }
 
-    /// Changes this deploy's record and gives it back; `None` when it was deleted meanwhile.
+    /// Changes this deploy's record and returns it; `None` if it was deleted meanwhile.
     pub fn amend(
         &self,
         which: &Endpoint,
@@ -145,7 +145,7 @@ impl Endpoints {
         self.get(org, name).ok()
     }
 
-    /// Looks at the endpoint and what it served.
+    /// Reads the endpoint and its traffic.
     pub fn look<T>(
         &self,
         org: &str,

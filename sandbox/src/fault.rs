@@ -1,9 +1,9 @@
 //! Faults: what a bad day of the service looks like, on demand.
 //!
-//! A rule says which requests it meets, how many of them, and what happens to them. Rules come from the
-//! control route or the scenario file, never from a request, so that no client can carry one by mistake.
-//! Promise: each fault says whether the work ran; a fault before the work bills nothing, and a fault after
-//! it hides a debit that the books show.
+//! A rule says which requests it applies to, to how many of them, and what happens to them. Rules come
+//! from the control route or the scenario file, never from a request, so that no client can carry one by
+//! mistake. Promise: each fault states whether the work ran; a fault before the work bills nothing, and a
+//! fault after it hides a debit that the books show.
 
 use crate::{clock::Clock, connection::CutKind, spec};
 use http::HeaderValue;
@@ -122,7 +122,7 @@ pub enum ReceiptField {
     Escalated,
 }
 
-/// What a rule may look at.
+/// The parts of a request that a rule may match.
 #[derive(Debug)]
 pub struct Seen<'a> {
     pub method: &'a str,
@@ -314,7 +314,7 @@ impl Fault {
         }
     }
 
-    /// What a receipt value becomes; `None` leaves it out.
+    /// The value that a receipt field gets; `None` leaves it out.
     pub fn receipt_value(&self, field: ReceiptField, value: String) -> Option<String> {
         if self.no_receipt {
             return None;

@@ -17,7 +17,7 @@ pub struct Fingerprint {
     endpoint_uid: Option<String>,
 }
 
-/// One part of a multipart body, as far as it tells two requests apart. The boundary does not.
+/// One part of a multipart body, as far as it distinguishes two requests. The boundary does not.
 #[derive(Clone, Copy, Debug)]
 pub struct FormPart<'a> {
     pub name: &'a str,

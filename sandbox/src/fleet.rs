@@ -1,12 +1,11 @@
-//! Who answers: the one door to the models, for every route that needs one.
+//! The one way to the models, for every route that needs one.
 //!
-//! Chat, the agent lane, the comparison, eval runs and endpoints ask here, so that a model that is set in
-//! the place of a built-in one serves all of them: a specialist first, the bar, then the frontier model.
-//! Interface, Inference: "The result is checked against the bar, and the request is escalated to a frontier
-//! model when needed." Judge, reasoner and transcriber answer no request; what they say is checked before it is
-//! believed, one that fails counts as none, and their work is never billed.
-//! Promise: no debit, no limit and no receipt here; the caller owns those. An answer that does not hold the
-//! bar is escalated or refused, never returned.
+//! Chat, the agent lane, the comparison, eval runs and endpoints ask here, so that a model that replaces a
+//! built-in one serves all of them: a specialist first, the bar, then the frontier model. Interface, Inference:
+//! "The result is checked against the bar, and the request is escalated to a frontier model when needed."
+//! Judge, reasoner and transcriber answer no request. Their results are checked before use, a failed one counts
+//! as absent, and their work is never billed. Promise: no debit, no limit and no receipt here; the caller owns
+//! those. An answer below the bar is escalated or refused, never returned.
 
 mod answer;
 mod servers;
@@ -162,10 +161,10 @@ impl Fleet {
         }
     }
 
-    /// The end of a relayed answer, and what of it is still to be given.
+    /// The end of a relayed answer, and the part of it that is still to be sent.
     ///
-    /// A tool call is checked before it is given. One that does not hold is not, and the frontier model makes
-    /// the turn's end: behind the words that were given come its own and its calls.
+    /// A tool call is checked before it is sent. If it fails the check, the frontier model completes the
+    /// turn: its own words and calls follow the words already sent.
     pub async fn finish(
         &self,
         flow: Flow,
@@ -198,10 +197,10 @@ impl Fleet {
         Ok((served, rest))
     }
 
-    /// Whether a specialist's words need no check once they are there: any text will do, and confidence is told
-    /// by the prompt alone. Only then a stream is relayed while it is written. What the check costs otherwise: the
-    /// first byte comes when the whole draft is there and judged, not when its first token is. A tool call is
-    /// given whole, after its check.
+    /// Whether a specialist's words need no check once they are there, because any text is acceptable and the
+    /// confidence depends on the prompt alone. Only then is a stream relayed while it is written. Otherwise the
+    /// check costs time: the first byte is sent when the whole draft is there and judged, not at its first
+    /// token. A tool call is sent whole, after its check.
     fn is_sure_beforehand(&self, turn: &Turn<'_>) -> bool {
         let by_logprobs = turn.lane == Lane::Agent
             && turn.request.forwarded.get("logprobs") == Some(&Value::Bool(true));
@@ -312,9 +311,9 @@ impl Fleet {
         Ok(FrontierAnswer { draft, cost })
     }
 
-    /// How well `answer` answers `prompt`, from 0 to 1, told by the configured judge model; `expected` is
-    /// the answer known to be right, when there is one. `None` when no judge is configured or it gave no
-    /// usable number.
+    /// How well `answer` answers `prompt`, from 0 to 1, by the configured judge model; `expected` is the
+    /// answer known to be right, if there is one. `None` if no judge is configured or it gave no usable
+    /// number.
     pub async fn judge(&self, prompt: &str, expected: Option<&str>, answer: &str) -> Option<f64> {
         let question = format!("<question>{}</question>", words::shown(prompt));
         self.graded(question, expected, answer).await
@@ -347,8 +346,8 @@ impl Fleet {
         score
     }
 
-    /// A value of `schema` (JSON Schema), made by the configured reasoner. `None` when none is configured,
-    /// it is unavailable, or what it wrote does not conform.
+    /// A value of `schema` (JSON Schema), made by the configured reasoner. `None` if none is configured,
+    /// it is unavailable, or its text does not conform.
     pub async fn reason(&self, system: &str, user: &str, schema: &Value) -> Option<Value> {
         let remote = self.servers.reasoner()?;
         let mut body = words::request(system, user);
@@ -363,8 +362,8 @@ impl Fleet {
         models::schema_holds(schema, &value).then_some(value)
     }
 
-    /// The words of a recording, from the configured transcription server: `None` when none is configured.
-    /// `file_name` tells the server the container by its ending; `language` is ISO 639-1.
+    /// The words of a recording, from the configured transcription server: `None` if none is configured.
+    /// The ending of `file_name` announces the container to the server; `language` is ISO 639-1.
     pub async fn transcribe(
         &self,
         bytes: &[u8],

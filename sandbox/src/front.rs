@@ -1,4 +1,4 @@
-//! The front of every route of the interface: what is done before a handler and after it.
+//! The front of every route of the interface: the work before and after a handler.
 //!
 //! Order: request id; body (413 over 30 MB); fault; key (401, 403); the handler, in a task of its own; receipt
 //! faults; the log line. Promise: once the body is whole, a client that leaves changes nothing: the work runs
@@ -161,7 +161,7 @@ async fn answer(
     }
     meter.end(response.status());
     if lookup {
-        // A read has no work of its own to prolong.
+        // A read has no work that would have to continue.
         fault.work(&state.clock, &state.holds).await;
     }
     spoiled(response, &fault, line).await
@@ -247,7 +247,7 @@ async fn instead_of_work(state: &State, fault: &Fault, path: &str) -> Option<Res
     Some(response)
 }
 
-/// What a fault makes of a finished answer. The work behind it is done, debited and stored.
+/// Applies a fault to a finished answer. Its work is done, debited and stored.
 async fn spoiled(mut response: Response, fault: &Fault, line: Line) -> Response {
     if fault.cut_before_head {
         return hang_up();

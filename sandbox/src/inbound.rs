@@ -1,6 +1,6 @@
-//! A request that passed the front: what its handler, its bill and its key are told of it.
+//! A request that passed the front, as its handler, its bill and its key see it.
 //!
-//! Promise: plain data; the fingerprint is of what the interface says tells two requests apart.
+//! Promise: plain data; the fingerprint covers what distinguishes two requests by the interface.
 
 use crate::{
     connection::Line,

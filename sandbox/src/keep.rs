@@ -1,10 +1,10 @@
-//! What of the running service goes to the state directory: debits, balances, keys, pins, the clock.
+//! What the running service writes to the state directory: debits, balances, keys, pins, the clock.
 //!
 //! | what | file |
 //! |---|---|
 //! | a debit, and the sums of all | `debit` |
-//! | where the clock is | `clock` |
-//! | one thing to write | `change` |
+//! | the position of the clock | `clock` |
+//! | one change to write | `change` |
 //! | the queue, and the transaction that empties it | `queue` |
 
 mod change;

@@ -28,7 +28,8 @@ impl KeyId {
         Self::read(org, first)
     }
 
-    /// Reads the header. Empty counts as none; what is not printable is 400. Assumed (key-form).
+    /// Reads the header. Empty counts as absent; unprintable characters are 400. Assumed
+    /// (key-form).
     pub fn read(org: &str, header: Option<&HeaderValue>) -> Result<Option<Self>, ServiceError> {
         let Some(header) = header else {
             return Ok(None);
@@ -36,7 +37,7 @@ impl KeyId {
         let key = header
             .to_str()
             .ok()
-            // `to_str` lets a tab through.
+            // `to_str` accepts a tab.
             .filter(|key| !key.contains('\t'))
             .ok_or_else(|| {
                 ServiceError::BadRequest("Idempotency-Key must be printable".to_owned())
@@ -46,7 +47,7 @@ impl KeyId {
         }
         // Interface: a string of up to 256 characters; longer keys are hashed.
         let key = if key.chars().count() > spec::KEY_CHARS_MAX {
-            // The tab stands in no key that was given, so no short key is taken for a hashed one.
+            // No key that was sent contains a tab, so no short key is taken for a hashed one.
             format!("sha256\t{}", hex(&Sha256::digest(key.as_bytes())))
         } else {
             key.to_owned()

@@ -1,8 +1,8 @@
 //! Writes the counts behind the metrics to the store, a moment after they changed.
 //!
-//! A write for each request would make each request wait for the disk; metrics are no money and can come
-//! after. Promise: what was counted is on disk within [`SAVE_AFTER`] of the clock, and all of it at the end of
-//! a shutdown; a saver that has ended holds the state no more.
+//! A write per request would make each request wait for the disk; metrics are not money and may follow later.
+//! Promise: counts are on disk within [`SAVE_AFTER`] of the clock, and all of them at the end of a shutdown; a
+//! saver that has ended holds the state no more.
 
 use crate::{rollup::Rollup, state::State, store::StoreError};
 use std::{sync::Arc, time::Duration};
@@ -28,7 +28,7 @@ pub async fn keep_saving(state: Arc<State>) {
     }
 }
 
-/// Saves now; what cannot be written is told in the log and stays in memory.
+/// Saves now; counts that cannot be written stay in memory, and the log says so.
 pub async fn save_and_tell(state: &Arc<State>) {
     let to_save = Arc::clone(state);
     // A worker of the runtime must not wait for the disk.

@@ -17,7 +17,7 @@ impl MicroUsd {
     pub const ZERO: Self = Self(0);
     pub const MAX: Self = Self(i64::MAX);
 
-    /// `None` when `amount` is beyond what the books can hold (9.2 trillion dollars).
+    /// `None` if `amount` is beyond what the books can hold (9.2 trillion dollars).
     pub fn new(amount: u64) -> Option<Self> {
         i64::try_from(amount).ok().map(Self)
     }

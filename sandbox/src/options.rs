@@ -1,9 +1,9 @@
 //! What a sandbox is started with.
 //!
 //! Promise: `Options::default()` is the service of the interface: its limits, its rules, a funded
-//! organization. Everything else is a deviation somebody asked for. What contradicts itself (two organizations
-//! with one key would start, and one of them pay for both) is refused at the start, in words that name the
-//! setting and no key.
+//! organization. Everything else is a requested deviation. Contradictory options (two organizations with one
+//! key would start, and one of them pay for both) are refused at the start, with a text that names the setting
+//! and no key.
 
 use crate::{
     clock::Clock,
@@ -53,7 +53,8 @@ pub struct Options {
     pub endpoint_warm_up_ms: u64,
     /// Which voice speaks. Live.
     pub synthesis: Synthesis,
-    /// Where the state is kept, so that a restart goes on; without one it lives in memory.
+    /// Where the state is kept, so that a restart continues from it; without it the state lives in
+    /// memory.
     pub state_dir: Option<PathBuf>,
     /// Model servers in the place of built-in models.
     pub models: Vec<ModelServer>,
@@ -153,7 +154,7 @@ impl Default for Options {
     }
 }
 
-/// A key stands behind `Bearer ` in a header, and is cut at its white space there.
+/// In a header a key follows `Bearer `, and is cut at its white space there.
 fn check_key(place: &str, key: &str) -> Result<(), OptionsError> {
     if key.is_empty() || key.contains(char::is_whitespace) {
         return Err(OptionsError::UnusableKey(place.to_owned()));

@@ -54,7 +54,7 @@ pub struct Order<Work> {
 /// What the work came to.
 pub enum Outcome {
     Whole(Goods),
-    /// An answer that flows: its head, while a task of its own writes the rest and ends the [`Sale`].
+    /// A streamed answer: its head, while a task of its own writes the rest and ends the [`Sale`].
     Stream(Box<dyn FnOnce(Sale) -> Response + Send>),
 }
 
@@ -174,7 +174,7 @@ impl Answer {
 // === impl Sale ===
 
 impl Sale {
-    /// The end of a stream: one debit, on disk with the key, before the client is told of it.
+    /// The end of a stream: one debit, on disk with the key, before the client receives its amount.
     pub async fn end(self, price: MicroUsd) -> Result<Charged, ServiceError> {
         let charged = self.charge(price, true)?;
         self.run.bind();

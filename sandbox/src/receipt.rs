@@ -106,7 +106,7 @@ impl Receipt {
     }
 }
 
-/// What a fault makes of the receipt headers of an answer.
+/// Applies a fault to the receipt headers of an answer.
 pub fn spoil(headers: &mut HeaderMap, fault: &Fault) {
     let fields = [
         (ReceiptField::Billed, spec::BILLED),

@@ -1,6 +1,6 @@
-//! One request as the request log holds it, and what its line tells of how it went.
+//! One request as the request log holds it, and what its line says about its course.
 //!
-//! Promise: no key of an organization stands here; what is not known yet is absent.
+//! Promise: it contains no key of an organization; what is not known yet is absent.
 
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ const CUTS: [&str; 6] = [
     "cut_before_done",
 ];
 
-/// One request received, whatever became of it.
+/// One request received, whatever its result.
 #[derive(Clone, Debug, Serialize)]
 pub struct Received {
     pub n: u64,

@@ -60,14 +60,14 @@ pub enum RemoteError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transcript {
     pub text: String,
-    /// As the server tells it, when it does.
+    /// As the server reports it, if it does.
     pub language: Option<String>,
 }
 
 // === impl RemoteError ===
 
 impl RemoteError {
-    /// Assumed (remote-failure): the interface tells what the service answers, not why a backend failed.
+    /// Assumed (remote-failure): the interface says what the service answers, not why a backend failed.
     pub fn told(self, lane: Lane) -> ServiceError {
         match self {
             Self::Late => ServiceError::NoServingPath("no serving path answered in time"),
@@ -132,9 +132,10 @@ impl Remote {
         })
     }
 
-    /// No proxy and no redirect: the key goes to the address that was written down and to no other.
+    /// No proxy and no redirect: the key is sent to the configured address and to no other.
     ///
-    /// Without `https` the machine's certificates, which take a while to read, are left alone.
+    /// Without `https` the machine's certificates are not loaded, because reading them takes a
+    /// while.
     pub fn client(https: bool) -> Result<reqwest::Client, reqwest::Error> {
         reqwest::Client::builder()
             .no_proxy()

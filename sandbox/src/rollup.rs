@@ -190,7 +190,7 @@ impl Hours {
         sum
     }
 
-    /// What was debited; `None` when it is more than an amount can be.
+    /// The amount debited; `None` if it is more than an amount can be.
     fn billed(&self, from: i64, to: i64) -> Option<MicroUsd> {
         let mut hours = self.0.range(from..=to).map(|(_, hour)| hour.billed);
         hours.try_fold(MicroUsd::ZERO, MicroUsd::checked_add)

@@ -122,7 +122,7 @@ pub async fn serve_and_judge(
         });
     }
     drop(listener);
-    // A run of an eval set goes on at the next start.
+    // A run of an eval set continues at the next start.
     state.evals.stop();
     state.closing.cancel();
     state.tasks.close();
@@ -133,7 +133,7 @@ pub async fn serve_and_judge(
     if tokio::time::timeout(DRAIN, drained).await.is_err() {
         tracing::warn!("shut down with work still running");
     }
-    // Nobody holds the file of the state any more when this returns: the next may open it at once.
+    // When this returns, the state's file is closed, and the next process may open it at once.
     connections.shutdown().await;
     let _ = saver.await;
     metrics_saver::save_and_tell(&state).await;

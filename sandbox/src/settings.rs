@@ -29,7 +29,7 @@ pub enum RepeatBilled {
     Same,
 }
 
-/// Who makes the sound of `/v1/audio/speech`.
+/// What makes the sound of `/v1/audio/speech`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Synthesis {

@@ -1,7 +1,7 @@
 //! The literals of the interface, as this side spells them.
 //!
 //! The daemon spells its own: agreement is checked against the written interface, never against each other.
-//! Promise: a name, limit or status text of the interface stands in this file and nowhere else.
+//! Promise: a name, limit or status text of the interface is in this file and nowhere else.
 
 /// The only model id on both lanes.
 pub const MODEL: &str = "auto";

@@ -79,7 +79,7 @@ fn flow(
             match receiver.recv().await? {
                 Frame::Bytes(bytes) => Some((Ok(bytes), Some(receiver))),
                 Frame::Cut => {
-                    // Pending lets hyper write out what it holds before it learns of the cut.
+                    // Pending lets hyper write its buffer out before it learns of the cut.
                     for _ in 0..3 {
                         tokio::task::yield_now().await;
                     }

@@ -58,7 +58,7 @@ pub struct State {
     pub(crate) closing: CancellationToken,
     pub(crate) speech: Arc<Speech>,
     pub(crate) steps: Arc<Steps>,
-    /// Work that goes on when its client has left; `serve` waits for it.
+    /// Work that continues when its client has left; `serve` waits for it.
     pub(crate) tasks: TaskTracker,
     settings: Mutex<Settings>,
 }
@@ -191,7 +191,7 @@ impl State {
         *settings
     }
 
-    /// Does what the story has due before a request is looked at. True when something was done.
+    /// Runs the steps of the story that are due before a request is handled. True if any ran.
     pub(crate) fn do_due_steps(&self) -> bool {
         let mut counted = true;
         let mut done = false;

@@ -1,9 +1,9 @@
 //! Steps of a scenario: what happens at the n-th request or at a time, written down beforehand.
 //!
 //! A story such as "the third request finds an empty balance, and an hour later it is filled" is a list of
-//! steps in the scenario file, so that it needs no second program at the control route.
-//! Promise: steps are done in their order, each once, also over a restart with a state directory; a step
-//! whose time has come is done before the next request is looked at.
+//! steps in the scenario file, so that it needs no second program at the control route. Promise: steps are
+//! done in their order, each once, also over a restart with a state directory; a step whose time has come
+//! is done before the next request is handled.
 
 use crate::{
     clock::ADVANCE_MAX,
@@ -21,7 +21,7 @@ const STEPS_MAX: usize = 1_000;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// Before this request is looked at; the first is 1.
+    /// Before this request is handled; the first is 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_request: Option<u64>,
     /// When the sandbox's clock has run so many seconds.
@@ -31,7 +31,7 @@ pub struct Step {
     pub act: Act,
 }
 
-/// What a step does; several may stand together.
+/// What a step does; several members may be combined.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Act {
@@ -43,7 +43,7 @@ pub struct Act {
     pub advance_s: Option<u64>,
     pub limits: Option<LimitsPart>,
     pub settings: Option<SettingsPart>,
-    /// Lets go what is held by this name.
+    /// Releases what is held by this name.
     pub release: Option<String>,
 }
 
@@ -60,7 +60,7 @@ struct Inner {
     progress: Progress,
 }
 
-/// How far the story is; what a restart goes on from.
+/// The progress of the story; a restart continues from it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     pub requests: u64,
@@ -120,7 +120,7 @@ impl Steps {
         }
     }
 
-    /// Adds steps behind the others; false when there are too many.
+    /// Adds steps after the others; false if there are too many.
     pub fn push(&self, more: Vec<Step>) -> bool {
         let mut inner = self.inner.lock();
         if inner.steps.len().saturating_add(more.len()) > STEPS_MAX {

@@ -1,9 +1,9 @@
-//! What the client did wrong, as far as the request log tells.
+//! What the client did wrong, as far as the request log shows.
 //!
 //! A client can pass every test of its own and still come back too soon, pay twice or hammer; the service
-//! sees that. `GET /sandbox/verdict` and `bursar sandbox --verdict` judge the log by the interface's rules.
-//! Promise: a finding names its clause and requests that show it; what can be explained as right is a
-//! remark, which leaves `ok` as it is; what the log cannot tell is said, not guessed.
+//! notices that. `GET /sandbox/verdict` and `bursar sandbox --verdict` judge the log by the interface's
+//! rules. Promise: a finding names its clause and requests that show it; what can be explained as right is
+//! a remark, which leaves `ok` as it is; what the log cannot show is listed, not guessed.
 
 mod rules;
 
@@ -14,7 +14,7 @@ use std::fmt;
 /// Requests named as examples of one rule.
 const EXAMPLES_MAX: usize = 5;
 
-/// What no log of a service can tell.
+/// What no log of a service can show.
 const CANNOT_TELL: &[&str] = &[
     "whether a client that never asked again after a cut took the half for the whole, or told its user",
     "whether two equal requests with different keys are one purchase retried or two purchases: a new key is \

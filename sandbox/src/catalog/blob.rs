@@ -1,9 +1,9 @@
-//! Documents, scans and recordings of the golden sets, built from the text that stands in the catalog.
+//! Documents, scans and recordings of the golden sets, built from the text in the catalog.
 //!
-//! A row of a task file says `{"$pdf": [lines]}`, `{"$png": [lines]}` or `{"$wav": "words"}` where the row a
-//! client sees has a data URL. So the truth and its document can be compared by eye, and no binary file is
-//! kept. The shape of the data URL is the one chat messages carry.
-//! Promise: what is built is a whole file of its kind, and the same text gives the same bytes.
+//! A row of a task file contains `{"$pdf": [lines]}`, `{"$png": [lines]}` or `{"$wav": "words"}` where the
+//! row that a client sees has a data URL. So a document can be compared with its text by eye, and no binary
+//! file is kept. The data URL has the form that chat messages carry. Promise: each result is a whole file of
+//! its kind, and the same text gives the same bytes.
 
 mod pdf;
 
@@ -11,7 +11,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bursar_models::{page::paper, speech::recording};
 use serde_json::Value;
 
-/// The data URL for a builder object; `None` for a value that is none; an error for one that is broken.
+/// The data URL for a builder object; `None` for a value that is not one; an error for a broken one.
 pub fn built(value: &Value) -> Option<Result<String, String>> {
     let object = value.as_object().filter(|object| object.len() == 1)?;
     let (kind, source) = object.iter().next()?;

@@ -74,7 +74,7 @@ impl Candidate {
         };
         Self {
             task_id: scored.task.id.clone(),
-            // Four digits tell all there is to tell, and read the same in every client.
+            // Four digits are exact enough, and print the same in every client.
             score: (scored.score * 10_000.0).round() / 10_000.0,
             confidence,
         }

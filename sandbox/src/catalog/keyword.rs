@@ -1,11 +1,11 @@
 //! The keyword scorer: which task a description is about, by its words.
 //!
-//! Interface, `POST /v1/tasks/match`: "a deterministic keyword scorer". How it scores is not shown.
-//! Assumed (match-keyword): a description's stems, and pairs of neighbours among them, are looked up in each
-//! task's title, synonyms, description and instruction. A stem weighs the more the fewer entries hold it
-//! (idf); the score is the weight that was found over the weight there is, damped when little was found.
-//! Lanes and things no lane does are scored by the same rule, so that the best entry tells the type.
-//! Promise: the same description gives the same result; every score lies in [0, 1].
+//! Interface, `POST /v1/tasks/match`: "a deterministic keyword scorer". How it scores is not shown. Assumed
+//! (match-keyword): a description's stems, and pairs of neighbours among them, are looked up in each task's
+//! title, synonyms, description and instruction. A stem weighs more the fewer entries contain it (idf). The
+//! score is the weight found divided by the total weight, damped when little was found. Lanes, and things
+//! that no lane serves, are scored by the same rule, so the best entry decides the type. Promise: the same
+//! description gives the same result; every score lies in [0, 1].
 
 use super::{
     Task,
@@ -34,7 +34,7 @@ pub enum Verdict {
     Nothing,
 }
 
-/// How much a stem counts by where it stands.
+/// How much a stem counts, by the field that contains it.
 const BY_TITLE: f64 = 1.3;
 const BY_NAME: f64 = 1.0;
 const BY_DESCRIPTION: f64 = 0.7;
@@ -87,7 +87,8 @@ pub fn scored(query: &str) -> (Verdict, Vec<Scored>) {
             Kind::Capability(capability) => Verdict::Capability(capability),
             Kind::Beyond => Verdict::Unsupported,
         };
-        // The first of equals wins: tasks stand before lanes, lanes before what no lane does.
+        // The first of equals wins: tasks come before lanes, lanes before things that no lane
+        // serves.
         if score > best.0 || (score >= best.0 && best.1 == Verdict::Nothing) {
             best = (score, verdict);
         }

@@ -1,8 +1,8 @@
 //! The reasoning matcher: a configured model reads the catalog and names one entry.
 //!
 //! Interface, Task match result: `reasoning` and `confidence` belong to it alone; "the reasoning router
-//! returns a single chosen match". Promise: an entry that is not in the catalog is never returned; what the
-//! model wrote is checked, and a wrong answer counts as none.
+//! returns a single chosen match". Promise: an entry outside the catalog is never returned; the model's
+//! text is checked, and a wrong answer counts as no answer.
 
 use super::{
     found::{Candidate, Confidence, Kind, Match, Matcher},
@@ -26,7 +26,8 @@ struct Answer {
     reasoning: String,
 }
 
-/// The reasoner's match; `None` when there is no reasoner, it failed, or it named what does not exist.
+/// The reasoner's match; `None` if there is no reasoner, it failed, or it named something that does
+/// not exist.
 pub async fn matched(fleet: &Fleet, query: &str) -> Option<Match> {
     let written = fleet.reason(&system(), query, &schema()).await?;
     let found = read(query, written);
@@ -67,7 +68,8 @@ fn read(query: &str, written: Value) -> Option<Match> {
     })
 }
 
-/// Assumed (match-reason): a reasoner gives a confidence and no score; each stands for one.
+/// Assumed (match-reason): a reasoner gives a confidence and no score, so each is used for the
+/// other.
 fn score(confidence: Confidence) -> f64 {
     match confidence {
         Confidence::High => 0.9,

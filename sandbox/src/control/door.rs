@@ -1,10 +1,9 @@
-//! Who may use the control routes: programs, not web pages.
+//! Admission to the control routes: programs, not web pages.
 //!
-//! They ask for no key, and a page on any site can make its reader's browser send requests to this machine:
-//! it could empty the balance or read the books. A page cannot hide its Origin, nor send another Host than
-//! the name it was opened by.
-//! Promise: a program on this machine, curl with `-d` among them, is let in as it is; whatever a page can
-//! send is 403, before a byte of its body is read.
+//! The routes ask for no key, and a page on any site can make its reader's browser send requests to this
+//! machine: it could empty the balance or read the books. A page cannot hide its Origin, nor send another
+//! Host than the name it was opened by. Promise: a program on this machine, curl with `-d` included, is
+//! admitted as it is; any request that a page can send gets 403, before a byte of its body is read.
 
 use crate::error::ServiceError;
 use axum::{
@@ -34,7 +33,7 @@ fn check(headers: &HeaderMap) -> Result<(), &'static str> {
     if hosts.next().is_some() || !host.is_none_or(is_own_host) {
         return Err("control routes answer to localhost, an IP address or a name without a dot");
     }
-    // Of a person who typed the address in the browser says `none`.
+    // For an address that a person typed in, the browser says `none`.
     let by_a_page = headers
         .get_all(SEC_FETCH_SITE)
         .iter()

@@ -1,7 +1,7 @@
-//! `POST /sandbox/score`: the scorers, for whoever wants to know what a run would say of an answer.
+//! `POST /sandbox/score`: the scorers, to see which score a run would give an answer.
 //!
-//! No part of the interface. Also the door by which the scorers are compared with other programs'.
-//! Promise: what it says is what a run says of the same rows: the same functions, nothing besides.
+//! Not part of the interface. The scorers are also compared with other programs' through this route.
+//! Promise: its result is a run's result for the same rows: the same functions, nothing besides.
 //!
 //! ```json
 //! {"scorer": "token_f1", "seed": 7, "rows": [{"expected": {"answer": "in 1998"}, "answer": "1998"}]}
@@ -9,7 +9,7 @@
 //! {"scores": [0.5, 1.0, 0.75], "seed": 7}
 //! ```
 //!
-//! An `answer` that is a text is read as a model's answer; everything else is the answer itself.
+//! An `answer` that is a text is read as a model's answer; any other value is the answer itself.
 
 use crate::{
     error::ServiceError,
@@ -126,7 +126,7 @@ async fn scored(
     Ok(document)
 }
 
-/// Resampling takes a second for many scores: not on a thread that serves.
+/// Resampling takes a second for many scores, so it does not run on a thread that serves.
 async fn of_scores(scores: Vec<f64>, seed: u64) -> Result<Interval, ServiceError> {
     tokio::task::spawn_blocking(move || interval(&scores, seed))
         .await

@@ -1,8 +1,8 @@
 //! Which open models a task can be deployed with, by their public aliases.
 //!
 //! Interface, Endpoint, `model`: "public per-task alias of the form `{family}-{rank}`; real model ids are
-//! never exposed".
-//! Promise: an alias stands for one model of one task's board; nothing here can be read back to a real id.
+//! never exposed". Promise: an alias denotes one model of one task's board; no real id can be derived from
+//! anything here.
 
 use crate::{
     catalog::Task,
@@ -48,7 +48,7 @@ pub fn board(task: &Task) -> Vec<Candidate> {
         .collect()
 }
 
-/// The model that an alias or `recommended` names; `None` when the task's board has none of that name.
+/// The model that an alias or `recommended` names; `None` if the task's board has no such name.
 pub fn resolve(task: &Task, asked: &str) -> Option<Candidate> {
     let mut board = board(task).into_iter();
     if asked != RECOMMENDED {
@@ -69,7 +69,7 @@ pub fn category(name: &str) -> Category {
 // === impl Candidate ===
 
 impl Candidate {
-    /// What these tokens cost on this model; `None` when it is more than an amount can be.
+    /// The price of these tokens on this model; `None` if it is more than an amount can be.
     pub fn cost(&self, prompt_tokens: u64, completion_tokens: u64) -> Option<MicroUsd> {
         self.price.cost(prompt_tokens, completion_tokens)
     }

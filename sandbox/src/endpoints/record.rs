@@ -91,7 +91,7 @@ impl Endpoint {
             .iter()
             .rev()
             .find(|change| change.at_ms <= now_ms);
-        // A clock behind the first change is one that was set back: the first state holds.
+        // If the clock is before the first change, it was set back: the first state holds.
         reached
             .or(self.changes.front())
             .map_or(Status::Deploying, |change| change.status)

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Node<'a> {
-    /// By name; of a name that stands twice the last, as every reader here takes it.
+    /// By name; if a name occurs twice, the last, as every reader here takes it.
     Object(BTreeMap<String, Self>),
     Array(Vec<Self>),
     Text(String),
@@ -17,9 +17,9 @@ pub enum Node<'a> {
     Plain(&'a str),
 }
 
-/// `None` when the whole is no JSON document, or nests deeper than any route reads.
+/// `None` if the whole is not a JSON document, or nests deeper than any route reads.
 pub fn read(body: &[u8]) -> Option<Node<'_>> {
-    // What follows may take every byte for that of a well-formed document.
+    // From here on every byte belongs to a well-formed document.
     serde_json::from_slice::<Value>(body).ok()?;
     let mut rest = std::str::from_utf8(body).ok()?;
     node(&mut rest)

@@ -31,7 +31,7 @@ pub struct Flow {
     counted: Usage,
 }
 
-/// Who answered and for how much; the answer itself is still to come.
+/// The answering model and its price; the answer itself is still to come.
 #[derive(Clone, Copy, Debug)]
 pub struct Priced {
     pub served_by: ServedBy,

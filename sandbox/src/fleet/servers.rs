@@ -31,7 +31,7 @@ pub struct Servers {
 
 #[derive(Debug)]
 struct Place<K> {
-    /// `None` takes all that no other takes.
+    /// `None`: everything without a server of its own.
     key: Option<K>,
     remote: Remote,
     price: Option<Price>,

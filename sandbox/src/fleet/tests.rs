@@ -1,4 +1,5 @@
-//! The reasoner and the transcriber against a server that speaks the protocol, and what is told of a key.
+//! The reasoner and the transcriber against a server that speaks the protocol, and what is printed of a
+//! key.
 
 use super::*;
 use crate::Scenario;

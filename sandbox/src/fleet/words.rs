@@ -38,7 +38,7 @@ pub fn asked(conversation: &[(String, String)]) -> String {
             shown(text)
         );
         length = length.saturating_add(one.chars().count());
-        // The last message is shown whatever its length, which is bounded.
+        // The last message is always included; its length is bounded.
         if length > SHOWN_MAX && !newest.is_empty() {
             break;
         }

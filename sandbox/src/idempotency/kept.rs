@@ -84,7 +84,7 @@ impl KeptAnswer {
         }
     }
 
-    /// `None` when it cannot have been written here.
+    /// `None` if it cannot have been written here.
     fn read(&self) -> Option<Stored> {
         let mut headers = HeaderMap::new();
         for (name, value) in &self.headers {

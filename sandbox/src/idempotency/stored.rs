@@ -51,7 +51,7 @@ impl Stored {
     pub fn to_replay(&self) -> Response {
         let mut response = self.to_response();
         let headers = response.headers_mut();
-        // An answer that had no receipt has none here either.
+        // An answer without a receipt is replayed without one.
         if let Some(billed) = headers.get_mut(spec::BILLED) {
             *billed = HeaderValue::from_static("0");
         }

@@ -1,8 +1,8 @@
 //! The table of keys: bindings, runs, and what each run may do with its key.
 //!
-//! Promise: for one key and 24 hours at most one run gets [`Claim::Bill`]; a run that ends in any way, a
-//! panic included, frees those that wait for it; a run touches the binding it began with and no other, whatever
-//! became of the key since.
+//! Promise: for one key and 24 hours at most one run gets [`Claim::Bill`]; a run that ends in any way, a panic
+//! included, frees those that wait for it; a run changes only the binding that it began with, whatever happened
+//! to the key since.
 
 use super::{kept::KeptBinding, stored::Stored};
 use crate::{
@@ -35,7 +35,7 @@ const STILL_RUNNING_RETRY_AFTER_S: u32 = 30;
 pub struct Keys {
     clock: Clock,
     bindings: Mutex<HashMap<KeyId, Binding>>,
-    /// Bindings made; tells one from a later one of the same key.
+    /// Bindings made so far; distinguishes one from a later one of the same key.
     made: AtomicU64,
     keep: Keep,
 }
@@ -81,7 +81,8 @@ pub struct Run {
 struct Keyed {
     keys: Arc<Keys>,
     id: KeyId,
-    /// The binding it runs for. After a reset the key may have another, which is none of its business.
+    /// The binding it runs for. After a reset the key may have another binding, which this run must
+    /// not change.
     n: u64,
 }
 

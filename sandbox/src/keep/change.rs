@@ -40,7 +40,7 @@ pub enum Change {
     },
     /// A balance that was set, by organization.
     Balance(String, MicroUsd),
-    /// Everything that is kept goes.
+    /// Everything that is kept is removed.
     Clear,
     Put(Table, String, Vec<u8>),
     Remove(Table, String),
@@ -49,7 +49,7 @@ pub enum Change {
 // === impl Change ===
 
 impl Change {
-    /// A document to write. One that is no JSON cannot be, and is told in the log.
+    /// A document to write. One that is not JSON cannot be written, and the log says so.
     pub fn put(table: Table, id: impl Into<String>, document: &impl Serialize) -> Option<Self> {
         match serde_json::to_vec(document) {
             Ok(bytes) => Some(Self::Put(table, id.into(), bytes)),

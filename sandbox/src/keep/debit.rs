@@ -1,6 +1,6 @@
-//! A debit, and the sums of all debits as they stand on disk.
+//! A debit, and the sums of all debits as they are on disk.
 //!
-//! Promise: an amount that does not fit is an error; no balance is invented for an organization that has none.
+//! Promise: an amount that does not fit is an error; no balance is invented for an organization without one.
 
 use crate::{money::MicroUsd, store::StoreError};
 use serde::{Deserialize, Serialize};

@@ -1,12 +1,12 @@
 //! Changes on their way to the disk.
 //!
 //! Changes are queued where they happen and written in one transaction by [`Keep::commit`], which the front
-//! calls between the end of the work and the head of the answer. A debit and what it makes of its key are
-//! queued as one unit, so that a kill at any instant can neither bill a purchase twice nor lose a debit that
-//! a client was told of. Several requests share one transaction when they end together. A request whose write
-//! fails is told so and takes its debit back, see [`Keep::commit_or`]; everything else waits for a disk that works.
-//! Promise: without a state directory nothing is queued and a commit costs nothing; with one, what was
-//! answered is on disk, and what was debited there was answered.
+//! calls between the end of the work and the head of the answer. A debit and its effect on its key are queued
+//! as one unit, so that a kill at any instant can neither bill a purchase twice nor lose a debit that a client
+//! received. Several requests share one transaction when they end together. A request whose write fails gets an
+//! error and takes its debit back, see [`Keep::commit_or`]; everything else waits for a disk that works.
+//! Promise: without a state directory nothing is queued and a commit costs nothing; with one, every answer that
+//! was sent is on disk, and every debit on disk was answered.
 
 use super::{change::Change, debit::Debit};
 use crate::{
@@ -34,7 +34,7 @@ struct Inner {
     written: Arc<tokio::sync::Mutex<u64>>,
 }
 
-/// A debit that is on no disk and will be on none.
+/// A debit that is not on disk and never will be.
 #[derive(Debug)]
 pub struct TakenBack {
     pub debit: Debit,
@@ -108,7 +108,7 @@ impl Keep {
         {
             return Ok(());
         }
-        // A task of its own: a caller that is dropped while it waits must not lose what was taken to be written.
+        // A task of its own: dropping a waiting caller must not lose changes that were taken from the queue.
         let attempt = tokio::spawn(attempt(Arc::clone(inner), wanted)).await;
         let (_written, result) =
             attempt.map_err(|error| StoreError::Directory(std::io::Error::other(error)))?;
@@ -118,9 +118,9 @@ impl Keep {
         result
     }
 
-    /// Takes a request's debit out of what is to be written. `None` when it has none there.
+    /// Takes a request's debit out of the queue. `None` if the queue has none of it.
     ///
-    /// Only from `undo` of [`Keep::commit_or`]: else another may be writing it.
+    /// Only from `undo` of [`Keep::commit_or`]: otherwise another task may be writing it.
     pub fn take_back(&self, request_id: &str) -> Option<TakenBack> {
         let mut queue = self.inner.as_ref()?.queue.lock();
         let is_wanted = |change: &Change| matches!(change, Change::Debit { debit, .. } if debit.request_id == request_id);
@@ -170,7 +170,7 @@ async fn attempt(
     if result.is_ok() {
         *written = written.saturating_add(n);
     } else {
-        // The task is over, so nobody else holds them.
+        // The task is over, so no other task holds them.
         let changes = Arc::into_inner(changes).unwrap_or_default();
         let mut queue = inner.queue.lock();
         let newer = std::mem::replace(&mut *queue, changes);

@@ -48,7 +48,7 @@ impl Form {
     }
 }
 
-/// A border that the bytes do not hold: nobody can put a digest of a recording inside that recording.
+/// A boundary that the bytes do not contain: a recording cannot contain its own digest.
 fn border_outside(bytes: &[u8]) -> String {
     let digest: String = hex(&Sha256::digest(bytes)).chars().take(40).collect();
     format!("recording-{digest}")

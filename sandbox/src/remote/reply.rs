@@ -14,7 +14,7 @@ const TOKENS_MAX: u64 = 100_000_000;
 #[derive(Clone, Debug)]
 pub struct Reply {
     pub draft: Draft,
-    /// `None` when the server tells none, or one that cannot be: then it is counted here.
+    /// `None` if the server reports none, or an impossible one: then it is counted here.
     pub usage: Option<Usage>,
 }
 
@@ -24,7 +24,7 @@ pub struct Logprobs<'a>(pub &'a Value);
 // === impl Reply ===
 
 impl Reply {
-    /// `None` when it is no chat completion.
+    /// `None` if it is not a chat completion.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let body: Value = serde_json::from_slice(bytes).ok()?;
         let choice = body.pointer("/choices/0")?;
@@ -42,7 +42,7 @@ impl Reply {
         }
         let content = match message.get("content") {
             None | Some(Value::Null) => None,
-            // Beside tool calls some servers write an empty text for none.
+            // Beside tool calls some servers send an empty text instead of none.
             Some(Value::String(text)) if text.is_empty() && !tool_calls.is_empty() => None,
             Some(Value::String(text)) => Some(text.clone()),
             Some(_) => return None,
@@ -65,7 +65,8 @@ impl Reply {
     }
 }
 
-/// The usage a server tells, when it can be true: whole numbers, and none zero where there are words.
+/// The usage that a server reports, if it is plausible: whole numbers, and no zero where there are
+/// words.
 pub fn usage(told: &Value, draft: &Draft) -> Option<Usage> {
     let count = |name| {
         told.get(name)
@@ -84,7 +85,7 @@ pub fn usage(told: &Value, draft: &Draft) -> Option<Usage> {
     (usage.completion_tokens > 0 || !wrote).then_some(usage)
 }
 
-/// One call of a message; the place stands for an id that is missing.
+/// One call of a message; its index replaces a missing id.
 pub fn tool_call(call: &Value, at: usize) -> Option<ToolCall> {
     let function = call.get("function")?;
     let name = function.get("name").and_then(Value::as_str)?;

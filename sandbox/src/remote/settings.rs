@@ -15,7 +15,7 @@ use std::{fmt, path::PathBuf};
 const TIMEOUT_S_MAX: u64 = 3600;
 const KEY_FILE_BYTES_MAX: u64 = 16 * 1024;
 
-/// One server and the place it takes. It holds a key, so its `Debug` shows none.
+/// One server and the model that it replaces. It holds a key, so its `Debug` shows none.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelServer {
@@ -95,7 +95,7 @@ impl Role {
 // === impl ModelServer ===
 
 impl ModelServer {
-    /// Reads the key file, too, so that one that is missing is told at the start.
+    /// Reads the key file as well, so that a missing one is reported at the start.
     pub fn check(&self) -> Result<Checked, ModelServerError> {
         let billed = matches!(self.role, Role::Specialist | Role::Frontier);
         if self.model.trim().is_empty() {

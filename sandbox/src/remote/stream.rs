@@ -1,6 +1,7 @@
 //! A chat completion as it is written: the deltas of a server's event stream.
 //!
-//! Promise: a stream that breaks, falls silent, or ends before its finish is told as broken, never as whole.
+//! Promise: a stream that breaks, falls silent, or ends before its finish is reported as broken, never as
+//! whole.
 
 mod calls;
 
@@ -23,7 +24,7 @@ pub struct Deltas {
     silence_max: Duration,
     clock: Clock,
     content: String,
-    /// `None` where no tool was offered.
+    /// `None` if no tool was offered.
     calls: Option<Calls>,
     finish: Option<String>,
     usage: Option<Value>,
@@ -97,11 +98,11 @@ impl Deltas {
         }
     }
 
-    /// What was written in all, and the usage if the server told one that can be true.
+    /// The whole text, and the usage if the server reported a plausible one.
     pub fn finish(self) -> Result<(Draft, Option<Usage>), Broken> {
         let calls = self.calls.map_or_else(|| Some(Vec::new()), Calls::whole);
         let tool_calls = calls.ok_or(Broken("a tool call without a name"))?;
-        // Beside tool calls no text is none, as in a whole answer.
+        // Beside tool calls an empty text counts as none, as in a whole answer.
         let content = (tool_calls.is_empty() || !self.content.is_empty()).then_some(self.content);
         let finish = self.finish.as_deref();
         let draft = Draft {

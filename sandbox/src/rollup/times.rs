@@ -1,7 +1,7 @@
 //! How long requests took, and the percentiles of that.
 //!
-//! Promise: exact while no more than [`KEPT_MAX`] came in an hour, then told from the newest of them; never
-//! more than that is kept.
+//! Promise: exact while at most [`KEPT_MAX`] requests came in an hour, otherwise computed from the newest
+//! of them; never more than that is kept.
 
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;

@@ -1,8 +1,8 @@
 //! `POST /v1/audio/speech` and `POST /v1/audio/transcriptions`.
 //!
-//! Interface, Idempotency-Key: "The audio routes ignore it: a retry runs and bills again."
-//! Promise: one debit per success, from the exact length of the sound that was made or heard; whatever fails
-//! bills nothing. Assumed (speech-limits): the ceilings on inference do not hold here.
+//! Interface, Idempotency-Key: "The audio routes ignore it: a retry runs and bills again." Promise: one
+//! debit per success, from the exact length of the sound that was made or heard; a failure bills nothing.
+//! Assumed (speech-limits): the ceilings on inference do not apply here.
 
 use crate::{
     billing::Charged,
@@ -127,10 +127,12 @@ async fn hear(state: &State, audio: Bytes, asked: Option<String>) -> Result<Outc
     marks.extend(["transcription-language", "transcription-duration"]);
     let (text, heard_language) = match transcript {
         Some(transcript) => (transcript.text, transcript.language),
-        // Assumed (transcription-text): words of our own synthesis, else none. Never invented ones.
+        // Assumed (transcription-text): the words of our own synthesis, otherwise none. Never
+        // invented ones.
         None => (heard.said.unwrap_or_default(), None),
     };
-    // Assumed (transcription-language): what was asked for, else what the server heard, else what the text tells.
+    // Assumed (transcription-language): the requested one, else the server's, else the one that the text
+    // suggests.
     let language = asked
         .or(heard_language)
         .unwrap_or_else(|| language::of_text(&text).to_owned());

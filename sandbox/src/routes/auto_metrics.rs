@@ -1,6 +1,6 @@
-//! `GET /v1/auto/metrics`: the organization's rollup, told from the books.
+//! `GET /v1/auto/metrics`: the organization's rollup, computed from the books.
 //!
-//! Promise: the billed spend is the sum of the debits of its 30 days, whatever route they came from.
+//! Promise: the billed spend is the sum of the debits of its 30 days, on any route.
 
 use crate::{error::mark_assumed, inbound::Inbound, state::State};
 use axum::{

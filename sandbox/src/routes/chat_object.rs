@@ -1,6 +1,6 @@
 //! The chat completion object, its id and usage, and the head of a stream: the same on every chat route.
 //!
-//! Promise: the shapes are OpenAI's; what the interface adds stands in headers.
+//! Promise: the shapes are OpenAI's; what the interface adds is in headers.
 
 use crate::{
     clock::Clock,

@@ -21,8 +21,8 @@ use axum::{Extension, extract::State as Shared, response::Response};
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// `POST {url}/chat/completions`. Assumed (endpoint-url): an Idempotency-Key is not honored here, as the
-/// route is none of those the interface names.
+/// `POST {url}/chat/completions`. Assumed (endpoint-url): an Idempotency-Key is not honored here,
+/// because the interface does not name this route among those that honor one.
 pub async fn on_url(
     Shared(state): Shared<Arc<State>>,
     InPath(id): InPath<String>,
@@ -45,10 +45,10 @@ pub fn named(state: &State, inbound: &Inbound) -> Option<Endpoint> {
     state.endpoints.find(&inbound.org, &named.model)
 }
 
-/// The answer that the request's key holds of an endpoint that is gone; `None` when it holds none of one.
+/// The answer stored under the request's key by an endpoint that is gone; `None` if there is none.
 ///
-/// Interface, Idempotency-Key: "stored response replayed … nothing runs or bills": nothing has to be there
-/// to run.
+/// Interface, Idempotency-Key: "stored response replayed … nothing runs or bills": so the endpoint need
+/// not exist.
 pub async fn of_gone(
     state: &Arc<State>,
     inbound: &Inbound,
@@ -70,7 +70,7 @@ pub async fn of_gone(
         .await?;
     match begin {
         Begin::Replay(stored) => Ok(Some(stored.to_replay())),
-        // It was not stored, and there is nobody to run it again.
+        // It was not stored, and no endpoint is left to run it again.
         Begin::Run(_) => Err(ServiceError::NotFound("no such endpoint".to_owned())),
     }
 }

@@ -1,7 +1,7 @@
-//! `/v1/eval-runs`: start a run, ask how it stands.
+//! `/v1/eval-runs`: start a run, read its progress.
 //!
-//! Promise: a run that was answered goes on without its client; an Idempotency-Key is ignored, so each
-//! POST is a run of its own.
+//! Promise: a run that was answered continues without its client; an Idempotency-Key is ignored, so
+//! each POST is a run of its own.
 
 use super::in_path::InPath;
 use crate::{

@@ -1,6 +1,7 @@
 //! `/v1/eval-sets`: create, list, retrieve, delete.
 //!
-//! Promise: nothing here bills, and an empty balance stops none of it; an Idempotency-Key is ignored.
+//! Promise: nothing here bills, and all of it works with an empty balance; an Idempotency-Key is
+//! ignored.
 
 use super::in_path::InPath;
 use crate::{

@@ -46,7 +46,7 @@ struct Wanted {
     prompt: String,
     user: String,
     count: usize,
-    /// `None`: the usual one, or that of the picture that came.
+    /// `None`: the default, or that of the picture that was sent.
     size: Option<(u32, u32)>,
 }
 

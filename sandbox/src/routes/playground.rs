@@ -35,7 +35,7 @@ pub async fn frontier(
 
 fn asked(body: &[u8]) -> Result<(&'static FrontierModel, Vec<Value>), ServiceError> {
     let fields = Fields::parse(body)?;
-    // Interface: "any other value returns 400", whatever its type.
+    // Interface: "any other value returns 400", of any type.
     let model = fields
         .required("model")?
         .as_str()

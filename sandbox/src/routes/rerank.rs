@@ -2,7 +2,8 @@
 //!
 //! Assumed (rerank): the shape that rerank services share, `{model, query, documents, top_n,
 //! return_documents}` to `{id, model, results, usage}`, and the limits below; `X-Service-Billed` on the
-//! answer. Promise: results stand by falling score, equals by index; the score is computed from the texts.
+//! answer. Promise: results are in order of falling score, equals by index; the score is computed from the
+//! texts.
 
 use super::keyed::Job;
 use crate::{

@@ -1,7 +1,7 @@
 //! What answers a chat request: the router, by its one model `auto`, or a deployed endpoint.
 //!
-//! Promise: what differs between the two in form, work, price, receipt and counting stands here; the order of the
-//! purchase is the same for both.
+//! Promise: the differences between the two in form, work, price, receipt and counting are here; the order of
+//! the purchase is the same for both.
 
 use crate::{
     billing::Charged,
@@ -148,7 +148,7 @@ impl Seller {
         }
     }
 
-    /// Counts an answer in the organization's metrics and in the endpoint's; `sold` is its price and what it was
+    /// Counts an answer in the organization's metrics and in the endpoint's; `sold` is its price and the amount
     /// charged, `None` for an answer that is not billed.
     pub fn count(
         &self,
@@ -227,9 +227,9 @@ impl Deployed {
         let mut body = fields::json(body)?;
         match body.get_mut("model") {
             Some(model) if *model == self.endpoint.name => *model = json!(spec::MODEL),
-            // What is no object, or has no model, is told as on the chat route.
+            // A value that is not an object, or has no model, gets the error of the chat route.
             None | Some(Value::Null) => {}
-            // Interface: "any other value returns 404", whatever its type.
+            // Interface: "any other value returns 404", of any type.
             Some(_) => {
                 return Err(ServiceError::NotFound(
                     "model not found; on an endpoint it is the endpoint's id".to_owned(),
@@ -261,7 +261,7 @@ impl Deployed {
         })
     }
 
-    /// The model that its alias stands for.
+    /// The model behind its alias.
     fn model(&self) -> Option<leaderboard::Candidate> {
         let task = catalog::task(&self.endpoint.task)?;
         leaderboard::resolve(task, &self.endpoint.model)

@@ -1,7 +1,7 @@
 //! `GET /v1/tasks`, `GET /v1/tasks/{task_id}` and `POST /v1/tasks/match`: the task catalog.
 //!
 //! Interface, Metering rules: "Task catalog reads (list, retrieve, match) are free." Promise: nothing here
-//! looks at a balance or debits one, and no inference limit applies.
+//! checks or debits a balance, and no inference limit applies.
 
 use super::in_path::InPath;
 use crate::{

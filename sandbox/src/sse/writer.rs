@@ -1,7 +1,7 @@
 //! Writes the events of a stream as a fault wants them.
 //!
-//! Promise: after a cut or a departure it only keeps the time, so that the work behind it runs to its end; a
-//! cut never loses what was written before it.
+//! Promise: after a cut or a departure it only keeps the time, so that its work runs to the end; a cut never
+//! loses what was written before it.
 
 use super::FrameSender;
 use crate::{
@@ -75,7 +75,7 @@ impl EventWriter {
         chunks.is_some_and(|most| self.events >= most) || bytes.is_some_and(|most| all > most)
     }
 
-    /// Ends the connection; what follows is written to nobody.
+    /// Ends the connection; later writes have no receiver.
     pub async fn cut(&mut self) {
         self.aborted = true;
         if let Some(frames) = self.frames.take() {
@@ -83,7 +83,7 @@ impl EventWriter {
         }
     }
 
-    /// Whether the client saw less than was written. It may have left without a write to tell.
+    /// Whether the client received less than was written. It may have left without a failed write.
     pub fn aborted(&mut self) -> bool {
         if self.frames.as_ref().is_some_and(FrameSender::is_closed) {
             self.frames = None;

@@ -1,8 +1,8 @@
-//! The state directory and its file: whose they are.
+//! The state directory and its file: their owner and mode.
 //!
-//! The file holds every answer that a key replays, and rows and documents that may be somebody's.
-//! Promise: the file is this user's alone, also in a directory that was there before; a directory in which
-//! others could put another file in its place is refused, in words that say what to do.
+//! The file holds every answer that a key replays, and rows and documents that may be private. Promise:
+//! only this user can read the file, also in a directory that existed before; a directory in which others
+//! could put another file in its place is refused, with a text that says what to do.
 
 use super::error::{Result, StoreError};
 use std::{
@@ -68,7 +68,8 @@ fn create_whole(directory: &Path, file: &Path) -> Result<()> {
         }
         _ => {}
     }
-    // redb takes an empty file for a new one, and would itself make one that the umask decides on.
+    // redb treats an empty file as a new one, and would itself create one with a mode that the
+    // umask decides.
     OpenOptions::new()
         .write(true)
         .create_new(true)

@@ -1,9 +1,8 @@
 //! Documents by table and id: put, found, removed; and several of them in one transaction.
 //!
 //! A run has thousands of answers and a set thousands of documents; their ids begin with their owner's id, and
-//! are found by that beginning.
-//! Promise: what [`Store::put`] returned from is there after a kill -9 (with a directory); a document is
-//! whole or absent; [`Store::put_all`] writes every document or none.
+//! are found by that prefix. Promise: when [`Store::put`] returns, its document survives a kill -9 (with a
+//! directory); a document is whole or absent; [`Store::put_all`] writes every document or none.
 
 use super::{
     directory,
@@ -21,7 +20,7 @@ pub struct Batch<'a> {
     transaction: &'a redb::WriteTransaction,
 }
 
-/// A kind of document; its name stands in the file.
+/// A kind of document; its name is in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Table(pub &'static str);
 
@@ -172,7 +171,7 @@ impl Store {
         })
     }
 
-    /// What `look` finds; nothing when nothing was ever written to the table.
+    /// What `look` finds; nothing if the table was never written to.
     fn read<T: Default>(
         &self,
         table: Table,

@@ -18,7 +18,7 @@ pub enum StoreError {
         table: &'static str,
         source: serde_json::Error,
     },
-    /// Amounts on disk that do not go together with what is to be written; nothing was.
+    /// Amounts on disk contradict the change to be written; nothing was written.
     #[error("the sandbox's books on disk: {0}")]
     Books(&'static str),
 }

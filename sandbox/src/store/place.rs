@@ -1,9 +1,8 @@
 //! The open file of the store, and its opening again after an I/O error.
 //!
-//! redb refuses everything after one failed read or write, until its file is closed and opened again: a disk
-//! that was full for a second would else cost a restart.
-//! Promise: after an I/O error the next use opens the file anew; what stands in it then is what was committed,
-//! and until that works every use is an error.
+//! redb refuses everything after one failed read or write, until its file is closed and opened again; without
+//! that, a disk that was full for a second would cost a restart. Promise: after an I/O error the next use
+//! opens the file again and finds what was committed; until that works every use is an error.
 
 use super::error::{Result, StoreError};
 use parking_lot::RwLock;
@@ -32,7 +31,7 @@ impl Place {
         }
     }
 
-    /// One whole use of the database; an I/O error in it has the file opened anew by the next one.
+    /// One whole use of the database; after an I/O error in it, the next use opens the file again.
     pub fn watched<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let done = work();
         if let Err(StoreError::Database(error)) = &done

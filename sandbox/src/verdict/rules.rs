@@ -1,7 +1,7 @@
 //! The rules a client is judged by, as a table.
 //!
-//! A retry is told by its likeness: the same organization, method, path, session and body, after an answer
-//! that had failed. Promise: every rule is a function of the log alone.
+//! A retry is recognised by its likeness: the same organization, method, path, session and body, after an
+//! answer that had failed. Promise: every rule is a function of the log alone.
 
 use crate::{received::Received, spec};
 use std::collections::{BTreeMap, HashMap};
@@ -16,7 +16,7 @@ const MINUTE_MS: u64 = 60_000;
 const DAY_MS: u64 = spec::REPLAY_WINDOW_S * 1_000;
 /// Answers that the same request gets again.
 const FINAL: [u16; 7] = [400, 401, 402, 403, 404, 413, 422];
-/// A rule: what it is called, what it rests on, and how it finds those who broke it.
+/// A rule: its name, the clause it rests on, and how it finds violations.
 pub struct Rule {
     pub name: &'static str,
     pub clause: &'static str,

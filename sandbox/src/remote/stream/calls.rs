@@ -1,7 +1,7 @@
 //! Tool calls that come in pieces.
 //!
 //! Servers differ: the id and the name come once or in each piece, arguments as text or as an object, the
-//! index not at all. Promise: a call is whole or none; what has no name is none.
+//! index not at all. Promise: a call is whole or absent; a call without a name is absent.
 
 use super::super::reply;
 use crate::models::ToolCall;

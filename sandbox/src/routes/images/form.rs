@@ -1,7 +1,7 @@
 //! The parts of a multipart body, by name.
 //!
-//! Promise: a body that is no whole multipart form is 400; a part that is missing, mistyped or there twice
-//! is 422 and named; parts that nobody asks for are passed over.
+//! Promise: an incomplete multipart form is 400; a part that is missing, mistyped or there twice is 422
+//! and named; unknown parts are ignored.
 
 use crate::{
     error::ServiceError,
@@ -67,7 +67,7 @@ impl Form {
         Ok(Self { parts })
     }
 
-    /// What of the form tells two requests apart.
+    /// The parts of the form that distinguish two requests.
     pub fn told(&self) -> impl Iterator<Item = FormPart<'_>> {
         self.parts.iter().map(|part| FormPart {
             name: &part.name,
