@@ -40,7 +40,7 @@ impl Process {
         &mut self.child
     }
 
-    /// It has ended already, which nobody asked for.
+    /// It has ended already, without being asked to.
     pub fn is_over(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }

@@ -1,5 +1,5 @@
-//! Who spent how much CPU between two moments: the proxy, the two ends (load and echo), and
-//! everybody else on the machine.
+//! CPU time between two moments: of the proxy, of the two ends (load and echo), and of everything
+//! else on the machine.
 
 use std::time::Duration;
 

@@ -18,7 +18,7 @@ use crate::numbers::Spread;
 use crate::procfs::Tree;
 use crate::target::{Target, start_echo};
 
-/// Everything one turn told.
+/// All measurements of one turn.
 #[derive(Clone, Debug, Serialize)]
 pub struct Turn {
     pub repetition: usize,

@@ -26,7 +26,7 @@ pub struct Connection {
 #[derive(Debug, Default)]
 pub struct Answer {
     pub status: u16,
-    /// The amount was told, in a header or in a comment of the stream.
+    /// The amount was there, in a header or in a comment of the stream.
     pub has_receipt: bool,
     /// How long each stamped chunk was on its way, in nanoseconds.
     pub delays_ns: Vec<u64>,

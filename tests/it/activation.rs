@@ -1,8 +1,8 @@
 //! Socket activation: the sockets are opened by another process, this test in systemd's place, and
 //! outlive the daemon.
 //!
-//! Promise: who connects is never refused, whether the daemon is not there yet, stops, or starts again;
-//! and a descriptor that is not what it should be is refused by name.
+//! Promise: a connection is never refused, whether the daemon is not there yet, stops, or starts again;
+//! and a descriptor of the wrong kind is refused by name.
 
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
@@ -65,7 +65,7 @@ fn copy(listener: &TcpListener) -> OwnedFd {
     listener.try_clone().expect("a descriptor").into()
 }
 
-/// The addresses that the daemon tells.
+/// The addresses that the daemon prints.
 async fn launched(command: Command) -> Daemon {
     Daemon::launched(command).await.expect("the daemon went on")
 }
@@ -150,7 +150,7 @@ async fn no_connection_is_refused_while_the_daemon_restarts() {
         .collect();
     for _ in 0..2 {
         daemon.signal(Signal::TERM);
-        // While it drains, who comes waits in the socket.
+        // While it drains, new connections wait in the socket.
         if head.complete {
             assert_eq!(daemon.ended().await.code(), Some(0));
         } else {
@@ -181,7 +181,7 @@ async fn no_connection_is_refused_while_the_daemon_restarts() {
     daemon.terminate().await;
 }
 
-/// Whoever was let in just before the stop is not thrown out before it could speak.
+/// A connection accepted just before the stop is not closed before it could send its request.
 #[tokio::test]
 async fn a_connection_that_was_accepted_before_a_stop_may_still_ask() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,4 @@
-//! Apps: who may spend, told by a token or by the user of a Unix socket.
+//! Apps: which app a request belongs to, by its token or by the user of a Unix socket.
 
 mod commands;
 mod door;

@@ -1,9 +1,9 @@
-//! The attack corpus: what somebody on this machine, or a page in its browser, can send. Each case is
-//! a name, the row of the threat model that it belongs to, raw bytes, and what may become of them.
+//! The attack corpus: what a program on this machine, or a page in its browser, can send. Each case
+//! is a name, the row of the threat model that it belongs to, raw bytes, and their permitted results.
 //!
 //! Promise: every case runs against the real daemon before an origin that keeps all bytes it gets.
-//! Whatever a case sends, the origin sees nothing, or exactly one well-formed request with the
-//! organization's key; a request that hides behind another never reaches it; and the daemon goes on.
+//! For every case the origin gets nothing, or exactly one well-formed request with the organization's
+//! key; a request that hides behind another never reaches it; and the daemon continues.
 
 mod admin;
 mod browsers;
@@ -24,7 +24,7 @@ use case::Case;
 use stage::Stage;
 
 /// Rows of the threat model that a request can trigger: 1 to 5 pages in a browser; 9 to 16 programs
-/// of this machine; 26 who reads at the admin listener. The others need no request (files, the
+/// of this machine; 26 callers of the admin listener. The others need no request (files, the
 /// network, systemd) or another part of bursar (apps and caps), and have their tests there.
 const ROWS: [(u8, &str); 14] = [
     (1, "a page sends what needs no preflight"),

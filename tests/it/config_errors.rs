@@ -189,7 +189,7 @@ async fn a_missing_key_is_exit_code_78_and_says_where_to_put_it() {
     assert!(lines[0].contains("api_key_file"), "{lines:?}");
 }
 
-/// A start that opened it would wait for whoever writes there.
+/// A start that opened it would wait for a writer.
 #[tokio::test]
 async fn a_named_pipe_in_place_of_a_file_is_exit_code_78_and_not_waited_for() {
     use rustix::fs::{CWD, Mode, mkfifoat};
@@ -291,7 +291,7 @@ async fn a_state_directory_that_others_may_enter_is_refused() {
     assert!(lines.iter().any(|line| line.contains(&state)), "{lines:?}");
 }
 
-/// Whoever checks may have no right to look there; what is damaged there is a mistake all the same.
+/// `bursar check` may have no right to read that place; damage there is an error all the same.
 #[tokio::test]
 async fn a_check_says_what_it_could_not_look_at_and_finds_what_a_start_would_refuse() {
     use std::os::unix::fs::PermissionsExt;

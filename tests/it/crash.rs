@@ -306,8 +306,8 @@ impl Tally {
         );
     }
 
-    /// Each wish was paid for once, however often it was asked for and whoever died meanwhile. Only a
-    /// stream whose bytes had been given out may have been bought anew.
+    /// Each wish was paid for once, however often it was sent and whichever process died meanwhile.
+    /// Only a stream whose bytes had been sent may have been bought again.
     fn one_debit_each(&self, bought: &[Bought], debits: &[Value]) {
         let mut debits_of: HashMap<&str, u32> = HashMap::new();
         for debit in debits {

@@ -1,4 +1,4 @@
-//! `bursar demo`, the real binary: the story is told, the books agree, and what it prints works.
+//! `bursar demo`, the real binary: the story runs, the books agree, and the printed commands work.
 
 mod full;
 

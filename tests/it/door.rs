@@ -1,7 +1,7 @@
-//! The door: who may come in, over real sockets.
+//! The door: which requests are admitted, over real sockets.
 //!
-//! Promise: no web page can spend, no path trick reaches another upstream route, and nothing that
-//! is refused reaches the service or makes an entry in the ledger.
+//! Promise: no web page can spend, no path trick reaches another upstream route, and a refused
+//! request neither reaches the service nor makes an entry in the ledger.
 
 mod bodies;
 mod browsers;

@@ -237,7 +237,7 @@ sys.exit(7)
     // The token ended with the run.
     let token = environment["OPENAI_API_KEY"].as_str().expect("a token");
     let code = place.code(token).await;
-    // One that had passed the door is told that its run has ended.
+    // A request that had passed the door is refused because its run has ended.
     let refused = [Some("token_refused"), Some("run_ended")];
     assert!(refused.contains(&code.as_deref()), "{code:?}");
     place.daemon.terminate().await;

@@ -98,7 +98,7 @@ async fn each_attempt_is_told_with_its_own_receipt_lines_and_why_the_amount_stan
     }
 }
 
-/// Steps, route, the app's key, and what is told of the last entry.
+/// Steps, route, the app's key, and what is printed of the last entry.
 type Row = (
     Vec<Step>,
     &'static str,
@@ -468,7 +468,8 @@ async fn a_daemon_and_the_journal_tell_the_same_and_comment_lines_stand_as_they_
     assert_eq!(document["purchase"]["billed_micro_usd"], debited);
 }
 
-/// A key is asked with to have an answer again, whoever paid for it: a port is anybody's.
+/// A key is enough to get an answer again, whichever app paid for it, and any program can reach a
+/// port.
 #[tokio::test]
 async fn keys_are_told_through_the_socket_and_not_on_a_port() {
     let sandbox = Sandbox::start().await;

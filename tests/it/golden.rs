@@ -1,8 +1,8 @@
 //! The hand-written transcripts of `tests/golden` against the sandbox, and against bursar in front
 //! of it. They arbitrate between two programs that share no protocol code.
 //!
-//! Promise: the language is the one of `tests/golden/README.md`, a mismatch is told with file,
-//! exchange, line and what came, and no transcript is ever rewritten by a test.
+//! Promise: the language is that of `tests/golden/README.md`, a mismatch is reported with file,
+//! exchange, line and the actual bytes, and no transcript is ever rewritten by a test.
 
 mod compare;
 mod stream;
@@ -97,7 +97,7 @@ async fn roomy_sandbox() -> Sandbox {
     .await
 }
 
-/// Runs every transcript that is meant for this way; tells how many there were.
+/// Runs every transcript that is meant for this path; returns how many there were.
 async fn run_all(through: Through, address: SocketAddr) -> usize {
     let mut complaints = Vec::new();
     let mut run = 0;

@@ -231,7 +231,7 @@ impl Stage {
 
     /// The next request of an app is served, with its own answer.
     async fn next_is_served(&self, name: &str) {
-        // What a 401 or 402 told of the account is not what is asked here.
+        // What a 401 or 402 says about the account is not the question here.
         self.bursar.forget_refusals();
         let body = format!("{{\"id\":{:?}}}", format!("next after {name}"));
         let answer = json(200, &[("X-Service-Billed", "1")], &body);

@@ -216,7 +216,7 @@ async fn check(reason: InDoubt) {
     assert_eq!(entries[0]["reason"], reason.as_str());
     assert_eq!(entries[0]["billed_micro_usd"], Value::Null, "{reason}");
     if reason == InDoubt::Gateway {
-        // Only on routes without a key: no later attempt can tell.
+        // Only on routes without a key: no later attempt can resolve it.
         return;
     }
 
@@ -281,7 +281,7 @@ async fn a_conflict_and_a_failed_connect_are_told_as_in_doubt() {
     let address = listener.local_addr().expect("an address");
     let service = tokio::spawn(async move {
         let (mut connection, _) = listener.accept().await.expect("a connection");
-        // Whoever connects again is refused.
+        // New connections are refused.
         drop(listener);
         let mut asked = [0; 64 * 1024];
         let came = connection.read(&mut asked).await.expect("a request");

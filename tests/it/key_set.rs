@@ -182,7 +182,7 @@ async fn a_key_that_is_refused_or_not_proven_is_not_written() {
         assert_eq!(place.key(), format!("{OLD}\n"), "{status}");
         assert_eq!(place.files(), ["api-key", "config.toml"], "{status}");
     }
-    // Nobody there; and the way past the check.
+    // No service there; and the way past the check.
     let place = Place::before("http://127.0.0.1:9");
     let output = place.set(&[], NEW).await;
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));

@@ -20,7 +20,7 @@ use crate::support::{Bursar, Origin, Step, chat, eventually};
 
 const CHAT: &str = "/v1/chat/completions";
 
-/// A way to an address that is told later: what hides from bursar where its service is.
+/// A forwarder whose target is set later: it hides from bursar where its service is.
 struct Tunnel {
     address: SocketAddr,
     target: Arc<Mutex<Option<SocketAddr>>>,
@@ -132,7 +132,7 @@ async fn a_chain_over_another_bursar_is_served_and_tells_the_service_ids_alone()
     assert_ne!(free[0], free[1]);
 }
 
-/// A port of loopback that nobody listens on.
+/// A loopback port without a listener.
 fn free_port() -> u16 {
     let listener = BlockingListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("an address").port()

@@ -26,7 +26,7 @@ const LIMIT_BYTES: u64 = 300 << 20;
 /// How long a start may take that reads them all.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
 
-/// Tells [`a_day_is_written`] where.
+/// The variable that passes the state directory to [`a_day_is_written`].
 const STATE_DIR: &str = "BURSAR_TEST_DAY";
 
 /// A memory cgroup with the limit. Gone when dropped.

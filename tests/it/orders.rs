@@ -148,13 +148,13 @@ async fn a_freeze_beside_a_daemon_that_hangs_holds_from_the_next_start() {
     place.daemon.terminate().await;
 }
 
-/// Threat row 26: who is silent holds no place that somebody else waits for.
+/// Threat row 26: a silent connection keeps no place that another one waits for.
 #[tokio::test]
 async fn silent_connections_keep_no_scrape_and_no_order_out() {
     let origin = Origin::always(Step::Answer(billed(7))).await;
     let place = Place::new(&origin).await;
     let mut silent = Vec::new();
-    // Nothing, half a head, and a request that was answered: nobody of them goes.
+    // Nothing, half a head, and an answered request: none of these connections closes.
     for number in 0..3 * CONNECTIONS {
         let mut wire = Wire::tcp(place.daemon.admin).await;
         if number % 3 > 0 {

@@ -1,5 +1,5 @@
-//! The process: signals, drain, reload, readiness, what it tells systemd, and what its output never
-//! holds.
+//! The process: signals, drain, reload, readiness, its messages to systemd, and what its output
+//! never contains.
 
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
@@ -41,7 +41,7 @@ async fn sigterm_lets_a_running_stream_complete_and_then_exits_0() {
         (daemon.admin_page("/readyz").await.status == 503).then_some(())
     })
     .await;
-    // Readiness falls first, so that whoever looks at it stops coming before the door is shut.
+    // Readiness falls first, so that balancers stop sending before the door is shut.
     eventually("new connections to be refused while draining", || async {
         let tried = tokio::net::TcpStream::connect(daemon.proxy).await;
         tried.is_err().then_some(())
@@ -89,7 +89,7 @@ async fn what_outlives_the_shutdown_timeout_is_in_doubt_and_the_app_sees_a_break
     assert!(state_word.contains("shutdown"), "{state_word}");
 }
 
-/// The head of a whole answer tells the price, and it came.
+/// The head of a whole answer carries the price, and it came.
 #[tokio::test]
 async fn an_amount_that_was_told_before_a_shutdown_cut_the_answer_is_settled() {
     let begun = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Service-Billed: 42\r\n\

@@ -1,5 +1,5 @@
 //! Reading the ledger from outside: `bursar receipts`, once and following, beside a daemon and
-//! without one; and that nobody else on the machine can read it.
+//! without one; and that no other user of the machine can read it.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
@@ -293,8 +293,8 @@ async fn systemd_is_asked_for_time_before_it_is_told_that_all_is_ready() {
     daemon.terminate().await;
 }
 
-/// An image tells its price and no estimate of a frontier model's: beside the sum of both, the estimate of the chat
-/// alone would say that nothing was saved.
+/// An image carries its price and no estimate of a frontier model's. If the sum compared all prices with all
+/// estimates, the chat's estimate alone would show no saving.
 #[tokio::test]
 async fn savings_are_told_over_the_answers_that_told_both_prices() {
     let both = [

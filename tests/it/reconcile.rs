@@ -194,7 +194,7 @@ async fn a_lost_reply_explains_what_it_may_have_cost_and_no_more() {
     assert_eq!(code, Some(1));
 }
 
-/// An agent stream tells no price, and no other agent turn did: nothing bounds it.
+/// An agent stream carries no price, and no other agent turn did: nothing bounds it.
 #[tokio::test]
 async fn an_operation_without_any_price_can_explain_any_amount() {
     let place = Place::with("").await;

@@ -133,7 +133,7 @@ async fn run_failure(failure: &Failure, config: &str) {
     let origin = Origin::always(failure.step()).await;
     let bursar = Bursar::with(&origin.url(), config).await;
     let answers = if matches!(failure.status, 401 | 402) {
-        // What one is told holds for those after it.
+        // The answer to one request holds for those after it.
         let mut answers = Vec::new();
         for row in ROUTES {
             answers.push(ask(&bursar, row).await);
@@ -313,7 +313,7 @@ async fn an_entry_is_folded_over_all_its_attempts() {
     }
 }
 
-/// The first amount that a broken head told is the key's, whatever later heads show.
+/// The first amount in a broken answer's head is the key's, whatever later heads show.
 #[tokio::test]
 async fn an_amount_told_before_a_break_outlives_further_breaks() {
     let cut = |amount: u64, replayed: &str| {

@@ -69,7 +69,8 @@ fn configured(service: &BTreeMap<String, Vec<String>>) -> &str {
     name
 }
 
-/// Whoever names another file names it to both.
+/// Start and reload take the file from one variable, so a drop-in that names another file names it
+/// to both.
 #[test]
 fn a_reload_looks_at_the_file_that_the_service_was_started_with() {
     let service = directives(SERVICE);

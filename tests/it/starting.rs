@@ -33,7 +33,7 @@ async fn bought(sandbox: &Sandbox, state: &Path, count: usize) -> Daemon {
     daemon
 }
 
-/// Puts a pipe that nobody writes to in the place of a file that a start reads: the start waits.
+/// Puts a pipe without a writer in the place of a file that a start reads: the start waits.
 fn stall(state: &Path) -> PathBuf {
     let pipe = state.join("usage");
     std::fs::remove_file(&pipe).expect("the file goes");

@@ -285,7 +285,7 @@ fn every_row_that_can_be_triggered_has_a_removal_that_fits() {
             }
         }
     }
-    // In one group each row, and each test, tells of one removal.
+    // In one group each row, and each test, belongs to one removal.
     let mut told = BTreeSet::new();
     for Removal {
         rows,

@@ -116,7 +116,7 @@ fn crates(file: &File) -> Vec<String> {
     complaints
 }
 
-/// A file opens with what it is. A module's own unit tests are told by their module.
+/// A file opens with what it is. A module's own unit tests are described by their module.
 fn opening(file: &File) -> Vec<String> {
     let unit_tests =
         file.path.ends_with("/tests.rs") || file.path.contains("/src/") && is_test(&file.path);

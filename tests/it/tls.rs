@@ -439,7 +439,7 @@ async fn a_name_that_does_not_resolve_is_told_and_nothing_is_in_doubt() {
     assert!(matches!(entry.state, State::Failed), "{:?}", entry.state);
 }
 
-/// Each has a connection of its own (rule I7), which nobody uses again.
+/// Each has a connection of its own (rule I7), which is not used again.
 #[tokio::test]
 async fn connections_of_unkeyed_requests_over_http2_are_closed() {
     let set = Set::speaking(&["h2"]).await;

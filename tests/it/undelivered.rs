@@ -1,5 +1,5 @@
-//! Answers that the app never received belong to its next equal request; answers that it has belong
-//! to nobody else (rule I3).
+//! Answers that the app never received belong to its next equal request; delivered answers belong
+//! to no other request (rule I3).
 // Tables are spelled where they are read.
 #![allow(clippy::type_complexity)]
 

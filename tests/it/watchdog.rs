@@ -17,7 +17,7 @@ const WATCHDOG: Duration = Duration::from_millis(400);
 /// No word for so long: three meals were left out.
 const SILENCE: Duration = Duration::from_millis(900);
 
-/// What was told since the last call.
+/// Messages received since the last call.
 fn heard(socket: &UnixDatagram) -> Vec<String> {
     let mut buffer = [0; 4096];
     let mut words = Vec::new();
@@ -63,7 +63,7 @@ async fn a_writer_that_hangs_is_not_covered_up_by_a_fed_watchdog() {
         async move { starves.then_some(()) }
     })
     .await;
-    // The rest of the process is well: only the writer's state tells.
+    // The rest of the process is well: only the writer's state shows it.
     let page = daemon.admin_page("/healthz").await;
     assert_eq!(page.status, 503, "{}", page.text());
     assert!(
@@ -81,7 +81,7 @@ async fn a_writer_that_hangs_is_not_covered_up_by_a_fed_watchdog() {
     daemon.terminate().await;
 }
 
-/// A supervisor that is frozen, or that never reads: the kernel holds whoever writes into the full socket.
+/// A supervisor that is frozen, or that never reads: a write into the full socket blocks in the kernel.
 #[tokio::test]
 async fn a_systemd_that_does_not_listen_holds_nothing_up() {
     let directory = tempfile::tempdir().expect("a directory");

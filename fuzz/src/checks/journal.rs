@@ -1,8 +1,8 @@
-//! The journal's reader, for any bytes in a segment. Checksums that do not fit are mended first, so
-//! that what lies behind them is reached; an odd first byte leaves them as they are.
+//! The journal's reader, for any bytes in a segment. Checksums that do not match are corrected
+//! first, so that the code behind them is reached; an odd first byte leaves them as they are.
 //!
-//! Promise: reading never fails for what a line says; a list of entries, the sums and the
-//! verification tell the same; a ledger that opens keeps its sums at the next opening.
+//! Promise: reading never fails because of a line's contents; a list of entries, the sums and the
+//! verification agree; a ledger that opens keeps its sums at the next opening.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;

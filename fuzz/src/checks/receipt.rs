@@ -1,7 +1,7 @@
 //! The receipt grammar, in headers and in comment lines: `[0-9]{1,15}`, nothing else is an amount.
 //!
-//! Promise: absent, malformed and zero stay three things; the first amount told stands; an equal
-//! one changes nothing and another one is a conflict.
+//! Promise: absent, malformed and zero stay three things; the first amount counts; an equal one
+//! changes nothing and another one is a conflict.
 
 use bursar::protocol::Told;
 use bursar::protocol::names::ServiceNames;

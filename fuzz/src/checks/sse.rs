@@ -42,7 +42,7 @@ pub fn check(bytes: &[u8]) {
         .iter()
         .filter(|told| matches!(told, Told::Comment(..)))
         .collect();
-    // Behind the end mark nothing is told any more.
+    // After the end mark no event follows any more.
     let end = match kind {
         StreamKind::Data => plain_end(stream),
         StreamKind::NamedEvents => None,

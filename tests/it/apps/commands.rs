@@ -142,7 +142,7 @@ async fn apps_are_kept_where_no_daemon_runs_and_known_to_the_next_one() {
     let daemon = Daemon::start(&origin.url(), Path::new(&place.state()), &[]).await;
     assert_eq!(ask(&daemon, token.trim_end()).await.status, 200);
     daemon.kill().await;
-    // What a killed daemon left behind keeps nobody from the file.
+    // A lock that a killed daemon left behind does not block the file.
     let second = place.done(&["rotate", "nightly"]).await;
     let daemon = Daemon::start(&origin.url(), Path::new(&place.state()), &[]).await;
     assert_eq!(ask(&daemon, token.trim_end()).await.status, 401);

@@ -1,5 +1,5 @@
-//! Words that commands, metrics and sums give a meaning are no names of apps, and an app that has one of
-//! an earlier bursar is told by it.
+//! Words with a meaning in commands, metrics and sums may not be names of apps, and an app of an earlier
+//! bursar with such a name is reported by its line.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! A daemon in a user namespace that hides who connects: nobody is taken for the stand-in that the kernel
-//! shows in everybody's place.
+//! A daemon in a user namespace that hides its peers' users: no caller is identified by the stand-in that
+//! the kernel shows for all of them.
 
 use std::path::Path;
 use std::process::{Command as Plain, Stdio};

@@ -1,5 +1,5 @@
-//! A change of the apps is one change: caps are there before the door is open, and who waits when its app
-//! is removed is refused instead of let go without a cap.
+//! A change of the apps is one change: caps exist before the door is open, and a waiting request whose
+//! app is removed is refused instead of sent without a cap.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -102,7 +102,7 @@ async fn who_waits_for_room_when_its_run_ends_is_not_sent() {
     drop(held);
 
     let answer = waits.answer().await;
-    // It may not have passed the door: then its token is nobody's any more.
+    // It may not have passed the door yet: then its token is unknown by now.
     if answer.code() != Some("token_refused") {
         is_ended(&answer);
     }

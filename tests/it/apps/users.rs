@@ -36,7 +36,7 @@ error = json.loads(body).get("error") if body.startswith(b"{") else None
 print(head.split()[1].decode(), error["code"] if error else "-")
 "#;
 
-/// What the process of a user is told.
+/// The answer that the process of a user gets.
 async fn told(user: u32, socket: &Path, path: &str, body: &str, headers: &[&str]) -> String {
     let mut process = Command::new("python3");
     process.args(["-c", SCRIPT]).arg(socket).args([path, body]);
@@ -84,7 +84,7 @@ async fn a_listed_user_is_its_app_and_another_is_a_stranger() {
         assert_eq!(post(user, &[]).await, "401 token_missing", "user {user}");
         let shown = told(user, &socket, "/v1/chat/completions", &chat, &[placeholder]).await;
         assert_eq!(shown, "401 token_refused", "user {user}");
-        // Words about who it is are nothing.
+        // A caller's own claims about its user count for nothing.
         let claims = told(
             user,
             &socket,

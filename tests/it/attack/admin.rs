@@ -1,4 +1,4 @@
-//! Row 26: the admin listener reads and nothing else, tells no page, and relays nothing.
+//! Row 26: the admin listener only reads, answers no page, and relays nothing.
 
 use super::case::{Case, May};
 

@@ -118,7 +118,7 @@ fn simple_requests() -> Vec<Case> {
     cases
 }
 
-/// A multipart route takes what needs no preflight: only the browser's marks tell a page.
+/// A multipart route accepts what needs no preflight: only the browser's marks reveal a page.
 fn forms() -> Vec<Case> {
     let form = |lines: &str, body: &str| {
         format!(
@@ -199,7 +199,7 @@ fn rebinding() -> Vec<Case> {
     ] {
         cases.push(host_case(3, host, HOST));
     }
-    // Of no valid syntax: 400. Valid, and of nobody here: 403.
+    // Invalid syntax: 400. Valid, but not a name of this machine: 403.
     for host in [
         "localhost@evil.example",
         "evil.example@localhost",

@@ -163,7 +163,7 @@ fn documents() -> Vec<Case> {
     cases
 }
 
-/// Whoever reads the first of two keys and whoever reads the last disagree about the stream; both
+/// A reader of the first of two equal keys and a reader of the last disagree about the stream; both
 /// answers are booked to the micro-dollar.
 #[tokio::test]
 async fn the_receipt_follows_the_answer_whatever_its_body_seemed_to_ask_for() {

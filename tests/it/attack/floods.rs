@@ -97,8 +97,8 @@ async fn a_flood_of_tiny_chunks_is_read_as_one_body() {
     stage.close(entries).await;
 }
 
-/// Whoever finds no place is told so, and as many at once as a machine can bear; nobody takes the
-/// descriptors that the ledger and the service need.
+/// A connection without a place gets an answer that says so, but only as many at once as a machine
+/// can bear; they never take the descriptors that the ledger and the service need.
 #[tokio::test]
 async fn connections_above_the_limit_take_a_bounded_number_of_descriptors() {
     let most_of_mine = may_open(3_100);
@@ -117,12 +117,12 @@ async fn connections_above_the_limit_take_a_bounded_number_of_descriptors() {
     // Each inside has a connection to the service, too.
     let above = most.saturating_sub(resting + 2 * PLACES);
     assert!(above <= 90, "{above} descriptors for those without a place");
-    // Grown to the next power of two, never shrunk, and told to everybody.
+    // Grown to the next power of two, never shrunk, and readable by everybody.
     assert!(stage.told("status", "FDSize") <= 2048);
     let told = outside[0].answer().await;
     assert_eq!((told.status, told.code()), (503, Some("connections_full")));
     drop(outside);
-    // Who is inside is served all the while.
+    // Requests already inside are served all the while.
     stage.witness.answer(10 * PLACES);
     assert_eq!(inside[0].answer().await.status, 200);
     drop(inside);
@@ -207,8 +207,8 @@ async fn is_served(wire: &mut Wire) -> bool {
     wire.answer().await.status == 200
 }
 
-/// Whoever says nothing holds no place that somebody else asks for, on whatever socket; one that has
-/// been answered keeps its own as long as there are silent ones.
+/// A silent connection keeps no place that another one needs, on any socket; one that has been
+/// answered keeps its own as long as there are silent ones.
 #[tokio::test]
 async fn silent_connections_on_all_places_keep_nobody_out() {
     let (_origin, bursar) = with_models().await;
@@ -316,8 +316,8 @@ async fn bodies_that_never_come_keep_nobody_out_and_an_upload_that_goes_on_ends(
     assert_eq!(bursar.entries().len(), 2, "what gave way was never begun");
 }
 
-/// A request that is served is never cut for somebody who comes, and a Unix socket's users have room
-/// of their own.
+/// A request being served is never cut for a new connection, and a Unix socket's users have room of
+/// their own.
 #[tokio::test]
 async fn a_connection_in_a_request_never_gives_way_and_unix_sockets_have_their_own_room() {
     may_open(4_096);

@@ -1,8 +1,8 @@
-//! Requests that nobody thought of: valid ones, changed at random. `BURSAR_DOOR_SEED` replays a run,
+//! Unforeseen requests: valid ones, changed at random. `BURSAR_DOOR_SEED` replays a run,
 //! `BURSAR_DOOR_CASES` makes it longer.
 //!
-//! Promise: the origin sees well-formed requests of the route table with our key, exactly one for
-//! each answer of the service that the client is given; each connection ends in time; the daemon goes on.
+//! Promise: the origin gets well-formed requests of the route table with our key, exactly one for each
+//! answer of the service that the client receives; each connection ends in time; the daemon continues.
 
 use std::time::Duration;
 

@@ -103,8 +103,8 @@ async fn bodies_of_30_mb_from_many_clients_wait_or_are_told_and_memory_is_bounde
     stage.close(1).await;
 }
 
-/// Who waits in vain for ten seconds is told so, in a way that makes its client come again: what others
-/// have sent whole is not taken from them.
+/// A body that waits in vain for ten seconds is refused in a way that makes its client retry: memory is
+/// not taken from bodies that are complete.
 #[tokio::test]
 async fn who_waits_in_vain_for_memory_is_told_to_come_again() {
     let witness = Witness::stalling().await;
@@ -127,7 +127,7 @@ async fn who_waits_in_vain_for_memory_is_told_to_come_again() {
     );
     let late = tokio::spawn(late);
     tokio::task::yield_now().await;
-    // Time runs when nobody can go on.
+    // Time advances when no task can continue.
     tokio::time::pause();
     let told = late.await.expect("the late one");
     tokio::time::resume();
@@ -173,8 +173,8 @@ async fn a_wait_for_memory_is_no_time_of_the_app() {
     late.abort();
 }
 
-/// Nine uploads that came quickly and then drip, never slower than a body may be, hold nearly all memory:
-/// the slowest goes for who needs it, and is told to come again.
+/// Nine uploads that start fast and then drip, never slower than a body may be, hold nearly all memory:
+/// the slowest gives way to a waiting one, with an answer that asks for a retry.
 #[tokio::test]
 async fn uploads_that_drip_keep_no_other_body_out() {
     let origin = Origin::always(Step::Answer(billed(1))).await;
@@ -244,7 +244,7 @@ async fn an_app_that_holds_its_share_of_memory_keeps_no_other_app_out() {
 #[tokio::test]
 async fn bodies_that_grow_together_are_all_served() {
     const CLIENTS: usize = 10;
-    // Nobody's rest fits into what all parts together leave.
+    // No body's remainder fits into what all parts together leave.
     const PART: usize = 254 * MIB / CLIENTS;
     let witness = Witness::start().await;
     let bursar = Bursar::before(&witness.url()).await;
@@ -322,7 +322,8 @@ async fn drip(
     told
 }
 
-/// Waits until `count` bytes are sent and nobody has anything to do: all of them run on this thread.
+/// Waits until `count` bytes are sent and no task has anything to do: all of them run on this
+/// thread.
 async fn everything_is_taken(sent: &AtomicUsize, count: usize) {
     let mut looks = 0;
     eventually("all of it to be taken", || {

@@ -56,7 +56,7 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-/// bursar in front of an origin that nobody may reach.
+/// bursar in front of an origin that no request may reach.
 async fn alone() -> (Origin, Bursar) {
     let origin = Origin::start([]).await;
     let bursar = Bursar::before(&origin.url()).await;

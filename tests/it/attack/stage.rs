@@ -58,7 +58,8 @@ impl Stage {
         let state = directory.path().join("state");
         let url = witness.url();
         let config = directory.path().join("bursar.toml");
-        // Nothing waits for a place at the service: what is asked here is who gets there.
+        // No request waits for a place at the service: the question here is which requests get
+        // there.
         std::fs::write(&config, "[shaping]\nin_flight = 0\nper_minute = 0\n").expect("a config");
         let listened = format!("unix:{}", socket(&directory).display());
         let mut arguments = daemon::run_arguments(&url, state.to_str().expect("a UTF-8 path"));
@@ -94,8 +95,8 @@ impl Stage {
         number.parse().expect("a number")
     }
 
-    /// Descriptors that the daemon has open. `None`: the kernel tells only root, because the daemon
-    /// keeps its memory private.
+    /// Descriptors that the daemon has open. `None`: the kernel reports them to root only, because
+    /// the daemon keeps its memory private.
     pub fn descriptors(&self) -> Option<usize> {
         let pid = self.daemon.child.id().expect("a running child");
         let open = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?;

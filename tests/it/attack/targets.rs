@@ -1,4 +1,4 @@
-//! Rows 9 and 10: the key sent to somebody else, and routes that are not in the table.
+//! Rows 9 and 10: the key sent to another receiver, and routes that are not in the table.
 
 use super::case::{CHAT, Case, Sent, get, post};
 use crate::support::{KEY, chat};
@@ -75,7 +75,7 @@ fn elsewhere() -> Vec<Case> {
     cases
 }
 
-/// Headers that would change who sends, what, or to whom, if anybody behind us believed them.
+/// Headers that would change sender, content or receiver, if a hop behind us believed them.
 fn overrides() -> Vec<Case> {
     let mut cases = Vec::new();
     for (name, value) in [
@@ -145,7 +145,7 @@ fn overrides() -> Vec<Case> {
 
 fn paths() -> Vec<Case> {
     let mut cases = Vec::new();
-    // What somebody may normalise into something else.
+    // Paths that another program may normalise into different ones.
     for target in [
         "//v1/models",
         "/v1//models",
@@ -177,7 +177,7 @@ fn paths() -> Vec<Case> {
         let name = format!("the path {target}");
         cases.push(Case::refused(10, &name, get(target, ""), TARGET));
     }
-    // What is in nobody's table.
+    // Routes that are in no table.
     for target in [
         "/v1/models/",
         "/v1/tasks/..;/endpoints",
@@ -283,7 +283,7 @@ fn paths() -> Vec<Case> {
         get(&long, ""),
         TARGET,
     ));
-    // A query is nobody's path: it passes byte for byte.
+    // A query is not a path: it passes byte for byte.
     for target in [
         "/v1/models?a=../../x//y\\z%2e%2f%00;b",
         "/v1/models??a=b?c",

@@ -43,7 +43,7 @@ struct Shared {
 /// Permits for more requests than any test sends.
 const ALWAYS: usize = 1 << 40;
 
-/// Request headers that a service must not get from whoever is behind bursar.
+/// Request headers that a service must not get from an app behind bursar.
 const NEVER: [&str; 18] = [
     "transfer-encoding",
     "te",

@@ -1,4 +1,4 @@
-//! What counts, what does not, and when it counts anew.
+//! What counts, what does not, and when counting begins again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -260,7 +260,7 @@ async fn a_running_stream_keeps_its_reservation_until_its_receipt() {
     assert_eq!(bursar.billed(), 120);
 }
 
-/// An answer that tells what the frontier's model would have taken.
+/// An answer with the price that the frontier's model would have taken.
 fn beside_the_frontier(billed: u64, frontier: u64) -> Vec<u8> {
     let (billed, frontier) = (billed.to_string(), frontier.to_string());
     let headers = [

@@ -1,5 +1,5 @@
-//! Waiting for room below a limit: who hangs up is not bought for, who waits when bursar stops is told,
-//! and what was let wait for a place is looked at again before it is sent.
+//! Waiting for room below a limit: nothing is bought for an app that hangs up, a stop refuses waiting
+//! requests, and a request that had to wait for a place is checked again before it is sent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -106,14 +106,14 @@ async fn a_cap_that_is_reached_meanwhile_stops_who_waits_for_a_place() {
     .await;
     origin.go();
     assert_eq!(dear.answer().await.status, 200);
-    // The place was given back when the price counted: nobody took it in between.
+    // The place was given back when the price counted, so no request took it in between.
     for mut wire in behind {
         is_reached(&wire.answer().await);
     }
     assert_eq!(origin.received().len(), 2);
 }
 
-/// What an eval run of the service costs is told when it is over.
+/// The price of an eval run is known when it is over.
 #[tokio::test]
 async fn the_price_of_an_eval_run_reaches_the_run_that_started_it() {
     let over = r#"{"run":{"id":"e1","status":"completed","cost_micro_usd":7},"results":[]}"#;

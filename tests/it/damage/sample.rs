@@ -76,7 +76,7 @@ impl Sample {
         let other = root.path().join("other");
         fill(&other, &clock, 30).await;
         let mut files = read_tree(&state_dir);
-        // Eight megabytes of nothing, made anew at each start.
+        // Eight megabytes of zeros, created again at each start.
         files.remove(Path::new("reserve"));
         let lines = sound_lines(&files).into_iter();
         Self {
@@ -132,7 +132,7 @@ impl Known {
     }
 }
 
-/// The sound lines of all segments, told by checksum alone and not by bursar's own reader.
+/// The sound lines of all segments, recognised by checksum alone and not by bursar's own reader.
 pub fn sound_lines(files: &BTreeMap<PathBuf, Vec<u8>>) -> BTreeMap<u64, Value> {
     let mut found = BTreeMap::new();
     let segments = files.iter().filter(|(path, _)| {

@@ -1,5 +1,5 @@
 //! `bursar demo --full`, the real binary: all seven parts, the account at the end read again from
-//! outside, and exit code 1 when somebody spends or lies while it runs.
+//! outside, and exit code 1 if another program spends, or the service lies, while it runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{ExitStatus, Stdio};
@@ -159,7 +159,7 @@ async fn the_full_accounts_figures_are_those_of_the_ledger_and_the_books() {
         let told = amount(row, "ledger_micro_usd");
         let untold = amount(row, "unreported_books_micro_usd");
         assert_eq!(told + untold, booked, "{row}");
-        // Who reports no amount: speech both ways, deploys, calls to an endpoint.
+        // Operations without an amount: speech both ways, deploys, calls to an endpoint.
         let silent = ["deploy", "speech", "transcription", "chat"].contains(&operation);
         assert_eq!(amount(row, "unreported") > 0, silent, "{row}");
         let sounds = operation == "speech" || operation == "transcription";

@@ -34,7 +34,7 @@ async fn when_syncs_fail_at_the_end_the_ledger_still_closes_in_order() {
     assert!(rig.failed() > 0);
     calm(&rig, "at the end");
 
-    // The same failure at the next start is told with file and cause.
+    // The same failure at the next start is reported with file and cause.
     let mut child = rig.try_start(&sandbox.url()).await.err().expect("no start");
     assert_eq!(child.wait().await.expect("a status").code(), Some(1));
     let log = rig.logged();

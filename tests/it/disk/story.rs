@@ -22,7 +22,7 @@ pub struct Ran {
     pub failed: u64,
 }
 
-/// What an app was told.
+/// What an app received.
 #[derive(Debug, Default)]
 pub struct Told {
     /// Entry and amount of answers that were received whole.
@@ -55,7 +55,7 @@ pub async fn run(fault: Fault) -> Ran {
             if fault.from == 0 {
                 assert_eq!(told.received.len(), 4, "{told:?}");
             }
-            // What came too late for the requests strikes at the stop.
+            // A failure that came too late for the requests occurs at the stop.
             let from = u64::from(fault.from > 0 && !has_struck);
             rig.fail(Fault { from, ..fault });
             daemon.terminate().await;
@@ -186,7 +186,7 @@ impl Told {
         self.refused.len()
     }
 
-    /// Compares what apps were told, the ledger, and the sandbox's books.
+    /// Compares what apps received, the ledger, and the sandbox's books.
     pub fn check(&self, rig: &Rig, debits: &[Value], fault: &str) {
         let state_dir = rig.state_dir();
         let found = entries(&state_dir);

@@ -143,7 +143,7 @@ async fn a_client_that_closed_its_sending_half_gets_its_answer() {
             (200, true),
             "{at}: {answer:?}"
         );
-        // Without a key of its own: the same request, bought anew each time.
+        // Without a key of its own: the same request, bought again each time.
         door.origin.push(Step::Answer(billed(1)));
         let mut wire = door.bursar.connect().await;
         wire.send(super::post(&[])).await;

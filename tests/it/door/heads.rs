@@ -156,7 +156,7 @@ async fn the_641st_connection_is_told_so_and_comes_in_when_another_leaves() {
     let door = Door::open().await;
     let mut open = Vec::new();
     for _ in 0..640 {
-        // It is served: it gives way to nobody.
+        // It is being served: it gives way to no connection.
         door.origin.push(Step::Pieces(vec![json(200, &[], "{}")]));
         let mut wire = door.bursar.connect().await;
         wire.send(get("/v1/models", "Host: localhost\r\n")).await;

@@ -104,7 +104,7 @@ async fn the_form_of_openais_audio_is_told_from_the_services() {
     for part in ["audio_base64", "application/json", &at] {
         assert!(answer.text().contains(part), "{part}: {}", answer.text());
     }
-    // Any other type, and any other route, is told what it was told.
+    // Any other type, and any other route, keeps its general answer.
     for (path, lines) in [
         (path, &[("Content-Type", "text/plain")][..]),
         ("/v1/audio/speech", &form[..]),

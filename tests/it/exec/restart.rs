@@ -28,7 +28,7 @@ async fn again(address: &str, url: &str, state: &str) -> Daemon {
 async fn a_child_that_goes_on_asking_sees_no_401_over_restarts() {
     let origin = Origin::always(Step::Answer(billed(7))).await;
     let place = Place::before(&origin.url()).await;
-    // Asks without a pause until it is told to end; a port that nobody listens on is no answer.
+    // Sends requests without a pause until it is stopped; a refused connection is not an answer.
     let script = r#"
 told = []
 threading.Thread(target=lambda: told.append(sys.stdin.readline()), daemon=True).start()
@@ -64,7 +64,7 @@ say(sorted(map(str, seen)))
     let seen = talk.line().await;
 
     assert!(!seen.contains("401") && seen.contains("200"), "{seen}");
-    // A stop may be told, and a wait that was long; nothing else.
+    // The answer may report a stop, or a long wait; nothing else.
     for other in ["402", "403", "404", "500", "502"] {
         assert!(!seen.contains(other), "{seen}");
     }
@@ -81,7 +81,7 @@ async fn a_token_that_is_waited_for_is_told_to_come_again_and_a_stranger_is_not(
     let address = place.daemon.proxy.to_string();
     let (state, url) = (place.state(), origin.url());
     let Place { folder, daemon } = place;
-    // It cannot tell the next daemon of its run.
+    // It cannot announce its run to the next daemon.
     send(&talk.exec, Signal::STOP);
     daemon.kill().await;
     let daemon = again(&address, &url, &state).await;
@@ -131,7 +131,7 @@ async fn an_app_that_is_removed_and_added_at_once_keeps_its_runs() {
         ask(&place.daemon, &token, "between"),
         done(&["app", "add", "nightly", "--cap-day-usd", "0.000007"]),
     );
-    // The machine may be too busy to add it in time: then it is told to come again.
+    // The machine may be too busy to add it in time: then the answer asks for a retry.
     if answer.status != 200 {
         assert_eq!(answer.code(), Some("run_awaited"), "{}", answer.text());
         assert_eq!(ask(&place.daemon, &token, "again").await.status, 200);

@@ -1,5 +1,5 @@
 //! Signals of `bursar exec`, as a terminal, a supervisor and a shell's job control send them: each reaches
-//! the command once, a stop stops both, and the end of the command is told as shells tell it.
+//! the command once, a stop stops both, and the command's end is reported as shells report it.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Reads a transcript file. What cannot be read is an error of the file, told with its line.
+//! Reads a transcript file. Unreadable text is an error of the file, reported with its line.
 
 use std::path::Path;
 
@@ -232,7 +232,7 @@ impl WantedHeader {
         }
     }
 
-    /// `Err` tells what is wrong.
+    /// `Err` says what is wrong.
     pub fn check(&self, came: &Answer, before: Option<&Answer>) -> Result<(), String> {
         let given: Vec<&str> = came
             .headers

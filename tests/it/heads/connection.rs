@@ -173,7 +173,7 @@ async fn an_app_that_leaves_a_unix_socket_keeps_its_answer_for_its_retry() {
     assert_eq!(origin.received().len(), 1);
 }
 
-/// What a service sends behind an answer's length is nobody's answer.
+/// Bytes that a service sends after an answer's length belong to no answer.
 #[tokio::test]
 async fn bytes_behind_an_answer_never_answer_the_next_request() {
     let smuggled = json(200, &[("X-Service-Billed", "666")], r#"{"id":"smuggled"}"#);

@@ -1,5 +1,5 @@
-//! Bodies of answers: lengths that lie, chunks that are none, lines without end, codings that nobody
-//! asked for.
+//! Bodies of answers: lengths that lie, malformed chunks, lines without end, codings that were not
+//! requested.
 
 use super::{App, Ask, BROKEN, Books, Case, DROPPED, case, events, events_in, play, whole};
 use crate::support::origin::{json, stream_head};
@@ -8,13 +8,13 @@ const PAID: Books = Books::Settled(7);
 const RECEIPT: &str = ": service-billed-micro-usd 7\n\n";
 const DONE: &str = "data: [DONE]\n\n";
 
-/// A stream that tells 7 behind `text`, and reaches the app as it is.
+/// A stream that reports 7 after `text`, and reaches the app as it is.
 fn stream(name: &str, text: impl AsRef<[u8]>) -> Case {
     let bytes = [text.as_ref(), RECEIPT.as_bytes(), DONE.as_bytes()].concat();
     case(21, Ask::Stream, name, events(&bytes), whole(&bytes), PAID)
 }
 
-/// A chunked 200 that tells 7 in its head.
+/// A chunked 200 that reports 7 in its head.
 fn chunked(name: &str, body: impl AsRef<[u8]>, app: App, books: Books) -> Case {
     let head = b"HTTP/1.1 200 OK\r\nX-Service-Billed: 7\r\nTransfer-Encoding: chunked\r\n\r\n";
     let sends = [head, body.as_ref()].concat();

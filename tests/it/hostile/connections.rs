@@ -107,7 +107,7 @@ async fn surplus_bytes_are_no_answer() {
     play(cases()).await;
 }
 
-/// A service that speaks while nobody asked it.
+/// A service that sends without a request.
 #[tokio::test]
 async fn what_comes_on_an_idle_connection_is_no_answer() {
     for (name, late) in [

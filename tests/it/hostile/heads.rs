@@ -9,7 +9,7 @@ fn fields(count: usize) -> String {
     (0..count).map(|n| format!("X-{n}: y\r\n")).collect()
 }
 
-/// A 200 that tells 7 micro-USD, with these lines more.
+/// A 200 that reports 7 micro-USD, with these additional lines.
 fn paid(lines: &str) -> Vec<u8> {
     head_with(&format!("X-Service-Billed: 7\r\n{lines}"))
 }

@@ -1,7 +1,7 @@
 //! Heads over HTTP/2 before a real child process. The library that reads them lets a head grow to 16 MiB and
-//! passes interim heads over without a number, and pingora 0.9.1 lets nobody say less.
+//! skips any number of interim heads, and pingora 0.9.1 has no setting for less.
 //!
-//! Promise: what such heads cost is a bounded amount of memory, and the next request is served.
+//! Promise: such heads cost a bounded amount of memory, and the next request is served.
 
 use super::http2::{
     Attack, CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, STATUS_200, answer_head, field,

@@ -1,6 +1,6 @@
-//! The organization's key, said back by the service in every place of an answer. It is struck out
-//! where it stands letter by letter, and as JSON may spell it; what a service hides otherwise nobody can
-//! know.
+//! The organization's key, repeated by the service in every place of an answer. It is removed where it
+//! appears letter by letter, and as JSON may spell it; a key hidden in any other way cannot be
+//! recognised.
 
 use super::{
     App, Ask, Books, Case, LOST, UNKNOWN, assert_no_key, case, contains, events, events_in, play,
@@ -12,7 +12,7 @@ use crate::support::{KEY, Origin, Step, chat_stream};
 const PAID: Books = Books::Settled(7);
 const END: &str = ": service-billed-micro-usd 7\n\ndata: [DONE]\n\n";
 
-/// As many stars as the key has letters: where the length was told before, it stays.
+/// As many stars as the key has letters: where the length was announced before, it stays.
 fn stars() -> String {
     "*".repeat(KEY.len())
 }

@@ -1,4 +1,4 @@
-//! Answers that never end and that nobody reads any more: they are read on within bounds.
+//! Answers that never end and have no reader any more: they are read on within bounds.
 
 use crate::support::origin::stream_head;
 use crate::support::wire::request;

@@ -1,5 +1,5 @@
-//! Lying receipts: amounts in other grammars, told twice, told on what bills nothing, and too large to
-//! be believed without a word.
+//! Lying receipts: amounts in other grammars, sent twice, on answers that bill nothing, and too large
+//! to be believed without a warning.
 
 use bursar::ledger::entry::{Anomaly, InDoubt};
 

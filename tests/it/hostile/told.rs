@@ -1,5 +1,6 @@
-//! The whole corpus before a real process, and everything that tells of it afterwards: the log, the
-//! metrics, the ledger's files, what the commands print. No control byte, no forged line, no key.
+//! The whole corpus before a real process, and everything that reports it afterwards: the log, the
+//! metrics, the ledger's files, the output of the commands. No control byte, no forged line, no
+//! key.
 
 use std::path::Path;
 
@@ -174,7 +175,7 @@ async fn nothing_that_tells_of_the_corpus_holds_the_key_or_a_control_byte() {
             .find(|cell| cell.starts_with(['=', '+', '-', '@']));
         wrong.extend(formula.map(|cell| format!("a formula: {cell:?}")));
     }
-    // Some entries are told by themselves, too.
+    // Some entries are also explained one by one.
     for id in ids.iter().step_by(7) {
         wrong.extend(complaints(
             "explain",

@@ -1,5 +1,5 @@
-//! Whom the key is trusted to: what the process's environment can change of it, and what a
-//! certificate can put into the log. (What certificates are refused is held by `tls/trust.rs`.)
+//! The receiver of the key: what the process's environment can change of it, and what a certificate
+//! can put into the log. (`tls/trust.rs` holds which certificates are refused.)
 
 use std::path::Path;
 
@@ -91,8 +91,8 @@ async fn a_service_on_this_machine_needs_no_certificates() {
     daemon.terminate().await;
 }
 
-/// The variables that other programs obey: no secret of a connection is written down, and nothing is
-/// sent by way of somebody else.
+/// Environment variables that other programs obey: no secret of a connection is written down, and
+/// nothing is sent by way of another host.
 #[tokio::test]
 async fn the_environment_opens_no_connection_and_sends_nothing_elsewhere() {
     let directory = tempfile::tempdir().expect("a directory");

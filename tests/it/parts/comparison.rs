@@ -1,5 +1,5 @@
-//! The frontier comparison tells its price in the body: it counts once a call, and what it does not
-//! tell is not guessed.
+//! The frontier comparison carries its price in the body: it counts once a call, and a missing
+//! price is not guessed.
 
 use bursar::ledger::entry::{InDoubt, State};
 use bursar::money::MicroUsd;
@@ -53,7 +53,7 @@ async fn a_comparison_counts_once_a_call_with_what_the_books_say() {
     assert!((metric - told as f64 / 1e6).abs() < 1e-9, "{metric}");
 }
 
-/// The answer is read to its end for nobody, and given to the app when it asks again.
+/// The answer is read to its end without a reader, and sent to the app when it asks again.
 #[tokio::test]
 async fn an_app_that_leaves_meanwhile_is_billed_once_and_gets_the_answer_later() {
     let sandbox = Sandbox::start().await;

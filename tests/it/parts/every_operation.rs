@@ -34,7 +34,7 @@ const METERED: [(&str, &str, bool); 10] = [
     (RUNS, "eval_run", false),
 ];
 
-/// One request of a route: how it is sent, and whether its answer tells a price.
+/// One request of a route: how it is sent, and whether its answer carries a price.
 struct Purchase {
     path: &'static str,
     headers: Vec<(&'static str, &'static str)>,
@@ -88,7 +88,7 @@ fn purchases(set: &str, endpoint: &str, picture: &[u8]) -> Vec<Purchase> {
         Purchase::new(CHAT, &turn("hard: why is the sky blue?", false)),
         Purchase::new(CHAT, &turn("What is 4 + 5?", true)),
         Purchase::new(CHAT, &turn("hard: why is grass green?", true)),
-        // A model of one's own tells no price.
+        // A configured model has no price.
         Purchase::untold(CHAT, &direct),
         Purchase::new(AGENT, &turn("What is 2 + 3?", false)),
         Purchase::untold(AGENT, &turn("What is 4 + 5?", true)),
@@ -137,7 +137,7 @@ async fn stage(lines: &str) -> (Sandbox, Bursar, Vec<Purchase>) {
     (sandbox, bursar, bought)
 }
 
-/// The books by operation: what was debited for answers that told a price, and for the others.
+/// The books by operation: the debits of answers that carried a price, and of the others.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Side {
     told: u64,
@@ -263,7 +263,7 @@ async fn the_books_agree_for_every_operation_while_some_of_each_fail() {
 
     let books = agrees(&sandbox, &bursar).await;
 
-    // Each operation was billed, and each that tells a price told it.
+    // Each operation was billed, and each answer with a price carried it.
     for (path, operation, keyed) in METERED {
         let side = &books[operation];
         let is_told = bought.iter().any(|one| one.path == path && one.is_told);
@@ -277,7 +277,7 @@ async fn the_books_agree_for_every_operation_while_some_of_each_fail() {
             "{operation}"
         );
     }
-    // Nothing tells what a deploy costs; here it costs nothing.
+    // Nothing reports the price of a deploy; here it costs nothing.
     let document = spend(&bursar.state_dir(), "operation").await;
     let by_operation = rows(&document, "operation");
     assert_eq!(by_operation["deploy"]["unreported"], 1);
@@ -330,7 +330,8 @@ async fn what_the_books_have_more_after_lost_replies_is_what_is_in_doubt() {
     }
     let lost = sandbox.debits().await.len() - 1;
     assert_eq!(lost, bought.len() - 1, "the picture, and every lost one");
-    // Without an answer there is no request id; what has no key is told apart by its operation alone.
+    // Without an answer there is no request id; entries without a key are distinguished by their
+    // operation alone.
     let entries = bursar.entries();
     let in_doubt = |entry: &&EntryView| matches!(entry.state, State::InDoubt { .. });
     assert_eq!(entries.iter().filter(in_doubt).count(), lost);

@@ -1,4 +1,5 @@
-//! Eval runs: each is charged once, to who started it, with what the books say, whoever looks.
+//! Eval runs: each is charged once, to the app that started it, with the books' amount, whichever
+//! app asks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +38,7 @@ async fn look(bursar: &Bursar, run: &str, headers: &[(&str, &str)]) -> Answer {
     .await
 }
 
-/// Ledger, command line and metrics tell the same of eval runs as the books.
+/// Ledger, command line and metrics agree with the books about eval runs.
 async fn agrees(bursar: &Bursar, sandbox: &Sandbox) {
     let debits = sandbox.debits().await;
     let of_runs = debits.iter().filter(|debit| debit["route"] == RUNS);
@@ -88,7 +89,8 @@ async fn a_run_whose_end_a_hundred_look_for_is_charged_once() {
     assert_eq!(prices_in_journal(&bursar.state_dir(), &run), 1);
 }
 
-/// Who asks first does not pay: the price goes to the app that started the run, and to its cap.
+/// The first app to ask does not pay: the price goes to the app that started the run, and to its
+/// cap.
 #[tokio::test]
 async fn the_look_of_another_app_charges_the_app_that_started_the_run() {
     let sandbox = Sandbox::start().await;
@@ -243,7 +245,7 @@ async fn a_deleted_set_takes_no_price_away() {
     assert_eq!(bursar.entry_of(&answer).state, reconciled(cost));
 }
 
-/// A run that the service does not know any more has cost what nobody will tell: not 0.
+/// The price of a run that the service no longer knows stays unknown: it is not 0.
 #[tokio::test]
 async fn a_run_that_is_gone_stays_unreported_and_is_asked_for_once() {
     let sandbox = Sandbox::start().await;

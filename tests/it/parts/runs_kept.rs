@@ -1,5 +1,5 @@
 //! Eval runs and the death of bursar: a run that began before a kill -9 is charged once after it,
-//! whoever brings the price.
+//! whichever request brings the price.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -81,7 +81,7 @@ async fn look(daemon: &Daemon, run: &str) -> Value {
     answer.json()["run"].clone()
 }
 
-/// It began, bursar was killed, it ended, bursar started: nobody else asks. And once more after that.
+/// It began, bursar was killed, it ended, bursar started: only bursar asks. And once more after that.
 #[tokio::test]
 async fn a_run_that_ends_while_bursar_is_killed_is_charged_after_the_next_start() {
     ends_meanwhile(Daemon::kill).await;

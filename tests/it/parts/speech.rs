@@ -1,5 +1,5 @@
-//! Speech tells seconds and no price: it is unreported, its seconds are summed, and a cap keeps what
-//! it has set aside.
+//! Speech reports seconds and no price: it is unreported, its seconds are summed, and a cap keeps
+//! what it has set aside.
 
 use std::path::Path;
 
@@ -45,7 +45,7 @@ async fn say(bursar: &Bursar, text: &str) -> Answer {
     answer
 }
 
-/// What the answer told, in milliseconds. In a test a float may be rounded.
+/// The duration in the answer, in milliseconds. In a test a float may be rounded.
 fn told_ms(answer: &Answer) -> u64 {
     let seconds = answer.json()["duration_s"].as_f64().expect("a length");
     (seconds * 1000.0).round() as u64
@@ -182,7 +182,7 @@ async fn what_was_made_for_an_app_that_left_has_its_seconds_too() {
     let ms = entries[0].audio_ms.expect("a length");
     assert!(ms > 0);
     assert_eq!(rows_of(&bursar).await["speech"]["audio_ms"], ms);
-    // Whoever asks again gets that answer: it was bought once.
+    // A repeat gets that answer: it was bought once.
     let again = ask(bursar.address, "POST", SPEECH, &[], body.as_bytes()).await;
     assert_eq!(told_ms(&again), ms);
     assert_eq!(sandbox.debits().await.len(), 1);
@@ -223,7 +223,7 @@ async fn seconds_that_were_not_told_are_counted_and_never_zero() {
     assert!(table.contains("3 answers of the speech routes"), "{table}");
 }
 
-/// Nobody tells what it cost, so a cap keeps what it has set aside until the window ends.
+/// Its price stays unknown, so a cap keeps what it has set aside until the window ends.
 #[tokio::test]
 async fn speech_stays_charged_to_a_cap_at_what_was_set_aside() {
     let sandbox = speaking().await;

@@ -119,7 +119,8 @@ pub async fn release(sandbox: &Sandbox, name: &str) {
         .await;
 }
 
-/// The record of a run as the service tells it to somebody else than bursar, once `wanted` holds.
+/// The record of a run as the service returns it to a caller other than bursar, once `wanted`
+/// holds.
 pub async fn seen(sandbox: &Sandbox, run: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let authorization = format!("Bearer {KEY}");
     let headers = [("Authorization", authorization.as_str())];

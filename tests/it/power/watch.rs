@@ -50,7 +50,7 @@ impl Watch {
                             }
                         }
                     };
-                    // Who hangs up ends both ways.
+                    // A hang-up ends both directions.
                     tokio::select! {
                         _ = answering => {}
                         () = asking => {}

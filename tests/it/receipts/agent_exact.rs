@@ -1,5 +1,5 @@
-//! `[streams] agent_receipts = "exact"`: an agent turn that an app wants as a stream is asked for
-//! whole, so that its price is told, and given as the stream it would have been.
+//! `[streams] agent_receipts = "exact"`: an agent turn that an app wants as a stream is requested
+//! whole, so that it has a price, and sent as the stream it would have been.
 
 use bursar::ledger::entry::State;
 use serde_json::{Value, json};
@@ -202,7 +202,7 @@ async fn only_the_wish_for_a_stream_changes() {
     }
 }
 
-/// An error is told with its status, before anything else; and it is retried as any other.
+/// An error is sent with its status, before anything else; and it is retried like any other.
 #[tokio::test]
 async fn an_error_stays_an_error() {
     for status in [400, 401, 402, 404, 422, 429, 503] {
@@ -239,7 +239,7 @@ async fn a_broken_turn_is_repeated() {
     assert_eq!(bursar.billed(), 7);
 }
 
-/// What the head tells is the receipt, whatever it is.
+/// The amount in the head is the receipt, whatever it is.
 #[tokio::test]
 async fn the_receipt_is_that_of_the_head() {
     type Headers = &'static [(&'static str, &'static str)];
@@ -313,8 +313,8 @@ async fn what_is_no_whole_turn_passes_as_it_is() {
     }
 }
 
-/// More than is read whole of other answers is a stream as well; beyond 16 MiB the app is told, and
-/// the amount is kept.
+/// A turn larger than other answers that are read whole is streamed as well; beyond 16 MiB the app
+/// gets an error, and the amount is kept.
 #[tokio::test]
 async fn a_large_turn_is_a_stream_and_one_beyond_all_bounds_an_error() {
     for (mib, fits) in [(3, true), (17, false)] {
@@ -337,8 +337,8 @@ async fn a_large_turn_is_a_stream_and_one_beyond_all_bounds_an_error() {
     }
 }
 
-/// An app's own retry is recognised, and gets a stream; who asks for the same turn whole is somebody
-/// else, although the service sees the same bytes.
+/// An app's own retry is recognised, and gets a stream; a request for the same turn whole is a
+/// different one, although the service sees the same bytes.
 #[tokio::test]
 async fn a_retry_gets_the_stream_of_its_first_try() {
     let first = answer(

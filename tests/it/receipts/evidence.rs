@@ -1,5 +1,5 @@
-//! bursar goes and asks for the price of the eval runs it saw start: by itself, gently, also after a
-//! restart, and never a 0 for what was not told.
+//! bursar polls the eval runs it saw start for their price: by itself, gently, also after a restart,
+//! and never records a 0 for a missing price.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -111,7 +111,7 @@ async fn a_run_that_is_over_without_an_amount_stays_unreported_and_is_left_alone
         }
         assert_eq!(bursar.entry_of(&answers[0]).state, wanted, "{cost}");
         assert_eq!(origin.received().len(), 2, "{cost}: asked once");
-        // An app that asks and is told more brings the amount all the same.
+        // If an app's own request returns the amount later, it counts all the same.
         if wanted == State::Unreported {
             origin.push(run("r1", "completed", "8"));
             poll(&bursar, "r1").await;

@@ -1,4 +1,4 @@
-//! What headers and bodies tell of a price.
+//! Prices in headers and bodies.
 
 use bursar::ledger::entry::{Anomaly, State};
 use bursar::protocol::Escalated;
@@ -216,7 +216,7 @@ async fn a_clarification_is_settled_at_zero() {
     );
 }
 
-/// What each route's answer tells, by its own column of the table.
+/// What each route's answer reports, by its own column of the table.
 #[tokio::test]
 async fn every_metered_route_takes_its_price_from_its_own_place() {
     let frontier = r#"{"model":"m","content":"c","cost_micro_usd":42,"latency_ms":5}"#;
@@ -369,7 +369,7 @@ async fn another_service_name_gives_other_headers() {
     assert_eq!(bursar.entry_of(&answer).state, settled(5));
 }
 
-/// The books of a real service and the ledger agree, whatever the route tells.
+/// The books of a real service and the ledger agree, whatever the route reports.
 #[tokio::test]
 async fn ledger_and_books_agree_on_every_route_that_tells_its_price() {
     let sandbox = Sandbox::start().await;

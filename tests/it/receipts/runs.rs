@@ -1,4 +1,4 @@
-//! An eval run tells its price later, when it is asked for.
+//! An eval run has its price later, and reports it on request.
 
 use bursar::ledger::entry::State;
 

@@ -1,4 +1,4 @@
-//! A server whose certificate nobody signed.
+//! A server with an unsigned certificate.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
-/// Counts who comes and what is said.
+/// Counts TLS handshakes and the bytes that arrive.
 pub struct Impostor {
     address: SocketAddr,
     counts: Arc<Counts>,

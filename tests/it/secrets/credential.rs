@@ -1,5 +1,5 @@
 //! systemd's credential: the daemon reads a copy that systemd made when the service started, so that a
-//! reload cannot bring a new key. That is told, or a key that was revoked would be taken for replaced.
+//! reload cannot bring a new key. The log says so; otherwise a revoked key would seem to be replaced.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -21,7 +21,7 @@ async fn reload(daemon: &Daemon, reloads: u32) {
     .await;
 }
 
-/// How often it was told, over two reloads: before and behind a change of the key's file.
+/// How often the log said so, over two reloads: before and after a change of the key's file.
 async fn told(directory: &Path, is_credential: bool) -> [usize; 2] {
     use std::os::unix::fs::PermissionsExt;
     let key = directory.join("api-key");

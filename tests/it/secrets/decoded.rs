@@ -1,5 +1,5 @@
-//! The key hidden by JSON's escapes: as long as the text stays as it came nobody sees it there, and where
-//! bursar takes the text apart and writes it anew it is struck out.
+//! The key hidden by JSON's escapes: as long as the text stays as received, it is not visible there;
+//! where bursar parses the text and writes it anew, the key is removed.
 
 use crate::support::wire::request;
 use crate::support::{Answer, Bursar, KEY, Origin, Step, chat, chat_stream, origin};

@@ -1,5 +1,5 @@
-//! What the kernel tells others about a running daemon: nothing to another user, and nothing to
-//! another process of the same user either.
+//! What the kernel reveals about a running daemon: nothing to another user, and nothing to another
+//! process of the same user either.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

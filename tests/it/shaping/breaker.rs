@@ -1,5 +1,5 @@
-//! The breaker on the wire: what one request is told holds for those after it, and for no longer than
-//! it has to.
+//! The breaker on the wire: the answer to one request holds for those after it, and for no longer
+//! than necessary.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -145,7 +145,8 @@ async fn a_reload_asks_at_once() {
     assert_eq!(ask(&bursar, "three", &[]).await.status, 200);
 }
 
-/// Who waits for a place when the balance is found empty is told so as soon as its turn comes.
+/// A request that waits for a place when the balance is found empty is refused as soon as its turn
+/// comes.
 #[tokio::test]
 async fn who_waited_is_told_instead_of_sent() {
     let origin = Origin::start([on_cue(json(402, &[], EMPTY))]).await;

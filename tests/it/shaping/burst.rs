@@ -101,7 +101,7 @@ async fn five_hundred_at_once_see_no_429_and_are_billed_once() {
         let name = format!("app-{who}");
         let of_app = entries.iter().filter(|entry| *entry.app == *name);
         let mut as_let_go: Vec<_> = of_app.map(|entry| (entry.at_ms, entry.id)).collect();
-        // Within a millisecond the order is not told.
+        // Within a millisecond the order is not known.
         as_let_go.sort_unstable();
         assert!(
             as_let_go.is_sorted_by_key(|(_, id)| *id),

@@ -62,8 +62,8 @@ async fn requests_that_wait_for_room_leave_connections_for_other_apps() {
     assert_eq!(bursar.settled(1).await.len(), 1, "nothing else was sent");
 }
 
-/// Nobody reads on from a body that waits for memory: what its app sends lies unread, and yet its connection is one
-/// that waits.
+/// Nothing is read from a body that waits for memory: its bytes stay unread, and yet its connection counts as
+/// waiting.
 #[tokio::test]
 async fn bodies_that_wait_for_memory_leave_connections_for_other_apps() {
     const MIB: usize = 1024 * 1024;

@@ -92,7 +92,7 @@ async fn a_repeat_of_what_was_never_sent_is_sent_once() {
     is_sent_once(1).await;
 }
 
-/// The second may hang up, too, and nobody has noticed when the third comes.
+/// The second may hang up as well, unnoticed, before the third comes.
 #[tokio::test]
 async fn a_third_request_takes_over_from_a_second_that_has_hung_up() {
     is_sent_once(4).await;
@@ -127,7 +127,7 @@ async fn who_took_over_is_told_why_there_is_no_answer_and_can_leave_too() {
     assert_eq!(origin.received().len(), 1, "nothing is bought for nobody");
 }
 
-/// Refusals of bursar's own are no adoptions: after three of those an app is told to stop.
+/// Refusals of bursar's own are not adoptions: after three adoptions the answer says not to retry.
 #[tokio::test]
 async fn what_was_refused_here_leaves_the_key_as_it_was() {
     let busy = || {

@@ -79,7 +79,7 @@ async fn no_minute_holds_more_than_the_rate() {
     waiting(&bursar, 2).await;
     // 20 s have passed; at 60 s a service may still count the first.
     clock.advance(Duration::from_secs(40));
-    // Who comes has the line looked at, on the clock of now.
+    // A new request makes the queue check its line against the clock.
     let _five = begin(&bursar, "five", &[]).await;
     waiting(&bursar, 3).await;
     assert_eq!(origin.received().len(), 2);
@@ -94,8 +94,8 @@ async fn no_minute_holds_more_than_the_rate() {
     assert_eq!(prompts(&origin), ["one", "two", "three", "four"]);
 }
 
-/// Attempts count one by one, and those that never left do not.
-/// The second is told at once: of the two places of its minute none can come within its second.
+/// Attempts count one by one, and those that never left do not. The second gets its 429 at once: of
+/// the two places of its minute none can become free within its second.
 #[tokio::test]
 async fn every_attempt_counts_in_its_minute() {
     let origin = Origin::start([
@@ -163,7 +163,7 @@ async fn behind_a_slow_answer_nobody_is_refused_before_its_time() {
         line.push(begin(&bursar, &format!("{number}"), &[]).await);
         waiting(&bursar, number + 1).await;
     }
-    // The minutes until 90 s are taken by those ahead, so this one is told at once.
+    // Those ahead fill the minutes until 90 s, so this one gets its 429 at once.
     let late = begin(&bursar, "late", &[]).await.answer().await;
     assert_eq!((late.status, late.code()), (429, Some("queue_timeout")));
     assert_eq!(late.header("retry-after"), Some("123"));

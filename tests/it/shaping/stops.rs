@@ -1,5 +1,5 @@
-//! What ends a request between two attempts, although another is allowed: it is told at once what holds
-//! now, and beside it what the attempt before came to.
+//! What ends a request between two attempts, although another is allowed: the answer comes at once,
+//! with the present reason and the result of the attempt before.
 
 use super::*;
 use crate::support::Answer;
@@ -42,7 +42,7 @@ async fn a_retry_that_waits_for_its_place_is_told_of_a_freeze_at_once() {
     assert_eq!(prompts(&origin), ["tried", "other"]);
 }
 
-/// What may have run is not told as free, and its key can still be taken over.
+/// A request that may have run is not reported as free, and its key can still be taken over.
 #[tokio::test]
 async fn a_freeze_leaves_the_key_of_what_may_have_run_adoptable() {
     let broken = Step::PiecesAndClose(vec![

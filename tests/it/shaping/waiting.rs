@@ -1,4 +1,4 @@
-//! Who waits: in what order, for how long, and how it ends.
+//! Waiting requests: in what order, for how long, and how the wait ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -171,7 +171,8 @@ async fn who_hangs_up_leaves_the_line_at_once_and_nothing_is_sent() {
     assert_eq!(bursar.settled(2).await.len(), 2);
 }
 
-/// The key of a request that may have run is not lost by who waits with it and leaves.
+/// The key of a request that may have run is not lost when another request waits with it and
+/// leaves.
 #[tokio::test]
 async fn an_adopted_key_outlives_a_wait_that_was_given_up() {
     let origin = Origin::start([Step::Close, on_cue(billed(7)), Step::Answer(billed(7))]).await;
@@ -277,7 +278,7 @@ async fn drained_stream(origin: &Origin, bursar: &Bursar) {
         (bursar.metric("bursar_client_disconnects_total", "") >= 1.0).then_some(())
     })
     .await;
-    // The next piece shows that nobody reads.
+    // The next piece shows that the app does not read.
     origin.go();
 }
 

@@ -209,7 +209,8 @@ async fn an_http_1_0_app_sees_a_reset_on_a_break_and_a_close_on_success() {
     }
 }
 
-/// The same for `Connection: close`: HTTP/1.1 stays chunked, so an end is told from a break.
+/// The same for `Connection: close`: HTTP/1.1 stays chunked, so an end can be distinguished from a
+/// break.
 #[tokio::test]
 async fn an_http_1_1_app_that_closes_still_gets_chunks() {
     let origin = Origin::start([Step::AnswerAndClose(open(&[EVENT]))]).await;

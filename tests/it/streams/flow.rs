@@ -40,7 +40,7 @@ async fn each_chunk_arrives_before_the_next_is_sent() {
         wanted.push_str(RECEIPT);
         wanted.push_str(DONE);
         read_exactly(path, &mut wire, &mut answer, &wanted).await;
-        // Rule I2: whoever has `[DONE]` finds the receipt on the disk.
+        // Rule I2: when an app has `[DONE]`, the receipt is on the disk.
         assert_eq!(bursar.entries()[0].state, settled(7), "{path}");
         let end = wire.chunk(&mut answer).await;
         assert_eq!(end, Some(Vec::new()), "{path}: a clean end");

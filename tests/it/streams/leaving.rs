@@ -1,5 +1,5 @@
-//! What an app received is told from what was only meant for it, whoever it is and however it
-//! leaves.
+//! Bytes that an app received are distinguished from bytes that were only meant for it, for every
+//! kind of app and every way of leaving.
 
 use bursar::ledger::entry::{InDoubt, State};
 
@@ -27,8 +27,8 @@ async fn received(origin: &Origin, count: usize) {
     .await;
 }
 
-/// Bytes behind a request do not hide that its app left: the answer that nobody took belongs to the
-/// retry, and nothing is bought twice.
+/// Bytes after a request do not hide that its app left: the untaken answer belongs to the retry,
+/// and nothing is bought twice.
 #[tokio::test]
 async fn an_app_that_sent_more_and_left_was_not_given_its_answer() {
     let next = request("POST", CHAT, &[], &chat("next"));
@@ -219,7 +219,7 @@ async fn an_app_that_leaves_inside_a_stream_is_counted_as_streaming() {
     left(&bursar, "streaming").await;
 }
 
-/// What a document cost that nobody read is counted like a stream's; an error was not drained.
+/// The cost of a document without a reader is counted like a stream's; an error was not drained.
 #[tokio::test]
 async fn a_document_that_nobody_read_is_counted_with_its_price() {
     let error = json(400, &[], "{\"detail\":\"no\"}");
@@ -241,7 +241,7 @@ async fn a_document_that_nobody_read_is_counted_with_its_price() {
     }
 }
 
-/// An app that is told of the shutdown does not come back on the same connection.
+/// An app that is notified of the shutdown does not come back on the same connection.
 #[tokio::test]
 async fn a_refusal_at_shutdown_closes_the_connection() {
     let origin = Origin::start([pieces(&[billed(7)])]).await;

@@ -1,5 +1,5 @@
-//! Streams whose service, app or follower is slow, old or gone: whose time it is, who was given
-//! what, and that a shutdown waits for none of them.
+//! Streams whose service, app or follower is slow, old or gone: which side the time counts for,
+//! which bytes each app got, and that a shutdown waits for none of them.
 
 use std::time::Duration;
 use tokio::time::timeout;
@@ -30,7 +30,7 @@ async fn counted(bursar: &Bursar, family: &str, labels: &str) {
 }
 
 /// Waits until the service cannot write on, because bursar does not read on, because its app does
-/// not read. All of them run on this thread, so nobody only lacks the time.
+/// not read. All of them run on this thread, so none of them merely lacks the time.
 async fn everything_stands_still(origin: &Origin) {
     let mut seen = 0;
     let mut looks = 0;
@@ -279,7 +279,8 @@ async fn a_half_closed_app_that_reads_what_is_kept_is_not_drained() {
     assert_eq!((entries[0].state, entries[0].drained), (settled(7), false));
 }
 
-/// What is more than may be kept is given up as a stream that is read for nobody: when another waits.
+/// Beyond what may be kept, a stream is given up like one without a reader: when another request
+/// waits.
 #[tokio::test]
 async fn an_app_that_reads_nothing_of_what_is_too_much_to_keep_loses_its_place_to_who_waits() {
     let origin = Origin::start([pieces(&[large(64)]), Step::Answer(billed(7))]).await;
@@ -312,7 +313,7 @@ async fn an_app_that_reads_nothing_of_what_is_too_much_to_keep_loses_its_place_t
     );
 }
 
-/// One who waits needs one place: the others that stall keep theirs, and their answers.
+/// One waiting request needs one place: the others that stall keep theirs, and their answers.
 #[tokio::test]
 async fn of_three_apps_that_stall_exactly_one_makes_room_for_one_who_waits() {
     const STALLED: usize = 3;
@@ -344,7 +345,7 @@ async fn of_three_apps_that_stall_exactly_one_makes_room_for_one_who_waits() {
     );
 }
 
-/// Whoever joined an answer and does not read it is in the way of others as the first app is.
+/// An app that joined an answer and does not read it is in the way of others like the first app.
 #[tokio::test]
 async fn the_place_of_a_follower_that_reads_nothing_goes_to_who_waits() {
     let origin = Origin::start([pieces(&[large(64)]), Step::Answer(billed(7))]).await;
@@ -433,7 +434,8 @@ async fn an_http_1_0_app_that_is_given_no_more_sees_a_break() {
     }
 }
 
-/// The chunk that is held back for an HTTP/1.0 follower was not given to it: who comes next gets all.
+/// The chunk that is held back for an HTTP/1.0 follower was not sent to it: the next request gets
+/// everything.
 #[tokio::test]
 async fn what_was_held_for_a_follower_that_left_is_still_to_be_had() {
     let end = [chunk(&format!("{RECEIPT}{DONE}")), last_chunk()].concat();

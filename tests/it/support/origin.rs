@@ -31,7 +31,7 @@ pub enum Step {
     Pieces(Vec<Vec<u8>>),
     /// As `Pieces`, then closes.
     PiecesAndClose(Vec<Vec<u8>>),
-    /// Writes the first bytes, then the second ones every 50 ms, until nobody reads.
+    /// Writes the first bytes, then the second ones every 50 ms, until the reader is gone.
     Drip(Vec<u8>, Vec<u8>),
     /// Writes the first bytes, then the second ones so many times without a pause, and keeps the
     /// connection; what the kernel took is counted.

@@ -1,4 +1,4 @@
-//! Rust source as tests about source read it: code, comments and string literals told apart, and
+//! Rust source as tests about source read it: code, comments and string literals kept apart, and
 //! every file of this repository.
 //!
 //! Promise: a word in a comment or in a text is never taken for code, nor the other way round.

@@ -10,7 +10,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
-/// Who signs.
+/// The signing authority.
 pub struct Authority {
     pub pem: String,
     issuer: Issuer<'static, KeyPair>,

@@ -124,7 +124,7 @@ async fn a_plain_server_behind_an_https_address_gets_no_byte_of_the_request() {
         );
     }
     assert_eq!(hellos, 1, "a plain server learns no TLS meanwhile");
-    // Nor is it told otherwise where no attempt is made any more.
+    // The answer names the same cause once no attempt is made any more.
     for _ in 0..12 {
         let answer = bursar.connect().await.get("/v1/models").await;
         let text = answer.text();

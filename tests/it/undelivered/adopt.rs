@@ -244,7 +244,7 @@ async fn adoption_can_be_limited_to_marked_retries_or_switched_off() {
     }
 }
 
-/// Nobody waits for the answer: nothing more is spent on it, and its retry adopts the key.
+/// No app waits for the answer: nothing more is spent on it, and its retry adopts the key.
 #[tokio::test]
 async fn no_attempt_begins_when_the_app_has_left() {
     let origin = Origin::start([Step::Pieces(vec![
@@ -260,7 +260,7 @@ async fn no_attempt_begins_when_the_app_has_left() {
     assert_eq!(origin.received().len(), 1, "one attempt");
 }
 
-/// An error that nobody read is no answer: it is not kept for the retry.
+/// An error that no app read is not an answer: it is not kept for the retry.
 #[tokio::test]
 async fn an_error_is_never_kept_in_place_of_an_answer() {
     let origin = Origin::start([
@@ -280,7 +280,7 @@ async fn an_error_is_never_kept_in_place_of_an_answer() {
             reason: InDoubt::NoResponse
         }
     );
-    // Until the first is through, its error goes to whoever joins it.
+    // Until the first is through, its error goes to every request that joins it.
     bursar.gateway.idle().await;
     let second = ask(&bursar, &chat("hi"), &[]).await;
     assert_eq!(second.status, 200, "{}", second.text());

@@ -1,4 +1,5 @@
-//! What is read for nobody is bounded in time, bytes and number; what is not a stream is finished.
+//! Reading without a reader is bounded in time, bytes and number; an answer that is not a stream is
+//! finished.
 
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
@@ -61,8 +62,8 @@ async fn a_drain_of_a_silent_service_ends_after_its_time() {
     }
 }
 
-/// An end of input is only suspicion: who still takes bytes afterwards is there, however long the
-/// service is silent.
+/// An end of input is only suspicion: an app that still takes bytes afterwards is there, however
+/// long the service is silent.
 #[tokio::test]
 async fn an_app_that_closed_its_sending_half_is_waited_for() {
     let pieces = vec![
@@ -261,7 +262,7 @@ async fn what_draining_cost_is_known_after_a_restart() {
     assert_eq!(drained, [true, false, true]);
 }
 
-/// What nobody reads and what is settled holds no place for a service that ends nothing.
+/// A settled stream without a reader holds no place for a service that never ends it.
 #[tokio::test]
 async fn a_settled_stream_that_nobody_reads_waits_a_moment_for_its_end() {
     let origin = Origin::start([on_cue([stream_head(), chunk(EVENT), chunk(END)].concat())]).await;

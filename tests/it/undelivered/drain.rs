@@ -1,4 +1,4 @@
-//! A leaving app loses no receipt, and what is read for nobody is bounded.
+//! A leaving app loses no receipt, and reading without a reader is bounded.
 
 use std::time::Duration;
 use tokio::time::Instant;

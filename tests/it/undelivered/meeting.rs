@@ -1,7 +1,7 @@
 //! The end of an app's connection and the answer for it, both there before bursar wakes.
 //!
-//! Promise: whichever bursar hears of first, an answer that nobody read is not counted as given, and
-//! the retry that follows is not a second purchase.
+//! Promise: whichever bursar notices first, an unread answer does not count as delivered, and the
+//! retry that follows is not a second purchase.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

@@ -207,7 +207,7 @@ async fn an_agent_stream_is_drained_wherever_its_app_leaves() {
 }
 
 /// "`on_disconnect = cancel`": it is given up as soon as it is certain that the app has gone, at the
-/// latest with the first write that fails. What was told by then is kept.
+/// latest with the first write that fails. Amounts reported by then are kept.
 #[tokio::test]
 async fn a_stream_is_given_up_wherever_its_app_leaves_if_the_config_says_so() {
     for path in [CHAT, AGENT] {
@@ -216,7 +216,7 @@ async fn a_stream_is_given_up_wherever_its_app_leaves_if_the_config_says_so() {
                 let all = drained(path, place);
                 let wanted = match (place, app) {
                     (Place::EndMark, _) => all,
-                    // A receipt is told, and what may still be there has its end mark next.
+                    // The receipt is there, and the next bytes, if any, contain its end mark.
                     (Place::Receipt, App::Closes | App::Unix) => all,
                     // The first write that fails is that of the receipt, or of what is behind it.
                     (Place::Receipt, _) | (Place::Content, App::Closes | App::Unix)

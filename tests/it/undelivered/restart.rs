@@ -157,7 +157,7 @@ async fn a_known_zero_is_closed_over_a_restart() {
     assert_eq!(kinds(&bursar).len(), 5);
 }
 
-/// Read for nobody: settled, and never received.
+/// Read to its end without a reader: settled, and never received.
 #[tokio::test]
 async fn an_answer_whose_app_had_left_is_bought_once_over_a_restart() {
     let origin = Origin::start([
@@ -240,7 +240,7 @@ async fn a_stream_whose_end_is_kept_is_noted_and_delivered_while_bursar_lives() 
     assert_eq!(after.header("x-bursar-adopted"), None, "a new purchase");
 }
 
-/// Waits until the ledger was told so often what became of an answer.
+/// Waits until the ledger has that many records of what became of an answer.
 async fn noted(bursar: &Bursar, count: usize) {
     eventually("the note", || async {
         let kinds = kinds(bursar);
@@ -391,7 +391,7 @@ async fn a_stream_that_a_stop_cut_in_the_middle_is_adopted_after_it() {
     }
 }
 
-/// Who took the answer over had its first byte, and a stop cut the rest.
+/// The request that took the answer over had its first byte, and a stop cut the rest.
 #[tokio::test]
 async fn a_stream_whose_end_a_stop_cut_for_a_follower_is_adopted_after_it() {
     let origin = Origin::start([on_cue(large_stream()), Step::Answer(billed(0))]).await;
@@ -411,7 +411,7 @@ async fn a_stream_whose_end_a_stop_cut_for_a_follower_is_adopted_after_it() {
     bought_once("follower", &bursar, &origin, CHAT, &chat_stream("hi")).await;
 }
 
-/// Who took the answer over to its end has it, whatever was noted meanwhile.
+/// A request that took the answer over to its end has it, whatever was noted meanwhile.
 #[tokio::test]
 async fn a_stream_that_a_follower_has_to_its_end_is_delivered_over_a_restart() {
     let origin = Origin::start([on_cue(large_stream()), Step::Answer(billed(8))]).await;
@@ -458,7 +458,7 @@ async fn several_undelivered_equals_are_adopted_oldest_first_and_once_each() {
     assert!(!keys[..3].contains(&keys[6]));
 }
 
-/// One purchase over two restarts, and what the app is told of it, too.
+/// One purchase over two restarts, and `x-should-retry` is kept over them, too.
 #[tokio::test]
 async fn an_adopted_request_that_fails_again_passes_its_key_on_over_restarts() {
     let busy = || Step::Answer(json(503, &[], r#"{"detail":"busy"}"#));

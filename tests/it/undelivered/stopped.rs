@@ -1,8 +1,8 @@
-//! bursar stands still for longer than its apps are patient: the try that an app gave up lies unread
-//! beside its retry when bursar goes on, and chance decides which of the two is read first.
+//! bursar stands still for longer than its apps' timeouts: when it continues, the try that an app gave
+//! up lies unread beside its retry, and chance decides which of the two is read first.
 //!
-//! Promise: the two are one purchase, answered to the connection that is there; who has only closed its
-//! sending half is served.
+//! Promise: the two are one purchase, answered on the connection that is still there; an app that has
+//! only closed its sending half is served.
 
 use std::collections::HashSet;
 use std::time::Duration;

@@ -205,7 +205,7 @@ async fn a_change_whose_command_has_gone_is_made_whole_or_not_at_all() {
             .await;
         drop(wire);
     }
-    // One more, which was waited for. Whoever is listed by now has its cap.
+    // One more change, which completed. Every app in the list has its cap by now.
     place.done(&["add", "last", "--cap-day-usd", "1"]).await;
     let listed = place.done(&["list", "--json"]).await;
     let listed: Value = serde_json::from_str(&listed).expect("JSON");

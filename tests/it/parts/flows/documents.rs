@@ -1,5 +1,5 @@
-//! Large answers on cue, from a raw origin: who waits for what, what is held in memory, and whose
-//! purchase a repeat is while the first answer is still being read.
+//! Large answers on cue, from a raw origin: what each request waits for, what is held in memory,
+//! and to which purchase a repeat belongs while the first answer is still being read.
 
 use bursar::ledger::entry::State;
 use serde_json::json;
@@ -180,7 +180,8 @@ async fn a_joined_document_is_whole_and_then_delivered() {
     assert_ne!(keys[0], keys[1]);
 }
 
-/// A repeat is told within its patience when the answer it waits for takes longer.
+/// If the answer that a repeat waits for takes longer than its app's timeout, the repeat is refused
+/// in time.
 #[tokio::test]
 async fn who_waits_in_vain_is_told_and_nothing_is_sent() {
     let origin = Origin::start([Step::Pieces(document(2 * MIB, MIB)), replay()]).await;

@@ -20,7 +20,7 @@ fn to_mine(stream: bool) -> Value {
     })
 }
 
-/// Deploys through bursar; the endpoint as `complete` tells it.
+/// Deploys through bursar; the endpoint as `complete` describes it.
 async fn deployed(bursar: &Bursar) -> Value {
     let body = json!({"task": "contact-extraction", "name": "mine"});
     let answer = ask(bursar, ENDPOINTS, &[], &body).await;
@@ -127,7 +127,8 @@ async fn a_cold_endpoint_is_waited_for_within_the_patience_of_the_app() {
         )
         .await;
         assert_eq!(stopped.status, 503, "{path}");
-        // It tells no wait, because waiting does not start it: bursar asks quickly, and passes it on.
+        // It names no wait, because waiting does not start it: bursar retries quickly, and passes it
+        // on.
         assert_eq!(stopped.header("retry-after"), None, "{path}");
         assert_eq!(bursar.entry_of(&stopped).state, State::Failed, "{path}");
         assert_eq!(
@@ -149,7 +150,7 @@ async fn a_cold_endpoint_is_waited_for_within_the_patience_of_the_app() {
     }
 }
 
-/// At the `url` no key tells a repeat from a second purchase; by the id one does.
+/// At the `url` no key distinguishes a repeat from a second purchase; by the id one does.
 #[tokio::test]
 async fn a_lost_answer_of_an_endpoint_is_asked_for_again_only_under_a_key() {
     let (sandbox, bursar) = with_endpoint().await;

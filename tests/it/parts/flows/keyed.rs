@@ -40,7 +40,7 @@ async fn each_is_billed_once_by_the_header_of_its_answer() {
     assert_eq!(amounts(&sandbox).await.len(), 3);
 }
 
-/// The answer that told the amount is lost, and the repeat tells 0: bought once, and in doubt.
+/// The answer with the amount is lost, and the repeat reports 0: bought once, and in doubt.
 #[tokio::test]
 async fn a_lost_answer_is_asked_for_again_under_its_key_and_bought_once() {
     for (path, body, _) in routes() {
@@ -62,7 +62,7 @@ async fn a_lost_answer_is_asked_for_again_under_its_key_and_bought_once() {
     }
 }
 
-/// A head that came before the body broke has told the amount.
+/// A head that came before the body broke carried the amount.
 #[tokio::test]
 async fn an_answer_that_broke_behind_its_head_has_told_its_price() {
     for (path, body, _) in routes() {

@@ -1,7 +1,7 @@
-//! Apps that speak HTTP/1.0, as a proxy of theirs may: where the end of the connection is the end of the
-//! answer, a piece is held until the next one is there.
+//! Apps that speak HTTP/1.0, perhaps through their own proxy: the end of the connection is the end of
+//! the answer, so a piece is held until the next one is there.
 //!
-//! Promise: what is held is nobody's yet; whoever asks again gets all of it.
+//! Promise: a held piece counts as not delivered; a repeat gets all of it.
 
 use crate::support::origin::{chunk, last_chunk, stream_head};
 use crate::support::wire::request;
