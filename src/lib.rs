@@ -9,27 +9,27 @@
 //!         proxy::door       the door: host, origin, path, method, length
 //!         proxy::purchase   a retry of an undelivered request? join it, or adopt its key
 //!         ledger::intend    the intent is durable before anything leaves (I1)
-//!         proxy::upstream ──▶ the service, with the key, again and again if that is safe
-//!         protocol::receipt  what it said it billed
+//!         proxy::upstream ──▶ the service, with the key; again if that is safe
+//!         protocol::receipt  what it reports as billed
 //!         ledger::settle    the receipt is durable before the app sees success (I2)
 //!     ◀── proxy::relay      the service's bytes, unchanged
 //! ```
 //!
-//! Who may name whom: each module only those above it.
+//! Ranks: a module may name only those above it.
 //!
 //! | rank | module | is |
 //! |---|---|---|
-//! | 0 | [`money`], [`clock`], [`calendar`], [`screen`] | integers of micro-USD, time as a value, dates as people write them, text of others as people may see it |
+//! | 0 | [`money`], [`clock`], [`calendar`], [`screen`] | integers of micro-USD, time as a value, dates as people write them, foreign text made safe to show |
 //! | 1 | [`protocol`] | the service's vocabulary: routes, headers, receipts |
 //! | 2 | [`config`] | the checked configuration, and the one secret |
 //! | 3 | [`ledger`] | what was intended, what was billed, what is not known |
-//! | 4 | [`caps`] | who may spend how much, and who may not |
+//! | 4 | [`caps`] | how much each app may spend |
 //! | 5 | [`telemetry`] | log lines and every metric |
-//! | 5 | [`apps`] | who may spend |
-//! | 6 | [`proxy`] | the way of a request |
+//! | 5 | [`apps`] | which apps may spend |
+//! | 6 | [`proxy`] | the path of a request |
 //! | 6 | [`admin`] | metrics, health, the reading API; knows nothing of the proxy |
 //! | 7 | [`server`] | builds all of it, starts it, ends it in the right order |
-//! | 8 | [`cli`] | what can be typed |
+//! | 8 | [`cli`] | the commands |
 //!
 //! The sandbox, the service itself for demos and tests, is a package of its own; only
 //! `cli::sandbox` and `cli::demo` may name it, and it shares no code with anything here.

@@ -1,4 +1,5 @@
-//! The agent lane's routing, seen through model servers that take each place: who got the turn, and what.
+//! The agent lane's routing, seen through model servers that take each place: which one got the turn, and
+//! what.
 
 use crate::{model_server::*, own_models::sandbox_with, support::*};
 use serde_json::{Value, json};
@@ -75,7 +76,7 @@ async fn a_session_keeps_its_route_until_30_minutes_idle() {
         route(&sandbox, &[("X-Service-Session", "t")], &chat).await,
         "general"
     );
-    // Each turn begins the 30 minutes anew.
+    // Each turn restarts the 30 minutes.
     for _ in 0..3 {
         sandbox.control("clock", json!({"advance_s": 1799})).await;
         assert_eq!(route(&sandbox, &session, &chat).await, "coding");

@@ -1,5 +1,5 @@
-//! Every choice of the sandbox is told on the answers it shapes, or stands here with the reason why it shapes
-//! none.
+//! Every choice of the sandbox is announced on the answers it shapes, or listed here with the reason why it
+//! shapes none.
 
 use crate::{endpoints::*, eval_support::*, model_server::*, own_models::sandbox_with, support::*};
 use bursar_sandbox::{Options, assumptions};

@@ -1,4 +1,4 @@
-//! What clients announce, and what an empty balance tells them.
+//! What clients announce, and the answers they get with an empty balance.
 
 use crate::support::*;
 use serde_json::json;

@@ -1,4 +1,5 @@
-//! What every route of the interface has in common: who may pass, and how large a request may be.
+//! What every route of the interface has in common: which keys pass, and how large a request may
+//! be.
 
 use crate::support::*;
 use bursar_sandbox::Options;

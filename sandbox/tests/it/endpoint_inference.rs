@@ -237,7 +237,7 @@ async fn a_key_replays_the_answer_of_an_endpoint_that_is_gone_and_never_one_of_i
     );
 }
 
-// Interface, Idempotency-Key: not stored, "a repeat runs again": nobody is there to run it.
+// Interface, Idempotency-Key: not stored, "a repeat runs again": no endpoint is left to run it.
 #[tokio::test]
 async fn a_streamed_repeat_to_an_endpoint_that_is_gone_is_404() {
     let sandbox = live().await;

@@ -441,7 +441,7 @@ async fn a_start_is_live_after_the_warm_up_by_the_clock() {
     assert_eq!(starting.json()["status"], "starting");
     assert_eq!(starting.json()["warm_in_s"], 90);
     sandbox.control("clock", json!({"advance_s": 60})).await;
-    // Starting again does not begin the warm-up anew.
+    // A second start does not restart the warm-up.
     let again = turn(&sandbox, "mine", "start").await.json();
     assert_eq!(again["status"], "starting");
     assert!(again["warm_in_s"].as_u64().unwrap() <= 30);

@@ -200,7 +200,7 @@ async fn a_large_file_goes_to_the_signed_url_without_a_key() {
     );
     assert_eq!((again.status, again.json()), (200, done.json()));
     assert_eq!(late.status, 409);
-    // Another document takes its place: the old one is not told any more.
+    // Another document takes its place: the old one is not listed any more.
     let other = attach(&sandbox, &set, form("0", FIELD, PDF, b"%PDF-1.4 other")).await;
     let gone = complete(&sandbox, &set, &url["upload_id"]).await;
     assert_eq!((other.status, gone.status), (200, 409), "{}", gone.text());

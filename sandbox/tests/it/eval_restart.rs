@@ -77,7 +77,7 @@ async fn a_run_goes_on_where_it_was_and_does_not_answer_again() {
     let directory = directory("run-where");
     let sandbox = Sandbox::start_with(options(&directory, FUNDED)).await;
     let (run, half) = half_a_run(&sandbox).await;
-    // Without money the next life cannot add an answer, so what it tells is of the first.
+    // Without money the next process cannot add an answer, so its report is about the first.
     sandbox.control("balance", json!({"micro_usd": 0})).await;
     sandbox.stop().await;
 

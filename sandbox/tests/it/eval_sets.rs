@@ -1,4 +1,4 @@
-//! Eval sets: what is taken, what is refused and why, and who sees them.
+//! Eval sets: what is accepted, what is refused and why, and which organization sees them.
 
 use crate::{eval_support::*, support::*};
 use bursar_sandbox::Options;

@@ -1,6 +1,6 @@
 //! Ten prompts and their answers for seed 1.
 //!
-//! `tests/golden_seed1.json` is written anew only with `SANDBOX_GOLDEN=write`; a change of it is a change of
+//! `tests/golden_seed1.json` is rewritten only with `SANDBOX_GOLDEN=write`; a change of it is a change of
 //! what every user of the sandbox sees, and belongs in the changelog.
 
 use crate::support::*;

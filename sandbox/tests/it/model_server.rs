@@ -1,7 +1,7 @@
 //! A model server in a process of its own, that speaks the OpenAI protocol.
 //!
-//! It is this very test binary, started once more: real HTTP on port 0, told what to do by the name of the model
-//! that is asked for, which is a [`script`] in JSON. Promise: it ends with the test that started it.
+//! It is this very test binary, started once more: real HTTP on port 0. The requested model's name is a
+//! [`script`] in JSON and decides what the server does. Promise: it ends with the test that started it.
 
 use axum::{
     Router,

@@ -240,7 +240,7 @@ async fn what_a_server_refuses_has_the_status_of_the_interface_and_never_a_raw_5
     ];
 
     for (script, status, on_v1, on_agent) in rows {
-        // Of a path with nobody else on it: what the specialist refuses, the frontier model does as well.
+        // Specialist and frontier refuse alike, so no other model can answer.
         let models = ["specialist", "frontier"]
             .map(|role| server.model(role, "api_key = \"sk-own\"", script.clone()));
         let sandbox = sandbox_with(&models).await;

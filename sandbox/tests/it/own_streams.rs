@@ -270,7 +270,7 @@ async fn an_agent_stream_carries_the_servers_usage_and_no_receipt() {
 }
 
 // Interface, POST /agent/v1/chat/completions: "logprobs, top_logprobs, …: forwarded unchanged". A turn whose
-// confidence they tell is checked before a word of it is given.
+// confidence depends on them is checked before a word of it is sent.
 #[tokio::test]
 async fn logprobs_come_back_and_a_streamed_turn_of_low_confidence_is_re_run() {
     let server = ModelServer::start();

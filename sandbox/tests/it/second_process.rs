@@ -69,7 +69,7 @@ impl Process {
         assert!(limited.success());
     }
 
-    /// SIGKILL: nothing is told to the process.
+    /// SIGKILL: the process gets no notice.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
