@@ -1,6 +1,6 @@
-//! Process death: a child is killed at random instants while requests flow, and what the ledger
-//! says afterwards is compared with the sandbox's own books. The apps behave as SDKs do: what was not
-//! answered is asked again, of the next process.
+//! Process death: a child is killed at random instants while requests flow, and afterwards the ledger
+//! is compared with the sandbox's own books. The apps behave as SDKs do: they send unanswered
+//! requests again, to the next process.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;

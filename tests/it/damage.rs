@@ -1,8 +1,8 @@
 //! Damage: whatever happens to the files of a ledger, nothing panics, nothing counts twice, and
-//! either all sums are as they were, or `ledger verify` names the records that are lost.
+//! either all sums are unchanged, or `ledger verify` names the lost records.
 //!
-//! What is lost is found by the rig itself, by checksums, and not by bursar's reader.
-//! `BURSAR_DAMAGE_SEED=n` repeats one case; `BURSAR_DAMAGES=n` sets how many there are.
+//! The rig finds the lost records itself, by checksums, and not by bursar's reader.
+//! `BURSAR_DAMAGE_SEED=n` repeats one case; `BURSAR_DAMAGES=n` sets the number of cases.
 
 mod harm;
 mod sample;

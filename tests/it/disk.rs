@@ -1,5 +1,5 @@
 //! The disk fails under a real daemon: at the n-th call of each kind, full, read-only, at the start
-//! and in the middle. What is compared afterwards is the ledger with the sandbox's own books.
+//! and in the middle. Afterwards the ledger is compared with the sandbox's own books.
 //!
 //! `make test` takes a sample of the calls, `make torture` every one.
 

@@ -1,5 +1,5 @@
 //! `bursar explain`: what happened to one request and why it cost what it cost, read from the
-//! journal and asked of a daemon; and the listings by state that lead to it.
+//! journal or asked of a daemon; and the listings by state that lead to it.
 
 mod own_time;
 mod screen;

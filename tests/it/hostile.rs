@@ -1,9 +1,9 @@
-//! A hostile service: what it may send, and what is acceptable then. The cases are data: a name, the
-//! row of the threat model that it belongs to, the bytes, and what the app, the ledger and the next
-//! request may see.
+//! A hostile service: what it may send, and which results are acceptable. The cases are data: a
+//! name, the row of the threat model that it belongs to, the bytes, and what the app, the ledger and
+//! the next request may see.
 //!
-//! Promise: whatever comes, the app gets a clear answer or a clear break, the ledger says what it
-//! knows and no more, the organization's key is nowhere, and the next request is served.
+//! Promise: for any bytes, the app gets a clear answer or a clear break, the ledger says what it
+//! knows and no more, the organization's key appears nowhere, and the next request is served.
 // Tables are spelled where they are read.
 #![allow(clippy::type_complexity)]
 

@@ -1,5 +1,5 @@
-//! In doubt is a state and not a zero: every reason, as a running daemon comes to it; it is counted,
-//! listed, and over when a later attempt of the same key brings the amount, once.
+//! In doubt is a state and not a zero. Every reason, produced in a running daemon: the entry is
+//! counted and listed, and resolved when a later attempt of the same key brings the amount, once.
 
 use std::path::Path;
 

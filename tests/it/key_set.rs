@@ -1,4 +1,4 @@
-//! `bursar key set`: another key of the organization, asked of the service before it is written.
+//! `bursar key set`: another key of the organization, tried at the service before it is written.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;

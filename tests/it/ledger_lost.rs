@@ -1,5 +1,5 @@
-//! A ledger that cannot be written: nothing is sent whose intent is not durable (rule I1), and no
-//! success is given whose receipt is not (rule I2).
+//! A ledger that cannot be written: no request is sent without a durable intent (rule I1), and no
+//! success goes out without a durable receipt (rule I2).
 
 use crate::support::origin::{billed, chunk, last_chunk, stream_head};
 use crate::support::wire::request;

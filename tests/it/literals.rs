@@ -1,9 +1,9 @@
-//! Every header name, comment name, path, word and limit that bursar or the sandbox spells stands
+//! Every header name, comment name, path, word and limit that bursar or the sandbox spells occurs
 //! verbatim in `docs/interface.md`. The two share no protocol code, so a slip in one of them shows
 //! here.
 //!
-//! Promise: a literal that this test cannot place is an error, and a misspelt one is seen (each of
-//! them is misspelt once to show it).
+//! Promise: a literal that this test cannot place is an error, and a misspelt one is noticed (each
+//! of them is misspelt once to show it).
 
 mod limits;
 mod names;

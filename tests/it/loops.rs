@@ -1,8 +1,8 @@
 //! A bursar whose service is bursar: itself, or one that leads back to it. Its requests would wait for one
 //! another without end.
 //!
-//! Promise: where the configuration shows it nothing is started; where only the requests do, the first that
-//! comes back is refused, and nothing is billed; a chain over another bursar is served.
+//! Promise: if the configuration shows the loop, nothing is started; if only the requests do, the first
+//! that comes back is refused, and nothing is billed; a chain over another bursar is served.
 
 use std::net::{SocketAddr, TcpListener as BlockingListener};
 use std::sync::Arc;

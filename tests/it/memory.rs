@@ -1,8 +1,8 @@
 //! Memory: what a long ledger needs, as the kernel counts it, of real processes. The unit's `MemoryMax` once
 //! killed every start of a ledger whose index was lost.
 //!
-//! Promise: each process is measured, and where this machine lets a memory cgroup be made it runs in one with
-//! the limit: above it the kernel ends it.
+//! Promise: each process is measured, and if this machine permits a memory cgroup it runs in one with the
+//! limit: above it the kernel ends the process.
 
 #[path = "../../benches/ledger/long.rs"]
 mod long;

@@ -1,7 +1,7 @@
-//! `bursar sandbox`, the real binary: what it keeps over a kill -9, and what it says of its client at the end.
+//! `bursar sandbox`, the real binary: what it keeps over a kill -9, and its verdict on the client at the end.
 //!
-//! The library's tests hold the rules; that the flags reach them, and that a killed process comes back, only a
-//! process can show.
+//! The library's tests hold the rules; only a process can show that the flags reach them and that state
+//! survives a kill.
 
 use std::net::SocketAddr;
 use std::path::Path;

@@ -1,8 +1,8 @@
-//! Secrets: the key stands in `Authorization` towards the service and nowhere else, prompts and answers
-//! stand nowhere at all, and what the process remembers cannot be read by others and is wiped.
+//! Secrets: the key is in `Authorization` towards the service and nowhere else, prompts and answers are
+//! nowhere at all, and the process's memory cannot be read by others and is wiped.
 //!
-//! Promise: each search is shown to find what is planted, and each closed door is shown open where the
-//! defence is missing.
+//! Promise: each search is shown to find a planted secret, and each closed door is shown open without
+//! its defence.
 
 mod credential;
 mod decoded;

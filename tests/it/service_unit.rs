@@ -1,6 +1,6 @@
 //! The units in `systemd/`: what they promise for a service that fails, and what a reload does. The
-//! commands of `ExecReload=` are run here as systemd runs them; `scripts/check-unit.sh` has systemd's own
-//! opinion of the rest.
+//! commands of `ExecReload=` are run here as systemd runs them; `scripts/check-unit.sh` has systemd check
+//! the rest.
 
 use std::collections::BTreeMap;
 use std::path::Path;

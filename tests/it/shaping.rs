@@ -1,5 +1,5 @@
-//! A burst above the service's ceilings waits in turn; what the service refuses to everybody is not
-//! asked by everybody.
+//! A burst above the service's ceilings waits in turn; while the service refuses everything, only
+//! one request asks it.
 
 mod breaker;
 mod burst;

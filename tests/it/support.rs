@@ -1,4 +1,4 @@
-//! What tests stand on: bursar in this process on port 0, the sandbox over HTTP, a scripted raw
+//! The set-up of the tests: bursar in this process on port 0, the sandbox over HTTP, a scripted raw
 //! origin, and a client that speaks bytes.
 //!
 //! Promise: nothing here knows a rule of bursar's; tests state them.

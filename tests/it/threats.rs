@@ -1,9 +1,10 @@
-//! The table of threats (`docs/threats.md`) against what stands in the repository: which file defends
-//! against each row, and which cases and tests hold it.
+//! Compares the table of threats (`docs/threats.md`) with the repository: which file defends against each
+//! row, and which cases and tests hold it.
 //!
-//! Promise: a row that is missing, a case or test that is gone, a row with fewer cases than it states or
-//! fewer than three, and a defence whose planned removal (`tests/faults/defences.toml`) no longer fits its
-//! file fail here, within seconds. That each removal is seen is `make defences`.
+//! Promise: the following fail here, within seconds: a missing row, a missing case or test, a row with
+//! fewer cases than it states or fewer than three, and a defence whose planned removal
+//! (`tests/faults/defences.toml`) no longer fits its file. `make defences` shows that each removal is
+//! noticed.
 
 use std::collections::{BTreeMap, BTreeSet};
 

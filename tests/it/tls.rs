@@ -1,7 +1,8 @@
-//! The way to the service: TLS, HTTP/1.1 and HTTP/2, and what bursar does when it cannot be trusted.
+//! The connection to the service: TLS, HTTP/1.1 and HTTP/2, and what bursar does when the service
+//! cannot be trusted.
 //!
-//! Promise: a certificate that does not hold sees no byte of a request, least of all the key; what
-//! the service did not take is sent again, what it may have taken is not.
+//! Promise: a server with an invalid certificate gets no byte of a request, least of all the key; a
+//! request that the service did not take is sent again, one that it may have taken is not.
 
 pub mod certs;
 pub mod front;

@@ -1,5 +1,5 @@
-//! The watchdog: systemd hears that bursar lives only as long as the ledger's writer does. A real daemon
-//! on a disk whose sync does not come back, and one whose systemd does not listen.
+//! The watchdog: systemd hears from bursar only as long as the ledger's writer lives. A real daemon on a
+//! disk whose sync does not return, and one whose systemd does not listen.
 
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! What rows become: the task that a set is filed under, or the reason why it is not taken. A set that was taken can
-//! be run, or says what is missing.
+//! The task under which a set of rows is filed, or the reason why the set is refused. An accepted set can be
+//! run, or says what is missing.
 
 use crate::{eval_support::*, model_server::*, own_models::sandbox_with, support::*};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
-//! What people ask the matcher for, and what it should say.
+//! Typical questions to the matcher, and the answers it should give.
 //!
-//! The list was written before the matcher, so that the matcher is not its author's echo.
+//! The list was written before the matcher, so that it does not merely repeat the matcher's rules.
 //! Promise: a row is changed only when its label is wrong, never because the matcher misses it.
 
 /// What a description should be matched with.

@@ -1,4 +1,4 @@
-//! State on disk: a restart, or a kill, goes on where it was.
+//! State on disk: after a restart or a kill, the sandbox continues where it was.
 
 use crate::{second_process::Process, support::*};
 use bursar_sandbox::Options;

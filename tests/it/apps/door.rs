@@ -1,4 +1,5 @@
-//! The door asks for a token: in its order, with one answer for every stranger, before it reads on.
+//! The door asks for a token: in its order, with one answer for all strangers, before it reads any
+//! further.
 
 use bursar::config::Token;
 

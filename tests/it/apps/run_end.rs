@@ -1,5 +1,5 @@
 //! A run that has ended spends nothing more, wherever its requests wait: `bursar exec` may be killed while
-//! they stand in a line.
+//! they are in a queue.
 
 use bursar::apps::OpenRun;
 use bursar::apps::runs::Run;

@@ -1,4 +1,4 @@
-//! What an app says of itself goes before what is said of all.
+//! An app's own settings take precedence over those for all apps.
 
 use bursar::ledger::entry::{InDoubt, State};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Row 15: too much of everything, and what many connections may take.
+//! Row 15: too much of everything, and how much many connections may use.
 
 use std::process::Stdio;
 

@@ -1,4 +1,4 @@
-//! Row 11: two requests in one. Framings that two readers may take for different ones.
+//! Row 11: two requests in one. Framings that two readers may understand differently.
 
 use super::case::{CHAT, Case, May, Sent, framed, get, hidden, post};
 use crate::support::chat;

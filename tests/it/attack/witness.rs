@@ -1,7 +1,8 @@
-//! The origin behind the corpus: it reads strictly, keeps every request, and complains of whatever no
-//! service should ever be sent.
+//! The origin behind the corpus: it reads strictly, keeps every request, and reports everything that
+//! no service should ever be sent.
 //!
-//! Promise: its reading of a request is its own; of bursar it takes the route table and nothing else.
+//! Promise: it reads requests with its own code; from bursar it uses the route table and nothing
+//! else.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,5 +1,4 @@
-//! Orders and edits, as an operator gives them: on the command line, with and without a daemon, and by a
-//! reload.
+//! Orders and edits by an operator: on the command line, with and without a daemon, and by a reload.
 
 use std::path::Path;
 use std::process::Output;

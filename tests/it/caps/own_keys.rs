@@ -1,6 +1,6 @@
-//! What passes a reached limit is a repeat, and nothing that only looks like one: the same key of the
-//! same organization with an equal request. What the service bills stands in the ledger, whatever it was
-//! billed under.
+//! At a reached limit a repeat passes, and nothing that merely looks like one: the same key of the same
+//! organization with an equal request. Everything that the service bills is in the ledger, under
+//! whichever key.
 
 use std::sync::Arc;
 

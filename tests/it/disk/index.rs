@@ -1,4 +1,4 @@
-//! The index on a disk whose syncs fail. sled syncs its file when it is let go, and panics if it
+//! The index on a disk whose syncs fail. sled syncs its file when it is dropped, and panics if it
 //! cannot: that must neither end the ledger's writer nor hide why a start failed.
 
 use crate::support::daemon::Daemon;

@@ -1,5 +1,5 @@
 //! Outages that last: a full disk, a read-only one, a sync that fails. Metered requests are refused
-//! before they are sent, free ones go on, and service resumes by itself.
+//! before they are sent, free ones continue, and service resumes by itself.
 
 use std::time::Duration;
 

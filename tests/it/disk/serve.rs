@@ -1,5 +1,5 @@
-//! `on_failure = "serve"`: paid requests go on while the ledger cannot be written, and are written
-//! when it can be. Only what was in memory when the process died is lost.
+//! `on_failure = "serve"`: paid requests continue while the ledger cannot be written, and are
+//! written later. Only entries that were in memory when the process died are lost.
 
 use std::time::Duration;
 

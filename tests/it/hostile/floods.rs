@@ -1,4 +1,4 @@
-//! Floods before a real child process: what it holds in memory stays small, whatever comes.
+//! Floods before a real child process: its memory stays small, whatever arrives.
 
 use std::time::Duration;
 

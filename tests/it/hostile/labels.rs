@@ -1,5 +1,5 @@
-//! Words of the service that become labels, log fields and printed text: they are closed sets or
-//! bounded ones, whatever stands in them.
+//! Words of the service that become labels, log fields and printed text: they are closed or bounded
+//! sets, whatever the words are.
 
 use super::{Ask, Books, Case, Stage, case, events, exposition, head_with, play, whole};
 use crate::support::{Step, chat};

@@ -1,8 +1,8 @@
-//! A path to the service on which nothing moves: an answer is thought about for minutes, and what lies
-//! between forgets connections that are silent.
+//! A path to the service on which nothing moves: an answer takes minutes, and a hop in between forgets
+//! silent connections.
 //!
-//! Promise: the kernel asks after the other side while an answer is waited for, and a gap of 100 s on the
-//! way loses none.
+//! Promise: the kernel probes the other side while an answer is awaited, and a gap of 100 s on the way
+//! loses no answer.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;

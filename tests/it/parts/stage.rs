@@ -1,4 +1,4 @@
-//! What these tests stand on: requests of any form, an eval set and its runs, and the two sides that
+//! The set-up of these tests: requests of any form, an eval set and its runs, and the two sides that
 //! have to agree, `bursar spend` and the sandbox's books.
 
 use std::collections::BTreeMap;

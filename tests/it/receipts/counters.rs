@@ -1,4 +1,4 @@
-//! What the ledger counts is on `/metrics` from the ledger alone: a restart takes nothing away (rule I10).
+//! The ledger's counts are on `/metrics` from the ledger alone: a restart takes nothing away (rule I10).
 
 use super::*;
 use crate::support::origin::json;

@@ -1,4 +1,4 @@
-//! Refused attempts whose bodies do not come as they should: the head decides.
+//! Refused attempts whose bodies do not arrive as they should: the head decides.
 
 use bursar::ledger::entry::{AttemptEnd, InDoubt, State};
 use bursar::money::MicroUsd;

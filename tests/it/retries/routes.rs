@@ -1,4 +1,4 @@
-//! The interface's routes, spelled a second time: a row that goes missing in `src` is missed here.
+//! The interface's routes, spelled a second time: a row that disappears from `src` is noticed here.
 
 use super::kinds::Kind;
 use super::kinds::Kind::{Creates, Harmless, Keyed, Spends, StartsRun};

@@ -1,4 +1,4 @@
-//! The memory of a running daemon: the key it uses stands there, the one it used before does not.
+//! The memory of a running daemon: it contains the key in use, and not the one used before.
 
 use std::fs::File;
 use std::io::ErrorKind;

@@ -1,4 +1,4 @@
-//! Looking for secrets in bytes: as they are, and as they would look encoded.
+//! Searching for secrets in bytes: as they are, and as they would look encoded.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
 //! An app that hangs up while its request waits, and asks again: the repeat takes over the place in the
-//! line and the key, also where it comes before bursar has seen the end of the old connection.
+//! queue and the key, even if it arrives before bursar has noticed the end of the old connection.
 
 use super::*;
 use crate::support::Answer;

@@ -1,4 +1,4 @@
-//! Receipts in comment lines: any chunking, LF and CRLF, and nothing that is none.
+//! Receipts in comment lines: any chunking, LF and CRLF, and lines that merely look like receipts.
 
 use bursar::ledger::entry::{Anomaly, InDoubt, State};
 

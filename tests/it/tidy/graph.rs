@@ -1,11 +1,11 @@
 //! Which file reaches which other one by the path of an item.
 //!
-//! Why: a circle of files has to be held in the head as one file. Ranks stop circles between rooms;
-//! this finds them inside a room too.
+//! Why: a circle of files has to be read as one file. Ranks stop circles between rooms; this finds
+//! them inside a room as well.
 //!
 //! Promise: a path counts where its item is defined, through any number of re-exports. A `mod` line
-//! and a re-export are no paths of their own, `super::` is one; tests are left out. Imports by
-//! `*` count for the module they name.
+//! and a re-export do not count as paths, `super::` does; tests are left out. Imports by `*` count
+//! for the module they name.
 
 use std::collections::{BTreeMap, BTreeSet};
 

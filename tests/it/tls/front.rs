@@ -1,5 +1,5 @@
-//! A TLS server that counts: connections that came, handshakes that held, bytes that were read in
-//! the clear. HTTP/1.1 goes to a scripted origin behind it, HTTP/2 to a script of its own.
+//! A TLS server that counts: connections, completed handshakes, bytes read in the clear. HTTP/1.1
+//! goes to a scripted origin behind it, HTTP/2 to a script of its own.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! A scripted HTTP/2 service: it answers, streams on cue, refuses streams, and goes away in the ways
-//! that decide whether a request may have run.
+//! A scripted HTTP/2 service: it answers, streams on cue, refuses streams, and closes connections in
+//! the ways that decide whether a request may have run.
 
 use std::collections::VecDeque;
 

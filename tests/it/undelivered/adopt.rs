@@ -1,4 +1,4 @@
-//! Adopt: where nothing is held any more, the same key goes out again.
+//! Adopt: if bursar holds nothing of the answer any more, the same key goes out again.
 
 use bursar::ledger::entry::{InDoubt, KeyOrigin, State};
 use bursar::money::MicroUsd;

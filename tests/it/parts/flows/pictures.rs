@@ -1,6 +1,6 @@
 //! Answers of many megabytes from the sandbox's own routes: pictures. Their bytes are the service's,
-//! their receipt is in the ledger before their last byte is out, and an app that did not get one
-//! whole asks again for the same purchase.
+//! their receipt is in the ledger before their last byte is out, and if an app did not get one
+//! whole, its repeat is the same purchase.
 
 use std::io::Cursor;
 
