@@ -344,7 +344,7 @@ async fn a_descriptor_that_is_not_what_it_should_be_is_refused_by_name() {
     }
 }
 
-/// Apps whose patience ends while no daemon is there: what they gave up waits beside their retries.
+/// Apps that give up while no daemon is there: their abandoned tries wait beside their retries.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_apps_gave_up_before_the_daemon_was_there_is_not_bought_beside_their_retries() {
     const APPS: usize = 30;

@@ -70,7 +70,7 @@ fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
     seeds.collect()
 }
 
-/// `\\`, `\n`, `\r`, `\t` and `\xHH` stand for a byte, everything else for itself.
+/// `\\`, `\n`, `\r`, `\t` and `\xHH` denote a byte, everything else denotes itself.
 fn unescaped(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut rest = text.bytes();

@@ -25,7 +25,7 @@ const KILLS: usize = 100;
 /// Requests at once.
 const CLIENTS: u64 = 4;
 
-/// What an app wants to buy once, and has until then asked for.
+/// What an app wants to buy once, and repeats until then.
 #[derive(Clone, Debug)]
 struct Wish {
     kind: Kind,
@@ -166,7 +166,7 @@ async fn use_it(address: std::net::SocketAddr, client: u64, apps: Arc<Mutex<Apps
     }
 }
 
-/// What the apps received stands in the ledger with its amount. The repeat of an answer that a kill
+/// What the apps received is in the ledger with its amount. The repeat of an answer that a kill
 /// took may show 0, or nothing: its price is then known to the books alone, and in doubt.
 fn said_the_truth(state_dir: &Path, bought: &[Bought]) {
     let entries = entries(state_dir);

@@ -162,7 +162,7 @@ async fn the_demo_stays_up_for_the_reader_until_ctrl_c() {
     assert_eq!(left_behind(tmp.path()), Vec::<PathBuf>::new());
 }
 
-/// The books behind a side of the comparison.
+/// The books of one side of the comparison.
 async fn books(side: &Value) -> Value {
     let url = side["books"].as_str().expect("a URL");
     let answer = reqwest::get(url).await.expect("an answer");
@@ -255,7 +255,7 @@ async fn the_comparison_shows_two_bills_that_are_the_two_services_books() {
         );
     }
 
-    // What the ledger knows, and what stands under the two keys that it lists as not known.
+    // The ledger's known sum, and the amounts under the two keys that it lists as not known.
     assert_eq!(through["not_known"], 2, "{document:#}");
     let states: BTreeSet<&str> = through["not_known_entries"]
         .as_array()

@@ -42,7 +42,7 @@ struct Place {
     daemon: Daemon,
 }
 
-/// A running `bursar exec` whose child is talked with.
+/// A running `bursar exec`, and the pipes to its child.
 struct Talk {
     exec: Child,
     input: ChildStdin,
@@ -247,7 +247,7 @@ sys.exit(7)
 async fn at_its_limit_a_run_gets_402_and_passes_it_by_one_request_at_most() {
     let sandbox = Sandbox::start().await;
     let place = Place::before(&sandbox.url()).await;
-    // Eight threads that go on until they are refused; some questions are hard, and dearer.
+    // Eight threads that continue until they are refused; some questions are hard, and dearer.
     let script = r#"
 refused = []
 def work(thread):

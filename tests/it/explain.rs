@@ -550,7 +550,7 @@ async fn no_receipt_line_holds_the_key_or_a_text_of_the_answer() {
     assert_eq!(
         entries[1].attempts[0].receipt_lines,
         [
-            // Of a stream a star stands for each letter.
+            // In a stream each letter becomes a star.
             format!(": service-route-version {}{stars}", "v".repeat(60)),
             format!(": service-billed-micro-usd {stars}")
         ]

@@ -148,7 +148,8 @@ async fn run_file(transcript: &Transcript, address: SocketAddr) -> Vec<String> {
     complaints
 }
 
-/// One request and its answer, with what is wrong in it; what comes about at last is asked for again, 10 s long.
+/// One request and its answer, with the mismatch. An answer that is expected to arrive later is requested
+/// again, for 10 s.
 async fn converse(
     exchange: &Exchange,
     fillings: &Fillings,

@@ -115,7 +115,7 @@ fn case(
 // === impl Case ===
 
 impl Case {
-    /// The service closes its connection behind the bytes.
+    /// The service closes its connection after the bytes.
     fn closing(mut self) -> Self {
         self.closes = true;
         self
@@ -377,8 +377,8 @@ pub fn named() -> Vec<(u8, String)> {
         .collect()
 }
 
-/// The rows of the threat model that a service can trigger, and how many cases stand in tests of
-/// their own: they take more than one request, another protocol, or a process of their own.
+/// The rows of the threat model that a service can trigger, and how many of their cases are tests
+/// of their own: those take more than one request, another protocol, or a process of their own.
 const ELSEWHERE: [(u8, &[&str]); 8] = [
     (19, trust::NAMES),
     (20, &["a key on the border of two chunks, at each place"]),

@@ -181,7 +181,7 @@ async fn listed(state: &Path) -> Vec<Value> {
     text.lines().map(parse).collect()
 }
 
-/// The reasons whose gauge is not 0, and the sum of what is billed.
+/// The reasons with a gauge above 0, and the billed sum.
 async fn counted(daemon: &Daemon) -> (Vec<(String, String)>, String) {
     let text = daemon.admin_page("/metrics").await.text();
     let gauges = text.lines().filter_map(|line| {

@@ -52,7 +52,7 @@ impl Place {
         given(set_command(&whole), typed).await
     }
 
-    /// Nothing but what stood there.
+    /// Nothing but the former content.
     fn files(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.folder.path()).expect("a directory");
         let mut names: Vec<String> = entries
@@ -250,7 +250,7 @@ async fn what_is_no_key_or_has_no_place_is_said_and_nothing_is_written() {
     assert_eq!(text, format!("{OLD}\n"));
 }
 
-/// Types a key once it is asked for, and prints what the terminal showed.
+/// Types a key at the prompt, and prints what the terminal showed.
 const TERMINAL: &str = r#"
 import os, pty, sys, termios
 typed, command = eval(sys.argv[1]), sys.argv[2:]

@@ -16,7 +16,7 @@ pub struct Page {
     lines: Vec<(String, Vec<String>)>,
 }
 
-/// A literal that has to stand in the page.
+/// A literal that must occur in the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// File and line, for the message.
@@ -50,7 +50,7 @@ impl Page {
         }
     }
 
-    /// The claims that do not stand in the page.
+    /// The claims that do not occur in the page.
     pub fn missing(&self, claims: &[Claim]) -> Vec<Claim> {
         claims
             .iter()
@@ -72,7 +72,7 @@ impl Page {
     }
 }
 
-/// The literal as a word of its own: `retry-after` does not stand in `retry-after-ms`.
+/// The literal as a word of its own: `retry-after-ms` does not contain `retry-after` as a word.
 fn stands_in(span: &str, literal: &str, any_case: bool) -> bool {
     let (span, literal) = if any_case {
         (span.to_ascii_lowercase(), literal.to_ascii_lowercase())

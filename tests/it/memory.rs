@@ -47,7 +47,8 @@ impl Cage {
             let path = Path::new(root).join(format!("bursar-{name}-{}", std::process::id()));
             std::fs::create_dir(&path).ok()?;
             let cage = Self { path };
-            // A directory that is no memory cgroup has no such file, and lets none be made.
+            // A directory that is not a memory cgroup has no such file, and does not allow creating
+            // one.
             let limit = std::fs::OpenOptions::new()
                 .write(true)
                 .open(cage.path.join(limit));

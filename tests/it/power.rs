@@ -182,7 +182,7 @@ async fn ask(mut wire: Wire, kind: u64, prompt: &str) -> Option<(String, u64)> {
     Some((id.to_owned(), amount))
 }
 
-/// Cuts at random moments, half of them right behind an acknowledgement.
+/// Cuts at random moments, half of them right after an acknowledgement.
 async fn cut_often(run: &Arc<Run>, cuts: u64, is_durable: bool) -> Vec<Lost> {
     let places = Arc::new(Semaphore::new(AT_ONCE));
     let mut starts = JoinSet::new();

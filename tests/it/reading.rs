@@ -88,7 +88,7 @@ async fn following_prints_each_receipt_once_beside_a_daemon_and_across_its_resta
     }
     daemon.terminate().await;
 
-    // The files are there without a daemon, and go on with the next one.
+    // The files are there without a daemon, and continue with the next one.
     let mut offline = Follower::start(&["--state-dir", path, "--limit", "2"]);
     offline.next().await;
     offline.next().await;

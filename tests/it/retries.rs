@@ -97,7 +97,7 @@ fn check_answer(name: &str, bursar: &Bursar, row: &Row, failure: &Failure, answe
     assert_eq!(answer.status, failure.status, "{name}: {}", answer.text());
     assert_eq!(answer.code(), failure.code, "{name}: the code");
     assert!(answer.complete, "{name}: a whole answer");
-    // Whose key or balance is refused is refused again.
+    // A refused key or balance would be refused again.
     let account = failure.code.is_none() && matches!(failure.status, 401 | 402);
     let stop = failure.stop[row.kind as usize] || account;
     let told = answer.header("x-should-retry");

@@ -183,7 +183,7 @@ async fn a_reload_with_a_bad_file_fails_with_the_reason_and_is_no_signal() {
         assert_eq!(output.status.code(), Some(78), "{bad}: {said}");
         assert!(said.contains(reason), "{bad}: {said}");
     }
-    // The key is the service's own: what the caller has is not looked at.
+    // The key is the service's own; the caller's is not checked.
     std::fs::write(&config, good).expect("a config");
     let empty = folder.path().join("empty");
     std::fs::create_dir(&empty).expect("a directory");

@@ -40,7 +40,7 @@ async fn received(origin: &Origin, count: usize) {
     .await;
 }
 
-/// Waits until so many requests wait for a place.
+/// Waits until that many requests wait for a place.
 async fn waiting(bursar: &Bursar, count: i64) {
     eventually("requests to wait", || async {
         (bursar.metrics.traffic.now().waiting == count).then_some(())

@@ -41,7 +41,7 @@ fn stall(state: &Path) -> PathBuf {
     pipe
 }
 
-/// Starts a daemon whose start waits, and answers when it has the ledger's lock.
+/// Starts a daemon whose start waits, and returns when it has the ledger's lock.
 async fn stalled(state: &Path, more: &[&str]) -> Child {
     std::fs::write(state.join("lock"), "").expect("the lock is empty");
     let text = state.to_str().expect("a path");
@@ -85,7 +85,7 @@ async fn sighup_before_the_ledger_is_open_is_done_when_it_is() {
     let mut child = stalled(&state, &[]).await;
     send(&child, Signal::HUP);
     let stderr = child.stderr.take().expect("a pipe");
-    // The start goes on: the pipe ends.
+    // The start continues: the pipe ends.
     drop(
         std::fs::OpenOptions::new()
             .write(true)
@@ -153,7 +153,7 @@ async fn a_journal_that_is_gone_is_missed_by_every_file_that_remembers_it() {
         let (code, said, _) = verify(&state).await;
         assert_eq!(code, Some(1), "{left:?}: {said}");
         assert!(said.contains("records 1 to 8 are lost"), "{left:?}: {said}");
-        // The next numbers do not stand for other records.
+        // The next numbers are not those of other records.
         bought(&sandbox, &state, 1).await.terminate().await;
         let (code, said, _) = verify(&state).await;
         assert_eq!(code, Some(1), "{left:?}: {said}");

@@ -23,7 +23,7 @@ const CORPUS: &str = "attack::no_request";
 /// What a request or an upstream can trigger: taking out a defence of each is planned.
 const TRIGGERED: [std::ops::RangeInclusive<u8>; 3] = [1..=5, 9..=16, 20..=26];
 
-/// Held by no case: the supply chain, which is looked at by a command.
+/// Held by no case: the supply chain, which a command checks.
 const BY_COMMAND: [u8; 1] = [28];
 
 /// A line of the table.
@@ -57,7 +57,7 @@ struct Removal {
     group: u8,
 }
 
-/// What stands in backticks.
+/// The words in backticks.
 fn quoted(cell: &str) -> Vec<String> {
     cell.split('`')
         .skip(1)
@@ -83,8 +83,8 @@ fn row(line: &str) -> Option<Row> {
     })
 }
 
-/// The tests of a file, with their modules before them as the runner names them. Those that run only
-/// when asked for hold nothing.
+/// The tests of a file, with their modules before them as the runner names them. Ignored tests hold
+/// nothing.
 fn tests(file: &File) -> Vec<String> {
     let module = match file.path.strip_suffix(".rs") {
         Some(path) => path,

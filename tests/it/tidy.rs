@@ -77,7 +77,7 @@ fn words(code: &str) -> impl Iterator<Item = &str> {
 
 // === rules ===
 
-/// Modules reach lower ranks only. `crate::x` counts wherever it stands, in `use` or in a path.
+/// Modules reach lower ranks only. `crate::x` counts in every place, in `use` or in a path.
 fn imports(file: &File) -> Vec<String> {
     let Some(from) = module(&file.path) else {
         return Vec::new();
@@ -238,8 +238,8 @@ fn names_path(text: &str, beginning: &str) -> bool {
     })
 }
 
-/// No trace of the machine or the registry that the work was done with. Where packages come from
-/// stands in the lock file's own lines alone.
+/// No trace of the machine or the registry that the work was done with. Only the lock file's own
+/// lines say where packages come from.
 fn traces(file: &File) -> Vec<String> {
     let registries = registry_words(&read("Cargo.lock"));
     let is_lock = file.path.ends_with("Cargo.lock");

@@ -110,7 +110,7 @@ async fn http1_over_tls_streams_chunk_by_chunk() {
     stream_on_cue(&set.bursar, &events, || origin.go()).await;
 }
 
-/// Asks for a stream and takes each event before the next is let go.
+/// Requests a stream and takes each event before the next is released.
 async fn stream_on_cue(bursar: &Bursar, events: &[&str], go: impl Fn()) {
     let mut wire = bursar.connect().await;
     wire.send(request(

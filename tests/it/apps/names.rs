@@ -12,7 +12,7 @@ use crate::support::origin::billed;
 use crate::support::wire::request;
 use crate::support::{Origin, Step, chat};
 
-/// A file of apps as an earlier bursar wrote it: one app, whose name stands in line 5.
+/// A file of apps as an earlier bursar wrote it: one app, with its name in line 5.
 fn stored(name: &str) -> String {
     let token = "0".repeat(64);
     let row = format!(

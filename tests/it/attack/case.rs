@@ -8,15 +8,15 @@ pub struct Case {
     pub row: u8,
     pub name: String,
     pub bytes: Vec<u8>,
-    /// The client closes its sending half behind the bytes.
+    /// The client closes its sending half after the bytes.
     pub ends: bool,
     pub may: May,
 }
 
 #[derive(Clone, Debug)]
 pub enum May {
-    /// One of these codes, and the connection ends. The origin sees nothing of it, nor of a request
-    /// that is sent right behind.
+    /// One of these codes, and the connection ends. The origin gets neither this request nor the
+    /// one that is sent right after it.
     Refused(&'static [&'static str]),
     /// The origin sees this and nothing else.
     Relayed(Sent),
@@ -33,7 +33,7 @@ pub struct Sent {
     pub body: Vec<u8>,
     /// Values of headers; `None`: not there.
     pub headers: Vec<(&'static str, Option<String>)>,
-    /// The connection ends behind the answer.
+    /// The connection ends after the answer.
     pub ends: bool,
     /// Makes an entry in the ledger.
     pub metered: bool,
@@ -67,7 +67,7 @@ impl Case {
         }
     }
 
-    /// The client closes its sending half behind the bytes.
+    /// The client closes its sending half after the bytes.
     pub fn ending(self) -> Self {
         Self { ends: true, ..self }
     }
@@ -131,7 +131,7 @@ pub fn post(name: &str, lines: &str) -> Vec<u8> {
     framed(&length, body.as_bytes())
 }
 
-/// The head of a chat request with these lines, and what is written behind it.
+/// The head of a chat request with these lines, followed by the given bytes.
 pub fn framed(lines: &str, behind: &[u8]) -> Vec<u8> {
     let head = format!(
         "POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{lines}\r\n"

@@ -134,7 +134,8 @@ async fn connections_above_the_limit_take_a_bounded_number_of_descriptors() {
     stage.close(0).await;
 }
 
-/// So many connections whose requests are at the service, which stalls; `at_service` says how many are.
+/// That many connections with requests at the service, which stalls; `at_service` returns how many are
+/// there.
 async fn in_a_request(
     count: usize,
     connect: impl AsyncFn() -> Wire,
@@ -273,8 +274,8 @@ async fn slow_heads_and_idle_connections_give_way_and_the_silent_before_them() {
     }
 }
 
-/// The same of requests whose bodies never come whole; nothing of them was done. An upload that goes on
-/// keeps its place as long as others rest.
+/// The same for requests whose bodies never complete; none of them was executed. An upload that
+/// continues keeps its place as long as others are idle.
 #[tokio::test]
 async fn bodies_that_never_come_keep_nobody_out_and_an_upload_that_goes_on_ends() {
     let (_origin, bursar) = with_models().await;

@@ -163,7 +163,8 @@ fn lengths() -> Vec<Case> {
             Sent::chat(body.clone()).with("content-length", &body.len().to_string()),
         ),
     ));
-    // Less than follows: the rest is the next request, or none. It is never part of this one.
+    // Less than what follows: the rest is the next request, or no request. It is never part of this
+    // one.
     let body = chat("short");
     let short = framed(
         &format!("Content-Length: {}\r\n", body.len()),

@@ -133,7 +133,7 @@ fn changed(chance: &mut Chance, seeds: &[Vec<u8>]) -> Vec<u8> {
                 bytes.splice(at..at, other[from..].iter().copied());
             }
             5 => {
-                // Between two lines, where a field may stand.
+                // Between two lines, where a field may be.
                 let ends: Vec<usize> = (0..bytes.len().saturating_sub(1))
                     .filter(|end| bytes[*end..].starts_with(b"\r\n"))
                     .collect();

@@ -187,7 +187,7 @@ fn expectations() -> Vec<Case> {
         ));
     }
     let name = "an expectation with its body at once";
-    // A 100 was written before the body was looked at: the connection ends with the answer.
+    // A 100 was written before the body was checked: the connection ends with the answer.
     let sent = Sent::chat(chat(name)).without("expect").ending();
     cases.push(Case::relayed(
         13,

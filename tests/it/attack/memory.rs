@@ -35,7 +35,7 @@ const DRIPPING: usize = 9;
 /// what its allocator does not give back.
 const RESIDENT_MAX_KIB: u64 = (256 + 64 + 80) * 1024;
 
-/// A form: a route on which a body is neither looked into nor booked.
+/// A form: a route whose body is neither parsed nor booked.
 fn large() -> Vec<u8> {
     let head = format!(
         "POST /v1/eval-sets HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: {BODY_BYTES}\r\n\r\n"

@@ -16,7 +16,7 @@ use crate::support::{Bursar, Origin, Step, chat_stream, eventually};
 
 const BROKEN: &[&str] = &["body_broken"];
 
-/// What begins and does not go on.
+/// Requests that begin and do not continue.
 pub fn cases() -> Vec<Case> {
     let head = "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
     let mut cases = Vec::new();
@@ -97,7 +97,7 @@ fn assert_told(text: &str, code: &str) {
 
 #[track_caller]
 fn assert_about(took: Duration, seconds: u64) {
-    // What was waited for before time stood still is missing here.
+    // Without the time that passed before the clock was stopped.
     let about = Duration::from_secs(seconds - 1)..Duration::from_secs(seconds + seconds / 5 + 3);
     assert!(about.contains(&took), "{took:?} instead of {seconds} s");
 }
@@ -156,7 +156,7 @@ async fn a_body_that_drips_is_refused_although_it_never_stands_still() {
     assert!(bursar.entries().is_empty());
 }
 
-/// What came quickly at first buys no time for what drips behind it.
+/// A fast beginning buys no time for a drip that follows.
 #[tokio::test]
 async fn a_body_that_drips_behind_a_quick_beginning_is_refused() {
     let (origin, bursar) = alone().await;
@@ -171,7 +171,7 @@ async fn a_body_that_drips_behind_a_quick_beginning_is_refused() {
     assert_eq!(origin.connections(), 0);
 }
 
-/// 5 kB a second, and ten seconds of nothing in between: a poor mobile link behind an app.
+/// 5 kB a second, with a pause of ten seconds in between: an app on a poor mobile link.
 #[tokio::test]
 async fn a_slow_link_that_pauses_is_no_drip() {
     let origin = Origin::always(Step::Answer(json(200, &[("X-Service-Billed", "1")], "{}"))).await;

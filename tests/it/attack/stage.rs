@@ -26,14 +26,14 @@ pub struct Stage {
     directory: TempDir,
 }
 
-/// Where a case stands on its connection.
+/// The position of a case on its connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// First on a connection over TCP, and alone.
     First,
-    /// The same, and a request that spends is right behind it.
+    /// The same, directly followed by a request that spends.
     BeforeAnother,
-    /// On a Unix socket, behind a request that was served; it comes with the end of that one's body.
+    /// On a Unix socket, after a request that was served; it comes with the end of that one's body.
     Second,
 }
 
@@ -309,7 +309,8 @@ impl Stage {
         Ok(())
     }
 
-    /// A clean request is answered; then the daemon ends in order, with so many entries and no panic.
+    /// A clean request is answered; then the daemon ends in order, with the given number of entries
+    /// and no panic.
     pub async fn close(self, entries: usize) {
         let answer = self
             .daemon

@@ -3,7 +3,7 @@
 use super::case::{CHAT, Case, Sent, get, post};
 use crate::support::{KEY, chat};
 
-/// A target that another reader may take for a different one, or that is none.
+/// A target that another reader may take for a different one, or that is not a valid one.
 const TARGET: &[&str] = &["path_refused", "head_malformed"];
 /// A target of the table that is not in it.
 const UNKNOWN: &[&str] = &["route_unknown", "base_path_missing"];
@@ -226,7 +226,7 @@ fn paths() -> Vec<Case> {
         gone,
         &["responses_unsupported"],
     ));
-    // Bytes that no target may hold (RFC 9112, 3.2). pingora's parser escapes them and goes on.
+    // Bytes that no target may hold (RFC 9112, 3.2). pingora's parser escapes them and continues.
     for illegal in [
         b" ".as_slice(),
         b"\t",
@@ -344,7 +344,7 @@ fn methods() -> Vec<Case> {
     cases
 }
 
-/// First lines that are none.
+/// Invalid first lines.
 fn lines() -> Vec<Case> {
     let mut cases = Vec::new();
     for line in [

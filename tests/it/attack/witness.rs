@@ -114,7 +114,7 @@ impl Witness {
         format!("http://{}", self.address)
     }
 
-    /// Lets so many requests be answered.
+    /// Lets that many requests be answered.
     pub fn answer(&self, count: usize) {
         self.shared.leave.add_permits(count);
     }

@@ -115,7 +115,8 @@ async fn a_freeze_that_comes_while_the_intent_is_written_stops_the_request() {
         let mut wire = bursar.connect().await;
         wire.send(request("POST", CHAT, &[], &chat("hi"))).await;
         let caps = bursar.gateway.caps();
-        // One thread serves bursar and this test: behind the permit it goes as far as the disk.
+        // One thread serves bursar and this test: after the permit the request runs until it waits
+        // for the disk.
         while caps.view().caps[0].under_way == 0 {
             tokio::task::yield_now().await;
         }
@@ -123,7 +124,8 @@ async fn a_freeze_that_comes_while_the_intent_is_written_stops_the_request() {
         caps.freeze(None, "the test").expect("an order");
         let answer = wire.answer().await;
         if answer.status == 200 {
-            // The disk was done before it was waited for, so that the order came behind the last look.
+            // The disk was done before the request waited for it, so the order came after the last
+            // check.
             continue;
         }
         is_frozen(&answer);

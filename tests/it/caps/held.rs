@@ -22,7 +22,7 @@ async fn send(bursar: &Bursar, row: &Row, headers: &str) -> Answer {
     wire.answer().await
 }
 
-/// Every route is asked for; `held` looks at the refusals.
+/// Every route is requested; `held` checks the refusals.
 async fn check(origin: &Origin, bursar: &Bursar, headers: &str, held: fn(&Answer)) {
     for row in ROUTES {
         let before = origin.received().len();

@@ -18,7 +18,7 @@ use crate::support::{Sandbox, chat, chat_stream, within};
 
 const REQUESTS: usize = 500;
 
-/// A kill each time so many more have their answer.
+/// A kill each time that many more requests have their answer.
 const KILLS: [usize; 3] = [60, 120, 180];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -31,7 +31,7 @@ pub(super) fn run_of(bursar: &Bursar, limit: u64) -> (impl Sized, String) {
     (held, format!("Bearer {}", token.reveal()))
 }
 
-/// Its key was there before midnight, its purchase behind it.
+/// Its key existed before midnight, its purchase came after.
 #[tokio::test]
 async fn a_repeat_of_a_purchase_that_waited_over_midnight_is_charged_in_the_new_day() {
     let steps = [on_cue(billed(7)), Step::Close, Step::Answer(billed(7))];

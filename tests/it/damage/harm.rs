@@ -15,7 +15,7 @@ pub struct Harmed {
     pub identity: bool,
 }
 
-/// Everything that is done to journals, and then the rest.
+/// Every kind of harm to journals, and then the rest.
 const KINDS: u64 = 24;
 const JOURNAL_KINDS: u64 = 13;
 

@@ -100,7 +100,7 @@ impl Sample {
         there.map(|(_, known)| u128::from(known.adds)).sum()
     }
 
-    /// Entries whose intent is there and whose other lines are not.
+    /// Entries whose intent is there and whose other lines are missing.
     pub fn endless(&self, missing: &BTreeSet<u64>) -> BTreeSet<String> {
         let there = |(seq, _): &(&u64, &Known)| !missing.contains(seq);
         let ended: BTreeSet<&str> = self
@@ -141,7 +141,7 @@ pub fn sound_lines(files: &BTreeMap<PathBuf, Vec<u8>>) -> BTreeMap<u64, Value> {
     });
     for (_, bytes) in segments {
         for line in bytes.split(|byte| *byte == b'\n') {
-            // At the end another byte may stand where the newline was.
+            // At the end another byte may have replaced the newline.
             let shorter = line.split_last().map_or(line, |(_, rest)| rest);
             for line in [line, shorter] {
                 if let Some(value) = sealed(line)
@@ -206,7 +206,7 @@ async fn fill(state_dir: &Path, clock: &ManualClock, entries: u64) {
                 end(&ledger, clock, Some(&key), AttemptEnd::Answered, Some(n)).await
             }
             2 => end(&ledger, clock, Some(&key), AttemptEnd::NoHead, None).await,
-            // Replayed: the amount stands on the second.
+            // Replayed: the amount is on the second.
             3 => {
                 end(&ledger, clock, Some(&key), AttemptEnd::Answered, Some(n)).await;
                 end(&ledger, clock, Some(&key), AttemptEnd::Answered, Some(n)).await

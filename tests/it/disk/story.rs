@@ -115,7 +115,7 @@ pub fn calm(rig: &Rig, fault: &str) {
     assert!(!log.lines().any(is_own), "{fault}: {log}");
 }
 
-/// Free routes go on, whatever the ledger can do.
+/// Free routes continue, whatever the state of the ledger.
 pub async fn free(daemon: &Daemon, fault: impl std::fmt::Debug) {
     let answer = daemon.connect().await.get("/v1/models").await;
     assert_eq!(answer.status, 200, "{fault:?}: {}", answer.text());

@@ -90,7 +90,7 @@ async fn any_other_host_is_refused() {
         answer.text().contains("allowed_hosts"),
         "the config key is not named"
     );
-    // Local answers are behind the same door.
+    // The same door guards local answers.
     door.refuses(get("/", "Host: evil.example\r\n"), &refused)
         .await;
     door.refuses(get("/favicon.ico", "Host: evil.example\r\n"), &refused)

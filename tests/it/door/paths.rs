@@ -152,7 +152,7 @@ async fn only_the_methods_of_a_route_come_through() {
             assert_eq!(answer.header("allow"), Some(*allow), "{method} {path}");
         }
     }
-    // A target of another form, or a method that is none: the parser's or the path's refusal.
+    // A target of another form, or an invalid method: the parser refuses it, or the path's check.
     for line in [
         "CONNECT evil.example:443 HTTP/1.1",
         "CONNECT localhost:8327 HTTP/1.1",

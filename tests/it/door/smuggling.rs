@@ -105,7 +105,7 @@ async fn an_unclear_length_is_refused_and_the_hidden_request_with_it() {
             cases.push(refuses_with_hidden(&door, head, body, codes));
         }
     }
-    // All at once: bursar looks for half a second at what else comes on such a connection.
+    // All at once: bursar waits half a second for whatever else comes on such a connection.
     join_all(cases).await;
     // Bare line feeds end the head for one parser and not for another.
     for bytes in [

@@ -8,8 +8,8 @@ use crate::support::daemon::{Signal, send};
 use crate::support::origin::billed;
 use crate::support::{Origin, Step, eventually, within};
 
-/// A terminal of its own for a command: types what `steps` say once their text was shown, lets a job that
-/// was stopped go on as `fg` does, and ends as the command did.
+/// A terminal for a command: types the text of each step in `steps` once the step's prompt was shown,
+/// continues a stopped job as `fg` does, and ends as the command did.
 const TERMINAL: &str = r#"
 import fcntl, os, signal, sys, termios
 steps, command = eval(sys.argv[1]), sys.argv[2:]
@@ -192,7 +192,7 @@ async fn a_command_that_a_signal_ends_is_told_as_shells_tell_it() {
     place.daemon.terminate().await;
 }
 
-/// What a command leaves behind runs on, and spends no more.
+/// Processes that a command leaves behind run on, and spend no more.
 #[tokio::test]
 async fn who_is_left_behind_has_no_token_any_more() {
     let place = place().await;

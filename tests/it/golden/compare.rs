@@ -38,7 +38,7 @@ pub fn filled_in(text: &str, kept: &Kept) -> String {
     })
 }
 
-/// Keeps the strings that stand where the pattern has a name.
+/// Keeps the strings in the places where the pattern has a name.
 pub fn keep(pattern: &Value, value: &Value, kept: &mut Kept) {
     match (pattern, value) {
         (Value::String(word), Value::String(text)) => {
@@ -138,7 +138,7 @@ fn compare(place: &str, pattern: &Value, value: Option<&Value>, found: &mut Vec<
     }
 }
 
-/// `*` stands for any run of characters.
+/// `*` matches any run of characters.
 fn runs_match(pattern: &str, text: &str) -> bool {
     let mut pieces = pattern.split('*');
     let first = pieces.next().unwrap_or_default();

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::compare::{differences, text_matches};
 
-/// The answer's data lines, each with the comments that stand before it; the last element holds
-/// what stands after the last data line.
+/// The answer's data lines, each with the comments before it; the last element holds the lines
+/// after the last data line.
 struct Came<'a> {
     data: Vec<&'a str>,
     /// The event name of each, of those that have one.
@@ -16,7 +16,7 @@ struct Came<'a> {
 enum Token<'a> {
     /// Event name and pattern.
     Data(Option<&'a str>, Value),
-    /// `...`, of the event name that stands above it.
+    /// `...`, with the event name above it.
     AnyData(Option<&'a str>),
     /// Name and value's pattern.
     Comment(&'a str, &'a str),

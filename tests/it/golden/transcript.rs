@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::compare::text_matches;
 use crate::support::Answer;
 
-/// In the place of `<<<`: what is asked for comes about by and by.
+/// In the place of `<<<`: the expected answer may come only after some repeats.
 const AT_LAST: &str = "<<< at last";
 
 /// A way that a transcript is run.
@@ -30,7 +30,7 @@ pub struct Transcript {
 #[derive(Debug)]
 pub struct Exchange {
     pub request_line: String,
-    /// Lines as they stand, placeholders not filled in.
+    /// Lines as written, placeholders not filled in.
     pub headers: Vec<String>,
     pub body: String,
     /// The request is sent again until its answer is as wanted.
@@ -49,7 +49,7 @@ pub struct Wanted {
 
 #[derive(Debug)]
 pub enum Body {
-    /// Not looked at.
+    /// Not compared.
     Any,
     /// The bytes of the answer before.
     Same(usize),
@@ -201,7 +201,7 @@ fn read_wanted(file: &str, lines: &[(usize, &str)]) -> Wanted {
 /// A line and its number, counted from 1.
 type Numbered<'a> = (usize, &'a str);
 
-/// What stands before the first blank line, and what after it.
+/// The part before the first blank line, and the part after it.
 fn split_at_blank<'a>(lines: &'a [Numbered<'a>]) -> (&'a [Numbered<'a>], &'a [Numbered<'a>]) {
     match lines.iter().position(|(_, line)| line.is_empty()) {
         Some(blank) => (&lines[..blank], &lines[blank + 1..]),

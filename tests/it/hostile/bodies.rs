@@ -278,7 +278,7 @@ fn codings() -> Vec<Case> {
             whole(&bomb),
             PAID,
         ),
-        // What looks like a receipt between coded bytes is none.
+        // Text between coded bytes that looks like a receipt is not one.
         coded(
             "a receipt among coded bytes",
             "gzip",

@@ -14,7 +14,7 @@ pub const NAMES: &[&str] = &[
 const PAID: Books = Books::Settled(7);
 const FORGED: &str = "HTTP/1.1 200 OK\r\nX-Service-Billed: 666\r\nContent-Length: 6\r\n\r\nforged";
 
-/// Bytes behind an answer that is whole.
+/// Bytes after a whole answer.
 fn surplus() -> Vec<Case> {
     let two = "HTTP/1.1 200 OK\r\nX-Service-Billed: 7\r\nContent-Length: 2\r\n\r\n{}";
     let chunks = "HTTP/1.1 200 OK\r\nX-Service-Billed: 7\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n";
@@ -179,8 +179,8 @@ async fn a_connection_whose_framing_is_unclear_is_not_used_again() {
     }
 }
 
-/// A stream that goes on behind its end mark is the app's business as long as it reads; when the app
-/// leaves, bursar does.
+/// A stream that continues after its end mark is the app's business as long as it reads; when the
+/// app leaves, bursar leaves as well.
 #[tokio::test]
 async fn an_answer_that_goes_on_behind_its_end_is_not_read_for_ever() {
     let stage = Stage::with(super::ONCE).await;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// One sample: its name and labels, as one text that is a series' own.
 pub type Series = (String, BTreeMap<String, String>);
 
-/// All series of a page. An error says which line is none.
+/// All series of a page. An error names the line that is not a series.
 pub fn samples(text: &str) -> Result<BTreeSet<Series>, String> {
     let mut families = BTreeMap::new();
     let mut series = BTreeSet::new();
@@ -82,7 +82,7 @@ fn sample(line: &str) -> Option<(Series, &str)> {
     Some(((name.to_owned(), labels), rest.strip_prefix(' ')?))
 }
 
-/// A label's value behind its first quote, and what follows its last one.
+/// A label's value after its first quote, and the text after its last one.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut characters = text.char_indices();

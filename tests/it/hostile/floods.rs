@@ -128,7 +128,7 @@ pub(super) fn peak_kib(daemon: &Daemon) -> u64 {
     kib.parse().expect("a number")
 }
 
-/// Asks, and reads what comes without keeping it; at most so many bytes.
+/// Sends a request, and reads the answer without keeping it; at most that many bytes.
 async fn read_and_forget(daemon: &Daemon, stream: bool, name: &str, bytes_max: usize) -> usize {
     let body = if stream {
         chat_stream(name)

@@ -15,7 +15,7 @@ use crate::tls::certs::Authority;
 /// What one head, or a burst of interim ones that the library has read and not yet passed over, may cost.
 const MORE_KIB: u64 = 160 * 1024;
 
-/// A head of so many fields, of 135 bytes each as HTTP/2 counts them; the last frame ends it.
+/// A head of that many fields, of 135 bytes each as HTTP/2 counts them; the last frame ends it.
 fn head_of(fields: usize) -> Vec<u8> {
     const IN_A_FRAME: usize = 600;
     let block = field("x-a", &"y".repeat(100)).repeat(IN_A_FRAME);

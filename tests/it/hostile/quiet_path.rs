@@ -61,9 +61,9 @@ async fn a_connection_to_the_service_is_kept_alive_and_outlives_a_gap_of_100_s()
         // Before a NAT that forgets after a minute.
         assert_eq!(idle, Duration::from_secs(30));
         assert_eq!(interval, Duration::from_secs(10));
-        // Linux gives a connection up when probes went unanswered and the first of these has passed since it
-        // heard the other side, which may have been silent for `idle` before the gap; the next probe comes
-        // within `interval` after it. Without the first it is so many probes that end it.
+        // Linux gives a connection up if probes went unanswered and `TCP_USER_TIMEOUT` has passed since it
+        // last heard the other side, which may have been silent for `idle` before the gap; the next probe
+        // comes within `interval` after it. Without that timeout, the number of unanswered probes decides.
         let needed = idle + GAP + interval;
         assert!(user_timeout >= needed, "{user_timeout:?} of {needed:?}");
         assert!(idle + interval * count >= needed, "{count} probes");

@@ -12,7 +12,7 @@ const CONFLICT: &[Anomaly] = &[Anomaly::ConflictingAmounts];
 const TOO_LARGE: &[Anomaly] = &[Anomaly::AboveCeiling];
 const NONE: &[Anomaly] = &[];
 
-/// What stands where an amount should, and what the ledger makes of it.
+/// The text in the place of an amount, and the ledger's reading of it.
 fn amounts() -> Vec<(&'static str, &'static str, Books, &'static [Anomaly])> {
     let bad = Books::Unreported;
     vec![

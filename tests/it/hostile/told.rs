@@ -11,7 +11,7 @@ use super::{Ask, Case, all, contains, exposition};
 use crate::support::daemon::{Daemon, Signal, command, run_arguments};
 use crate::support::{KEY, Origin, Wire, eventually};
 
-/// What is looked at for row 25.
+/// The places that are searched for row 25.
 pub const LOG_NAMES: &[&str] = &[
     "the log as text",
     "the log as JSON",
@@ -30,7 +30,7 @@ fn corpus() -> Vec<Case> {
     all().into_iter().filter(small).collect()
 }
 
-/// A daemon at its most talkative, whose log is kept.
+/// A daemon at its most verbose level, whose log is kept.
 async fn talkative(origin: &Origin, state: &Path, format: &str) -> (Daemon, JoinHandle<Vec<u8>>) {
     let lines = format!(
         "[log]\nlevel = \"trace\"\nformat = \"{format}\"\n[shaping]\nin_flight = 0\nper_minute = 0\n{}",

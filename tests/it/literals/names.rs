@@ -110,7 +110,7 @@ fn a_misspelt_literal_in_either_file_is_seen() {
     );
 }
 
-/// Words of the interface in the rest of bursar's protocol code, and what else stands there.
+/// Words of the interface in the rest of bursar's protocol code, and the other words there.
 const OTHER_FILES: [(&str, &[&str]); 5] = [
     ("src/protocol/body/answer.rs", &[]),
     (

@@ -215,7 +215,7 @@ async fn agrees(sandbox: &Sandbox, bursar: &Bursar) -> BTreeMap<&'static str, Si
     books
 }
 
-/// Runs that were started are over, and were looked for through bursar.
+/// The started runs are over, and were polled through bursar.
 async fn look_for_runs(sandbox: &Sandbox, bursar: &Bursar) {
     let entries = bursar.entries();
     for run in entries.iter().filter_map(|entry| entry.run_id.as_deref()) {
@@ -351,7 +351,7 @@ async fn what_the_books_have_more_after_lost_replies_is_what_is_in_doubt() {
         assert_eq!(row["in_doubt"], wanted, "{operation}: {row}");
     }
 
-    // Each is asked for again: a keyed one under its key, and nothing is billed twice there.
+    // Each is requested again: a keyed one under its key, and nothing is billed twice there.
     let before = sandbox.debits().await.len();
     for purchase in &bought {
         let answer = purchase.buy(&bursar).await;

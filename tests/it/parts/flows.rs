@@ -90,7 +90,7 @@ async fn bare(bursar: &Bursar, method: &str, path: &str) -> Answer {
     wire.answer().await
 }
 
-/// The head of a request with a body of so many bytes.
+/// The head of a request with a body of that many bytes.
 fn head(path: &str, headers: &[(&str, &str)], length: usize) -> String {
     let mut head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\n");
     for (name, value) in headers {
@@ -125,7 +125,7 @@ fn form(texts: &[(&str, &str)], files: &[(&str, &[u8])]) -> Vec<u8> {
     body
 }
 
-/// Waits until bursar has counted so many apps that left.
+/// Waits until bursar has counted that many apps that left.
 async fn left(bursar: &Bursar, count: u32) {
     eventually("the app's leaving to be noticed", || async {
         let counted = bursar.metric("bursar_client_disconnects_total", "");

@@ -138,7 +138,7 @@ async fn on_a_clock(sandbox: &Sandbox) -> (Bursar, ManualClock, Evidence) {
     (bursar, clock, evidence)
 }
 
-/// Waits until the next look is due, and looks.
+/// Waits until the next poll is due, and polls.
 async fn next_round(evidence: &mut Evidence, clock: &ManualClock) {
     // The ledger lists a run a moment after its entry can be read.
     let planned = async {
@@ -271,7 +271,7 @@ async fn a_run_that_is_gone_stays_unreported_and_is_asked_for_once() {
     assert!((counted - 1.0).abs() < 1e-9, "{counted}");
 }
 
-/// A 404 of a moment: what bursar has given up an app's own look still brings.
+/// A temporary 404: after bursar has given the run up, an app's own request still brings the price.
 #[tokio::test]
 async fn a_run_that_was_gone_for_a_moment_is_charged_when_an_app_finds_it() {
     let sandbox = Sandbox::start().await;
@@ -412,7 +412,7 @@ async fn a_refused_start_costs_nothing_and_a_retried_one_is_one_run() {
     }
 }
 
-/// How many starts of runs the service has received, once there are so many.
+/// How many starts of runs the service has received, once there are that many.
 async fn arrived(sandbox: &Sandbox, count: u64) -> u64 {
     eventually("the service to receive", || async {
         let log = sandbox.get("/sandbox/requests").await;

@@ -113,7 +113,7 @@ async fn ends_meanwhile<F: Future<Output = ()>>(ends: impl Fn(Daemon) -> F) {
     daemon.terminate().await;
 }
 
-/// The same without bursar's own looks: the price comes with the app's, also when the index is lost.
+/// The same without bursar's own polls: the price comes with the app's, even if the index is lost.
 #[tokio::test]
 async fn an_apps_own_look_after_a_kill_brings_the_price_also_without_the_index() {
     let place = Place::new("[reconcile]\npoll_eval_runs = false\n").await;
@@ -133,7 +133,7 @@ async fn an_apps_own_look_after_a_kill_brings_the_price_also_without_the_index()
     place.charged_once(&daemon, &run).await;
 }
 
-/// Killed in the moments in which the price is written: it is there once, or comes with the next look.
+/// Killed while the price is being written: it is there once, or comes with the next poll.
 #[tokio::test]
 async fn a_kill_while_many_are_told_the_price_charges_it_once() {
     let place = Place::new("[reconcile]\npoll_eval_runs = false\n").await;
@@ -172,7 +172,7 @@ fn billed(state: &Path) -> u64 {
         .sum()
 }
 
-/// Looks over and over until the other side is gone.
+/// Polls until the other side is gone.
 async fn look_until_cut(to: std::net::SocketAddr, run: String) {
     while let Ok(stream) = tokio::net::TcpStream::connect(to).await {
         let mut wire = Wire::over(stream);

@@ -138,7 +138,7 @@ async fn seconds_are_summed_by_operation_and_explain_what_the_books_debited() {
     assert!(state_dir.join("index").is_dir());
 }
 
-/// Half a minute of sound is more than a megabyte, and its length stands behind it.
+/// Half a minute of sound is more than a megabyte, and its length comes after it.
 #[tokio::test]
 async fn the_length_of_a_long_recording_is_known() {
     let sandbox = speaking().await;

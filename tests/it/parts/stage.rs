@@ -70,7 +70,7 @@ pub fn form(parts: &[(&str, Option<&str>, &[u8])]) -> Vec<u8> {
     body
 }
 
-/// A new set of so many rows, made through bursar; its id.
+/// A new set of that many rows, made through bursar; its id.
 pub async fn new_set(to: SocketAddr, headers: &[(&str, &str)], rows: usize) -> String {
     let rows: String = (0..rows)
         .map(|at| {
@@ -112,7 +112,7 @@ pub async fn next_start(sandbox: &Sandbox, fault: Value) {
     sandbox.control("/sandbox/faults", rule).await;
 }
 
-/// Lets go what is held.
+/// Releases what is held.
 pub async fn release(sandbox: &Sandbox, name: &str) {
     sandbox
         .control("/sandbox/release", json!({"hold": name}))

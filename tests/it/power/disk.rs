@@ -51,7 +51,7 @@ pub struct Recording {
     root: String,
 }
 
-/// What a name stands for.
+/// What a name refers to.
 #[derive(Clone, Copy, Debug)]
 enum Node {
     Dir,
@@ -148,7 +148,8 @@ impl Recording {
         self.events.len()
     }
 
-    /// Writes the disk after a cut behind the first `events` changes to `target`, which is not there.
+    /// Writes the disk after a cut that follows the first `events` changes to `target`, which must
+    /// not exist.
     pub fn cut(&self, events: usize, random: &mut Random, target: &Path) {
         let mut disk = Disk::default();
         disk.synced_names.insert(self.root.clone(), Node::Dir);

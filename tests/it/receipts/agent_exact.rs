@@ -215,7 +215,7 @@ async fn an_error_stays_an_error() {
         let told = answer.json();
         assert_eq!(told["detail"], "no such luck", "{status}");
         let message = told["error"]["message"].as_str().expect("a message");
-        // A refused key or balance gets a hint behind the service's words.
+        // If the key or the balance was refused, a hint follows the service's text.
         assert!(message.starts_with("no such luck"), "{message}");
         assert_eq!(bursar.entry_of(&answer).state, State::Failed, "{status}");
         let attempts = if matches!(status, 429 | 503) { 3 } else { 1 };
@@ -223,7 +223,7 @@ async fn an_error_stays_an_error() {
     }
 }
 
-/// A turn that broke is asked for again under its key, as nothing was given out.
+/// A turn that broke is requested again under its key, because nothing was sent to the app.
 #[tokio::test]
 async fn a_broken_turn_is_repeated() {
     let whole = answer(&[("X-Service-Billed", "7")], &turn(json!({"content": "x"})));

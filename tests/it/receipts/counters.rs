@@ -72,7 +72,7 @@ async fn a_restart_keeps_every_counter_that_the_ledger_has() {
     let bursar = bursar.restart(ONCE).await;
 
     assert_eq!(kept(&bursar), before);
-    // And they go on from there.
+    // And they continue from there.
     origin.push(Step::Answer(json(200, &[("X-Service-Billed", "5")], BODY)));
     assert_eq!(bursar.post(CHAT, &chat("more")).await.status, 200);
     check_metric("after", &bursar, "bursar_answers_total", "", 6.0);

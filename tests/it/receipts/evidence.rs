@@ -78,7 +78,7 @@ async fn a_run_is_asked_for_until_it_tells_its_price_and_then_no_more() {
     assert_eq!(evidence.next(), None);
     assert_eq!(bursar.entries().len(), 1, "looking makes no entry");
 
-    // A look is a plain GET with the organization's key.
+    // A poll is a plain GET with the organization's key.
     let look = &origin.received()[1];
     assert_eq!(look.request_line(), "GET /v1/eval-runs/r1 HTTP/1.1");
     assert_eq!(
@@ -135,10 +135,11 @@ async fn an_apps_own_look_ends_the_asking() {
     assert_eq!(origin.received().len(), 2, "bursar did not ask");
 }
 
-/// The service is left alone as long as it says; what it does not know is not asked for again.
+/// The service is left alone for as long as it asks; a run that it does not know is not polled
+/// again.
 #[tokio::test]
 async fn what_a_refusal_means_for_the_asking() {
-    // Steps, and whether a look follows after 4, 20 and 100 more seconds.
+    // Steps, and whether a poll follows after 4, 20 and 100 more seconds.
     let rows = [
         ("401", refused(401, &[]), [0, 1, 2]),
         ("402", refused(402, &[]), [0, 1, 2]),
@@ -234,7 +235,7 @@ async fn asking_can_be_switched_off() {
     assert_eq!(origin.received().len(), 1);
 }
 
-/// A look that hangs holds up no shutdown, and none begins afterwards.
+/// A poll that hangs delays no shutdown, and none begins afterwards.
 #[tokio::test]
 async fn a_shutdown_ends_the_asking_at_once() {
     let clock = ManualClock::at(START_MS);

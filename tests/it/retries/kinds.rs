@@ -12,7 +12,7 @@ pub enum Kind {
     Spends,
     /// `POST /v1/eval-runs`: its 409 is contention.
     StartsRun,
-    /// Free, and a repeat would leave something behind.
+    /// Free, but a repeat would leave something behind.
     Creates,
     /// Free, and a repeat does no harm.
     Harmless,
@@ -24,7 +24,7 @@ impl Kind {
     }
 }
 
-/// One failure that goes on, and what comes of it. Arrays are in the order of [`Kind`].
+/// A lasting failure, and its result. Arrays are in the order of [`Kind`].
 pub struct Failure {
     pub name: &'static str,
     step: fn() -> Step,

@@ -16,8 +16,7 @@ const CHAT: &str = "/v1/chat/completions";
 const FIRST: &str = "sk-first-5d41402abc4b2a76b9719d911017c592";
 const SECOND: &str = "sk-second-7d793037a0760186574b0282f2f435e7";
 
-/// How often `secret` stands in the memory that a process may write; `None` when this test may not
-/// look.
+/// How often `secret` occurs in the process's writable memory; `None` if this test may not read it.
 fn copies(pid: u32, secret: &str) -> Option<usize> {
     let maps = readable(std::fs::read_to_string(format!("/proc/{pid}/maps")))?;
     let memory = readable(File::open(format!("/proc/{pid}/mem")))?;
@@ -32,7 +31,7 @@ fn copies(pid: u32, secret: &str) -> Option<usize> {
         let address = |text| u64::from_str_radix(text, 16).expect("an address");
         let (from, to) = (address(from), address(to));
         let mut bytes = vec![0; usize::try_from(to - from).expect("a size")];
-        // A mapping may be gone by now, or have an end that nothing stands behind.
+        // A mapping may be gone by now, or its last pages may be unbacked.
         let read = memory.read_at(&mut bytes, from).unwrap_or(0);
         copies += memmem::find_iter(&bytes[..read], secret).count();
     }
@@ -47,7 +46,7 @@ fn readable<T>(opened: std::io::Result<T>) -> Option<T> {
     }
 }
 
-/// A daemon whose key is in a file, before an origin.
+/// A daemon with its key in a file, in front of an origin.
 struct Rotating {
     origin: Origin,
     daemon: Daemon,

@@ -76,7 +76,7 @@ impl Needle {
         &self.forms
     }
 
-    /// The form in which it stands in `bytes`, if it does.
+    /// The form in which it occurs in `bytes`, if it does.
     pub fn in_bytes(&self, bytes: &[u8]) -> Option<&'static str> {
         let found = self
             .forms
@@ -91,7 +91,7 @@ fn json_inside(secret: &str) -> Vec<u8> {
     quoted.trim_matches('"').as_bytes().to_vec()
 }
 
-/// The letters of base64 that `bytes` alone decide, when `shift` other bytes stand before them.
+/// The letters of base64 that `bytes` alone decide, if `shift` other bytes precede them.
 fn base64_inside(bytes: &[u8], shift: usize, plus: u8, slash: u8) -> Vec<u8> {
     let letter = |six: u8| match six {
         0..=25 => b'A' + six,
@@ -153,7 +153,7 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Each secret that stands in a place: where, which, and how.
+/// Each secret found in a place: where, which, and how.
 pub fn found(places: &[Place], needles: &[Needle]) -> Vec<String> {
     let mut found = Vec::new();
     for place in places {

@@ -199,14 +199,14 @@ impl House {
     }
 }
 
-/// What the service's own answers say; the search looks for it, too.
+/// The text of the service's own answers; the search looks for it as well.
 fn words_of(answer: &Answer) -> Option<String> {
     let body: Value = serde_json::from_slice(&answer.body).ok()?;
     let words = body["choices"][0]["message"]["content"].as_str()?;
     (words.len() > 12).then(|| words.to_owned())
 }
 
-/// Answers that hold the key wherever an answer can hold something, and heads that are none.
+/// Answers that hold the key wherever an answer can hold something, and invalid heads.
 fn echoes() -> Vec<Vec<u8>> {
     let bearer = format!("Bearer {KEY}");
     let detail = json!({"detail": format!("not for {bearer}: {PROMPT}")}).to_string();
@@ -262,7 +262,7 @@ fn echoes() -> Vec<Vec<u8>> {
         raw(format!(
             "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{{}}{KEY}{ANSWER}"
         )),
-        // Last, because nothing new is sent for 5 s behind it.
+        // Last, because nothing new is sent for 5 s after it.
         origin::json(401, &headers, &detail),
     ]
 }

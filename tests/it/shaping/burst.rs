@@ -95,8 +95,8 @@ async fn five_hundred_at_once_see_no_429_and_are_billed_once() {
         entries.iter().filter(|entry| *entry.app == *name).count()
     };
     assert_eq!([0, 1, 2, 3, 4].map(count), [300, 50, 50, 50, 50]);
-    // Within an app first come, first served: ids are given out as requests come, and the ledger lists
-    // intents as they were let go.
+    // Within an app first come, first served: ids follow the order of arrival, and the ledger lists
+    // intents in the order of sending.
     for who in 0..5 {
         let name = format!("app-{who}");
         let of_app = entries.iter().filter(|entry| *entry.app == *name);

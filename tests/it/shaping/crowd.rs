@@ -113,7 +113,7 @@ async fn bodies_that_wait_for_memory_leave_connections_for_other_apps() {
     assert!(waiting > 0, "and those that may wait do");
 }
 
-/// A service that answers 503 and a long `Retry-After` has each request rest for that long.
+/// A service that answers 503 and a long `Retry-After` makes each request wait for that long.
 #[tokio::test]
 async fn requests_that_rest_between_attempts_leave_connections_for_other_apps() {
     const TOO_MANY: usize = 10;
@@ -144,7 +144,7 @@ async fn requests_that_rest_between_attempts_leave_connections_for_other_apps() 
         let entry = bursar.entry_of(&answer);
         assert_eq!((entry.state, entry.attempts.len()), (State::Failed, 1));
     }
-    // Too little patience to rest for.
+    // The app's timeout is too short for that wait.
     let as_other = [
         ("Authorization", other.as_str()),
         ("x-stainless-timeout", "20"),

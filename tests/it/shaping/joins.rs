@@ -18,7 +18,7 @@ async fn joined(bursar: &Bursar, count: u32) {
 /// first, and the end of the old connection is there by then.
 async fn asks_again(bursar: &Bursar, old: Wire, prompt: &str) -> Wire {
     let mut wire = bursar.connect().await;
-    // Behind its answer bursar reads from the connection.
+    // After its answer bursar reads from the connection.
     wire.send(request("GET", "/", &[], "")).await;
     assert_eq!(wire.answer().await.status, 200);
     wire.send(request("POST", CHAT, &[], &chat(prompt))).await;
@@ -67,7 +67,7 @@ async fn a_repeat_takes_over_the_place_and_the_key_of_who_waited() {
     assert_eq!(bursar.settled(4).await.len(), 4);
 }
 
-/// While a request waits, its app hangs up and asks again so many times.
+/// While a request waits, its app hangs up and asks again that many times.
 async fn is_sent_once(repeats: u32) {
     let origin = Origin::start([on_cue(billed(7)), Step::Answer(billed(7))]).await;
     let bursar = Bursar::with(&origin.url(), ONCE).await;

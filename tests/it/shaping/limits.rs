@@ -167,7 +167,7 @@ async fn behind_a_slow_answer_nobody_is_refused_before_its_time() {
     let late = begin(&bursar, "late", &[]).await.answer().await;
     assert_eq!((late.status, late.code()), (429, Some("queue_timeout")));
     assert_eq!(late.header("retry-after"), Some("123"));
-    // But these leave nothing of the window to those whose time is up before.
+    // But requests ahead whose time is up earlier are not counted against its window.
     clock.advance(Duration::from_secs(70));
     let _behind = begin(&bursar, "behind", &[]).await;
     waiting(&bursar, 80).await;

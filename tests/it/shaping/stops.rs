@@ -14,7 +14,7 @@ fn told(answer: &Answer, status: u16, code: &str, part: &str) {
     assert!(answer.text().contains(part), "{}", answer.text());
 }
 
-/// A retry that waits for its place, behind another request that is at the service.
+/// A retry that waits for its place, while another request is at the service.
 async fn retry_waits(before: Step) -> (Origin, Bursar, Wire, Wire) {
     let origin = Origin::start([before, on_cue(billed(7))]).await;
     let bursar = Bursar::with(&origin.url(), ONE_PLACE).await;

@@ -244,7 +244,7 @@ async fn a_deploy_that_breaks_is_a_break() {
     assert_eq!(origin.received().len(), 1);
 }
 
-/// A large JSON answer that breaks behind its first MiB has no clean end either.
+/// A large JSON answer that breaks after its first MiB has no clean end either.
 #[tokio::test]
 async fn a_large_answer_that_breaks_is_a_break() {
     let body = "x".repeat(2 * 1024 * 1024);

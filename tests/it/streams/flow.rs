@@ -81,7 +81,7 @@ async fn only_what_may_begin_the_end_mark_is_held() {
     }
 }
 
-/// What begins like the end mark and is none flows as soon as that shows.
+/// Bytes that begin like the end mark and turn out not to be one flow at once.
 #[tokio::test]
 async fn what_only_looks_like_the_end_mark_flows() {
     let rows = [
@@ -204,7 +204,7 @@ async fn a_large_json_answer_flows_and_is_settled_before_its_end() {
         let mut wire = bursar.connect().await;
         wire.send(request("POST", CHAT, &[], &chat("hi"))).await;
         origin.go();
-        // The head comes although the rest of the body was not sent yet.
+        // The head arrives although the rest of the body was not sent yet.
         let mut answer = wire.head().await;
         assert_eq!(answer.status, 200, "{name}");
         assert!(

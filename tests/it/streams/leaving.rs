@@ -70,7 +70,7 @@ async fn an_app_that_sent_more_and_left_was_not_given_its_answer() {
     }
 }
 
-/// The bytes behind a request are the next one's, in their order, also when they were read early.
+/// Bytes after a request belong to the next one, in their order, even if they were read early.
 #[tokio::test]
 async fn what_was_sent_ahead_is_the_next_request() {
     let origin = Origin::start([

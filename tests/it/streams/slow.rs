@@ -51,7 +51,7 @@ async fn begin_1_0(bursar: &Bursar) -> Wire {
     wire
 }
 
-/// A stream that is running and whose app has left before it was given anything.
+/// A running stream whose app has left before its first byte.
 async fn left_alone(origin: &Origin, bursar: &Bursar) {
     let wire = begin(bursar).await;
     received(origin, 1).await;
@@ -172,7 +172,7 @@ async fn a_body_that_comes_slowly_is_the_app_s_time() {
     assert_eq!((timings.total_ms, timings.own_us), (5_000, 0));
 }
 
-/// A stream of so many MiB, and its receipt.
+/// A stream of that many MiB, and its receipt.
 fn large(mebibytes: usize) -> Vec<u8> {
     let event = chunk(&format!("data: \"{}\"\n\n", "x".repeat(1024 * 1024)));
     let end = [chunk(RECEIPT), chunk(DONE), last_chunk()].concat();
@@ -212,7 +212,7 @@ async fn answers_that_their_apps_do_not_read_hold_no_place_when_the_service_is_d
     }
 }
 
-/// What was kept for an app that is gone is let go at once, although its answer is read on.
+/// Bytes kept for an app that is gone are dropped at once, although its answer is read on.
 #[tokio::test]
 async fn what_is_kept_for_an_app_that_is_gone_makes_room_for_others() {
     let flood = chunk(&format!("data: \"{}\"\n\n", "x".repeat(1024 * 1024)));
@@ -365,7 +365,7 @@ async fn the_place_of_a_follower_that_reads_nothing_goes_to_who_waits() {
     assert!(answer.text().contains("took nothing of it"), "and says why");
 }
 
-/// Towards a follower whose answer ends with its connection a break is a reset too.
+/// Towards a follower whose answer ends with its connection, a break is a reset as well.
 #[tokio::test]
 async fn an_http_1_0_follower_sees_an_end_as_an_end_and_a_break_as_a_break() {
     let text = format!("{EVENT}{EVENT}{RECEIPT}{DONE}");

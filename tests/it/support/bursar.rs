@@ -55,8 +55,8 @@ impl Bursar {
         Self::start(directory, upstream, lines, clock).await
     }
 
-    /// Ends in order and starts again on the same state, on a new port. What is in flight is cut, as
-    /// by a stop whose time is up.
+    /// Ends in order and starts again on the same state, on a new port. Requests in flight are cut,
+    /// as by a stop whose time is up.
     pub async fn restart(self, lines: &str) -> Self {
         let Self {
             gateway,

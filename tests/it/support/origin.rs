@@ -33,8 +33,8 @@ pub enum Step {
     PiecesAndClose(Vec<Vec<u8>>),
     /// Writes the first bytes, then the second ones every 50 ms, until the reader is gone.
     Drip(Vec<u8>, Vec<u8>),
-    /// Writes the first bytes, then the second ones so many times without a pause, and keeps the
-    /// connection; what the kernel took is counted.
+    /// Writes the first bytes, then the second ones that many times without a pause, and keeps the
+    /// connection; the bytes that the kernel took are counted.
     Flood(Vec<u8>, Vec<u8>, usize),
 }
 
@@ -106,7 +106,7 @@ impl Origin {
         *self.shared.resets_before_body.lock() += count;
     }
 
-    /// Lets the next piece go.
+    /// Releases the next piece.
     pub fn go(&self) {
         self.shared.go.notify_one();
     }

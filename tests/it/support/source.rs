@@ -188,7 +188,7 @@ fn next_token(rest: &str, first: char) -> (&str, Token) {
     (&rest[..end], Token::Code)
 }
 
-/// `'x'`, `'\n'`, `'"'`; a lifetime is none.
+/// `'x'`, `'\n'`, `'"'`; a lifetime is not a literal.
 fn char_literal(rest: &str, start: usize) -> Option<&str> {
     let inner = &rest[start..];
     let length = if let Some(escape) = inner.strip_prefix('\\') {

@@ -156,7 +156,7 @@ impl Wire {
         answer
     }
 
-    /// At least so many bytes as they come, whatever their framing.
+    /// At least that many bytes, as they come, whatever their framing.
     pub async fn bytes(&mut self, count: usize) -> Vec<u8> {
         while self.unread.len() < count {
             assert_eq!(self.more().await, Ok(true), "{count} bytes are to come");

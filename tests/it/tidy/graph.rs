@@ -18,7 +18,7 @@ use syn::visit::{self, Visit};
 pub struct Graph {
     /// From a file to what it reaches: the line and the path of the first reach.
     pub reaches: BTreeMap<String, BTreeMap<String, (usize, String)>>,
-    /// Own `impl`s that stand in another file than their type: the file, the line and the type.
+    /// Own `impl`s that are in another file than their type: the file, the line and the type.
     pub strays: Vec<(String, usize, String)>,
     /// Structs and enums by name, with the files that define one.
     pub types: BTreeMap<String, BTreeSet<String>>,
@@ -254,7 +254,7 @@ impl Package {
             }
             name => {
                 let import = module.imports.iter().find(|import| import.name == name)?;
-                // `use x::x` would look for itself.
+                // `use x::x` would resolve to itself.
                 (import.path != path).then_some(())?;
                 self.absolute(at, &import.path, depth + 1)?
             }

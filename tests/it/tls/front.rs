@@ -15,7 +15,7 @@ use tokio_rustls::server::TlsStream;
 use super::http2::Http2;
 use crate::support::Origin;
 
-/// What a handshake said: the name asked for, the protocol agreed on.
+/// What a handshake contained: the requested name, the agreed protocol.
 pub type Greeting = (Option<String>, Option<String>);
 
 #[derive(Default)]

@@ -91,7 +91,7 @@ async fn an_app_that_closed_its_sending_half_is_waited_for() {
     assert!(drains(&bursar, "") < 0.1);
 }
 
-/// A reset is certain, also where it comes behind an end of input and the service is silent.
+/// A reset is certain, even if it follows an end of input and the service is silent.
 #[tokio::test]
 async fn a_reset_behind_an_end_of_input_is_noticed() {
     let origin = Origin::start([silent()]).await;

@@ -62,7 +62,7 @@ async fn retry(
     app.answer().await
 }
 
-/// One debit, one key, and an entry that says whose key it took.
+/// One debit, one key, and an entry that names the request whose key it took.
 async fn bought_once(name: &str, sandbox: &Sandbox, state_dir: &Path, retried: &Answer) {
     assert_eq!(retried.status, 200, "{name}: {}", retried.text());
     assert!(retried.complete, "{name}");
@@ -179,7 +179,7 @@ async fn a_stream_killed_between_its_outcome_and_its_end_is_bought_once() {
     app.send(request("POST", CHAT, &[], &body)).await;
     let mut broken = app.head().await;
     app.chunk(&mut broken).await.expect("the first event");
-    // What is committed from now on is in the kernel's hands, and nothing behind a commit goes out.
+    // From now on a commit reaches the kernel, and nothing goes out after it.
     rig.hang(true);
     let release = json!({"hold": "rest"});
     sandbox.control("/sandbox/release", release).await;

@@ -56,7 +56,8 @@ async fn an_answer_that_meets_the_end_of_its_connection_is_kept_for_the_retry() 
     }
 }
 
-/// Of a picture the app has most when it hangs up, and the last bytes come behind that: it has no picture.
+/// The app has most of a picture when it hangs up, and the last bytes come after that: it does not have
+/// the picture.
 #[tokio::test]
 async fn the_last_bytes_of_a_document_meet_the_end_of_its_connection() {
     const MIB: usize = 1024 * 1024;

@@ -218,7 +218,7 @@ async fn a_stream_is_given_up_wherever_its_app_leaves_if_the_config_says_so() {
                     (Place::EndMark, _) => all,
                     // The receipt is there, and the next bytes, if any, contain its end mark.
                     (Place::Receipt, App::Closes | App::Unix) => all,
-                    // The first write that fails is that of the receipt, or of what is behind it.
+                    // The first write that fails is that of the receipt, or of what follows it.
                     (Place::Receipt, _) | (Place::Content, App::Closes | App::Unix)
                         if path == CHAT =>
                     {

@@ -216,8 +216,8 @@ async fn an_answer_that_is_written_slowly_is_noted_before_and_after() {
     assert_eq!(second.header("x-bursar-adopted"), None, "a new purchase");
 }
 
-/// A stream whose end is only kept for its app: the next process would take it for undelivered; this one
-/// goes by its first byte, and what the app asks meanwhile is another purchase.
+/// A stream whose end is only kept for its app: the next process would treat it as undelivered; this one
+/// goes by its first byte, and a request of the app meanwhile is another purchase.
 #[tokio::test]
 async fn a_stream_whose_end_is_kept_is_noted_and_delivered_while_bursar_lives() {
     let event = chunk(&format!("data: \"{}\"\n\n", "x".repeat(1_000_000)));
@@ -257,8 +257,8 @@ fn large() -> Vec<u8> {
     json(200, &[("X-Service-Billed", "7")], &body)
 }
 
-/// Asks, and reads nothing. Over the Unix socket, whose buffer is smaller than the answer; the
-/// loopback's is not.
+/// Sends a request, and reads nothing. Over the Unix socket, whose buffer is smaller than the
+/// answer; the loopback's is not.
 async fn slow_app(bursar: &Bursar) -> Wire {
     let mut app = Wire::unix(&bursar.socket).await;
     app.send(request("POST", CHAT, &[], &chat("hi"))).await;

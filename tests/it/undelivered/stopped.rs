@@ -116,7 +116,7 @@ async fn start(sandbox: &Sandbox, directory: &tempfile::TempDir) -> Daemon {
     Daemon::start(&sandbox.url(), &directory.path().join("state"), &config).await
 }
 
-/// Stops the process; returns when the kernel says that it stands still.
+/// Stops the process; returns when the kernel reports it as stopped.
 async fn stand_still(daemon: &Daemon) {
     daemon.signal(Signal::STOP);
     let pid = daemon.child.id().expect("a running child");

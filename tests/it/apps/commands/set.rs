@@ -64,7 +64,7 @@ async fn caps_are_set_with_the_same_token_and_nothing_spent_is_forgotten() {
     assert_eq!(caps[0]["spent_micro_usd"], 240, "{caps}");
     assert_eq!(caps[0]["limit_micro_usd"], 200, "{caps}");
 
-    // A lower one holds at once, and none is none.
+    // A lower cap applies at once, and `none` removes it.
     place
         .done(&[
             "set",

@@ -33,7 +33,7 @@ fn events(text: &str) -> Vec<(String, Value)> {
         .collect()
 }
 
-/// Reads until so many events are there, and no byte more may be.
+/// Reads until that many events are there, and fails if there is one byte more.
 async fn read_events(wire: &mut Wire, answer: &mut Answer, count: usize) {
     while answer.text().matches("\n\n").count() < count {
         let piece = wire.chunk(answer).await.expect("an event");
@@ -50,7 +50,8 @@ async fn begin(bursar: &Bursar, name: &str) -> Wire {
     wire
 }
 
-/// The sandbox stops behind each event in turn: the app has read all there is before it goes on.
+/// The sandbox pauses after each event in turn: the app has read everything sent before the sandbox
+/// continues.
 #[tokio::test]
 async fn each_event_of_a_real_deploy_is_with_the_app_before_the_next_is_sent() {
     let (sandbox, bursar) = stage().await;

@@ -24,7 +24,7 @@ async fn begin(bursar: &Bursar) -> Wire {
     wire
 }
 
-/// A document of so many bytes, priced in its head, in two pieces.
+/// A document of that many bytes, priced in its head, in two pieces.
 fn document(first: usize, rest: usize) -> Vec<Vec<u8>> {
     let head = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Service-Billed: 7\r\nContent-Length: {}\r\n\r\n",

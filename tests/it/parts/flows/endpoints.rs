@@ -67,7 +67,7 @@ async fn an_endpoint_is_reached_at_its_path_and_by_its_id_whole_and_streamed() {
             // "direct model calls carry none of them"
             assert_eq!(entry.state, State::Unreported, "{path}");
             assert_eq!((entry.operation, entry.stream), (operation, Some(stream)));
-            // The `url` is none of the routes on which a key is honored.
+            // The `url` is not one of the routes on which a key is honored.
             let minted = (operation == Operation::Chat).then_some(KeyOrigin::Minted);
             assert_eq!(entry.key_origin, minted, "{path}");
         }

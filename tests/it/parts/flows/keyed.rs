@@ -78,7 +78,8 @@ async fn an_answer_that_broke_behind_its_head_has_told_its_price() {
     }
 }
 
-/// A service whose unstored repeats show the amount resolves what a lost answer left open.
+/// A service whose unstored repeats report the amount resolves an entry that a lost answer left
+/// open.
 #[tokio::test]
 async fn a_doubt_is_resolved_by_a_later_attempt_of_its_key() {
     for (path, body, is_kept) in routes() {

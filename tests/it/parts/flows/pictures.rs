@@ -100,8 +100,8 @@ async fn a_picture_that_its_app_did_not_get_whole_is_bought_once() {
     assert_eq!(amounts(&sandbox).await, [PRICE, PRICE]);
 }
 
-/// The service's connection breaks in the middle: the app sees a cut, the amount stood in the head,
-/// and the app's repeat is the same purchase.
+/// The service's connection breaks in the middle: the app gets a cut answer, the head had the
+/// amount, and the app's repeat is the same purchase.
 #[tokio::test]
 async fn a_picture_that_breaks_is_a_cut_and_its_repeat_the_same_purchase() {
     let (sandbox, bursar) = stage().await;

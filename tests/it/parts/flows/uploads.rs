@@ -16,7 +16,7 @@ use super::{
 const MIB: usize = 1024 * 1024;
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
-/// A form for a set of rows with so many bytes of text each.
+/// A form for a set of rows with that many bytes of text each.
 fn eval_set(rows: usize, bytes: usize) -> Vec<u8> {
     let text = format!("Call Ada Ling of Kite Works: {}", "x".repeat(bytes));
     let contact = json!({
