@@ -22,7 +22,7 @@ mod webm;
 pub use length::Length;
 
 use crate::{clock::Clock, error::ServiceError, money::MicroUsd, settings::Synthesis, spec};
-use bursar_models::speech::{formant, voices::Voice, wav};
+use bursar_models::speech::{tones, voices::Voice, wav};
 use bytes::Bytes;
 use espeak::{Espeak, Sound};
 use length::ListenError;
@@ -103,8 +103,8 @@ impl Speech {
             let sound = match said {
                 Some(sound) => sound,
                 None => Sound {
-                    samples: formant::speak(&text, voice, stop)?,
-                    rate: formant::RATE_HZ,
+                    samples: tones::speak(&text, voice, stop)?,
+                    rate: tones::RATE_HZ,
                 },
             };
             let parts = u64::try_from(sound.samples.len()).ok()?;

@@ -1,27 +1,16 @@
-//! Pictures computed from a prompt: what it names is drawn, in the colours, numbers and places it names.
+//! Pictures from a prompt: a gradient in the colours that the prompt names, with the prompt's words on top.
 //!
-//! There is no learned model here. [`scene`] reads the prompt, [`layout`] finds a place for everything,
-//! [`things`] paints; [`edit`] changes a picture that came along. A prompt that names nothing known gives an
-//! abstract picture of its own.
+//! No model draws here: a picture has the size, the price and the form of a drawn one, and depends on its prompt.
+//! [`edit`] changes a picture that came along.
 //! Promise: the same prompt, number and user give the same pixels on every machine; every picture is a PNG.
 
-mod canvas;
-mod chance;
 pub mod edit;
-mod layout;
-mod letters;
-mod scene;
-mod things;
-mod vocabulary;
 
-use canvas::{Area, Pen};
-use chance::Chance;
+use crate::{font, prompt, rng::Rng};
 use image::{
     Rgba, RgbaImage,
     codecs::png::{CompressionType, FilterType, PngEncoder},
 };
-use scene::{Colour, Place, Scene, Thing};
-use vocabulary::{Kind, Rgb, WHITE, any_colour, mix};
 
 /// What a picture is made from.
 #[derive(Clone, Debug)]
@@ -29,7 +18,7 @@ pub struct Order {
     pub prompt: String,
     /// The pictures of one request differ by their number.
     pub number: usize,
-    /// As the client names its user: another user gets another composition.
+    /// As the client names its user: another user gets another picture.
     pub user: String,
 }
 
@@ -43,127 +32,115 @@ pub struct Picture {
 #[error("the picture cannot be written: {0}")]
 pub struct EncodeError(#[from] image::ImageError);
 
-pub fn generate(order: &Order, width: u32, height: u32) -> Picture {
-    let read = Scene::read(&order.prompt);
-    let mut chance = order.chance();
-    let (scene, abstracted) = if read.is_empty() {
-        (abstract_scene(&mut chance), true)
-    } else {
-        (read, false)
-    };
-    let [red, green, blue] = background(&scene);
-    let mut image = RgbaImage::from_pixel(width, height, Rgba([red, green, blue, 255]));
-    let whole = Area::of(&image);
-    paint_things(&mut image, whole, &scene, &mut chance);
-    let drawn = scene.describe();
-    let description = if abstracted {
-        format!("an abstract picture: {drawn}")
-    } else {
-        drawn
-    };
-    Picture { image, description }
+type Rgb = [u8; 3];
+
+#[rustfmt::skip]
+const COLOURS: &[(&str, Rgb)] = &[
+    ("red", [220, 40, 40]), ("green", [40, 160, 70]), ("blue", [40, 90, 220]), ("yellow", [245, 215, 50]),
+    ("orange", [240, 140, 40]), ("purple", [130, 60, 170]), ("pink", [245, 130, 180]), ("brown", [130, 85, 50]),
+    ("black", [0, 0, 0]), ("white", [255, 255, 255]), ("grey", [128, 128, 128]), ("gray", [128, 128, 128]),
+    ("cyan", [40, 200, 215]), ("turquoise", [60, 200, 185]), ("teal", [20, 125, 125]), ("magenta", [210, 40, 160]),
+    ("gold", [218, 170, 40]), ("silver", [192, 192, 200]), ("beige", [235, 220, 185]), ("navy", [20, 30, 100]),
+];
+/// Letters of one line.
+const LINE_LETTERS: u32 = 16;
+const MARGIN_DOTS: u32 = 3;
+
+/// The colours that a text names, in its order.
+fn colours(text: &str) -> Vec<(&'static str, Rgb)> {
+    let words = prompt::words(text);
+    let colour = |word: &String| COLOURS.iter().find(|(name, _)| name == word).copied();
+    words.iter().filter_map(colour).collect()
 }
 
-/// Packed for speed; "like the row above" suits areas of one colour.
+pub fn generate(order: &Order, width: u32, height: u32) -> Picture {
+    let mut rng = Rng::from_parts(&[
+        order.prompt.as_bytes(),
+        &(order.number as u64).to_le_bytes(),
+        order.user.as_bytes(),
+    ]);
+    let mut named = colours(&order.prompt).into_iter();
+    let mut next = || named.next().or_else(|| rng.choose(COLOURS).copied());
+    let (from, to) = (next().unwrap_or_default(), next().unwrap_or_default());
+    let mut image = gradient((width, height), from.1, to.1, &mut rng);
+    print(&mut image, &order.prompt, ink(from.1, to.1));
+    let words = order
+        .prompt
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    Picture {
+        image,
+        description: format!("“{words}” on a gradient from {} to {}", from.0, to.0),
+    }
+}
+
+/// From one corner to the opposite one, which of them by chance.
+fn gradient((width, height): (u32, u32), from: Rgb, to: Rgb, rng: &mut Rng) -> RgbaImage {
+    let (right, bottom) = (width.saturating_sub(1), height.saturating_sub(1));
+    let flips = rng.below(4);
+    let weights = (rng.below(255) + 1, rng.below(255) + 1);
+    let whole =
+        ((weights.0 + weights.1) * u64::from(right.max(1)) * u64::from(bottom.max(1))).max(1);
+    RgbaImage::from_fn(width, height, |x, y| {
+        let x = if flips & 1 == 0 { x } else { right - x };
+        let y = if flips & 2 == 0 { y } else { bottom - y };
+        let at = weights.0 * u64::from(x) * u64::from(bottom.max(1))
+            + weights.1 * u64::from(y) * u64::from(right.max(1));
+        // In parts of 255, so that both corners have their colour exactly.
+        let share = u8::try_from(at * 255 / whole).unwrap_or(u8::MAX);
+        mix(opaque(from), opaque(to), share)
+    })
+}
+
+fn opaque([red, green, blue]: Rgb) -> Rgba<u8> {
+    Rgba([red, green, blue, 255])
+}
+
+/// Between two pixels: so many 255ths of the second.
+fn mix(a: Rgba<u8>, b: Rgba<u8>, share: u8) -> Rgba<u8> {
+    let mut mixed = a;
+    for (to, from) in mixed.0.iter_mut().zip(b.0) {
+        let sum = u32::from(*to) * u32::from(255 - share) + u32::from(from) * u32::from(share);
+        *to = u8::try_from((sum + 127) / 255).unwrap_or(u8::MAX);
+    }
+    mixed
+}
+
+/// Black or white, whichever is read more easily on both colours.
+fn ink(from: Rgb, to: Rgb) -> Rgba<u8> {
+    let light: u32 = from.iter().chain(&to).map(|part| u32::from(*part)).sum();
+    opaque(if light > 6 * 127 { [0; 3] } else { [255; 3] })
+}
+
+/// The words in lines, as many as there is room for.
+fn print(image: &mut RgbaImage, text: &str, ink: Rgba<u8>) {
+    let dot = (image.width() / (LINE_LETTERS * font::ADVANCE.0 + 2 * MARGIN_DOTS)).max(1);
+    let letters: Vec<char> = text.to_uppercase().chars().collect();
+    let tops = (MARGIN_DOTS..).step_by(font::ADVANCE.1 as usize);
+    for (line, top) in letters.chunks(LINE_LETTERS as usize).zip(tops) {
+        if top * dot >= image.height() {
+            break;
+        }
+        let line: String = line.iter().collect();
+        for (x, y) in font::dots(&line) {
+            for part in 0..dot * dot {
+                let x = (MARGIN_DOTS + x) * dot + part % dot;
+                let y = (top + y) * dot + part / dot;
+                if let Some(pixel) = image.get_pixel_mut_checked(x, y) {
+                    *pixel = ink;
+                }
+            }
+        }
+    }
+}
+
+/// Packed for speed; "like the row above" suits gradients.
 pub fn png(image: &RgbaImage) -> Result<Vec<u8>, EncodeError> {
     let mut bytes = Vec::new();
     let encoder = PngEncoder::new_with_quality(&mut bytes, CompressionType::Fast, FilterType::Up);
     image.write_with_encoder(encoder)?;
     Ok(bytes)
-}
-
-// === impl Order ===
-
-impl Order {
-    fn chance(&self) -> Chance {
-        Chance::of(&[
-            self.prompt.as_bytes(),
-            &(self.number as u64).to_le_bytes(),
-            self.user.as_bytes(),
-        ])
-    }
-}
-
-/// For a prompt that names nothing known: shapes and colours by chance, hence by its words.
-fn abstract_scene(chance: &mut Chance) -> Scene {
-    let shapes = [
-        Kind::Circle,
-        Kind::Square,
-        Kind::Triangle,
-        Kind::Diamond,
-        Kind::Ring,
-        Kind::Star,
-    ];
-    let things = (0..chance.between(2, 4))
-        .map(|_| Thing {
-            kind: shapes
-                .get(chance.between(0, shapes.len() - 1))
-                .copied()
-                .unwrap_or(Kind::Circle),
-            colour: None,
-            count: chance.between(1, 3),
-            size: 0.6 + chance.share() * 0.7,
-            place: Place::default(),
-            text: String::new(),
-        })
-        .collect();
-    let pale = mix(any_colour(chance.number()), WHITE, 0.8);
-    Scene {
-        background: Some(Colour::new("pale", pale)),
-        things,
-    }
-}
-
-/// The colour asked for; without one a sky behind what stands in the open air, else white.
-fn background(scene: &Scene) -> Rgb {
-    let any = |is: fn(Kind) -> bool| scene.things.iter().any(|thing| is(thing.kind));
-    match &scene.background {
-        Some(colour) => colour.rgb,
-        None if any(|kind| kind == Kind::Moon) => vocabulary::NIGHT,
-        None if any(Kind::is_outdoors) => vocabulary::SKY,
-        None => WHITE,
-    }
-}
-
-fn paint_things(image: &mut RgbaImage, area: Area, scene: &Scene, chance: &mut Chance) {
-    let ink = vocabulary::ink_on(background(scene));
-    // Things of one word that name no colour have one colour together.
-    let colours: Vec<(&Thing, Rgb)> = scene
-        .things
-        .iter()
-        .map(|thing| (thing, colour_of(thing, ink, chance)))
-        .collect();
-    for (ground, colour) in colours.iter().filter(|(thing, _)| thing.kind.is_ground()) {
-        let band = area.part((0.0, layout::HORIZON), (1.0, 1.0));
-        things::paint_ground(image, band, ground.kind, *colour);
-    }
-    for placed in layout::place(scene, area, chance) {
-        let colour = colours
-            .iter()
-            .find(|(thing, _)| std::ptr::eq(*thing, placed.thing))
-            .map_or(ink, |(_, colour)| *colour);
-        if placed.thing.kind == Kind::Text {
-            things::paint_text(image, placed.cell, &placed.thing.text, colour);
-            continue;
-        }
-        let mut pen = Pen {
-            image,
-            x: placed.x,
-            y: placed.y,
-            radius: placed.radius,
-        };
-        things::paint(&mut pen, placed.thing.kind, colour);
-    }
-}
-
-fn colour_of(thing: &Thing, ink: Rgb, chance: &mut Chance) -> Rgb {
-    match (&thing.colour, thing.kind) {
-        (Some(colour), _) => colour.rgb,
-        (None, Kind::Text) => ink,
-        (None, kind) => kind
-            .own_colour()
-            .unwrap_or_else(|| any_colour(chance.number())),
-    }
 }
 
 #[cfg(test)]

@@ -108,62 +108,33 @@ impl Form {
     /// The value of a text field; `schema` may ask for a format.
     pub fn string(&self, field: &str, schema: &Value) -> Option<String> {
         let words = words_of(field);
-        let has = |any_of: &[&str]| words.iter().any(|word| any_of.contains(&word.as_str()));
+        let has = |list: &str| prompt::has_any(&words, list);
         let format = schema.get("format").and_then(Value::as_str).unwrap_or("");
         let text = self.text();
-        let found = if format == "date" || has(&["date", "deadline", "birthday"]) {
+        let found = if format == "date" || has("date deadline birthday") {
             return self.date(&words).map(|day| day.to_string());
-        } else if format == "email" || has(&["email", "mail"]) {
+        } else if format == "email" || has("email mail") {
             return facts::emails(text).first().map(ToString::to_string);
-        } else if has(&["phone", "telephone", "tel", "mobile", "fax"]) {
+        } else if has("phone telephone tel mobile fax") {
             return facts::phones(text).first().map(ToString::to_string);
-        } else if format == "uri" || has(&["url", "link", "website", "homepage"]) {
+        } else if format == "uri" || has("url link website homepage") {
             return facts::addresses(text).first().map(ToString::to_string);
-        } else if has(&["currency"]) {
+        } else if has("currency") {
             return facts::currency(text);
-        } else if let Some(labelled) = self.labelled(&words) {
+        } else if let Some(labelled) = labelled(&words, text) {
             Some(labelled)
-        } else if has(&["number", "no", "id", "reference", "ref"]) {
+        } else if has("number no id reference ref") {
             return self.identifier(&words);
-        } else if has(&[
-            "vendor", "supplier", "seller", "merchant", "store", "shop", "issuer", "biller",
-        ]) {
+        } else if has("vendor supplier seller merchant store shop issuer biller") {
             self.heading()
-        } else if has(&[
-            "company",
-            "organization",
-            "organisation",
-            "employer",
-            "firm",
-            "business",
-        ]) {
+        } else if has("company organization organisation employer firm business") {
             names::organization(text, self.skills.prose)
-        } else if has(&[
-            "name",
-            "person",
-            "contact",
-            "author",
-            "candidate",
-            "customer",
-            "patient",
-            "recipient",
-            "sender",
-        ]) {
+        } else if has("name person contact author candidate customer patient recipient sender") {
             names::person(text, self.skills.prose)
         } else {
             None
         };
         found.map(|text| text.chars().take(TEXT_MAX).collect())
-    }
-
-    /// `Order number: 12-A` for the field `order_number`.
-    fn labelled(&self, words: &[String]) -> Option<String> {
-        self.text().lines().find_map(|line| {
-            let (left, right) = line.split_once(':').or_else(|| line.split_once(" is "))?;
-            let value = right.trim().trim_end_matches(['.', ',', ';']);
-            let fits = prompt::words(left).ends_with(words) && !words.is_empty();
-            (fits && !value.is_empty()).then(|| value.to_owned())
-        })
     }
 
     /// The first line with letters: who wrote the page.
@@ -179,7 +150,7 @@ impl Form {
     fn identifier(&self, words: &[String]) -> Option<String> {
         let subject: Vec<&String> = words
             .iter()
-            .filter(|word| !["number", "no", "id", "reference", "ref"].contains(&word.as_str()))
+            .filter(|word| !prompt::listed(word, "number no id reference ref"))
             .collect();
         let candidates: Vec<(usize, &str)> = IDENTIFIER
             .find_iter(self.text())
@@ -210,21 +181,13 @@ impl Form {
     }
 
     fn date(&self, words: &[String]) -> Option<Date> {
-        let has = |any_of: &[&str]| words.iter().any(|word| any_of.contains(&word.as_str()));
+        let has = |list: &str| prompt::has_any(words, list);
         let is_due = |date: &Found<Date>| {
             let before = self.text().get(..date.at.start).unwrap_or("");
             DUE.is_match(before.rsplit('\n').next().unwrap_or(""))
         };
         let issued = self.dates.iter().find(|date| !is_due(date));
-        if has(&[
-            "due",
-            "deadline",
-            "expiry",
-            "expires",
-            "expiration",
-            "until",
-            "end",
-        ]) {
+        if has("due deadline expiry expires expiration until end") {
             let stated = self.dates.iter().find(|date| is_due(date));
             return match stated {
                 Some(date) => Some(date.value),
@@ -262,10 +225,8 @@ impl Form {
     /// The value of a number field.
     pub fn amount(&self, field: &str) -> Option<f64> {
         let words = words_of(field);
-        let has = |any_of: &[&str]| words.iter().any(|word| any_of.contains(&word.as_str()));
-        if has(&[
-            "quantity", "qty", "count", "people", "persons", "guests", "age", "number", "year",
-        ]) {
+        let has = |list: &str| prompt::has_any(&words, list);
+        if has("quantity qty count people persons guests age number year") {
             return self.counted(&words);
         }
         let labels = labels_of(&words);
@@ -326,22 +287,22 @@ impl Form {
     /// The entries of a list of texts.
     pub fn texts(&self, field: &str) -> Option<Vec<String>> {
         let words = words_of(field);
-        let has = |any_of: &[&str]| words.iter().any(|word| any_of.contains(&word.as_str()));
+        let has = |list: &str| prompt::has_any(&words, list);
         let text = self.text();
         let owned = |found: Vec<&str>| found.into_iter().map(str::to_owned).collect();
-        if has(&["skills", "languages", "competences"]) {
+        if has("skills languages competences") {
             Some(history::skills(text))
-        } else if has(&["emails", "addresses"]) {
+        } else if has("emails addresses") {
             Some(owned(facts::emails(text)))
-        } else if has(&["urls", "links"]) {
+        } else if has("urls links") {
             Some(owned(facts::addresses(text)))
-        } else if has(&["phones", "numbers"]) {
+        } else if has("phones numbers") {
             Some(owned(facts::phones(text)))
-        } else if has(&["dates", "days"]) {
+        } else if has("dates days") {
             Some(self.dates.iter().map(|one| one.value.to_string()).collect())
-        } else if has(&["names", "people", "persons", "participants", "authors"]) {
+        } else if has("names people persons participants authors") {
             Some(names::people(text))
-        } else if has(&["keywords", "tags", "topics"]) {
+        } else if has("keywords tags topics") {
             Some(prompt::subject_words(text).into_iter().take(5).collect())
         } else {
             None
@@ -352,10 +313,10 @@ impl Form {
     pub fn objects(&self, schema: &Value) -> Option<Vec<Value>> {
         let properties = schema.get("properties")?.as_object()?;
         let columns: Vec<&str> = properties.keys().map(String::as_str).collect();
-        let has = |any_of: &[&str]| columns.iter().any(|column| any_of.contains(column));
+        let has = |list: &str| columns.iter().any(|column| prompt::listed(column, list));
         let text = self.text();
-        if has(&["employer", "title", "company", "position", "role"])
-            && has(&["from", "to", "start", "end", "start_year", "end_year"])
+        if has("employer title company position role")
+            && has("from to start end start_year end_year")
         {
             return Some(
                 history::jobs(text)
@@ -364,7 +325,7 @@ impl Form {
                     .collect(),
             );
         }
-        if has(&["degree", "school", "university", "institution"]) {
+        if has("degree school university institution") {
             return Some(
                 history::education(text)
                     .iter()
@@ -381,7 +342,7 @@ impl Form {
                     .collect(),
             );
         }
-        if has(&["amount", "price", "total", "unit_price", "cost"]) {
+        if has("amount price total unit_price cost") {
             let rows = rows::priced(text);
             let objects = rows.iter().map(|row| {
                 let fields = columns
@@ -391,6 +352,38 @@ impl Form {
             });
             return Some(objects.collect());
         }
+        None
+    }
+}
+
+/// `Order number: 12-A` for the field `order_number`.
+fn labelled(words: &[String], text: &str) -> Option<String> {
+    text.lines().find_map(|line| {
+        let (left, right) = line.split_once(':').or_else(|| line.split_once(" is "))?;
+        let value = right.trim().trim_end_matches(['.', ',', ';']);
+        let fits = prompt::words(left).ends_with(words) && !words.is_empty();
+        (fits && !value.is_empty()).then(|| value.chars().take(TEXT_MAX).collect())
+    })
+}
+
+/// What a text field that must have a value probably asks for, found anywhere in the prompt.
+pub fn likely(field: &str, text: &str) -> Option<String> {
+    let words = words_of(field);
+    let has = |list: &str| prompt::has_any(&words, list);
+    let first = |found: Vec<&str>| found.first().map(ToString::to_string);
+    if let Some(labelled) = labelled(&words, text) {
+        Some(labelled)
+    } else if has("email mail") {
+        first(facts::emails(text))
+    } else if has("url link website") {
+        first(facts::addresses(text))
+    } else if has("date day when due") {
+        facts::dates(text).first().map(|day| day.value.to_string())
+    } else if has("city location place country name person company vendor title") {
+        names::capitalised(text)
+    } else if has("query text question message prompt content description task") {
+        Some(text.trim().chars().take(TEXT_MAX).collect())
+    } else {
         None
     }
 }

@@ -8,7 +8,7 @@ mod named;
 
 pub use named::labels;
 
-use super::{given::Given, skill::Skills};
+use super::{given::Given, prompt, skill::Skills};
 use crate::embedding;
 use rust_stemmers::{Algorithm, Stemmer};
 use serde_json::Value;
@@ -30,30 +30,12 @@ const EXAMPLE_NEAR: f64 = 0.25;
 const CLEAR: f64 = 0.45;
 
 /// Labels that stand for the rest.
-const REST: &[&str] = &[
-    "other",
-    "others",
-    "none",
-    "neutral",
-    "ok",
-    "okay",
-    "unknown",
-    "misc",
-    "miscellaneous",
-    "general",
-    "normal",
-    "clean",
-    "safe",
-    "not_applicable",
-    "na",
-    "no",
-];
-const NEGATIONS: &[&str] = &[
-    "not", "no", "never", "nothing", "without", "hardly", "isnt", "wasnt", "dont", "doesnt",
-    "didnt", "cant", "wont", "cannot", "neither", "nor", "nobody", "none",
-];
+const REST: &str = "other others none neutral ok okay unknown misc miscellaneous general normal clean safe \
+    not_applicable na no";
+const NEGATIONS: &str = "not no never nothing without hardly isnt wasnt dont doesnt didnt cant wont cannot neither \
+    nor nobody none";
 /// What stands behind these counts more than what stands before.
-const TURNS: &[&str] = &["but", "however"];
+const TURNS: &str = "but however";
 
 /// Stems, and two in a row, that speak for what a label means.
 static MEANINGS: LazyLock<Vec<Meaning>> = LazyLock::new(|| read(CUES));
@@ -159,7 +141,7 @@ pub fn choose(given: &Given, all: &str, choices: &[Value], skills: Skills) -> Op
 }
 
 fn is_rest(label: &str) -> bool {
-    REST.contains(&label.to_lowercase().as_str())
+    prompt::listed(&label.to_lowercase(), REST)
 }
 
 /// Pairs of a text and its label that the prompt gives: `text -> label`, or `text` and `label:` on lines.
@@ -208,7 +190,7 @@ struct Read {
 impl Read {
     fn new(text: &str, skills: Skills) -> Self {
         let stems = stems(text);
-        let negates = |stem: &String| NEGATIONS.contains(&stem.as_str());
+        let negates = |stem: &String| prompt::listed(stem, NEGATIONS);
         let negated = (0..stems.len())
             .map(|at| {
                 let reach = stems.get(at.saturating_sub(3)..at).unwrap_or_default();
@@ -217,7 +199,7 @@ impl Read {
             .collect();
         let turn = stems
             .iter()
-            .rposition(|stem| skills.negation && TURNS.contains(&stem.as_str()))
+            .rposition(|stem| skills.negation && prompt::listed(stem, TURNS))
             .unwrap_or(0);
         let mut read = Self {
             stems,
@@ -312,84 +294,4 @@ impl Read {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn chosen(text: &str, labels: &[&str]) -> String {
-        let choices: Vec<Value> = labels.iter().map(|label| json!(label)).collect();
-        let given = Given::plain(text);
-        let value = choose(&given, text, &choices, Skills::frontier()).unwrap();
-        value.as_str().unwrap().to_owned()
-    }
-
-    #[test]
-    fn a_label_is_chosen_by_what_it_means_whatever_it_is_called() {
-        let rows = [
-            (
-                "What a lovely room, I adore the view.",
-                vec!["happy", "sad"],
-                "happy",
-            ),
-            (
-                "What a lovely room, I adore the view.",
-                vec!["bad", "good"],
-                "good",
-            ),
-            (
-                "I am not happy with the broken handle.",
-                vec!["positive", "negative", "neutral"],
-                "negative",
-            ),
-            (
-                "Not bad, I must say.",
-                vec!["positive", "negative", "neutral"],
-                "positive",
-            ),
-            (
-                "The box holds a lamp.",
-                vec!["positive", "negative", "neutral"],
-                "neutral",
-            ),
-            (
-                "Please send my money back.",
-                vec!["refund", "cancel", "other"],
-                "refund",
-            ),
-        ];
-        for (text, labels, expected) in rows {
-            assert_eq!(chosen(text, &labels), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn labels_without_a_known_meaning_are_learnt_from_examples_in_the_prompt() {
-        let prompt = "Label the fruit.\napples from the orchard -> zig\nboats in the harbour -> zag\n\nAn orchard of pears";
-        let choices = [json!("zag"), json!("zig")];
-        let given = Given {
-            text: "An orchard of pears".to_owned(),
-            ..Given::default()
-        };
-
-        assert_eq!(
-            choose(&given, prompt, &choices, Skills::frontier()),
-            Some(json!("zig"))
-        );
-    }
-
-    #[test]
-    fn praise_of_a_nuisance_is_blame_for_who_reads_between_the_lines() {
-        let given = Given::plain("Wonderful, it crashed again.");
-        let choices = [json!("positive"), json!("negative")];
-        let of = |skills| choose(&given, "", &choices, skills).unwrap();
-
-        assert_eq!(of(Skills::frontier()), "negative");
-        assert_eq!(
-            of(Skills {
-                between_lines: false,
-                ..Skills::frontier()
-            }),
-            "positive"
-        );
-    }
-}
+mod tests;

@@ -11,10 +11,10 @@
 //!
 //! | what | modules |
 //! |---|---|
-//! | chance, tokens, kinds of work, what a fact looks like | `rng`, `tokens`, `category`, `facts`, `vision` |
-//! | vectors, pictures, sound | `embedding`, `drawing`, `speech` |
+//! | chance, tokens, letters of print, kinds of work, what a fact looks like | `rng`, `tokens`, `font`, `category`, `facts`, `vision` |
+//! | vectors, sound | `embedding`, `speech` |
 //! | what a model can do, what it shows of itself, what it reads of a page | `skill`, `logprobs`, `pattern`, `page` |
-//! | the prompt, taken apart | `prompt` < `text`, `scan`, `talk`, `arithmetic` < `given`, `minutes`, `summary` |
+//! | the prompt, taken apart | `prompt` < `drawing`, `text`, `talk`, `arithmetic` < `given`, `minutes`, `summary` |
 //! | one kind of work each | `code`, `form`, `label`, `sql`, `translation` < `answering` < `relevance` |
 //! | all work of one prompt | `reader` < `schema`, `specialist` < `frontier`, `tools` |
 //! | the door | `draft` |
@@ -39,6 +39,7 @@ pub mod draft;
 pub mod drawing;
 pub mod embedding;
 mod facts;
+mod font;
 mod form;
 mod frontier;
 pub mod given;
@@ -51,7 +52,6 @@ pub mod prompt;
 mod reader;
 mod relevance;
 pub mod rng;
-mod scan;
 pub mod schema;
 pub mod skill;
 mod specialist;

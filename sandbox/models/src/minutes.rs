@@ -2,7 +2,7 @@
 //!
 //! Promise: an owner is somebody of the conversation, and a task is made of words that were said.
 
-use super::{facts::pattern, skill::Skills, text::sentences_of};
+use super::{facts::pattern, prompt, skill::Skills, text::sentences_of};
 use regex::Regex;
 use std::sync::LazyLock;
 
@@ -39,17 +39,11 @@ static PROPOSAL: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?i)^(?:proposal|decision|decided|agreed|resolved)\s*:\s*(.+)$"));
 
 /// What "I" or "we" do that is no task and no decision.
-#[rustfmt::skip]
-const STATES: &[&str] = &[
-    "agree", "am", "are", "believe", "can", "could", "did", "do", "doubt", "expect", "feel", "forgot", "got", "guess", "had",
-    "have", "heard", "hope", "knew", "know", "like", "lost", "love", "mean", "might", "must", "need", "prefer", "read",
-    "remember", "said", "saw", "see", "should", "spoke", "suppose", "talked", "think", "thought", "understand", "want", "was",
-    "were", "wish", "wonder", "would", "wrote",
-];
+const STATES: &str = "agree am are believe can could did do doubt expect feel forgot got guess had have heard \
+    hope knew know like lost love mean might must need prefer read remember said saw see should \
+    spoke suppose talked think thought understand want was were wish wonder would wrote";
 /// Beginnings of a sentence that tells somebody to do something; nobody is named.
-const ORDERS: &[&str] = &[
-    "do", "use", "keep", "start", "take", "make", "leave", "drop", "put", "go",
-];
+const ORDERS: &str = "do use keep start take make leave drop put go";
 
 struct Said<'a> {
     by: &'a str,
@@ -123,7 +117,7 @@ pub fn actions(transcript: &str, skills: Skills) -> Vec<Action> {
         };
         let found = if let (Some(owner), Some(task)) = (part(&CALLED, 1), part(&CALLED, 2))
             && is_speaker(&owner)
-            && !STATES.contains(&first(&task).as_str())
+            && !prompt::listed(&first(&task), STATES)
         {
             Some((owner, task))
         } else if skills.inference
@@ -136,7 +130,7 @@ pub fn actions(transcript: &str, skills: Skills) -> Vec<Action> {
             Some((owner, task))
         } else if !is_question
             && let Some(task) = part(&OWN, 1)
-            && !STATES.contains(&first(&task).as_str())
+            && !prompt::listed(&first(&task), STATES)
             && !sentence.to_lowercase().starts_with("if ")
         {
             Some((said.by.to_owned(), task))
@@ -197,11 +191,11 @@ pub fn decisions(transcript: &str) -> Vec<String> {
         } else if let Some(caps) = WE.captures(sentence) {
             let rest = caps.get(1).map_or("", |one| one.as_str());
             let first = rest.split(' ').next().unwrap_or("").to_lowercase();
-            let settled = !STATES.contains(&first.as_str()) && first != "see";
+            let settled = !prompt::listed(&first, STATES) && first != "see";
             settled.then(|| format!("We {rest}"))
         } else {
             let first = lower.split(' ').next().unwrap_or("").to_owned();
-            (ORDERS.contains(&first.as_str()) && sentence.split(' ').count() > 2)
+            (prompt::listed(&first, ORDERS) && sentence.split(' ').count() > 2)
                 .then(|| sentence.to_owned())
         };
         if let Some(found) = found {
@@ -215,23 +209,4 @@ pub fn decisions(transcript: &str) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TALK: &str = "Ola: The roof leaks again.\nUNN: I call the roofer by Monday.\nOla: Then we close the attic. Per, move the boxes, please.\nPer: Can you lend me a cart tomorrow, Unn?\nUnn: Sure. I think it is free.";
-
-    #[test]
-    fn who_does_what_until_when_is_told_by_how_it_was_said() {
-        let found = actions(TALK, Skills::frontier());
-
-        let told: Vec<(&str, &str, Option<&str>)> = found
-            .iter()
-            .map(|one| (one.owner.as_str(), one.task.as_str(), one.due.as_deref()))
-            .collect();
-        assert_eq!(told[0], ("Unn", "Call the roofer", Some("Monday")));
-        assert_eq!(told[1], ("Per", "Move the boxes", None));
-        assert_eq!(told.len(), 3, "{told:?}");
-        assert_eq!(decisions(TALK), ["We close the attic."]);
-        assert!(is_conversation(TALK) && !is_conversation("Note: one line\nand more\nand more"));
-    }
-}
+mod tests;

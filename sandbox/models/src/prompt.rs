@@ -130,33 +130,32 @@ pub fn words(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Whether the text holds the word, whole and in any case.
-pub fn has_word(text: &str, any_of: &[&str]) -> bool {
-    words(text)
-        .iter()
-        .any(|word| any_of.contains(&word.as_str()))
+/// Whether a word is in a list, whose entries stand with a space between them.
+pub fn listed(word: &str, list: &str) -> bool {
+    list.split(' ').any(|one| one == word)
 }
 
-const STOP_WORDS: &[&str] = &[
-    "about", "after", "again", "also", "and", "any", "are", "because", "been", "before", "being",
-    "between", "both", "but", "can", "could", "did", "does", "doing", "down", "each", "few", "for",
-    "from", "further", "give", "had", "has", "have", "having", "her", "here", "his", "how", "into",
-    "its", "just", "let", "make", "more", "most", "not", "now", "off", "once", "one", "only",
-    "other", "our", "out", "over", "own", "please", "same", "say", "should", "some", "such",
-    "tell", "than", "that", "the", "their", "them", "then", "there", "these", "they", "this",
-    "those", "through", "too", "under", "until", "use", "very", "was", "were", "what", "when",
-    "where", "which", "while", "who", "whom", "why", "will", "with", "would", "write", "you",
-    "your",
-];
+/// Whether one of the words is in the list.
+pub fn has_any(words: &[String], list: &str) -> bool {
+    words.iter().any(|word| listed(word, list))
+}
+
+/// Whether the text holds a word of a list, whole and in any case.
+pub fn has_word(text: &str, list: &str) -> bool {
+    has_any(&words(text), list)
+}
+
+const STOP_WORDS: &str = "about after again also and any are because been before being between both but can could did does \
+    doing down each few for from further give had has have having her here his how into its just let \
+    make more most not now off once one only other our out over own please same say should some such \
+    tell than that the their them then there these they this those through too under until use very was \
+    were what when where which while who whom why will with would write you your";
 
 /// The words that carry the text's subject, each once, in order: longer than two letters and no filler.
 pub fn subject_words(text: &str) -> Vec<String> {
     let mut subject: Vec<String> = Vec::new();
     for word in words(text) {
-        if word.chars().count() > 2
-            && !STOP_WORDS.contains(&word.as_str())
-            && !subject.contains(&word)
-        {
+        if word.chars().count() > 2 && !listed(&word, STOP_WORDS) && !subject.contains(&word) {
             subject.push(word);
             // A prompt of megabytes must not make this quadratic.
             if subject.len() == 64 {

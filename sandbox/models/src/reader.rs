@@ -43,76 +43,36 @@ pub enum Work {
     Words,
 }
 
-const NAMES: &[(&[&str], Work)] = &[
+/// Names of fields, and the work that they ask for.
+const NAMES: &[(&str, Work)] = &[
     (
-        &[
-            "summary", "abstract", "tldr", "synopsis", "gist", "headline",
-        ],
+        "summary abstract tldr synopsis gist headline",
         Work::Summary,
     ),
-    (&["answer"], Work::Answer),
-    (&["sql"], Work::Sql),
-    (
-        &["code", "function", "program", "implementation"],
-        Work::Code,
-    ),
-    (&["translation", "translated"], Work::Translation),
+    ("answer", Work::Answer),
+    ("sql", Work::Sql),
+    ("code function program implementation", Work::Code),
+    ("translation translated", Work::Translation),
 ];
 
 /// Fields that a label goes into.
-const LABEL_FIELDS: &[&str] = &[
-    "label",
-    "category",
-    "class",
-    "classification",
-    "sentiment",
-    "intent",
-    "topic",
-    "tag",
-    "kind",
-    "type",
-    "tone",
-    "priority",
-    "urgency",
-    "verdict",
-    "choice",
-    "answer",
-    "output",
-    "result",
-];
+const LABEL_FIELDS: &str = "label category class classification sentiment intent topic tag kind type tone priority \
+    urgency verdict choice answer output result";
 
-const WORDS: &[(&[&str], Work)] = &[
-    (&["translate", "translation"], Work::Translation),
-    (&["sql"], Work::Sql),
+/// Words of a request, and the work that they ask for.
+const WORDS: &[(&str, Work)] = &[
+    ("translate translation", Work::Translation),
+    ("sql", Work::Sql),
     (
-        &[
-            "summarize",
-            "summarise",
-            "summary",
-            "tldr",
-            "shorten",
-            "condense",
-            "minutes",
-        ],
+        "summarize summarise summary tldr shorten condense minutes",
         Work::Summary,
     ),
     (
-        &[
-            "function",
-            "code",
-            "python",
-            "javascript",
-            "implement",
-            "rust",
-            "typescript",
-        ],
+        "function code python javascript implement rust typescript",
         Work::Code,
     ),
-    (&["answer", "question"], Work::Answer),
-    (
-        &["transcribe", "transcript", "recording", "ocr"],
-        Work::Words,
-    ),
+    ("answer question", Work::Answer),
+    ("transcribe transcript recording ocr", Work::Words),
 ];
 
 // === impl Reader ===
@@ -156,9 +116,7 @@ impl<'a> Reader<'a> {
             given.instruction.as_str()
         };
         let words = prompt::words(asked);
-        let named = WORDS
-            .iter()
-            .find(|(any_of, _)| words.iter().any(|word| any_of.contains(&word.as_str())));
+        let named = WORDS.iter().find(|(list, _)| prompt::has_any(&words, list));
         let has_page = !given.page.is_empty() && given.question().contains('?');
         named
             .map(|(_, work)| *work)
@@ -232,17 +190,17 @@ impl<'a> Reader<'a> {
     /// The value of a text field.
     pub fn string(&self, field: &str, schema: &Value) -> Option<String> {
         let words = form::words_of(field);
-        let named = |any_of: &[&str]| words.iter().any(|word| any_of.contains(&word.as_str()));
+        let named = |list: &str| prompt::has_any(&words, list);
         let work = NAMES
             .iter()
-            .find(|(any_of, _)| named(any_of))
+            .find(|(list, _)| named(list))
             .map(|(_, work)| *work);
         if named(LABEL_FIELDS)
             && let Some(label) = self.named_label()
         {
             return Some(label);
         }
-        let sql_query = named(&["query"]) && self.work_in_words() == Some(Work::Sql);
+        let sql_query = named("query") && self.work_in_words() == Some(Work::Sql);
         let work = work.or(sql_query.then_some(Work::Sql));
         if let Some(done) = work.and_then(|work| self.done(work, None)) {
             return Some(done);
@@ -267,7 +225,7 @@ impl<'a> Reader<'a> {
             return None;
         }
         let words = form::words_of(field);
-        let named = |any_of: &[&str]| words.iter().any(|word| any_of.contains(&word.as_str()));
+        let named = |list: &str| prompt::has_any(&words, list);
         let text = self.given().text.as_str();
         let is_object = items.get("properties").is_some();
         if is_object {
@@ -285,7 +243,7 @@ impl<'a> Reader<'a> {
         if form::type_of(items) != "string" {
             return None;
         }
-        if named(&["decisions", "decided"]) && minutes::is_conversation(text) {
+        if named("decisions decided") && minutes::is_conversation(text) {
             return Some(
                 minutes::decisions(text)
                     .into_iter()
@@ -293,14 +251,14 @@ impl<'a> Reader<'a> {
                     .collect(),
             );
         }
-        if named(&["ranking", "ranked", "order", "ids", "best"]) {
+        if named("ranking ranked order ids best") {
             let entries = self.given().items();
             if !entries.is_empty() {
                 let order = relevance::order(self.given(), &entries, self.skills);
                 return Some(order.into_iter().map(Value::String).collect());
             }
         }
-        if named(&["points", "highlights", "bullets", "takeaways", "sentences"]) {
+        if named("points highlights bullets takeaways sentences") {
             let points = summary::of(text, Some(POINTS), self.skills);
             let points = super::text::sentences_of(&points);
             return Some(points.into_iter().map(|one| json!(one)).collect());

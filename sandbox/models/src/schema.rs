@@ -10,7 +10,6 @@ use super::{
     form::{self, type_of},
     reader::Reader,
     rng::Rng,
-    scan,
 };
 use serde_json::{Map, Value, json};
 
@@ -92,8 +91,8 @@ impl Filler<'_> {
         match type_of(schema) {
             "object" => self.object(schema, depth),
             "array" => self.array(schema, field, depth),
-            "integer" => self.integer(schema, field),
-            "number" => self.number(schema, field),
+            "integer" => self.number(schema, field, true),
+            "number" => self.number(schema, field, false),
             "boolean" => Value::Bool(self.boolean(field)),
             "null" => Value::Null,
             _ => Value::String(self.string(schema, field)),
@@ -277,68 +276,34 @@ impl Filler<'_> {
         number.unwrap_or_else(|| f64::from(u32::try_from(1 + self.rng.below(100)).unwrap_or(1)))
     }
 
-    fn integer(&mut self, schema: &Value, field: &str) -> Value {
-        let found = self.reader.amount(field);
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "a float beyond i64 saturates, and is checked after"
-        )]
-        let mut number = found.unwrap_or_else(|| self.next_number()) as i64;
-        if self.whole {
-            let edge = |name: &str, step: i64| {
-                schema
-                    .get(name)
-                    .and_then(Value::as_i64)
-                    .and_then(|n| n.checked_add(step))
-            };
-            let least = edge("minimum", 0).or_else(|| edge("exclusiveMinimum", 1));
-            let most = edge("maximum", 0).or_else(|| edge("exclusiveMaximum", -1));
-            number = number
-                .max(least.unwrap_or(i64::MIN))
-                .min(most.unwrap_or(i64::MAX));
-            if let Some(step) = schema
-                .get("multipleOf")
-                .and_then(Value::as_i64)
-                .filter(|step| *step > 0)
-            {
-                number -= number.rem_euclid(step);
-                if least.is_some_and(|least| number < least) {
-                    number = number.saturating_add(step);
-                }
-            }
-        }
-        Value::from(number)
-    }
-
-    fn number(&mut self, schema: &Value, field: &str) -> Value {
+    /// A number of the text, moved into the schema's bounds.
+    fn number(&mut self, schema: &Value, field: &str, integer: bool) -> Value {
         let found = self.reader.amount(field);
         let mut number = found.unwrap_or_else(|| self.next_number());
+        if integer {
+            number = number.trunc();
+        }
         if self.whole {
-            if let Some(most) = schema.get("maximum").and_then(Value::as_f64) {
-                number = number.min(most);
-            }
-            if let Some(least) = schema.get("minimum").and_then(Value::as_f64) {
-                number = number.max(least);
-            }
-            if let Some(least) = schema.get("exclusiveMinimum").and_then(Value::as_f64)
-                && number <= least
-            {
-                number = least + 0.5;
-            }
-            if let Some(most) = schema.get("exclusiveMaximum").and_then(Value::as_f64)
-                && number >= most
-            {
-                number = most - 0.5;
+            let edge = |name: &str| schema.get(name).and_then(Value::as_f64);
+            let inside = if integer { 1.0 } else { 0.5 };
+            let least = edge("minimum").or_else(|| Some(edge("exclusiveMinimum")? + inside));
+            let most = edge("maximum").or_else(|| Some(edge("exclusiveMaximum")? - inside));
+            number = number
+                .max(least.unwrap_or(f64::MIN))
+                .min(most.unwrap_or(f64::MAX));
+            if let Some(step) = edge("multipleOf").filter(|step| *step > 0.0) {
+                number -= number.rem_euclid(step);
+                if least.is_some_and(|least| number < least) {
+                    number += step;
+                }
             }
         }
         form::number(number).unwrap_or(Value::Null)
     }
 
     fn string(&mut self, schema: &Value, field: &str) -> String {
-        let found = self
-            .reader
-            .string(field, schema)
-            .or_else(|| scan::for_field(field, self.text));
+        let found = self.reader.string(field, schema);
+        let found = found.or_else(|| form::likely(field, self.text));
         // What stands in the text in the form asked for needs no skill to be read.
         if let Some(stands) = matches(schema, self.text).into_iter().next()
             && found.as_ref().is_none_or(|text| !fits(schema, text))
@@ -353,32 +318,25 @@ impl Filler<'_> {
                 .filter(|text| fits(schema, text))
                 .unwrap_or_else(|| super::pattern::example(pattern, self.rng));
         }
-        let formatted = match schema.get("format").and_then(Value::as_str) {
-            Some("date") => Some(
-                found
-                    .clone()
-                    .or_else(|| scan::date(self.text))
-                    .unwrap_or_else(|| "2026-01-15".to_owned()),
-            ),
-            Some("date-time") => Some("2026-01-15T09:30:00Z".to_owned()),
-            Some("time") => Some("09:30:00Z".to_owned()),
-            Some("email") => {
-                Some(scan::email(self.text).unwrap_or_else(|| "someone@example.org".to_owned()))
-            }
-            Some("uri" | "url" | "iri") => {
-                Some(scan::address(self.text).unwrap_or_else(|| "https://example.org/".to_owned()))
-            }
-            Some("uuid") => {
+        let format = schema.get("format").and_then(Value::as_str);
+        let example = match format.unwrap_or("") {
+            "date" => "2026-01-15",
+            "date-time" => "2026-01-15T09:30:00Z",
+            "time" => "09:30:00Z",
+            "email" => "someone@example.org",
+            "uri" | "url" | "iri" => "https://example.org/",
+            "ipv4" => "192.0.2.7",
+            "ipv6" => "2001:db8::7",
+            "hostname" => "example.org",
+            "uuid" => {
                 let (a, b) = (self.rng.number(), self.rng.number());
-                Some(uuid::Uuid::from_u64_pair(a, b).to_string())
+                return uuid::Uuid::from_u64_pair(a, b).to_string();
             }
-            Some("ipv4") => Some("192.0.2.7".to_owned()),
-            Some("ipv6") => Some("2001:db8::7".to_owned()),
-            Some("hostname") => Some("example.org".to_owned()),
-            _ => None,
+            _ => "",
         };
-        if let Some(formatted) = formatted {
-            return formatted;
+        if !example.is_empty() {
+            let fitting = found.filter(|text| fits(schema, text));
+            return fitting.unwrap_or_else(|| example.to_owned());
         }
         let mut text = found.unwrap_or_else(|| self.any_word());
         if let Some(most) = bound(schema, "maxLength") {

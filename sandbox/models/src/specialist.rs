@@ -6,11 +6,12 @@
 use super::{
     arithmetic,
     category::Category,
-    code, facts, prompt,
-    prompt::Prompt,
+    code, facts,
+    form::names,
+    prompt::{self, Prompt},
     reader::{Reader, Work},
     rng::Rng,
-    scan, talk,
+    talk,
 };
 use serde_json::{Value, json};
 
@@ -78,10 +79,14 @@ pub fn extract(text: &str) -> String {
     let mut add = |name: &str, found: Option<String>| {
         lines.extend(found.map(|found| format!("{name}: {found}")))
     };
-    add("email", scan::email(text));
-    add("url", scan::address(text));
-    add("date", scan::date(text));
-    add("name", scan::proper_name(text));
+    let first = |found: Vec<&str>| found.first().map(ToString::to_string);
+    let day = facts::dates(text)
+        .first()
+        .and_then(|day| text.get(day.at.clone()));
+    add("email", first(facts::emails(text)));
+    add("url", first(facts::addresses(text)));
+    add("date", day.map(str::to_owned));
+    add("name", names::capitalised(text));
     let numbers: Vec<String> = facts::numbers(text)
         .iter()
         .take(8)
@@ -111,10 +116,11 @@ fn sentences_asked(text: &str) -> Option<usize> {
 /// The schema of a `json_object` answer, which has none: one field per kind of fact.
 pub fn free_object(prompt: &Prompt) -> Value {
     let mut properties = serde_json::Map::new();
+    let text = prompt.user.as_str();
     for (name, found) in [
-        ("email", scan::email(&prompt.user).is_some()),
-        ("date", scan::date(&prompt.user).is_some()),
-        ("name", scan::proper_name(&prompt.user).is_some()),
+        ("email", !facts::emails(text).is_empty()),
+        ("date", !facts::dates(text).is_empty()),
+        ("name", names::capitalised(text).is_some()),
     ] {
         if found {
             properties.insert(name.to_owned(), json!({"type": "string"}));

@@ -1,11 +1,8 @@
-//! Sound: a text spoken by the built-in voice, and WAV files with the words beside the samples.
+//! Sound: a tone for each word of a text, and WAV files with the words beside the samples.
 //!
-//! Lowest first: `phones`, `voices`, `wav` < `letters` < `reading` < `formant` < `recording`.
+//! Lowest first: `voices`, `wav` < `tones` < `recording`.
 
-pub mod formant;
-mod letters;
-mod phones;
-mod reading;
 pub mod recording;
+pub mod tones;
 pub mod voices;
 pub mod wav;

@@ -1,85 +1,180 @@
 //! A question about tables as one SQL query.
 //!
-//! Tables and columns are those the prompt lists (`name(column, column)`); which of them a question means is
-//! told by words in common. Promise: one SELECT that names only tables and columns that were listed.
+//! Tables and columns are those that the prompt lists (`name(column, column)`); which of them a question means is
+//! decided by words in common. Promise: one SELECT that names only tables and columns that were listed.
 
-mod tables;
-
-use super::{facts::pattern, given::Given, skill::Skills};
+use super::{facts::pattern, given::Given, prompt, skill::Skills};
 use regex::Regex;
+use rust_stemmers::{Algorithm, Stemmer};
 use std::sync::LazyLock;
-use tables::{Asked, Table, tables};
 
+const TABLES_MAX: usize = 50;
+
+static TABLE: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?i)(?:create table\s+)?\b([a-z_]\w*)\s*\(([^()]*)\)"));
 static COMPARED: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)\b(more than|over|above|greater than|at least|less than|fewer than|under|below|at most)\s+[$€£]?(\d[\d,]*(?:\.\d+)?)(?:\s+(\w+))?",
+        r"(?i)\b(more than|over|above|at least|less than|fewer than|under|below|at most)\s+[$€£]?(\d[\d,]*)(?:\s+(\w+))?",
     )
 });
 static WHEN: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)\b(before|after|since|in|during|until)\s+((?:19|20)\d{2})\b"));
-static PLACE: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r#"\b(?:in|from|by|called|named|of)\s+["']?(\p{Lu}[\p{L}'-]*(?: \p{Lu}[\p{L}'-]*)*)["']?"#,
-    )
-});
+    LazyLock::new(|| pattern(r"(?i)\b(before|after|since|in|during)\s+((?:19|20)\d{2})\b"));
+static PLACE: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"\b(?:in|from|by|named)\s+(\p{Lu}[\p{L}-]*(?: \p{Lu}[\p{L}-]*)*)"));
 static FIRST: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)\b(?:top|first|last|the)?\s*(\d+|two|three|four|five|six|seven|eight|nine|ten)\s+(?:most|least|best|largest|biggest|highest|lowest|cheapest|oldest|newest|longest|latest)\b|\b(?:top|first|last)\s+(\d+|two|three|four|five|six|seven|eight|nine|ten)\b",
+        r"(?i)\b(?:top\s+)?(\d+|two|three|four|five|six|seven|eight|nine|ten)\b\s*(?:most|least|\w+est)?\b",
     )
 });
-
-const NUMBERS: &[&str] = &[
-    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+const NUMBERS: [&str; 9] = [
+    "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
 ];
+/// Columns by what they hold.
+const LABELS: &str = "name title plate label email code number";
+const PLACES: &str = "city town country location place region author category department state";
+const ENDS: &str = "returned_on returned_at ended_at ended_on closed_at closed_on end_date paid_on";
+const FIGURES: &str = "total amount price cost sum km year age quantity salary balance score copies size weight \
+    duration load_kg stock";
+
+struct Table {
+    name: String,
+    alias: String,
+    columns: Vec<String>,
+}
 
 /// The query; `None` where no table is listed.
 pub fn write(given: &Given, skills: Skills) -> Option<String> {
-    let tables = tables(
-        given
-            .value(&["tables", "schema", "ddl"])
-            .unwrap_or(&given.text),
-    );
+    let listed = given.value(&["tables", "schema", "ddl"]);
+    let tables = tables(listed.unwrap_or(&given.text));
     let question = given.question();
-    let asked = Asked::of(&question);
+    let words = prompt::words(&question);
+    let asked = Asked {
+        stems: words.iter().map(|word| stem(word)).collect(),
+        words,
+    };
     // The table whose rows are asked for: named first, else with most columns in the question.
-    let main = tables
+    let named = tables
         .iter()
-        .filter_map(|table| Some((asked.place(&table.name)?, table)))
-        .min_by_key(|(place, _)| *place)
-        .map(|(_, table)| table)
-        .or_else(|| {
-            tables.iter().max_by_key(|table| {
-                table
-                    .columns
-                    .iter()
-                    .filter(|column| asked.place(column).is_some())
-                    .count()
-            })
-        })?;
-    let other = tables
-        .iter()
-        .filter(|table| skills.relations && table.name != main.name)
-        .filter(|table| table.key_of(main).is_some() || main.key_of(table).is_some())
-        .find(|table| needed(table, main, &asked));
-    Some(
-        Query {
-            main,
-            other,
-            asked: &asked,
-            question: &question,
-        }
-        .write(),
-    )
+        .filter(|table| asked.place(&table.name).is_some());
+    let spoken = |table: &&Table| {
+        table
+            .columns
+            .iter()
+            .filter(|one| asked.place(one).is_some())
+            .count()
+    };
+    let main = named
+        .min_by_key(|table| asked.place(&table.name))
+        .or_else(|| tables.iter().max_by_key(spoken))?;
+    let needed = |table: &&Table| {
+        let own = |column: &String| {
+            !is_key(column) && !main.columns.contains(column) && asked.place(column).is_some()
+        };
+        asked.place(&table.name).is_some()
+            || table.columns.iter().any(own)
+            || asked.has("never most least spend spent often")
+    };
+    let mut joined = tables.iter().filter(|table| {
+        skills.relations
+            && table.name != main.name
+            && (table.key_of(main).is_some() || main.key_of(table).is_some())
+    });
+    let query = Query {
+        main,
+        other: joined.find(needed),
+        asked: &asked,
+        question: &question,
+    };
+    Some(query.write())
 }
 
-/// Whether the question speaks of something only the other table has.
-fn needed(table: &Table, main: &Table, asked: &Asked) -> bool {
-    let own = |column: &&String| {
-        let is_key = *column == "id" || column.ends_with("_id");
-        !main.columns.contains(column) && !is_key && asked.place(column).is_some()
-    };
-    let counted = asked.has(&["never", "most", "least", "spend", "spent", "often"]);
-    asked.place(&table.name).is_some() || table.columns.iter().any(|column| own(&column)) || counted
+fn tables(text: &str) -> Vec<Table> {
+    let mut tables: Vec<Table> = Vec::new();
+    for caps in TABLE.captures_iter(text).take(TABLES_MAX) {
+        let part = |at| caps.get(at).map_or("", |part| part.as_str());
+        let columns = part(2)
+            .split(',')
+            .filter_map(|column| column.split_whitespace().next());
+        let columns: Vec<String> = columns
+            .filter(|column| column.chars().all(|c| c.is_alphanumeric() || c == '_'))
+            .map(str::to_owned)
+            .collect();
+        let name = part(1).to_owned();
+        let initial: String = name.to_lowercase().chars().take(1).collect();
+        let taken = tables.iter().any(|table| table.alias == initial);
+        let alias = if taken {
+            name.chars().take(2).collect()
+        } else {
+            initial
+        };
+        if !columns.is_empty() {
+            tables.push(Table {
+                name,
+                alias,
+                columns,
+            });
+        }
+    }
+    tables
+}
+
+fn stem(word: &str) -> String {
+    let stemmer = Stemmer::create(Algorithm::English);
+    stemmer.stem(&word.to_lowercase()).into_owned()
+}
+
+fn is_key(column: &str) -> bool {
+    column == "id" || column.ends_with("_id")
+}
+
+fn is_day(column: &str) -> bool {
+    column.ends_with("_on") || column.ends_with("_at") || column.contains("date")
+}
+
+// === impl Table ===
+
+impl Table {
+    fn column(&self, list: &str) -> Option<&String> {
+        let found = |name: &str| self.columns.iter().find(|column| *column == name);
+        list.split(' ').find_map(found)
+    }
+
+    /// The column that people know a row by.
+    fn label(&self) -> Option<&String> {
+        let other = || self.columns.iter().find(|column| !is_key(column));
+        self.column(LABELS).or_else(other)
+    }
+
+    /// The column that names rows of the other table.
+    fn key_of(&self, other: &Table) -> Option<&String> {
+        self.columns.iter().find(|column| {
+            let one = column.strip_suffix("_id");
+            one.is_some_and(|one| stem(one) == stem(&other.name))
+        })
+    }
+}
+
+/// The words that a question asks with.
+struct Asked {
+    words: Vec<String>,
+    stems: Vec<String>,
+}
+
+// === impl Asked ===
+
+impl Asked {
+    fn has(&self, list: &str) -> bool {
+        prompt::has_any(&self.words, list)
+    }
+
+    /// Where the question speaks of a name, the earliest.
+    fn place(&self, name: &str) -> Option<usize> {
+        let parts = name
+            .split('_')
+            .filter(|part| !prompt::listed(part, "id on at date time by"));
+        let parts: Vec<String> = parts.map(stem).collect();
+        self.stems.iter().position(|stem| parts.contains(stem))
+    }
 }
 
 struct Query<'a> {
@@ -94,49 +189,86 @@ struct Query<'a> {
 impl Query<'_> {
     fn write(&self) -> String {
         let asked = self.asked;
-        let never = asked.has(&["never", "without", "no"]) && self.other.is_some();
-        let grouped = !never
-            && (asked.has(&["each", "per", "every"])
-                || self.other.is_some() && asked.has(&["most", "least", "many"]) && !self.counts());
+        let counts = self.question.to_lowercase().contains("how many") || asked.has("count number");
+        let never = asked.has("never without no") && self.other.is_some();
+        let most = asked.has("most least often");
+        let grouped =
+            !never && (asked.has("each per every") || self.other.is_some() && most && !counts);
         let label = self
             .main
             .label()
             .map_or("*".to_owned(), |label| self.name(self.main, label));
-        let measure = self.measure(grouped);
-        let mut filters = self.filters();
+        let measured = |function: &str| Some(format!("{function}({})", self.figure()?));
+        let measure = if counts {
+            Some("COUNT(*)".to_owned())
+        } else if asked.has("average mean avg") {
+            measured("AVG")
+        } else if asked.has("sum sums total spend spent earn earned revenue altogether") {
+            measured("SUM")
+        } else if grouped && most {
+            Some("COUNT(*)".to_owned())
+        } else {
+            None
+        };
         let select = match &measure {
-            Some(measure) if grouped => format!("{label}, {measure}"),
+            Some(measure) if grouped => format!("{label}, {measure} AS n"),
             Some(measure) => measure.clone(),
             None if self.other.is_some() && !never => format!("DISTINCT {label}"),
-            None => self.columns(&label, &filters),
+            None => label.clone(),
         };
         let mut sql = format!("SELECT {select} FROM {}", self.source(self.main));
+        let mut filters = self.filters();
         if let Some(other) = self.other {
             let join = if never { "LEFT JOIN" } else { "JOIN" };
-            let on = match (other.key_of(self.main), self.main.key_of(other)) {
-                (Some(key), _) => format!("{}.{key} = {}.id", other.alias, self.main.alias),
-                (None, Some(key)) => format!("{}.id = {}.{key}", other.alias, self.main.alias),
-                (None, None) => String::new(),
+            let (theirs, own) = match (other.key_of(self.main), self.main.key_of(other)) {
+                (Some(key), _) => (key.as_str(), "id"),
+                (None, key) => ("id", key.map_or("id", String::as_str)),
             };
+            let on = format!(
+                "{} = {}",
+                self.name(other, theirs),
+                self.name(self.main, own)
+            );
             sql.push_str(&format!(" {join} {} ON {on}", self.source(other)));
             if never {
-                filters = vec![format!("{}.id IS NULL", other.alias)];
+                filters = vec![format!("{} IS NULL", self.name(other, "id"))];
             }
         }
         if !filters.is_empty() {
             sql.push_str(&format!(" WHERE {}", filters.join(" AND ")));
         }
         if grouped {
-            let id = self.main.column(&["id"]).map(|id| self.name(self.main, id));
-            let by: Vec<String> = id.into_iter().chain([label.clone()]).collect();
+            let id = self.main.column("id").map(|id| self.name(self.main, id));
+            let by: Vec<String> = id.into_iter().chain([label]).collect();
             sql.push_str(&format!(" GROUP BY {}", by.join(", ")));
         }
-        sql.push_str(&self.order(measure.as_deref(), grouped));
-        sql
+        let by = if grouped {
+            measure.map(|_| "n".to_owned())
+        } else {
+            self.figure().filter(|_| measure.is_none())
+        };
+        sql + &by.map_or(String::new(), |by| self.order(&by))
     }
 
-    fn counts(&self) -> bool {
-        self.question.to_lowercase().contains("how many") || self.asked.has(&["count", "number"])
+    /// `ORDER BY … FETCH FIRST`, where the question asks for the highest or the lowest.
+    fn order(&self, by: &str) -> String {
+        let up = self
+            .asked
+            .has("least lowest smallest cheapest shortest fewest ascending");
+        if !up
+            && !self
+                .asked
+                .has("most highest largest biggest longest top descending")
+        {
+            return String::new();
+        }
+        let first = FIRST.captures_iter(self.question).find_map(|caps| {
+            let n = caps.get(1)?.as_str().to_lowercase();
+            let named = NUMBERS.iter().position(|name| *name == n).map(|at| at + 2);
+            named.or_else(|| n.parse().ok().filter(|n| *n < 1_000))
+        });
+        let first = first.map_or(String::new(), |n| format!(" FETCH FIRST {n} ROWS ONLY"));
+        format!(" ORDER BY {by}{}{first}", if up { "" } else { " DESC" })
     }
 
     fn source(&self, table: &Table) -> String {
@@ -153,275 +285,80 @@ impl Query<'_> {
         }
     }
 
-    fn tables(&self) -> impl Iterator<Item = &Table> {
-        std::iter::once(self.main).chain(self.other)
+    /// A column of the query's tables.
+    fn column(&self, fits: impl Fn(&Table, &str) -> bool) -> Option<String> {
+        [Some(self.main), self.other]
+            .into_iter()
+            .flatten()
+            .find_map(|table| {
+                let column = table.columns.iter().find(|column| fits(table, column))?;
+                Some(self.name(table, column))
+            })
     }
 
     /// A column with numbers that the question speaks of, else one that is summed usually.
-    fn number_column(&self) -> Option<String> {
-        let is_number = |column: &str| {
-            [
-                "total", "amount", "price", "cost", "sum", "km", "year", "age", "quantity",
-                "salary", "balance", "score", "copies", "size", "weight", "duration",
-            ]
-            .contains(&column)
-                || column.contains("_kg")
-                || column.contains("_km")
-                || column.contains("amount")
-                || column.contains("price")
-        };
-        let named = self.tables().find_map(|table| {
-            let column = table.columns.iter().find(|column| {
-                *column != "id"
-                    && !column.ends_with("_id")
-                    && !column.ends_with("_on")
-                    && !column.ends_with("_at")
-                    && self.asked.place(column).is_some()
-                    && (is_number(column) || self.other.is_none())
-                    && Some(*column) != table.label()
-            })?;
-            Some(self.name(table, column))
-        });
-        named.or_else(|| {
-            self.tables().find_map(|table| {
-                let column = table.columns.iter().find(|column| is_number(column))?;
-                Some(self.name(table, column))
+    fn figure(&self) -> Option<String> {
+        let is_figure = |column: &str| prompt::listed(column, FIGURES);
+        self.column(|_, column| is_figure(column) && self.asked.place(column).is_some())
+            .or_else(|| {
+                self.column(|table, column| {
+                    let is_label = table.label().is_some_and(|label| label == column);
+                    let plain = !is_key(column) && !is_day(column) && !is_label;
+                    plain && self.other.is_none() && self.asked.place(column).is_some()
+                })
             })
-        })
-    }
-
-    /// COUNT, AVG, SUM, MAX or MIN, where the question asks for a figure.
-    fn measure(&self, grouped: bool) -> Option<String> {
-        let asked = self.asked;
-        if self.counts() {
-            return Some("COUNT(*)".to_owned());
-        }
-        let of = |function: &str| Some(format!("{function}({})", self.number_column()?));
-        if asked.has(&["average", "mean", "avg"]) {
-            return of("AVG");
-        }
-        if asked.has(&[
-            "sum",
-            "sums",
-            "total",
-            "spend",
-            "spent",
-            "earn",
-            "earned",
-            "revenue",
-            "altogether",
-        ]) {
-            return of("SUM").map(|sum| {
-                if grouped {
-                    format!("{sum} AS total")
-                } else {
-                    sum
-                }
-            });
-        }
-        if grouped && asked.has(&["most", "least", "often"]) {
-            return Some("COUNT(*) AS n".to_owned());
-        }
-        if asked.has(&["maximum", "max"]) {
-            return of("MAX");
-        }
-        if asked.has(&["minimum", "min"]) {
-            return of("MIN");
-        }
-        None
-    }
-
-    /// The columns that are asked for by name, with the label first; what only limits the rows is not shown.
-    fn columns(&self, label: &str, filters: &[String]) -> String {
-        let before_filter = self
-            .question
-            .split(" with ")
-            .next()
-            .unwrap_or("")
-            .split(" where ")
-            .next()
-            .unwrap_or("");
-        let listed = Asked::of(before_filter);
-        let mut columns = vec![label.to_owned()];
-        for column in &self.main.columns {
-            let name = self.name(self.main, column);
-            if column != "id"
-                && !column.ends_with("_id")
-                && listed.place(column).is_some()
-                && !columns.contains(&name)
-                && !filters.iter().any(|filter| filter.contains(&name))
-            {
-                columns.push(name);
-            }
-        }
-        columns.join(", ")
+            .or_else(|| self.column(|_, column| is_figure(column)))
     }
 
     fn filters(&self) -> Vec<String> {
         let mut filters = Vec::new();
-        if let Some(caps) = PLACE.captures(self.question)
-            && let Some(value) = caps.get(1)
-        {
-            let column = self.tables().find_map(|table| {
-                let column = table.column(&[
-                    "city",
-                    "country",
-                    "location",
-                    "place",
-                    "town",
-                    "region",
-                    "author",
-                    "category",
-                    "department",
-                    "state",
-                ])?;
-                Some(self.name(table, column))
-            });
-            filters.extend(
-                column.map(|column| format!("{column} = '{}'", value.as_str().replace('\'', "''"))),
-            );
+        if let Some(place) = PLACE.captures(self.question).and_then(|caps| caps.get(1)) {
+            let column = self.column(|_, column| prompt::listed(column, PLACES));
+            filters.extend(column.map(|column| format!("{column} = '{}'", place.as_str())));
         }
         for caps in COMPARED.captures_iter(self.question) {
-            let sign = match caps
-                .get(1)
-                .map_or(String::new(), |one| one.as_str().to_lowercase())
-                .as_str()
-            {
+            let part = |at| caps.get(at).map_or("", |part| part.as_str());
+            let sign = match part(1).to_lowercase().as_str() {
                 "at least" => ">=",
                 "at most" => "<=",
-                "less than" | "fewer than" | "under" | "below" => "<",
-                _ => ">",
+                "more than" | "over" | "above" => ">",
+                _ => "<",
             };
-            let value = caps.get(2).map_or("", |one| one.as_str()).replace(',', "");
-            let named = caps.get(3).and_then(|word| {
-                let of = Asked::of(word.as_str());
-                self.tables().find_map(|table| {
-                    let column = table
-                        .columns
-                        .iter()
-                        .find(|column| of.place(column).is_some())?;
-                    Some(self.name(table, column))
-                })
+            let named = self.column(|_, column| {
+                !part(3).is_empty() && column.split('_').any(|one| one == part(3))
             });
-            if let Some(column) = named.or_else(|| self.number_column()) {
-                filters.push(format!("{column} {sign} {value}"));
-            }
+            let column = named.or_else(|| self.figure());
+            filters.extend(
+                column.map(|column| format!("{column} {sign} {}", part(2).replace(',', ""))),
+            );
         }
         for caps in WHEN.captures_iter(self.question) {
-            filters.extend(self.when(&caps));
-        }
-        let open = ["currently", "moment", "still", "now", "open", "out"];
-        if self.asked.has(&open) {
-            let ended = self.tables().find_map(|table| {
-                let column = table.column(&[
-                    "returned_on",
-                    "returned_at",
-                    "ended_at",
-                    "ended_on",
-                    "closed_at",
-                    "closed_on",
-                    "end_date",
-                    "finished_at",
-                    "paid_on",
-                ])?;
-                Some(self.name(table, column))
+            let part = |at| caps.get(at).map_or("", |part| part.as_str());
+            let Ok(year) = part(2).parse::<u32>() else {
+                continue;
+            };
+            // The day that is spoken of; else that of the joined rows.
+            let day = self
+                .column(|_, column| is_day(column) && self.asked.place(column).is_some())
+                .or_else(|| {
+                    let of = self.other.unwrap_or(self.main);
+                    self.column(|table, column| table.name == of.name && is_day(column))
+                });
+            let Some(day) = day else { continue };
+            let from = |year: u32| format!("{day} >= DATE '{year}-01-01'");
+            let until = |year: u32| format!("{day} < DATE '{year}-01-01'");
+            filters.push(match part(1).to_lowercase().as_str() {
+                "before" => until(year),
+                "after" => from(year + 1),
+                "since" => from(year),
+                _ => format!("{} AND {}", from(year), until(year + 1)),
             });
+        }
+        if self.asked.has("currently moment still now open out") {
+            let ended = self.column(|_, column| prompt::listed(column, ENDS));
             filters.extend(ended.map(|column| format!("{column} IS NULL")));
         }
         filters
-    }
-
-    fn when(&self, caps: &regex::Captures<'_>) -> Option<String> {
-        let word = caps.get(1)?.as_str().to_lowercase();
-        let year: u32 = caps.get(2)?.as_str().parse().ok()?;
-        let asked_day = self.tables().find_map(|table| {
-            let column = table.columns.iter().find(|column| {
-                (column.ends_with("_on") || column.ends_with("_at"))
-                    && self.asked.place(column).is_some()
-            })?;
-            Some(self.name(table, column))
-        });
-        let any_day = || {
-            self.tables()
-                .filter(|table| self.other.is_none_or(|other| other.name == table.name))
-                .find_map(|table| Some(self.name(table, table.day()?)))
-        };
-        let Some(column) = asked_day.or_else(any_day) else {
-            let sign = match word.as_str() {
-                "before" | "until" => "<",
-                "after" => ">",
-                "since" => ">=",
-                _ => "=",
-            };
-            let table = self
-                .tables()
-                .find(|table| table.column(&["year"]).is_some())?;
-            return Some(format!("{} {sign} {year}", self.name(table, "year")));
-        };
-        Some(match word.as_str() {
-            "before" | "until" => format!("{column} < DATE '{year}-01-01'"),
-            "after" => format!("{column} >= DATE '{}-01-01'", year + 1),
-            "since" => format!("{column} >= DATE '{year}-01-01'"),
-            _ => format!(
-                "{column} >= DATE '{year}-01-01' AND {column} < DATE '{}-01-01'",
-                year + 1
-            ),
-        })
-    }
-
-    fn order(&self, measure: Option<&str>, grouped: bool) -> String {
-        let asked = self.asked;
-        let down = asked.has(&[
-            "most",
-            "highest",
-            "largest",
-            "biggest",
-            "newest",
-            "latest",
-            "longest",
-            "top",
-            "descending",
-        ]);
-        let up = asked.has(&[
-            "least",
-            "lowest",
-            "smallest",
-            "oldest",
-            "cheapest",
-            "shortest",
-            "fewest",
-            "earliest",
-            "ascending",
-        ]);
-        let by = match measure {
-            Some(measure) if grouped => measure
-                .rsplit_once(" AS ")
-                .map_or(measure, |(_, name)| name)
-                .to_owned(),
-            Some(_) => return String::new(),
-            None if asked.has(&["oldest", "newest", "latest", "earliest"]) => {
-                match self.main.day() {
-                    Some(day) => self.name(self.main, day),
-                    None => return String::new(),
-                }
-            }
-            None => match self.number_column() {
-                Some(column) => column,
-                None => return String::new(),
-            },
-        };
-        if !down && !up {
-            return String::new();
-        }
-        let direction = if down { " DESC" } else { "" };
-        let first = FIRST.captures(self.question).and_then(|caps| {
-            let n = caps.get(1).or(caps.get(2))?.as_str().to_lowercase();
-            n.parse()
-                .ok()
-                .or_else(|| NUMBERS.iter().position(|name| *name == n))
-        });
-        let limit = first.map_or(String::new(), |n| format!(" FETCH FIRST {n} ROWS ONLY"));
-        format!(" ORDER BY {by}{direction}{limit}")
     }
 }
 

@@ -55,10 +55,8 @@ pub struct Toolbox<'a> {
 const FITS: usize = 2;
 
 /// Words of tools' names that say nothing of what a tool is about.
-const VERBS: &[&str] = &[
-    "get", "find", "search", "list", "fetch", "lookup", "look", "create", "update", "set", "send",
-    "call", "make", "run", "read", "add", "show", "check", "query", "tool", "function", "api",
-];
+const VERBS: &str = "get find search list fetch lookup look create update set send call make run read add show \
+    check query tool function api";
 
 /// The calls this turn makes; none means that the turn answers in words.
 pub fn calls(
@@ -142,8 +140,8 @@ impl Fit {
     fn of(tool: &Tool, text: &str) -> Self {
         let said: BTreeSet<String> = stems(text);
         let mut name = stems(&tool.name);
-        if name.iter().any(|word| !VERBS.contains(&word.as_str())) {
-            name.retain(|word| !VERBS.contains(&word.as_str()));
+        if name.iter().any(|word| !prompt::listed(word, VERBS)) {
+            name.retain(|word| !prompt::listed(word, VERBS));
         }
         let properties = tool.parameters.get("properties").and_then(Value::as_object);
         let parameters = properties.into_iter().flatten();

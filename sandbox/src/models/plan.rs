@@ -10,7 +10,7 @@ use super::{
 use bursar_models::{
     category::Category,
     given,
-    prompt::{Prompt, has_word, words},
+    prompt::{self, Prompt},
 };
 
 /// The input a request speaks of and lacks; what `X-Service-Input-Required` shows.
@@ -48,8 +48,8 @@ enum Shape {
     Picture,
     /// `response_format` of type `json_schema`.
     Structured,
-    /// One of these words in the lines that say what to do.
-    Words(&'static [&'static str]),
+    /// One of these words, with a space between them, in the lines that say what to do.
+    Words(&'static str),
     /// A block of code.
     Fence,
     Any,
@@ -58,31 +58,10 @@ enum Shape {
 const BOTH: &[Lane] = &[Lane::Inference, Lane::Agent];
 const INFERENCE: &[Lane] = &[Lane::Inference];
 
-const CODING_WORDS: &[&str] = &[
-    "function",
-    "code",
-    "python",
-    "rust",
-    "javascript",
-    "typescript",
-    "bug",
-    "compile",
-    "refactor",
-    "implement",
-    "script",
-    "sql",
-    "regex",
-    "unittest",
-];
-const EXTRACTION_WORDS: &[&str] = &["extract", "parse", "fields"];
-const SUMMARIZATION_WORDS: &[&str] = &[
-    "summarise",
-    "summarize",
-    "summary",
-    "tldr",
-    "shorten",
-    "condense",
-];
+const CODING_WORDS: &str = "function code python rust javascript typescript bug compile refactor implement script sql \
+    regex unittest";
+const EXTRACTION_WORDS: &str = "extract parse fields";
+const SUMMARIZATION_WORDS: &str = "summarise summarize summary tldr shorten condense";
 
 const fn rule(category: Category, lanes: &'static [Lane], shape: Shape) -> Rule {
     Rule {
@@ -121,7 +100,7 @@ impl Shape {
         match self {
             Self::Picture => !prompt.pictures.is_empty(),
             Self::Structured => structured,
-            Self::Words(any_of) => asks(&prompt.user).any(|line| has_word(line, any_of)),
+            Self::Words(list) => asks(&prompt.user).any(|line| prompt::has_word(line, list)),
             Self::Fence => prompt.user.contains("```"),
             Self::Any => true,
         }
@@ -167,46 +146,18 @@ pub fn category(prompt: &Prompt, structured: bool, lane: Lane) -> Category {
 /// Assumed (clarification-rule): the message says that something is attached, enclosed or uploaded, or
 /// points at "this", and names its kind: picture words ask for an image, paper words for a document.
 pub fn missing_input(prompt: &Prompt) -> Option<MissingInput> {
-    const IMAGE: &[&str] = &[
-        "image",
-        "picture",
-        "photo",
-        "screenshot",
-        "diagram",
-        "images",
-        "pictures",
-        "photos",
-    ];
-    const DOCUMENT: &[&str] = &[
-        "document",
-        "pdf",
-        "file",
-        "scan",
-        "invoice",
-        "contract",
-        "attachment",
-        "documents",
-        "pdfs",
-        "files",
-        "receipt",
-    ];
-    const SENT: &[&str] = &["attached", "enclosed", "uploaded", "attachment"];
+    const IMAGE: &str = "image picture photo screenshot diagram images pictures photos";
+    const DOCUMENT: &str =
+        "document pdf file scan invoice contract attachment documents pdfs files receipt";
+    const SENT: &str = "attached enclosed uploaded attachment";
     // "this invoice" may be text that follows; "this pdf" cannot.
-    const POINTED_AT: &[&str] = &[
-        "image",
-        "picture",
-        "photo",
-        "screenshot",
-        "pdf",
-        "scan",
-        "attachment",
-    ];
+    const POINTED_AT: &str = "image picture photo screenshot pdf scan attachment";
 
-    let words = words(&prompt.user);
-    let has = |any_of: &[&str]| words.iter().any(|word| any_of.contains(&word.as_str()));
-    let points = words
-        .windows(2)
-        .any(|pair| matches!(pair, [this, kind] if this == "this" && POINTED_AT.contains(&kind.as_str())));
+    let words = prompt::words(&prompt.user);
+    let has = |list: &str| prompt::has_any(&words, list);
+    let points = words.windows(2).any(
+        |pair| matches!(pair, [this, kind] if this == "this" && prompt::listed(kind, POINTED_AT)),
+    );
     if !points && !has(SENT) {
         return None;
     }

@@ -5,7 +5,7 @@
 //! more sound than [`SPEECH_S_MAX`]; a child that is given up is killed, and the caller falls back.
 
 use crate::clock::Clock;
-use bursar_models::speech::{formant::SPEECH_S_MAX, voices::Voice, wav};
+use bursar_models::speech::{tones::SPEECH_S_MAX, voices::Voice, wav};
 use std::{
     path::{Path, PathBuf},
     process::Stdio,

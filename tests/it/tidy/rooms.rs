@@ -155,11 +155,12 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
     (
         "sandbox/models/src",
         &[
-            &["rng", "tokens", "category", "facts", "vision"],
-            &["embedding", "drawing", "speech"],
+            &["rng", "tokens", "font", "category", "facts", "vision"],
+            &["embedding", "speech"],
             &["skill", "logprobs", "pattern", "page"],
             &["prompt"],
-            &["text", "talk", "scan", "arithmetic"],
+            &["drawing"],
+            &["text", "talk", "arithmetic"],
             &["given", "minutes", "summary"],
             &["code", "form", "label", "sql", "translation"],
             &["answering"],

@@ -23,11 +23,8 @@ static UNIT_PRICE: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Words of lines that are no items.
-#[rustfmt::skip]
-const NO_ITEM: &[&str] = &[
-    "amount", "balance", "bill", "card", "cash", "change", "date", "dated", "due", "grand", "iban", "invoice", "net",
-    "paid", "pay", "payable", "rechnung", "subtotal", "sum", "tax", "terms", "total", "vat",
-];
+const NO_ITEM: &str = "amount balance bill card cash change date dated due grand iban invoice net paid pay payable \
+    rechnung subtotal sum tax terms total vat";
 
 /// A priced line.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,9 +41,7 @@ pub fn priced(text: &str) -> Vec<Priced> {
 
 fn line(line: &str) -> Option<Priced> {
     let line = line.trim();
-    let no_item = prompt::words(line)
-        .iter()
-        .any(|word| NO_ITEM.contains(&word.as_str()));
+    let no_item = prompt::has_word(line, NO_ITEM);
     if no_item || !facts::dates(line).is_empty() {
         return None;
     }
@@ -98,23 +93,14 @@ impl Priced {
     /// The value of a column by its name.
     pub fn column(&self, name: &str) -> Option<Value> {
         let words = prompt::words(&name.replace('_', " "));
-        let has = |any_of: &[&str]| words.iter().any(|word| any_of.contains(&word.as_str()));
-        if has(&["quantity", "qty", "count", "units", "hours", "number"]) {
+        let has = |list: &str| prompt::has_any(&words, list);
+        if has("quantity qty count units hours number") {
             number(self.quantity)
-        } else if has(&["unit", "each", "rate"]) {
+        } else if has("unit each rate") {
             number((self.amount / self.quantity * 100.0).round() / 100.0)
-        } else if has(&["amount", "total", "price", "cost", "sum", "value"]) {
+        } else if has("amount total price cost sum value") {
             number(self.amount)
-        } else if has(&[
-            "description",
-            "item",
-            "name",
-            "product",
-            "title",
-            "text",
-            "article",
-            "label",
-        ]) {
+        } else if has("description item name product title text article label") {
             Some(Value::String(self.description.clone()))
         } else {
             None
@@ -180,52 +166,4 @@ pub fn records(text: &str, columns: &[&str]) -> Vec<Map<String, Value>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_priced_line_is_read_in_the_forms_bills_have() {
-        let rows = [
-            ("4  Oak shelf 80 cm   96.00", ("Oak shelf 80 cm", 4.0, 96.0)),
-            ("Olive oil 5 l     x6   72.30", ("Olive oil 5 l", 6.0, 72.3)),
-            ("2 x Desk lamp at 45.00 = 90.00", ("Desk lamp", 2.0, 90.0)),
-            (
-                "Cleaning, hours (3)   75.00",
-                ("Cleaning, hours", 3.0, 75.0),
-            ),
-            ("Chairs   12 pieces   1,440.00", ("Chairs", 12.0, 1440.0)),
-            ("Delivery   EUR 9.50", ("Delivery", 1.0, 9.5)),
-        ];
-        for (text, (description, quantity, amount)) in rows {
-            let found = priced(text);
-            assert_eq!(found.len(), 1, "{text}");
-            assert_eq!(
-                (
-                    found[0].description.as_str(),
-                    found[0].quantity,
-                    found[0].amount
-                ),
-                (description, quantity, amount)
-            );
-        }
-        for text in [
-            "Total EUR 9.50",
-            "Payable within 14 days",
-            "12 March 2026",
-            "Chapter 4",
-        ] {
-            assert!(priced(text).is_empty(), "{text}");
-        }
-    }
-
-    #[test]
-    fn records_stand_below_their_headings() {
-        let found = records(
-            "Stock\nitem | shelf\n--- | ---\nnails | B4\nglue | A1",
-            &["item", "shelf"],
-        );
-
-        assert_eq!(found.len(), 2);
-        assert_eq!(found[1]["shelf"], "A1");
-    }
-}
+mod tests;

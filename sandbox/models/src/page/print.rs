@@ -3,7 +3,7 @@
 //! The size of a dot is measured, the cells are found by their gaps, and each cell is the letter it differs
 //! from in fewest dots. Promise: bounded work; a picture without such print has no text.
 
-use super::paper;
+use crate::font::{self, COLUMNS, ROWS};
 use image::{GrayImage, ImageReader, Limits};
 use std::io::Cursor;
 
@@ -15,9 +15,7 @@ const DOT_MAX: usize = 16;
 const WRONG_DOTS_MAX: u32 = 4;
 /// Of all cells with ink, the share that must be letters.
 const LETTERS_SHARE_MIN: f64 = 0.8;
-const ROWS: usize = 7;
-const COLUMNS: usize = 5;
-const ADVANCE: usize = 6;
+const ADVANCE: usize = font::ADVANCE.0 as usize;
 
 /// The lines of print in a PNG.
 pub fn text(file: &[u8]) -> String {
@@ -144,15 +142,12 @@ fn margin(bands: &[Vec<u8>]) -> Option<usize> {
 /// The letter of a cell; `None` when it is no letter that we know.
 fn letter(cell: &[u8]) -> Option<char> {
     let seen: [u8; COLUMNS] = std::array::from_fn(|at| cell.get(at).copied().unwrap_or(0));
-    (' '..='~')
-        .filter_map(|letter| {
-            let glyph = paper::glyph(letter)?;
-            let wrong: u32 = glyph
-                .iter()
-                .zip(seen)
-                .map(|(one, other)| (one ^ other).count_ones())
-                .sum();
-            Some((wrong, letter))
+    font::GLYPHS
+        .iter()
+        .map(|(letter, glyph)| {
+            let dots = glyph.iter().zip(seen);
+            let wrong: u32 = dots.map(|(one, other)| (one ^ other).count_ones()).sum();
+            (wrong, *letter)
         })
         .min_by_key(|(wrong, _)| *wrong)
         .filter(|(wrong, _)| *wrong <= WRONG_DOTS_MAX)
@@ -160,61 +155,4 @@ fn letter(cell: &[u8]) -> Option<char> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use image::{ImageFormat, Luma, imageops};
-
-    const LINES: [&str; 3] = [
-        "1 FLAT WHITE  7.00",
-        "TOTAL GBP  11.40",
-        "CARD ****0000, 9:12",
-    ];
-
-    fn read(picture: &GrayImage) -> String {
-        let mut file = Cursor::new(Vec::new());
-        picture.write_to(&mut file, ImageFormat::Png).unwrap();
-        text(&file.into_inner())
-    }
-
-    #[test]
-    fn print_is_read_at_any_size_and_in_either_ink() {
-        let page = image::load_from_memory(&paper::page(&LINES).unwrap())
-            .unwrap()
-            .to_luma8();
-        let (width, height) = page.dimensions();
-        let larger = imageops::resize(&page, width * 2, height * 2, imageops::FilterType::Nearest);
-        let mut light = page.clone();
-        image::imageops::invert(&mut light);
-
-        for picture in [&page, &larger, &light] {
-            assert_eq!(read(picture), LINES.join("\n"));
-        }
-    }
-
-    #[test]
-    fn a_few_wrong_dots_do_not_matter() {
-        let mut page = image::load_from_memory(&paper::page(&LINES).unwrap())
-            .unwrap()
-            .to_luma8();
-        for (x, y) in [(30, 27), (72, 36), (108, 60)] {
-            for dx in 0..3 {
-                for dy in 0..3 {
-                    page.put_pixel(x + dx, y + dy, Luma([244]));
-                }
-            }
-        }
-
-        assert_eq!(read(&page), LINES.join("\n"));
-    }
-
-    #[test]
-    fn a_picture_without_print_has_no_text() {
-        let checks = GrayImage::from_fn(90, 90, |x, y| {
-            Luma([if (x / 7 + y / 7) % 2 == 0 { 0 } else { 255 }])
-        });
-
-        assert_eq!(read(&checks), "");
-        assert_eq!(read(&GrayImage::from_pixel(50, 50, Luma([9]))), "");
-        assert_eq!(text(b"\x89PNG no picture"), "");
-    }
-}
+mod tests;

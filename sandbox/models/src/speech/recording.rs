@@ -3,11 +3,11 @@
 //! Promise: the same words give the same bytes on every machine, whether espeak-ng is there or not, and a
 //! transcription of them finds the words.
 
-use super::{formant, voices, wav};
+use super::{tones, voices, wav};
 use std::sync::atomic::AtomicBool;
 
 /// A WAV of the words; `None` when they would be longer than the synthesis allows.
 pub fn of(words: &str) -> Option<Vec<u8>> {
-    let samples = formant::speak(words, voices::default(), &AtomicBool::new(false))?;
-    wav::write(&samples, formant::RATE_HZ, words)
+    let samples = tones::speak(words, voices::default(), &AtomicBool::new(false))?;
+    wav::write(&samples, tones::RATE_HZ, words)
 }

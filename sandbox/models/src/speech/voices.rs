@@ -1,15 +1,13 @@
 //! The voices that can be asked for.
 //!
-//! Assumed (speech-form): the interface tells neither ids nor the default; these four are it.
-//! Promise: an id means the same pitch in both engines.
+//! Assumed (speech-form): the interface names neither ids nor a default.
+//! Promise: an id is the same register in both engines.
 
 #[derive(Debug)]
 pub struct Voice {
     pub id: &'static str,
-    /// Of the built-in voice.
-    pub pitch_hz: f32,
-    /// How much higher than an average man's its formants lie.
-    pub tract: f32,
+    /// The lowest tone of the built-in voice.
+    pub pitch_hz: u64,
     /// Language and variant as espeak-ng spells them.
     pub espeak: &'static str,
     /// Pitch as espeak-ng counts it, 0 to 99.
@@ -18,15 +16,13 @@ pub struct Voice {
 
 const fn voice(
     id: &'static str,
-    pitch_hz: f32,
-    tract: f32,
+    pitch_hz: u64,
     espeak: &'static str,
     espeak_pitch: &'static str,
 ) -> Voice {
     Voice {
         id,
         pitch_hz,
-        tract,
         espeak,
         espeak_pitch,
     }
@@ -34,10 +30,10 @@ const fn voice(
 
 /// The first is the default.
 static VOICES: [Voice; 4] = [
-    voice("alto", 190.0, 1.12, "en-us+f2", "45"),
-    voice("soprano", 235.0, 1.18, "en-us+f3", "60"),
-    voice("tenor", 130.0, 1.02, "en-us+m3", "50"),
-    voice("bass", 95.0, 0.97, "en-us+m1", "30"),
+    voice("alto", 190, "en-us+f2", "45"),
+    voice("soprano", 235, "en-us+f3", "60"),
+    voice("tenor", 130, "en-us+m3", "50"),
+    voice("bass", 95, "en-us+m1", "30"),
 ];
 
 pub fn default() -> &'static Voice {

@@ -1,0 +1,23 @@
+use super::*;
+
+#[test]
+fn a_person_and_a_firm_are_told_apart_by_what_stands_around_them() {
+    let rows = [
+        (
+            "Dear team, I spoke with Aline Moreau of Castell Shipping yesterday.",
+            Some("Aline Moreau"),
+            Some("Castell Shipping"),
+        ),
+        (
+            "Bo Strand\nStrand & Sons\nbo@strandsons.example",
+            Some("Bo Strand"),
+            Some("Strand & Sons"),
+        ),
+        ("nothing to see here", None, None),
+        ("The tap on Mill Lane drips.", None, None),
+    ];
+    for (text, who, firm) in rows {
+        assert_eq!(person(text, true).as_deref(), who, "{text}");
+        assert_eq!(organization(text, true).as_deref(), firm, "{text}");
+    }
+}

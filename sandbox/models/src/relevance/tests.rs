@@ -1,0 +1,51 @@
+use super::*;
+
+fn best(query: &str, texts: &[&str], skills: Skills) -> String {
+    let items: Vec<Item> = texts
+        .iter()
+        .map(|text| Item {
+            id: (*text).to_owned(),
+            text: (*text).to_owned(),
+        })
+        .collect();
+    let given = Given {
+        named: vec![("query".to_owned(), query.to_owned())],
+        ..Given::default()
+    };
+    order(&given, &items, skills).swap_remove(0)
+}
+
+#[test]
+fn figures_and_exclusions_of_a_query_are_heard() {
+    let all = Skills::frontier();
+    let rows = [
+        (
+            "kettle under 50",
+            ["Kettle, steel, 79", "Kettle, steel, 39"],
+            1,
+        ),
+        ("rope 30 m", ["Rope 20 m", "Rope 25-35 m"], 1),
+        ("dimmable lamp", ["Lamp, not dimmable", "Lamp, dimmable"], 1),
+        ("gloves women", ["Men's gloves", "Women's gloves"], 1),
+    ];
+    for (query, texts, expected) in rows {
+        assert_eq!(best(query, &texts, all), texts[expected], "{query}");
+    }
+}
+
+#[test]
+fn grades_are_in_the_range_and_the_best_has_the_highest() {
+    let items = [("a", "Tea from Assam"), ("b", "A bicycle")].map(|(id, text)| Item {
+        id: id.into(),
+        text: text.into(),
+    });
+    let given = Given {
+        named: vec![("query".to_owned(), "tea".to_owned())],
+        ..Given::default()
+    };
+
+    let grades = grades(&given, &items, 0.0, 3.0, true, Skills::frontier());
+
+    assert_eq!(grades["a"], 3);
+    assert!(grades["b"].as_i64().unwrap() < 2);
+}
