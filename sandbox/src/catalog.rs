@@ -2,8 +2,9 @@
 //!
 //! Interface, What the service does: "Task catalog: scoring definitions (task ids, default scorer, row
 //! schema)". Each task is a file in `catalog/`, so that its golden set can be read and discussed without
-//! reading code; documents and recordings are built from the text in it. Promise: every golden row conforms
-//! to its task's schemas, and the order of the tasks is that of the list here.
+//! reading code; documents and recordings are built from the text in it.
+//! Promise: every golden row conforms to its task's schemas, and the order of the tasks is that of the list
+//! here.
 
 pub mod blob;
 mod found;

@@ -2,9 +2,9 @@
 //!
 //! Interface, POST /v1/endpoints: "a named-event SSE stream" of `progress`, `complete` and `error`. Each
 //! stage does something that can fail: the alias is looked up, the name is taken and written down, a
-//! probe is made of the task's own example, the model answers it, the answer is checked. Promise: a
-//! deploy that ends without `complete` leaves no endpoint, even if a fault cut the stream. The only
-//! exception is a client that leaves, which changes nothing.
+//! probe is made of the task's own example, the model answers it, the answer is checked.
+//! Promise: a deploy that ends without `complete` leaves no endpoint, even if a fault cut the stream.
+//! The only exception is a client that leaves, which changes nothing.
 
 use crate::{
     catalog::{self, Task},

@@ -2,8 +2,9 @@
 //!
 //! A rule says which requests it applies to, to how many of them, and what happens to them. Rules come
 //! from the control route or the scenario file, never from a request, so that no client can carry one by
-//! mistake. Promise: each fault states whether the work ran; a fault before the work bills nothing, and a
-//! fault after it hides a debit that the books show.
+//! mistake.
+//! Promise: each fault states whether the work ran; a fault before the work bills nothing, and a fault
+//! after it hides a debit that the books show.
 
 use crate::{clock::Clock, connection::CutKind, spec};
 use http::HeaderValue;

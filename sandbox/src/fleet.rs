@@ -4,8 +4,9 @@
 //! built-in one serves all of them: a specialist first, the bar, then the frontier model. Interface, Inference:
 //! "The result is checked against the bar, and the request is escalated to a frontier model when needed."
 //! Judge, reasoner and transcriber answer no request. Their results are checked before use, a failed one counts
-//! as absent, and their work is never billed. Promise: no debit, no limit and no receipt here; the caller owns
-//! those. An answer below the bar is escalated or refused, never returned.
+//! as absent, and their work is never billed.
+//! Promise: no debit, no limit and no receipt here; the caller owns those. An answer below the bar is escalated
+//! or refused, never returned.
 
 mod answer;
 mod servers;

@@ -3,8 +3,8 @@
 //! Interface, X-Service-Session: "pins the conversation's route so consecutive turns do not re-derive routing
 //! and an escalation can stick; without it the pin key derives from organization + system prompt + tool-schema
 //! names; pins expire after about 30 minutes idle". "A conversation that escalates repeatedly pins to the
-//! frontier route." Assumed (pin-escalations): repeatedly is twice. Promise: at most 10,000 pins, and the one
-//! that is idle longest is dropped first; a pin holds no prompt.
+//! frontier route." Assumed (pin-escalations): repeatedly is twice.
+//! Promise: at most 10,000 pins, and the one that is idle longest is dropped first; a pin holds no prompt.
 
 use crate::{
     clock::Clock,

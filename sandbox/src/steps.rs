@@ -1,9 +1,9 @@
 //! Steps of a scenario: what happens at the n-th request or at a time, written down beforehand.
 //!
 //! A story such as "the third request finds an empty balance, and an hour later it is filled" is a list of
-//! steps in the scenario file, so that it needs no second program at the control route. Promise: steps are
-//! done in their order, each once, also over a restart with a state directory; a step whose time has come
-//! is done before the next request is handled.
+//! steps in the scenario file, so that it needs no second program at the control route.
+//! Promise: steps are done in their order, each once, also over a restart with a state directory; a step
+//! whose time has come is done before the next request is handled.
 
 use crate::{
     clock::ADVANCE_MAX,

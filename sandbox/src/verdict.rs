@@ -2,8 +2,9 @@
 //!
 //! A client can pass every test of its own and still come back too soon, pay twice or hammer; the service
 //! notices that. `GET /sandbox/verdict` and `bursar sandbox --verdict` judge the log by the interface's
-//! rules. Promise: a finding names its clause and requests that show it; what can be explained as right is
-//! a remark, which leaves `ok` as it is; what the log cannot show is listed, not guessed.
+//! rules.
+//! Promise: a finding names its clause and requests that show it; what can be explained as right is a
+//! remark, which leaves `ok` as it is; what the log cannot show is listed, not guessed.
 
 mod rules;
 

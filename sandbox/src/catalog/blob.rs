@@ -2,8 +2,8 @@
 //!
 //! A row of a task file contains `{"$pdf": [lines]}`, `{"$png": [lines]}` or `{"$wav": "words"}` where the
 //! row that a client sees has a data URL. So a document can be compared with its text by eye, and no binary
-//! file is kept. The data URL has the form that chat messages carry. Promise: each result is a whole file of
-//! its kind, and the same text gives the same bytes.
+//! file is kept. The data URL has the form that chat messages carry.
+//! Promise: each result is a whole file of its kind, and the same text gives the same bytes.
 
 mod pdf;
 

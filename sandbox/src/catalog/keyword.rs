@@ -4,8 +4,8 @@
 //! (match-keyword): a description's stems, and pairs of neighbours among them, are looked up in each task's
 //! title, synonyms, description and instruction. A stem weighs more the fewer entries contain it (idf). The
 //! score is the weight found divided by the total weight, damped when little was found. Lanes, and things
-//! that no lane serves, are scored by the same rule, so the best entry decides the type. Promise: the same
-//! description gives the same result; every score lies in [0, 1].
+//! that no lane serves, are scored by the same rule, so the best entry decides the type.
+//! Promise: the same description gives the same result; every score lies in [0, 1].
 
 use super::{
     Task,

@@ -2,8 +2,9 @@
 //!
 //! The routes ask for no key, and a page on any site can make its reader's browser send requests to this
 //! machine: it could empty the balance or read the books. A page cannot hide its Origin, nor send another
-//! Host than the name it was opened by. Promise: a program on this machine, curl with `-d` included, is
-//! admitted as it is; any request that a page can send gets 403, before a byte of its body is read.
+//! Host than the name it was opened by.
+//! Promise: a program on this machine, curl with `-d` included, is admitted as it is; any request that a
+//! page can send gets 403, before a byte of its body is read.
 
 use crate::error::ServiceError;
 use axum::{

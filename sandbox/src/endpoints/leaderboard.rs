@@ -1,8 +1,8 @@
 //! Which open models a task can be deployed with, by their public aliases.
 //!
 //! Interface, Endpoint, `model`: "public per-task alias of the form `{family}-{rank}`; real model ids are
-//! never exposed". Promise: an alias denotes one model of one task's board; no real id can be derived from
-//! anything here.
+//! never exposed".
+//! Promise: an alias denotes one model of one task's board; no real id can be derived from anything here.
 
 use crate::{
     catalog::Task,

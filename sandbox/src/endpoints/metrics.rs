@@ -2,9 +2,9 @@
 //!
 //! Interface: "Each accepts arbitrary query parameters"; "Response shapes, query parameter names …: not
 //! shown". Assumed (endpoint-metrics): the shapes here; `window`, `from` and `to` are understood, and the
-//! answer contains the window that was used. Promise: a number without anything counted is `null`, never 0
-//! by default; sums are over whole hours, the first and last counted whole, and states are to the
-//! millisecond.
+//! answer contains the window that was used.
+//! Promise: a number without anything counted is `null`, never 0 by default; sums are over whole hours,
+//! the first and last counted whole, and states are to the millisecond.
 
 use super::{
     record::Endpoint,

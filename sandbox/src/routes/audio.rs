@@ -1,8 +1,8 @@
 //! `POST /v1/audio/speech` and `POST /v1/audio/transcriptions`.
 //!
-//! Interface, Idempotency-Key: "The audio routes ignore it: a retry runs and bills again." Promise: one
-//! debit per success, from the exact length of the sound that was made or heard; a failure bills nothing.
-//! Assumed (speech-limits): the ceilings on inference do not apply here.
+//! Interface, Idempotency-Key: "The audio routes ignore it: a retry runs and bills again."
+//! Promise: one debit per success, from the exact length of the sound that was made or heard; a failure
+//! bills nothing. Assumed (speech-limits): the ceilings on inference do not apply here.
 
 use crate::{
     billing::Charged,

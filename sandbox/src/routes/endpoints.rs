@@ -1,7 +1,7 @@
 //! `/v1/endpoints…`: deploy, read, start, stop, delete and measure.
 //!
-//! None of it is inference: no ceiling, no debit, and it works with an empty balance. Promise: every
-//! answer shows the endpoint as it is at that instant, to its own organization alone.
+//! None of it is inference: no ceiling, no debit, and it works with an empty balance.
+//! Promise: every answer shows the endpoint as it is at that instant, to its own organization alone.
 
 use super::in_path::InPath;
 use crate::{

@@ -1,9 +1,9 @@
 //! A streamed chat completion: role chunk, deltas, finish chunk, usage, receipt comments, `[DONE]`.
 //!
-//! A task of its own writes the frames, so that a client that leaves does not stop the generation. Promise: the
-//! debit is made when the generation is complete and before the receipt is written; a client that received a
-//! receipt was billed its amount. A stream of an endpoint has no receipt, as direct model calls carry none; it
-//! is in the endpoint's metrics once, with its actual result.
+//! A task of its own writes the frames, so that a client that leaves does not stop the generation.
+//! Promise: the debit is made when the generation is complete and before the receipt is written; a client that
+//! received a receipt was billed its amount. A stream of an endpoint has no receipt, as direct model calls
+//! carry none; it is in the endpoint's metrics once, with its actual result.
 
 use super::{chat_object::stream_headers, chunks::ChunkStream, seller::Seller};
 use crate::{

@@ -1,8 +1,8 @@
 //! The state directory and its file: their owner and mode.
 //!
-//! The file holds every answer that a key replays, and rows and documents that may be private. Promise:
-//! only this user can read the file, also in a directory that existed before; a directory in which others
-//! could put another file in its place is refused, with a text that says what to do.
+//! The file holds every answer that a key replays, and rows and documents that may be private.
+//! Promise: only this user can read the file, also in a directory that existed before; a directory in
+//! which others could put another file in its place is refused, with a text that says what to do.
 
 use super::error::{Result, StoreError};
 use std::{

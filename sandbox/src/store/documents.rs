@@ -1,8 +1,9 @@
 //! Documents by table and id: put, found, removed; and several of them in one transaction.
 //!
 //! A run has thousands of answers and a set thousands of documents; their ids begin with their owner's id, and
-//! are found by that prefix. Promise: when [`Store::put`] returns, its document survives a kill -9 (with a
-//! directory); a document is whole or absent; [`Store::put_all`] writes every document or none.
+//! are found by that prefix.
+//! Promise: when [`Store::put`] returns, its document survives a kill -9 (with a directory); a document is
+//! whole or absent; [`Store::put_all`] writes every document or none.
 
 use super::{
     directory,

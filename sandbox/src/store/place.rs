@@ -1,8 +1,9 @@
 //! The open file of the store, and its opening again after an I/O error.
 //!
 //! redb refuses everything after one failed read or write, until its file is closed and opened again; without
-//! that, a disk that was full for a second would cost a restart. Promise: after an I/O error the next use
-//! opens the file again and finds what was committed; until that works every use is an error.
+//! that, a disk that was full for a second would cost a restart.
+//! Promise: after an I/O error the next use opens the file again and finds what was committed; until that
+//! works every use is an error.
 
 use super::error::{Result, StoreError};
 use parking_lot::RwLock;

@@ -1,7 +1,8 @@
 //! What the interface says about several routes at once, and limits tested on both sides of their edge.
 //!
-//! A clause like "six routes honour the key" is not held by a test of one route. Promise: each table below
-//! names every route that its clause covers, and one neighbouring route that it does not.
+//! A clause like "six routes honour the key" is not held by a test of one route.
+//! Promise: each table below names every route that its clause covers, and one neighbouring route that it
+//! does not.
 
 use crate::{endpoints::*, eval_support::*, support::*};
 use bursar_sandbox::{Options, Synthesis};

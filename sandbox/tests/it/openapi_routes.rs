@@ -1,7 +1,7 @@
 //! The OpenAPI document against the router and against the interface's table of errors.
 //!
-//! If the document omits a route or a status, so does every client generated from it. Promise: a
-//! route, a method or a tabled status that is in one place only fails here.
+//! If the document omits a route or a status, so does every client generated from it.
+//! Promise: a route, a method or a tabled status that is in one place only fails here.
 
 use crate::support::*;
 use bursar_sandbox::openapi::DOCUMENT;
