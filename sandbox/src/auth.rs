@@ -55,7 +55,7 @@ impl Auth {
         }
     }
 
-    /// One more organization. The error says which part is taken.
+    /// Adds an organization. The error says which part is taken.
     pub fn add(&self, name: &str, api_key: &str) -> Result<KeptOrganization, &'static str> {
         let kept = KeptOrganization {
             name: name.to_owned(),

@@ -104,7 +104,7 @@ impl Books {
         }
     }
 
-    /// The same books, written to the state directory and going on from what it holds.
+    /// The same books, written to the state directory and continued from its contents.
     pub fn kept(mut self, keep: Keep, totals: Totals, debits: Vec<Debit>, was: Counters) -> Self {
         self.keep = keep;
         let inner = self.inner.get_mut();
@@ -176,7 +176,8 @@ impl Books {
         }
     }
 
-    /// Takes the amount from the balance and writes the line; `n` is set here. Zero moves nothing.
+    /// Subtracts the amount from the balance and writes the line; `n` is set here. Zero moves
+    /// nothing.
     ///
     /// Assumed (negative-balance): the last request before the balance is empty may overdraw it.
     pub fn debit(&self, debit: Debit) -> Result<(), ServiceError> {
@@ -234,12 +235,12 @@ impl Books {
         Ok(())
     }
 
-    /// Takes back the debit of this request, and calls `unbind` with its key. Only where
-    /// [`Keep::take_back`] may be called.
+    /// Takes back the debit of this request, and calls `unbind` with its key. Only where [`Keep::take_back`]
+    /// may be called.
     ///
-    /// Interface, Metering: "A request or turn that fails bills nothing": one whose debit is on no disk is
-    /// answered with an error, so its debit must not stay in memory either. Lines keep their order and their
-    /// numbers have no gap.
+    /// Interface, Metering: "A request or turn that fails bills nothing". A request whose debit is not on
+    /// disk is answered with an error, so its debit must not stay in memory either. Lines keep their order
+    /// and their numbers have no gap.
     pub fn withdraw(&self, request_id: &str, unbind: impl FnOnce(&KeyId)) {
         let mut guard = self.inner.lock();
         let inner = &mut *guard;
@@ -331,7 +332,7 @@ impl Books {
         inner.requests_received += 1;
         inner.last_n += 1;
         received.n = inner.last_n;
-        // Paths come from the client: what is no known route is one line, so that the table stays small.
+        // Paths come from the client: all unknown routes share one line, so that the table stays small.
         let route = format!("{} {}", received.method, received.path);
         let route = if inner.requests_by_route.len() < 1_000
             || inner.requests_by_route.contains_key(&route)
@@ -371,8 +372,8 @@ impl Books {
         inner.requests_by_route.clear();
     }
 
-    /// Empties the books, on disk too, and gives every organization its opening balance again. `forget` what
-    /// was bought: no debit comes between.
+    /// Empties the books, on disk too, and gives every organization its opening balance again. `forget`
+    /// removes what was bought: no debit comes in between.
     pub fn reset(&self, forget: impl FnOnce()) {
         let mut inner = self.inner.lock();
         forget();
@@ -388,7 +389,7 @@ impl Books {
         };
     }
 
-    /// Work in the background has no client that repeats it; after a kill it asks here what it was billed: the
+    /// Work in the background has no client that repeats it. After a kill it asks here what it was billed: the
     /// request ids of the debits that begin with `prefix`.
     pub fn request_ids(&self, prefix: &str) -> BTreeSet<String> {
         let inner = self.inner.lock();

@@ -46,8 +46,8 @@ impl Checkpoint {
         self.keep.commit().await
     }
 
-    /// As [`Checkpoint::commit`], for a request: when its debit cannot be written it is taken back, so that the
-    /// error it is answered with bills nothing.
+    /// As [`Checkpoint::commit`], for a request: if its debit cannot be written it is taken back, so that the
+    /// error answer bills nothing.
     pub async fn settle(&self, request_id: &str) -> Result<(), StoreError> {
         self.note();
         let unbind = |key: &_| self.keys.unbind(key);

@@ -109,7 +109,7 @@ impl Clock {
             .send_modify(|offset| *offset = offset.saturating_add(by));
     }
 
-    /// The same, unless the sum of all advances came to be over `most`; false when it would.
+    /// The same, unless the sum of all advances would exceed `most`; returns false then.
     pub fn try_advance(&self, by: Duration, most: Duration) -> bool {
         self.shared.offset.send_if_modified(|offset| {
             match offset.checked_add(by).filter(|sum| *sum <= most) {

@@ -22,7 +22,7 @@ pub enum CutKind {
 #[error("the connection was ended by a fault")]
 pub struct HangUp;
 
-/// The connection a request came on, as far as a fault may touch it.
+/// The connection of a request, as far as a fault may affect it.
 #[derive(Clone, Debug, Default)]
 pub struct Line {
     end: Arc<AtomicU8>,
@@ -35,7 +35,7 @@ const END_RESET: u8 = 2;
 // === impl Line ===
 
 impl Line {
-    /// Says how the connection is to end if it is cut.
+    /// Sets how the connection ends if it is cut.
     pub fn arm(&self, kind: CutKind) {
         let end = match kind {
             CutKind::Close => END_CLOSE,

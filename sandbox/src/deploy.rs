@@ -294,7 +294,7 @@ impl Deploy {
         ChatRequest::parse(body.to_string().as_bytes(), Lane::Agent)
     }
 
-    /// Whether the model said something, and within its window. The probe bills nothing.
+    /// Whether the model answered, and within its window. The probe bills nothing.
     fn check(&self, served: Option<&Served>) -> Result<(), String> {
         let served = served.ok_or_else(|| "the model was not asked".to_owned())?;
         let said_something = served

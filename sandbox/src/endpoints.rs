@@ -33,7 +33,7 @@ type Id = (String, String);
 pub struct Endpoints {
     store: Store,
     inner: Mutex<BTreeMap<Id, Held>>,
-    /// Rung when traffic came that is not saved yet.
+    /// Notified when there is traffic that is not saved yet.
     pub unsaved: Notify,
 }
 
@@ -247,7 +247,7 @@ impl Endpoints {
         }
     }
 
-    /// Writes the traffic that came since the last time.
+    /// Writes the traffic since the last time.
     pub fn save(&self) -> Result<(), StoreError> {
         let mut inner = self.inner.lock();
         for (id, held) in inner.iter_mut() {

@@ -77,7 +77,7 @@ pub enum ServiceError {
     // Assumed (eval-limits): 429 at the bounds of what an organization may have open.
     #[error("{0}")]
     TooManyOpen(String),
-    /// An answer that rests on an assumption, by its id.
+    /// An answer that depends on an assumption, by its id.
     #[error("{told}")]
     Assumed {
         id: &'static str,
@@ -105,7 +105,7 @@ impl ServiceError {
         Self::Invalid(text.into())
     }
 
-    /// The same, marked with the assumption it rests on.
+    /// The same, marked with the assumption that it depends on.
     pub fn assumed(self, id: &'static str) -> Self {
         Self::Assumed {
             id,
@@ -158,7 +158,7 @@ impl ServiceError {
         }
     }
 
-    /// The assumptions that this answer rests on; one place for all routes.
+    /// The assumptions that this answer depends on; one place for all routes.
     fn assumptions(&self) -> Vec<&'static str> {
         match self {
             Self::Assumed { id, told } => [told.assumptions(), vec![*id]].concat(),

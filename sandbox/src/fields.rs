@@ -1,8 +1,8 @@
 //! The members of a JSON request body, read one by one.
 //!
-//! Assumed (status-400-or-422): malformed JSON is 400, a missing or mistyped member is 422. Promise: the
-//! text of a 422 names the member and says what it must be; a member that is null counts as not there; one that
-//! no route asks for is ignored.
+//! Assumed (status-400-or-422): malformed JSON is 400, a missing or mistyped member is 422.
+//! Promise: the text of a 422 names the member and says what it must be; a null member counts as missing; an
+//! unknown member is ignored.
 
 use crate::error::ServiceError;
 use serde_json::{Map, Value};

@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::{sync::Arc, time::Duration};
 
-/// After a 413 this much more is read, so that the client comes to read the answer.
+/// After a 413 this much more is read, so that the client gets to read the answer.
 const DISCARD_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 pub async fn front(Shared(state): Shared<Arc<State>>, request: Request, next: Next) -> Response {
@@ -141,7 +141,8 @@ async fn answer(
     let work = state.tasks.spawn(async move {
         let response = next.run(request).await;
         if streams(&response) {
-            // Its debit is still to come: the task that writes it sees to it, and to what it rests on.
+            // Its debit is still to come: the task that writes the stream commits it, and everything
+            // it depends on.
             return response;
         }
         match keeping.checkpoint.settle(&id).await {
@@ -298,7 +299,7 @@ fn hang_up() -> Response {
     response
 }
 
-/// What `Content-Length` says.
+/// The value of `Content-Length`.
 fn announced(headers: &HeaderMap) -> Option<u64> {
     let value = headers.get(header::CONTENT_LENGTH)?;
     value.to_str().ok()?.parse().ok()

@@ -18,7 +18,7 @@ pub struct Inbound {
     pub org: String,
     pub path: String,
     pub key: Option<KeyId>,
-    /// The Idempotency-Key as it came, for the books.
+    /// The Idempotency-Key as received, for the books.
     pub key_text: Option<String>,
     pub session: Option<HeaderValue>,
     pub rte_query: Option<HeaderValue>,

@@ -16,7 +16,8 @@ pub struct KeyId {
 // === impl KeyId ===
 
 impl KeyId {
-    /// The key of a request. Assumed (key-form): two headers are 400, for which one counts is nowhere said.
+    /// The key of a request. Assumed (key-form): two headers are 400, because nothing says which one
+    /// counts.
     pub fn of(org: &str, headers: &HeaderMap) -> Result<Option<Self>, ServiceError> {
         let mut all = headers.get_all(spec::IDEMPOTENCY_KEY).iter();
         let first = all.next();

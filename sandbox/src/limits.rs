@@ -68,7 +68,7 @@ impl Limits {
         }
     }
 
-    /// A place in flight, or the 429 that says which ceiling was met.
+    /// A place in flight, or the 429 that says which ceiling was reached.
     pub fn admit(self: &Arc<Self>) -> Result<Slot, ServiceError> {
         let now = self.clock.elapsed();
         let mut inner = self.inner.lock();

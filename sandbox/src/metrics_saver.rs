@@ -9,8 +9,8 @@ use std::{sync::Arc, time::Duration};
 
 pub const SAVE_AFTER: Duration = Duration::from_millis(250);
 
-/// Saves until the service begins to shut down. It ends between two saves: one that is given up in the middle
-/// would go on writing on its thread, and the file of the state would not be free yet.
+/// Saves until the service begins to shut down. It ends between two saves: an aborted save would continue on
+/// its thread, and the state's file would not be free yet.
 pub async fn keep_saving(state: Arc<State>) {
     loop {
         let changed = async {

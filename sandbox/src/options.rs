@@ -39,7 +39,7 @@ pub struct Options {
     pub in_flight_max: usize,
     /// Inference requests in 60 s before 429 with `Retry-After: 15`. Live.
     pub per_minute_max: u32,
-    /// What a repeat that runs again but is not billed again reports. Live.
+    /// What the receipt of a repeat that runs again, and is not billed again, shows. Live.
     pub repeat_billed: RepeatBilled,
     /// Whether a stream whose client left is debited when its generation is complete. Live.
     pub bill_aborted_stream: bool,

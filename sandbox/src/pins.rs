@@ -50,8 +50,8 @@ pub struct KeptPin {
 // === impl Pins ===
 
 impl Pins {
-    /// The pins of an earlier process, and what becomes of them written to the same place: a
-    /// conversation keeps its route over a restart, for what is left of its 30 idle minutes.
+    /// The pins of an earlier process; changes are written to the same place. A conversation keeps
+    /// its route over a restart, for the rest of its 30 idle minutes.
     pub fn kept(clock: Clock, keep: Keep, rows: Vec<KeptPin>) -> Self {
         let now = clock.elapsed();
         let mut pins = HashMap::new();

@@ -1,6 +1,6 @@
 //! The order of a purchase, once for every route that bills: limits, form, key, balance, work, debit, store.
 //!
-//! A route says only what is its own: an [`Order`] read from the body, or why it is refused, and the work, which
+//! A route adds only its own part: an [`Order`] read from the body, or why it is refused, and the work, which
 //! ends in [`Goods`] or in a stream. Form and work are futures, so that neither begins before its turn.
 //! Promise: the cheapest refusal comes first; the debit comes after the work and before the head (of a stream,
 //! before its end); an error anywhere leaves nothing billed; the place among the requests in flight is held
@@ -51,7 +51,7 @@ pub struct Order<Work> {
     pub work: Work,
 }
 
-/// What the work came to.
+/// The result of the work.
 pub enum Outcome {
     Whole(Goods),
     /// A streamed answer: its head, while a task of its own writes the rest and ends the [`Sale`].
@@ -149,7 +149,7 @@ impl<Work> Order<Work> {
 // === impl Answer ===
 
 impl Answer {
-    /// JSON, with the assumptions that its shape rests on; a replay rests on the same.
+    /// JSON, with the assumptions that its shape depends on; a replay has the same.
     pub fn json(
         headers: HeaderMap,
         marks: &[&str],

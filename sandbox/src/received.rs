@@ -65,7 +65,7 @@ impl Received {
         self.fault.as_ref().is_some_and(cut)
     }
 
-    /// Something a client may take for a reason to try again.
+    /// A reason for a client to try again.
     pub fn failed(&self) -> bool {
         self.was_cut() || self.status.is_some_and(|status| status >= 400)
     }

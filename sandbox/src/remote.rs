@@ -1,6 +1,6 @@
 //! A model server of the user's own, called over the OpenAI protocol.
 //!
-//! Promise: a call ends by its deadline on the sandbox's clock; what comes back is bounded and checked for its
+//! Promise: a call ends by its deadline on the sandbox's clock; its answer is bounded and checked for its
 //! form; neither the key nor the server's own words reach a log line or a client.
 
 mod multipart;
@@ -24,7 +24,7 @@ use settings::{Checked, ModelServer, ModelServerError};
 use std::time::Duration;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// What `/v1` says when the server names no time. Assumed (remote-failure).
+/// The wait on `/v1` if the server names none. Assumed (remote-failure).
 const BUSY_RETRY_AFTER_S: u32 = 5;
 const BUSY_RETRY_AFTER_S_MAX: u32 = 600;
 
@@ -48,7 +48,7 @@ pub enum RemoteError {
     Late,
     /// 429 or 503, with the seconds it asks to wait.
     Busy { retry_after_s: Option<u32> },
-    /// 400, 413 or 422: it cannot take the request as it is.
+    /// 400, 413 or 422: it cannot process the request as it is.
     Refused,
     /// The transcript is longer than its own window.
     TooLong,
@@ -158,8 +158,8 @@ impl Remote {
         .await
     }
 
-    /// An answer as it is written. Ends at its first piece of text, or at its end: until then nothing was given
-    /// away. `may_call` when a tool was offered.
+    /// An answer while it is written. Returns at its first piece of text, or at its end: until then nothing was
+    /// sent. `may_call` if a tool was offered.
     pub async fn stream(
         &self,
         body: &Map<String, Value>,

@@ -113,7 +113,7 @@ impl Rollup {
         }
     }
 
-    /// A debit was taken back; one of an hour that is forgotten is forgotten with it.
+    /// A debit was taken back; if its hour is forgotten, so is the debit.
     pub fn remove_debit(&mut self, org: &str, at: Timestamp, amount: MicroUsd) {
         let hour = hour_of(at);
         let hours = self.organizations.get_mut(org);

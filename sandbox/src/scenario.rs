@@ -1,6 +1,6 @@
 //! A scenario file: how the sandbox starts, written down.
 //!
-//! Promise: unknown names are refused, and what is left out is the default of [`Options`].
+//! Promise: unknown names are refused, and a missing member has the default of [`Options`].
 
 use crate::{
     fault::Rule,
@@ -97,7 +97,7 @@ impl Scenario {
         }
     }
 
-    /// The options with what the file says put over them.
+    /// The options, overridden by the file's members.
     pub fn apply(self, mut options: Options) -> Options {
         options.seed = self.seed.unwrap_or(options.seed);
         options.api_key = self.api_key.unwrap_or(options.api_key);

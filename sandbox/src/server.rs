@@ -1,8 +1,8 @@
 //! The listener: one task per connection, hyper below, the router above.
 //!
 //! axum's own `serve` cannot end a connection before the head or with a reset, and a fault must.
-//! Promise: after `shutdown` no connection is accepted, those that are open finish their request, and work
-//! whose client has left is waited for (10 s at most).
+//! Promise: after `shutdown` no connection is accepted, open ones finish their request, and the service
+//! waits for work whose client has left (10 s at most).
 
 use crate::{
     connection::{HangUp, Line},
@@ -51,8 +51,8 @@ pub async fn serve(
         .map(drop)
 }
 
-/// The same, and at the end what the request log says about the client. `ready` runs once requests are
-/// answered: not where the state cannot be opened.
+/// The same, and returns at the end what the request log says about the client. `ready` runs once
+/// requests are answered, and not if the state cannot be opened.
 pub async fn serve_and_judge(
     listener: TcpListener,
     options: Options,

@@ -22,10 +22,10 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RepeatBilled {
-    /// The receipt of the repeat says 0.
+    /// The receipt of the repeat shows 0.
     #[default]
     Zero,
-    /// The receipt of the repeat says the amount that was debited once.
+    /// The receipt of the repeat shows the amount that was debited once.
     Same,
 }
 
@@ -62,7 +62,7 @@ pub struct SettingsPart {
 // === impl SettingsPart ===
 
 impl SettingsPart {
-    /// Changes what it names.
+    /// Changes the settings that are named.
     pub fn apply(self, settings: &mut Settings) {
         settings.repeat_billed = self.repeat_billed.unwrap_or(settings.repeat_billed);
         settings.bill_aborted_stream = self

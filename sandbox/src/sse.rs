@@ -59,7 +59,7 @@ pub fn body(line: Line) -> (FrameSender, Body) {
     )
 }
 
-/// A body that gives these bytes and then breaks.
+/// A body that yields these bytes and then breaks.
 pub fn broken_after(bytes: Bytes, line: Line) -> Body {
     let (frames, receiver) = mpsc::channel(FRAMES_MAX);
     // Two frames into a new channel of four: neither can fail.

@@ -1,7 +1,7 @@
 //! Everything the service knows while it runs.
 //!
-//! Promise: each part guards itself; no lock of one is held while another is taken, but in this order: the
-//! books, the keys, the queue of [`Keep`].
+//! Promise: each part guards itself; while a lock of one part is held, another is taken only in this
+//! order: the books, the keys, the queue of [`Keep`].
 
 mod resume;
 
@@ -109,7 +109,7 @@ impl State {
             auth.resume(organization);
         }
         let totals = kept.totals.unwrap_or_default();
-        // What later debits are taken from.
+        // The balance that later debits are subtracted from.
         keep.push(books.balances_not_in(&totals));
         let counters = kept.counters.unwrap_or_default();
         let books = books.kept(keep.clone(), totals, kept.debits, counters);

@@ -24,7 +24,7 @@ pub struct Step {
     /// Before this request is handled; the first is 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_request: Option<u64>,
-    /// When the sandbox's clock has run so many seconds.
+    /// When the sandbox's clock has run for that many seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_s: Option<u64>,
     #[serde(rename = "do")]
@@ -55,7 +55,7 @@ pub struct Steps {
 #[derive(Debug)]
 struct Inner {
     steps: Vec<Step>,
-    /// How many were there at the start; the others came by the control route.
+    /// How many there were at the start; the others came by the control route.
     at_start: usize,
     progress: Progress,
 }
@@ -150,7 +150,7 @@ impl Steps {
         inner.progress = Progress::default();
     }
 
-    /// Counts a request in, if it is one, and takes the next step that is due.
+    /// Counts a request, if this is one, and takes the next step that is due.
     pub fn next(&self, counted: bool, elapsed: Duration) -> Option<Act> {
         let mut inner = self.inner.lock();
         inner.progress.requests += u64::from(counted);

@@ -171,7 +171,7 @@ async fn a_balance_that_was_set_since_and_books_that_were_reset_since_get_nothin
     let ground = Ground::new();
     ground.books.debit(debit("req_1", 300)).unwrap();
     ground.books.set_balance(None, micro(50));
-    // The disk fails at the debit, before it comes to the balance.
+    // The disk fails at the debit, before the balance is written.
     assert!(!ground.settle("req_1").await);
     assert_eq!((ground.balance(), ground.lines()), (50, vec![]));
 

@@ -1,4 +1,4 @@
-//! What the service can do beside the tasks it scores, and what it cannot do at all.
+//! What the service can do besides the tasks it scores, and what it cannot do at all.
 //!
 //! Interface, Task match result: `capability` has the "keys id, label, category, category_id, desc". Which
 //! lanes there are is not shown. Assumed (capabilities): these, one per kind of route or router category.

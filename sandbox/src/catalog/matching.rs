@@ -1,9 +1,9 @@
-//! From a description to the task match result: the reasoner when there is one, else the words.
+//! From a description to the task match result: by the reasoner if there is one, otherwise by words.
 //!
 //! Interface, `POST /v1/tasks/match`: "The matcher is an LLM reasoning router that falls back to a
 //! deterministic keyword scorer when the router is unavailable."
-//! Promise: `chosen` is a task of the catalog, and there only with the type task; there are never more
-//! candidates than asked for.
+//! Promise: `chosen` is a task of the catalog, and present only with the type task; there are never
+//! more candidates than requested.
 
 pub use super::found::{Confidence, Matcher};
 

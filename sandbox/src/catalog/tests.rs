@@ -1,4 +1,4 @@
-//! The catalog, held against what it says of itself.
+//! Compares the catalog with its own statements.
 
 use super::*;
 use super::{found::Kind, matching::by_words};

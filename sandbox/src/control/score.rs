@@ -35,7 +35,7 @@ struct Request {
     /// Needed for `rows`.
     scorer: Option<String>,
     rows: Option<Vec<Row>>,
-    /// Instead of rows: scores whose interval is asked for.
+    /// Instead of rows: scores whose interval is requested.
     scores: Option<Vec<f64>>,
     /// What the model was asked; a judge model sees it.
     #[serde(default)]

@@ -1,7 +1,7 @@
 //! One endpoint: what was deployed, and its state at every instant.
 //!
-//! A warm-up is written as a change that is still to come, so no timer has to fire for an endpoint to become
-//! live, and a restart in the middle of it changes nothing.
+//! A warm-up is written as a change in the future, so no timer has to fire for an endpoint to become live,
+//! and a restart in the middle of it changes nothing.
 //! Promise: the state is a function of the record and the time; real model ids are in neither.
 
 use crate::money::MicroUsd;
@@ -34,7 +34,7 @@ pub struct Endpoint {
     pub model: String,
     pub task: String,
     pub created_s: i64,
-    /// The deploy's extra fields, checked, as they came.
+    /// The deploy's extra fields, checked, as received.
     pub extras: Map<String, Value>,
     /// Oldest first; the last may lie ahead. Empty while the deploy runs.
     changes: VecDeque<Change>,
@@ -114,8 +114,8 @@ impl Endpoint {
         true
     }
 
-    /// Interface: `live` to `stopped`. Assumed (endpoint-transitions): a warm-up is given up, too.
-    /// True when something changed.
+    /// Interface: `live` to `stopped`. Assumed (endpoint-transitions): a stop also ends a warm-up.
+    /// True if something changed.
     pub fn stop(&mut self, now: Timestamp) -> bool {
         let stops = matches!(self.status(now), Status::Live | Status::Starting);
         if stops {

@@ -98,8 +98,8 @@ impl Hour {
     }
 }
 
-/// A sum of amounts, at most the highest there is: these are statistics of what the books debited, and a
-/// metric that stops counting is better than an answer that fails. No balance is made of it.
+/// A sum of amounts, at most the highest possible: these are statistics of the books' debits, and a
+/// metric that stops counting is better than an answer that fails. No balance is computed from it.
 fn most(sum: MicroUsd, more: MicroUsd) -> MicroUsd {
     sum.checked_add(more).unwrap_or(MicroUsd::MAX)
 }
@@ -117,7 +117,7 @@ impl Traffic {
                 billed,
                 baseline,
             } => {
-                // Only what was answered has a time: a refusal is quick and says nothing of the model.
+                // Only answers have a time: a refusal is quick and says nothing about the model.
                 hour.times.add(seen.took_ms);
                 hour.add(&Hour {
                     served: 1,

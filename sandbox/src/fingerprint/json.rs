@@ -1,8 +1,9 @@
 //! A JSON body with its numbers as they were written.
 //!
-//! `serde_json::Value` reads a number as 64 bits, so two integers beyond those would be one, and their
-//! requests too. Promise: any two bodies that differ in more than key order and white space differ here; a
-//! body that is no JSON is nothing; the work is linear in the body.
+//! `serde_json::Value` reads a number as 64 bits, so two integers beyond those would be equal, and their
+//! requests too.
+//! Promise: any two bodies that differ in more than key order and white space differ here; a body that is
+//! not JSON yields nothing; the work is linear in the body.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -59,7 +60,7 @@ fn node<'a>(rest: &mut &'a str) -> Option<Node<'a>> {
     }
 }
 
-/// Takes the closing mark, or the comma before one more.
+/// Takes the closing mark, or the comma before another element.
 fn ends(rest: &mut &str, mark: char) -> Option<bool> {
     skip_blank(rest);
     if step(rest, mark).is_some() {

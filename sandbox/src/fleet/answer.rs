@@ -20,7 +20,7 @@ pub struct Routed {
 
 pub enum Answer {
     Whole(Served),
-    /// Being written; nothing about it can be wrong any more but its end.
+    /// Being written; only its end can still go wrong.
     Flowing(Flow),
 }
 
@@ -68,7 +68,7 @@ pub async fn attempt(
             return Ok(Attempt::Nothing);
         }
         if deltas.is_calling() {
-            // Nothing was given yet: a call is checked as in a whole answer.
+            // Nothing was sent yet: a call is checked as in a whole answer.
             let (draft, told) = remote.whole(deltas).await?;
             let usage = told.unwrap_or_else(|| turn.count(&draft));
             return Ok(Attempt::Whole(draft, usage));

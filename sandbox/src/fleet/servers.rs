@@ -1,6 +1,6 @@
-//! Which model server takes which place.
+//! Which model server replaces which model.
 //!
-//! Promise: a place is taken once; what no server takes is served by the built-in model.
+//! Promise: a model is replaced once; a model without a server is the built-in one.
 
 use crate::{
     clock::Clock,
@@ -44,7 +44,7 @@ pub struct Member<'a> {
     /// `None` is the built-in one.
     pub remote: Option<&'a Remote>,
     pub price: Price,
-    /// Over so many it is not tried. A frontier model is always tried.
+    /// Above this number it is not tried. A frontier model is always tried.
     pub prompt_tokens_max: u64,
 }
 
@@ -164,7 +164,7 @@ fn take<K: PartialEq>(places: &mut Vec<Place<K>>, new: Place<K>) -> bool {
     taken
 }
 
-/// The server of this very place, else the one that takes all others, else the built-in model.
+/// The server of exactly this place, else the one for all others, else the built-in model.
 fn member<K: PartialEq>(places: &[Place<K>], key: K, built_in: Price) -> Member<'_> {
     let exact = places.iter().find(|place| place.key.as_ref() == Some(&key));
     let place = exact.or_else(|| places.iter().find(|place| place.key.is_none()));

@@ -14,7 +14,7 @@ use tracing::{Event, Metadata, Subscriber, field::Field, field::Visit, span};
 /// What a server got.
 type Seen = Arc<Mutex<Vec<String>>>;
 
-/// A server whose chat says this text, and a fleet with it in the place.
+/// A server whose chat returns this text, and a fleet with it in the place.
 async fn fleet(role: &str, said: &'static str, status: StatusCode) -> (Fleet, Seen) {
     let seen = Seen::default();
     let note = move |State(seen): State<Seen>, body: Bytes| async move {

@@ -1,8 +1,8 @@
 //! An Idempotency-Key on disk.
 //!
-//! Promise: after a restart a key means what it meant: bound to the same request, billed or not, with the
-//! same stored answer, for what is left of its 24 hours. A run that was killed has left no trace here unless
-//! it was billed.
+//! Promise: after a restart a key has the same meaning: bound to the same request, billed or not, with the
+//! same stored answer, for the rest of its 24 hours. A run that was killed leaves no trace here unless it
+//! was billed.
 
 use super::stored::Stored;
 use crate::{fingerprint::Fingerprint, key_id::KeyId, money::MicroUsd};

@@ -1,8 +1,8 @@
 //! A stored answer and its replay.
 //!
 //! Interface: "same status, body and X-Service-* headers, except `X-Service-Billed: 0`, plus
-//! `Idempotent-Replayed: true`". Promise: nothing else of the first answer comes back; the replay has its
-//! own `x-request-id`. Assumed (replay-request-id).
+//! `Idempotent-Replayed: true`". Assumed (replay-request-id): the replay has its own `x-request-id`.
+//! Promise: nothing else of the first answer comes back.
 
 use crate::spec;
 use axum::{

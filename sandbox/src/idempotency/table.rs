@@ -28,7 +28,7 @@ use tokio::sync::watch;
 pub(super) const BINDINGS_MAX: usize = 100_000;
 /// Above this no request whose answer may be large is begun with a key.
 const STORED_BYTES_IN_ALL_MAX: usize = 512 * 1024 * 1024;
-/// What a 409 asks for. Assumed (retry-after-409): the interface gives no number.
+/// The wait that a 409 asks for. Assumed (retry-after-409): the interface gives no number.
 const STILL_RUNNING_RETRY_AFTER_S: u32 = 30;
 
 #[derive(Debug)]
@@ -152,7 +152,7 @@ impl Keys {
         self.bindings.lock().clear();
     }
 
-    /// What the key was billed was taken back: nothing has succeeded with it, on disk neither.
+    /// The key's debit was taken back: nothing has succeeded with it, on disk neither.
     pub fn unbind(&self, id: &KeyId) {
         let mut bindings = self.bindings.lock();
         if let Some(binding) = bindings.get_mut(id) {
@@ -167,7 +167,7 @@ impl Keys {
         self.keep.push([gone(id)]);
     }
 
-    /// Decides by the table above; waits when the table says so.
+    /// Decides by the table above; waits if the table says so.
     pub async fn begin(
         self: &Arc<Self>,
         id: Option<KeyId>,
@@ -290,7 +290,7 @@ impl Binding {
         }
     }
 
-    /// Whether it may be written: something came of it, and no debit of it is still to be queued.
+    /// Whether it may be written: it has a result, and none of its debits is still to be queued.
     fn is_told(&self) -> bool {
         !matches!(self.outcome, Outcome::None) && (self.billed.is_none() || self.kept)
     }

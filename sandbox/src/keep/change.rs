@@ -1,4 +1,4 @@
-//! One thing to write to the state directory, and what it does there.
+//! One thing to write to the state directory, and its effect there.
 //!
 //! Promise: an amount that does not fit is an error, and then nothing of the transaction is written.
 

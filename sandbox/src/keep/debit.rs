@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub struct Debit {
     pub n: u64,
     pub org: String,
-    /// The Idempotency-Key, as it came.
+    /// The Idempotency-Key, as received.
     pub key: Option<String>,
     pub route: String,
     pub amount_micro_usd: MicroUsd,

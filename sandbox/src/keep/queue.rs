@@ -70,7 +70,7 @@ impl Keep {
         self.inner.is_some()
     }
 
-    /// Queues changes that belong together: they come to be on disk at the same instant.
+    /// Queues changes that belong together: they reach the disk at the same instant.
     pub fn push(&self, changes: impl IntoIterator<Item = Change>) {
         let Some(inner) = &self.inner else {
             return;
@@ -96,7 +96,7 @@ impl Keep {
         self.commit_or(|| ()).await
     }
 
-    /// The same. `undo` is called when the write failed, before anything else is written, so that it can
+    /// The same. `undo` is called if the write failed, before anything else is written, so that it can
     /// [take back](Keep::take_back) what the caller queued.
     pub async fn commit_or(&self, undo: impl FnOnce()) -> Result<(), StoreError> {
         let Some(inner) = &self.inner else {
@@ -148,7 +148,7 @@ impl Keep {
     }
 }
 
-/// Writes what is queued, unless what was wanted is on disk by now. Gives the turn to write back, still held.
+/// Writes the queue, unless the wanted change is on disk by now. Returns the turn to write, still held.
 async fn attempt(
     inner: Arc<Inner>,
     wanted: u64,

@@ -1,7 +1,8 @@
 //! A whole chat completion, as a model server writes it, read for what the router needs.
 //!
 //! Servers differ: some give arguments as an object, some no ids, some no usage.
-//! Promise: what is read has the OpenAI shape; what cannot be brought into it is no reply.
+//! Promise: the result has the OpenAI shape; an answer that cannot be brought into it is not a
+//! reply.
 
 use crate::models::{Draft, ToolCall, Usage};
 use serde_json::Value;

@@ -1,8 +1,8 @@
-//! A model server of the user's own, as it is written down: `[[model]]` of a scenario file.
+//! A model server of the user's own, as configured: `[[model]]` of a scenario file.
 //!
-//! Any server that speaks the OpenAI protocol (vLLM, Ollama, …) can take the place of a built-in model.
-//! Promise: what cannot work is refused when the sandbox starts, by the name of its field; a key is never part
-//! of an error.
+//! Any server that speaks the OpenAI protocol (vLLM, Ollama, …) can replace a built-in model.
+//! Promise: settings that cannot work are refused when the sandbox starts, by the name of the field; a key is
+//! never part of an error.
 
 use crate::{
     models::{Category, roster},
@@ -20,28 +20,30 @@ const KEY_FILE_BYTES_MAX: u64 = 16 * 1024;
 #[serde(deny_unknown_fields)]
 pub struct ModelServer {
     pub role: Role,
-    /// Of a specialist: the category it serves; left out, every category that no other specialist serves.
+    /// Of a specialist: the category it serves; without it, every category that no other specialist
+    /// serves.
     #[serde(default)]
     pub category: Option<String>,
-    /// Of a frontier model: the id of the roster it replaces; left out, every id that no other replaces.
+    /// Of a frontier model: the id of the roster it replaces; without it, every id that no other
+    /// replaces.
     #[serde(default)]
     pub id: Option<String>,
-    /// With the version in its path, as OpenAI clients take it: `http://127.0.0.1:11434/v1`.
+    /// With the version in its path, as OpenAI clients expect: `http://127.0.0.1:11434/v1`.
     pub base_url: String,
     #[serde(default)]
     pub api_key: Option<String>,
-    /// A file that holds the key alone; white space around it is left out.
+    /// A file that holds the key alone; white space around it is ignored.
     #[serde(default)]
     pub api_key_file: Option<PathBuf>,
     /// The name by which the server knows the model; put in the place of `auto`.
     pub model: String,
-    /// Both or neither. Left out, the built-in model's price holds.
+    /// Both or neither. Without them the built-in model's price applies.
     #[serde(default)]
     pub prompt_micro_usd_per_million: Option<u64>,
     #[serde(default)]
     pub completion_micro_usd_per_million: Option<u64>,
-    /// Of a specialist: over so many prompt tokens, as counted here, the frontier model serves at once; left
-    /// out, the context window.
+    /// Of a specialist: above this many prompt tokens, as counted here, the frontier model serves at once;
+    /// without it, the context window.
     #[serde(default)]
     pub prompt_tokens_max: Option<u64>,
     /// The deadline of a whole answer; of a relayed stream, the longest silence.

@@ -76,7 +76,7 @@ impl Deltas {
         self.ready.is_empty() && self.content.is_empty() && !self.is_calling()
     }
 
-    /// Whether a tool call, or the beginning of one, has come.
+    /// Whether a tool call, or the beginning of one, has arrived.
     pub fn is_calling(&self) -> bool {
         self.calls.as_ref().is_some_and(|calls| !calls.is_empty())
     }
@@ -124,7 +124,7 @@ impl Deltas {
             .await
             .map_err(|_| Broken("the stream broke off"))?;
         let Some(bytes) = bytes else {
-            // Not every server writes [DONE]; a finish reason says as much.
+            // Not every server writes [DONE]; a finish reason means the same.
             if self.finish.is_none() {
                 return Err(Broken("the stream ended before its finish"));
             }

@@ -109,7 +109,7 @@ pub async fn store(
             Ok(assumed(json!({})))
         }
         Err(refused) => {
-            // A client that is still sending comes to read the answer only then.
+            // Only then does a client that is still sending get to read the answer.
             if !headers.contains_key(header::EXPECT) {
                 tokio::select! {
                     () = discard(body) => {}

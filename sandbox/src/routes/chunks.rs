@@ -1,7 +1,7 @@
 //! The chunks of a streamed completion: role, words, tool calls, finish, usage; of `auto` and of an endpoint.
 //!
-//! Promise: an answer that a server is still writing is given word by word as it comes, a tool call when it is
-//! whole and checked; a stream that breaks is an error, and what the client saw of it has no end.
+//! Promise: an answer that a server is still writing is sent word by word as it comes, a tool call when it is
+//! whole and checked; a stream that breaks is an error, and the part that the client received has no end.
 
 use super::chat_object::{completion_id, usage};
 use crate::{
@@ -42,7 +42,7 @@ impl<'a> ChunkStream<'a> {
         }
     }
 
-    /// Writes an answer up to what comes after its usage. Fails when a server's stream breaks.
+    /// Writes an answer up to and including its usage. Fails if a server's stream breaks.
     pub async fn give(
         &mut self,
         answer: Answer,

@@ -1,7 +1,8 @@
 //! `POST /v1/embeddings`: the route exists in the interface; its shapes are not shown.
 //!
 //! Assumed (embeddings): OpenAI's shapes, any model name, and the limits below; `X-Service-Billed` on the
-//! answer. Promise: equal inputs give equal vectors, of length one, in the order they came.
+//! answer.
+//! Promise: equal inputs give equal vectors, of length one, in the order of the inputs.
 
 use super::keyed::Job;
 use crate::{

@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 type Answer = Result<Response, ServiceError>;
 
-/// Where a service without a `Host` header is taken to be.
+/// The assumed address of the service for a request without a `Host` header.
 const BASE_DEFAULT: &str = "http://127.0.0.1:8329";
 
 pub async fn create(

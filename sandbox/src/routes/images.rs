@@ -2,7 +2,8 @@
 //! are not shown.
 //!
 //! Assumed (images): OpenAI's shapes and the limits below; every picture is a PNG; `X-Service-Billed` on the
-//! answer. Promise: the pictures are computed from the prompt and, for edits, from the picture that came.
+//! answer.
+//! Promise: the pictures are computed from the prompt and, for edits, from the picture that was sent.
 
 mod form;
 mod png;
@@ -41,7 +42,7 @@ const SIDE_DEFAULT: u32 = 1_024;
 /// Of all pictures of one request together.
 const PIXELS_MAX: u64 = 16 * 1024 * 1024;
 
-/// What both routes are asked for, checked.
+/// The request to either route, checked.
 struct Wanted {
     prompt: String,
     user: String,
@@ -146,8 +147,8 @@ pub async fn edits(
     purchase(&state, inbound.clone(), Rules::Inference, order).await
 }
 
-/// One picture after the other, so that only two are in memory as pixels: an edit that draws nothing gives
-/// equal ones, and those are packed once.
+/// One picture after the other, so that only two are in memory as pixels. An edit that draws nothing gives
+/// equal pictures, which are packed once.
 fn answer(
     created: i64,
     count: usize,
@@ -173,7 +174,7 @@ fn answer(
     Ok(json!({"created": created, "data": entries}))
 }
 
-/// The picture in the size asked for.
+/// The picture in the requested size.
 fn fitted(image: RgbaImage, (width, height): (u32, u32)) -> RgbaImage {
     if image.dimensions() == (width, height) {
         return image;

@@ -15,11 +15,11 @@ use crate::{
 use http::{HeaderMap, HeaderValue, header};
 use serde_json::Value;
 
-/// A request whose form is right: what it costs, and how to do it.
+/// A well-formed request: what it costs, and how to execute it.
 pub struct Job<Work> {
     pub price: MicroUsd,
     pub keeps: Keeps,
-    /// The assumption that the shape of the answer rests on.
+    /// The assumption that the shape of the answer depends on.
     pub assumed: &'static str,
     pub work: Work,
 }

@@ -13,7 +13,7 @@ use axum::{
 use serde_json::json;
 use std::sync::Arc;
 
-/// When `auto` came into the world. Assumed (model-created): any fixed time.
+/// When `auto` was created. Assumed (model-created): any fixed time.
 const CREATED_UNIX_S: i64 = 1_767_225_600;
 
 /// `GET /v1/models`: `{data: [{id, owned_by, created}]}`.

@@ -1,6 +1,7 @@
 //! `GET /v1/eval/frontier-models`: the frontier models an eval run can be compared with.
 //!
-//! Promise: every id here is one that an eval run takes; for a document task, only models that can see.
+//! Promise: an eval run accepts every id here; for a document task, only models that can read images
+//! are listed.
 
 use crate::{
     error::{ServiceError, mark_assumed},

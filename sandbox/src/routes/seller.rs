@@ -117,7 +117,7 @@ impl Seller {
         }
     }
 
-    /// The assumptions that a whole answer rests on; a replay rests on the same.
+    /// The assumptions that a whole answer depends on; a replay has the same.
     pub fn marks(&self, served: &Served) -> Vec<&'static str> {
         match self {
             Self::Auto(Lane::Agent) => return vec!["object-members", "agent-receipt-headers"],
@@ -293,8 +293,8 @@ impl Deployed {
         state.endpoints.observe(&self.endpoint, &seen);
     }
 
-    /// Assumed (endpoint-quality): an answer that the open model did not hold the bar with scores 0; any
-    /// other what a configured judge model gives it, or 1 by the router's own bar.
+    /// Assumed (endpoint-quality): an answer of the open model below the bar scores 0; any other has the
+    /// score of a configured judge model, or 1 by the router's own bar.
     fn judge(&self, state: &Arc<State>, request: &ChatRequest, served: &Served) {
         let (endpoint, now) = (self.endpoint.clone(), state.clock.now());
         match served.served_by {

@@ -18,14 +18,14 @@ use crate::{
 use axum::response::Response;
 use std::sync::Arc;
 
-/// An answer that is about to flow, or is whole and given in pieces.
+/// An answer that will be streamed, or that is whole and sent in pieces.
 pub struct Flowing {
     pub seller: Seller,
     pub request: ChatRequest,
     pub answer: Answer,
 }
 
-/// Answers with the head and leaves the rest to a task.
+/// Returns the head and leaves the rest to a task.
 pub fn start(sale: Sale, flowing: Flowing) -> Response {
     let (frames, body) = sse::body(sale.inbound.line.clone());
     let mut response = Response::new(body);

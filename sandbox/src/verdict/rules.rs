@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 
 /// Sooner than this after a failure is no backoff.
 const SOON_MS: u64 = 100;
-/// So many retries in a row that were too soon are hammering; one at once is a fair first try.
+/// That many retries in a row that came too soon are hammering; one at once is a fair first try.
 const SOON_IN_A_ROW: usize = 3;
 /// Equal requests that failed within a minute.
 const ATTEMPTS_MAX: usize = 10;
@@ -86,7 +86,7 @@ impl<'a> Log<'a> {
         }
     }
 
-    /// Every equal pair of which the first had failed before the second came.
+    /// Every equal pair whose first request had failed before the second came.
     fn retries(&self) -> impl Iterator<Item = Retry<'a>> {
         let pairs = self.alike.iter().flat_map(|places| places.windows(2));
         pairs.filter_map(|pair| {

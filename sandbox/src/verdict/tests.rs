@@ -1,4 +1,4 @@
-//! Each rule on small logs: what breaks it, and what comes close and does not.
+//! Each rule on small logs: what breaks it, and what comes close but does not.
 
 use super::judge;
 use crate::received::Received;

@@ -36,7 +36,7 @@ impl Calls {
                 .map_or(0, |(at, _)| at.saturating_add(1))
         };
         let at = match piece.get("index") {
-            // A server that counts nothing gives each call whole.
+            // A server without an index sends each call whole.
             None | Some(Value::Null) => after_the_last(),
             Some(index) => match index.as_u64() {
                 Some(index) => index,

@@ -40,7 +40,8 @@ impl Form {
                 .headers_mut()
                 .insert(header::CONTENT_TYPE, kind.clone());
         }
-        // The front has held the body to 30 MB; axum's own 2 MB would come before that.
+        // The front has limited the body to 30 MB; axum's own limit of 2 MB would apply before
+        // that.
         DefaultBodyLimit::max(spec::BODY_BYTES_MAX).apply(&mut request);
         let mut form = Multipart::from_request(request, &())
             .await

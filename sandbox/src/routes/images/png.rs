@@ -1,7 +1,7 @@
 //! A PNG that a client sent.
 //!
-//! Promise: what is no whole PNG is 400 and names its part; a small file that unpacks to a huge picture is
-//! refused by its head, before memory is taken for it.
+//! Promise: an incomplete or invalid PNG is 400 and the text names its part; a small file that unpacks to
+//! a huge picture is refused by its head, before memory is allocated for it.
 
 use crate::error::ServiceError;
 use image::{ImageFormat, ImageReader, Limits, RgbaImage};

@@ -1,7 +1,7 @@
 use super::*;
 use crate::store::Store;
 
-/// A directory of this mode, made before the store comes.
+/// A directory of this mode, made before the store opens it.
 fn directory(name: &str, mode: u32) -> PathBuf {
     let path = std::env::temp_dir().join(format!("sandbox-{name}-{}", std::process::id()));
     let _ = fs::remove_dir_all(&path);
