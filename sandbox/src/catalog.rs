@@ -146,7 +146,7 @@ impl Task {
         roster::roster().iter().filter(sees)
     }
 
-    /// The Task resource, with at most so many examples when they were asked for.
+    /// The Task resource, with at most that many examples if any were requested.
     pub fn shown(&self, examples_n: Option<usize>) -> Value {
         // Assumed (task-catalog): title, description, scoring_strategy and blob_field are added.
         let mut shown = json!({

@@ -57,7 +57,7 @@ pub struct Fault {
     /// A JSON value, or a text sent as it is. Default `{"detail": …}`.
     pub body: Option<Value>,
     pub content_type: Option<String>,
-    /// 503 as a backend that is warming gives it; `Retry-After: 30` on the agent lane, 5 elsewhere.
+    /// 503 as a warming backend sends it; `Retry-After: 30` on the agent lane, 5 elsewhere.
     pub warm_up: bool,
     /// 402 as if the balance were empty.
     pub empty_balance: bool,
@@ -82,13 +82,13 @@ pub struct Fault {
     pub cut_after_chunks: Option<u64>,
     /// The connection ends after n bytes of the body, JSON or stream.
     pub cut_after_bytes: Option<u64>,
-    /// All content came; the connection ends before the receipt comments.
+    /// All content is sent; the connection ends before the receipt comments.
     pub cut_before_receipt: bool,
-    /// The receipt came; the connection ends before `[DONE]`.
+    /// The receipt is sent; the connection ends before `[DONE]`.
     pub cut_before_done: bool,
     /// How a cut ends the connection.
     pub cut: CutKind,
-    /// The answer says `Connection: close`.
+    /// The answer has `Connection: close`.
     pub close_after: bool,
 
     // --- the form of the answer ---
@@ -290,7 +290,7 @@ pub fn asks_for_stream(body: &[u8]) -> bool {
 // === impl Fault ===
 
 impl Fault {
-    /// The work before the head: as long as the fault says, by the sandbox's clock.
+    /// The time of the work before the head: as long as the fault demands, by the sandbox's clock.
     pub async fn work(&self, clock: &Clock, holds: &Holds) {
         if self.delay_ms > 0 {
             clock.sleep(Duration::from_millis(self.delay_ms)).await;

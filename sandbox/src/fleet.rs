@@ -33,7 +33,7 @@ use serde_json::{Map, Value, json};
 use servers::Servers;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Assumed (judge): the score a judge model must give.
+/// Assumed (judge): the score that a judge model must give.
 const BAR: f64 = 0.5;
 /// Assumed (agent-confidence): the mean probability of its tokens below which a turn is of low confidence.
 const CONFIDENCE: f64 = 0.5;
@@ -87,7 +87,7 @@ impl Fleet {
         }
     }
 
-    /// Plans and answers one request. With `relay` an answer that needs no check is given while it is written.
+    /// Plans and answers one request. With `relay` an answer that needs no check is sent while it is written.
     pub async fn route(
         &self,
         request: &ChatRequest,
@@ -209,8 +209,8 @@ impl Fleet {
         turn.takes_words() && turn.is_confident() && !by_judge && !by_logprobs
     }
 
-    /// The bar for a specialist's answer: its form; on the agent lane its tokens' probabilities, when the server
-    /// was asked for them; the judge model's score, else the built-in judge's rule.
+    /// The bar for a specialist's answer: its form; on the agent lane its tokens' probabilities, if the server
+    /// was asked for them; the judge model's score, or the built-in judge's rule.
     async fn holds(&self, turn: &Turn<'_>, draft: &Draft) -> bool {
         if !turn.conforms(draft) {
             return false;
@@ -267,11 +267,11 @@ impl Fleet {
         Ok(FrontierAnswer { draft, cost })
     }
 
-    /// A whole request on a named frontier model, asked for itself: the baseline of an eval run. 502 when its
+    /// A whole request on a named frontier model, called directly: the baseline of an eval run. 502 if its
     /// server fails.
     ///
-    /// Interface, Evals: "scores `auto` and optional frontier baselines on the same rows". The request is the one
-    /// `auto` gets; no bar and no escalation, for what is measured is this model's own answer.
+    /// Interface, Evals: "scores `auto` and optional frontier baselines on the same rows". The request is the
+    /// one that `auto` gets; there is no bar and no escalation, because this model's own answer is measured.
     pub async fn baseline(
         &self,
         model: &FrontierModel,

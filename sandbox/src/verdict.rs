@@ -38,7 +38,7 @@ pub struct Verdict {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub rule: &'static str,
-    /// Heading of the interface and what it says.
+    /// Heading of the interface and the sentence below it.
     pub clause: &'static str,
     pub text: &'static str,
     pub count: usize,

@@ -17,8 +17,8 @@ use std::net::IpAddr;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// What a body may say it is. The second is what `curl -d` says of any body; a page that sends it cannot
-/// leave its Origin out.
+/// The permitted types of a body. The second is what `curl -d` sends for any body; a page that sends it
+/// cannot leave its Origin out.
 const BODY_TYPES: [&str; 2] = ["application/json", "application/x-www-form-urlencoded"];
 
 pub async fn door(request: Request, next: Next) -> Response {
@@ -57,9 +57,9 @@ fn check(headers: &HeaderMap) -> Result<(), &'static str> {
     }
 }
 
-/// Whether a page cannot have been opened by this name and yet be a stranger's: this machine's own names, an
-/// address (a page at an address is what this listener itself answers there), and a name without a dot,
-/// which no public name service gives away (a container's is one).
+/// Whether a page opened by this name cannot be a stranger's: this machine's own names, an address (a page
+/// at an address is this listener's own answer), and a name without a dot, which no public name service
+/// assigns (a container's name is one).
 fn is_own_host(host: &str) -> bool {
     let name = without_port(host);
     let bare = name
