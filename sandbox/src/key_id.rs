@@ -29,8 +29,8 @@ impl KeyId {
         Self::read(org, first)
     }
 
-    /// Reads the header. Empty counts as absent; unprintable characters are 400. Assumed
-    /// (key-form).
+    /// Reads the header. Empty counts as absent; unprintable characters are 400.
+    /// Assumed (key-form).
     pub fn read(org: &str, header: Option<&HeaderValue>) -> Result<Option<Self>, ServiceError> {
         let Some(header) = header else {
             return Ok(None);

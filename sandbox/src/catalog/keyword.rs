@@ -1,9 +1,9 @@
 //! The keyword scorer: which task a description is about, by its words.
 //!
-//! Interface, `POST /v1/tasks/match`: "a deterministic keyword scorer". How it scores is not shown. Assumed
-//! (match-keyword): a description's stems, and pairs of neighbours among them, are looked up in each task's
-//! title, synonyms, description and instruction. A stem weighs more the fewer entries contain it (idf). The
-//! score is the weight found divided by the total weight, damped when little was found. Lanes, and things
+//! Interface, `POST /v1/tasks/match`: "a deterministic keyword scorer". How it scores is not shown.
+//! Assumed (match-keyword): a description's stems, and pairs of neighbours among them, are looked up in each
+//! task's title, synonyms, description and instruction. A stem weighs more the fewer entries contain it (idf).
+//! The score is the weight found divided by the total weight, damped when little was found. Lanes, and things
 //! that no lane serves, are scored by the same rule, so the best entry decides the type.
 //! Promise: the same description gives the same result; every score lies in [0, 1].
 
