@@ -30,7 +30,7 @@ const CHAT: &str = "/v1/chat/completions";
 const ACTIVATE: &str = r#"exec 3<&0 </dev/null; [ "$LISTEN_FDS" = 1 ] || exec 4<&2 2>/dev/null
 LISTEN_PID=${PID_OF_ANOTHER:-$$} exec "$@""#;
 
-/// `bursar run` with these sockets given.
+/// `bursar run` with these sockets passed to it.
 pub fn activated(upstream: &str, state: &Path, given: Vec<OwnedFd>, names: &str) -> Command {
     let state = state.to_str().expect("a path");
     let own = command(&run_arguments(upstream, state));

@@ -28,7 +28,7 @@ async fn received(origin: &Origin, count: usize) {
     .await;
 }
 
-/// The refusal of a cap that is reached: before anything was sent, and nothing an SDK repeats.
+/// The refusal of a reached cap: before anything was sent, and no SDK repeats it.
 fn is_reached(answer: &Answer) {
     assert_eq!(answer.status, 402, "{}", answer.text());
     assert_eq!(answer.code(), Some("cap_reached"));

@@ -31,8 +31,8 @@ struct Wish {
     kind: Kind,
     prompt: String,
     asked: u32,
-    /// A stream broke after bytes of it had been given out: "In a stream the first body byte given
-    /// out counts as delivered", so that its repeat may be a purchase of its own.
+    /// A stream broke after bytes of it had been sent: "In a stream the first body byte given out
+    /// counts as delivered", so its repeat may be a purchase of its own.
     was_given_bytes: bool,
 }
 
@@ -43,7 +43,7 @@ enum Kind {
     Agent,
 }
 
-/// A wish that came true: an answer that was received whole.
+/// A fulfilled wish: an answer that was received whole.
 #[derive(Clone, Debug)]
 struct Bought {
     wish: Wish,
@@ -97,7 +97,7 @@ async fn whatever_instant_the_daemon_is_killed_at_the_ledger_agrees_with_the_boo
         tally.agrees_with(&sandbox.debits().await);
     }
 
-    // What was under way in the sandbox comes to its end without a reader; the apps get what they
+    // Requests running in the sandbox end without a reader; the apps get the answers that they
     // still wait for, and the start before that marks what the last kill left open.
     resting(&sandbox).await;
     let daemon = Daemon::start(&sandbox.url(), &state_dir, &config).await;
@@ -202,7 +202,8 @@ impl Wish {
         }
     }
 
-    /// Asks once. `None` when the daemon is gone; else the entry and the amount of a whole answer.
+    /// Sends one request. `None` if the daemon is gone; otherwise the entry and the amount of a
+    /// whole answer.
     async fn ask(&mut self, mut wire: Wire) -> Option<Option<(String, u64)>> {
         let (path, body) = match self.kind {
             Kind::Json => ("/v1/chat/completions", chat(&self.prompt)),

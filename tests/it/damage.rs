@@ -54,7 +54,7 @@ fn damage_in_the_index_alone_changes_no_sum_and_no_lookup() {
     });
 }
 
-/// `bursar` with these words on this ledger: exit code, and what it said.
+/// `bursar` with these words on this ledger: exit code and output.
 async fn bursar(words: &[&str], state: &Path) -> (Option<i32>, String) {
     let path = state.to_str().expect("a path");
     let words = [words, &["--state-dir", path]].concat();
@@ -112,7 +112,7 @@ async fn the_daemon_and_the_commands_go_on_after_damage_and_say_what_is_lost() {
     assert_eq!(report["index"]["result"], "agrees", "{said}");
 }
 
-/// Runs cases on two threads and says which seeds failed.
+/// Runs cases on two threads and returns the seeds that failed.
 #[expect(
     clippy::disallowed_methods,
     reason = "a failing case is repeated this way"
@@ -159,7 +159,7 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
 }
 
 fn check(sample: &Sample, harmed: &Harmed) {
-    // In memory where that is to be had: what is tested is not the disk.
+    // In memory if possible: the disk is not under test.
     let memory = Path::new("/dev/shm");
     let root = tempfile::tempdir_in(memory).or_else(|_| tempfile::tempdir());
     let root = root.expect("a directory");
@@ -179,7 +179,7 @@ fn check(sample: &Sample, harmed: &Harmed) {
     let ledger = match Ledger::open(options(&state, &clock)) {
         Err(LedgerError::ForeignFormat { path, .. }) if harmed.identity => {
             assert!(said.identity_damaged, "{done:?}");
-            // What the message says.
+            // The text of the message.
             std::fs::remove_file(path).expect("it is there");
             Ledger::open(options(&state, &clock))
         }

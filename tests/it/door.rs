@@ -15,7 +15,7 @@ use crate::support::origin::billed;
 use crate::support::wire::request;
 use crate::support::{Answer, Bursar, KEY, Origin, Sandbox, Step, Wire, chat};
 
-/// bursar before an origin that has to stay untouched unless a test gives it a step.
+/// bursar before an origin that must get no request unless a test gives it a step.
 struct Door {
     origin: Origin,
     bursar: Bursar,
@@ -39,7 +39,8 @@ impl Door {
         wire.answer().await
     }
 
-    /// Sends what has to be refused with one of these codes, on a connection that then ends.
+    /// Sends a request that must be refused with one of these codes, on a connection that then
+    /// ends.
     async fn refuses(&self, bytes: impl AsRef<[u8]>, codes: &[&str]) -> Answer {
         let bytes = bytes.as_ref();
         let what = bytes[..bytes.len().min(300)].escape_ascii().to_string();
@@ -51,7 +52,8 @@ impl Door {
         answer
     }
 
-    /// Sends what has to come through; gives the answer. The origin answers 200 with an amount.
+    /// Sends a request that must come through; returns the answer. The origin answers 200 with an
+    /// amount.
     async fn passes(&self, bytes: impl AsRef<[u8]>) -> Answer {
         let before = self.origin.received().len();
         self.origin.push(Step::Answer(billed(1)));

@@ -151,7 +151,7 @@ impl Talk {
         self.input.write_all(b"go\n").await.expect("a line is sent");
     }
 
-    /// Its end, and what it said on standard error.
+    /// Its exit, and its standard error.
     async fn end(mut self) -> (Option<i32>, String) {
         drop(self.input);
         let status = self.exec.wait().await.expect("a status");

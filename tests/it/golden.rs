@@ -187,7 +187,7 @@ fn request(exchange: &Exchange, fillings: &Fillings) -> String {
     format!("{text}\r\n{body}")
 }
 
-/// Everything in which an answer differs from what was wanted, each with the line that says so.
+/// Every difference between an answer and the expected one, each with its line.
 fn judge(
     wanted: &Wanted,
     came: &Answer,
@@ -323,7 +323,7 @@ fn the_runner_sees_a_wrong_status_header_member_comment_and_end() {
     }
 }
 
-/// What a file keeps of one answer, and what it must not let pass in the next.
+/// What a file keeps of one answer, and what it must refuse in the next.
 #[test]
 fn what_was_kept_is_filled_in_and_wanted_again() {
     let first = serde_json::json!({"run": {"id": "{run_id}", "n": [{"of": "{set}"}]}});

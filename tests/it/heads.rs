@@ -13,7 +13,7 @@ use crate::support::{Bursar, Origin, Step};
 
 const CHAT: &str = "/v1/chat/completions";
 
-/// An origin that gives this answer to everything, and bursar before it.
+/// An origin that sends this answer to every request, and bursar before it.
 async fn before(answer: Vec<u8>) -> (Origin, Bursar) {
     let origin = Origin::always(Step::Answer(answer)).await;
     let bursar = Bursar::before(&origin.url()).await;

@@ -42,7 +42,7 @@ const ONCE: &str = "[retry]\nattempts = 1\n";
 enum Ask {
     Chat,
     Stream,
-    /// A route that bills and takes no key.
+    /// A route that bills and honors no key.
     Speech,
     /// A route that costs nothing and makes no entry.
     Free,
@@ -256,8 +256,8 @@ impl Stage {
         answer
     }
 
-    /// Nothing of the key is kept, words of the service are short and printable, and the metrics are
-    /// text that Prometheus takes.
+    /// Nothing of the key is kept, words of the service are short and printable, and Prometheus can
+    /// parse the metrics.
     fn check_what_is_kept(&self) {
         assert_no_key_in(&self.bursar.state_dir());
         for entry in self.bursar.entries() {

@@ -143,7 +143,7 @@ async fn a_key_that_the_service_takes_is_written_whole_and_a_reload_takes_it() {
         asked.head
     );
 
-    // What it says of the reload is so.
+    // Its statement about the reload is true.
     daemon.signal(Signal::HUP);
     eventually("the reload", || async {
         let page = daemon.admin_page("/metrics").await.text();

@@ -10,7 +10,7 @@ mod names;
 
 use crate::support::source::read;
 
-/// What the interface's page says in backticks.
+/// The words in backticks of the interface's page.
 pub struct Page {
     /// Line, code spans of that line.
     lines: Vec<(String, Vec<String>)>,

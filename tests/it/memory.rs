@@ -20,10 +20,10 @@ const ENTRIES: u64 = 1_000_000;
 /// Time from one to the next: all are within the 24 h of their keys, and of the test.
 const BETWEEN_MS: u64 = 80;
 
-/// All that a million entries may take.
+/// The most memory that a million entries may take.
 const LIMIT_BYTES: u64 = 300 << 20;
 
-/// How long a start may take that reads them all.
+/// The time that a start may take to read them all.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
 
 /// The variable that passes the state directory to [`a_day_is_written`].

@@ -42,7 +42,7 @@ impl Place {
         command(&whole).output().await.expect("the command ends")
     }
 
-    /// What it printed, when it went well.
+    /// Its output, if it succeeded.
     async fn done(&self, arguments: &[&str]) -> String {
         let output = self.told(arguments).await;
         assert!(output.status.success(), "{arguments:?}: {}", said(&output));
@@ -120,7 +120,7 @@ async fn before_a_daemon_that_hangs_every_order_ends_and_a_freeze_holds_when_it_
         || async { (place.status().await == 403).then_some(()) },
     )
     .await;
-    // It is an order like any other: another one beside it keeps it, a restart does, and thaw ends it.
+    // It is an order like any other: it survives another order and a restart, and thaw ends it.
     place.done(&["freeze", "default"]).await;
     let caps = place.json(&["caps", "--json"]).await;
     assert_eq!(caps["frozen"].as_array().map(Vec::len), Some(2), "{caps}");

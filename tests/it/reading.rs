@@ -44,7 +44,7 @@ impl Follower {
     }
 }
 
-/// Buys a chat answer; gives its entry's id.
+/// Buys a chat answer; returns its entry's id.
 async fn buy(daemon: &Daemon, prompt: &str) -> String {
     let app = daemon.connect().await;
     let answer = app.post("/v1/chat/completions", &chat(prompt)).await;
@@ -244,7 +244,7 @@ async fn nobody_else_can_read_a_file_of_the_state_directory_whatever_the_mask_wa
     }
 }
 
-/// Checks a directory and all below it; gives the files' paths.
+/// Checks a directory and everything below it; returns the files' paths.
 fn assert_private(directory: &Path) -> Vec<String> {
     let mode = |path: &Path| {
         let metadata = std::fs::symlink_metadata(path).expect("metadata");

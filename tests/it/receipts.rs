@@ -53,7 +53,7 @@ async fn before(answer: Vec<u8>) -> (Origin, Bursar) {
     (origin, bursar)
 }
 
-/// A counter or gauge that has to be this whole number.
+/// A counter or gauge that must be this whole number.
 fn check_metric(name: &str, bursar: &Bursar, family: &str, labels: &str, wanted: f64) {
     let found = bursar.metric(family, labels);
     assert!(

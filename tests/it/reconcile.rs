@@ -330,7 +330,7 @@ async fn a_figure_that_is_typed_in_is_compared_exactly() {
     }
 }
 
-/// Calls of the service's rollup that came in.
+/// Calls of the service's rollup that arrived.
 fn asked(origin: &Origin) -> usize {
     let received = origin.received();
     let of_rollup = |one: &&Received| one.request_line() == "GET /v1/auto/metrics HTTP/1.1";

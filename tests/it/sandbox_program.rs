@@ -233,7 +233,7 @@ async fn a_client_that_keeps_the_rules_gets_a_verdict_of_ok_and_exit_code_0() {
 async fn a_client_that_breaks_the_rules_is_told_each_at_the_end_with_exit_code_1() {
     let place = place();
     let sandbox = Program::start(place.path()).await;
-    // It does not wait for what Retry-After says.
+    // It ignores the wait in Retry-After.
     for status in [503, 200] {
         assert_eq!(sandbox.ask("a", "impatient").await.status, status);
     }
@@ -241,7 +241,7 @@ async fn a_client_that_breaks_the_rules_is_told_each_at_the_end_with_exit_code_1
     for (key, status) in [("b", 502), ("c", 200)] {
         assert_eq!(sandbox.ask(key, "forgetful").await.status, status);
     }
-    // It takes the half of a stream for the whole.
+    // It treats half of a stream as the whole.
     let cut = sandbox
         .send("POST", CHAT, "d", &chat_stream("trusting"))
         .await;

@@ -40,8 +40,8 @@ fn only<'a>(unit: &'a BTreeMap<String, Vec<String>>, name: &str) -> Option<&'a s
     }
 }
 
-/// A limit on starts ends in a service that stays down, and takes the sockets along: apps are refused from
-/// then on. `RestartSteps=` would be the other way, and systemd 252 has none.
+/// A limit on starts leaves a failed service down and stops the sockets with it: apps are refused from
+/// then on. `RestartSteps=` would be an alternative, but systemd 252 does not have it.
 #[test]
 fn a_service_that_fails_is_started_again_for_ever_and_its_sockets_stay() {
     let service = directives(SERVICE);
@@ -61,7 +61,7 @@ fn a_service_that_fails_is_started_again_for_ever_and_its_sockets_stay() {
     }
 }
 
-/// The variable by which start and reload are given the config.
+/// The variable that names the config for start and reload.
 fn configured(service: &BTreeMap<String, Vec<String>>) -> &str {
     let set = only(service, "own Environment").expect("the config's path");
     let (name, path) = set.split_once('=').expect("a variable");
@@ -91,7 +91,8 @@ fn a_reload_looks_at_the_file_that_the_service_was_started_with() {
 async fn reload(daemon: &Daemon, config: &Path, credentials: &Path, state: &Path) -> Output {
     let pid = daemon.child.id().expect("it runs").to_string();
     let service = directives(SERVICE);
-    // systemd 252 gives a command of a reload the credentials' name, and hides what is there.
+    // systemd 252 passes the credentials' directory to a reload command by name, but hides its
+    // contents.
     let bound = only(&service, "own BindReadOnlyPaths").expect("another name");
     let name = bound.strip_prefix("-%d:").expect("of the credentials");
     let path = |path: &Path| path.to_str().expect("a UTF-8 path").to_owned();

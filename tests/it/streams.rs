@@ -55,7 +55,7 @@ async fn begin(bursar: &Bursar) -> Wire {
     wire
 }
 
-/// Reads chunks until the body is at least as long as `wanted`, and has to equal it then.
+/// Reads chunks until the body is at least as long as `wanted`; it must then equal it.
 async fn read_exactly(name: &str, wire: &mut Wire, answer: &mut Answer, wanted: &str) {
     while answer.body.len() < wanted.len() {
         let piece = wire.chunk(answer).await;

@@ -23,7 +23,7 @@ use std::time::Duration;
 /// The organization's key in tests: found nowhere but upstream.
 pub const KEY: &str = "sk-org-0123456789abcdef";
 
-/// Polls until `probe` gives a value; panics after ten seconds. Never a fixed sleep.
+/// Polls until `probe` returns a value; panics after ten seconds. Never a fixed sleep.
 pub async fn eventually<T, F: Future<Output = Option<T>>>(
     what: &str,
     probe: impl FnMut() -> F,

@@ -17,7 +17,7 @@ const REMOVALS: &str = "tests/faults/defences.toml";
 const ROWS: std::ops::RangeInclusive<u8> = 1..=29;
 const LEAST: usize = 3;
 
-/// Tests that play a table of raw requests and say which cases failed.
+/// Tests that play a table of raw requests and name the cases that failed.
 const CORPUS: &str = "attack::no_request";
 
 /// What a request or an upstream can trigger: taking out a defence of each is planned.
@@ -32,7 +32,8 @@ struct Row {
     number: u8,
     /// Files that defend.
     files: Vec<String>,
-    /// Beginnings of names: of tests where they have `::`, else of cases of this row, or commands.
+    /// Beginnings of names: of tests if they contain `::`, otherwise of cases of this row, or
+    /// commands.
     held_by: Vec<String>,
     stated: usize,
 }
@@ -51,7 +52,7 @@ struct Removal {
     old: String,
     new: String,
     test: String,
-    /// For each row the beginning of the cases that have to see it, where `test` plays a corpus.
+    /// For each row the beginning of the cases that must notice it, if `test` plays a corpus.
     #[serde(default)]
     cases: Vec<String>,
     group: u8,

@@ -140,7 +140,7 @@ fn length(file: &File) -> Vec<String> {
     vec![format!("{}: {lines} lines, {usual} at most", file.path)]
 }
 
-/// A debt says its class: correctness, coverage or cleanup.
+/// A debt names its class: correctness, coverage or cleanup.
 fn debts(file: &File) -> Vec<String> {
     let word = concat!("TO", "DO");
     let classes = ["-correctness", "-coverage", "-cleanup"];

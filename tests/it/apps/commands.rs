@@ -340,7 +340,7 @@ async fn who_may_spend_is_said_where_people_look() {
         false
     );
 
-    // Taking the last app away opens the door again, and that is said.
+    // Removing the last app opens the door again, and the command says so.
     let output = place.app(&["remove", "nightly"]).await;
     assert!(
         said(&output).contains("every process of this machine may spend"),
@@ -487,7 +487,7 @@ async fn no_log_shows_a_token() {
     );
 }
 
-/// A cap that is given with `app add` holds before the token does, beside a daemon and after a restart.
+/// A cap set by `app add` applies before the token does, beside a daemon and after a restart.
 #[tokio::test]
 async fn an_added_app_has_its_cap_at_once_and_after_a_restart() {
     let origin = Origin::always(Step::Answer(billed(700_000))).await;

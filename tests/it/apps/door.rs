@@ -91,7 +91,8 @@ async fn two_authorization_headers_are_nobodys() {
     assert!(origin.received().is_empty());
 }
 
-/// "Host/Origin first, then token, before the body is read": the head says a body that never comes.
+/// "Host/Origin first, then token, before the body is read": the head announces a body that never
+/// comes.
 #[tokio::test]
 async fn the_token_is_asked_for_behind_host_and_origin_and_before_all_else() {
     let origin = Origin::always(Step::Answer(billed(7))).await;

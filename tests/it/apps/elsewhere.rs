@@ -92,7 +92,7 @@ async fn the_first_app_says_whom_it_cuts_off_and_what_to_paste() {
     );
     daemon.terminate().await;
 
-    // The setting that it names does what it says.
+    // The setting that it names has the announced effect.
     let config = place.path("config.toml");
     std::fs::write(&config, "[listen]\nanonymous = true\n").expect("a file");
     let more = ["--config", config.as_str()];

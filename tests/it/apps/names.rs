@@ -59,7 +59,7 @@ async fn a_word_with_a_meaning_is_no_name_of_a_new_app() {
             "{words}"
         );
     }
-    // These are no such words: no command, label or sum means anything else by them.
+    // These are not such words: no command, label or sum gives them another meaning.
     for name in ["default.x", "none", "anonymous", "unknown", "alle"] {
         Place::new().done(&["add", name]).await;
     }

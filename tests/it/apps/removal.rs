@@ -138,8 +138,8 @@ async fn who_waits_for_its_run_when_the_app_is_removed_is_refused() {
     assert_eq!(origin.received().len(), 1);
 }
 
-/// An app with a cap of nothing comes and goes while its user asks without a pause: one request that is
-/// served had passed the door before its cap was in force, or lost it on its way.
+/// An app with a cap of 0 is added and removed while its user asks without a pause. If one request is
+/// served, it passed the door before its cap was in force, or lost the cap on its way.
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn no_request_of_an_app_with_a_cap_of_nothing_is_served_while_it_comes_and_goes() {
     let origin = Origin::always(Step::Answer(billed(7))).await;

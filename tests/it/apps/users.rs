@@ -15,7 +15,7 @@ use crate::support::{Origin, Step};
 const LISTED: u32 = 65534;
 const STRANGER: u32 = 65533;
 
-/// Posts to a Unix socket; says the status and the code.
+/// Posts to a Unix socket; returns the status and the code.
 const SCRIPT: &str = r#"
 import json, socket, sys
 peer = socket.socket(socket.AF_UNIX)

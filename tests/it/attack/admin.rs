@@ -12,7 +12,7 @@ pub struct AdminCase {
 
 const READS: &[u16] = &[200];
 const REFUSED: &[u16] = &[403];
-/// A request that hyper or the door refuses, in whatever words.
+/// A request that hyper or the door refuses, with any text.
 const NONE: &[u16] = &[400, 403, 404, 405, 414, 431, 505];
 const UNKNOWN: &[u16] = &[404];
 const METHOD: &[u16] = &[405];

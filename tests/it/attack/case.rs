@@ -18,7 +18,7 @@ pub enum May {
     /// One of these codes, and the connection ends. The origin gets neither this request nor the
     /// one that is sent right after it.
     Refused(&'static [&'static str]),
-    /// The origin sees this and nothing else.
+    /// The origin gets this and nothing else.
     Relayed(Sent),
     /// The one or the other.
     Either(&'static [&'static str], Sent),

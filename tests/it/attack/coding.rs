@@ -76,7 +76,7 @@ fn encodings() -> Vec<Case> {
     cases
 }
 
-/// JSON that two readers take for different things passes as it is: bursar follows the answer, and
+/// JSON that two readers understand differently passes unchanged: bursar follows the answer, and
 /// the service judges the body.
 fn documents() -> Vec<Case> {
     let mut cases = Vec::new();

@@ -155,7 +155,7 @@ async fn in_a_request(
     inside
 }
 
-/// Raises this process's limit on descriptors, and gives what it is.
+/// Raises this process's limit on descriptors, and returns the new one.
 fn may_open(wanted: usize) -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
@@ -169,7 +169,7 @@ fn may_open(wanted: usize) -> usize {
 }
 
 /// 640 apps and their connections to the service need more than the 1024 descriptors that a shell
-/// gives: the daemon takes what it may.
+/// grants: the daemon raises its limit as far as it may.
 #[tokio::test]
 async fn the_daemon_raises_its_limit_on_descriptors() {
     let stage = Stage::with(Witness::start().await, |command| {
@@ -362,7 +362,7 @@ async fn the_admin_listener_outlives_heads_and_connections_without_end() {
         endless.into_bytes(),
         vec![0; 50_000],
     ];
-    // More than it has places for, one after the other: each has to give its place back.
+    // More connections than there are places, one after the other: each has to free its place.
     for round in 0..80 {
         for bytes in &calls {
             let mut wire = Wire::tcp(stage.daemon.admin).await;

@@ -3,7 +3,7 @@
 use super::case::{CHAT, Case, May, Sent, framed, get, hidden, post};
 use crate::support::chat;
 
-/// The head says two things, or nothing that all readers understand.
+/// The head is ambiguous, or not understood by all readers.
 const UNCLEAR: &[&str] = &["length_refused", "head_malformed"];
 const UPGRADE: &[&str] = &["header_refused"];
 
@@ -177,7 +177,7 @@ fn lengths() -> Vec<Case> {
     cases
 }
 
-/// Line ends and bytes that one reader takes for the end of a line, a field or the head.
+/// Line ends and bytes that one reader treats as the end of a line, a field or the head.
 fn lines() -> Vec<Case> {
     let mut cases = Vec::new();
     for lines in [

@@ -148,7 +148,7 @@ fn changed(chance: &mut Chance, seeds: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// Sends everything, ends, and reads what comes until the connection ends.
+/// Sends everything, closes its half, and reads until the connection ends.
 async fn talk(address: std::net::SocketAddr, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).await.expect("a connection");
     stream.write_all(bytes).await.ok();

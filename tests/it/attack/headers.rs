@@ -10,8 +10,8 @@ pub fn cases() -> Vec<Case> {
     [nominations(), keys(), expectations()].concat()
 }
 
-/// `Connection` takes away what is the app's, never what is ours, what was judged, or what a key is
-/// bound to.
+/// `Connection` removes the app's own headers, never ours, a judged one, or one that a key is bound
+/// to.
 fn nominations() -> Vec<Case> {
     let mut cases = Vec::new();
     for (name, lines) in [
@@ -205,7 +205,7 @@ fn expectations() -> Vec<Case> {
     cases
 }
 
-/// An old app takes the first head it reads for its answer.
+/// An old app treats the first head it reads as its answer.
 #[tokio::test]
 async fn an_expectation_in_http_1_0_is_not_answered_with_a_100() {
     let stage = Stage::open().await;

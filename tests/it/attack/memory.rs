@@ -32,7 +32,7 @@ const FITTING: usize = 8;
 const DRIPPING: usize = 9;
 
 /// The bodies' budget, 64 MiB for the connections, and 80 MiB for the process itself, its ledger and
-/// what its allocator does not give back.
+/// the memory that its allocator keeps.
 const RESIDENT_MAX_KIB: u64 = (256 + 64 + 80) * 1024;
 
 /// A form: a route whose body is neither parsed nor booked.
@@ -275,7 +275,7 @@ async fn bodies_that_grow_together_are_all_served() {
     assert_eq!(witness.count(), CLIENTS);
 }
 
-/// Sends the first `count` bytes, counts them, and reads what comes until the connection ends.
+/// Sends the first `count` bytes, counts them, and reads until the connection ends.
 async fn begin(
     address: SocketAddr,
     bytes: Arc<Vec<u8>>,
@@ -292,7 +292,7 @@ async fn begin(
     told.to_ascii_lowercase()
 }
 
-/// The same, and then a piece every half second: four times as much as a body has to bring.
+/// The same, and then a piece every half second: four times the required rate.
 async fn drip(
     address: SocketAddr,
     bytes: Arc<Vec<u8>>,
@@ -334,7 +334,7 @@ async fn everything_is_taken(sent: &AtomicUsize, count: usize) {
     .await;
 }
 
-/// As much was taken as there is room for: how much more the kernel keeps differs.
+/// As much was taken as there is room for; how much more the kernel keeps varies.
 async fn everything_stands_still(sent: &AtomicUsize, count: usize) {
     let (mut looks, mut before) = (0, 0);
     eventually("everything to stand still", || {

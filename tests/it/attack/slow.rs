@@ -63,7 +63,8 @@ async fn alone() -> (Origin, Bursar) {
     (origin, bursar)
 }
 
-/// Sends `piece` again and again, `pause` apart, until an answer comes; gives when and what.
+/// Sends `piece` again and again, `pause` apart, until an answer comes; returns the time and the
+/// answer.
 async fn dripping(mut stream: TcpStream, piece: &[u8], pause: Duration) -> (Duration, String) {
     tokio::time::pause();
     let began = Instant::now();

@@ -103,7 +103,7 @@ impl Stage {
         Some(open.count())
     }
 
-    /// Judges a case; gives how many ledger entries it may have made.
+    /// Judges a case; returns how many ledger entries it may have made.
     pub async fn judge(&self, case: &Case) -> Result<usize, String> {
         let mut made = self.trial(case, Place::First).await?;
         let second = self.trial(case, Place::Second).await;
@@ -242,7 +242,7 @@ impl Stage {
                 return Err(format!("more came behind it: {came:?}"));
             }
         } else if !case.ends {
-            // In step: what comes next on the connection is read as one request.
+            // In step: the next bytes on the connection are read as one request.
             if !behind {
                 wire.send(get("/v1/models?next", "")).await;
             }
@@ -259,7 +259,7 @@ impl Stage {
             };
             check(second, &wanted)?;
         } else {
-            // What else came on the connection is no request.
+            // The other bytes on the connection are not a request.
             while timeout(PATIENCE, wire.answer())
                 .await
                 .map_err(|_| "no end")?
@@ -328,7 +328,7 @@ impl Stage {
     }
 }
 
-/// What came against what may come.
+/// The actual requests against the permitted ones.
 fn check(seen: &Seen, sent: &Sent) -> Result<(), String> {
     if seen.line != sent.line || seen.body != sent.body {
         let body = seen.body[..seen.body.len().min(200)].escape_ascii();

@@ -15,7 +15,7 @@ const LINE: &[&str] = &[
     "method_refused",
 ];
 
-/// 400, whatever the code.
+/// 400, with any code.
 const BAD_REQUEST: &[&str] = &["head_malformed", "path_refused"];
 
 pub fn cases() -> Vec<Case> {
@@ -325,7 +325,7 @@ fn methods() -> Vec<Case> {
     }
     let head = format!("HEAD {CHAT} HTTP/1.1\r\nHost: localhost\r\n\r\n");
     cases.push(Case::refused(10, "HEAD of what spends", head, METHOD));
-    // A body where a method has none: one reader takes it for the next request.
+    // A body on a method without one: one reader treats it as the next request.
     for method in ["GET", "HEAD"] {
         for (what, lines) in [
             ("a typed body", "Content-Type: application/json\r\n"),

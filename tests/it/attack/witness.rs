@@ -18,7 +18,7 @@ use bursar::protocol::routes::{Lookup, RouteTable};
 use crate::support::KEY;
 use crate::support::origin::billed;
 
-/// A request as it came.
+/// A request as received.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub line: String,
@@ -86,7 +86,7 @@ impl Witness {
         Self::with(ALWAYS).await
     }
 
-    /// Answers when [`Self::answer`] gives leave.
+    /// Answers when [`Self::answer`] permits.
     pub async fn stalling() -> Self {
         Self::with(0).await
     }
@@ -123,7 +123,7 @@ impl Witness {
         self.shared.seen.lock().len()
     }
 
-    /// What came since `before` requests had come.
+    /// Requests after the first `before` ones.
     pub fn since(&self, before: usize) -> Vec<Seen> {
         self.shared.seen.lock()[before..].to_vec()
     }

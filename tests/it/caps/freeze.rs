@@ -104,8 +104,8 @@ async fn between_attempts_a_freeze_ends_the_retries() {
     assert_eq!(bursar.entry_of(&answer).state, State::Failed);
 }
 
-/// The permit is given and the intent on its way to the disk: the last moment at which an order can be
-/// obeyed.
+/// The permit is given and the intent is on its way to the disk: the last moment at which an order can
+/// take effect.
 #[tokio::test]
 async fn a_freeze_that_comes_while_the_intent_is_written_stops_the_request() {
     let origin = Origin::always(Step::Answer(billed(1))).await;

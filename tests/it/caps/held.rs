@@ -85,7 +85,7 @@ async fn a_run_without_money_starts_no_endpoint() {
     check(&origin, &bursar, &headers, is_reached).await;
 }
 
-/// Nothing is known of what it will cost: it takes no room below a cap that is not reached.
+/// Its cost is unknown: it takes no room below a cap that is not reached.
 #[tokio::test]
 async fn an_endpoint_is_started_where_something_is_left() {
     let origin = Origin::always(Step::Answer(json(200, &[], "{}"))).await;

@@ -82,8 +82,8 @@ async fn books_exceed_a_cap_by_at_most_the_dearest_request_also_over_a_kill() {
     println!("cap {cap} books {books} prices {cheapest} to {dearest}, {refused} refused: {page}");
     assert!(books <= cap + dearest, "{books} > {cap} + {dearest}");
     assert!(refused > 0, "the cap was never reached");
-    // What was under way at a kill, and streams of agents, are held at the dearest price: how much room
-    // that takes is the machine's.
+    // Requests running at a kill, and agent streams, are held at the dearest price; how much room that
+    // takes depends on the machine.
     assert!(
         books > cap / 10,
         "hardly anything was spent: {books} of {cap}"

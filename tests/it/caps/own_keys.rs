@@ -42,7 +42,7 @@ async fn dear_ones_under_shown_texts(
             let answer = ask(bursar, &chat(&dear), &own(text)).await;
             statuses.push(answer.status);
         }
-        // The repeat that the service gives for nothing.
+        // The repeat that the service answers for free.
         ask(bursar, &chat("hi"), &own(&long)).await;
     }
     assert_eq!(bursar.billed(), sandbox.debited().await, "{statuses:?}");

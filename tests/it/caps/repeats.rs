@@ -93,7 +93,7 @@ async fn what_is_in_doubt_under_the_apps_own_key_is_held_once_in_its_run() {
     for (key, prompt, code) in [
         ("mine", "lost", Some("outcome_unknown")),
         ("mine", "lost", Some("outcome_unknown")),
-        // 600 of 1,000 are held, so one more goes.
+        // 600 of 1,000 are held, so one more is sent.
         ("another", "served", None),
     ] {
         let headers = [("Authorization", &*bearer), ("Idempotency-Key", key)];

@@ -110,7 +110,7 @@ async fn what_failed_gives_back_and_what_is_in_doubt_stays_charged_over_a_restar
 
     let bursar = bursar.restart(caps).await;
     is_reached(&ask(&bursar, &chat("other"), &[]).await);
-    // Its repeat is charged already: it passes, and its price takes the place of what was held.
+    // Its repeat is charged already: it passes, and its price replaces the held amount.
     origin.push(Step::Answer(billed(7)));
     let adopted = ask(&bursar, &chat("doubtful"), &[]).await;
     assert_eq!(adopted.status, 200, "{}", adopted.text());
@@ -270,7 +270,8 @@ fn beside_the_frontier(billed: u64, frontier: u64) -> Vec<u8> {
     json(200, &headers, r#"{"choices":[]}"#)
 }
 
-/// Cheap answers, and then two at once that are escalated: they go beside each other exactly where both fit.
+/// Cheap answers, and then two at once that are escalated: they run beside each other exactly where both
+/// fit.
 #[tokio::test]
 async fn two_that_may_be_escalated_go_beside_each_other_where_both_fit_below_the_cap() {
     for (cap, beside) in [(10 + 520, true), (10 + 519, false)] {

@@ -83,7 +83,7 @@ async fn who_waits_for_room_is_told_when_bursar_stops() {
     assert_eq!(origin.received().len(), 1);
 }
 
-/// All of a burst may have room below the cap when it comes, at the prices that are known then.
+/// All of a burst may have room below the cap on arrival, at the prices that are known then.
 #[tokio::test]
 async fn a_cap_that_is_reached_meanwhile_stops_who_waits_for_a_place() {
     let steps = [Step::Answer(billed(1)), on_cue(billed(2_000))];

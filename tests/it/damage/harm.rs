@@ -46,7 +46,7 @@ impl Random {
     }
 }
 
-/// Does what the seed says to a copy of the sample.
+/// Applies the seed's damage to a copy of the sample.
 pub fn harm(sample: &Sample, seed: u64) -> Harmed {
     let mut random = Random::new(seed);
     let mut harmed = Harmed {

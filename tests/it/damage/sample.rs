@@ -39,7 +39,7 @@ pub struct Sample {
     pub end_ms: u64,
 }
 
-/// What a line says.
+/// The contents of a line.
 #[derive(Clone, Debug)]
 pub struct Known {
     pub kind: String,

@@ -175,7 +175,7 @@ async fn the_full_accounts_figures_are_those_of_the_ledger_and_the_books() {
     assert_eq!((&spend["in_doubt"], &spend["open"]), (&json!(0), &json!(0)));
 }
 
-/// A demo that runs, read up to where it says where the books are.
+/// A running demo, read up to the line that says where the books are.
 struct Running {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,

@@ -69,7 +69,7 @@ async fn a_start_on_a_disk_that_has_become_full_reads_the_ledger_and_resumes_by_
     let sandbox = Sandbox::start().await;
     let rig = Rig::new();
     let mut told = written(&sandbox, &rig).await;
-    // The reserve was lost to whatever filled the disk.
+    // The reserve was lost to the writer that filled the disk.
     std::fs::remove_file(rig.state_dir().join("reserve")).expect("the reserve");
     rig.budget(size_of(&rig.state_dir()));
     match rig.try_start(&sandbox.url()).await {
@@ -94,7 +94,7 @@ async fn a_start_on_a_disk_that_has_become_full_reads_the_ledger_and_resumes_by_
     told.check(&rig, &sandbox.debits().await, "full at the start");
 }
 
-/// Starts on the disk as it is, or says why there is no start.
+/// Starts on the disk as it is, or returns why there is no start.
 async fn started(sandbox: &Sandbox, rig: &Rig) -> Daemon {
     match rig.try_start(&sandbox.url()).await {
         Ok(daemon) => daemon,

@@ -12,7 +12,7 @@ use crate::support::rig::{Fault, RECOVERY, Rig};
 use crate::support::wire::request;
 use crate::support::{Answer, Sandbox, chat, chat_stream, within};
 
-/// What came of a story.
+/// The result of a story.
 pub struct Ran {
     /// Calls of the fault's kind before the disk was sound again.
     pub seen: u64,
@@ -170,7 +170,7 @@ impl Told {
                 self.refused.push(id.to_owned());
             }
         } else {
-            // A stream that was on its way ends as a break that says why.
+            // A stream in flight ends as a break with a reason.
             assert!(stream && !answer.complete, "{fault:?}: {}", answer.status);
             assert!(answer.text().contains("ledger_unavailable"), "{fault:?}");
         }

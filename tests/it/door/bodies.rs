@@ -48,7 +48,7 @@ async fn a_chunked_body_is_relayed_as_its_bytes_or_not_at_all() {
             Some(&json),
         ),
         (format!("zz\r\n{json}\r\n0\r\n\r\n"), None),
-        // httparse takes a missing size for 0, and what follows for trailers.
+        // httparse treats a missing size as 0, and what follows as trailers.
         (format!("\r\n{json}\r\n0\r\n\r\n"), Some("")),
         (format!("-5\r\n{one}\r\n0\r\n\r\n"), None),
         (format!("+5\r\n{one}\r\n0\r\n\r\n"), None),

@@ -54,7 +54,7 @@ async fn a_head_without_end_is_cut_off_early() {
         let mut wire = door.bursar.connect().await;
         wire.send(&start).await;
         let mut sent = start.len();
-        // Far more than a head may have: bursar stops reading, or says so, long before.
+        // Far more than a head may have: bursar stops reading, or refuses it, long before.
         while sent < 8 * 1024 * 1024 && wire.try_send(&more).await {
             sent += more.len();
         }

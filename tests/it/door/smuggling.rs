@@ -169,7 +169,7 @@ async fn after_a_refusal_the_connection_ends_and_nothing_of_it_is_read_as_a_requ
             ),
             ["body_broken"],
         ),
-        // A body where the door takes none: it is neither relayed nor read as the next request.
+        // A body that the door does not expect: it is neither relayed nor read as the next request.
         (
             format!(
                 "GET /v1/models HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n",

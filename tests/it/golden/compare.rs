@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// What earlier answers of the same file said, by the name it was kept under.
+/// Values from earlier answers of the same file, by the name they were kept under.
 pub type Kept = BTreeMap<String, String>;
 
 /// `set_id` of `{set_id}`.
@@ -47,7 +47,7 @@ pub fn keep(pattern: &Value, value: &Value, kept: &mut Kept) {
             }
         }
         (Value::Array(patterns), Value::Array(values)) => {
-            // Of a list of any length, what its first element says.
+            // Of a list of any length, the values of its first element are kept.
             let any = patterns.first().is_some_and(|first| first == "...");
             for (pattern, value) in patterns.iter().skip(usize::from(any)).zip(values) {
                 keep(pattern, value, kept);

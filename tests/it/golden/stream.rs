@@ -25,7 +25,7 @@ enum Token<'a> {
 
 const RECEIPT: &str = "service-";
 
-/// `Err` has the line of the transcript that nothing fits, and what came there.
+/// `Err` has the line of the transcript that nothing matches, and the bytes at that place.
 pub fn check(lines: &[(usize, String)], body: &str) -> Result<(), (usize, String)> {
     let first = lines.first().map_or(0, |(line, _)| *line);
     let came = Came::read(body).map_err(|what| (first, what))?;

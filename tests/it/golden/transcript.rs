@@ -26,7 +26,7 @@ pub struct Transcript {
     pub exchanges: Vec<Exchange>,
 }
 
-/// A request and the answer it has to get.
+/// A request and the expected answer.
 #[derive(Debug)]
 pub struct Exchange {
     pub request_line: String,

@@ -72,7 +72,7 @@ async fn an_error_object_is_added_beside_a_lone_detail() {
     }
 }
 
-/// An error is the service's, whatever its size: it is not replaced by one of ours.
+/// An error is the service's, of any size: it is not replaced by one of ours.
 #[tokio::test]
 async fn a_large_error_passes_whole() {
     for (status, kib) in [(400, 70), (422, 500), (404, 1000), (503, 100)] {

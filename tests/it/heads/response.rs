@@ -41,7 +41,8 @@ async fn what_reaches_beyond_this_answer_is_stripped() {
         "location",
         "x-bursar-adopted",
     ] {
-        // Our own `Connection` handling may say keep-alive; a `Keep-Alive` of the service's not.
+        // Our own `Connection` handling may say keep-alive; a `Keep-Alive` of the service's does
+        // not pass.
         let value = answer.header(gone).filter(|value| *value != "timeout=90");
         assert_eq!(value, None, "{gone}");
     }

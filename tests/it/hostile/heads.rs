@@ -18,7 +18,7 @@ fn chat(name: &str, sends: impl Into<Vec<u8>>, app: App, books: Books) -> Case {
     case(21, Ask::Chat, name, sends, app, books)
 }
 
-/// Framing is row 24: what one parser takes for a body is another one's next answer.
+/// Framing is row 24: one parser's body is another one's next answer.
 fn framed(name: &str, lines: &str, body: &str, app: App, books: Books) -> Case {
     let sends = format!("HTTP/1.1 200 OK\r\nX-Service-Billed: 7\r\n{lines}\r\n{body}");
     case(24, Ask::Chat, name, sends, app, books).closing()
@@ -471,7 +471,7 @@ async fn an_answers_head_reaches_the_app_in_the_plainest_form() {
     assert_eq!(answer.header("x-service-billed"), Some("7"));
 }
 
-/// A head that comes byte by byte has as long as a silence may last, in all.
+/// A head that comes byte by byte has, in all, the time that a silence may last.
 #[tokio::test]
 async fn a_dripping_head_is_a_timeout() {
     let lines = "[upstream]\nread_timeout_s = 1\n[retry]\nattempts = 1\n";

@@ -90,7 +90,7 @@ async fn words_of_the_service_stay_words() {
     play(cases()).await;
 }
 
-/// Series do not grow with what the service says.
+/// The number of series does not grow with the service's words.
 #[tokio::test]
 async fn a_hundred_words_make_no_hundred_series() {
     let stage = Stage::with(super::ONCE).await;

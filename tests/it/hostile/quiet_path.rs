@@ -18,7 +18,7 @@ use crate::support::{Bursar, Origin, Step, Wire, chat, eventually};
 /// What a path may swallow without a word.
 const GAP: Duration = Duration::from_secs(100);
 
-/// What passes before the gap: the first probe goes after 30 s of silence.
+/// The time before the gap: the first probe is sent after 30 s of silence.
 const QUIET_BEFORE: Duration = Duration::from_secs(29);
 
 /// The sockets of this process that are connected to `address`.

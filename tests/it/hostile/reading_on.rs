@@ -90,7 +90,7 @@ async fn a_dripping_answer_that_nobody_reads_is_given_up() {
     }
 }
 
-/// An endless document is not read for ever, however fast it comes; its price was in its head.
+/// An endless document is not read for ever, however fast it arrives; its price was in its head.
 #[tokio::test]
 async fn a_flood_that_nobody_reads_is_given_up_by_its_bytes() {
     let head =
@@ -122,7 +122,7 @@ async fn a_flood_that_nobody_reads_is_given_up_by_its_bytes() {
     assert_eq!(bursar.billed(), 7);
 }
 
-/// The dripping body of an error is given up also while its app waits: the status has said all.
+/// The dripping body of an error is given up even while its app waits: the status is enough.
 #[tokio::test]
 async fn a_dripping_error_is_told_as_broken() {
     let error = b"HTTP/1.1 400 No\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();

@@ -54,7 +54,7 @@ async fn talkative(origin: &Origin, state: &Path, format: &str) -> (Daemon, Join
     (daemon, log)
 }
 
-/// Plays the corpus; gives the log, and the pages that were read at its end.
+/// Plays the corpus; returns the log, and the pages that were read at its end.
 async fn played(state: &Path, format: &str) -> (Vec<u8>, Vec<(&'static str, Vec<u8>)>) {
     let origin = Origin::start([]).await;
     let (daemon, log) = talkative(&origin, state, format).await;
@@ -80,7 +80,7 @@ async fn played(state: &Path, format: &str) -> (Vec<u8>, Vec<(&'static str, Vec<
     (log.await.expect("the log"), pages)
 }
 
-/// What the service said of the account is forgotten, and the next request is sent.
+/// The service's words about the account are forgotten, and the next request is sent.
 async fn reload(daemon: &Daemon, times: u32) {
     daemon.signal(Signal::HUP);
     let line = format!("bursar_config_reloads_total{{result=\"ok\"}} {times}");

@@ -24,7 +24,7 @@ pub const NAMES: &[&str] = &[
     "a redirect to plain http",
 ];
 
-/// Starts a daemon that must not start; gives what it wrote to standard error.
+/// Starts a daemon that must not start; returns its standard error.
 async fn refused(url: &str, state: &Path, variables: &[(&str, &Path)]) -> String {
     let mut starting = command(&run_arguments(url, state.to_str().expect("a path")));
     starting.envs(variables.iter().copied());
@@ -152,7 +152,8 @@ async fn the_environment_opens_no_connection_and_sends_nothing_elsewhere() {
     );
 }
 
-/// Names in a refused certificate are whatever its maker wrote; the log stays one line an event.
+/// Names in a refused certificate are arbitrary text of its maker; the log keeps one line for each
+/// event.
 #[tokio::test]
 async fn a_certificates_names_forge_no_line_of_the_log() {
     let directory = tempfile::tempdir().expect("a directory");

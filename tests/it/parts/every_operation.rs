@@ -150,7 +150,7 @@ fn operation_of(route: &str) -> &'static str {
     found.unwrap_or_else(|| panic!("a debit of {route}")).1
 }
 
-/// Sorts each debit by what the ledger says of the entry that it belongs to.
+/// Sorts each debit by the ledger's entry that it belongs to.
 async fn books(sandbox: &Sandbox, entries: &[EntryView]) -> BTreeMap<&'static str, Side> {
     let mut books: BTreeMap<&'static str, Side> = BTreeMap::new();
     for debit in sandbox.debits().await {
@@ -269,7 +269,7 @@ async fn the_books_agree_for_every_operation_while_some_of_each_fail() {
         let is_told = bought.iter().any(|one| one.path == path && one.is_told);
         assert_eq!(side.told > 0, is_told, "{operation}: {side:?}");
         let untold = bought.iter().filter(|one| one.path == path && !one.is_told);
-        // A keyed one came through its 500, too.
+        // A keyed one succeeded after its 500 as well.
         let times = if keyed { 2 } else { 1 };
         assert_eq!(
             side.untold_count,

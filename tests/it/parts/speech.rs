@@ -189,7 +189,8 @@ async fn what_was_made_for_an_app_that_left_has_its_seconds_too() {
     assert_eq!(rows_of(&bursar).await["speech"]["audio_ms"], ms);
 }
 
-/// What failed has no seconds, whatever its body says; a complete answer without a length is counted.
+/// A failed answer has no seconds, whatever its body contains; a complete answer without a length is
+/// counted.
 #[tokio::test]
 async fn seconds_that_were_not_told_are_counted_and_never_zero() {
     let sandbox = speaking().await;
@@ -231,7 +232,7 @@ async fn speech_stays_charged_to_a_cap_at_what_was_set_aside() {
         "[caps]\ntime_zone = \"UTC\"\nmonth_micro_usd = 2500\nrequest_floor_micro_usd = 1000\n";
     let bursar = Bursar::with(&sandbox.url(), caps).await;
     let tone = recording("tone.mp3");
-    // Two set 1,000 aside each; of the last 500 one more goes.
+    // Two set 1,000 aside each; with 500 left, one more is sent.
     for _ in 0..3 {
         hear(&bursar, &tone).await;
     }

@@ -106,7 +106,7 @@ pub async fn start(to: SocketAddr, headers: &[(&str, &str)], set: &str) -> (Stri
     (id.expect("an id"), answer)
 }
 
-/// What the next start of a run has to wait for, or how it fails.
+/// The fault of the next start of a run: a hold, or a failure.
 pub async fn next_start(sandbox: &Sandbox, fault: Value) {
     let rule = json!({"match": {"method": "POST", "path": RUNS}, "fault": fault});
     sandbox.control("/sandbox/faults", rule).await;
@@ -137,7 +137,7 @@ pub fn is_over(run: &Value) -> bool {
     run["status"] == "completed" || run["status"] == "failed"
 }
 
-/// What the books say that a run cost.
+/// The cost of a run by the books.
 pub async fn cost_of(sandbox: &Sandbox, run: &str) -> u64 {
     let prefix = format!("{run}/");
     let debits = sandbox.debits().await;

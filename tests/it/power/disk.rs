@@ -228,7 +228,7 @@ impl Disk {
                 self.change(*inode, ByteChange::Truncate { length: *length });
             }
             Event::Rename { from, to } => {
-                // A directory takes along what is in it.
+                // A directory moves together with its contents.
                 if let Some(dir) = self.dirs.values_mut().find(|dir| *dir == from) {
                     to.clone_into(dir);
                     for change in self.unsynced_names.remove(from).unwrap_or_default() {

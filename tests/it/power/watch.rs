@@ -71,7 +71,7 @@ impl Watch {
     }
 }
 
-/// Takes whole key lines out of what was read.
+/// Removes whole key lines from the bytes read.
 fn note(unread: &mut String, sent: &Sent, position: &impl Fn() -> u64) {
     const NAME: &str = "idempotency-key:";
     while let Some(at) = unread.to_ascii_lowercase().find(NAME) {

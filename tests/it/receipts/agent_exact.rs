@@ -43,7 +43,7 @@ fn chunks(answer: &Answer) -> Vec<Value> {
         .collect()
 }
 
-/// All that the chunks say of one member, put together.
+/// The parts of one member in all chunks, joined.
 fn text_of(chunks: &[Value], pointer: &str) -> String {
     chunks
         .iter()
@@ -122,7 +122,7 @@ async fn a_streamed_turn_is_billed_to_the_micro_dollar() {
     assert!((streams - 5.0).abs() < 0.1, "{streams}");
 }
 
-/// The message that the app puts together is the one that the service gave.
+/// The message that the app puts together equals the service's.
 #[tokio::test]
 async fn the_whole_message_arrives() {
     let long = "ü\n\"x\" ".repeat(40_000);
@@ -281,7 +281,8 @@ async fn the_receipt_is_that_of_the_head() {
     }
 }
 
-/// What cannot be made into a stream is given as it is: a stream after all, or no completion.
+/// An answer that cannot be made into a stream passes as it is: one that is a stream already, or
+/// not a completion.
 #[tokio::test]
 async fn what_is_no_whole_turn_passes_as_it_is() {
     let stream = [

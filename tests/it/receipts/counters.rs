@@ -6,7 +6,7 @@ use crate::support::origin::json;
 const BODY: &str =
     r#"{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}"#;
 
-/// The families that the ledger keeps beside money, and what each came to here.
+/// The families that the ledger keeps beside money, and the value of each here.
 const KEPT: [(&str, f64); 8] = [
     ("bursar_answers_total", 5.0),
     ("bursar_tokens_total", 35.0),

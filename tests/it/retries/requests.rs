@@ -58,7 +58,7 @@ async fn headers_that_rewrite_a_request_or_carry_credentials_stay_here() {
     assert_eq!(received.header("x-kept"), Some("1"));
 }
 
-/// A key goes with the same bytes: after the alias has another target it is another request.
+/// A key is sent with the same bytes: when the alias has another target, it is another request.
 #[tokio::test]
 async fn a_key_is_not_adopted_for_other_bytes() {
     let once = "[retry]\nattempts = 1\n";

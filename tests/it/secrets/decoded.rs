@@ -7,7 +7,8 @@ use crate::support::{Answer, Bursar, KEY, Origin, Step, chat, chat_stream, origi
 const SETTINGS: &str = "[streams]\nagent_receipts = \"exact\"\n\
     [[app]]\nname = \"default\"\non_clarification = \"error\"\n";
 
-/// What the app reads, when the service answers `said` with every letter of the key escaped.
+/// The text that the app reads when the service answers `said` with every letter of the key
+/// escaped.
 async fn read(path: &str, body: &str, status: u16, headers: &[(&str, &str)], said: &str) -> Answer {
     let escaped: String = KEY.bytes().map(|byte| format!("\\u{byte:04x}")).collect();
     let said = said.replace("KEY", &escaped);

@@ -168,7 +168,7 @@ async fn a_key_that_was_replaced_is_wiped_when_its_last_request_has_ended() {
     rotating.daemon.terminate().await;
 }
 
-/// pingora writes each head into a buffer of its own, and gives that back wiped.
+/// pingora writes each head into a buffer of its own; when that is freed, it is wiped.
 #[tokio::test]
 async fn requests_leave_no_copies_of_the_key_behind() {
     let rotating = Rotating::start().await;

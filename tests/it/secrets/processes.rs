@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::support::daemon::{Daemon, command, run_arguments};
 
-/// Users of nothing: the daemon's, and another. Taken where the test runs as root.
+/// Users without any files: the daemon's, and another. Used if the test runs as root.
 const USER: u32 = 65534;
 const STRANGER: u32 = 65533;
 
@@ -97,7 +97,7 @@ async fn no_other_process_may_look_into_a_running_daemon() {
             assert!(!may_read(user, &path), "{user:?} reads {path}");
         }
     }
-    // The same reader is let into a process that does not keep it out.
+    // The same reader can read a process without this protection.
     let open = control.id().expect("a pid");
     for file in ["environ", "maps", "auxv", "fd"] {
         let path = format!("/proc/{open}/{file}");
@@ -113,7 +113,8 @@ async fn no_other_process_may_look_into_a_running_daemon() {
     daemon.terminate().await;
 }
 
-/// `--api-key-file <(pass show key)`: what the process keeps others from it may still open itself.
+/// `--api-key-file <(pass show key)`: the process can still open for itself what it keeps from
+/// others.
 #[tokio::test]
 async fn the_key_can_come_through_a_descriptor_of_a_process_that_keeps_to_itself() {
     let directory = tempfile::tempdir().expect("a directory");

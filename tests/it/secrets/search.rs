@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// A secret, and every form in which it would give itself away.
+/// A secret, and every form in which it could leak.
 pub struct Needle {
     pub name: String,
     forms: Vec<(&'static str, Vec<u8>)>,

@@ -19,12 +19,13 @@ use crate::support::{Answer, KEY, Origin, Sandbox, Step, chat, chat_stream, even
 const CHAT: &str = "/v1/chat/completions";
 const AGENT: &str = "/agent/v1/chat/completions";
 
-/// What an app says, what it brings as a key of its own, and what a service answers.
+/// The text that an app sends, the key of its own that it brings, and the text that a service
+/// answers.
 const PROMPT: &str = "marmalade-prompt-0815";
 const APP_KEY: &str = "sk-of-the-app-4711-abcdef";
 const ANSWER: &str = "quince-answer-2342";
 
-/// A daemon that writes everything it says into files, and the folder around it.
+/// A daemon that writes all its output into files, and the folder around it.
 struct House {
     directory: TempDir,
     child: Child,
@@ -177,7 +178,7 @@ impl House {
         }
     }
 
-    /// What a command prints. Nothing gives it the key but the configuration.
+    /// The output of a command. Only the configuration gives it the key.
     async fn run(&mut self, arguments: &[&str]) {
         let mut command = Self::program(self.directory.path());
         let done = command.args(arguments).output().await.expect("it runs");
@@ -258,7 +259,7 @@ fn echoes() -> Vec<Vec<u8>> {
         raw(format!(
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{KEY}\r\n{ANSWER}"
         )),
-        // More than was announced: a library says so.
+        // More bytes than announced: a library logs that.
         raw(format!(
             "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{{}}{KEY}{ANSWER}"
         )),
@@ -373,7 +374,7 @@ async fn main_story(format: &str) {
     house.look(&entry).await;
     damage(&mut house).await;
 
-    // The same daemon before a service that gives the key away; a failure is not repeated.
+    // The same daemon before a service that reveals the key; a failure is not repeated.
     let origin = Origin::start([]).await;
     house
         .settle_on(&settings(&origin.url(), format, 1), 1)

@@ -41,7 +41,7 @@ async fn five_hundred_at_once_see_no_429_and_are_billed_once() {
         "[shaping]\nin_flight = {PLACES}\nper_minute = 100000\n[ledger]\ndurability = \"process\"\n"
     );
     let bursar = Bursar::with(&sandbox.url(), &config).await;
-    // Long enough that all places are taken.
+    // Long enough for all places to be taken.
     let slow = json!({"times": REQUESTS, "fault": {"delay_ms": 40}});
     sandbox.control("/sandbox/faults", slow).await;
     let tokens = tokens(&bursar);

@@ -76,7 +76,7 @@ async fn bodies_that_wait_for_memory_leave_connections_for_other_apps() {
              Authorization: {greedy}\r\nContent-Length: {length}\r\n\r\n"
         )
     };
-    // What one app among several may have, in bodies that came whole and are being served.
+    // The share of one app among several, in bodies that arrived whole and are being served.
     let mut served = Vec::new();
     for length in [30, 30, 30, 30, 30, 30, 12].map(|count| count * MIB) {
         origin.push(Step::Stall);
@@ -135,7 +135,7 @@ async fn requests_that_rest_between_attempts_leave_connections_for_other_apps() 
         assert_eq!(answer.header("x-should-retry"), None);
         assert!(wire.ends().await);
         if answer.header("retry-after") == Some("1") {
-            // It came when all the others rested: nothing of it was sent.
+            // It came when all the others waited: nothing of it was sent.
             continue;
         }
         sent += 1;

@@ -90,7 +90,7 @@ async fn a_cap_that_was_reached_meanwhile_stops_a_retry() {
     .await;
     let caps = "[caps]\nday_micro_usd = 1000\nrequest_floor_micro_usd = 1\n";
     let bursar = Bursar::with(&origin.url(), caps).await;
-    // The first of its kind goes alone below a cap.
+    // The first request of its kind runs alone below a cap.
     let cheap = begin(&bursar, "cheap", &[]).await.answer().await;
     assert_eq!(cheap.status, 200);
     let mut tried = begin(&bursar, "tried", &[]).await;

@@ -75,7 +75,7 @@ async fn free_routes_runs_and_deploys_pass_those_who_wait() {
     assert_eq!(bursar.metrics.traffic.now().waiting, 1);
 }
 
-/// Each operation that the ceilings hold for takes a place.
+/// Each operation under the ceilings takes a place.
 #[tokio::test]
 async fn every_inference_route_takes_a_place() {
     let routes = [

@@ -47,7 +47,7 @@ async fn each_chunk_arrives_before_the_next_is_sent() {
     }
 }
 
-/// At every place where the end mark can be cut in two, what came before it flows and it does not.
+/// Wherever the end mark is cut in two, the bytes before it flow and the mark does not.
 #[tokio::test]
 async fn only_what_may_begin_the_end_mark_is_held() {
     for mark in ["data: [DONE]", "data:[DONE]"] {

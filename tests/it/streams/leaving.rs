@@ -93,7 +93,7 @@ async fn what_was_sent_ahead_is_the_next_request() {
     assert_eq!(origin.received()[1].body, body.as_bytes());
 }
 
-/// Towards a close-delimited app the first chunk waits for its successor: it was not given.
+/// Towards a close-delimited app the first chunk waits for its successor: it was not sent.
 #[tokio::test]
 async fn a_chunk_that_is_held_was_not_given() {
     let old = request("POST", CHAT, &[], &chat_stream("hi")).replacen("HTTP/1.1", "HTTP/1.0", 1);
@@ -134,7 +134,7 @@ async fn a_stream_is_drained_in_bounds_when_its_follower_has_left_too() {
     let mut answer = follower.head().await;
     follower.chunk(&mut answer).await.expect("a piece");
     drop(follower);
-    // The service says nothing more, and its own time is ten minutes.
+    // The service sends nothing more, and its own timeout is ten minutes.
     let gone = State::InDoubt {
         reason: InDoubt::ClientGone,
     };
@@ -167,7 +167,7 @@ async fn a_shutdown_leaves_the_receipt_of_a_whole_answer_that_is_not_read() {
     let origin = Origin::always(Step::Answer(answer)).await;
     let bursar = Bursar::before(&origin.url()).await;
     let mut wire = bursar.connect().await;
-    // Answers enough to fill what a socket takes in.
+    // Enough answers to fill a socket's buffer.
     for prompt in 0..16 {
         wire.send(request("POST", CHAT, &[], &chat(&prompt.to_string())))
             .await;

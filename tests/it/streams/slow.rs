@@ -186,7 +186,7 @@ async fn begin_as(bursar: &Bursar, prompt: &str) -> Wire {
     wire
 }
 
-/// More than the kernel takes, less than what is kept for an app that does not read.
+/// More than the kernel takes, less than bursar keeps for an app that does not read.
 #[tokio::test]
 async fn answers_that_their_apps_do_not_read_hold_no_place_when_the_service_is_done() {
     const MEBIBYTES: usize = 14;
@@ -250,7 +250,7 @@ async fn what_is_kept_for_an_app_that_is_gone_makes_room_for_others() {
     assert!(unread.answer().await.complete);
 }
 
-/// An app that closed its sending half and reads slowly what is kept for it is there, however long it takes.
+/// An app that closed its sending half and slowly reads what is kept for it is there, however long it takes.
 #[tokio::test]
 async fn a_half_closed_app_that_reads_what_is_kept_is_not_drained() {
     let flood = chunk(&format!("data: \"{}\"\n\n", "x".repeat(1024 * 1024)));
@@ -461,7 +461,7 @@ async fn what_was_held_for_a_follower_that_left_is_still_to_be_had() {
     assert_eq!(bursar.settled(1).await[0].state, settled(7));
 }
 
-/// A follower that leaves before there is a head was answered nothing; the report says so.
+/// A follower that leaves before there is a head got no answer; the report says so.
 #[tokio::test]
 async fn a_follower_that_leaves_before_a_head_is_reported_with_499() {
     let end = [RECEIPT, DONE].concat();

@@ -38,7 +38,7 @@ pub enum Step {
     Flood(Vec<u8>, Vec<u8>, usize),
 }
 
-/// One request as it came.
+/// One request as received.
 #[derive(Clone, Debug)]
 pub struct Received {
     /// Which connection it came on, counted from 0.

@@ -43,7 +43,7 @@ pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A file that has to be there.
+/// A file that must exist.
 pub fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|why| panic!("{path}: {why}"))
 }
@@ -178,7 +178,7 @@ fn next_token(rest: &str, first: char) -> (&str, Token) {
             return (token, Token::Code);
         }
     }
-    // A word is taken whole, so that an `r` or `b` at its end is no prefix of a literal.
+    // A word is read whole, so that an `r` or `b` at its end is not a prefix of a literal.
     let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
     let end = if is_word(first) {
         rest.find(|letter| !is_word(letter)).unwrap_or(rest.len())
@@ -202,7 +202,7 @@ fn char_literal(rest: &str, start: usize) -> Option<&str> {
         .then(|| &rest[..start + length + 1])
 }
 
-/// `"…"`, `b"…"`, `r#"…"#` and their kin: the token and what it says.
+/// `"…"`, `b"…"`, `r#"…"#` and their kin: the token and its contents.
 fn string_literal(rest: &str) -> Option<(&str, String)> {
     let (prefix, hashes) = ["br", "cr", "b", "c", "r", ""]
         .into_iter()

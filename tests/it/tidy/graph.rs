@@ -319,7 +319,7 @@ impl Paths<'_> {
         self.found.entry(path).or_insert(line);
     }
 
-    /// What a macro is given is not parsed: a path is a row of words with `::` between them.
+    /// A macro's arguments are not parsed: a path is a row of words with `::` between them.
     fn tokens(&mut self, tokens: TokenStream) {
         let mut path: Segments = Vec::new();
         let mut line = 0;
@@ -435,7 +435,7 @@ fn defined(item: &syn::Item) -> Option<String> {
     Some(name.to_string())
 }
 
-/// `#[cfg(test)]`, and what else is there for tests alone.
+/// `#[cfg(test)]`, and other code that exists for tests alone.
 fn is_test(item: &syn::Item) -> bool {
     let attributes = match item {
         syn::Item::Const(item) => &item.attrs,

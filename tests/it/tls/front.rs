@@ -108,7 +108,7 @@ fn greeting(tls: &TlsStream<TcpStream>) -> Greeting {
     )
 }
 
-/// Both ways until either side ends, with a count of what the client said.
+/// Copies both ways until either side ends, and counts the client's bytes.
 async fn pass_on(tls: TlsStream<TcpStream>, origin: SocketAddr, clear_bytes: &AtomicUsize) {
     let behind = TcpStream::connect(origin).await.expect("the origin");
     behind.set_nodelay(true).expect("no delay");

@@ -27,7 +27,7 @@ pub enum Conversation {
     GoAway(u32, u32),
 }
 
-/// A request as it came.
+/// A request as received.
 #[derive(Clone, Debug)]
 pub struct Came {
     /// Counted from 0.
@@ -44,7 +44,7 @@ pub struct Http2 {
     pub conversations: Mutex<VecDeque<Conversation>>,
     pub came: Mutex<Vec<Came>>,
     connections: Mutex<usize>,
-    /// Requests that came whole on connections that went away.
+    /// Requests received whole on connections that were closed.
     pub left_behind: Mutex<usize>,
     go: Notify,
 }
@@ -170,7 +170,7 @@ impl Http2 {
         }
     }
 
-    /// Frames by hand, because a library counts every stream that it has read as taken.
+    /// Frames by hand, because a library treats every stream that it has read as accepted.
     async fn go_away(
         &self,
         mut io: impl AsyncRead + AsyncWrite + Unpin,

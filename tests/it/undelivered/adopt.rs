@@ -60,7 +60,7 @@ async fn after_an_ambiguous_failure_the_same_key_goes_out_again() {
         assert_eq!(key(&origin, 0), key(&origin, 1), "{name}: one key");
         assert_eq!(bursar.billed(), 7, "{name}");
         let entries = bursar.settled(2).await;
-        // The key's amount came: the first adds nothing and is in doubt no more.
+        // The key's amount came: the first entry adds nothing and is no longer in doubt.
         assert_eq!(
             entries[0].state,
             State::Reconciled {

@@ -20,7 +20,7 @@ const GONE: State = State::InDoubt {
 const EVENT: &str = "data: {\"n\":1}\n\n";
 const END: &str = ": service-billed-micro-usd 7\n\ndata: [DONE]\n\n";
 
-/// A stream that says one thing and then nothing more.
+/// A stream that sends one event and then nothing more.
 fn silent() -> Step {
     Step::Answer([stream_head(), chunk(EVENT)].concat())
 }
@@ -40,7 +40,7 @@ fn drains(bursar: &Bursar, result: &str) -> f64 {
     bursar.metric("bursar_drains_total", &format!("result=\"{result}\""))
 }
 
-/// The service says nothing more, so no write ever fails; its own time is ten minutes.
+/// The service sends nothing more, so no write ever fails; its own timeout is ten minutes.
 #[tokio::test]
 async fn a_drain_of_a_silent_service_ends_after_its_time() {
     for resets in [true, false] {

@@ -15,7 +15,7 @@ use crate::support::{Answer, Origin, Sandbox, Step, Wire, chat, chat_stream, eve
 
 const AGENT: &str = "/agent/v1/chat/completions";
 
-/// JSON, a stream that has given no byte, an agent turn.
+/// JSON, a stream without a byte sent, an agent turn.
 fn kinds() -> [(&'static str, &'static str, String); 3] {
     [
         ("json", CHAT, chat("one purchase")),

@@ -16,7 +16,7 @@ use crate::support::origin::{billed, chunk, last_chunk, stream_head};
 use crate::support::wire::request;
 use crate::support::{Bursar, chat, chat_stream};
 
-/// Again and again, because chance decides which of the two a waiting task takes.
+/// Repeated, because chance decides which of the two a waiting task takes.
 #[tokio::test]
 async fn an_answer_that_meets_the_end_of_its_connection_is_kept_for_the_retry() {
     let stream = [
@@ -102,7 +102,7 @@ struct OriginApart {
 }
 
 impl OriginApart {
-    /// `at_once` comes with no cue.
+    /// `at_once` comes without a cue.
     fn start(at_once: Vec<u8>, bytes: Vec<u8>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));

@@ -40,7 +40,7 @@ enum Place {
     EndMark,
 }
 
-/// What is to be said of it.
+/// The expected statements about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Said {
     state: State,
@@ -156,7 +156,7 @@ async fn check(path: &str, on_disconnect: &str, app: App, place: Place, wanted: 
     assert!((usd - wanted_usd).abs() < 1e-9, "{name}: {usd}");
 }
 
-/// What is said where the stream is read on to its end.
+/// The expected statements if the stream is read on to its end.
 fn drained(path: &str, place: Place) -> Said {
     let known = if path == CHAT {
         SETTLED

@@ -306,7 +306,7 @@ fn large_stream() -> Vec<u8> {
     [stream_head(), event, end, last_chunk()].concat()
 }
 
-/// The app asks the next process again: the same key goes out, and it costs nothing.
+/// The app asks the next process again: the same key is sent, and costs nothing.
 async fn bought_once(name: &str, bursar: &Bursar, origin: &Origin, path: &str, body: &str) {
     let again = bursar.post(path, body).await;
     assert_eq!(again.status, 200, "{name}: {}", again.text());

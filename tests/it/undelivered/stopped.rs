@@ -28,11 +28,11 @@ const MARKED: &[(&str, &str)] = &[("x-stainless-retry-count", "1")];
 #[derive(Clone, Copy, Debug)]
 struct Row {
     stream: bool,
-    /// Retries say that they are.
+    /// Retries are marked as retries.
     marked: bool,
     /// An app that gives up resets its connection.
     resets: bool,
-    /// The first try goes over a connection that has carried a request before.
+    /// The first try uses a connection that has carried a request before.
     kept: bool,
     /// Tries before the one that waits.
     given_up: usize,
@@ -169,7 +169,7 @@ async fn a_try_that_was_given_up_while_bursar_stood_still_is_not_bought_beside_i
             assert_eq!(answer.status, 200, "{row:?}: {}", answer.text());
             assert!(answer.complete, "{row:?}");
         }
-        // What it still has to send it sends before it ends.
+        // The daemon sends its pending requests before it ends.
         daemon.terminate().await;
         assert_eq!(
             sandbox.debits().await.len(),
@@ -291,7 +291,7 @@ async fn a_client_that_closed_its_sending_half_is_served_once() {
     }
 }
 
-/// An app that gave up and does not come again: a reset is certain, and nothing is sent; an end of input
+/// An app that gave up and does not return: a reset is certain, and nothing is sent; an end of input
 /// alone may be a half that was closed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_whose_connection_was_reset_is_never_sent() {

@@ -83,7 +83,7 @@ async fn caps_are_set_with_the_same_token_and_nothing_spent_is_forgotten() {
     assert_eq!(buy(&daemon, token, &mut number).await, 200);
     assert_eq!(cap(&place).await, serde_json::json!([]));
 
-    // Beside no daemon, and known to the next one.
+    // Without a daemon, and known to the next one.
     daemon.terminate().await;
     let alone = place.app(&[
         "set",

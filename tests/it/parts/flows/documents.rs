@@ -65,8 +65,8 @@ async fn waits(origin: &Origin, bursar: &Bursar, sent: usize) {
     assert_eq!(origin.received().len(), sent, "nothing is sent for it yet");
 }
 
-/// The app comes again while the answer it did not wait for is still being read: it waits for the end,
-/// and takes the key over. A key of its own would have bought a second picture.
+/// The app asks again while the answer it did not wait for is still being read: the repeat waits for
+/// the end, and takes the key over. A key of its own would have bought a second picture.
 #[tokio::test]
 async fn a_repeat_waits_while_the_first_answer_is_being_read() {
     let origin = Origin::start([Step::Pieces(document(2 * MIB, MIB)), replay()]).await;
@@ -88,7 +88,7 @@ async fn a_repeat_waits_while_the_first_answer_is_being_read() {
 }
 
 /// The same for an answer of which the app had no byte, and that outgrew what is kept for a repeat;
-/// and a repeat that leaves while it waits takes nothing with it.
+/// and a repeat that leaves while it waits changes nothing.
 #[tokio::test]
 async fn a_repeat_that_leaves_while_it_waits_leaves_the_key_to_the_next() {
     let origin = Origin::start([Step::Pieces(document(24 * MIB, MIB)), replay()]).await;

@@ -48,7 +48,7 @@ async fn an_answer_of_12_mb_is_the_services_byte_for_byte_and_settled_before_its
     let size = answer.body.len();
     assert!((11 * mb..16 * mb).contains(&size), "{size}");
 
-    // The service keeps it, and gives it again.
+    // The service stores it, and sends it again.
     let direct = reqwest::Client::new()
         .post(format!("{}{EDITS}", sandbox.url()))
         .header("Authorization", format!("Bearer {}", crate::support::KEY))

@@ -254,7 +254,7 @@ async fn an_upload_of_31_mb_is_refused_here_and_not_retried() {
     assert!(bursar.entries().is_empty());
 }
 
-/// One copy of a body is held, and the one that it grew from while it came.
+/// One copy of a body is held, and the smaller one that it grew from while it arrived.
 #[tokio::test]
 async fn an_upload_of_30_mb_costs_little_more_than_its_size() {
     let origin = Origin::always(Step::Answer(answer_json(200, &[], "{}"))).await;
@@ -294,8 +294,8 @@ fn peak_kib(daemon: &Daemon) -> u64 {
     kib.expect("a number")
 }
 
-/// The URL is signed for the service's own host: the file goes there without a key, past bursar,
-/// which sees the question and the confirmation.
+/// The URL is signed for the service's own host: the file is sent there without a key, past bursar,
+/// which relays only the request for the URL and the confirmation.
 #[tokio::test]
 async fn a_large_document_goes_to_its_signed_url_past_bursar() {
     let (sandbox, bursar) = stage().await;
