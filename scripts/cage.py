@@ -234,7 +234,7 @@ def enclose(unit, program, state, binds, is_root):
     os.chdir("/")
 
 
-# === who it is ===
+# === its user ===
 
 
 def give_up_rights(unit, is_root):

@@ -13,7 +13,7 @@ fi
 if ! command -v cargo-fuzz >/dev/null; then
   cargo install cargo-fuzz --locked --version 0.13.2 --root "$root"
 fi
-# `cargo fuzz` cannot be told so: what it builds is what the lock file says.
+# `cargo fuzz` has no flag for that; it builds what the lock file says.
 cargo metadata --locked --manifest-path fuzz/Cargo.toml --format-version 1 >/dev/null
 targets=${TARGETS:-sse receipt journal routes config}
 for target in $targets; do

@@ -54,7 +54,7 @@ apt_install() {
     say "installing Debian's $*"
     export DEBIAN_FRONTEND=noninteractive
     quiet apt apt-get install -y --no-install-recommends "$@" 2>/dev/null && return
-    # One unreachable source among several must not stop us: the install tells.
+    # One unreachable source among several must not stop us: the install reports it.
     quiet apt apt-get update || true
     quiet apt apt-get install -y --no-install-recommends "$@"
 }

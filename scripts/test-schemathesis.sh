@@ -69,6 +69,6 @@ say "documented examples"
 # An id of an example is no id of a resource that exists, so that 404 is a right answer, too; see the check's own list.
 check examples
 say "coverage and random requests"
-# What is valid by the schema may break a rule that no schema tells: a tool_choice that names no tool, a whole
+# A request that is valid by the schema may break a rule that no schema states: a tool_choice that names no tool, a whole
 # number written 1.0, an audio file that is none. So acceptance is judged on the examples alone.
 check coverage,fuzzing --exclude-checks positive_data_acceptance

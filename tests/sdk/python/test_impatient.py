@@ -117,7 +117,7 @@ def test_a_slow_answer_is_bought_once(door, ask, path, stream):
 @pytest.mark.parametrize("path, stream", LANES)
 def test_a_reply_that_is_lost_with_all_its_repeats_is_bought_once(door, ask, path, stream):
     # bursar's own three attempts run and their replies are lost; the app's own retry goes on with
-    # the same key. What a repeat shows is 0, so the amount stays in doubt where no head told it.
+    # the same key. A repeat shows 0, so the amount stays in doubt where no head contained it.
     door.doubt_allowed = True
     door.sandbox.fault(path, times=3, cut_before_head=True)
     sent = Sent(lambda: None)

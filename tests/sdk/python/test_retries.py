@@ -38,7 +38,7 @@ def test_an_answer_that_came_between_two_attempts_waits_for_the_second(door):
     def on_request(request):
         sent.append(request)
         if len(sent) == 2:
-            # The first attempt has been given up: its answer comes now, to nobody.
+            # The first attempt has been given up: its answer comes now, without a reader.
             door.sandbox.release("nobody is there")
             eventually("settled", lambda: door.entries()[0]["state"] == "settled")
 
