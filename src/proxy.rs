@@ -27,7 +27,7 @@
 //! is settled once.
 
 mod accept;
-mod attend;
+mod client_watch;
 mod dispatch;
 pub mod door;
 mod downstream;

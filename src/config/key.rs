@@ -142,7 +142,7 @@ impl ApiKey {
     }
 
     /// `bytes` with every occurrence of the key struck out; `None` when it does not occur.
-    pub fn struck_out(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+    pub fn redacted(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let mut clean = Vec::new();
         let mut rest = bytes;
         while let Some(Hit::Whole(span)) = self.spellings().find(rest, false) {
@@ -159,7 +159,7 @@ impl ApiKey {
 
     /// `bytes` with a star for each byte of the key, where it stands, and how many of the last of them may
     /// be its beginning: those stay as they are. `more_comes`: behind `bytes`. `None`: it does not occur.
-    pub fn starred(&self, bytes: &[u8], more_comes: bool) -> (Option<Vec<u8>>, usize) {
+    pub fn redacted_chunk(&self, bytes: &[u8], more_comes: bool) -> (Option<Vec<u8>>, usize) {
         let mut clean = None;
         let mut at = 0;
         loop {

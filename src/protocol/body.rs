@@ -10,16 +10,16 @@ mod chunks;
 mod edit;
 mod field;
 mod hash;
+mod json_field_scanner;
 mod request;
-mod sieve;
 mod unstream;
 
 pub use answer::{AnswerPeek, RunPeek};
 pub use chunks::as_event_stream;
 pub use edit::{add_error_object, add_error_object_with_hint, replace_model};
 pub use hash::hash_json;
+pub use json_field_scanner::JsonFieldScanner;
 pub use request::RequestPeek;
-pub use sieve::Sieve;
 pub use unstream::without_stream;
 
 #[cfg(test)]

@@ -96,8 +96,8 @@ pub async fn serve(gateway: Arc<Gateway>, listener: AppListener, mut stop: watch
                 let accepted_at = gateway.clock.monotonic();
                 let door = socket.door();
                 let peer = Peer::new(socket);
-                let sight = peer.sight();
-                let place = gateway.places.take(door, move || sight.has_spoken());
+                let probe = peer.probe();
+                let place = gateway.places.take(door, move || probe.has_spoken());
                 let (serving, stop) = (Arc::clone(&gateway), stop.clone());
                 if let Some(place) = place {
                     let arriving = Arriving::enter(&gateway.life);

@@ -17,19 +17,18 @@ use pingora::http::ResponseHeader;
 
 use self::place::UpstreamPlace;
 use self::words::{attempt_result, refusal_of, so_far};
-use super::attend::{Alone, Attendance, Cut};
-use super::downstream::Presence;
+use super::client_watch::{ClientWatch, Cut, UnreadSince};
 use super::gateway::Gateway;
 use super::limits::guard::SpendGuard;
 use super::limits::queue::{Turn, Unserved};
 use super::limits::waiters::CROWD_RETRY_AFTER;
 use super::purchase::backoff::{asked_wait, declines_retry, random_share};
+use super::purchase::client::Presence;
+use super::purchase::lost::Cause;
 use super::purchase::retry::{Ending, Next, Refused, Retries};
 use super::refuse::{Code, Refusal};
 use super::settings::Settings;
-use super::upstream::exchange::{
-    self, Answering, BodyBroke, Cause, Failed, Outgoing, WHOLE_BYTES_MAX,
-};
+use super::upstream::exchange::{self, Answering, BodyBroke, Failed, Outgoing, WHOLE_BYTES_MAX};
 use super::upstream::heads;
 use crate::clock::millis;
 use crate::ledger::entry::{Attempt, AttemptEnd};
@@ -61,7 +60,7 @@ pub struct Dispatch<'a> {
 }
 
 /// Where the attempts ended.
-pub enum Reached {
+pub enum DispatchOutcome {
     /// The service's answer, complete.
     Whole { head: ResponseHeader, body: Bytes },
     /// A 2xx answer whose rest is still to come: a stream, or more than 1 MiB.
@@ -85,16 +84,16 @@ pub struct Flowing {
 
 /// What one attempt came to.
 enum Attempted {
-    Final(Reached),
+    Final(DispatchOutcome),
     /// Without an answer for the app: another attempt may follow; if not, this is the end.
     Ended {
         ending: Ending,
-        otherwise: Reached,
+        otherwise: DispatchOutcome,
     },
 }
 
 /// How a wait for the next attempt ended.
-enum Rested {
+enum RetryWait {
     Goes,
     /// No place came in time, or nobody waits for the answer any more.
     NoMore,
@@ -114,9 +113,9 @@ struct AttemptClock {
 impl Dispatch<'_> {
     /// Runs attempts until there is an answer. The second value tells that the table would have
     /// allowed another attempt, had there been any left.
-    pub async fn run(&mut self, app: &mut Attendance<'_>) -> (Reached, bool) {
+    pub async fn run(&mut self, app: &mut ClientWatch<'_>) -> (DispatchOutcome, bool) {
         let (reached, exhausted) = self.run_attempts(app).await;
-        if let Reached::Nothing { refusal } = &reached
+        if let DispatchOutcome::Nothing { refusal } = &reached
             && let Some(cause) = &self.unreached
         {
             let (code, attempts) = (refusal.code, self.retries.attempts().len());
@@ -125,14 +124,14 @@ impl Dispatch<'_> {
         (reached, exhausted)
     }
 
-    async fn run_attempts(&mut self, app: &mut Attendance<'_>) -> (Reached, bool) {
+    async fn run_attempts(&mut self, app: &mut ClientWatch<'_>) -> (DispatchOutcome, bool) {
         let mut waited = Duration::ZERO;
         let mut fresh_connection = self.outgoing.fresh_connection;
-        let live = app.live.as_ref();
-        if live.is_some_and(|live| !live.may_begin(&*self.gateway.clock)) {
+        let purchase = app.purchase.as_ref();
+        if purchase.is_some_and(|purchase| !purchase.may_begin(&*self.gateway.clock)) {
             // What the key stands for may have run, and may not be asked for under it any more.
             let refusal = Code::OutcomeUnknown.into();
-            return (Reached::Nothing { refusal }, false);
+            return (DispatchOutcome::Nothing { refusal }, false);
         }
         loop {
             let attempted = self.attempt(app, waited, fresh_connection).await;
@@ -158,10 +157,12 @@ impl Dispatch<'_> {
             self.place.give_back();
             match self.rest(app, wait).await {
                 // Nobody waits for the answer, so nothing more is spent on it.
-                Ok(Rested::NoMore) => return (otherwise, false),
-                Ok(Rested::Stopped(refusal)) => return (Reached::Stopped { refusal }, false),
-                Ok(Rested::Goes) => {}
-                Err(Cut) => return (Reached::Cut, false),
+                Ok(RetryWait::NoMore) => return (otherwise, false),
+                Ok(RetryWait::Stopped(refusal)) => {
+                    return (DispatchOutcome::Stopped { refusal }, false);
+                }
+                Ok(RetryWait::Goes) => {}
+                Err(Cut) => return (DispatchOutcome::Cut, false),
             }
             // The machine may have slept through the wait.
             if !self.may_repeat(app) {
@@ -175,14 +176,16 @@ impl Dispatch<'_> {
     }
 
     /// Rule I6: a key is not sent again once its age is in doubt.
-    fn may_repeat(&self, app: &Attendance<'_>) -> bool {
+    fn may_repeat(&self, app: &ClientWatch<'_>) -> bool {
         let clock = &*self.gateway.clock;
-        app.live.as_ref().is_none_or(|live| live.may_repeat(clock))
+        app.purchase
+            .as_ref()
+            .is_none_or(|purchase| purchase.may_repeat(clock))
     }
 
     async fn attempt(
         &mut self,
-        app: &mut Attendance<'_>,
+        app: &mut ClientWatch<'_>,
         waited: Duration,
         fresh_connection: bool,
     ) -> Attempted {
@@ -207,7 +210,7 @@ impl Dispatch<'_> {
             Err(Cut) => {
                 // The request may be on its way: what it cost is not known.
                 self.record(clock, AttemptEnd::NoHead, None, Some("shutdown"));
-                Attempted::Final(Reached::Cut)
+                Attempted::Final(DispatchOutcome::Cut)
             }
             Ok(Err(failed)) => self.lost(clock, failed),
             Ok(Ok(answering)) => {
@@ -233,13 +236,13 @@ impl Dispatch<'_> {
         let refusal = refusal_of(lost, self.retries.may_have_run(), base_url);
         Attempted::Ended {
             ending,
-            otherwise: Reached::Nothing { refusal },
+            otherwise: DispatchOutcome::Nothing { refusal },
         }
     }
 
     async fn success(
         &mut self,
-        app: &mut Attendance<'_>,
+        app: &mut ClientWatch<'_>,
         clock: AttemptClock,
         mut answering: Answering,
     ) -> Attempted {
@@ -255,7 +258,7 @@ impl Dispatch<'_> {
             return self.broke(clock, &answering.head, Cause::Protocol);
         }
         let mut body = BytesMut::new();
-        let mut alone = Alone::default();
+        let mut alone = UnreadSince::default();
         loop {
             let chunk = match app.attend(answering.next_chunk()).await {
                 Ok(chunk) => chunk,
@@ -263,7 +266,7 @@ impl Dispatch<'_> {
                     let head = Some(&answering.head);
                     self.record(clock, AttemptEnd::Broken, head, Some("shutdown"));
                     self.saw_broken_head(&answering.head.headers);
-                    return Attempted::Final(Reached::Cut);
+                    return Attempted::Final(DispatchOutcome::Cut);
                 }
             };
             let chunk = match chunk {
@@ -281,7 +284,7 @@ impl Dispatch<'_> {
                     let flows = event_stream || body.len() > self.outgoing.whole_bytes_max;
                     if flows && !body.is_empty() {
                         self.service_time = self.service_time.saturating_add(self.since(clock));
-                        return Attempted::Final(Reached::Flowing(Box::new(Flowing {
+                        return Attempted::Final(DispatchOutcome::Flowing(Box::new(Flowing {
                             answering,
                             first: body.freeze(),
                             event_stream,
@@ -301,7 +304,7 @@ impl Dispatch<'_> {
         self.saw_broken_head(&head.headers);
         Attempted::Ended {
             ending: Ending::Broken,
-            otherwise: Reached::Nothing {
+            otherwise: DispatchOutcome::Nothing {
                 refusal: Code::UpstreamBroken.into(),
             },
         }
@@ -316,7 +319,7 @@ impl Dispatch<'_> {
 
     async fn whole(
         &mut self,
-        app: &Attendance<'_>,
+        app: &ClientWatch<'_>,
         clock: AttemptClock,
         answering: Answering,
         body: Bytes,
@@ -324,14 +327,14 @@ impl Dispatch<'_> {
         let head = answering.head.clone();
         self.record(clock, AttemptEnd::Answered, Some(&head), None);
         answering.release(&app.settings().connector).await;
-        Attempted::Final(Reached::Whole { head, body })
+        Attempted::Final(DispatchOutcome::Whole { head, body })
     }
 
     /// An answer that is not a 2xx. Its head decides what it means; whether its body could be read
     /// decides only whether the connection is used again.
     async fn refused(
         &mut self,
-        app: &mut Attendance<'_>,
+        app: &mut ClientWatch<'_>,
         clock: AttemptClock,
         mut answering: Answering,
     ) -> Attempted {
@@ -364,7 +367,7 @@ impl Dispatch<'_> {
             Err(Cut) => {
                 let end = self.retries.end_of(&ending(None));
                 self.record(clock, end, Some(&head), Some("shutdown"));
-                return Attempted::Final(Reached::Cut);
+                return Attempted::Final(DispatchOutcome::Cut);
             }
         };
         self.first_byte_at
@@ -379,11 +382,11 @@ impl Dispatch<'_> {
             answering.abandon().await;
         }
         let otherwise = match body {
-            Some(body) => Reached::Whole {
+            Some(body) => DispatchOutcome::Whole {
                 head: head.clone(),
                 body,
             },
-            None => Reached::Nothing {
+            None => DispatchOutcome::Nothing {
                 refusal: Code::UpstreamBroken.into(),
             },
         };
@@ -441,13 +444,13 @@ impl Dispatch<'_> {
             return Vec::new();
         };
         let settings = &self.settings;
-        let clean = |line: &[u8]| settings.key.struck_out(line);
+        let clean = |line: &[u8]| settings.key.redacted(line);
         ReceiptLines::of_headers(&settings.names, &head.headers, clean).into_vec()
     }
 
     /// Waits between attempts, and for a place for the next one. An order to freeze, or the end of the run,
     /// ends it at once.
-    async fn rest(&mut self, app: &mut Attendance<'_>, wait: Duration) -> Result<Rested, Cut> {
+    async fn rest(&mut self, app: &mut ClientWatch<'_>, wait: Duration) -> Result<RetryWait, Cut> {
         let _waiting = match self.gateway.among_waiters(&self.app) {
             Ok(waiter) => waiter,
             Err(_) if self.retries.may_have_run() || wait.is_zero() => {
@@ -456,7 +459,7 @@ impl Dispatch<'_> {
             Err(crowd) => {
                 // Tell the app to retry no earlier than the service asked.
                 let crowd = crowd.after(wait.max(CROWD_RETRY_AFTER));
-                return Ok(Rested::Stopped(self.stopped_by(crowd)));
+                return Ok(RetryWait::Stopped(self.stopped_by(crowd)));
             }
         };
         let began = self.gateway.clock.monotonic();
@@ -467,27 +470,27 @@ impl Dispatch<'_> {
         };
         match awaited {
             Ok(true) => {}
-            Ok(false) => return Ok(Rested::NoMore),
+            Ok(false) => return Ok(RetryWait::NoMore),
             Err(halt) => {
                 let rested = self.gateway.clock.monotonic().saturating_sub(began);
                 self.waited = self.waited.saturating_add(rested);
-                return Ok(Rested::Stopped(halt));
+                return Ok(RetryWait::Stopped(halt));
             }
         }
         let rested = self.next_turn(app).await?;
         Ok(match (rested, self.forbidden(app)) {
-            (Rested::Goes, Some(refusal)) => {
+            (RetryWait::Goes, Some(refusal)) => {
                 self.place.give_back();
-                Rested::Stopped(refusal)
+                RetryWait::Stopped(refusal)
             }
             (rested, _) => rested,
         })
     }
 
     /// A place for the next attempt.
-    async fn next_turn(&mut self, app: &mut Attendance<'_>) -> Result<Rested, Cut> {
+    async fn next_turn(&mut self, app: &mut ClientWatch<'_>) -> Result<RetryWait, Cut> {
         if !self.route.is_inference() {
-            return Ok(Rested::Goes);
+            return Ok(RetryWait::Goes);
         }
         let began = self.gateway.clock.monotonic();
         let enter = self
@@ -512,16 +515,16 @@ impl Dispatch<'_> {
         self.queued = self.queued.saturating_add(waited);
         Ok(match entered {
             // Who followed may have left meanwhile.
-            Ok(Some(Ok(_))) if !app.is_awaited() => Rested::NoMore,
+            Ok(Some(Ok(_))) if !app.is_awaited() => RetryWait::NoMore,
             Ok(Some(Ok((slot, _)))) => {
                 self.place.take_over(slot);
-                Rested::Goes
+                RetryWait::Goes
             }
             Ok(Some(Err(Unserved::Closed))) => {
-                self.closed().map_or(Rested::NoMore, Rested::Stopped)
+                self.closed().map_or(RetryWait::NoMore, RetryWait::Stopped)
             }
-            Ok(Some(Err(_)) | None) => Rested::NoMore,
-            Err(halt) => Rested::Stopped(halt),
+            Ok(Some(Err(_)) | None) => RetryWait::NoMore,
+            Err(halt) => RetryWait::Stopped(halt),
         })
     }
 
@@ -534,8 +537,8 @@ impl Dispatch<'_> {
     }
 
     /// Why the next attempt may not be sent, if it may not.
-    fn forbidden(&self, app: &Attendance<'_>) -> Option<Refusal> {
-        let Some(live) = &app.live else {
+    fn forbidden(&self, app: &ClientWatch<'_>) -> Option<Refusal> {
+        let Some(purchase) = &app.purchase else {
             let held = self.guard.as_ref().and_then(SpendGuard::holds);
             return held.map(|refusal| self.stopped_by(refusal));
         };
@@ -547,7 +550,7 @@ impl Dispatch<'_> {
             // The same purchase goes on: it is charged already.
             return None;
         }
-        let over = caps.over(live.entry)?;
+        let over = caps.over(purchase.entry)?;
         Some(self.stopped_by((&over).into()))
     }
 

@@ -27,17 +27,9 @@ use pingora::protocols::http::v1::server::HttpSession;
 use tokio::time::{Instant, timeout};
 
 use self::chunked::{Chunked, Malformed};
-use crate::proxy::downstream::connection::{Peer, Reset, Sight};
+use crate::proxy::downstream::connection::{Peer, PeerProbe, Reset};
 use crate::proxy::life::CutSignal;
-
-/// Whether the app is still there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Presence {
-    Here,
-    /// Its input ended; it may still read.
-    Suspect,
-    Gone,
-}
+use crate::proxy::purchase::client::{Presence, Written};
 
 /// The app took nothing of what was written last, and will take nothing more.
 #[derive(Debug)]
@@ -48,15 +40,6 @@ pub struct AppGone;
 pub enum BodyLost {
     Broken,
     TooSlow,
-}
-
-/// What became of body bytes that were written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Written {
-    /// Body bytes were handed to the app's connection: these, or the ones held before them.
-    Out,
-    /// None was: they wait for their successor.
-    Held,
 }
 
 /// The app's side of one request.
@@ -215,8 +198,8 @@ impl Downstream {
     }
 
     /// A look at the app's connection for equal requests that come.
-    pub fn sight(&self) -> Sight {
-        self.peer.sight()
+    pub fn probe(&self) -> PeerProbe {
+        self.peer.probe()
     }
 
     /// Whether the app's input has ended, as the kernel says: what is merely not read on has not.

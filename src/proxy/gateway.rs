@@ -19,7 +19,7 @@ use super::limits::queue::Queue;
 use super::limits::waiters::{Waiter, Waiters};
 use super::purchase::claim::ClaimTable;
 use super::purchase::fate::News;
-use super::purchase::live::Live;
+use super::purchase::shared::Purchase;
 use super::refuse::Refusal;
 use super::settings::Settings;
 use crate::apps::Apps;
@@ -168,8 +168,8 @@ impl Gateway {
 
     /// Tells the ledger what became of an answer, if it does not know. Before the table of this
     /// process hears of it: an adopting intent comes behind this.
-    pub(super) fn tell_delivery(&self, live: &Live, news: News) {
-        live.news(news, self.clock.wall_ms(), |row, delivered| {
+    pub(super) fn tell_delivery(&self, purchase: &Purchase, news: News) {
+        purchase.news(news, self.clock.wall_ms(), |row, delivered| {
             self.ledger.note_delivery(row, delivered);
         });
     }
@@ -178,22 +178,22 @@ impl Gateway {
     /// ledger is told that it is under way still.
     pub(super) async fn handed_over<F: Future + Unpin>(
         &self,
-        live: Option<&Live>,
+        purchase: Option<&Purchase>,
         mut written: F,
     ) -> F::Output {
-        if let Some(live) = live {
+        if let Some(purchase) = purchase {
             if let Ok(written) = timeout(SLOW_WRITE, &mut written).await {
                 return written;
             }
-            self.tell_delivery(live, News::UnderWay);
+            self.tell_delivery(purchase, News::UnderWay);
         }
         written.await
     }
 
     /// An answer that was kept, or is being read, went to whoever followed: nothing may join it again.
-    pub(super) fn delivered(&self, live: &Live) {
-        self.tell_delivery(live, News::Given);
-        self.claims.delivered(live);
+    pub(super) fn delivered(&self, purchase: &Purchase) {
+        self.tell_delivery(purchase, News::Given);
+        self.claims.delivered(purchase);
     }
 
     /// Takes over what earlier processes left undelivered. Before the first connection.

@@ -21,9 +21,10 @@ use crate::ledger::entry::{AttemptEnd, EntryId};
 use crate::protocol::Operation;
 use crate::protocol::routes::{Costs, Route};
 use crate::proxy::gateway::Gateway;
+use crate::proxy::purchase::lost::Lost;
 use crate::proxy::settings::Settings;
 use crate::proxy::upstream::exchange;
-use crate::proxy::upstream::exchange::{Lost, Outgoing, WHOLE_BYTES_MAX};
+use crate::proxy::upstream::exchange::{Outgoing, WHOLE_BYTES_MAX};
 
 /// From the connection to the last byte. These answers are small and ready.
 const CALL_MAX: Duration = Duration::from_secs(30);

@@ -21,9 +21,9 @@ use http::HeaderValue;
 use pingora::http::ResponseHeader;
 
 use self::closed::Ends;
-use super::attend::Attendance;
-use super::dispatch::{Dispatch, Flowing, Reached, is_transient};
-use super::downstream::Presence;
+use super::client_watch::ClientWatch;
+use super::dispatch::{Dispatch, DispatchOutcome, Flowing, is_transient};
+use super::purchase::client::Presence;
 use super::refuse::{Code, Refusal};
 use super::report::{Report, report};
 use super::settle::{Gathered, Measured, OpenEntry};
@@ -50,7 +50,7 @@ pub struct Relay<'a> {
     pub admitted: &'a Admitted,
     /// Who spends, and what was declared of it.
     pub declared: Arc<App>,
-    pub app: Attendance<'a>,
+    pub app: ClientWatch<'a>,
     pub dispatch: Dispatch<'a>,
     /// `None` on free routes.
     pub entry: Option<OpenEntry>,
@@ -84,21 +84,21 @@ pub struct Answered {
 
 impl Relay<'_> {
     /// Gives the app what the attempts came to. Returns whether its connection can be kept.
-    pub async fn run(mut self, reached: Reached) -> bool {
-        if !matches!(reached, Reached::Flowing(_)) {
+    pub async fn run(mut self, reached: DispatchOutcome) -> bool {
+        if !matches!(reached, DispatchOutcome::Flowing(_)) {
             // The service has done its part.
             self.place = self.dispatch.place.take();
         }
         let (answered, keep) = match reached {
-            Reached::Whole { head, body } => self.whole(head, body).await,
-            Reached::Flowing(flowing) if self.made_stream && !flowing.event_stream => {
+            DispatchOutcome::Whole { head, body } => self.whole(head, body).await,
+            DispatchOutcome::Flowing(flowing) if self.made_stream && !flowing.event_stream => {
                 self.too_large(*flowing).await
             }
-            Reached::Flowing(flowing) => self.flow(flowing).await,
-            Reached::Nothing { refusal } | Reached::Stopped { refusal } => {
+            DispatchOutcome::Flowing(flowing) => self.flow(flowing).await,
+            DispatchOutcome::Nothing { refusal } | DispatchOutcome::Stopped { refusal } => {
                 self.nothing(refusal, None).await
             }
-            Reached::Cut => {
+            DispatchOutcome::Cut => {
                 let refusal = Refusal::new(Code::ShuttingDown);
                 self.nothing(refusal, Some(InDoubt::Shutdown)).await
             }
@@ -128,7 +128,7 @@ impl Relay<'_> {
 
     fn fate(&self) -> Fate {
         match &self.entry {
-            Some(entry) => entry.live.fate(self.state),
+            Some(entry) => entry.purchase.fate(self.state),
             None => Fate::Closed,
         }
     }
@@ -154,8 +154,8 @@ impl Relay<'_> {
 
     /// The app has left, and nobody has taken its place.
     pub(super) fn is_read_by_nobody(&self, presence: Presence) -> bool {
-        let live = self.app.live.as_ref();
-        presence != Presence::Here && !live.is_some_and(|live| live.is_followed())
+        let purchase = self.app.purchase.as_ref();
+        presence != Presence::Here && !purchase.is_some_and(|purchase| purchase.is_followed())
     }
 
     /// Settles the entry, if there is one.
@@ -203,15 +203,15 @@ impl Relay<'_> {
 
     /// How the answer stands with the app now, for the case that bursar dies before it is given.
     fn delivery(&self, cut_by: Option<InDoubt>) -> Delivery {
-        let Some(live) = self.entry.as_ref().map(|entry| &entry.live) else {
+        let Some(purchase) = self.entry.as_ref().map(|entry| &entry.purchase) else {
             return Delivery::Given;
         };
         let attempts = self.dispatch.retries.attempts();
         let answered = attempts
             .last()
             .is_some_and(|last| last.end == AttemptEnd::Answered);
-        let has_reader = live.is_followed() || self.app.downstream.presence() != Presence::Gone;
-        live.delivery(answered, cut_by, has_reader)
+        let has_reader = purchase.is_followed() || self.app.downstream.presence() != Presence::Gone;
+        purchase.delivery(answered, cut_by, has_reader)
     }
 
     /// No answer came, bursar may send nothing more, or it is shutting down.
@@ -276,11 +276,14 @@ impl Relay<'_> {
             return;
         }
         let keyed = self.admitted.route.keyed;
-        let adoptions = self.entry.as_ref().map_or(0, |entry| entry.live.adoptions);
+        let adoptions = self
+            .entry
+            .as_ref()
+            .map_or(0, |entry| entry.purchase.adoptions);
         let known_zero = self
             .entry
             .as_ref()
-            .is_none_or(|entry| entry.live.is_known_zero(self.state));
+            .is_none_or(|entry| entry.purchase.is_known_zero(self.state));
         let stop = !keyed
             || (known_zero && (self.exhausted || own == Some(false)))
             || adoptions >= ADOPTIONS_MAX;

@@ -19,21 +19,22 @@ use pingora::protocols::http::ReusableHttpStream;
 use self::end::Ended;
 use self::prepare::Prepared;
 use self::request::Request;
-use self::turn::Going;
-use super::attend::Attendance;
+use self::turn::Admission;
+use super::client_watch::ClientWatch;
 use super::dispatch::Dispatch;
 use super::dispatch::place::UpstreamPlace;
-use super::door::admit::{Admission, Admitted, LocalAnswer};
+use super::door::admit::{Admitted, Inbound, LocalAnswer};
 use super::door::buffer::{self, RequestBody};
-use super::downstream::{Downstream, Presence};
+use super::downstream::Downstream;
 use super::gateway::Gateway;
 use super::life::InFlight;
 use super::limits::breaker::Asks;
 use super::purchase::backoff::Backoff;
 use super::purchase::claim::Claim;
-use super::purchase::claimant::{Claimant, Mark};
-use super::purchase::live::{Follower, Live};
+use super::purchase::claimant::{Claimant, RequestKey};
+use super::purchase::client::Presence;
 use super::purchase::retry::{Bounds, Retries};
+use super::purchase::shared::{Follower, Purchase};
 use super::refuse::{Code, Refusal};
 use super::relay::{self, Relay, own};
 use super::report::{Report, report};
@@ -57,8 +58,8 @@ pub(super) async fn serve_request(
     let settings = gateway.settings.load_full();
     let admission = arrive::admit(gateway, &settings, &downstream).await;
     let admitted = match admission {
-        Ok(Admission::Relay(admitted)) => admitted,
-        Ok(Admission::Local(answer)) => {
+        Ok(Inbound::Relay(admitted)) => admitted,
+        Ok(Inbound::Local(answer)) => {
             return serve_local(gateway, downstream, place, &answer, entry_id, arrived).await;
         }
         Err(refusal) => {
@@ -128,7 +129,7 @@ async fn serve_free(
     match may_go() {
         Ok(pass) => {
             let prepared = prepare::prepare(&request, &mut body);
-            exchange(request, downstream, prepared, Going::free(pass), None).await
+            exchange(request, downstream, prepared, Admission::free(pass), None).await
         }
         Err(refusal) => end::unclaimed(&request, downstream, refusal.into()).await,
     }
@@ -154,7 +155,7 @@ async fn serve_metered(
     };
     let ledger = &request.gateway.ledger;
     let claimant = Claimant {
-        mark: Mark {
+        request_key: RequestKey {
             app: Arc::clone(&request.app.name),
             fingerprint: ledger.fingerprint(&parts),
         },
@@ -164,8 +165,8 @@ async fn serve_metered(
         marked_retry: admitted.marked_retry,
         keeps_answer: admitted.route.answer != AnswerKind::NamedEvents,
     };
-    let live = match predecessor::claim(&request, downstream, &claimant).await {
-        Ok(Claim::Lead(live)) => live,
+    let purchase = match predecessor::claim(&request, downstream, &claimant).await {
+        Ok(Claim::Lead(purchase)) => purchase,
         Ok(Claim::Follow(follower)) => return follow(request, downstream, follower).await,
         // A second look always decides.
         Ok(Claim::LookAgain { .. } | Claim::ReadOn(_)) => {
@@ -175,10 +176,10 @@ async fn serve_metered(
         Err(ended) => return end::unclaimed(&request, downstream, ended).await,
     };
     // From here on, whatever ends the request tells a follower how.
-    live.led_by(downstream.sight());
+    purchase.led_by(downstream.probe());
     let kept = |key| ledger.kept_key(key, request.settings.organization, &parts);
-    request.key = live.key.as_ref().map(kept);
-    let mut entry = OpenEntry::new(request.gateway, live);
+    request.key = purchase.key.as_ref().map(kept);
+    let mut entry = OpenEntry::new(request.gateway, purchase);
     match intend(&request, downstream, &mut entry, &prepared, request_bytes).await {
         Ok(going) => exchange(request, downstream, prepared, going, Some(entry)).await,
         Err(ended) => end::unsent(&request, downstream, &mut entry, ended).await,
@@ -192,32 +193,32 @@ async fn intend(
     entry: &mut OpenEntry,
     prepared: &Prepared,
     request_bytes: u64,
-) -> Result<Going, Ended> {
+) -> Result<Admission, Ended> {
     let (gateway, admitted) = (request.gateway, request.admitted);
-    let live = Arc::clone(&entry.live);
+    let purchase = Arc::clone(&entry.purchase);
     let waiting = gateway.among_waiters(&request.app.name)?;
     let asked = gateway.clock.monotonic();
-    let permit = room::permit(request, downstream, &live, request_bytes).await?;
+    let permit = room::permit(request, downstream, &purchase, request_bytes).await?;
     let reserved = permit.reserved;
     entry.permit = Some(permit);
     let for_room = gateway.clock.monotonic().saturating_sub(asked);
-    let mut going = turn::turn(request, downstream, &live).await?;
+    let mut going = turn::turn(request, downstream, &purchase).await?;
     going.waited_before(for_room);
     drop(waiting);
-    if predecessor::is_given_up(request, downstream, &live).await {
+    if predecessor::is_given_up(request, downstream, &purchase).await {
         return Err(Ended::AppLeft);
     }
     let intent = Intent {
         id: request.entry_id,
         at_ms: gateway.clock.wall_ms(),
-        app: Arc::clone(&live.mark.app),
+        app: Arc::clone(&purchase.request_key.app),
         lane: admitted.route.lane,
         operation: admitted.route.operation,
         model: prepared.peek.model.clone(),
         stream: prepared.peek.stream,
         key: request.key.clone(),
-        fingerprint: live.mark.fingerprint,
-        key_use: live.key_use(),
+        fingerprint: purchase.request_key.fingerprint,
+        key_use: purchase.key_use(),
         request_bytes,
         reserved: Some(reserved),
         run: admitted.caller.run.as_ref().map(|run| run.id.to_string()),
@@ -229,7 +230,7 @@ async fn intend(
     }
     entry.intended();
     // Nobody waits for the answer.
-    if downstream.look() == Presence::Gone && live.gives_up() {
+    if downstream.look() == Presence::Gone && purchase.gives_up() {
         return Err(Ended::AppLeft);
     }
     // Meanwhile an operator may have frozen the app, or its run has ended.
@@ -244,16 +245,16 @@ async fn exchange(
     request: Request<'_>,
     downstream: &mut Downstream,
     prepared: Prepared,
-    going: Going,
+    going: Admission,
     entry: Option<OpenEntry>,
 ) -> bool {
     let route = &request.admitted.route;
     let adopted = entry
         .as_ref()
-        .and_then(|entry| adopted_from(entry.live.key.as_ref()));
+        .and_then(|entry| adopted_from(entry.purchase.key.as_ref()));
     let key = entry
         .as_ref()
-        .and_then(|entry| entry.live.key.as_ref())
+        .and_then(|entry| entry.purchase.key.as_ref())
         .map(|key| Arc::clone(&key.value));
     let header = request_head::request_head(
         &request.settings,
@@ -298,12 +299,12 @@ async fn exchange(
         guard: (route.costs != Costs::Nothing).then(|| request.guard()),
         unreached: None,
     };
-    let live = entry.as_ref().map(|entry| Arc::clone(&entry.live));
-    let mut app = Attendance::new(
+    let purchase = entry.as_ref().map(|entry| Arc::clone(&entry.purchase));
+    let mut app = ClientWatch::new(
         request.gateway,
         Arc::clone(&request.settings),
         downstream,
-        live,
+        purchase,
     );
     let (reached, exhausted) = dispatch.run(&mut app).await;
     let relay = Relay {
@@ -331,8 +332,8 @@ async fn exchange(
 /// Takes over the answer of an equal request whose connection has left.
 async fn follow(request: Request<'_>, downstream: &mut Downstream, mut follower: Follower) -> bool {
     request.gateway.metrics.joined();
-    follower.reads_on(downstream.sight());
-    let leader: Arc<Live> = Arc::clone(&follower.live);
+    follower.reads_on(downstream.probe());
+    let leader: Arc<Purchase> = Arc::clone(&follower.purchase);
     let answer = request.admitted.route.answer;
     let followed = relay::follow::follow(request.gateway, downstream, &mut follower, answer).await;
     if followed.delivered && downstream.is_cut() {

@@ -26,14 +26,14 @@ use crate::protocol::{Told, Usage};
 use crate::proxy::gateway::Gateway;
 use crate::proxy::limits::queue::Slot;
 use crate::proxy::purchase::fate::Fate;
-use crate::proxy::purchase::live::Live;
+use crate::proxy::purchase::shared::Purchase;
 use crate::proxy::settings::Settings;
 use crate::proxy::upstream::heads;
 
 /// An entry between its intent and its outcome.
 pub struct OpenEntry {
     gateway: Arc<Gateway>,
-    pub live: Arc<Live>,
+    pub purchase: Arc<Purchase>,
     /// Kept until the end is in the ledger.
     pub permit: Option<Permit>,
     progress: Progress,
@@ -94,10 +94,10 @@ const SETTLE_PAUSE: Duration = Duration::from_millis(1100);
 // === impl OpenEntry ===
 
 impl OpenEntry {
-    pub fn new(gateway: &Arc<Gateway>, live: Arc<Live>) -> Self {
+    pub fn new(gateway: &Arc<Gateway>, purchase: Arc<Purchase>) -> Self {
         Self {
             gateway: Arc::clone(gateway),
-            live,
+            purchase,
             permit: None,
             progress: Progress::Claimed,
         }
@@ -116,7 +116,7 @@ impl OpenEntry {
     ) -> Result<Settlement, LedgerError> {
         self.progress = Progress::Settled;
         let outcome = Outcome {
-            id: self.live.entry,
+            id: self.purchase.entry,
             at_ms: self.gateway.clock.wall_ms(),
             attempts: attempts.to_vec(),
             receipt: gathered.receipt.clone(),
@@ -142,13 +142,13 @@ impl OpenEntry {
             permit.hears(fold(&outcome, None).state);
         }
         drop(place);
-        let settled = write(&self.gateway, &self.live, outcome).await;
+        let settled = write(&self.gateway, &self.purchase, outcome).await;
         let state = settled.as_ref().ok().map(|settlement| settlement.state);
         let delivery = match state {
             Some(_) => delivery,
-            None => self.live.delivery_if_missed(),
+            None => self.purchase.delivery_if_missed(),
         };
-        self.live.told_at_settling(delivery, state);
+        self.purchase.told_at_settling(delivery, state);
         if let (Some(mut permit), Some(state)) = (self.permit.take(), state) {
             permit.settled(state);
         }
@@ -161,7 +161,7 @@ impl OpenEntry {
             self.gateway.metrics.route_version(version);
         }
         if let Err(error) = &settled {
-            tracing::error!(entry = %self.live.entry.0, %error, "an outcome could not be written");
+            tracing::error!(entry = %self.purchase.entry.0, %error, "an outcome could not be written");
         }
         settled
     }
@@ -189,7 +189,7 @@ impl OpenEntry {
         if let Err(error) = settled {
             tracing::error!(%error, "an outcome could not be written");
         }
-        self.close(self.live.fate_unsent(true));
+        self.close(self.purchase.fate_unsent(true));
     }
 
     /// The ledger has never heard of it.
@@ -197,14 +197,14 @@ impl OpenEntry {
         if let Some(mut permit) = self.permit.take() {
             permit.unsent();
         }
-        self.close(self.live.fate_unsent(false));
+        self.close(self.purchase.fate_unsent(false));
     }
 
     /// Tells the table of undelivered requests how this one ended.
     pub fn close(&mut self, fate: Fate) {
         self.progress = Progress::Closed;
-        self.gateway.tell_delivery(&self.live, fate.into());
-        self.gateway.claims.finish(&self.live, fate);
+        self.gateway.tell_delivery(&self.purchase, fate.into());
+        self.gateway.claims.finish(&self.purchase, fate);
     }
 }
 
@@ -216,7 +216,9 @@ impl Drop for OpenEntry {
             Progress::Claimed => return self.withdraw(),
             // What it interrupted may have run.
             Progress::Intended | Progress::Settled => {
-                self.gateway.claims.finish(&self.live, Fate::Undelivered);
+                self.gateway
+                    .claims
+                    .finish(&self.purchase, Fate::Undelivered);
             }
         }
         if self.progress == Progress::Settled {
@@ -224,7 +226,7 @@ impl Drop for OpenEntry {
         }
         // The request may have run, so its amount is in doubt.
         let outcome = Outcome {
-            id: self.live.entry,
+            id: self.purchase.entry,
             at_ms: self.gateway.clock.wall_ms(),
             attempts: Vec::new(),
             receipt: Receipt::default(),
@@ -235,16 +237,16 @@ impl Drop for OpenEntry {
             run_id: None,
             cut_by: Some(InDoubt::Crash),
             closed: Vec::new(),
-            delivery: self.live.delivery_if_missed(),
+            delivery: self.purchase.delivery_if_missed(),
             drained: false,
             response_bytes: 0,
             timings: Timings::default(),
         };
-        let (gateway, live) = (Arc::clone(&self.gateway), Arc::clone(&self.live));
+        let (gateway, purchase) = (Arc::clone(&self.gateway), Arc::clone(&self.purchase));
         let permit = self.permit.take();
         gateway.clone().life.spawn(async move {
             let _permit = permit;
-            if let Err(error) = write(&gateway, &live, outcome).await {
+            if let Err(error) = write(&gateway, &purchase, outcome).await {
                 tracing::error!(%error, "the outcome of a failed task could not be written");
             }
         });
@@ -256,7 +258,7 @@ impl Drop for OpenEntry {
 /// longer, the ledger keeps the outcome until it can be written.
 async fn write(
     gateway: &Gateway,
-    live: &Live,
+    purchase: &Purchase,
     mut outcome: Outcome,
 ) -> Result<Settlement, LedgerError> {
     for _ in 0..SETTLE_RETRIES {
@@ -271,7 +273,7 @@ async fn write(
     let settled = gateway.ledger.settle(outcome.clone()).await;
     if outcome.delivery == Delivery::Pending {
         // Without its receipt on the disk the answer is not given (rule I2), or not to its end.
-        outcome.delivery = live.delivery_if_missed();
+        outcome.delivery = purchase.delivery_if_missed();
     }
     if let Err(error) = &settled
         && error.is_passing()

@@ -10,10 +10,11 @@ use pingora::http::ResponseHeader;
 use super::words::refusal_of;
 use crate::config::BaseUrl;
 use crate::proxy::limits::breaker::Pass;
-use crate::proxy::limits::queue::ceilings::Busy;
+use crate::proxy::limits::queue::adaptive_limits::Busy;
 use crate::proxy::limits::queue::{Drained, Slot};
 use crate::proxy::purchase::backoff::asked_wait;
-use crate::proxy::upstream::exchange::{Answering, Cause, Failed, Lost};
+use crate::proxy::purchase::lost::{Cause, Lost};
+use crate::proxy::upstream::exchange::{Answering, Failed};
 
 /// An answer's words are looked at up to here.
 const WORDS_BYTES_MAX: usize = 1024;

@@ -6,9 +6,9 @@ use http::StatusCode;
 
 use crate::config::BaseUrl;
 use crate::ledger::entry::AttemptEnd;
+use crate::proxy::purchase::lost::{Cause, Lost};
 use crate::proxy::purchase::retry::Retries;
 use crate::proxy::refuse::{Code, Refusal};
-use crate::proxy::upstream::exchange::{Cause, Lost};
 
 /// What an app is told whose last attempt got no answer from the service at `base_url`. `may_have_run`: one
 /// of its attempts.

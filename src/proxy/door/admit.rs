@@ -62,7 +62,7 @@ pub struct Admitted {
 
 /// What the door decided.
 #[derive(Debug)]
-pub enum Admission {
+pub enum Inbound {
     Relay(Box<Admitted>),
     /// `/`, `/favicon.ico`, and preflights of listed origins are answered here.
     Local(LocalAnswer),
@@ -74,7 +74,7 @@ pub fn admit(
     apps: &Apps,
     downstream: &Downstream,
     now: Duration,
-) -> Result<Admission, Refusal> {
+) -> Result<Inbound, Refusal> {
     let raw_head = downstream.raw_head();
     let header = downstream.head();
     let framing = Framing::read(&raw_head, header.version)?;
@@ -83,7 +83,7 @@ pub fn admit(
     let origin = web::check_origin(&header.headers, &settings.config.listen.allowed_origins)?;
     if header.method == Method::OPTIONS {
         check_bodyless(&header.method, framing)?;
-        return web::preflight(&header.headers, origin).map(Admission::Local);
+        return web::preflight(&header.headers, origin).map(Inbound::Local);
     }
     let path = line.path();
     if matches!(header.method, Method::GET | Method::HEAD) {
@@ -94,7 +94,7 @@ pub fn admit(
         };
         if let Some(answer) = answer {
             check_bodyless(&header.method, framing)?;
-            return Ok(Admission::Local(answer));
+            return Ok(Inbound::Local(answer));
         }
     }
     // A request of bursar's own bears the organization's key, and no app's token.
@@ -110,7 +110,7 @@ pub fn admit(
         // "request body over 30 MB; not to be retried"
         return Err(Code::BodyTooLarge.into());
     }
-    Ok(Admission::Relay(Box::new(Admitted {
+    Ok(Inbound::Relay(Box::new(Admitted {
         caller,
         own_key: own_key(&header.headers)?,
         session: single_value(&header.headers, &settings.names.session)?,

@@ -31,6 +31,7 @@ use tokio::net::{TcpStream, UnixStream};
 use self::kept::Kept;
 use crate::apps::namespace::Namespace;
 use crate::places::Door;
+use crate::proxy::purchase::client::AppProbe;
 
 /// An accepted socket.
 #[derive(Debug)]
@@ -55,7 +56,7 @@ pub struct Peer(Arc<Mutex<Shared>>);
 
 /// A look at a connection.
 #[derive(Clone, Debug)]
-pub struct Sight(Weak<Mutex<Shared>>);
+pub struct PeerProbe(Weak<Mutex<Shared>>);
 
 #[derive(Debug)]
 struct Shared {
@@ -266,17 +267,9 @@ impl Shared {
     }
 }
 
-// === impl Sight ===
+// === impl PeerProbe ===
 
-impl Sight {
-    /// Whether the app's input has ended or the connection is gone, asked of the kernel now: the task
-    /// that waits for it may not have run yet.
-    pub fn has_hung_up(&self) -> bool {
-        self.0
-            .upgrade()
-            .is_none_or(|shared| shared.lock().socket.has_hung_up())
-    }
-
+impl PeerProbe {
     /// Whether the app sent what nobody has read yet, asked of the kernel now.
     pub fn has_spoken(&self) -> bool {
         let shared = self.0.upgrade();
@@ -285,10 +278,17 @@ impl Sight {
             !shared.ahead.is_empty() || shared.socket.has_unread()
         })
     }
+}
 
-    /// Bytes that the app's socket has taken of what was kept or may be: a number that stands still while
-    /// the app takes nothing.
-    pub fn went(&self) -> u64 {
+impl AppProbe for PeerProbe {
+    /// Asked of the kernel now: the task that waits for it may not have run yet.
+    fn has_hung_up(&self) -> bool {
+        self.0
+            .upgrade()
+            .is_none_or(|shared| shared.lock().socket.has_hung_up())
+    }
+
+    fn taken_bytes(&self) -> u64 {
         self.0.upgrade().map_or(0, |shared| shared.lock().went)
     }
 }
@@ -369,7 +369,7 @@ impl Peer {
         self.0.lock().kept.get_or_insert_with(|| Kept::of(app));
     }
 
-    /// Bytes that the app's socket has taken, as [`Sight::went`] says.
+    /// Bytes that the app's socket has taken, as [`AppProbe::taken_bytes`] says.
     pub fn went(&self) -> u64 {
         self.0.lock().went
     }
@@ -390,8 +390,8 @@ impl Peer {
     }
 
     /// A look at the connection for others, which does not keep it open.
-    pub fn sight(&self) -> Sight {
-        Sight(Arc::downgrade(&self.0))
+    pub fn probe(&self) -> PeerProbe {
+        PeerProbe(Arc::downgrade(&self.0))
     }
 
     fn poll_left(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -9,10 +9,10 @@
 //! service, and given back however its holder ends; whoever stops waiting leaves at once; waiting is
 //! bounded in number and time.
 
-pub mod ceilings;
-mod desk;
+pub mod adaptive_limits;
 mod line;
-mod pace;
+mod rate_window;
+mod scheduler;
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -22,10 +22,10 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
-use self::ceilings::Busy;
-use self::desk::{Desk, Entered, SlotNo};
+use self::adaptive_limits::Busy;
 use self::line::TicketNo;
 pub use self::line::Turn;
+use self::scheduler::{Entered, Scheduler, SlotNo};
 use crate::clock::SharedClock;
 use crate::config::Shaping;
 use crate::telemetry::metrics::Metrics;
@@ -72,7 +72,7 @@ pub struct Queue {
 type Decided = Result<Slot, NotNow>;
 
 struct Inner {
-    desk: Desk,
+    desk: Scheduler,
     queue_wait: Duration,
     waiting: HashMap<TicketNo, oneshot::Sender<Decided>>,
     drains: HashMap<SlotNo, watch::Sender<bool>>,
@@ -109,7 +109,7 @@ impl Queue {
             clock,
             metrics,
             inner: Mutex::new(Inner {
-                desk: Desk::new(config),
+                desk: Scheduler::new(config),
                 queue_wait: config.queue_wait,
                 waiting: HashMap::new(),
                 drains: HashMap::new(),
@@ -339,7 +339,7 @@ impl Slot {
         }
     }
 
-    fn change(&self, act: impl FnOnce(&mut Desk, Duration)) {
+    fn change(&self, act: impl FnOnce(&mut Scheduler, Duration)) {
         self.queue.change(|inner, now| act(&mut inner.desk, now));
     }
 }

@@ -23,14 +23,14 @@ use crate::clock::SharedClock;
 use crate::config::Adopt;
 use crate::ledger::entry::{EntryKey, KeyOrigin};
 use crate::ledger::undelivered::{FirstSent, Remembered};
-use crate::proxy::purchase::live::{Follower, Live};
+use crate::proxy::purchase::shared::{Follower, Purchase};
 use crate::proxy::purchase::slots::{Slot, Slots};
 
 /// What a claimant is to do.
 #[derive(Debug)]
 pub enum Claim {
     /// Run the request, under this key.
-    Lead(Arc<Live>),
+    Lead(Arc<Purchase>),
     /// Take the answer of the request that runs, or ran, already.
     Follow(Follower),
     /// An equal request is in flight and its app still connected: a marked retry looks again when
@@ -81,14 +81,17 @@ impl ClaimTable {
         let left = self.left.subscribe();
         let mut slots = self.slots.lock();
         slots.forget_old(now, policy.window);
-        let queue = slots.by_mark.entry(claimant.mark.clone()).or_default();
+        let queue = slots
+            .by_request_key
+            .entry(claimant.request_key.clone())
+            .or_default();
         let joined = queue
             .iter()
             .filter(|slot| policy.allows(claimant) && slot.has_key_of(claimant))
             .find_map(|slot| match slot {
-                Slot::Live(live) => {
-                    live.look_at_app();
-                    live.follow()
+                Slot::Running(purchase) => {
+                    purchase.look_at_app();
+                    purchase.follow()
                 }
                 Slot::Undelivered(ended) if now.saturating_sub(ended.ended_at) <= KEEP_ANSWER => {
                     ended.kept.as_ref().and_then(|kept| kept.follow())
@@ -104,7 +107,7 @@ impl ClaimTable {
         if let Some(at) = adoptable
             && let Some(Slot::Undelivered(ended)) = queue.remove(at)
         {
-            let live = Live::new(
+            let purchase = Purchase::new(
                 claimant,
                 ended.key.map(|key| EntryKey {
                     value: key.value,
@@ -115,12 +118,12 @@ impl ClaimTable {
                 Arc::clone(&self.clock),
                 self.left.clone(),
             );
-            queue.push_back(Slot::Live(Arc::clone(&live)));
+            queue.push_back(Slot::Running(Arc::clone(&purchase)));
             slots.unlist(ended.number);
-            return Claim::Lead(live);
+            return Claim::Lead(purchase);
         }
         let is_read_on = |slot: &Slot| match slot {
-            Slot::Live(live) => live.is_to_be_adopted() && slot.has_key_of(claimant),
+            Slot::Running(purchase) => purchase.is_to_be_adopted() && slot.has_key_of(claimant),
             Slot::Undelivered(_) => false,
         };
         if policy.allows(claimant) && queue.iter().any(is_read_on) {
@@ -128,12 +131,12 @@ impl ClaimTable {
         }
         let twin_in_flight = queue
             .iter()
-            .any(|slot| matches!(slot, Slot::Live(_)) && slot.has_key_of(claimant));
+            .any(|slot| matches!(slot, Slot::Running(_)) && slot.has_key_of(claimant));
         // An app that has read its error may ask again before the end of that request is told here; one
         // that hung up, before its connection has refused what is being written to it.
         let twin_ends = queue.iter().any(|slot| match slot {
-            Slot::Live(live) => {
-                (live.is_failing() || live.is_given_in_doubt()) && slot.has_key_of(claimant)
+            Slot::Running(purchase) => {
+                (purchase.is_failing() || purchase.is_given_in_doubt()) && slot.has_key_of(claimant)
             }
             Slot::Undelivered(_) => false,
         });
@@ -154,53 +157,58 @@ impl ClaimTable {
         });
         let first = FirstSent::now(clock);
         let clock = Arc::clone(&self.clock);
-        let live = Live::new(claimant, key, first, 0, clock, self.left.clone());
-        queue.push_back(Slot::Live(Arc::clone(&live)));
-        Claim::Lead(live)
+        let purchase = Purchase::new(claimant, key, first, 0, clock, self.left.clone());
+        queue.push_back(Slot::Running(Arc::clone(&purchase)));
+        Claim::Lead(purchase)
     }
 
     /// Whether a request whose app's input has ended is a try that its app gave up, of a purchase that
     /// an equal one makes: one is there whose app is connected, or that goes already; or one was answered
     /// since this one's connection was free to carry it.
-    pub fn is_anothers(&self, live: &Arc<Live>, policy: AdoptPolicy, since: Duration) -> bool {
-        is_anothers(&self.slots.lock(), live, policy, since)
+    pub fn is_anothers(
+        &self,
+        purchase: &Arc<Purchase>,
+        policy: AdoptPolicy,
+        since: Duration,
+    ) -> bool {
+        is_anothers(&self.slots.lock(), purchase, policy, since)
     }
 
     /// Lets a request whose app's input has ended go to the service. `false`: [`Self::is_anothers`]. Of
     /// two that ask, one goes.
-    pub fn goes(&self, live: &Arc<Live>, policy: AdoptPolicy, since: Duration) -> bool {
+    pub fn goes(&self, purchase: &Arc<Purchase>, policy: AdoptPolicy, since: Duration) -> bool {
         let slots = self.slots.lock();
-        let goes = !is_anothers(&slots, live, policy, since);
+        let goes = !is_anothers(&slots, purchase, policy, since);
         if goes {
-            live.goes();
+            purchase.goes();
         }
         goes
     }
 
     /// The request has ended. An undelivered one is remembered, with its answer where it was kept
     /// whole.
-    pub fn finish(&self, live: &Arc<Live>, fate: Fate) {
+    pub fn finish(&self, purchase: &Arc<Purchase>, fate: Fate) {
         let now = self.clock.monotonic();
         let mut slots = self.slots.lock();
-        let Some(queue) = slots.by_mark.get_mut(&live.mark) else {
+        let Some(queue) = slots.by_request_key.get_mut(&purchase.request_key) else {
             return;
         };
         let Some(at) = queue
             .iter()
-            .position(|slot| matches!(slot, Slot::Live(held) if Arc::ptr_eq(held, live)))
+            .position(|slot| matches!(slot, Slot::Running(held) if Arc::ptr_eq(held, purchase)))
         else {
             return;
         };
-        live.finish();
-        if live.is_failing() || live.is_to_be_adopted() {
+        purchase.finish();
+        if purchase.is_failing() || purchase.is_to_be_adopted() {
             // Whoever looks again does it when this is done: the lock is held.
             self.left.send_replace(());
         }
-        let kept = live.keeps_answer().then(|| Arc::clone(live));
+        let kept = purchase.keeps_answer().then(|| Arc::clone(purchase));
         // A follower may have taken it since the leader looked.
         let remember = fate != Fate::Closed
-            && !live.is_delivered()
-            && (kept.is_some() || live.key.as_ref().is_some_and(|key| !is_apps_own(key)));
+            && !purchase.is_delivered()
+            && (kept.is_some() || purchase.key.as_ref().is_some_and(|key| !is_apps_own(key)));
         if remember {
             let mut place = at;
             if matches!(fate, Fate::Unsent { .. })
@@ -210,21 +218,21 @@ impl ClaimTable {
                 queue.push_front(slot);
                 place = 0;
             }
-            slots.remember(live, place, now, kept, live.stands_as(fate));
+            slots.remember(purchase, place, now, kept, purchase.stands_as(fate));
         } else {
             queue.remove(at);
             if queue.is_empty() {
-                slots.by_mark.remove(&live.mark);
+                slots.by_request_key.remove(&purchase.request_key);
             }
-            if live.is_delivered() {
-                slots.note_answered(live);
+            if purchase.is_delivered() {
+                slots.note_answered(purchase);
             }
         }
     }
 
     /// A kept answer was handed over: the purchase is delivered, and nothing may join it again.
-    pub fn delivered(&self, live: &Live) {
-        self.slots.lock().delivered(live);
+    pub fn delivered(&self, purchase: &Purchase) {
+        self.slots.lock().delivered(purchase);
     }
 
     /// Takes over what earlier processes left undelivered.
@@ -263,19 +271,29 @@ impl ClaimTable {
 }
 
 /// See [`ClaimTable::is_anothers`].
-fn is_anothers(slots: &Slots, live: &Arc<Live>, policy: AdoptPolicy, since: Duration) -> bool {
-    if live.key.as_ref().is_some_and(is_apps_own) {
+fn is_anothers(
+    slots: &Slots,
+    purchase: &Arc<Purchase>,
+    policy: AdoptPolicy,
+    since: Duration,
+) -> bool {
+    if purchase.key.as_ref().is_some_and(is_apps_own) {
         // The service bills the key once.
         return false;
     }
     let is_recognised = |marked_retry| match policy.adopt {
         Adopt::Always => true,
-        Adopt::Marked => live.marked_retry || marked_retry,
+        Adopt::Marked => purchase.marked_retry || marked_retry,
         Adopt::Never => false,
     };
-    for slot in slots.by_mark.get(&live.mark).into_iter().flatten() {
-        let Slot::Live(other) = slot else { continue };
-        if Arc::ptr_eq(other, live) {
+    for slot in slots
+        .by_request_key
+        .get(&purchase.request_key)
+        .into_iter()
+        .flatten()
+    {
+        let Slot::Running(other) = slot else { continue };
+        if Arc::ptr_eq(other, purchase) {
             continue;
         }
         let was_given_before = other.given_at().is_some_and(|at| at <= since);
@@ -289,7 +307,7 @@ fn is_anothers(slots: &Slots, live: &Arc<Live>, policy: AdoptPolicy, since: Dura
         }
     }
     slots
-        .answered_after(&live.mark, since)
+        .answered_after(&purchase.request_key, since)
         .any(|answered| is_recognised(answered.marked_retry))
 }
 

@@ -8,7 +8,7 @@ use crate::ledger::entry::{EntryId, EntryKey, Fingerprint, KeyOrigin};
 
 /// Who asks and for what: requests with equal marks are equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Mark {
+pub struct RequestKey {
     pub app: Arc<str>,
     pub fingerprint: Fingerprint,
 }
@@ -16,7 +16,7 @@ pub struct Mark {
 /// One request that looks for its predecessor.
 #[derive(Debug)]
 pub struct Claimant {
-    pub mark: Mark,
+    pub request_key: RequestKey,
     pub entry: EntryId,
     /// The app's own key. It always wins.
     pub own_key: Option<String>,

@@ -82,25 +82,25 @@ struct ReplayBuffer {
     flowing: bool,
     chunks: VecDeque<Bytes>,
     chunk_bytes: usize,
-    end: Option<TapeEnd>,
+    end: Option<ReplayEnd>,
 }
 
 /// How an answer ended.
 #[derive(Clone, Debug)]
-pub enum TapeEnd {
+pub enum ReplayEnd {
     Complete,
     Broken(Refusal),
 }
 
 /// What a follower gets next.
 #[derive(Debug)]
-pub enum TapeItem {
+pub enum ReplayItem {
     Head {
         head: Arc<ResponseHeader>,
         flowing: bool,
     },
     Chunk(Bytes),
-    End(TapeEnd),
+    End(ReplayEnd),
 }
 
 /// How far a follower has read.
@@ -198,7 +198,7 @@ impl DeliveryState {
     }
 
     /// A follower that was given up has its end: the answer's own is not for it.
-    pub fn record_end(&mut self, end: TapeEnd) {
+    pub fn record_end(&mut self, end: ReplayEnd) {
         if self.app_left {
             self.replay.end.get_or_insert(end);
         }
@@ -208,7 +208,7 @@ impl DeliveryState {
     pub fn close(&mut self) {
         self.replay
             .end
-            .get_or_insert_with(|| TapeEnd::Broken(Code::Internal.into()));
+            .get_or_insert_with(|| ReplayEnd::Broken(Code::Internal.into()));
     }
 
     /// What comes is recorded: for a follower, or for whoever may come yet.
@@ -221,7 +221,7 @@ impl DeliveryState {
     }
 
     /// Nobody can join any more; the last follower is shown `end`.
-    fn give_up(&mut self, end: Option<TapeEnd>) {
+    fn give_up(&mut self, end: Option<ReplayEnd>) {
         let head = self.replay.head.take().filter(|_| end.is_some());
         let end = end.or(self.replay.end.take());
         self.replay = ReplayBuffer {
@@ -266,7 +266,7 @@ impl DeliveryState {
     }
 
     /// The next piece for a follower. `None`: there is none yet, or another has taken its place.
-    pub fn read(&mut self, cursor: &mut Cursor) -> Option<TapeItem> {
+    pub fn read(&mut self, cursor: &mut Cursor) -> Option<ReplayItem> {
         if !self.is_last(cursor) {
             return None;
         }
@@ -277,7 +277,7 @@ impl DeliveryState {
             if let Some(head) = self.replay.head.clone() {
                 cursor.head_given = true;
                 let flowing = self.replay.flowing;
-                return Some(TapeItem::Head { head, flowing });
+                return Some(ReplayItem::Head { head, flowing });
             }
         } else if let State::Followed {
             has: Has::Nothing, ..
@@ -285,13 +285,13 @@ impl DeliveryState {
         {
             if let Some(chunk) = self.replay.chunks.get(cursor.next_chunk).cloned() {
                 cursor.next_chunk += 1;
-                return Some(TapeItem::Chunk(chunk));
+                return Some(ReplayItem::Chunk(chunk));
             }
         } else if let Some(chunk) = self.replay.pop() {
             // What somebody has is not kept for anybody else.
-            return Some(TapeItem::Chunk(chunk));
+            return Some(ReplayItem::Chunk(chunk));
         }
-        self.replay.end.clone().map(TapeItem::End)
+        self.replay.end.clone().map(ReplayItem::End)
     }
 
     /// A follower took a byte that counts as delivered, or the whole answer.
@@ -333,7 +333,7 @@ impl DeliveryState {
     /// The follower takes nothing, and is in the way of others: it is shown a break.
     pub fn give_up_follower(&mut self) {
         if self.is_followed() {
-            self.give_up(Some(TapeEnd::Broken(Refusal::saying(
+            self.give_up(Some(ReplayEnd::Broken(Refusal::saying(
                 Code::UpstreamBroken,
                 "The answer was given up: its app took nothing of it for a while, and another request waited \
                  for its place at the service.",
@@ -388,7 +388,7 @@ impl DeliveryState {
         let is_error = match (&self.replay.head, &self.replay.end) {
             (_, None) => false,
             (Some(head), Some(_)) => !head.status.is_success(),
-            (None, Some(end)) => matches!(end, TapeEnd::Broken(_)),
+            (None, Some(end)) => matches!(end, ReplayEnd::Broken(_)),
         };
         is_error && !self.is_delivered()
     }
@@ -408,7 +408,7 @@ impl DeliveryState {
         let head = self.replay.head.as_ref();
         has_nothing
             && head.is_some_and(|head| head.status.is_success())
-            && matches!(self.replay.end, Some(TapeEnd::Complete))
+            && matches!(self.replay.end, Some(ReplayEnd::Complete))
     }
 
     /// Bytes that are kept now.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use pingora::http::ResponseHeader;
 
-use super::live::Live;
+use super::shared::Purchase;
 
 /// The way of one answer.
 #[derive(Clone, Copy, Debug)]
@@ -75,28 +75,29 @@ impl Forward {
 
     /// Before the next piece. `true`: somebody follows by now, and it goes into the replay buffer from here
     /// on, with what was held back for the app.
-    pub fn gives_way(&mut self, live: Option<&Live>, head: &Arc<ResponseHeader>) -> bool {
-        let gives_way = self.to == To::App(Had::Nothing) && live.is_some_and(|live| !live.take());
+    pub fn gives_way(&mut self, purchase: Option<&Purchase>, head: &Arc<ResponseHeader>) -> bool {
+        let gives_way =
+            self.to == To::App(Had::Nothing) && purchase.is_some_and(|purchase| !purchase.take());
         if gives_way {
-            self.turn(live, head);
+            self.turn(purchase, head);
         } else if self.kind == Kind::Error
             && self.is_to_app()
-            && let Some(live) = live
+            && let Some(purchase) = purchase
         {
-            live.fails();
+            purchase.fails();
         }
         gives_way
     }
 
     /// A piece was written to the app. `is_out`: it was not held back for its successor.
-    pub fn wrote(&mut self, live: Option<&Live>, is_out: bool) {
+    pub fn wrote(&mut self, purchase: Option<&Purchase>, is_out: bool) {
         if self.to != To::App(Had::Nothing) {
             return;
         }
-        match (self.kind, live) {
-            (_, Some(live)) if !is_out => live.write_failed(),
-            (Kind::Stream, Some(live)) => live.delivered(),
-            (Kind::Document, Some(live)) => live.begins(),
+        match (self.kind, purchase) {
+            (_, Some(purchase)) if !is_out => purchase.write_failed(),
+            (Kind::Stream, Some(purchase)) => purchase.delivered(),
+            (Kind::Document, Some(purchase)) => purchase.begins(),
             (Kind::Whole | Kind::Error, _) | (_, None) => {}
         }
         let counts = matches!(self.kind, Kind::Stream | Kind::Document);
@@ -107,33 +108,33 @@ impl Forward {
 
     /// A write to the app failed. `true`: it had nothing, and the answer goes into the replay buffer, with
     /// what was held back for it.
-    pub fn failed(&mut self, live: Option<&Live>, head: &Arc<ResponseHeader>) -> bool {
+    pub fn failed(&mut self, purchase: Option<&Purchase>, head: &Arc<ResponseHeader>) -> bool {
         if self.to == To::App(Had::Part) {
             return false;
         }
         if self.is_to_app() {
-            if let Some(live) = live {
-                live.write_failed();
+            if let Some(purchase) = purchase {
+                purchase.write_failed();
             }
-            self.turn(live, head);
+            self.turn(purchase, head);
         }
         true
     }
 
     /// The app has the whole of it.
-    pub fn finished(&mut self, live: Option<&Live>) {
+    pub fn finished(&mut self, purchase: Option<&Purchase>) {
         if self.kind != Kind::Error
-            && let Some(live) = live
+            && let Some(purchase) = purchase
         {
-            live.delivered();
+            purchase.delivered();
         }
     }
 
-    fn turn(&mut self, live: Option<&Live>, head: &Arc<ResponseHeader>) {
+    fn turn(&mut self, purchase: Option<&Purchase>, head: &Arc<ResponseHeader>) {
         self.to = To::Replay;
-        if let Some(live) = live {
+        if let Some(purchase) = purchase {
             let flowing = matches!(self.kind, Kind::Stream | Kind::Document);
-            live.record_head(Arc::clone(head), flowing);
+            purchase.record_head(Arc::clone(head), flowing);
         }
     }
 }

@@ -28,7 +28,7 @@ use crate::ledger::state;
 use crate::money::MicroUsd;
 use crate::protocol::receipt::Receipt;
 use crate::protocol::routes::{RetryRule, Route};
-use crate::proxy::upstream::exchange::{Cause, Lost};
+use crate::proxy::purchase::lost::{Cause, Lost};
 
 /// The attempts of one request so far, and the rules for another.
 #[derive(Debug)]

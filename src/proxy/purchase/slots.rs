@@ -10,15 +10,15 @@ use std::time::Duration;
 
 use super::age;
 use super::claimant::is_apps_own;
-use super::live::Live;
+use super::shared::Purchase;
 use crate::clock::Clock;
 use crate::ledger::entry::{EntryId, EntryKey};
 use crate::ledger::undelivered::{self, FirstSent};
-use crate::proxy::purchase::claimant::{AdoptPolicy, Claimant, Mark};
+use crate::proxy::purchase::claimant::{AdoptPolicy, Claimant, RequestKey};
 
 #[derive(Default)]
 pub struct Slots {
-    pub by_mark: HashMap<Mark, VecDeque<Slot>>,
+    pub by_request_key: HashMap<RequestKey, VecDeque<Slot>>,
     /// Undelivered slots over all marks by their number, oldest first, for expiry and for the bound.
     undelivered: BTreeMap<u64, Row>,
     /// Those of them that still hold an answer.
@@ -32,7 +32,7 @@ pub struct Slots {
 
 /// A request whose app has its answer: a try of it that the app gave up may lie unread still.
 pub struct Answered {
-    mark: Mark,
+    request_key: RequestKey,
     pub marked_retry: bool,
     /// When the app began to be given it.
     at: Duration,
@@ -40,13 +40,13 @@ pub struct Answered {
 
 /// Where an undelivered slot is.
 struct Row {
-    mark: Mark,
+    request_key: RequestKey,
     ended_at: Duration,
     answer_bytes: usize,
 }
 
 pub enum Slot {
-    Live(Arc<Live>),
+    Running(Arc<Purchase>),
     Undelivered(Box<Undelivered>),
 }
 
@@ -60,9 +60,9 @@ pub struct Undelivered {
     pub ended_at: Duration,
     pub adoptions: u32,
     /// The complete answer, for a while.
-    pub kept: Option<Arc<Live>>,
+    pub kept: Option<Arc<Purchase>>,
     /// Somebody may still be taking its answer, kept or not.
-    pub live: Weak<Live>,
+    pub purchase: Weak<Purchase>,
 }
 
 /// Undelivered requests remembered at once; the oldest is forgotten first.
@@ -85,16 +85,16 @@ impl Slots {
     /// adoptions.
     pub fn remember(
         &mut self,
-        live: &Arc<Live>,
+        purchase: &Arc<Purchase>,
         at: usize,
         now: Duration,
-        kept: Option<Arc<Live>>,
+        kept: Option<Arc<Purchase>>,
         (entry, adoptions): (EntryId, u32),
     ) {
         let number = self.next_number;
         let slot = self
-            .by_mark
-            .get_mut(&live.mark)
+            .by_request_key
+            .get_mut(&purchase.request_key)
             .and_then(|queue| queue.get_mut(at));
         let Some(slot) = slot else {
             return;
@@ -108,15 +108,15 @@ impl Slots {
         *slot = Slot::Undelivered(Box::new(Undelivered {
             number,
             entry,
-            key: live.key.clone(),
-            first: live.first,
+            key: purchase.key.clone(),
+            first: purchase.first,
             ended_at: now,
             adoptions,
             kept,
-            live: Arc::downgrade(live),
+            purchase: Arc::downgrade(purchase),
         }));
         let row = Row {
-            mark: live.mark.clone(),
+            request_key: purchase.request_key.clone(),
             ended_at: now,
             answer_bytes,
         };
@@ -130,19 +130,19 @@ impl Slots {
     }
 
     /// An app has its answer. With a key of its own it says by itself which purchase is meant.
-    pub fn note_answered(&mut self, live: &Live) {
-        if live.key.as_ref().is_some_and(is_apps_own) {
+    pub fn note_answered(&mut self, purchase: &Purchase) {
+        if purchase.key.as_ref().is_some_and(is_apps_own) {
             return;
         }
-        let Some(at) = live.given_at() else {
+        let Some(at) = purchase.given_at() else {
             return;
         };
         if self.answered.len() >= ANSWERED_MAX {
             self.answered.pop_front();
         }
         self.answered.push_back(Answered {
-            mark: live.mark.clone(),
-            marked_retry: live.marked_retry,
+            request_key: purchase.request_key.clone(),
+            marked_retry: purchase.marked_retry,
             at,
         });
     }
@@ -150,11 +150,11 @@ impl Slots {
     /// Requests of this mark that began to be answered after `since`.
     pub fn answered_after<'a>(
         &'a self,
-        mark: &'a Mark,
+        request_key: &'a RequestKey,
         since: Duration,
     ) -> impl Iterator<Item = &'a Answered> {
         let answered = self.answered.iter();
-        answered.filter(move |answered| answered.at > since && answered.mark == *mark)
+        answered.filter(move |answered| answered.at > since && answered.request_key == *request_key)
     }
 
     fn forget_beyond_bound(&mut self) {
@@ -167,13 +167,13 @@ impl Slots {
 
     /// Takes in what an earlier process left undelivered. There is no answer to it, only a key.
     pub fn restore(&mut self, row: undelivered::Undelivered, now: Duration) {
-        let mark = Mark {
+        let request_key = RequestKey {
             app: row.app,
             fingerprint: row.fingerprint,
         };
         let number = self.next_number;
         self.next_number = number.saturating_add(1);
-        let queue = self.by_mark.entry(mark.clone()).or_default();
+        let queue = self.by_request_key.entry(request_key.clone()).or_default();
         queue.push_back(Slot::Undelivered(Box::new(Undelivered {
             number,
             entry: row.id,
@@ -182,10 +182,10 @@ impl Slots {
             ended_at: now,
             adoptions: row.key_use.adoptions,
             kept: None,
-            live: Weak::new(),
+            purchase: Weak::new(),
         })));
         let row = Row {
-            mark,
+            request_key,
             ended_at: now,
             answer_bytes: 0,
         };
@@ -219,36 +219,40 @@ impl Slots {
     }
 
     /// The app has it.
-    pub fn delivered(&mut self, live: &Live) {
-        let queue = self.by_mark.get(&live.mark).into_iter().flatten();
+    pub fn delivered(&mut self, purchase: &Purchase) {
+        let queue = self
+            .by_request_key
+            .get(&purchase.request_key)
+            .into_iter()
+            .flatten();
         let number = queue
             .filter_map(Slot::undelivered)
-            .find_map(|ended| (ended.entry == live.entry).then_some(ended.number));
+            .find_map(|ended| (ended.entry == purchase.entry).then_some(ended.number));
         if let Some(number) = number {
             self.forget(number);
-            self.note_answered(live);
+            self.note_answered(purchase);
         }
     }
 
     /// Takes out the row of a slot that is gone.
-    pub fn unlist(&mut self, number: u64) -> Option<Mark> {
+    pub fn unlist(&mut self, number: u64) -> Option<RequestKey> {
         let row = self.undelivered.remove(&number)?;
         self.with_answer.remove(&number);
         self.answer_bytes = self.answer_bytes.saturating_sub(row.answer_bytes);
-        Some(row.mark)
+        Some(row.request_key)
     }
 
     fn forget(&mut self, number: u64) {
-        let Some(mark) = self.unlist(number) else {
+        let Some(request_key) = self.unlist(number) else {
             return;
         };
-        if let Some(queue) = self.by_mark.get_mut(&mark) {
+        if let Some(queue) = self.by_request_key.get_mut(&request_key) {
             queue.retain(|slot| {
                 slot.undelivered()
                     .is_none_or(|ended| ended.number != number)
             });
             if queue.is_empty() {
-                self.by_mark.remove(&mark);
+                self.by_request_key.remove(&request_key);
             }
         }
     }
@@ -260,7 +264,12 @@ impl Slots {
         };
         self.answer_bytes = self.answer_bytes.saturating_sub(row.answer_bytes);
         row.answer_bytes = 0;
-        for slot in self.by_mark.get_mut(&row.mark).into_iter().flatten() {
+        for slot in self
+            .by_request_key
+            .get_mut(&row.request_key)
+            .into_iter()
+            .flatten()
+        {
             if let Slot::Undelivered(ended) = slot
                 && ended.number == number
             {
@@ -285,7 +294,7 @@ impl Slots {
 impl Slot {
     fn undelivered(&self) -> Option<&Undelivered> {
         match self {
-            Self::Live(_) => None,
+            Self::Running(_) => None,
             Self::Undelivered(ended) => Some(ended),
         }
     }
@@ -293,7 +302,7 @@ impl Slot {
     /// An app's own key is never mixed with another: it joins only its own.
     pub fn has_key_of(&self, claimant: &Claimant) -> bool {
         let key = match self {
-            Self::Live(live) => live.key.as_ref(),
+            Self::Running(purchase) => purchase.key.as_ref(),
             Self::Undelivered(ended) => ended.key.as_ref(),
         };
         match (&claimant.own_key, key) {
@@ -313,9 +322,9 @@ impl Slot {
             return false;
         };
         let being_taken = ended
-            .live
+            .purchase
             .upgrade()
-            .is_some_and(|live| live.is_being_taken());
+            .is_some_and(|purchase| purchase.is_being_taken());
         policy.allows(claimant)
             && !being_taken
             && claimant.keyed

@@ -48,7 +48,7 @@ fn error_body(wanted: &str, body: &[u8], key: &ApiKey) -> Bytes {
     let question = answer
         .as_ref()
         .and_then(|answer| answer.pointer("/choices/0/message/content")?.as_str())
-        .map(|question| match key.struck_out(question.as_bytes()) {
+        .map(|question| match key.redacted(question.as_bytes()) {
             // Before it is cut: what is left of a cut key is not found.
             Some(clean) => String::from_utf8_lossy(&clean).into_owned(),
             None => question.to_owned(),

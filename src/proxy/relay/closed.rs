@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::clock::millis;
 use crate::ledger::entry::{Attempt, AttemptEnd, Closed, InDoubt, Side, Stage};
-use crate::proxy::upstream::exchange::Cause;
+use crate::proxy::purchase::lost::Cause;
 
 /// What ended before, as far as it is known when an answer is settled.
 pub(super) struct Ends<'a> {

@@ -7,29 +7,29 @@
 
 mod drain;
 mod give;
+mod redactor;
 mod state;
-mod strike;
 
 use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
+use self::redactor::Redactor;
 use self::state::{Flow, Halt, Move, Reading};
-use self::strike::Strike;
 use super::{Answered, Relay};
 use crate::ledger::entry::Stage;
 use crate::ledger::entry::{AttemptEnd, InDoubt};
-use crate::protocol::body::Sieve;
+use crate::protocol::body::JsonFieldScanner;
 use crate::protocol::routes::{AnswerKind, ReceiptFrom};
 use crate::protocol::sse::{HoldBack, SseEvent, SseScanner, StreamKind};
 use crate::proxy::dispatch::Flowing;
-use crate::proxy::downstream::Written;
+use crate::proxy::purchase::client::Written;
 use crate::proxy::purchase::forward::{Forward, Kind};
-use crate::proxy::purchase::live::TapeEnd;
+use crate::proxy::purchase::lost::Cause;
+use crate::proxy::purchase::shared::ReplayEnd;
 use crate::proxy::refuse::{Code, Refusal};
 use crate::proxy::settle::Gathered;
-use crate::proxy::upstream::exchange::Cause;
 use crate::proxy::upstream::heads;
 
 impl Relay<'_> {
@@ -62,10 +62,10 @@ impl Relay<'_> {
             scanner: event_stream.then(|| SseScanner::new(kind)),
             chat: event_stream && kind == StreamKind::Data && self.entry.is_some() && !is_encoded,
             is_encoded,
-            strike: Strike::new(self.settings.key.clone()),
+            strike: Redactor::new(self.settings.key.clone()),
             hold: HoldBack::new(),
             last: None,
-            sieve: Sieve::default(),
+            sieve: JsonFieldScanner::default(),
             gathered,
             head_written: false,
             forward: Forward::new(if event_stream {
@@ -117,9 +117,9 @@ impl Relay<'_> {
             let gateway = self.gateway;
             // A settled stream of which bytes are kept still: its app has no end of it.
             let owes = flow.settled && self.app.downstream.kept_bytes() > 0;
-            let live = self.app.live.clone().filter(|_| owes);
+            let purchase = self.app.purchase.clone().filter(|_| owes);
             let read = pin!(self.read_on(&mut flow, &mut flowing.answering));
-            moved = gateway.handed_over(live.as_deref(), read).await;
+            moved = gateway.handed_over(purchase.as_deref(), read).await;
         }
     }
 
@@ -160,9 +160,9 @@ impl Relay<'_> {
             flow.gathered.response_bytes = bytes;
             self.settle_flow(flow, flowing).await?;
             if let Some(tail) = flow.hold.take() {
-                let (gateway, live) = (self.gateway, self.app.live.clone());
+                let (gateway, purchase) = (self.gateway, self.app.purchase.clone());
                 let give = pin!(self.give(flow, tail));
-                gateway.handed_over(live.as_deref(), give).await?;
+                gateway.handed_over(purchase.as_deref(), give).await?;
             }
             self.app.satisfied();
         }
@@ -201,14 +201,14 @@ impl Relay<'_> {
         // The service is done, and the app may take its time for the rest.
         self.dispatch.place.give_back();
         let rest = [flow.hold.take(), flow.last.take()];
-        let (gateway, live) = (self.gateway, self.app.live.clone());
+        let (gateway, purchase) = (self.gateway, self.app.purchase.clone());
         let give = async {
             for bytes in rest.into_iter().flatten() {
                 self.give(flow, bytes).await?;
             }
             Ok(())
         };
-        gateway.handed_over(live.as_deref(), pin!(give)).await
+        gateway.handed_over(purchase.as_deref(), pin!(give)).await
     }
 
     /// The answer has ended, one way or another.
@@ -258,30 +258,34 @@ impl Relay<'_> {
         }
         if flow.forward.is_to_app() {
             let held = self.app.downstream.held();
-            let (gateway, live) = (self.gateway, self.app.live.clone());
+            let (gateway, purchase) = (self.gateway, self.app.purchase.clone());
             // Where the end of the connection is the end of the answer, the last piece goes out here.
             let before = gateway.clock.monotonic();
             let finished = {
                 let finish = pin!(self.app.downstream.finish());
-                gateway.handed_over(live.as_deref(), finish).await
+                gateway.handed_over(purchase.as_deref(), finish).await
             };
             self.app_had_the_word_since(before);
             if finished.is_ok() {
-                flow.forward.finished(self.app.live.as_deref());
+                flow.forward.finished(self.app.purchase.as_deref());
                 return (answered, true);
             }
             self.app.lost();
             if self.app.downstream.is_cut()
-                && let Some(live) = self.app.live.as_ref().filter(|live| live.is_delivered())
+                && let Some(purchase) = self
+                    .app
+                    .purchase
+                    .as_ref()
+                    .filter(|purchase| purchase.is_delivered())
             {
-                live.cuts_short();
+                purchase.cuts_short();
             }
             if !matches!(self.turn_over(flow, held).await, Ok(true)) {
                 return (answered, false);
             }
         }
-        if let Some(live) = &self.app.live {
-            live.record_end(TapeEnd::Complete);
+        if let Some(purchase) = &self.app.purchase {
+            purchase.record_end(ReplayEnd::Complete);
         }
         (answered, false)
     }
@@ -310,8 +314,8 @@ impl Relay<'_> {
             self.give_way(flow).await.ok();
         }
         if !flow.forward.is_to_app() {
-            if let Some(live) = &self.app.live {
-                live.record_end(TapeEnd::Broken(refusal));
+            if let Some(purchase) = &self.app.purchase {
+                purchase.record_end(ReplayEnd::Broken(refusal));
             }
             return (answered(flow.head.status.as_u16()), false);
         }
@@ -327,7 +331,7 @@ impl Relay<'_> {
                 && self.app.downstream.is_close_delimited()
             {
                 // The bytes that were held went out, and the event is held now.
-                flow.forward.wrote(self.app.live.as_deref(), true);
+                flow.forward.wrote(self.app.purchase.as_deref(), true);
             }
         }
         // The service is done: the app may take what is kept for it before it sees the break.

@@ -9,9 +9,10 @@ use pingora::http::ResponseHeader;
 
 use crate::ledger::entry::EntryId;
 use crate::protocol::routes::AnswerKind;
-use crate::proxy::downstream::{Downstream, Presence, Written};
+use crate::proxy::downstream::Downstream;
 use crate::proxy::gateway::Gateway;
-use crate::proxy::purchase::live::{Follower, TapeEnd, TapeItem};
+use crate::proxy::purchase::client::{Presence, Written};
+use crate::proxy::purchase::shared::{Follower, ReplayEnd, ReplayItem};
 use crate::proxy::refuse::{Code, Refusal};
 use crate::proxy::upstream::heads;
 
@@ -45,7 +46,7 @@ pub async fn follow(
         delivered: false,
         keep: false,
     };
-    let entry = follower.live.entry;
+    let entry = follower.purchase.entry;
     let mut is_answer = false;
     let mut is_flowing = false;
     let mut has_begun = false;
@@ -65,12 +66,12 @@ pub async fn follow(
             return followed;
         };
         match item {
-            TapeItem::Head { head, flowing } => {
+            ReplayItem::Head { head, flowing } => {
                 followed.status = head.status.as_u16();
                 followed.stream = heads::is_event_stream(&head.headers);
                 is_flowing = flowing;
                 if flowing {
-                    downstream.keeps(&follower.live.mark.app);
+                    downstream.keeps(&follower.purchase.request_key.app);
                 }
                 is_answer = head.status.is_success();
                 let mut head = ResponseHeader::clone(&head);
@@ -78,7 +79,7 @@ pub async fn follow(
                     return followed;
                 }
             }
-            TapeItem::Chunk(chunk) => {
+            ReplayItem::Chunk(chunk) => {
                 ends_in_newline = chunk.last() == Some(&b'\n');
                 let Ok(written) = downstream.write_chunk(chunk).await else {
                     return followed;
@@ -96,11 +97,11 @@ pub async fn follow(
                     }
                 }
             }
-            TapeItem::End(TapeEnd::Complete) => {
-                let live = Arc::clone(&follower.live);
+            ReplayItem::End(ReplayEnd::Complete) => {
+                let purchase = Arc::clone(&follower.purchase);
                 let finish = pin!(downstream.finish());
                 let finished = gateway
-                    .handed_over(is_answer.then_some(&*live), finish)
+                    .handed_over(is_answer.then_some(&*purchase), finish)
                     .await;
                 if finished.is_ok() {
                     followed.keep = true;
@@ -112,7 +113,7 @@ pub async fn follow(
                 }
                 return followed;
             }
-            TapeItem::End(TapeEnd::Broken(refusal)) => {
+            ReplayItem::End(ReplayEnd::Broken(refusal)) => {
                 let refusal = of_ones_own(refusal);
                 // Among named events there is none of ours.
                 let takes_event = followed.stream && answer != AnswerKind::NamedEvents;

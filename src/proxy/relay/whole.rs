@@ -15,9 +15,9 @@ use crate::ledger::entry::Stage;
 use crate::protocol::body::{add_error_object, add_error_object_with_hint};
 use crate::protocol::names::X_SHOULD_RETRY;
 use crate::protocol::routes::ReceiptFrom;
-use crate::proxy::downstream::Presence;
+use crate::proxy::purchase::client::Presence;
 use crate::proxy::purchase::forward::{Forward, Kind};
-use crate::proxy::purchase::live::TapeEnd;
+use crate::proxy::purchase::shared::ReplayEnd;
 use crate::proxy::refuse::{Code, Refusal};
 use crate::proxy::settle::Gathered;
 use crate::proxy::upstream::heads;
@@ -155,7 +155,7 @@ impl Relay<'_> {
     }
 
     fn without_key(&self, body: Bytes) -> Bytes {
-        match self.settings.key.struck_out(&body) {
+        match self.settings.key.redacted(&body) {
             Some(clean) => Bytes::from(clean),
             None => body,
         }
@@ -181,20 +181,20 @@ impl Relay<'_> {
         let is_answer = head.status.is_success();
         let gone = self.app.look() == Presence::Gone;
         self.app.stage = Stage::Answering;
-        let live = self.app.live.clone();
+        let purchase = self.app.purchase.clone();
         let mut forward = Forward::new(if is_answer { Kind::Whole } else { Kind::Error });
         let head = Arc::new(head);
-        forward.gives_way(live.as_deref(), &head);
+        forward.gives_way(purchase.as_deref(), &head);
         if forward.is_to_app() {
             if !gone && self.write_whole(&head, &body, is_answer).await {
-                forward.finished(live.as_deref());
+                forward.finished(purchase.as_deref());
                 return true;
             }
-            forward.failed(live.as_deref(), &head);
+            forward.failed(purchase.as_deref(), &head);
         }
-        if let Some(live) = live {
-            live.record_chunk(body).await;
-            live.record_end(TapeEnd::Complete);
+        if let Some(purchase) = purchase {
+            purchase.record_chunk(body).await;
+            purchase.record_end(ReplayEnd::Complete);
         }
         false
     }
@@ -203,7 +203,7 @@ impl Relay<'_> {
     async fn write_whole(&mut self, head: &ResponseHeader, body: &Bytes, is_answer: bool) -> bool {
         let bodyless = self.app.downstream.is_bodyless(head);
         let downstream = &mut *self.app.downstream;
-        let live = self.app.live.as_deref().filter(|_| is_answer);
+        let purchase = self.app.purchase.as_deref().filter(|_| is_answer);
         let write = async {
             downstream.write_head(head.clone()).await?;
             if !bodyless {
@@ -212,7 +212,7 @@ impl Relay<'_> {
             downstream.finish().await
         };
         let before = self.gateway.clock.monotonic();
-        let written = self.gateway.handed_over(live, pin!(write)).await;
+        let written = self.gateway.handed_over(purchase, pin!(write)).await;
         self.app_had_the_word_since(before);
         if written.is_err() {
             self.app.lost();

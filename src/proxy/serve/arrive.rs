@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 use crate::proxy::door::admit;
-use crate::proxy::door::admit::Admission;
+use crate::proxy::door::admit::Inbound;
 use crate::proxy::downstream::Downstream;
 use crate::proxy::gateway::Gateway;
 use crate::proxy::refuse::{Code, Refusal};
@@ -22,7 +22,7 @@ pub async fn admit(
     gateway: &Arc<Gateway>,
     settings: &Settings,
     downstream: &Downstream,
-) -> Result<Admission, Refusal> {
+) -> Result<Inbound, Refusal> {
     let until = Instant::now() + RUN_WAIT;
     let (mut openings, mut changes) = (gateway.apps.openings(), gateway.apps.changes());
     let mut stop = gateway.life.stop_signal();

@@ -12,9 +12,10 @@ use std::time::Duration;
 use super::request::Request;
 use crate::ledger::entry::EntryId;
 use crate::proxy::door::admit::Admitted;
-use crate::proxy::downstream::{Downstream, Presence};
+use crate::proxy::downstream::Downstream;
 use crate::proxy::gateway::Gateway;
-use crate::proxy::purchase::live::{Live, TapeEnd};
+use crate::proxy::purchase::client::Presence;
+use crate::proxy::purchase::shared::{Purchase, ReplayEnd};
 use crate::proxy::refuse::Refusal;
 use crate::proxy::relay::own;
 use crate::proxy::report::{Report, report};
@@ -37,23 +38,23 @@ impl From<Refusal> for Ended {
 
 /// Resolves when nobody waits for the answer any more: the app has left, and nobody follows. As between
 /// attempts, an end of input is enough: nothing is spent on the answer.
-pub async fn deserted(downstream: &mut Downstream, live: &Live) {
+pub async fn deserted(downstream: &mut Downstream, purchase: &Purchase) {
     if downstream.presence() == Presence::Here {
         downstream.left().await;
     }
-    live.app_left();
-    while !live.gives_up() {
-        live.unfollowed().await;
+    purchase.app_left();
+    while !purchase.gives_up() {
+        purchase.unfollowed().await;
     }
 }
 
 /// Whether the app has left, or is suspected to, and nobody follows. Nobody can after `true`.
-pub fn is_deserted(downstream: &mut Downstream, live: &Live) -> bool {
+pub fn is_deserted(downstream: &mut Downstream, purchase: &Purchase) -> bool {
     if downstream.look() == Presence::Here {
         return false;
     }
-    live.app_left();
-    live.gives_up()
+    purchase.app_left();
+    purchase.gives_up()
 }
 
 /// Ends a request that has an entry. Whether the app's connection can be kept.
@@ -63,9 +64,11 @@ pub async fn unsent(
     entry: &mut OpenEntry,
     ended: Ended,
 ) -> bool {
-    let is_followed = !entry.live.gives_up();
+    let is_followed = !entry.purchase.gives_up();
     if is_followed && let Ended::Refused(refusal) = &ended {
-        entry.live.record_end(TapeEnd::Broken(refusal.clone()));
+        entry
+            .purchase
+            .record_end(ReplayEnd::Broken(refusal.clone()));
     }
     entry.nothing_sent().await;
     match ended {

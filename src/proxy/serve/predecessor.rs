@@ -12,10 +12,11 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::end::Ended;
 use super::request::{Request, WAIT_MAX};
 use crate::config::Adopt;
-use crate::proxy::downstream::{Downstream, Presence};
+use crate::proxy::downstream::Downstream;
 use crate::proxy::purchase::claim::{Claim, TWIN_WAIT};
 use crate::proxy::purchase::claimant::{AdoptPolicy, Claimant};
-use crate::proxy::purchase::live::Live;
+use crate::proxy::purchase::client::Presence;
+use crate::proxy::purchase::shared::Purchase;
 use crate::proxy::refuse::{Code, Refusal};
 
 /// Finds the request's predecessor. A marked retry whose equal is still connected waits for a
@@ -66,7 +67,7 @@ pub async fn claim(
 pub async fn is_given_up(
     request: &Request<'_>,
     downstream: &mut Downstream,
-    live: &Arc<Live>,
+    purchase: &Arc<Purchase>,
 ) -> bool {
     let is_here = match downstream.look() {
         Presence::Here => true,
@@ -75,25 +76,25 @@ pub async fn is_given_up(
         Presence::Gone => false,
     };
     if is_here {
-        live.goes();
+        purchase.goes();
         return false;
     }
     // From here on a retry that comes joins this one.
-    live.app_left();
+    purchase.app_left();
     let policy = adopt_policy(request);
     let since = downstream.free_since();
     let claims = &request.gateway.claims;
     let is_suspect = downstream.presence() == Presence::Suspect;
     let waits = is_suspect && policy.adopt != Adopt::Never;
-    if waits && !claims.is_anothers(live, policy, since) {
+    if waits && !claims.is_anothers(purchase, policy, since) {
         // Who closed its sending half waits this long for nothing.
-        timeout(TWIN_WAIT, live.followed()).await.ok();
+        timeout(TWIN_WAIT, purchase.followed()).await.ok();
     }
-    let goes = downstream.look() != Presence::Gone && claims.goes(live, policy, since);
-    if !goes && live.gives_up() {
+    let goes = downstream.look() != Presence::Gone && claims.goes(purchase, policy, since);
+    if !goes && purchase.gives_up() {
         return true;
     }
-    live.goes();
+    purchase.goes();
     false
 }
 

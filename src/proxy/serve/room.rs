@@ -11,19 +11,19 @@ use super::request::{Request, WAIT_MAX};
 use crate::caps::{Ask, Permit, Repeats};
 use crate::ledger::entry::KeyOrigin;
 use crate::proxy::downstream::Downstream;
-use crate::proxy::purchase::live::Live;
+use crate::proxy::purchase::shared::Purchase;
 use crate::proxy::refuse::{Code, Refusal};
 
 /// Waits until every cap, and the limit of its run, has room.
 pub async fn permit(
     request: &Request<'_>,
     downstream: &mut Downstream,
-    live: &Live,
+    purchase: &Purchase,
     request_bytes: u64,
 ) -> Result<Permit, Ended> {
     let ask = Ask {
         entry: request.entry_id,
-        app: live.mark.app.clone(),
+        app: purchase.request_key.app.clone(),
         run: request
             .admitted
             .caller
@@ -32,7 +32,7 @@ pub async fn permit(
             .map(|run| Arc::clone(&run.id)),
         operation: request.admitted.route.operation,
         request_bytes,
-        repeats: repeats(request, live).await,
+        repeats: repeats(request, purchase).await,
     };
     let gateway = request.gateway;
     let waited = gateway.clock.monotonic().saturating_sub(request.arrived);
@@ -45,7 +45,7 @@ pub async fn permit(
         answer = gateway.caps.reserve(ask, wait) => {
             answer.map_err(|refused| Refusal::from(&refused).into())
         }
-        () = deserted(downstream, live) => Err(Ended::AppLeft),
+        () = deserted(downstream, purchase) => Err(Ended::AppLeft),
         refusal = guard.halted() => Err(refusal.into()),
         () = stop.wait() => Err(Refusal::new(Code::ShuttingDown).into()),
     }
@@ -53,7 +53,7 @@ pub async fn permit(
 
 /// What is charged to this organization under the key that this request goes under, if it repeats what
 /// was bought: only an equal request does.
-async fn repeats(request: &Request<'_>, live: &Live) -> Option<Repeats> {
+async fn repeats(request: &Request<'_>, purchase: &Purchase) -> Option<Repeats> {
     let key = request.key.as_ref()?;
     let adopted = match key.origin {
         KeyOrigin::Minted => return None,
@@ -62,14 +62,17 @@ async fn repeats(request: &Request<'_>, live: &Live) -> Option<Repeats> {
     };
     // An undelivered request stands behind an adopted key, billed or held.
     let behind = adopted.map(|from| Repeats {
-        since_ms: live.first.at_ms,
+        since_ms: purchase.first.at_ms,
         from: vec![from],
     });
     if !request.gateway.caps.are_set() && request.admitted.caller.run.is_none() {
         return behind;
     }
     let ledger = &request.gateway.ledger;
-    match ledger.key_charge(key, live.mark.fingerprint).await {
+    match ledger
+        .key_charge(key, purchase.request_key.fingerprint)
+        .await
+    {
         // The key may have been there before midnight, and have waited for its purchase.
         Ok(charge) => charge.map(|charge| Repeats {
             since_ms: charge.since_ms,

@@ -12,14 +12,14 @@ use crate::ledger::entry::KeyOrigin;
 use crate::proxy::downstream::Downstream;
 use crate::proxy::limits::breaker::{Asks, Pass};
 use crate::proxy::limits::queue::{Slot, Turn, Unserved};
-use crate::proxy::purchase::live::Live;
+use crate::proxy::purchase::shared::Purchase;
 use crate::proxy::refuse::{Code, Refusal};
 
 /// What asks for leave takes less than this where it need not wait.
 const WAIT_MIN: Duration = Duration::from_millis(5);
 
 /// A request that may go.
-pub struct Going {
+pub struct Admission {
     pub pass: Pass,
     /// `None` where the service's ceilings do not hold.
     pub slot: Option<Slot>,
@@ -27,9 +27,9 @@ pub struct Going {
     pub queued: Duration,
 }
 
-// === impl Going ===
+// === impl Admission ===
 
-impl Going {
+impl Admission {
     /// The time it took to get leave below its limits. Without a wait that is bursar's own.
     pub fn waited_before(&mut self, for_room: Duration) {
         if for_room >= WAIT_MIN {
@@ -50,13 +50,13 @@ impl Going {
 pub async fn turn(
     request: &Request<'_>,
     downstream: &mut Downstream,
-    live: &Live,
-) -> Result<Going, Ended> {
+    purchase: &Purchase,
+) -> Result<Admission, Ended> {
     let breaker = &request.gateway.breaker;
-    let asks = asks(request, live).await;
+    let asks = asks(request, purchase).await;
     breaker.look(asks)?;
     let (slot, queued) = if request.admitted.route.is_inference() {
-        let (slot, queued) = place(request, downstream, live).await?;
+        let (slot, queued) = place(request, downstream, purchase).await?;
         (Some(slot), queued)
     } else {
         (None, Duration::ZERO)
@@ -64,7 +64,7 @@ pub async fn turn(
     // Much may have happened meanwhile, and only who goes may be the one that asks for all.
     let pass = breaker.pass(asks)?;
     if !queued.is_zero() {
-        if is_deserted(downstream, live) {
+        if is_deserted(downstream, purchase) {
             return Err(Ended::AppLeft);
         }
         // While it waited, others told what they cost.
@@ -72,23 +72,23 @@ pub async fn turn(
             return Err(Refusal::from(&over).into());
         }
     }
-    Ok(Going { pass, slot, queued })
+    Ok(Admission { pass, slot, queued })
 }
 
 async fn place(
     request: &Request<'_>,
     downstream: &mut Downstream,
-    live: &Live,
+    purchase: &Purchase,
 ) -> Result<(Slot, Duration), Ended> {
     let gateway = request.gateway;
-    let app = &live.mark.app;
+    let app = &purchase.request_key.app;
     let began = gateway.clock.monotonic();
     let waited = || gateway.clock.monotonic().saturating_sub(began);
     let guard = request.guard();
     let entered = tokio::select! {
         biased;
         entered = gateway.queue.enter(app, Turn::First, request.deadline()) => entered,
-        () = deserted(downstream, live) => return Err(Ended::AppLeft),
+        () = deserted(downstream, purchase) => return Err(Ended::AppLeft),
         halt = guard.halted() => return Err(halt.having_waited(waited()).into()),
     };
     entered.map_err(|unserved| refusal_of(unserved).having_waited(waited()).into())
@@ -117,7 +117,7 @@ fn refusal_of(unserved: Unserved) -> Refusal {
 
 /// Whether the request's key may be known to the service: then it is answered from what is stored
 /// there, "even with zero balance".
-async fn asks(request: &Request<'_>, live: &Live) -> Asks {
+async fn asks(request: &Request<'_>, purchase: &Purchase) -> Asks {
     let Some(key) = &request.key else {
         return Asks::Anew;
     };
@@ -127,7 +127,7 @@ async fn asks(request: &Request<'_>, live: &Live) -> Asks {
         // The ledger is asked only where the answer matters.
         KeyOrigin::App => {
             request.gateway.breaker.is_refusing() && {
-                let fingerprint = live.mark.fingerprint;
+                let fingerprint = purchase.request_key.fingerprint;
                 let charge = request.gateway.ledger.key_charge(key, fingerprint).await;
                 // A ledger that cannot tell knows nothing.
                 matches!(charge, Ok(Some(_)))

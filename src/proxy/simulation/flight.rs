@@ -24,15 +24,15 @@ use crate::protocol::{Told, Usage};
 use crate::proxy::purchase::backoff::{asked_wait, declines_retry};
 use crate::proxy::purchase::fate::Fate;
 use crate::proxy::purchase::forward::{Forward, Kind};
-use crate::proxy::purchase::live::{Live, TapeEnd};
+use crate::proxy::purchase::lost::{Cause, Lost};
 use crate::proxy::purchase::retry::{Bounds, Ending, Next, Refused, Retries};
+use crate::proxy::purchase::shared::{Purchase, ReplayEnd};
 use crate::proxy::refuse::Code;
-use crate::proxy::upstream::exchange::{Cause, Lost};
 
 /// A request that leads.
 pub struct Flight {
     pub id: EntryId,
-    pub live: Arc<Live>,
+    pub purchase: Arc<Purchase>,
     pub route: Arc<Route>,
     pub repeats: Repeats,
     pub stream: bool,
@@ -59,27 +59,27 @@ pub enum Step {
     Waiting(Option<u64>),
     Resting {
         until: Duration,
-        otherwise: Reached,
+        otherwise: Outlook,
     },
     Flowing {
         receipt: Receipt,
         forward: Forward,
     },
     /// Its outcome waits for a commit.
-    Settling(Box<Outcome>, Reached),
+    Settling(Box<Outcome>, Outlook),
     Settled {
         ok: bool,
         outcome: Box<Outcome>,
-        reached: Reached,
+        reached: Outlook,
     },
     /// About to write.
-    Giving(Reached),
+    Giving(Outlook),
     Over,
 }
 
 /// What the attempts came to.
 #[derive(Clone, Debug)]
-pub enum Reached {
+pub enum Outlook {
     Success {
         receipt: Receipt,
         run_id: Option<String>,
@@ -114,10 +114,15 @@ impl Step {
 // === impl Flight ===
 
 impl Flight {
-    pub fn new(live: Arc<Live>, route: Arc<Route>, repeats: Repeats, bounds: Bounds) -> Self {
+    pub fn new(
+        purchase: Arc<Purchase>,
+        route: Arc<Route>,
+        repeats: Repeats,
+        bounds: Bounds,
+    ) -> Self {
         Self {
-            id: live.entry,
-            live,
+            id: purchase.entry,
+            purchase,
             retries: Retries::new(&route, bounds),
             route,
             repeats,
@@ -133,19 +138,19 @@ impl Flight {
     }
 
     pub fn is_own(&self) -> bool {
-        self.live.key.is_some() && self.live.key_use().is_none()
+        self.purchase.key.is_some() && self.purchase.key_use().is_none()
     }
 
     /// Its app has what counts as the answer.
     pub fn is_delivered(&self) -> bool {
-        self.live.is_delivered()
+        self.purchase.is_delivered()
     }
 
     pub fn ask(&self) -> Ask {
         Ask {
             repeats: self.repeats,
             organization: self.organization,
-            key: self.live.key.as_ref().map(|key| Arc::clone(&key.value)),
+            key: self.purchase.key.as_ref().map(|key| Arc::clone(&key.value)),
             body: self.body,
             entry: self.id,
         }
@@ -154,7 +159,7 @@ impl Flight {
     /// The app's connection ends.
     pub fn leave(&mut self) {
         self.here = false;
-        self.live.app_left();
+        self.purchase.app_left();
     }
 
     pub fn advance(&mut self, world: &mut World, process: &mut Process) -> Result<(), String> {
@@ -166,11 +171,11 @@ impl Flight {
             }
             Step::Intended(true) => {
                 world.count("left before sending");
-                self.settle(world, process, Reached::Unsent)
+                self.settle(world, process, Outlook::Unsent)
             }
             Step::Intended(false) => {
                 world.count("intent refused");
-                self.close(world, process, self.live.fate_unsent(false));
+                self.close(world, process, self.purchase.fate_unsent(false));
                 Step::Over
             }
             Step::Waiting(job) => self.wait(world, process, job),
@@ -197,12 +202,12 @@ impl Flight {
         });
     }
 
-    fn settle(&mut self, world: &World, process: &mut Process, reached: Reached) -> Step {
+    fn settle(&mut self, world: &World, process: &mut Process, reached: Outlook) -> Step {
         let (receipt, cut_by) = match &reached {
-            Reached::Success { receipt, .. } | Reached::Refusal(receipt) => (receipt.clone(), None),
-            Reached::Cut => (self.retries.take_broken(), Some(InDoubt::Shutdown)),
-            Reached::Nothing => (self.retries.take_broken(), None),
-            Reached::Unsent | Reached::FlowDone(_) | Reached::FlowBroken(_) => {
+            Outlook::Success { receipt, .. } | Outlook::Refusal(receipt) => (receipt.clone(), None),
+            Outlook::Cut => (self.retries.take_broken(), Some(InDoubt::Shutdown)),
+            Outlook::Nothing => (self.retries.take_broken(), None),
+            Outlook::Unsent | Outlook::FlowDone(_) | Outlook::FlowBroken(_) => {
                 (Receipt::default(), None)
             }
         };
@@ -213,19 +218,19 @@ impl Flight {
         &mut self,
         world: &World,
         process: &mut Process,
-        reached: Reached,
+        reached: Outlook,
         receipt: Receipt,
         cut_by: Option<InDoubt>,
     ) -> Step {
         let last = self.retries.attempts().last();
         let answered = last.is_some_and(|last| last.end == AttemptEnd::Answered);
-        let has_reader = self.here || self.live.is_followed();
+        let has_reader = self.here || self.purchase.is_followed();
         let delivery = match &reached {
-            Reached::Unsent => Delivery::Missed,
-            _ => self.live.delivery(answered, cut_by, has_reader),
+            Outlook::Unsent => Delivery::Missed,
+            _ => self.purchase.delivery(answered, cut_by, has_reader),
         };
         let run_id = match &reached {
-            Reached::Success { run_id, .. } => run_id.clone(),
+            Outlook::Success { run_id, .. } => run_id.clone(),
             _ => None,
         };
         let outcome = Box::new(Outcome {
@@ -256,7 +261,7 @@ impl Flight {
         process: &mut Process,
         ok: bool,
         outcome: Box<Outcome>,
-        reached: Reached,
+        reached: Outlook,
     ) -> Result<Step, String> {
         if !ok && self.tries < 2 {
             self.tries += 1;
@@ -269,21 +274,21 @@ impl Flight {
             self.state = world.reading.states.get(&self.id).copied();
         } else {
             world.count("outcome left for later");
-            delivery = self.live.delivery_if_missed();
+            delivery = self.purchase.delivery_if_missed();
             let mut outcome = outcome;
             if outcome.delivery == Delivery::Pending {
                 outcome.delivery = delivery;
             }
             process.scribe.later.push(*outcome);
         }
-        self.live.told_at_settling(delivery, self.state);
+        self.purchase.told_at_settling(delivery, self.state);
         Ok(match reached {
-            Reached::Unsent => {
-                self.close(world, process, self.live.fate_unsent(true));
+            Outlook::Unsent => {
+                self.close(world, process, self.purchase.fate_unsent(true));
                 Step::Over
             }
-            Reached::Success { .. } if !ok => Step::Giving(Reached::Nothing),
-            Reached::FlowDone(forward) if !ok => Step::Giving(Reached::FlowBroken(forward)),
+            Outlook::Success { .. } if !ok => Step::Giving(Outlook::Nothing),
+            Outlook::FlowDone(forward) if !ok => Step::Giving(Outlook::FlowBroken(forward)),
             reached => Step::Giving(reached),
         })
     }

@@ -69,7 +69,7 @@ impl Facts {
             return Err(format!("I6: {key} was delivered and is used again"));
         }
         if others.any(|other| other == *key) {
-            return Err(format!("I6: two live requests hold {key}"));
+            return Err(format!("I6: two running requests hold {key}"));
         }
         Ok(())
     }

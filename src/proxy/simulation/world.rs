@@ -27,9 +27,9 @@ use crate::protocol::names::ServiceNames;
 use crate::protocol::routes::{Route, RouteTable};
 use crate::proxy::purchase::backoff::Backoff;
 use crate::proxy::purchase::claim::{Claim, ClaimTable};
-use crate::proxy::purchase::claimant::{AdoptPolicy, Claimant, Mark};
-use crate::proxy::purchase::live::{Follower, Live, TapeEnd, TapeItem};
+use crate::proxy::purchase::claimant::{AdoptPolicy, Claimant, RequestKey};
 use crate::proxy::purchase::retry::Bounds;
+use crate::proxy::purchase::shared::{Follower, Purchase, ReplayEnd, ReplayItem};
 
 /// How often each event and each end occurred.
 pub type Counts = BTreeMap<&'static str, u64>;

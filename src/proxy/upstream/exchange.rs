@@ -17,6 +17,7 @@ use tokio::time::timeout;
 
 use super::{heads, unfit};
 use crate::protocol::names::X_BURSAR_VIA;
+use crate::proxy::purchase::lost::{Cause, Lost};
 use crate::proxy::upstream::peers::{Peers, Pooled, ResolveError};
 
 /// A non-streamed answer up to this size is read whole before anything is given to the app.
@@ -47,40 +48,12 @@ pub struct Answering {
     read_timeout: Duration,
 }
 
-/// An attempt that ended without a response head.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lost {
-    NotSent(Cause),
-    /// Sent, or possibly sent.
-    NoHead(Cause),
-    /// As `NoHead`, on a pooled connection that the service had closed: not worth a wait.
-    StaleConnection,
-}
-
 /// A lost attempt, and what happened in words where it did not even connect.
 #[derive(Debug)]
 pub struct Failed {
     pub lost: Lost,
     /// For the log: it names addresses, and nothing of a request.
     pub words: Option<String>,
-}
-
-/// The word for a failure in the ledger and the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    Name,
-    Connect,
-    ConnectTimeout,
-    Tls,
-    /// What answered is no TLS.
-    NoTls,
-    Certificate,
-    Write,
-    Refused,
-    Closed,
-    Reset,
-    Timeout,
-    Protocol,
 }
 
 /// A response body that did not end as its framing says.
@@ -377,36 +350,5 @@ impl Answering {
 impl From<Lost> for Failed {
     fn from(lost: Lost) -> Self {
         Self { lost, words: None }
-    }
-}
-
-// === impl Lost ===
-
-impl Lost {
-    pub fn cause(self) -> Cause {
-        match self {
-            Self::NotSent(cause) | Self::NoHead(cause) => cause,
-            Self::StaleConnection => Cause::Closed,
-        }
-    }
-}
-
-// === impl Cause ===
-
-impl Cause {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Name => "name",
-            Self::Connect => "connect",
-            Self::ConnectTimeout => "connect_timeout",
-            Self::Tls | Self::NoTls => "tls",
-            Self::Certificate => "certificate",
-            Self::Write => "write",
-            Self::Refused => "refused",
-            Self::Closed => "closed",
-            Self::Reset => "reset",
-            Self::Timeout => "timeout",
-            Self::Protocol => "protocol",
-        }
     }
 }

@@ -124,7 +124,7 @@ pub fn told<'a>(headers: &'a HeaderMap, key: &ApiKey) -> Cow<'a, HeaderMap> {
     }
     let mut clean = headers.clone();
     for value in clean.values_mut() {
-        if let Some(struck) = key.struck_out(value.as_bytes()) {
+        if let Some(struck) = key.redacted(value.as_bytes()) {
             *value = HeaderValue::from_bytes(&struck)
                 .unwrap_or_else(|_| HeaderValue::from_static("***"));
         }

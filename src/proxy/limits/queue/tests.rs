@@ -8,8 +8,8 @@ mod waiting;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::desk::{Desk, Due, Entered, Granted, SlotNo};
 use super::line::{TicketNo, Turn};
+use super::scheduler::{Due, Entered, Granted, Scheduler, SlotNo};
 use crate::config::Shaping;
 
 pub(super) const FAR: Duration = Duration::from_secs(1_000_000);

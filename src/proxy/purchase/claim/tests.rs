@@ -19,9 +19,9 @@ use crate::clock::{ManualClock, SharedClock};
 use crate::config::Adopt;
 use crate::ledger::entry::{EntryId, Fingerprint, KeyOrigin};
 use crate::proxy::purchase::age;
-use crate::proxy::purchase::claimant::{AdoptPolicy, Claimant, Mark};
+use crate::proxy::purchase::claimant::{AdoptPolicy, Claimant, RequestKey};
 use crate::proxy::purchase::fate::Fate;
-use crate::proxy::purchase::live::{Follower, Live, TapeEnd, TapeItem};
+use crate::proxy::purchase::shared::{Follower, Purchase, ReplayEnd, ReplayItem};
 
 const POLICY: AdoptPolicy = AdoptPolicy {
     adopt: Adopt::Always,
@@ -48,7 +48,7 @@ impl Bench {
     fn claimant(&mut self, prompt: u8) -> Claimant {
         self.entries += 1;
         Claimant {
-            mark: Mark {
+            request_key: RequestKey {
                 app: Arc::from("default"),
                 fingerprint: Fingerprint([prompt; 32]),
             },
@@ -65,14 +65,14 @@ impl Bench {
         self.table.claim(&claimant, POLICY, false)
     }
 
-    fn lead(&mut self, prompt: u8) -> Arc<Live> {
+    fn lead(&mut self, prompt: u8) -> Arc<Purchase> {
         lead(self.claim(prompt))
     }
 }
 
-fn lead(claim: Claim) -> Arc<Live> {
+fn lead(claim: Claim) -> Arc<Purchase> {
     match claim {
-        Claim::Lead(live) => live,
+        Claim::Lead(purchase) => purchase,
         other => panic!("expected to lead: {other:?}"),
     }
 }
@@ -84,19 +84,20 @@ fn follow(claim: Claim) -> Follower {
     }
 }
 
-fn key_of(live: &Live) -> String {
-    live.key
+fn key_of(purchase: &Purchase) -> String {
+    purchase
+        .key
         .as_ref()
         .expect("a keyed request")
         .value
         .to_string()
 }
 
-async fn record_whole(live: &Live) {
+async fn record_whole(purchase: &Purchase) {
     let head = ResponseHeader::build(StatusCode::OK, None).expect("a plain head");
-    live.record_head(Arc::new(head), false);
-    live.record_chunk(Bytes::from_static(b"answer")).await;
-    live.record_end(TapeEnd::Complete);
+    purchase.record_head(Arc::new(head), false);
+    purchase.record_chunk(Bytes::from_static(b"answer")).await;
+    purchase.record_end(ReplayEnd::Complete);
 }
 
 #[test]
@@ -130,12 +131,12 @@ async fn the_retry_of_a_running_request_joins_it_once() {
     record_whole(&first).await;
     assert!(matches!(
         follower.next().await,
-        TapeItem::Head { flowing: false, .. }
+        ReplayItem::Head { flowing: false, .. }
     ));
-    assert!(matches!(follower.next().await, TapeItem::Chunk(bytes) if bytes == "answer"));
+    assert!(matches!(follower.next().await, ReplayItem::Chunk(bytes) if bytes == "answer"));
     assert!(matches!(
         follower.next().await,
-        TapeItem::End(TapeEnd::Complete)
+        ReplayItem::End(ReplayEnd::Complete)
     ));
 }
 
@@ -215,7 +216,7 @@ fn another_app_and_another_prompt_never_match() {
     bench.table.finish(&first, Fate::Undelivered);
     assert_ne!(key_of(&bench.lead(2)), key_of(&first));
     let mut stranger = bench.claimant(1);
-    stranger.mark.app = Arc::from("other");
+    stranger.request_key.app = Arc::from("other");
     let stranger = lead(bench.table.claim(&stranger, POLICY, false));
     assert_ne!(key_of(&stranger), key_of(&first));
 }
@@ -281,7 +282,7 @@ async fn what_is_kept_for_nobody_is_bounded_and_the_key_remains() {
             .record_chunk(Bytes::from(vec![b'x'; 400 * 1024]))
             .await;
     }
-    first.record_end(TapeEnd::Complete);
+    first.record_end(ReplayEnd::Complete);
     bench.table.finish(&first, Fate::Undelivered);
     let second = bench.lead(1);
     assert_eq!(key_of(&second), key_of(&first));
@@ -356,7 +357,7 @@ async fn a_leader_that_ends_without_a_word_leaves_nobody_waiting() {
     bench.table.finish(&first, Fate::Undelivered);
     assert!(matches!(
         follower.next().await,
-        TapeItem::End(TapeEnd::Broken(_))
+        ReplayItem::End(ReplayEnd::Broken(_))
     ));
 }
 
@@ -430,7 +431,7 @@ async fn an_error_that_nobody_read_is_not_kept_in_place_of_an_answer() {
     let head = ResponseHeader::build(StatusCode::BAD_GATEWAY, None).expect("a plain head");
     first.record_head(Arc::new(head), false);
     first.record_chunk(Bytes::from_static(b"error")).await;
-    first.record_end(TapeEnd::Complete);
+    first.record_end(ReplayEnd::Complete);
     bench.table.finish(&first, Fate::Undelivered);
     let second = bench.lead(1);
     assert_eq!(key_of(&second), key_of(&first), "the key goes on");
@@ -542,8 +543,8 @@ fn the_table_is_bounded_and_forgets_the_oldest_first() {
     bench.table.finish(&oldest, Fate::Undelivered);
     bench.table.finish(&next, Fate::Undelivered);
     let lives: Vec<_> = (0..4095).map(|_| bench.lead(3)).collect();
-    for live in &lives {
-        bench.table.finish(live, Fate::Undelivered);
+    for purchase in &lives {
+        bench.table.finish(purchase, Fate::Undelivered);
     }
     assert_eq!(bench.table.sizes(), (4096, 0, 0));
     assert_ne!(key_of(&bench.lead(1)), key_of(&oldest));
@@ -554,10 +555,10 @@ fn the_table_is_bounded_and_forgets_the_oldest_first() {
 async fn answers_go_before_their_keys() {
     let mut bench = Bench::new();
     for prompt in 1..=3 {
-        let live = bench.lead(prompt);
-        live.app_left();
-        record_whole(&live).await;
-        bench.table.finish(&live, Fate::Undelivered);
+        let purchase = bench.lead(prompt);
+        purchase.app_left();
+        record_whole(&purchase).await;
+        bench.table.finish(&purchase, Fate::Undelivered);
         bench.clock.advance(Duration::from_secs(25));
     }
     drop(bench.lead(9));

@@ -47,8 +47,11 @@ fn followed_with(has: Has) -> Bench {
     let mut bench = followed();
     let Bench { delivery, cursor } = &mut bench;
     let cursor = cursor.as_mut().unwrap();
-    assert!(matches!(delivery.read(cursor), Some(TapeItem::Head { .. })));
-    assert!(matches!(delivery.read(cursor), Some(TapeItem::Chunk(_))));
+    assert!(matches!(
+        delivery.read(cursor),
+        Some(ReplayItem::Head { .. })
+    ));
+    assert!(matches!(delivery.read(cursor), Some(ReplayItem::Chunk(_))));
     match has {
         Has::Nothing => {}
         Has::Beginning => delivery.follower_begins(cursor),
@@ -215,11 +218,11 @@ fn too_much_for_nobody_is_given_up_and_a_slow_follower_is_waited_for() {
 fn a_follower_that_is_given_up_is_shown_the_break() {
     let mut bench = followed_with(Has::Beginning);
     bench.delivery.give_up_follower();
-    bench.delivery.record_end(TapeEnd::Complete);
+    bench.delivery.record_end(ReplayEnd::Complete);
     let cursor = bench.cursor.as_mut().unwrap();
     let item = bench.delivery.read(cursor);
     assert!(
-        matches!(item, Some(TapeItem::End(TapeEnd::Broken(_)))),
+        matches!(item, Some(ReplayItem::End(ReplayEnd::Broken(_)))),
         "{item:?}"
     );
 }

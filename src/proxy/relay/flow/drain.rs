@@ -14,9 +14,9 @@ use super::super::Relay;
 use super::state::{Flow, Move, Reading, moved};
 use crate::config::OnDisconnect;
 use crate::ledger::entry::InDoubt;
-use crate::proxy::attend::Cut;
-use crate::proxy::downstream::Presence;
+use crate::proxy::client_watch::Cut;
 use crate::proxy::limits::queue::Drained;
+use crate::proxy::purchase::client::Presence;
 use crate::proxy::purchase::drain::{DrainBounds, Reader, Verdict};
 use crate::proxy::upstream::exchange::Answering;
 
@@ -39,7 +39,11 @@ impl Relay<'_> {
             let before = self.gateway.clock.monotonic();
             // With its end mark the app may leave; the service's end is then only worth a moment.
             let only_the_end = flow.settled && flow.forward.is_to_app();
-            let follower = self.app.live.clone().filter(|live| live.is_followed());
+            let follower = self
+                .app
+                .purchase
+                .clone()
+                .filter(|purchase| purchase.is_followed());
             let presence = self.app.downstream.presence();
             if flow.settled && !only_the_end && follower.is_none() {
                 // Nobody reads, and everything is settled: no drain bounds this any more.
@@ -183,8 +187,8 @@ impl Relay<'_> {
 
     /// What goes to the tape is not for the leading app any more, wherever that is.
     fn reader(&self, flow: &Flow) -> Reader {
-        let live = self.app.live.as_ref();
-        if live.is_some_and(|live| live.is_followed()) {
+        let purchase = self.app.purchase.as_ref();
+        if purchase.is_some_and(|purchase| purchase.is_followed()) {
             return Reader::Somebody;
         }
         match self.app.downstream.presence() {

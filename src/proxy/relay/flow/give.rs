@@ -16,8 +16,8 @@ use tokio::time::Instant;
 
 use super::super::Relay;
 use super::state::{Flow, Halt};
-use crate::proxy::downstream::{Presence, Written};
 use crate::proxy::limits::queue::{Drained, Slot};
+use crate::proxy::purchase::client::{AppProbe, Presence, Written};
 
 /// An app that takes nothing for so long, with all kept for it that may be, is in the way of others. The
 /// kernel has room for more in large steps: an app that reads slowly shows it once in seconds.
@@ -40,8 +40,8 @@ impl Relay<'_> {
             }
             self.app.lost();
             if self.app.downstream.is_cut() {
-                if let Some(live) = &self.app.live {
-                    live.cuts_short();
+                if let Some(purchase) = &self.app.purchase {
+                    purchase.cuts_short();
                 }
                 return Err(Halt::Cut);
             }
@@ -55,7 +55,9 @@ impl Relay<'_> {
     /// Before anything is given that counts: who follows by now gets it in the app's place.
     pub(super) async fn give_way(&mut self, flow: &mut Flow) -> Result<(), Halt> {
         let held = self.app.downstream.held();
-        if flow.forward.gives_way(self.app.live.as_deref(), &flow.head)
+        if flow
+            .forward
+            .gives_way(self.app.purchase.as_deref(), &flow.head)
             && let Some(held) = held
         {
             self.record(flow, held).await?;
@@ -70,7 +72,10 @@ impl Relay<'_> {
         flow: &mut Flow,
         held: Option<Bytes>,
     ) -> Result<bool, Halt> {
-        if !flow.forward.failed(self.app.live.as_deref(), &flow.head) {
+        if !flow
+            .forward
+            .failed(self.app.purchase.as_deref(), &flow.head)
+        {
             return Ok(false);
         }
         if let Some(held) = held {
@@ -81,7 +86,7 @@ impl Relay<'_> {
 
     /// Waits for a slow follower, but not beyond bursar's shutdown, and not in the way of others.
     async fn record(&mut self, flow: &mut Flow, bytes: Bytes) -> Result<(), Halt> {
-        let Some(live) = self.app.live.clone() else {
+        let Some(purchase) = self.app.purchase.clone() else {
             return Ok(());
         };
         let mut cut = self.gateway.life.cut_signal();
@@ -89,14 +94,14 @@ impl Relay<'_> {
         let place = self.dispatch.place.slot();
         let recorded = tokio::select! {
             biased;
-            () = live.record_chunk(bytes) => Ok(()),
-            wanted = wanted_by_others(place, || live.follower_went()) => {
-                live.gives_up_follower();
+            () = purchase.record_chunk(bytes) => Ok(()),
+            wanted = wanted_by_others(place, || purchase.follower_went()) => {
+                purchase.gives_up_follower();
                 flow.reading.place = Some(wanted);
                 Ok(())
             }
             () = cut.wait() => {
-                live.cuts_short();
+                purchase.cuts_short();
                 Err(Halt::Cut)
             }
         };
@@ -118,13 +123,13 @@ impl Relay<'_> {
         let ends_in_newline = bytes.last() == Some(&b'\n');
         let before = self.gateway.clock.monotonic();
         let place = self.dispatch.place.slot();
-        let app = self.app.downstream.sight();
+        let app = self.app.downstream.probe();
         let written = {
             let write = pin!(self.app.downstream.write_chunk(bytes));
             tokio::select! {
                 biased;
                 written = write => written.ok(),
-                wanted = wanted_by_others(place, || app.went()) => {
+                wanted = wanted_by_others(place, || app.taken_bytes()) => {
                     // Until the place goes: no other has to make room for the same.
                     flow.reading.place = Some(wanted);
                     None
@@ -139,7 +144,7 @@ impl Relay<'_> {
         };
         flow.ends_in_newline = ends_in_newline;
         let is_out = written == Written::Out;
-        flow.forward.wrote(self.app.live.as_deref(), is_out);
+        flow.forward.wrote(self.app.purchase.as_deref(), is_out);
         true
     }
 

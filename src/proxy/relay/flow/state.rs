@@ -6,16 +6,17 @@ use bytes::Bytes;
 use pingora::http::ResponseHeader;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::strike::Strike;
+use super::redactor::Redactor;
 use crate::ledger::entry::InDoubt;
-use crate::protocol::body::Sieve;
+use crate::protocol::body::JsonFieldScanner;
 use crate::protocol::sse::{HoldBack, SseScanner};
 use crate::proxy::limits::queue::Drained;
 use crate::proxy::purchase::drain::Drain;
 use crate::proxy::purchase::forward::Forward;
+use crate::proxy::purchase::lost::Cause;
 use crate::proxy::refuse::Code;
 use crate::proxy::settle::Gathered;
-use crate::proxy::upstream::exchange::{BodyBroke, Cause};
+use crate::proxy::upstream::exchange::BodyBroke;
 
 /// How the flow of one answer stands.
 pub(super) struct Flow {
@@ -26,12 +27,12 @@ pub(super) struct Flow {
     /// In a coding that was not asked for. It passes as it is and tells nothing.
     pub(super) is_encoded: bool,
     /// Strikes out the key where the service says it.
-    pub(super) strike: Strike,
+    pub(super) strike: Redactor,
     pub(super) hold: HoldBack,
     /// Of a large body: the chunk that waits for its successor.
     pub(super) last: Option<Bytes>,
     /// What a large body tells.
-    pub(super) sieve: Sieve,
+    pub(super) sieve: JsonFieldScanner,
     pub(super) gathered: Gathered,
     pub(super) head_written: bool,
     pub(super) forward: Forward,

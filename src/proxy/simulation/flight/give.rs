@@ -11,7 +11,7 @@ impl Flight {
         receipt: Receipt,
         mut forward: Forward,
     ) -> Result<Step, String> {
-        let nobody = !self.here && !self.live.is_followed();
+        let nobody = !self.here && !self.purchase.is_followed();
         if process.cutting || (nobody && world.chance.one_in(4)) {
             let reason = if process.cutting {
                 InDoubt::Shutdown
@@ -20,7 +20,7 @@ impl Flight {
                 InDoubt::ClientGone
             };
             self.record(AttemptEnd::Broken, Some(200));
-            let reached = Reached::FlowBroken(forward);
+            let reached = Outlook::FlowBroken(forward);
             let step = self.settle_with(world, process, reached, Receipt::default(), Some(reason));
             if process.cutting {
                 world.count("stream cut");
@@ -36,7 +36,7 @@ impl Flight {
             } else {
                 Receipt::default()
             };
-            let reached = Reached::FlowBroken(forward);
+            let reached = Outlook::FlowBroken(forward);
             return Ok(self.settle_with(world, process, reached, told, None));
         }
         if world.chance.one_in(2) {
@@ -45,31 +45,31 @@ impl Flight {
         }
         world.count("stream ended");
         self.record(AttemptEnd::Answered, Some(200));
-        let reached = Reached::FlowDone(forward);
+        let reached = Outlook::FlowDone(forward);
         Ok(self.settle_with(world, process, reached, receipt, None))
     }
 
     /// One piece: to the app, or recorded for whoever follows.
     fn give_chunk(&mut self, world: &mut World, forward: &mut Forward) -> Result<(), String> {
-        let (live, head) = (Arc::clone(&self.live), answer_head());
-        forward.gives_way(Some(&live), &head);
+        let (purchase, head) = (Arc::clone(&self.purchase), answer_head());
+        forward.gives_way(Some(&purchase), &head);
         if forward.is_to_app() {
             if self.here && !world.chance.one_in(12) {
-                let is_first = !live.is_delivered();
-                forward.wrote(Some(&live), true);
+                let is_first = !purchase.is_delivered();
+                forward.wrote(Some(&purchase), true);
                 return if is_first {
-                    world.delivered(&live)
+                    world.delivered(&purchase)
                 } else {
                     Ok(())
                 };
             }
             self.leave();
-            if !forward.failed(Some(&live), &head) {
+            if !forward.failed(Some(&purchase), &head) {
                 return Ok(());
             }
         }
         let chunk = Bytes::from_static(b"data: {}\n\n");
-        live.record_chunk(chunk).now_or_never();
+        purchase.record_chunk(chunk).now_or_never();
         Ok(())
     }
 
@@ -78,10 +78,10 @@ impl Flight {
         &mut self,
         world: &mut World,
         process: &mut Process,
-        reached: Reached,
+        reached: Outlook,
     ) -> Result<Step, String> {
         match reached {
-            Reached::Success { .. } => {
+            Outlook::Success { .. } => {
                 world.facts.giving(self.id, &world.reading)?;
                 if self.here && world.chance.one_in(12) {
                     // "Of a slow one the ledger is told that it is under way still."
@@ -90,62 +90,62 @@ impl Flight {
                 }
                 self.write_whole(world, true)?;
             }
-            Reached::Refusal(_) | Reached::Nothing | Reached::Cut => {
+            Outlook::Refusal(_) | Outlook::Nothing | Outlook::Cut => {
                 self.write_whole(world, false)?;
             }
-            Reached::FlowDone(mut forward) => {
+            Outlook::FlowDone(mut forward) => {
                 world.facts.giving(self.id, &world.reading)?;
-                let is_kept = self.here && forward.is_to_app() && self.live.is_delivered();
+                let is_kept = self.here && forward.is_to_app() && self.purchase.is_delivered();
                 if is_kept && process.cutting {
                     world.count("kept end cut");
-                    self.live.cuts_short();
+                    self.purchase.cuts_short();
                     self.is_cut(world);
                 } else if is_kept && !world.chance.one_in(4) {
                     world.count("end kept");
                     self.tell(world, process, News::UnderWay);
-                    return Ok(Step::Giving(Reached::FlowDone(forward)));
+                    return Ok(Step::Giving(Outlook::FlowDone(forward)));
                 }
                 self.give_chunk(world, &mut forward)?;
                 if !forward.is_to_app() {
-                    self.live.record_end(TapeEnd::Complete);
+                    self.purchase.record_end(ReplayEnd::Complete);
                 }
             }
-            Reached::FlowBroken(forward) => {
+            Outlook::FlowBroken(forward) => {
                 if !forward.is_to_app() {
-                    let end = TapeEnd::Broken(Code::UpstreamBroken.into());
-                    self.live.record_end(end);
+                    let end = ReplayEnd::Broken(Code::UpstreamBroken.into());
+                    self.purchase.record_end(end);
                 }
             }
-            Reached::Unsent => {}
+            Outlook::Unsent => {}
         }
-        let fate = self.live.fate(self.state);
+        let fate = self.purchase.fate(self.state);
         self.close(world, process, fate);
         Ok(Step::Over)
     }
 
     /// bursar's stop cut what the app was given: after the restart its key is to be had.
     fn is_cut(&self, world: &mut World) {
-        if let Some(key) = self.live.key.as_ref().filter(|_| !self.is_own()) {
+        if let Some(key) = self.purchase.key.as_ref().filter(|_| !self.is_own()) {
             world.facts.cut(&key.value);
         }
     }
 
     /// All of it at once.
     fn write_whole(&mut self, world: &mut World, is_answer: bool) -> Result<(), String> {
-        let live = Arc::clone(&self.live);
+        let purchase = Arc::clone(&self.purchase);
         let (kind, head) = if is_answer {
             (Kind::Whole, answer_head())
         } else {
             (Kind::Error, refusal_head())
         };
         let mut forward = Forward::new(kind);
-        forward.gives_way(Some(&live), &head);
+        forward.gives_way(Some(&purchase), &head);
         if forward.is_to_app() {
             if self.here {
                 if !world.chance.one_in(10) {
-                    forward.finished(Some(&live));
+                    forward.finished(Some(&purchase));
                     return if is_answer {
-                        world.delivered(&live)
+                        world.delivered(&purchase)
                     } else {
                         Ok(())
                     };
@@ -153,16 +153,18 @@ impl Flight {
                 world.count("write failed");
                 self.leave();
             }
-            forward.failed(Some(&live), &head);
+            forward.failed(Some(&purchase), &head);
         }
-        live.record_chunk(Bytes::from_static(b"{}")).now_or_never();
-        live.record_end(TapeEnd::Complete);
+        purchase
+            .record_chunk(Bytes::from_static(b"{}"))
+            .now_or_never();
+        purchase.record_end(ReplayEnd::Complete);
         Ok(())
     }
 
     fn tell(&self, world: &World, process: &mut Process, news: News) {
         let queue = &mut process.scribe.queue;
-        self.live.news(news, world.wall_ms(), |row, delivered| {
+        self.purchase.news(news, world.wall_ms(), |row, delivered| {
             queue.push(Command::Deliver(Box::new(row), delivered));
         });
     }
@@ -173,7 +175,7 @@ impl Flight {
             world.count("closed undelivered");
         }
         self.tell(world, process, fate.into());
-        process.table.finish(&self.live, fate);
+        process.table.finish(&self.purchase, fate);
     }
 }
 

@@ -9,11 +9,11 @@ impl Flight {
         process: &mut Process,
     ) -> Result<Step, String> {
         if process.cutting {
-            return Ok(self.settle(world, process, Reached::Cut));
+            return Ok(self.settle(world, process, Outlook::Cut));
         }
-        if !self.live.may_begin(&world.clock) {
+        if !self.purchase.may_begin(&world.clock) {
             world.count("adopted key too old to send");
-            return Ok(self.settle(world, process, Reached::Nothing));
+            return Ok(self.settle(world, process, Outlook::Nothing));
         }
         self.send(world, process)
     }
@@ -49,7 +49,7 @@ impl Flight {
         if process.cutting && world.chance.one_in(4) {
             world.count("cut while waiting");
             self.record(AttemptEnd::NoHead, None);
-            return self.settle(world, process, Reached::Cut);
+            return self.settle(world, process, Outlook::Cut);
         }
         let Some(job) = job else {
             return self.lose(world, process, Lost::NoHead(Cause::Reset));
@@ -96,7 +96,7 @@ impl Flight {
             let names = Arc::clone(&world.names);
             self.retries
                 .saw_broken_head(|| Receipt::from_headers(&names, &headers));
-            return self.decide(world, process, Ending::Broken, Reached::Nothing);
+            return self.decide(world, process, Ending::Broken, Outlook::Nothing);
         }
         if self.stream {
             let mut receipt = Receipt::default();
@@ -121,7 +121,7 @@ impl Flight {
         }
         world.count("answered");
         let run_id = answer.run_id.clone();
-        self.settle(world, process, Reached::Success { receipt, run_id })
+        self.settle(world, process, Outlook::Success { receipt, run_id })
     }
 
     /// What the service's head tells, with the mistakes that a service may make.
@@ -169,7 +169,7 @@ impl Flight {
     fn lose(&mut self, world: &mut World, process: &mut Process, lost: Lost) -> Step {
         let ending = Ending::Lost(lost);
         self.record(self.retries.end_of(&ending), None);
-        self.decide(world, process, ending, Reached::Nothing)
+        self.decide(world, process, ending, Outlook::Nothing)
     }
 
     fn refused(
@@ -196,7 +196,7 @@ impl Flight {
         });
         self.record(self.retries.end_of(&ending), Some(status.as_u16()));
         let receipt = Receipt::from_headers(&world.names, &headers);
-        self.decide(world, process, ending, Reached::Refusal(receipt))
+        self.decide(world, process, ending, Outlook::Refusal(receipt))
     }
 
     fn decide(
@@ -204,9 +204,9 @@ impl Flight {
         world: &mut World,
         process: &mut Process,
         ending: Ending,
-        otherwise: Reached,
+        otherwise: Outlook,
     ) -> Step {
-        let may_repeat = self.live.may_repeat(&world.clock);
+        let may_repeat = self.purchase.may_repeat(&world.clock);
         let (now, share) = (world.monotonic(), world.chance.share());
         match self.retries.next(&ending, share, now, may_repeat) {
             Next::Repeat { wait, reason, .. } => {
@@ -227,19 +227,19 @@ impl Flight {
         world: &mut World,
         process: &mut Process,
         until: Duration,
-        otherwise: Reached,
+        otherwise: Outlook,
     ) -> Result<Step, String> {
         if process.cutting {
-            return Ok(self.settle(world, process, Reached::Cut));
+            return Ok(self.settle(world, process, Outlook::Cut));
         }
         if world.monotonic() < until {
             return Ok(Step::Resting { until, otherwise });
         }
-        if !self.here && !self.live.is_followed() {
+        if !self.here && !self.purchase.is_followed() {
             world.count("nobody waits for a retry");
             return Ok(self.settle(world, process, otherwise));
         }
-        if !self.live.may_repeat(&world.clock) {
+        if !self.purchase.may_repeat(&world.clock) {
             world.count("key too old for a retry");
             return Ok(self.settle(world, process, otherwise));
         }

@@ -26,7 +26,7 @@ impl World {
         let entry = EntryId(Uuid::from_u128(self.next_entry));
         self.next_entry += 1;
         let claimant = Claimant {
-            mark: Mark {
+            request_key: RequestKey {
                 app: Arc::from(["default", "ci"][app]),
                 fingerprint: Fingerprint(fingerprint),
             },
@@ -37,7 +37,7 @@ impl World {
             keeps_answer: route.answer != crate::protocol::routes::AnswerKind::NamedEvents,
         };
         self.tell(|| {
-            let app = &claimant.mark.app;
+            let app = &claimant.request_key.app;
             let key = &claimant.own_key;
             let operation = route.operation;
             format!(
@@ -52,8 +52,8 @@ impl World {
             }
             claim => claim,
         };
-        let live = match claim {
-            Claim::Lead(live) => live,
+        let purchase = match claim {
+            Claim::Lead(purchase) => purchase,
             Claim::Follow(follower) => {
                 self.count("joined");
                 process.followers.push(Following {
@@ -74,45 +74,49 @@ impl World {
         if process.table.sizes().0 > 4096 {
             return Err("I11: the table grows beyond its bound".to_owned());
         }
-        self.take_off(process, live, route, stream, body)
+        self.take_off(process, purchase, route, stream, body)
     }
 
     fn take_off(
         &mut self,
         process: &mut Process,
-        live: Arc<Live>,
+        purchase: Arc<Purchase>,
         route: Arc<Route>,
         stream: bool,
         body: u64,
     ) -> Result<(), String> {
-        if let Some(key) = live.key.as_ref().filter(|_| live.key_use().is_some()) {
+        if let Some(key) = purchase
+            .key
+            .as_ref()
+            .filter(|_| purchase.key_use().is_some())
+        {
             let others = process.flights.values();
-            let others = others.filter_map(|flight| flight.live.key.as_ref());
+            let others = others.filter_map(|flight| flight.purchase.key.as_ref());
             let others = others.map(|other| Arc::clone(&other.value));
             self.facts.claimed(&key.value, others)?;
         }
-        self.count(match (&live.key, live.adoptions) {
+        self.count(match (&purchase.key, purchase.adoptions) {
             (None, _) => "without a key",
-            (Some(_), 0) if live.key_use().is_none() => "own key",
+            (Some(_), 0) if purchase.key_use().is_none() => "own key",
             (Some(_), 0) => "minted",
             (Some(_), _) => "adopted",
         });
         let intent = Intent {
-            id: live.entry,
+            id: purchase.entry,
             at_ms: self.wall_ms(),
-            app: Arc::clone(&live.mark.app),
+            app: Arc::clone(&purchase.request_key.app),
             lane: route.lane,
             operation: route.operation,
             model: None,
             stream,
-            key: live.key.as_ref().map(|key| {
-                let request = || live.mark.fingerprint;
+            key: purchase.key.as_ref().map(|key| {
+                let request = || purchase.request_key.fingerprint;
                 KeptKey::new(&[0; 32], key, Organization(self.service_key), request)
             }),
-            fingerprint: live.mark.fingerprint,
+            fingerprint: purchase.request_key.fingerprint,
             run: None,
             request_bytes: 1,
-            key_use: live.key_use(),
+            key_use: purchase.key_use(),
             reserved: None,
         };
         let bounds = Bounds {
@@ -124,7 +128,7 @@ impl World {
             deadline: self.monotonic() + Duration::from_secs(600),
         };
         let repeats = repeats_of(&route, stream);
-        let mut flight = Flight::new(live, route, repeats, bounds);
+        let mut flight = Flight::new(purchase, route, repeats, bounds);
         flight.stream = stream;
         flight.body = body;
         flight.organization = self.organization();
@@ -140,29 +144,32 @@ impl World {
     /// `Request::is_given_up`: an app gave this try up before bursar read it. `true`: it is not sent.
     fn gives_up(&mut self, process: &mut Process, flight: &mut Flight) -> Result<bool, String> {
         flight.leave();
-        let live = Arc::clone(&flight.live);
+        let purchase = Arc::clone(&flight.purchase);
         let is_reset = self.chance.one_in(3);
         let age = Duration::from_millis(self.chance.ms(3_000));
         let since = self.monotonic().saturating_sub(age);
-        let goes = !is_reset && process.table.goes(&live, self.policy, since);
-        if !goes && live.gives_up() {
+        let goes = !is_reset && process.table.goes(&purchase, self.policy, since);
+        if !goes && purchase.gives_up() {
             self.count(if is_reset {
                 "reset before it was read"
             } else {
                 "given up beside its retry"
             });
-            flight.close(self, process, live.fate_unsent(false));
+            flight.close(self, process, purchase.fate_unsent(false));
             return Ok(true);
         }
-        live.goes();
+        purchase.goes();
         self.count("input ended before it was read");
         flight.suspected = true;
         let is_retry = |other: &Flight| {
-            other.here && other.live.mark == live.mark && !other.is_own() && !other.is_delivered()
+            other.here
+                && other.purchase.request_key == purchase.request_key
+                && !other.is_own()
+                && !other.is_delivered()
         };
         let has_retry = process.flights.values().any(is_retry);
         let is_one = self.policy.adopt == Adopt::Always && !flight.is_own();
-        if is_one && has_retry && !live.is_followed() {
+        if is_one && has_retry && !purchase.is_followed() {
             return Err("a try that was given up is bought beside its retry".to_owned());
         }
         Ok(false)
@@ -199,19 +206,19 @@ impl World {
         }
         match following.follower.next().now_or_never() {
             None => {}
-            Some(TapeItem::Head { head, flowing }) => {
+            Some(ReplayItem::Head { head, flowing }) => {
                 following.flows = flowing;
                 following.is_answer = head.status.is_success();
             }
-            Some(TapeItem::Chunk(_)) if following.flows && !following.delivered => {
+            Some(ReplayItem::Chunk(_)) if following.flows && !following.delivered => {
                 self.hand_over(&mut following)?;
             }
-            Some(TapeItem::Chunk(_)) => {}
-            Some(TapeItem::End(end)) => {
-                let is_whole = matches!(end, TapeEnd::Complete) && following.is_answer;
+            Some(ReplayItem::Chunk(_)) => {}
+            Some(ReplayItem::End(end)) => {
+                let is_whole = matches!(end, ReplayEnd::Complete) && following.is_answer;
                 if is_whole && !following.delivered {
                     self.facts
-                        .giving(following.follower.live.entry, &self.reading)?;
+                        .giving(following.follower.purchase.entry, &self.reading)?;
                     self.hand_over(&mut following)?;
                 }
                 self.count("follower served");
@@ -226,8 +233,8 @@ impl World {
         following.delivered = true;
         following.follower.delivered();
         self.count("handed to a follower");
-        let live = Arc::clone(&following.follower.live);
-        self.delivered(&live)
+        let purchase = Arc::clone(&following.follower.purchase);
+        self.delivered(&purchase)
     }
 
     /// bursar's stop cuts what a follower is given.
@@ -236,11 +243,15 @@ impl World {
         process: &mut Process,
         following: Following,
     ) -> Result<(), String> {
-        let live = &following.follower.live;
+        let purchase = &following.follower.purchase;
         if following.delivered {
             self.count("follower cut");
-            live.cuts_short();
-            if let Some(key) = live.key.as_ref().filter(|_| live.key_use().is_some()) {
+            purchase.cuts_short();
+            if let Some(key) = purchase
+                .key
+                .as_ref()
+                .filter(|_| purchase.key_use().is_some())
+            {
                 self.facts.cut(&key.value);
             }
         }
@@ -249,22 +260,26 @@ impl World {
 
     /// `Gateway::delivered`.
     fn unfollow(&mut self, process: &mut Process, following: Following) -> Result<(), String> {
-        let live = &Arc::clone(&following.follower.live);
+        let purchase = &Arc::clone(&following.follower.purchase);
         drop(following.follower);
         if following.delivered {
             let queue = &mut process.scribe.queue;
-            live.news(News::Given, self.clock.wall_ms(), |row, delivered| {
+            purchase.news(News::Given, self.clock.wall_ms(), |row, delivered| {
                 queue.push(Command::Deliver(Box::new(row), delivered));
             });
-            process.table.delivered(live);
+            process.table.delivered(purchase);
         }
         Ok(())
     }
 
     /// An app has an answer: its key is used up.
-    pub fn delivered(&mut self, live: &Live) -> Result<(), String> {
+    pub fn delivered(&mut self, purchase: &Purchase) -> Result<(), String> {
         self.count("delivered");
-        match live.key.as_ref().filter(|_| live.key_use().is_some()) {
+        match purchase
+            .key
+            .as_ref()
+            .filter(|_| purchase.key_use().is_some())
+        {
             Some(key) => self.facts.delivered(&key.value),
             None => Ok(()),
         }

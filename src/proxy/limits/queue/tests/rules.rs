@@ -1,35 +1,35 @@
 //! The decisions, one by one.
 
 use super::*;
-use crate::proxy::limits::queue::ceilings::{Busy, PAUSE_MAX};
+use crate::proxy::limits::queue::adaptive_limits::{Busy, PAUSE_MAX};
 use crate::proxy::limits::queue::line::{Line, Ticket};
-use crate::proxy::limits::queue::pace::{Pace, WINDOW};
+use crate::proxy::limits::queue::rate_window::{RateWindow, WINDOW};
 
 /// Nobody and nothing.
 const NONE: [u64; 0] = [];
 
 /// Enters, and is let go at once.
-fn goes(desk: &mut Desk, now: Duration) -> SlotNo {
+fn goes(desk: &mut Scheduler, now: Duration) -> SlotNo {
     match desk.enter(now, &app("a"), Turn::First, FAR).0 {
         Entered::Goes(slot) => slot,
         other => panic!("{other:?}"),
     }
 }
 
-fn waits(desk: &mut Desk, name: &str, turn: Turn) -> TicketNo {
+fn waits(desk: &mut Scheduler, name: &str, turn: Turn) -> TicketNo {
     match desk.enter(s(0), &app(name), turn, FAR).0 {
         Entered::Waits(ticket) => ticket,
         other => panic!("{other:?}"),
     }
 }
 
-fn granted(desk: &mut Desk, now: Duration) -> Vec<TicketNo> {
+fn granted(desk: &mut Scheduler, now: Duration) -> Vec<TicketNo> {
     let due = desk.due(now);
     due.granted.iter().map(|granted| granted.ticket).collect()
 }
 
 /// Frees one place after the other and returns who got them.
-fn order(desk: &mut Desk, mut held: SlotNo) -> Vec<TicketNo> {
+fn order(desk: &mut Scheduler, mut held: SlotNo) -> Vec<TicketNo> {
     let mut order = Vec::new();
     loop {
         desk.end(held, s(0));
@@ -45,7 +45,7 @@ fn order(desk: &mut Desk, mut held: SlotNo) -> Vec<TicketNo> {
 
 #[test]
 fn as_many_go_at_once_as_there_are_places() {
-    let mut desk = Desk::new(&shaping(3, 0));
+    let mut desk = Scheduler::new(&shaping(3, 0));
     let first = goes(&mut desk, s(0));
     goes(&mut desk, s(0));
     goes(&mut desk, s(0));
@@ -58,7 +58,7 @@ fn as_many_go_at_once_as_there_are_places() {
 
 #[test]
 fn apps_take_turns_and_within_an_app_the_first_goes_first() {
-    let mut desk = Desk::new(&shaping(1, 0));
+    let mut desk = Scheduler::new(&shaping(1, 0));
     let held = goes(&mut desk, s(0));
     let many: Vec<_> = (0..400)
         .map(|_| waits(&mut desk, "many", Turn::First))
@@ -74,7 +74,7 @@ fn apps_take_turns_and_within_an_app_the_first_goes_first() {
 
 #[test]
 fn a_retry_goes_before_what_its_app_never_tried_and_not_before_other_apps() {
-    let mut desk = Desk::new(&shaping(1, 0));
+    let mut desk = Scheduler::new(&shaping(1, 0));
     let held = goes(&mut desk, s(0));
     let first = waits(&mut desk, "a", Turn::First);
     let other = waits(&mut desk, "b", Turn::First);
@@ -85,7 +85,7 @@ fn a_retry_goes_before_what_its_app_never_tried_and_not_before_other_apps() {
 
 #[test]
 fn who_leaves_or_runs_out_of_time_takes_no_place() {
-    let mut desk = Desk::new(&shaping(1, 0));
+    let mut desk = Scheduler::new(&shaping(1, 0));
     let held = goes(&mut desk, s(0));
     let leaves = waits(&mut desk, "a", Turn::First);
     let stays = waits(&mut desk, "a", Turn::First);
@@ -105,7 +105,7 @@ fn who_leaves_or_runs_out_of_time_takes_no_place() {
 
 #[test]
 fn a_full_line_has_room_for_an_app_with_less_than_the_longest() {
-    let mut desk = Desk::new(&Shaping {
+    let mut desk = Scheduler::new(&Shaping {
         queue_max: 4,
         ..shaping(1, 0)
     });
@@ -113,7 +113,7 @@ fn a_full_line_has_room_for_an_app_with_less_than_the_longest() {
     let hog: Vec<_> = (0..4)
         .map(|_| waits(&mut desk, "hog", Turn::First))
         .collect();
-    let enter = |desk: &mut Desk, name| desk.enter(s(0), &app(name), Turn::First, FAR);
+    let enter = |desk: &mut Scheduler, name| desk.enter(s(0), &app(name), Turn::First, FAR);
     assert_eq!(enter(&mut desk, "hog"), (Entered::Full, None));
     let (Entered::Waits(one), Some(gone)) = enter(&mut desk, "one") else {
         panic!("no room was made");
@@ -135,7 +135,7 @@ fn the_window_says_when_the_nth_from_now_can_go_at_the_earliest() {
     let after = |seconds: u64, minutes: u32| {
         s(seconds) + (WINDOW + Duration::from_nanos(1)).saturating_mul(minutes)
     };
-    let mut pace = Pace::default();
+    let mut pace = RateWindow::default();
     for nth in [0, 1, 2] {
         assert_eq!(pace.earliest(s(9), 3, nth), s(9), "nothing was sent");
     }
@@ -165,7 +165,7 @@ fn the_window_says_when_the_nth_from_now_can_go_at_the_earliest() {
 
 #[test]
 fn of_a_burst_those_are_refused_at_once_for_whom_the_minute_has_no_place_in_time() {
-    let mut desk = Desk::new(&shaping(8, 120));
+    let mut desk = Scheduler::new(&shaping(8, 120));
     let mut became = [0; 3];
     let mut earliest = None;
     for number in 0..300_u64 {
@@ -196,12 +196,13 @@ fn of_a_burst_those_are_refused_at_once_for_whom_the_minute_has_no_place_in_time
 
 #[test]
 fn who_has_less_patience_than_the_window_is_told_at_once_and_who_has_more_waits() {
-    let mut desk = Desk::new(&shaping(0, 1));
+    let mut desk = Scheduler::new(&shaping(0, 1));
     let first = goes(&mut desk, s(0));
     desk.sends(first, s(0));
     desk.arrived(first, s(0));
     let free = WINDOW + Duration::from_nanos(1);
-    let enter = |desk: &mut Desk, deadline| desk.enter(s(30), &app("a"), Turn::First, deadline).0;
+    let enter =
+        |desk: &mut Scheduler, deadline| desk.enter(s(30), &app("a"), Turn::First, deadline).0;
     assert_eq!(enter(&mut desk, s(60)), Entered::TooLate(free));
     assert_eq!(enter(&mut desk, WINDOW), Entered::TooLate(free));
     assert!(matches!(enter(&mut desk, free), Entered::Waits(_)));
@@ -210,10 +211,10 @@ fn who_has_less_patience_than_the_window_is_told_at_once_and_who_has_more_waits(
 /// Those ahead may stand there for a place, and then their minute is not used.
 #[test]
 fn who_gives_up_ahead_takes_nothing_of_the_window() {
-    let mut desk = Desk::new(&shaping(1, 2));
+    let mut desk = Scheduler::new(&shaping(1, 2));
     goes(&mut desk, s(0));
     let enter =
-        |desk: &mut Desk, now, deadline| desk.enter(now, &app("a"), Turn::First, deadline).0;
+        |desk: &mut Scheduler, now, deadline| desk.enter(now, &app("a"), Turn::First, deadline).0;
     for _ in 0..3 {
         assert!(matches!(enter(&mut desk, s(0), s(90)), Entered::Waits(_)));
     }
@@ -224,7 +225,7 @@ fn who_gives_up_ahead_takes_nothing_of_the_window() {
 
 #[test]
 fn a_limit_that_was_lowered_may_be_raised_again_and_refuses_nobody_at_once() {
-    let mut desk = Desk::new(&shaping(0, 8));
+    let mut desk = Scheduler::new(&shaping(0, 8));
     let slots: Vec<_> = (0..4).map(|_| goes(&mut desk, s(0))).collect();
     for slot in &slots {
         desk.sends(*slot, s(0));
@@ -290,7 +291,7 @@ fn who_is_ahead_is_told_by_the_order_of_turns() {
 
 #[test]
 fn nobody_waits_once_it_is_closed() {
-    let mut desk = Desk::new(&shaping(1, 0));
+    let mut desk = Scheduler::new(&shaping(1, 0));
     let held = goes(&mut desk, s(0));
     waits(&mut desk, "a", Turn::First);
     desk.close();
@@ -305,7 +306,7 @@ fn nobody_waits_once_it_is_closed() {
 
 #[test]
 fn a_request_counts_from_its_leaving_to_a_minute_after_its_arrival() {
-    let mut desk = Desk::new(&shaping(0, 2));
+    let mut desk = Scheduler::new(&shaping(0, 2));
     let slow = goes(&mut desk, s(0));
     let quick = goes(&mut desk, s(0));
     for slot in [slow, quick] {
@@ -329,7 +330,7 @@ fn a_request_counts_from_its_leaving_to_a_minute_after_its_arrival() {
 
 #[test]
 fn what_was_never_sent_counts_nothing() {
-    let mut desk = Desk::new(&shaping(0, 1));
+    let mut desk = Scheduler::new(&shaping(0, 1));
     let refused = goes(&mut desk, s(0));
     desk.sends(refused, s(0));
     desk.not_sent(refused);
@@ -345,7 +346,7 @@ fn what_was_never_sent_counts_nothing() {
 
 #[test]
 fn the_oldest_drain_makes_room_when_only_a_place_is_missing() {
-    let mut desk = Desk::new(&shaping(3, 5));
+    let mut desk = Scheduler::new(&shaping(3, 5));
     let slots: Vec<_> = (0..3).map(|_| goes(&mut desk, s(0))).collect();
     desk.drains(slots[1]);
     desk.drains(slots[0]);
@@ -365,13 +366,13 @@ fn the_oldest_drain_makes_room_when_only_a_place_is_missing() {
 
 #[test]
 fn a_drain_stays_while_the_rate_or_a_pause_is_what_is_waited_for() {
-    let mut desk = Desk::new(&shaping(1, 1));
+    let mut desk = Scheduler::new(&shaping(1, 1));
     let held = goes(&mut desk, s(0));
     desk.drains(held);
     waits(&mut desk, "a", Turn::First);
     assert_eq!(desk.due(s(0)).displaced, NONE, "the rate lacks, too");
 
-    let mut desk = Desk::new(&shaping(1, 0));
+    let mut desk = Scheduler::new(&shaping(1, 0));
     let held = goes(&mut desk, s(0));
     desk.busy(
         held,
@@ -389,7 +390,7 @@ fn a_drain_stays_while_the_rate_or_a_pause_is_what_is_waited_for() {
 
 #[test]
 fn a_drain_that_somebody_reads_again_stays() {
-    let mut desk = Desk::new(&shaping(1, 0));
+    let mut desk = Scheduler::new(&shaping(1, 0));
     let held = goes(&mut desk, s(0));
     desk.drains(held);
     desk.drains_no_more(held);
@@ -399,7 +400,7 @@ fn a_drain_that_somebody_reads_again_stays() {
 
 #[test]
 fn a_429_halves_what_goes_at_once_once_for_one_overload() {
-    let mut desk = Desk::new(&shaping(8, 0));
+    let mut desk = Scheduler::new(&shaping(8, 0));
     let slots: Vec<_> = (0..8).map(|_| goes(&mut desk, s(0))).collect();
     let busy = Busy {
         asked: Some(s(5)),
@@ -424,7 +425,7 @@ fn a_429_halves_what_goes_at_once_once_for_one_overload() {
 
 #[test]
 fn limits_grow_again_with_what_is_served_up_to_their_ceilings() {
-    let mut desk = Desk::new(&shaping(4, 8));
+    let mut desk = Scheduler::new(&shaping(4, 8));
     let slots: Vec<_> = (0..4).map(|_| goes(&mut desk, s(0))).collect();
     for slot in &slots {
         desk.sends(*slot, s(0));
@@ -438,7 +439,7 @@ fn limits_grow_again_with_what_is_served_up_to_their_ceilings() {
             names_rate: false,
         },
     );
-    let now = |desk: &Desk| (desk.ceilings().in_flight(), desk.ceilings().per_minute());
+    let now = |desk: &Scheduler| (desk.ceilings().in_flight(), desk.ceilings().per_minute());
     assert_eq!(now(&desk), (Some(2), Some(3)), "15 s are the rate's");
     desk.served(s(1));
     assert_eq!(now(&desk).0, Some(2));
@@ -460,7 +461,7 @@ fn limits_grow_again_with_what_is_served_up_to_their_ceilings() {
 
 #[test]
 fn a_limit_is_at_least_one_and_is_forgotten_after_ten_quiet_minutes() {
-    let mut desk = Desk::new(&shaping(8, 120));
+    let mut desk = Scheduler::new(&shaping(8, 120));
     for second in 0..5 {
         let slot = goes(&mut desk, s(second));
         desk.busy(
@@ -473,7 +474,7 @@ fn a_limit_is_at_least_one_and_is_forgotten_after_ten_quiet_minutes() {
         );
         desk.end(slot, s(second));
     }
-    let now = |desk: &Desk| (desk.ceilings().in_flight(), desk.ceilings().per_minute());
+    let now = |desk: &Scheduler| (desk.ceilings().in_flight(), desk.ceilings().per_minute());
     assert_eq!(now(&desk), (Some(1), Some(1)));
     desk.due(s(603));
     assert_eq!(now(&desk), (Some(1), Some(1)));
@@ -483,7 +484,7 @@ fn a_limit_is_at_least_one_and_is_forgotten_after_ten_quiet_minutes() {
 
 #[test]
 fn the_longest_pause_holds_and_none_is_longer_than_a_minute() {
-    let mut desk = Desk::new(&shaping(0, 0));
+    let mut desk = Scheduler::new(&shaping(0, 0));
     let slot = goes(&mut desk, s(0));
     let busy = |asked| Busy {
         asked: Some(s(asked)),
@@ -498,7 +499,7 @@ fn the_longest_pause_holds_and_none_is_longer_than_a_minute() {
 
 #[test]
 fn new_ceilings_hold_at_once_and_a_lowered_limit_stays_low() {
-    let mut desk = Desk::new(&shaping(8, 0));
+    let mut desk = Scheduler::new(&shaping(8, 0));
     let slots: Vec<_> = (0..8).map(|_| goes(&mut desk, s(0))).collect();
     waits(&mut desk, "a", Turn::First);
     desk.reconfigure(&shaping(9, 0));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use proptest::prelude::*;
 
 use super::*;
-use crate::proxy::limits::queue::ceilings::Busy;
+use crate::proxy::limits::queue::adaptive_limits::Busy;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -30,7 +30,7 @@ enum Event {
 
 /// A service with its ceilings, and the queue before it.
 struct World {
-    desk: Desk,
+    desk: Scheduler,
     now: Duration,
     events: BTreeMap<(Duration, u64), Event>,
     number: u64,
@@ -55,7 +55,7 @@ struct World {
 }
 
 impl World {
-    fn new(desk: Desk, ceiling: (usize, usize), seed: u64) -> Self {
+    fn new(desk: Scheduler, ceiling: (usize, usize), seed: u64) -> Self {
         Self {
             desk,
             now: Duration::ZERO,
@@ -228,7 +228,7 @@ proptest! {
         // App, and the milliseconds after the one before.
         arrivals in prop::collection::vec((0_usize..5, 0_u64..800), 1..300),
     ) {
-        let mut world = World::new(Desk::new(&shaping(places, rate)), (places, rate), seed);
+        let mut world = World::new(Scheduler::new(&shaping(places, rate)), (places, rate), seed);
         let mut at = 0;
         for (who, gap) in &arrivals {
             at += gap;
@@ -251,7 +251,7 @@ proptest! {
         rate in 1_usize..60,
         arrivals in prop::collection::vec((0_usize..5, 0_u64..800), 1..300),
     ) {
-        let mut world = World::new(Desk::new(&shaping(places, rate)), (places, rate), seed);
+        let mut world = World::new(Scheduler::new(&shaping(places, rate)), (places, rate), seed);
         let mut at = 0;
         for (who, gap) in &arrivals {
             at += gap;
@@ -276,7 +276,7 @@ proptest! {
         places in 1_usize..6,
         counts in prop::collection::vec(1_usize..60, 2..6),
     ) {
-        let mut world = World::new(Desk::new(&shaping(places, 0)), (places, 1_000_000), seed);
+        let mut world = World::new(Scheduler::new(&shaping(places, 0)), (places, 1_000_000), seed);
         for (who, count) in counts.iter().enumerate() {
             for _ in 0..*count {
                 world.after(0, Event::Comes { who });
@@ -328,7 +328,7 @@ fn beside_others(
         queue_max: 50,
         ..shaping(limits.0, limits.1)
     };
-    let mut world = World::new(Desk::new(&few_wait), (8, per_minute), seed);
+    let mut world = World::new(Scheduler::new(&few_wait), (8, per_minute), seed);
     world.travel_ms = 20;
     world.answer_ms = 1_500;
     world.outside = outside;

@@ -23,10 +23,10 @@ impl Bench {
 
     /// An equal request of which the app has the answer.
     fn answered(&mut self) {
-        let live = self.lead(1);
-        assert!(live.take());
-        live.delivered();
-        self.table.finish(&live, Fate::Closed);
+        let purchase = self.lead(1);
+        assert!(purchase.take());
+        purchase.delivered();
+        self.table.finish(&purchase, Fate::Closed);
     }
 }
 
@@ -155,11 +155,11 @@ fn answers_that_are_remembered_are_bounded() {
     bench.answered();
     for prompt in 0..4096_u32 {
         let mut claimant = bench.claimant(2);
-        claimant.mark.fingerprint.0[..4].copy_from_slice(&prompt.to_be_bytes());
-        let live = lead(bench.table.claim(&claimant, POLICY, false));
-        assert!(live.take());
-        live.delivered();
-        bench.table.finish(&live, Fate::Closed);
+        claimant.request_key.fingerprint.0[..4].copy_from_slice(&prompt.to_be_bytes());
+        let purchase = lead(bench.table.claim(&claimant, POLICY, false));
+        assert!(purchase.take());
+        purchase.delivered();
+        bench.table.finish(&purchase, Fate::Closed);
     }
     assert!(!bench.given_up(POLICY), "the oldest went");
 }

@@ -11,15 +11,15 @@ use crate::config::Adopt;
 use crate::ledger::entry::{EntryId, EntryKey, Fingerprint, KeyOrigin};
 use crate::ledger::undelivered::{FirstSent, KeyUse, Remembered, Undelivered};
 use crate::proxy::purchase::claim::{Claim, ClaimTable};
-use crate::proxy::purchase::claimant::{AdoptPolicy, Claimant, Mark};
+use crate::proxy::purchase::claimant::{AdoptPolicy, Claimant, RequestKey};
 
 const START_MS: u64 = 1_790_000_000_000;
 const SECOND: i64 = 1_000;
 const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 
-fn mark() -> Mark {
-    Mark {
+fn request_key() -> RequestKey {
+    RequestKey {
         app: Arc::from("a"),
         fingerprint: Fingerprint([1; 32]),
     }
@@ -30,8 +30,8 @@ fn row(clock: &ManualClock, number: u128) -> Undelivered {
     Undelivered {
         id: EntryId(Uuid::from_u128(number)),
         at_ms: clock.wall_ms(),
-        app: mark().app,
-        fingerprint: mark().fingerprint,
+        app: request_key().app,
+        fingerprint: request_key().fingerprint,
         key: EntryKey {
             value: Arc::from(format!("k{number}")),
             origin: KeyOrigin::Minted,
@@ -56,7 +56,7 @@ fn restarted(clock: &ManualClock, rows: Vec<Undelivered>, journal_ended_ms: u64)
 /// The key that an equal request goes out under, when it is one of before.
 fn adopted_key(table: &ClaimTable, window: Duration) -> Option<String> {
     let claimant = Claimant {
-        mark: mark(),
+        request_key: request_key(),
         entry: EntryId(Uuid::from_u128(99)),
         own_key: None,
         keyed: true,
@@ -67,12 +67,12 @@ fn adopted_key(table: &ClaimTable, window: Duration) -> Option<String> {
         adopt: Adopt::Always,
         window,
     };
-    let Claim::Lead(live) = table.claim(&claimant, policy, false) else {
+    let Claim::Lead(purchase) = table.claim(&claimant, policy, false) else {
         panic!("there is no answer to follow");
     };
-    let key = live.key.as_ref().expect("a key");
+    let key = purchase.key.as_ref().expect("a key");
     let is_adopted = matches!(key.origin, KeyOrigin::Adopted { .. });
-    assert_eq!(live.adoptions, if is_adopted { 2 } else { 0 });
+    assert_eq!(purchase.adoptions, if is_adopted { 2 } else { 0 });
     is_adopted.then(|| key.value.to_string())
 }
 

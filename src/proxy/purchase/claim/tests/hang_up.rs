@@ -11,7 +11,7 @@ async fn a_repeat_behind_a_hang_up_that_nobody_noticed_is_the_same_purchase() {
     let (app, ours) = UnixStream::pair().expect("a pair");
     let peer = Peer::new(Socket::Unix(ours));
     let first = bench.lead(1);
-    first.led_by(peer.sight());
+    first.led_by(peer.probe());
 
     // While the app is there, an equal request is a purchase of its own.
     let other = bench.lead(1);
@@ -20,7 +20,7 @@ async fn a_repeat_behind_a_hang_up_that_nobody_noticed_is_the_same_purchase() {
 
     drop(app);
     let follower = follow(bench.claim(1));
-    assert_eq!(follower.live.entry, first.entry);
+    assert_eq!(follower.purchase.entry, first.entry);
 }
 
 #[tokio::test]
@@ -32,7 +32,7 @@ async fn who_asks_again_while_a_follower_is_given_the_error_takes_the_key_over()
     let head = ResponseHeader::build(StatusCode::BAD_GATEWAY, None).expect("a head");
     first.record_head(Arc::new(head), false);
     first.record_chunk(Bytes::from_static(b"{}")).await;
-    first.record_end(TapeEnd::Complete);
+    first.record_end(ReplayEnd::Complete);
     bench.table.finish(&first, Fate::Undelivered);
 
     // The follower's app has read the error and asks before its first connection is done with.
@@ -60,7 +60,7 @@ async fn a_repeat_waits_while_an_answer_is_written_to_who_has_hung_up() {
             first.write_failed();
             assert!(left.has_changed().expect("the table is there"));
             let follower = follow(bench.table.claim(&repeat, POLICY, true));
-            assert_eq!(follower.live.entry, first.entry);
+            assert_eq!(follower.purchase.entry, first.entry);
         } else {
             first.delivered();
             assert!(left.has_changed().expect("the table is there"));

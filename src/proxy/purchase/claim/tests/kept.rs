@@ -69,14 +69,14 @@ async fn a_stream_that_a_follower_began_to_take_is_nobodys_when_it_has_left() {
     let head = ResponseHeader::build(StatusCode::OK, None).expect("a plain head");
     first.record_head(Arc::new(head), true);
     first.record_chunk(Bytes::from_static(b"data: {}")).await;
-    assert!(matches!(follower.next().await, TapeItem::Head { .. }));
-    assert!(matches!(follower.next().await, TapeItem::Chunk(_)));
+    assert!(matches!(follower.next().await, ReplayItem::Head { .. }));
+    assert!(matches!(follower.next().await, ReplayItem::Chunk(_)));
     follower.delivered();
     drop(follower);
     for _ in 0..3 {
         first.record_chunk(Bytes::from(vec![b'x'; 1 << 20])).await;
     }
-    first.record_end(TapeEnd::Complete);
+    first.record_end(ReplayEnd::Complete);
     let fate = first.fate(None);
     bench.table.finish(&first, fate);
     let later = bench.lead(1);

@@ -3,14 +3,14 @@
 use super::*;
 
 /// An undelivered request whose key may have run.
-fn undelivered(bench: &mut Bench) -> Arc<Live> {
+fn undelivered(bench: &mut Bench) -> Arc<Purchase> {
     let first = bench.lead(1);
     bench.table.finish(&first, Fate::Undelivered);
     first
 }
 
-fn adopted_from(live: &Live) -> Option<EntryId> {
-    match live.key.as_ref()?.origin {
+fn adopted_from(purchase: &Purchase) -> Option<EntryId> {
+    match purchase.key.as_ref()?.origin {
         KeyOrigin::Adopted { from } => Some(from),
         KeyOrigin::Minted | KeyOrigin::App => None,
     }

@@ -10,15 +10,15 @@ use bytes::{Bytes, BytesMut};
 use crate::config::ApiKey;
 
 /// One answer's bytes on their way.
-pub(super) struct Strike {
+pub(super) struct Redactor {
     key: ApiKey,
     /// What may be the beginning of the key.
     held: Bytes,
 }
 
-// === impl Strike ===
+// === impl Redactor ===
 
-impl Strike {
+impl Redactor {
     pub fn new(key: ApiKey) -> Self {
         Self {
             key,
@@ -48,8 +48,8 @@ impl Strike {
     }
 
     fn struck(&self, bytes: Bytes, more_comes: bool) -> (Bytes, usize) {
-        match self.key.starred(&bytes, more_comes) {
-            (Some(starred), begins) => (Bytes::from(starred), begins),
+        match self.key.redacted_chunk(&bytes, more_comes) {
+            (Some(redacted_chunk), begins) => (Bytes::from(redacted_chunk), begins),
             (None, begins) => (bytes, begins),
         }
     }

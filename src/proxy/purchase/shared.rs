@@ -6,7 +6,6 @@
 //! before it was given anything has its place taken by the next, noticed or not. The ledger is sent only
 //! what it does not take for granted, so a clean request costs no line.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -18,19 +17,19 @@ use tokio::sync::watch;
 use super::age;
 use super::claimant::is_apps_own;
 use super::delivery::{Cursor, DeliveryState};
-pub use super::delivery::{TapeEnd, TapeItem};
+pub use super::delivery::{ReplayEnd, ReplayItem};
 use super::fate::{Fate, News};
 use crate::clock::{Clock, SharedClock};
 use crate::ledger::entry::{EntryId, EntryKey, InDoubt, KeyOrigin, State};
 use crate::ledger::undelivered::{Delivery, FirstSent, KeyUse, Undelivered};
-use crate::proxy::downstream::connection::Sight;
-use crate::proxy::purchase::claimant::{Claimant, Mark};
+use crate::proxy::purchase::claimant::{Claimant, RequestKey};
+use crate::proxy::purchase::client::AppProbe;
 use crate::proxy::refuse::Code;
 
 /// One running request.
 #[derive(Debug)]
-pub struct Live {
-    pub mark: Mark,
+pub struct Purchase {
+    pub request_key: RequestKey,
     pub entry: EntryId,
     pub key: Option<EntryKey>,
     /// When the key was first used.
@@ -41,15 +40,10 @@ pub struct Live {
     pub(super) marked_retry: bool,
     /// See [`Claimant::keeps_answer`].
     may_be_kept: bool,
-    /// Whether the ledger takes this request for undelivered; `None` while it is open there.
-    told: Mutex<Option<bool>>,
+    ledger_view: Mutex<LedgerView>,
     /// The connection of the leading app.
-    app: OnceLock<Sight>,
-    /// When somebody began to be given the answer, on the monotonic clock; the last one counts.
-    given_at: Mutex<Option<Duration>>,
+    app: OnceLock<Box<dyn AppProbe>>,
     clock: SharedClock,
-    /// Nothing but its connection's reset keeps it from the service any more.
-    going: AtomicBool,
     shared: Mutex<Shared>,
     /// Ticks whenever the delivery changes.
     changed: watch::Sender<()>,
@@ -60,22 +54,44 @@ pub struct Live {
 /// The answer, and the connection that follows it.
 #[derive(Debug, Default)]
 struct Shared {
+    progress: Progress,
     delivery: DeliveryState,
-    follower_app: Option<Sight>,
+    follower_app: Option<Box<dyn AppProbe>>,
+}
+
+/// How far the request is on its way to the service and back. Times are monotonic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Progress {
+    /// Its app may still give it up.
+    #[default]
+    Waits,
+    /// Nothing but its connection's reset keeps it from the service.
+    Goes,
+    /// An app began to be given the answer; the last one counts.
+    Answered { since: Duration },
+}
+
+/// What the ledger takes the request for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LedgerView {
+    /// It has no outcome yet.
+    Open,
+    Undelivered,
+    Delivered,
 }
 
 /// A connection that takes the answer over. Dropping it lets another one follow, as long as
 /// nothing was handed out.
 #[derive(Debug)]
 pub struct Follower {
-    pub live: Arc<Live>,
+    pub purchase: Arc<Purchase>,
     cursor: Cursor,
     changed: watch::Receiver<()>,
 }
 
-// === impl Live ===
+// === impl Purchase ===
 
-impl Live {
+impl Purchase {
     pub(super) fn new(
         claimant: &Claimant,
         key: Option<EntryKey>,
@@ -85,18 +101,16 @@ impl Live {
         left: watch::Sender<()>,
     ) -> Arc<Self> {
         Arc::new(Self {
-            mark: claimant.mark.clone(),
+            request_key: claimant.request_key.clone(),
             entry: claimant.entry,
             key,
             first,
             adoptions,
             marked_retry: claimant.marked_retry,
             may_be_kept: claimant.keeps_answer,
-            told: Mutex::new(None),
+            ledger_view: Mutex::new(LedgerView::Open),
             app: OnceLock::new(),
-            given_at: Mutex::new(None),
             clock,
-            going: AtomicBool::new(false),
             shared: Mutex::default(),
             changed: watch::Sender::new(()),
             left,
@@ -104,15 +118,15 @@ impl Live {
     }
 
     /// The connection that leads. Once.
-    pub fn led_by(&self, app: Sight) {
+    pub fn led_by(&self, app: impl AppProbe + 'static) {
         // A second one would be another request's.
-        let _ = self.app.set(app);
+        let _ = self.app.set(Box::new(app));
     }
 
     /// An equal request has come. When the leading app hung up before it, and nobody has noticed yet,
     /// this is its retry: the kernel knows the order.
     pub(super) fn look_at_app(&self) {
-        if !self.has_app_left() && self.app.get().is_some_and(Sight::has_hung_up) {
+        if !self.has_app_left() && self.app.get().is_some_and(|app| app.has_hung_up()) {
             self.app_left();
         }
     }
@@ -130,18 +144,23 @@ impl Live {
         let mut shared = self.shared.lock();
         let takes = shared.delivery.take();
         if takes {
-            self.is_being_given();
+            shared.progress = self.answered_now();
         }
         takes
     }
 
     /// Before a byte of it goes out: an app that has read it cannot have asked again before this.
-    fn is_being_given(&self) {
-        *self.given_at.lock() = Some(self.clock.monotonic());
+    fn answered_now(&self) -> Progress {
+        Progress::Answered {
+            since: self.clock.monotonic(),
+        }
     }
 
     pub(super) fn given_at(&self) -> Option<Duration> {
-        *self.given_at.lock()
+        match self.shared.lock().progress {
+            Progress::Waits | Progress::Goes => None,
+            Progress::Answered { since } => Some(since),
+        }
     }
 
     /// A request of which nothing was sent is to end, for whatever reason. `false`: somebody follows,
@@ -153,11 +172,14 @@ impl Live {
 
     /// It goes to the service: an equal request whose app has left gives way to it.
     pub fn goes(&self) {
-        self.going.store(true, Ordering::Relaxed);
+        let progress = &mut self.shared.lock().progress;
+        if *progress == Progress::Waits {
+            *progress = Progress::Goes;
+        }
     }
 
     pub(super) fn is_going(&self) -> bool {
-        self.going.load(Ordering::Relaxed)
+        self.shared.lock().progress != Progress::Waits
     }
 
     /// bursar's stop ends the answer, or the giving of one of which something was given. Before its end is
@@ -253,7 +275,7 @@ impl Live {
         self.changed.send_replace(());
     }
 
-    pub fn record_end(&self, end: TapeEnd) {
+    pub fn record_end(&self, end: ReplayEnd) {
         self.shared.lock().delivery.record_end(end);
         self.changed.send_replace(());
     }
@@ -271,14 +293,16 @@ impl Live {
         let Shared {
             delivery,
             follower_app,
+            progress: _,
         } = &mut *shared;
-        let cursor = delivery.follow(|| follower_app.as_ref().is_some_and(Sight::has_hung_up))?;
+        let cursor =
+            delivery.follow(|| follower_app.as_ref().is_some_and(|app| app.has_hung_up()))?;
         *follower_app = None;
         drop(shared);
         // The leader may be waiting to learn whether its attempts still have a reader.
         self.changed.send_replace(());
         Some(Follower {
-            live: Arc::clone(self),
+            purchase: Arc::clone(self),
             cursor,
             changed: self.changed.subscribe(),
         })
@@ -307,7 +331,10 @@ impl Live {
     /// What the socket of whoever follows has taken: a number that stands still while it takes nothing.
     pub fn follower_went(&self) -> u64 {
         let shared = self.shared.lock();
-        shared.follower_app.as_ref().map_or(0, Sight::went)
+        shared
+            .follower_app
+            .as_ref()
+            .map_or(0, |app| app.taken_bytes())
     }
 
     /// Whoever follows takes nothing, and is in the way of others: it is shown a break, and nobody may
@@ -364,7 +391,7 @@ impl Live {
             Some(state) => delivery.leaves_undelivered(state, self.adoptions),
             None => delivery != Delivery::Given,
         };
-        *self.told.lock() = Some(undelivered);
+        *self.ledger_view.lock() = LedgerView::of(undelivered);
     }
 
     /// How the answer stands with the app before its outcome is written, for the case that bursar
@@ -424,7 +451,7 @@ impl Live {
     /// What the ledger has to be told of the answer, if it takes it otherwise: the row, and whether
     /// the app has the answer. Told one after the other, so that the last word is the right one.
     pub fn news(&self, news: News, at_ms: u64, tell: impl FnOnce(Undelivered, bool)) {
-        let mut told = self.told.lock();
+        let mut view = self.ledger_view.lock();
         let (is_delivered, lacks_end) = {
             let delivery = &self.shared.lock().delivery;
             (delivery.is_delivered(), delivery.lacks_end())
@@ -434,10 +461,11 @@ impl Live {
             News::Missed => lacks_end || !is_delivered,
             News::UnderWay => true,
         };
-        if (*told).is_none_or(|told| told == undelivered) {
+        let now = LedgerView::of(undelivered);
+        if matches!(*view, LedgerView::Open) || *view == now {
             return;
         }
-        *told = Some(undelivered);
+        *view = now;
         if let Some(row) = self.row(at_ms) {
             tell(row, !undelivered);
         }
@@ -447,11 +475,23 @@ impl Live {
         Some(Undelivered {
             id: self.entry,
             at_ms,
-            app: self.mark.app.clone(),
-            fingerprint: self.mark.fingerprint,
+            app: self.request_key.app.clone(),
+            fingerprint: self.request_key.fingerprint,
             key: self.key.clone()?,
             key_use: self.key_use()?,
         })
+    }
+}
+
+// === impl LedgerView ===
+
+impl LedgerView {
+    fn of(undelivered: bool) -> Self {
+        if undelivered {
+            Self::Undelivered
+        } else {
+            Self::Delivered
+        }
     }
 }
 
@@ -459,63 +499,69 @@ impl Live {
 
 impl Follower {
     /// The connection that follows: an equal request that comes asks the kernel whether it is there.
-    pub fn reads_on(&self, app: Sight) {
-        let mut shared = self.live.shared.lock();
+    pub fn reads_on(&self, app: impl AppProbe + 'static) {
+        let mut shared = self.purchase.shared.lock();
         if shared.delivery.is_last(&self.cursor) {
-            shared.follower_app = Some(app);
+            shared.follower_app = Some(Box::new(app));
         }
     }
 
     /// The next piece of the answer. Pends for ever when another has taken its place, which comes of
     /// its app's having hung up.
-    pub async fn next(&mut self) -> TapeItem {
+    pub async fn next(&mut self) -> ReplayItem {
         loop {
             self.changed.mark_unchanged();
             if let Some(item) = self.take() {
                 return item;
             }
             if self.changed.changed().await.is_err() {
-                return TapeItem::End(TapeEnd::Broken(Code::Internal.into()));
+                return ReplayItem::End(ReplayEnd::Broken(Code::Internal.into()));
             }
         }
     }
 
-    fn take(&mut self) -> Option<TapeItem> {
-        let item = self.live.shared.lock().delivery.read(&mut self.cursor);
-        match &item {
-            Some(TapeItem::Head { .. }) => self.live.is_being_given(),
-            // A leader may wait for the room.
-            Some(TapeItem::Chunk(_)) => {
-                self.live.changed.send_replace(());
+    fn take(&mut self) -> Option<ReplayItem> {
+        let item = {
+            let mut shared = self.purchase.shared.lock();
+            let item = shared.delivery.read(&mut self.cursor);
+            if let Some(ReplayItem::Head { .. }) = &item {
+                shared.progress = self.purchase.answered_now();
             }
-            Some(TapeItem::End(_)) | None => {}
+            item
+        };
+        match &item {
+            // A leader may wait for the room.
+            Some(ReplayItem::Chunk(_)) => {
+                self.purchase.changed.send_replace(());
+            }
+            Some(ReplayItem::Head { .. } | ReplayItem::End(_)) | None => {}
         }
         item
     }
 
     /// This connection took a byte that counts as delivered, or the whole answer.
     pub fn delivered(&mut self) {
-        let shared = &self.live.shared;
+        let shared = &self.purchase.shared;
         shared
             .lock()
             .delivery
             .is_delivered_to_follower(&mut self.cursor);
-        self.live.changed.send_replace(());
+        self.purchase.changed.send_replace(());
     }
 
     /// This connection took the beginning of a document, which counts as delivered when whole.
     pub fn begins(&mut self) {
-        let shared = &self.live.shared;
+        let shared = &self.purchase.shared;
         shared.lock().delivery.follower_begins(&mut self.cursor);
-        self.live.changed.send_replace(());
+        self.purchase.changed.send_replace(());
     }
 }
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        self.live.shared.lock().delivery.unfollow(&self.cursor);
-        self.live.changed.send_replace(());
+        self.purchase.shared.lock().delivery.unfollow(&self.cursor);
+        self.purchase.changed.send_replace(());
         // An equal request may wait for what becomes of this one.
-        self.live.left.send_replace(());
+        self.purchase.left.send_replace(());
     }
 }

@@ -17,7 +17,7 @@ fn in_json(key: &str) -> String {
 }
 
 fn struck(key: &str, pieces: &[&[u8]]) -> Vec<u8> {
-    let mut strike = Strike::new(ApiKey::from_text(key.as_bytes()).unwrap());
+    let mut strike = Redactor::new(ApiKey::from_text(key.as_bytes()).unwrap());
     let mut out = Vec::new();
     for piece in pieces {
         out.extend_from_slice(&strike.pass(Bytes::copy_from_slice(piece)));
@@ -55,7 +55,7 @@ fn no_chunking_lets_a_key_through_and_lengths_stay() {
 
 #[test]
 fn other_bytes_pass_as_they_are_and_at_once() {
-    let mut strike = Strike::new(ApiKey::from_text(b"sk-0123456789abcdef").unwrap());
+    let mut strike = Redactor::new(ApiKey::from_text(b"sk-0123456789abcdef").unwrap());
     for text in ["data: {}\n\n", "", "skk", "sk-0123456789abcdeg\n", "\n"] {
         assert_eq!(strike.pass(Bytes::from(text)), text);
     }

@@ -4,12 +4,12 @@ use super::*;
 use crate::money::MicroUsd;
 use crate::protocol::Told;
 
-fn sieved(body: &[u8], chunk: usize) -> AnswerPeek {
-    let mut sieve = Sieve::default();
+fn scanned(body: &[u8], chunk: usize) -> AnswerPeek {
+    let mut scanner = JsonFieldScanner::default();
     for chunk in body.chunks(chunk.max(1)) {
-        sieve.feed(chunk);
+        scanner.feed(chunk);
     }
-    sieve.peek()
+    scanner.peek()
 }
 
 #[test]
@@ -20,7 +20,7 @@ fn what_stands_behind_megabytes_is_told_in_any_chunking() {
             "duration_s" : 12.345, "usage":{{"prompt_tokens":3,"completion_tokens":4}}}}"#
     );
     for chunk in [1, 7, 16 * 1024, body.len()] {
-        let peek = sieved(body.as_bytes(), chunk);
+        let peek = scanned(body.as_bytes(), chunk);
         assert_eq!(peek.audio_ms, Some(12_345), "{chunk}");
         assert_eq!(peek.usage.prompt_tokens, Some(3), "{chunk}");
     }
@@ -29,7 +29,7 @@ fn what_stands_behind_megabytes_is_told_in_any_chunking() {
 /// The same three kinds of nothing as of an answer that is read whole (rule I5).
 #[test]
 fn a_price_is_the_one_of_the_top_level_or_none() {
-    let told = |body: &str| sieved(body.as_bytes(), 3).cost_micro_usd;
+    let told = |body: &str| scanned(body.as_bytes(), 3).cost_micro_usd;
     let seven = Told::Value(MicroUsd::new(7));
 
     assert_eq!(told(r#"{"content":"…","cost_micro_usd":7}"#), seven);
@@ -60,29 +60,29 @@ fn what_is_no_whole_object_tells_nothing() {
         r#""duration_s":1"#,
         "",
     ] {
-        assert_eq!(sieved(body.as_bytes(), 2), AnswerPeek::default(), "{body}");
+        assert_eq!(scanned(body.as_bytes(), 2), AnswerPeek::default(), "{body}");
     }
 }
 
 #[test]
 fn a_member_that_wants_too_much_room_costs_none() {
-    let mut sieve = Sieve::default();
-    sieve.feed(br#"{"run_id":""#);
+    let mut scanner = JsonFieldScanner::default();
+    scanner.feed(br#"{"run_id":""#);
     for _ in 0..1_000 {
-        sieve.feed(&[b'x'; 1_024]);
+        scanner.feed(&[b'x'; 1_024]);
     }
-    assert!(sieve.kept.capacity() <= 2 * KEPT_BYTES_MAX);
-    sieve.feed(br#"","duration_s":1}"#);
-    assert_eq!(sieve.peek(), AnswerPeek::default());
+    assert!(scanner.kept.capacity() <= 2 * KEPT_BYTES_MAX);
+    scanner.feed(br#"","duration_s":1}"#);
+    assert_eq!(scanner.peek(), AnswerPeek::default());
 
-    let mut sieve = Sieve::default();
-    sieve.feed(b"{\"");
+    let mut scanner = JsonFieldScanner::default();
+    scanner.feed(b"{\"");
     for _ in 0..1_000 {
-        sieve.feed(&[b'k'; 1_024]);
+        scanner.feed(&[b'k'; 1_024]);
     }
-    assert!(sieve.key.capacity() <= 2 * KEY_BYTES_MAX);
-    sieve.feed(br#"":1,"duration_s":1}"#);
-    assert_eq!(sieve.peek().audio_ms, Some(1_000));
+    assert!(scanner.key.capacity() <= 2 * KEY_BYTES_MAX);
+    scanner.feed(br#"":1,"duration_s":1}"#);
+    assert_eq!(scanner.peek().audio_ms, Some(1_000));
 }
 
 /// A document of the names that are looked for, and others.
@@ -124,11 +124,11 @@ proptest! {
             serde_json::to_vec(&document)
         };
         let body = body.unwrap();
-        prop_assert_eq!(sieved(&body, chunk), AnswerPeek::read(&body));
+        prop_assert_eq!(scanned(&body, chunk), AnswerPeek::read(&body));
     }
 
     #[test]
     fn sieving_never_fails(body in proptest::collection::vec(any::<u8>(), 0..200), chunk in 1usize..40) {
-        sieved(&body, chunk);
+        scanned(&body, chunk);
     }
 }

@@ -17,7 +17,7 @@ const KEY_BYTES_MAX: usize = 6 * 16 + 2;
 
 /// One answer's bytes on their way.
 #[derive(Debug, Default)]
-pub struct Sieve {
+pub struct JsonFieldScanner {
     at: At,
     /// The name of this member, with its quotes.
     key: Vec<u8>,
@@ -47,9 +47,9 @@ enum At {
     Nowhere,
 }
 
-// === impl Sieve ===
+// === impl JsonFieldScanner ===
 
-impl Sieve {
+impl JsonFieldScanner {
     /// Takes the next bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
         let mut rest = bytes;

@@ -7,9 +7,9 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::ceilings::{Busy, Ceilings};
+use super::adaptive_limits::{AdaptiveLimits, Busy};
 use super::line::{Line, Ticket, TicketNo, Turn};
-use super::pace::Pace;
+use super::rate_window::RateWindow;
 use crate::config::Shaping;
 
 /// The number of a place in flight.
@@ -64,10 +64,10 @@ enum Stage {
 const LAST_MOMENT: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
-pub struct Desk {
+pub struct Scheduler {
     line: Line,
-    pace: Pace,
-    ceilings: Ceilings,
+    pace: RateWindow,
+    ceilings: AdaptiveLimits,
     queue_max: usize,
     held: HashMap<SlotNo, Held>,
     /// Streams that are read for nobody, oldest first.
@@ -78,14 +78,14 @@ pub struct Desk {
     closed: bool,
 }
 
-// === impl Desk ===
+// === impl Scheduler ===
 
-impl Desk {
+impl Scheduler {
     pub fn new(config: &Shaping) -> Self {
         Self {
             line: Line::default(),
-            pace: Pace::default(),
-            ceilings: Ceilings::new(config),
+            pace: RateWindow::default(),
+            ceilings: AdaptiveLimits::new(config),
             queue_max: config.queue_max,
             held: HashMap::new(),
             drains: VecDeque::new(),
@@ -286,7 +286,7 @@ impl Desk {
         self.held.len()
     }
 
-    pub fn ceilings(&self) -> &Ceilings {
+    pub fn ceilings(&self) -> &AdaptiveLimits {
         &self.ceilings
     }
 

@@ -1,5 +1,5 @@
 //! Waiting for the service while watching the app: whoever awaits upstream does it through
-//! [`Attendance`], so that a leaving app is noticed at once, may be followed, and never cancels
+//! [`ClientWatch`], so that a leaving app is noticed at once, may be followed, and never cancels
 //! what was paid for.
 //!
 //! Promise: only bursar's own shutdown ends a wait early.
@@ -10,19 +10,20 @@ use std::time::Duration;
 
 use http::Method;
 
-use super::downstream::{Downstream, Presence};
+use super::downstream::Downstream;
 use crate::ledger::entry::Stage;
 use crate::proxy::gateway::Gateway;
-use crate::proxy::purchase::live::Live;
+use crate::proxy::purchase::client::Presence;
+use crate::proxy::purchase::shared::Purchase;
 use crate::proxy::settings::Settings;
 
 /// The app's side during dispatch and relay.
-pub struct Attendance<'a> {
+pub struct ClientWatch<'a> {
     pub gateway: &'a Arc<Gateway>,
     pub settings: Arc<Settings>,
     pub downstream: &'a mut Downstream,
     /// Of a metered request; a free one has nobody to follow it.
-    pub live: Option<Arc<Live>>,
+    pub purchase: Option<Arc<Purchase>>,
     /// What the app was waiting for, for the counter of those that left.
     pub stage: Stage,
     /// How far the answer was when the app left, and when that was on the monotonic clock.
@@ -41,14 +42,14 @@ pub struct Cut;
 
 /// Since when an answer is read for nobody.
 #[derive(Debug, Default)]
-pub struct Alone(Option<Duration>);
+pub struct UnreadSince(Option<Duration>);
 
-// === impl Alone ===
+// === impl UnreadSince ===
 
-impl Alone {
+impl UnreadSince {
     /// Whether nobody has been there for longer than this. An answer that drips would be read for
     /// ever: no silence in it is ever too long.
-    pub fn for_longer_than(&mut self, limit: Duration, app: &Attendance<'_>) -> bool {
+    pub fn for_longer_than(&mut self, limit: Duration, app: &ClientWatch<'_>) -> bool {
         if !app.is_alone() {
             self.0 = None;
             return false;
@@ -59,20 +60,20 @@ impl Alone {
     }
 }
 
-// === impl Attendance ===
+// === impl ClientWatch ===
 
-impl<'a> Attendance<'a> {
+impl<'a> ClientWatch<'a> {
     pub fn new(
         gateway: &'a Arc<Gateway>,
         settings: Arc<Settings>,
         downstream: &'a mut Downstream,
-        live: Option<Arc<Live>>,
+        purchase: Option<Arc<Purchase>>,
     ) -> Self {
         Self {
             gateway,
             settings,
             downstream,
-            live,
+            purchase,
             stage: Stage::Waiting,
             left: None,
             satisfied: false,
@@ -86,7 +87,10 @@ impl<'a> Attendance<'a> {
     /// The app has left, and nobody has taken its place.
     pub fn is_alone(&self) -> bool {
         self.downstream.presence() != Presence::Here
-            && !self.live.as_ref().is_some_and(|live| live.is_followed())
+            && !self
+                .purchase
+                .as_ref()
+                .is_some_and(|purchase| purchase.is_followed())
     }
 
     pub fn is_head_request(&self) -> bool {
@@ -161,7 +165,11 @@ impl<'a> Attendance<'a> {
 
     /// The app, or somebody who follows, waits for the answer.
     pub fn is_awaited(&mut self) -> bool {
-        self.look() == Presence::Here || self.live.as_ref().is_some_and(|live| live.is_followed())
+        self.look() == Presence::Here
+            || self
+                .purchase
+                .as_ref()
+                .is_some_and(|purchase| purchase.is_followed())
     }
 
     /// Looks once whether the app is there, and tells the table when it is not.
@@ -188,8 +196,8 @@ impl<'a> Attendance<'a> {
             self.left = Some((self.stage, self.gateway.clock.monotonic()));
             self.gateway.metrics.disconnect(self.stage.as_str());
         }
-        if let Some(live) = &self.live {
-            live.app_left();
+        if let Some(purchase) = &self.purchase {
+            purchase.app_left();
         }
     }
 }

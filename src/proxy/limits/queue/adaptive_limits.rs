@@ -59,7 +59,7 @@ struct Refused {
 
 /// Both limits, and the pause.
 #[derive(Debug)]
-pub struct Ceilings {
+pub struct AdaptiveLimits {
     in_flight: Limit,
     per_minute: Limit,
     paused_until: Duration,
@@ -145,9 +145,9 @@ impl Limit {
     }
 }
 
-// === impl Ceilings ===
+// === impl AdaptiveLimits ===
 
-impl Ceilings {
+impl AdaptiveLimits {
     pub fn new(config: &Shaping) -> Self {
         Self {
             in_flight: Limit::new(config.in_flight),

@@ -16,16 +16,16 @@ pub const WINDOW: Duration = Duration::from_secs(61);
 
 /// What was sent lately. At most as long as the limit it is asked about.
 #[derive(Debug, Default)]
-pub struct Pace {
+pub struct RateWindow {
     /// Let go, and not known to have arrived.
     on_their_way: usize,
     /// When each of the others had arrived at the latest, oldest first.
     arrived: VecDeque<Duration>,
 }
 
-// === impl Pace ===
+// === impl RateWindow ===
 
-impl Pace {
+impl RateWindow {
     /// Requests that the service may count now.
     pub fn count(&mut self, now: Duration) -> usize {
         while self
