@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use super::settled;
 use crate::clock::Clock;
 use crate::ledger::Ledger;
-use crate::ledger::entry::{AttemptEnd, State};
+use crate::ledger::entry::{AttemptEnd, InDoubt, State};
 use crate::ledger::fixtures::{Bench, START_MS, begin, billed, buy, ended};
 use crate::ledger::query::spend;
 use crate::ledger::read::spend::GroupBy;
@@ -97,6 +97,35 @@ async fn a_clock_that_jumps_ahead_and_comes_back_does_not_open_a_key_again() {
     assert_eq!(late.state, State::Replayed, "one amount for one key");
     let ledger = reopen(&bench, ledger);
     assert_eq!(ledger.totals().billed().get(), 101);
+}
+
+/// A clock that is ahead while one record is written, or while the ledger is opened, drops no key: beside a
+/// doubt a 0 without a mark stays in doubt.
+#[tokio::test]
+async fn a_clock_that_is_ahead_for_a_moment_forgets_no_doubt() {
+    for restarts in [false, true] {
+        let bench = Bench::new();
+        let mut ledger = bench.open();
+        let lost = begin(&ledger, Some("k")).await;
+        let broken = ended(lost, AttemptEnd::NoHead, Receipt::default());
+        ledger.settle(broken).await.unwrap();
+
+        bench.clock.set_wall_ms(START_MS + 2 * DAY_MS);
+        if restarts {
+            ledger = reopen(&bench, ledger);
+        } else {
+            buy(&ledger, None, billed(1)).await;
+        }
+        bench.clock.set_wall_ms(START_MS + 1000);
+
+        let repeat = buy(&ledger, Some("k"), billed(0)).await;
+        let reason = InDoubt::ReplayLostAmount;
+        assert_eq!(
+            repeat.state,
+            State::InDoubt { reason },
+            "restarts: {restarts}"
+        );
+    }
 }
 
 /// Money by day, as `bursar spend --by day` prints it.

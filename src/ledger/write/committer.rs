@@ -17,6 +17,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::clock::Clock;
 use crate::ledger::delivery::Remembered;
 use crate::ledger::error::LedgerError;
 use crate::ledger::id::EntryId;
@@ -33,6 +34,18 @@ use crate::ledger::write::shared::Shared;
 
 /// Least time between two tries to open a failed journal, or to get the reserve back.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// How long the time that keys are forgotten by goes on from one look at the wall clock.
+const ANCHOR_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The time that keys are forgotten by. A wall clock that is ahead for a moment must not drop keys whose
+/// 24 hours are not over: this goes no faster than the monotonic clock.
+#[derive(Debug)]
+struct PruneClock {
+    wall_ms: u64,
+    /// When the wall clock showed that, on the monotonic clock.
+    at: Duration,
+}
 
 /// The journal, while it can be written and while it cannot.
 pub struct Committer {
@@ -52,6 +65,7 @@ pub struct Committer {
     serves: bool,
     outage_logged: bool,
     tried_at: Duration,
+    prune_clock: PruneClock,
     /// Intents that were refused although their line may have reached the file.
     refused: HashSet<EntryId>,
     /// Wall time of the last record that was found at the start.
@@ -60,6 +74,30 @@ pub struct Committer {
     left: Left,
     /// Kept until everything is written.
     _lock: Lock,
+}
+
+// === impl PruneClock ===
+
+impl PruneClock {
+    fn begin(clock: &dyn Clock) -> Self {
+        Self {
+            wall_ms: clock.wall_ms(),
+            at: clock.monotonic(),
+        }
+    }
+
+    /// Never later than the wall clock. Begins anew once a day, for clocks that were set and for time that
+    /// the machine slept.
+    fn now_ms(&mut self, clock: &dyn Clock) -> u64 {
+        let elapsed = clock.monotonic().saturating_sub(self.at);
+        let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+        let steady_ms = self.wall_ms.saturating_add(elapsed_ms);
+        let now_ms = clock.wall_ms().min(steady_ms);
+        if elapsed >= ANCHOR_MAX {
+            *self = Self::begin(clock);
+        }
+        now_ms
+    }
 }
 
 // === impl Committer ===
@@ -84,6 +122,7 @@ impl Committer {
             serves: options.on_failure == OnFailure::Serve,
             outage_logged: false,
             tried_at: Duration::ZERO,
+            prune_clock: PruneClock::begin(&*options.clock),
             refused: HashSet::new(),
             journal_ended_ms: 0,
             left: Left::default(),
@@ -224,8 +263,9 @@ impl Committer {
 
     fn begin(&mut self) -> Result<Draft, LedgerError> {
         let now_ms = self.options.clock.wall_ms();
+        let prune_ms = self.prune_clock.now_ms(&*self.options.clock);
         let loaded = self.loaded.as_mut().ok_or(LedgerError::Closed)?;
-        loaded.books.prune(now_ms);
+        loaded.books.prune(prune_ms);
         loaded.journal.draft(now_ms)
     }
 

@@ -178,7 +178,9 @@ pub fn load(
         given_seq,
         lost_up_to,
     };
-    loaded.books.prune(now_ms);
+    // The clock may be ahead now.
+    let last_ms = loaded.books.deliveries().last_ms();
+    loaded.books.prune(last_ms.min(now_ms));
     Ok(loaded)
 }
 
