@@ -57,8 +57,9 @@ pub mod query {
     pub use super::journal::report::{BadRange, Gap, Misplaced, Missing, ScanReport, TornTail};
     pub use super::read::filter::{Filter, Listing};
     pub use super::read::find::{Found, FoundBy, PART_CHARS_MIN, TAIL_CHARS, find};
+    pub use super::read::indexed::spend;
     pub use super::read::listing::{compacted_until_ms, entries, for_each_entry, list};
-    pub use super::read::spend::{GroupBy, Spend, SpendRow, spend};
+    pub use super::read::spend::{GroupBy, Spend, SpendRow};
     pub use super::read::views::{EntryView, ReceiptWord};
     pub use super::read::window::{Unknown, Window, window};
     pub use super::record::How;

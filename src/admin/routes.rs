@@ -30,7 +30,7 @@ use super::{door, explain, query};
 use crate::calendar;
 use crate::config::ListenAddr;
 use crate::ledger::LedgerError;
-use crate::ledger::query::{Spend, find, list, spend, window};
+use crate::ledger::query::{Spend, find, list, window};
 use crate::protocol::routes::{Lookup, RouteTable};
 use crate::telemetry::exposition;
 use crate::telemetry::metrics::Difference;
@@ -325,14 +325,9 @@ async fn status_page(admin: &Arc<Admin>) -> Answer {
 }
 
 async fn read_spend(admin: &Arc<Admin>, asked: SpendQuestion) -> Result<Spend, Failure> {
-    read(admin, move |state_dir| {
-        spend(
-            state_dir,
-            asked.since_ms,
-            asked.until_ms,
-            &asked.by,
-            &asked.zone,
-        )
+    let ledger = admin.ledger.clone();
+    read(admin, move |_| {
+        ledger.spend(asked.since_ms, asked.until_ms, &asked.by, &asked.zone)
     })
     .await
 }

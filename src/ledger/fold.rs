@@ -2,11 +2,12 @@
 //! caps, undelivered answers.
 //!
 //! Promise: pure. No file, no clock, no randomness. Lowest first: `state`, `effect`, `totals`, `keys`,
-//! `undelivered`, `usage`, `books`.
+//! `quarters`, `undelivered`, `usage`, `books`.
 
 pub mod books;
 pub mod effect;
 pub mod keys;
+pub mod quarters;
 pub mod state;
 pub mod totals;
 pub mod undelivered;

@@ -4,10 +4,12 @@
 //! [`Durability::Power`](crate::ledger::Durability::Power) the machine. Sums come from the journal
 //! alone and never go back.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use jiff::tz::TimeZone;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use uuid::Builder;
@@ -22,10 +24,14 @@ use crate::ledger::fold::keys::KeyCharge;
 use crate::ledger::fold::totals::Totals;
 use crate::ledger::fold::usage::OnUsage;
 use crate::ledger::id::{EntryId, EntryIds};
+#[cfg(test)]
+use crate::ledger::index::tree::Index;
 use crate::ledger::journal::segments::segments;
 use crate::ledger::journal::state_dir::{Directory, Identity};
 use crate::ledger::kept_key::{EntryKey, KeptKey, Organization};
 use crate::ledger::options::{LedgerOptions, OnFailure, OnProgress};
+use crate::ledger::read::indexed::ask;
+use crate::ledger::read::spend::{GroupBy, ROWS_MAX, Spend, Sums};
 use crate::ledger::upkeep::compact::CompactReport;
 use crate::ledger::write::queue::{Answer, Command};
 use crate::ledger::write::shared::{LedgerHealth, Shared};
@@ -43,6 +49,7 @@ struct Inner {
     clock: SharedClock,
     identity: Identity,
     ids: EntryIds,
+    state_dir: PathBuf,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -70,6 +77,7 @@ impl Ledger {
                 clock,
                 identity,
                 ids: EntryIds::new(id_secret),
+                state_dir: path,
                 writer: Mutex::new(Some(thread)),
             }),
         })
@@ -209,6 +217,29 @@ impl Ledger {
         Ok(totals.requests().saturating_add(totals.open))
     }
 
+    /// Sums by group, over entries begun in `[since_ms, until_ms)`: from the index, or from the journal where
+    /// that has to tell. Days are those of `time_zone`. Blocks for the time that takes.
+    pub fn spend(
+        &self,
+        since_ms: Option<u64>,
+        until_ms: Option<u64>,
+        group: &[GroupBy],
+        time_zone: &TimeZone,
+    ) -> Result<Spend, LedgerError> {
+        let sums = Sums {
+            since_ms,
+            until_ms,
+            group,
+            time_zone,
+            rows_max: ROWS_MAX,
+        };
+        ask(
+            &sums,
+            &self.inner.state_dir,
+            self.inner.shared.index().as_ref(),
+        )
+    }
+
     /// The sums, as of the last commit. Cheap.
     pub fn totals(&self) -> Arc<Totals> {
         self.inner.shared.totals()
@@ -242,6 +273,10 @@ impl Ledger {
 
     pub(in crate::ledger) fn secret(&self) -> &[u8; 32] {
         &self.inner.identity.fingerprint_secret
+    }
+
+    pub(in crate::ledger) fn index(&self) -> Option<Index> {
+        self.inner.shared.index()
     }
 
     /// The last record that the index was told of.

@@ -3,12 +3,13 @@
 //! Promise: reads only. A line being written now is not there yet; everything else is as the daemon
 //! sees it, and the sums are the same to the micro-dollar (rule I10). What is held does not grow
 //! with the journal (rule I11): see [`listing::list`], [`listing::for_each_entry`] and
-//! [`spend::spend`].
+//! [`indexed::spend`].
 //!
-//! Lowest first: `views`, `filter`, `listing`, `spend`, `window`, `usage`, `find`, `reconcile`.
+//! Lowest first: `views`, `filter`, `listing`, `spend`, `indexed`, `window`, `usage`, `find`, `reconcile`.
 
 pub mod filter;
 pub mod find;
+pub mod indexed;
 pub mod listing;
 pub mod reconcile;
 pub mod spend;

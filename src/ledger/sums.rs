@@ -14,8 +14,6 @@ use crate::ledger::shared_text;
 use crate::money::MicroUsd;
 use crate::protocol::{Escalated, Lane, Operation, ServedBy, closed_set};
 
-const DAY_MS: u64 = 24 * 60 * 60 * 1000;
-
 /// How many specialist categories are counted by name (I11); the others share [`OTHER`].
 pub const SPECIALISTS_MAX: usize = 32;
 pub const OTHER: &str = "other";
@@ -37,14 +35,6 @@ pub struct LineKey {
     pub operation: Operation,
     /// `None`: not told.
     pub served_by: Option<ServedBy>,
-}
-
-/// What a rollup is kept by: a line and a day.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct RollupKey {
-    /// Days since 1970-01-01 UTC, by the time of the intent.
-    pub day: u64,
-    pub line: LineKey,
 }
 
 /// How many came and how many left: the difference is a gauge.
@@ -184,25 +174,18 @@ impl fmt::Display for MicroUsdSum {
 // === impl LineKey ===
 
 impl LineKey {
+    pub fn new(labels: &Labels, served_by: Option<ServedBy>) -> Self {
+        Self {
+            app: Arc::clone(&labels.app),
+            lane: labels.lane,
+            operation: labels.operation,
+            served_by,
+        }
+    }
+
     /// `served_by` as a word; `unknown` when it was not told.
     pub fn served_by_word(&self) -> &'static str {
         self.served_by.map_or("unknown", ServedBy::as_str)
-    }
-}
-
-// === impl RollupKey ===
-
-impl RollupKey {
-    pub fn new(labels: &Labels, served_by: Option<ServedBy>) -> Self {
-        Self {
-            day: labels.started_ms / DAY_MS,
-            line: LineKey {
-                app: Arc::clone(&labels.app),
-                lane: labels.lane,
-                operation: labels.operation,
-                served_by,
-            },
-        }
     }
 }
 

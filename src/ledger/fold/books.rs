@@ -10,6 +10,7 @@ use crate::ledger::entry::{InDoubt, Intent, Labels, Outcome, Settlement, State, 
 use crate::ledger::fingerprint::Fingerprint;
 use crate::ledger::fold::effect::Effect;
 use crate::ledger::fold::keys::{KeyCharge, Keys};
+use crate::ledger::fold::quarters::Changes;
 use crate::ledger::fold::state::fold;
 use crate::ledger::fold::totals::Totals;
 use crate::ledger::fold::undelivered::Deliveries;
@@ -17,7 +18,6 @@ use crate::ledger::fold::usage::{Charged, Usage, UsageUpdate};
 use crate::ledger::id::EntryId;
 use crate::ledger::kept_key::KeptKey;
 use crate::ledger::record::{Ended, Evidence, How, Position, Record, Verdict};
-use crate::ledger::sums::{RollupKey, Row};
 use crate::money::MicroUsd;
 use crate::protocol::ServedBy;
 
@@ -50,7 +50,7 @@ pub struct WaitingRun {
 /// What the index has not been told yet.
 #[derive(Debug, Default)]
 pub struct Pending {
-    pub rollups: BTreeMap<RollupKey, Row>,
+    pub sums: Changes,
     /// Eval runs that began to wait for their price, and with `None` those that do not wait any more.
     pub runs: BTreeMap<String, Option<Unresolved>>,
     pub records: u64,
@@ -73,6 +73,8 @@ pub struct Books {
     usage: Usage,
     /// The record that `usage` reached before the first was applied.
     usage_seq: u64,
+    /// The latest time that keys were forgotten by, Unix milliseconds.
+    pruned_ms: u64,
     /// What readers of usage were not told yet; `None`: they know nothing of these books.
     updates: Option<Vec<Charged>>,
     last_seq: u64,
@@ -83,9 +85,7 @@ pub struct Books {
 impl Pending {
     /// Takes over what came after it.
     pub fn extend(&mut self, later: Self) {
-        for (key, delta) in later.rollups {
-            self.rollups.entry(key).or_default().merge(&delta);
-        }
+        self.sums.extend(later.sums);
         self.runs.extend(later.runs);
         self.records += later.records;
     }
@@ -231,11 +231,23 @@ impl Books {
         std::mem::take(&mut self.pending)
     }
 
+    /// What was just taken could not be written now.
+    pub fn give_back(&mut self, pending: Pending) {
+        let later = std::mem::replace(&mut self.pending, pending);
+        self.pending.extend(later);
+    }
+
+    /// The latest time that keys were forgotten by, Unix milliseconds.
+    pub fn pruned_ms(&self) -> u64 {
+        self.pruned_ms
+    }
+
     pub fn pending_records(&self) -> u64 {
         self.pending.records
     }
 
     pub fn prune(&mut self, now_ms: u64) {
+        self.pruned_ms = self.pruned_ms.max(now_ms);
         self.keys.prune(now_ms);
         self.usage.prune();
     }
@@ -362,8 +374,7 @@ impl Books {
             self.pending.records += 1;
             if let Some(effect) = Effect::at(record, position.segment) {
                 self.totals.add(&effect);
-                let row = self.pending.rollups.entry(effect.key).or_default();
-                row.merge(&effect.row);
+                self.pending.sums.apply(seq, record, &effect);
             }
         }
     }

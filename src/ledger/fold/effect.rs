@@ -6,14 +6,14 @@ use crate::ledger::entry::{AttemptEnd, Labels, Outcome, State};
 use crate::ledger::kept_key::KeyOrigin;
 use crate::ledger::record::{COMPACTED, Record, Verdict};
 use crate::ledger::rollup::Rollup;
-use crate::ledger::sums::{Globals, Held, MicroUsdSum, ReceiptKind, RollupKey, Row};
+use crate::ledger::sums::{Globals, Held, LineKey, MicroUsdSum, ReceiptKind, Row};
 use crate::protocol::Told;
 use crate::protocol::receipt::ReceiptSource;
 
 /// What one record adds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effect {
-    pub key: RollupKey,
+    pub line: LineKey,
     pub row: Row,
     pub globals: Option<Globals>,
 }
@@ -38,7 +38,7 @@ impl Effect {
                 row.enter(ended.state);
                 row.held = held_from(ended.state, labels);
                 Some(Self {
-                    key: RollupKey::new(labels, None),
+                    line: LineKey::new(labels, None),
                     row,
                     globals: None,
                 })
@@ -56,7 +56,7 @@ impl Effect {
                     _ => {}
                 }
                 Some(Self {
-                    key: RollupKey::new(labels, evidence.served_by),
+                    line: LineKey::new(labels, evidence.served_by),
                     row,
                     globals: None,
                 })
@@ -76,7 +76,7 @@ impl Effect {
     /// What is left of many entries adds what they did.
     pub fn of_rollup(rollup: &Rollup) -> Self {
         Self {
-            key: RollupKey::new(&rollup.labels(), rollup.served_by),
+            line: LineKey::new(&rollup.labels(), rollup.served_by),
             row: rollup.row.clone(),
             globals: rollup.globals.clone(),
         }
@@ -145,7 +145,7 @@ impl Effect {
             globals.specialists.insert(category.clone(), 1);
         }
         Self {
-            key: RollupKey::new(labels, receipt.served_by),
+            line: LineKey::new(labels, receipt.served_by),
             row,
             globals: Some(globals),
         }

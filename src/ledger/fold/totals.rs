@@ -8,9 +8,7 @@ use std::collections::BTreeMap;
 use crate::ledger::entry::InDoubt;
 pub use crate::ledger::fold::effect::Effect;
 use crate::ledger::sums::Globals;
-pub use crate::ledger::sums::{
-    Compared, LineKey, MicroUsdSum, ReceiptKind, RollupKey, Row, Standing,
-};
+pub use crate::ledger::sums::{Compared, LineKey, MicroUsdSum, ReceiptKind, Row, Standing};
 use crate::protocol::Operation;
 
 /// The whole ledger in sums. Cheap to clone by its `Arc`.
@@ -94,7 +92,7 @@ impl Totals {
     }
 
     pub fn add(&mut self, effect: &Effect) {
-        self.add_row(&effect.key.line, &effect.row);
+        self.add_row(&effect.line, &effect.row);
         if let Some(globals) = &effect.globals {
             self.globals.merge(globals);
         }

@@ -30,6 +30,11 @@ pub enum IndexError {
     Foreign,
     #[error("its rows do not add up to its own count")]
     Incomplete,
+    #[error("more apps and operations than it can number")]
+    TooManyLines,
+    /// It is sound, and the journal has to answer.
+    #[error("the question needs the journal's lines")]
+    Unfit,
     #[error("a row cannot be encoded: {0}")]
     Encode(#[from] serde_json::Error),
 }

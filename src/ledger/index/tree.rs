@@ -1,6 +1,6 @@
-//! The index: sled 0.34.7 beside the journal, for sums that survive without reading years of lines.
-//! It is written after the acknowledgement and may be lost at any time. Its size depends on how many
-//! different rollups there are, not on how many entries.
+//! The index: sled 0.34.7 beside the journal, for sums that are asked for and survive
+//! without reading years of lines. It is written after the acknowledgement and may be lost at any time. Its
+//! size goes by quarter hours, and by how many different sums there are in each.
 //!
 //! sled's flush is no fsync, and a damaged file can open empty or panic (measured, see
 //! ARCHITECTURE.md). So: everything is in one tree and each batch in one atomic write with the
@@ -9,27 +9,56 @@
 //! Promise: no failure of the index fails a request, and none of its numbers is believed that does
 //! not agree with its own count.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use parking_lot::RwLock;
+
+use super::blocks::{Length, each_cell};
 use super::db::{Handle, IndexError, guarded, open_sled};
-use super::rows::{FORMAT, META, MISSING, Meta, ROLLUP, RUN, decode, encode, text_key};
+use super::figures::Figures;
+use super::lines::Lines;
+use super::rows::{
+    BLOCK, DAMAGED, FILED_OF_RUN, FILES, FORMAT, LINE, META, MISSING, Meta, RUN, decode, encode,
+    entry_key, line_key, opened, text_key,
+};
+use super::snapshot::Snapshot;
+use super::write::{forget_filed, write_sums};
 use crate::ledger::entry::Unresolved;
-use crate::ledger::fold::books::Pending;
+use crate::ledger::fold::books::{Books, Pending};
+use crate::ledger::fold::quarters::Changes;
 use crate::ledger::fold::totals::Totals;
 use crate::ledger::journal::report::Missing;
-use crate::ledger::sums::{RollupKey, Row};
+use crate::ledger::journal::segments::{Files, Segment};
+use crate::ledger::sums::{Globals, MicroUsdSum};
 
 /// How many damaged indexes are kept for a look.
 const DAMAGED_MAX: usize = 2;
 
 const DIRECTORY: &str = "index";
-const DAMAGED: &str = "index.damaged-";
+const MOVED_ASIDE: &str = "index.damaged-";
 
 /// An open index. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Index {
     handle: Handle,
+    /// Also what keeps a question and a batch apart: sled shows parts of a batch to who reads beside it.
+    lines: Arc<RwLock<Lines>>,
+}
+
+/// Where the books stand with what is to be written.
+#[derive(Clone, Debug)]
+pub struct Reached {
+    pub ledger: String,
+    pub last_seq: u64,
+    pub oldest_open_seq: Option<u64>,
+    /// The latest time that keys were forgotten by, Unix milliseconds.
+    pub pruned_ms: u64,
+    pub globals: Globals,
+    pub requests: u64,
+    pub billed: MicroUsdSum,
 }
 
 /// What the index remembers for the books.
@@ -51,6 +80,23 @@ pub struct Opened {
     pub kept: Kept,
     /// It was made anew: empty until the journal has been replayed.
     pub is_new: bool,
+}
+
+// === impl Reached ===
+
+impl Reached {
+    pub fn of(books: &Books, ledger: &str) -> Self {
+        let totals = books.totals();
+        Self {
+            ledger: ledger.to_owned(),
+            last_seq: books.last_seq(),
+            oldest_open_seq: books.oldest_open_seq(),
+            pruned_ms: books.pruned_ms(),
+            globals: totals.globals.clone(),
+            requests: totals.requests(),
+            billed: totals.billed(),
+        }
+    }
 }
 
 // === impl Index ===
@@ -95,7 +141,7 @@ impl Index {
         if !from.exists() {
             return Self::begin(state);
         }
-        let moved = std::fs::rename(&from, state.join(format!("{DAMAGED}{now_ms}")))
+        let moved = std::fs::rename(&from, state.join(format!("{MOVED_ASIDE}{now_ms}")))
             .or_else(|_| std::fs::remove_dir_all(&from));
         if let Err(error) = moved {
             tracing::error!(%error, "cannot move the damaged index aside; going on without one");
@@ -117,6 +163,7 @@ impl Index {
     fn on(db: sled::Db) -> Self {
         Self {
             handle: Handle::new(db),
+            lines: Arc::default(),
         }
     }
 
@@ -145,12 +192,15 @@ impl Index {
 
     /// Reads all that the books need, and compares rows with the count.
     fn check(&self, ledger: &str) -> Result<Kept, IndexError> {
+        let mut lines = self.lines.write();
         let db = self.handle.db()?;
         let Some(meta) = db.get(META)? else {
             // Nothing was ever written, it was not made to its end, or everything is lost: all mean
             // the whole journal.
             let mut keys = db.iter().keys();
-            return if keys.all(|key| key.is_ok_and(|key| key == MISSING)) {
+            return if keys
+                .all(|key| key.is_ok_and(|key| [MISSING, DAMAGED, FILES].contains(&&*key)))
+            {
                 Ok(Kept::default())
             } else {
                 Err(IndexError::Incomplete)
@@ -160,15 +210,27 @@ impl Index {
         if meta.format != FORMAT || meta.ledger != ledger {
             return Err(IndexError::Foreign);
         }
-        let mut totals = Totals::default();
-        for pair in db.scan_prefix([ROLLUP]) {
+        *lines = Lines::default();
+        for pair in db.scan_prefix([LINE]) {
             let (key, value) = pair?;
-            let key: RollupKey = key
-                .get(1..)
-                .and_then(|key| serde_json::from_slice(key).ok())
-                .ok_or(IndexError::DamagedRow)?;
-            let row: Row = decode(&value)?;
-            totals.add_row(&key.line, &row);
+            let (number, is_new) = lines.number(&decode(&value)?)?;
+            if !is_new || key != line_key(number) {
+                return Err(IndexError::Incomplete);
+            }
+        }
+        if u64::try_from(lines.len()) != Ok(meta.lines) {
+            return Err(IndexError::Incomplete);
+        }
+        let mut sums: BTreeMap<u16, Figures> = BTreeMap::new();
+        for pair in db.scan_prefix([BLOCK, Length::Sixteen.byte()]) {
+            let (_, value) = pair?;
+            each_cell(opened(&value)?, |(line, _), rest| {
+                sums.entry(line).or_default().add_encoded(rest)
+            })?;
+        }
+        let mut totals = Totals::default();
+        for (line, figures) in sums {
+            totals.add_row(lines.get(line)?, &figures.row());
         }
         if totals.requests() != meta.requests || totals.billed() != meta.billed {
             return Err(IndexError::Incomplete);
@@ -188,7 +250,7 @@ impl Index {
         }
         // Oldest first: ids sort by time.
         runs.sort_by_key(|(_, waiting): &(String, Unresolved)| waiting.id);
-        let missing = match self.handle.db()?.get(MISSING)? {
+        let missing = match db.get(MISSING)? {
             Some(value) => decode(&value)?,
             None => Vec::new(),
         };
@@ -202,64 +264,136 @@ impl Index {
         })
     }
 
-    /// Remembers what the journal lacks, so that it is not made anew for that again.
-    pub fn know_missing(&self, missing: &[Missing]) -> Result<(), IndexError> {
-        guarded(|| {
-            Ok(self
-                .handle
-                .db()?
-                .insert(MISSING, encode(&missing)?)
-                .map(drop)?)
+    /// Compares every quarter hour with its block. Reads the whole index.
+    pub fn check_quarters(&self) -> Result<(), IndexError> {
+        self.ask(|snapshot| {
+            let is_quarter = |from: u64, until: u64| until - from <= Length::Quarter.ms();
+            let mut place = |from, until| is_quarter(from, until).then_some(0);
+            snapshot
+                .sums(0, u64::MAX, &mut place, &mut |_, _| 0)
+                .map(drop)
         })
     }
 
-    /// Writes what happened since the last time, all of it or nothing.
-    pub fn write(
-        &self,
-        ledger: &str,
-        pending: &Pending,
-        last_seq: u64,
-        oldest_open_seq: Option<u64>,
-        totals: &Totals,
-    ) -> Result<(), IndexError> {
+    /// Remembers what the journal lacks, so that it is not made anew for that again.
+    pub fn know_missing(&self, missing: &[Missing]) -> Result<(), IndexError> {
         guarded(|| {
-            let mut batch = sled::Batch::default();
-            let before = self.handle.db()?.get(META)?;
-            let before: Meta = before.map_or(Ok(Meta::default()), |meta| decode(&meta))?;
-            for (key, delta) in &pending.rollups {
-                let mut at = vec![ROLLUP];
-                at.extend(serde_json::to_vec(key)?);
-                let mut row = match self.handle.db()?.get(&at)? {
-                    Some(value) => decode(&value)?,
-                    None => Row::default(),
-                };
-                row.merge(delta);
-                batch.insert(at, encode(&row)?);
-            }
-            let mut runs = before.runs;
-            for (run_id, change) in &pending.runs {
-                let key = text_key(RUN, run_id);
-                let was_there = self.handle.db()?.contains_key(&key)?;
-                match change {
-                    Some(waiting) => batch.insert(key, encode(waiting)?),
-                    None => batch.remove(key),
-                }
-                runs = runs + u64::from(change.is_some()) - u64::from(was_there);
-            }
-            let meta = Meta {
-                format: FORMAT,
-                ledger: ledger.to_owned(),
-                last_seq,
-                oldest_open_seq,
-                globals: totals.globals.clone(),
-                requests: totals.requests(),
-                billed: totals.billed(),
-                runs,
-                given_seq: before.given_seq,
-            };
-            batch.insert(META, encode(&meta)?);
-            Ok(self.handle.db()?.apply_batch(batch)?)
+            let db = self.handle.db()?;
+            Ok(db.insert(MISSING, encode(&missing)?).map(drop)?)
         })
+    }
+
+    /// Remembers that the journal is not sound: from now on it answers for itself.
+    pub fn know_damaged(&self) -> Result<(), IndexError> {
+        guarded(|| Ok(self.handle.db()?.insert(DAMAGED, vec![1]).map(drop)?))
+    }
+
+    /// Remembers the journal's files as they are now.
+    pub fn know_files(&self, files: &Files) -> Result<(), IndexError> {
+        guarded(|| {
+            let db = self.handle.db()?;
+            Ok(db.insert(FILES, encode(files)?).map(drop)?)
+        })
+    }
+
+    /// The files as they were then; `None`: that was not noted.
+    pub fn known_files(&self) -> Result<Option<Files>, IndexError> {
+        guarded(|| {
+            let files = self.handle.db()?.get(FILES)?;
+            files.map(|files| decode(&files)).transpose()
+        })
+    }
+
+    /// Writes what happened since the last time, all of it or nothing. Waits while a question is answered.
+    pub fn write(&self, reached: &Reached, pending: Pending) -> Result<(), IndexError> {
+        let mut lines = self.lines.write();
+        guarded(|| self.write_with(&mut lines, reached, pending))
+    }
+
+    /// The same where no question is answered now; otherwise what was to be written comes back.
+    pub fn try_write(
+        &self,
+        reached: &Reached,
+        pending: Pending,
+    ) -> Result<Option<Pending>, IndexError> {
+        let Some(mut lines) = self.lines.try_write() else {
+            return Ok(Some(pending));
+        };
+        guarded(|| self.write_with(&mut lines, reached, pending)).map(|()| None)
+    }
+
+    fn write_with(
+        &self,
+        lines: &mut Lines,
+        reached: &Reached,
+        pending: Pending,
+    ) -> Result<(), IndexError> {
+        let db = self.handle.db()?;
+        let mut batch = sled::Batch::default();
+        let before = db.get(META)?;
+        let before: Meta = before.map_or(Ok(Meta::default()), |meta| decode(&meta))?;
+        let mut runs = before.runs;
+        for (run_id, change) in &pending.runs {
+            let key = text_key(RUN, run_id);
+            let old = db.get(&key)?;
+            runs = runs + u64::from(change.is_some()) - u64::from(old.is_some());
+            match (change, old) {
+                (Some(waiting), _) => batch.insert(key, encode(waiting)?),
+                (None, None) => batch.remove(key),
+                (None, Some(old)) => {
+                    let old: Unresolved = decode(&old)?;
+                    let quarter_ms = Length::Quarter.floor(old.labels.started_ms);
+                    batch.remove(entry_key(FILED_OF_RUN, quarter_ms, Some(old.id)));
+                    batch.remove(key);
+                }
+            }
+        }
+        let unmoved = write_sums(db, lines, &mut batch, pending.sums)?;
+        forget_filed(db, &mut batch, reached.pruned_ms)?;
+        let meta = Meta {
+            format: FORMAT,
+            ledger: reached.ledger.clone(),
+            last_seq: reached.last_seq,
+            oldest_open_seq: reached.oldest_open_seq,
+            globals: reached.globals.clone(),
+            lines: u64::try_from(lines.len()).unwrap_or(u64::MAX),
+            unmoved: before.unmoved.saturating_add(unmoved),
+            requests: reached.requests,
+            billed: reached.billed,
+            runs,
+            given_seq: before.given_seq,
+        };
+        batch.insert(META, encode(&meta)?);
+        Ok(db.apply_batch(batch)?)
+    }
+
+    /// Adds sums to an index that is being made, which is not believed before [`Self::write`]. Answers what
+    /// is left to be written with the next ones.
+    pub fn write_part(&self, sums: Changes) -> Result<Changes, IndexError> {
+        let mut lines = self.lines.write();
+        guarded(|| {
+            let db = self.handle.db()?;
+            let mut batch = sled::Batch::default();
+            let unmoved = write_sums(db, &mut lines, &mut batch, sums)?;
+            db.apply_batch(batch)?;
+            Ok(Changes {
+                unmoved,
+                ..Changes::default()
+            })
+        })
+    }
+
+    /// Asks the index as it stands at one moment. What the writer has to add waits meanwhile.
+    pub fn ask<T, E: From<IndexError>>(
+        &self,
+        question: impl FnOnce(&Snapshot<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let lines = self.lines.read();
+        guarded(|| {
+            let db = self.handle.db()?;
+            let meta = db.get(META)?.ok_or(IndexError::Unfit)?;
+            Ok(question(&Snapshot::new(db, &lines, decode(&meta)?)?))
+        })?
     }
 
     /// Remembers that the writer had nothing to do for a while after the record `seq`: the answers that
@@ -290,6 +424,13 @@ impl Index {
 // === impl Opened ===
 
 impl Opened {
+    /// The journal's files are not those that the index was written with.
+    pub fn are_files_others(&self, now: &[Segment]) -> bool {
+        let files = self.index.as_ref().map(Index::known_files);
+        let files = files.and_then(|files| files.unwrap_or_default());
+        files.is_some_and(|files| !files.still_hold(now))
+    }
+
     pub fn without() -> Self {
         Self {
             index: None,
@@ -305,7 +446,7 @@ fn forget_damaged(state: &Path) {
         .into_iter()
         .flatten()
         .flatten()
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with(DAMAGED))
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(MOVED_ASIDE))
         .map(|entry| entry.path())
         .collect();
     damaged.sort();

@@ -8,6 +8,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 
 use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
 
 use crate::ledger::error::LedgerError;
 use crate::ledger::journal::lines::Lines;
@@ -25,6 +26,21 @@ pub struct Segment {
     pub is_oldest: bool,
     /// The file itself, whatever its name will mean later.
     inode: u64,
+    /// When the file was last changed, Unix nanoseconds.
+    modified_ns: i128,
+}
+
+/// The files of the journal at some moment: whether they are the same later.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Files(Vec<FileState>);
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct FileState {
+    number: u32,
+    bytes: u64,
+    modified_ns: i128,
+    /// Of the compacted segment: up to which record it stands for.
+    stands_for_seq: Option<u64>,
 }
 
 /// File name of a segment.
@@ -77,6 +93,8 @@ pub fn segments(journal: &Directory, ledger: Option<&str>) -> Result<Vec<Segment
             bytes: metadata.len(),
             header,
             inode: metadata.ino(),
+            modified_ns: i128::from(metadata.mtime()) * 1_000_000_000
+                + i128::from(metadata.mtime_nsec()),
         });
     }
     // What a compacted segment stands for may still lie there, when its removal was cut off.
@@ -84,6 +102,43 @@ pub fn segments(journal: &Directory, ledger: Option<&str>) -> Result<Vec<Segment
         found.retain(|segment| segment.number == COMPACTED || segment.number > stands_for.segment);
     }
     Ok(found)
+}
+
+// === impl Files ===
+
+impl Files {
+    pub fn of(segments: &[Segment]) -> Self {
+        let state = |segment: &Segment| FileState {
+            number: segment.number,
+            bytes: segment.bytes,
+            modified_ns: segment.modified_ns,
+            stands_for_seq: segment.stands_for().map(|stands_for| stands_for.seq),
+        };
+        Self(segments.iter().map(state).collect())
+    }
+
+    /// Nothing but appending and compacting has happened to these files. Segments behind them are not
+    /// looked at.
+    pub fn still_hold(&self, now: &[Segment]) -> bool {
+        let stands_for = now.first().and_then(Segment::stands_for);
+        let (last, sealed) = match self.0.split_last() {
+            Some((last, sealed)) => (Some(last), sealed),
+            None => (None, self.0.as_slice()),
+        };
+        let now = Self::of(now);
+        let find = |number: u32| now.0.iter().find(|state| state.number == number);
+        let is_compacted = |state: &FileState| match stands_for {
+            Some(up_to) if state.number == COMPACTED => Some(up_to.seq) > state.stands_for_seq,
+            Some(up_to) => state.number <= up_to.segment,
+            None => false,
+        };
+        let is_same = |state: &FileState| is_compacted(state) || find(state.number) == Some(state);
+        let has_grown = |state: &FileState| {
+            is_compacted(state)
+                || find(state.number).is_some_and(|found| found.bytes >= state.bytes)
+        };
+        sealed.iter().all(is_same) && last.is_none_or(has_grown)
+    }
 }
 
 // === impl Segment ===

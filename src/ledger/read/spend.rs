@@ -4,23 +4,22 @@
 //! under, and, when it is asked by state, the ids of entries whose amount came later.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::Path;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use crate::ledger::entry::{Labels, State, StateWord};
+use crate::ledger::entry::{Intent, Labels, State, StateWord};
 use crate::ledger::error::LedgerError;
 use crate::ledger::fold::effect::Effect;
+use crate::ledger::fold::quarters::filed_under;
 use crate::ledger::id::EntryId;
-use crate::ledger::journal::reader::{JournalReader, Place, steadily};
-use crate::ledger::journal::report::ScanReport;
+use crate::ledger::journal::reader::{JournalReader, Place};
 use crate::ledger::journal::scan::scan;
 use crate::ledger::read::listing::reconciled_after;
 use crate::ledger::record::Record;
 use crate::ledger::rollup::{GRAIN_MS, Rollup};
-use crate::ledger::sums::{MicroUsdSum, RollupKey, Row};
+use crate::ledger::sums::{LineKey, MicroUsdSum, Row};
 use crate::protocol::closed_set;
 
 /// Most rows of an answer: ten years of days for two dozen apps and operations.
@@ -95,7 +94,8 @@ pub struct Sums<'a> {
     pub rows_max: usize,
 }
 
-struct Folding<'a> {
+/// An answer in the making.
+pub(super) struct Folding<'a> {
     asked: &'a Sums<'a>,
     /// By the words of the group; with the count of open entries.
     rows: BTreeMap<Vec<String>, (Row, u64)>,
@@ -107,30 +107,10 @@ struct Folding<'a> {
     is_rounded: bool,
 }
 
-/// Sums by group, over entries begun in `[since_ms, until_ms)`. Days are those of `time_zone`.
-///
-/// Memory: the rows of the answer, at most 100,000 (more is an error), and a few hundred bytes for
-/// each entry in flight. Asked by state, also the ids of entries whose amount came later.
-pub fn spend(
-    state_dir: &Path,
-    since_ms: Option<u64>,
-    until_ms: Option<u64>,
-    group: &[GroupBy],
-    time_zone: &TimeZone,
-) -> Result<Spend, LedgerError> {
-    let sums = Sums {
-        since_ms,
-        until_ms,
-        group,
-        time_zone,
-        rows_max: ROWS_MAX,
-    };
-    steadily(|| sums.of(&JournalReader::open(state_dir)?))
-}
-
 // === impl Sums ===
 
 impl Sums<'_> {
+    /// Folds the journal's lines.
     pub fn of(&self, reader: &JournalReader) -> Result<Spend, LedgerError> {
         let first = reader.first_since(self.since_ms);
         let reconciled = if self.group.contains(&GroupBy::State) {
@@ -139,35 +119,41 @@ impl Sums<'_> {
         } else {
             HashSet::new()
         };
-        let mut folding = Folding {
-            asked: self,
-            rows: BTreeMap::new(),
-            open: HashMap::new(),
-            reconciled,
-            is_cut: false,
-            is_rounded: false,
-        };
+        let mut folding = Folding::new(self, reconciled);
         let part = reader.segments.get(first..).unwrap_or_default();
         let mut report = scan(&reader.journal, part, &mut |_, _, record| {
             folding.apply(&record);
         })?;
         report.extend_to(reader.mark.known());
-        folding.finish(&report)
+        folding.finish(report.bad_count.saturating_add(report.gap_count))
     }
 
     fn covers(&self, labels: &Labels) -> bool {
-        self.since_ms.is_none_or(|since| labels.started_ms >= since)
-            && self.until_ms.is_none_or(|until| labels.started_ms < until)
+        self.covers_moment(labels.started_ms)
     }
 
-    fn words(&self, labels: &Labels, key: &RollupKey, state: &'static str) -> Vec<String> {
+    pub(super) fn covers_moment(&self, at_ms: u64) -> bool {
+        self.since_ms.is_none_or(|since| at_ms >= since)
+            && self.until_ms.is_none_or(|until| at_ms < until)
+    }
+
+    fn words(&self, at_ms: u64, line: &LineKey, state: StateWord) -> Vec<String> {
+        self.words_of_day(|| day(at_ms, self.time_zone), line, state)
+    }
+
+    pub(super) fn words_of_day(
+        &self,
+        day: impl Fn() -> String,
+        line: &LineKey,
+        state: StateWord,
+    ) -> Vec<String> {
         let word = |by: &GroupBy| match by {
-            GroupBy::App => labels.app.to_string(),
-            GroupBy::Lane => labels.lane.to_string(),
-            GroupBy::Operation => labels.operation.to_string(),
-            GroupBy::ServedBy => key.line.served_by_word().to_owned(),
-            GroupBy::Day => day(labels.started_ms, self.time_zone),
-            GroupBy::State => state.to_owned(),
+            GroupBy::App => line.app.to_string(),
+            GroupBy::Lane => line.lane.to_string(),
+            GroupBy::Operation => line.operation.to_string(),
+            GroupBy::ServedBy => line.served_by_word().to_owned(),
+            GroupBy::Day => day(),
+            GroupBy::State => state.to_string(),
         };
         self.group.iter().map(word).collect()
     }
@@ -175,16 +161,22 @@ impl Sums<'_> {
 
 // === impl Folding ===
 
-impl Folding<'_> {
-    fn apply(&mut self, record: &Record) {
+impl<'a> Folding<'a> {
+    /// `reconciled`: the entries that evidence comes for, when it is asked by state.
+    pub(super) fn new(asked: &'a Sums<'a>, reconciled: HashSet<EntryId>) -> Self {
+        Self {
+            asked,
+            rows: BTreeMap::new(),
+            open: HashMap::new(),
+            reconciled,
+            is_cut: false,
+            is_rounded: false,
+        }
+    }
+
+    pub(super) fn apply(&mut self, record: &Record) {
         let (id, labels, state) = match record {
-            Record::Intent(intent) => {
-                let labels = Labels::of_intent(intent);
-                if self.asked.covers(&labels) {
-                    self.open.insert(intent.id, labels);
-                }
-                return;
-            }
+            Record::Intent(intent) => return self.begin(intent),
             Record::Outcome(outcome, labels, verdict) => (outcome.id, labels, verdict.state),
             Record::Crashed(ended, labels) | Record::Withdrawn(ended, labels) => {
                 (ended.id, labels, ended.state)
@@ -204,16 +196,42 @@ impl Folding<'_> {
         }
         // An entry is filed under the state it came to, with all its lines.
         let state = if state.is_unresolved() && self.reconciled.contains(&id) {
-            StateWord::Reconciled.as_str()
-        } else if record.is_malformed() {
-            StateWord::Malformed.as_str()
+            StateWord::Reconciled
         } else {
-            state.word()
+            filed_under(record, state)
         };
-        if let Some(effect) = Effect::of(record)
-            && let Some((row, _)) = self.row(self.asked.words(labels, &effect.key, state))
-        {
-            row.merge(&effect.row);
+        if let Some(effect) = Effect::of(record) {
+            self.add(labels.started_ms, &effect.line, state, &effect.row);
+        }
+    }
+
+    pub(super) fn add(&mut self, at_ms: u64, line: &LineKey, state: StateWord, row: &Row) {
+        self.add_words(self.asked.words(at_ms, line, state), row);
+    }
+
+    pub(super) fn add_words(&mut self, words: Vec<String>, row: &Row) {
+        if let Some((sums, _)) = self.row(words) {
+            sums.merge(row);
+        }
+    }
+
+    /// A record that is in the sums already: it only tells what is in flight.
+    pub(super) fn note(&mut self, record: &Record) {
+        match record {
+            Record::Intent(intent) => self.begin(intent),
+            Record::Delivery(..) => {}
+            other => {
+                if let Some(id) = other.entry() {
+                    self.open.remove(&id);
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, intent: &Intent) {
+        let labels = Labels::of_intent(intent);
+        if self.asked.covers(&labels) {
+            self.open.insert(intent.id, labels);
         }
     }
 
@@ -227,12 +245,7 @@ impl Folding<'_> {
             return;
         }
         let effect = Effect::of_rollup(rollup);
-        let words = self
-            .asked
-            .words(&labels, &effect.key, rollup.state.as_str());
-        if let Some((row, _)) = self.row(words) {
-            row.merge(&effect.row);
-        }
+        self.add(rollup.at_ms, &effect.line, rollup.state, &effect.row);
     }
 
     fn row(&mut self, words: Vec<String>) -> Option<&mut (Row, u64)> {
@@ -243,10 +256,11 @@ impl Folding<'_> {
         Some(self.rows.entry(words).or_default())
     }
 
-    fn finish(mut self, report: &ScanReport) -> Result<Spend, LedgerError> {
+    /// `damaged`: ranges and gaps in what was read.
+    pub(super) fn finish(mut self, damaged: u64) -> Result<Spend, LedgerError> {
         for labels in std::mem::take(&mut self.open).into_values() {
-            let key = RollupKey::new(&labels, None);
-            let words = self.asked.words(&labels, &key, StateWord::Open.as_str());
+            let line = LineKey::new(&labels, None);
+            let words = self.asked.words(labels.started_ms, &line, StateWord::Open);
             if let Some((_, open)) = self.row(words) {
                 *open += 1;
             }
@@ -266,7 +280,7 @@ impl Folding<'_> {
         Ok(Spend {
             rows,
             total: SpendRow::new(BTreeMap::new(), &total.0, total.1),
-            damaged: report.bad_count.saturating_add(report.gap_count),
+            damaged,
             is_rounded: self.is_rounded,
         })
     }
@@ -303,7 +317,7 @@ impl SpendRow {
 }
 
 /// The calendar day of an instant, `2026-05-09`.
-fn day(at_ms: u64, time_zone: &TimeZone) -> String {
+pub(super) fn day(at_ms: u64, time_zone: &TimeZone) -> String {
     i64::try_from(at_ms)
         .ok()
         .and_then(|at_ms| Timestamp::from_millisecond(at_ms).ok())

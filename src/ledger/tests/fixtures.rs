@@ -19,6 +19,7 @@ use crate::money::MicroUsd;
 use crate::protocol::receipt::{Receipt, ReceiptSource};
 use crate::protocol::{Lane, Operation, Told, Usage};
 
+pub(crate) mod history;
 pub(crate) mod paper;
 
 /// 2026-05-09 00:00 UTC.

@@ -4,8 +4,7 @@
 //! Memory: nine bytes an entry (18 MB for a million), and what is in doubt or in flight.
 
 use std::collections::{HashMap, HashSet};
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -14,7 +13,9 @@ use crate::ledger::error::LedgerError;
 use crate::ledger::fold::effect::Effect;
 use crate::ledger::fold::totals::Totals;
 use crate::ledger::id::EntryId;
-use crate::ledger::index::tree::{Index, Kept};
+use crate::ledger::index::copy::{CopyError, IndexCopy};
+use crate::ledger::index::db::IndexError;
+use crate::ledger::index::tree::Kept;
 use crate::ledger::index::usage_file::UsageFile;
 use crate::ledger::journal::high_water::{HighWater, stopped_seq};
 use crate::ledger::journal::quarantine::LOST;
@@ -258,54 +259,16 @@ fn read_index(state: &Directory, ledger: Option<&str>) -> Result<Kept, IndexChec
         Ok(true) => return not_checked("a daemon is using it; it was checked when that started"),
         Err(error) => return not_checked(&error.to_string()),
     }
-    let copy = Copy::of(&from).map_err(|error| {
-        IndexCheck::NotChecked(format!("it cannot be copied for a look: {error}"))
+    let copy = IndexCopy::of(&from, ledger).map_err(|error| match error {
+        CopyError::Io(error) => {
+            IndexCheck::NotChecked(format!("it cannot be copied for a look: {error}"))
+        }
+        CopyError::Index(error) => IndexCheck::Differs(error.to_string()),
     })?;
-    Index::open_checked(&copy.path, ledger)
-        .map(|(_, kept)| kept)
-        .map_err(|error| IndexCheck::Differs(error.to_string()))
-}
-
-/// A copy of the index, gone when dropped.
-struct Copy {
-    path: PathBuf,
-}
-
-// === impl Copy ===
-
-impl Copy {
-    fn of(from: &Path) -> std::io::Result<Self> {
-        let mut bits = [0; 16];
-        getrandom::fill(&mut bits).map_err(|error| std::io::Error::other(error.to_string()))?;
-        let name = uuid::Builder::from_random_bytes(bits).into_uuid();
-        let path = std::env::temp_dir().join(format!("bursar-verify-{name}"));
-        std::fs::DirBuilder::new().mode(0o700).create(&path)?;
-        let copy = Self { path };
-        copy_files(from, &copy.path)?;
-        Ok(copy)
+    match copy.index.check_quarters() {
+        Ok(()) | Err(IndexError::Unfit) => Ok(copy.kept),
+        Err(error) => Err(IndexCheck::Differs(error.to_string())),
     }
-}
-
-impl Drop for Copy {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.path) {
-            tracing::warn!(%error, path = %self.path.display(), "cannot remove a temporary copy");
-        }
-    }
-}
-
-fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {
-    for entry in std::fs::read_dir(from)? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            std::fs::DirBuilder::new().mode(0o700).create(&target)?;
-            copy_files(&entry.path(), &target)?;
-        } else {
-            std::fs::copy(entry.path(), target)?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

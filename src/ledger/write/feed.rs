@@ -7,16 +7,19 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use crate::ledger::fold::books::{Books, Pending};
-use crate::ledger::fold::totals::Totals;
 use crate::ledger::index::db::IndexError;
-use crate::ledger::index::tree::Index;
+use crate::ledger::index::tree::{Index, Reached};
 
 /// Batches that wait for the thread.
 const WAITING_MAX: usize = 4;
 
+/// Sums of an index in the making that are held at once: about ten megabytes.
+const SUMS_MAX: usize = 20_000;
+
 /// The index behind its thread.
 #[derive(Debug)]
 pub struct Feed {
+    ledger: String,
     index: Index,
     /// `None` once the thread has failed.
     batches: Option<SyncSender<Batch>>,
@@ -26,25 +29,7 @@ pub struct Feed {
 #[derive(Debug)]
 struct Batch {
     pending: Pending,
-    last_seq: u64,
-    oldest_open_seq: Option<u64>,
-    totals: Totals,
-}
-
-// === impl Batch ===
-
-impl Batch {
-    fn extend(&mut self, later: Self) {
-        self.pending.extend(later.pending);
-        self.last_seq = later.last_seq;
-        self.oldest_open_seq = later.oldest_open_seq;
-        self.totals = later.totals;
-    }
-
-    fn write(&self, index: &Index, ledger: &str) -> Result<(), IndexError> {
-        let (last_seq, oldest) = (self.last_seq, self.oldest_open_seq);
-        index.write(ledger, &self.pending, last_seq, oldest, &self.totals)
-    }
+    reached: Reached,
 }
 
 // === impl Feed ===
@@ -53,7 +38,6 @@ impl Feed {
     /// `None`: there is no thread to be had, and so no index.
     pub fn new(index: Index, ledger: &str, is_new: bool) -> Option<Self> {
         let (batches, waiting) = sync_channel::<Batch>(WAITING_MAX);
-        let ledger = ledger.to_owned();
         let own = index.clone();
         let thread = std::thread::Builder::new()
             .name("index".to_owned())
@@ -61,23 +45,28 @@ impl Feed {
                 let mut whole: Option<Batch> = None;
                 for batch in waiting {
                     if !is_new {
-                        batch.write(&own, &ledger)?;
-                    } else if let Some(whole) = &mut whole {
-                        whole.extend(batch);
-                    } else {
-                        whole = Some(batch);
+                        own.write(&batch.reached, batch.pending)?;
+                        continue;
                     }
-                    // An empty index has no run to forget: of the past only those that wait are kept.
-                    if let Some(whole) = &mut whole {
-                        whole.pending.runs.retain(|_, run| run.is_some());
-                    }
+                    let pending = match whole.take() {
+                        Some(mut whole) => {
+                            whole.pending.extend(batch.pending);
+                            whole.pending
+                        }
+                        None => batch.pending,
+                    };
+                    whole = Some(Batch {
+                        pending: write_part_of(&own, pending)?,
+                        reached: batch.reached,
+                    });
                 }
                 // What makes an index believed comes last: one that was not made to its end is
                 // begun anew at the next start.
-                whole.map_or(Ok(()), |whole| whole.write(&own, &ledger))
+                whole.map_or(Ok(()), |whole| own.write(&whole.reached, whole.pending))
             });
         match thread {
             Ok(thread) => Some(Self {
+                ledger: ledger.to_owned(),
                 index,
                 batches: Some(batches),
                 thread,
@@ -92,10 +81,8 @@ impl Feed {
     /// Hands over what the books hold for the index.
     pub fn tell(&mut self, books: &mut Books) {
         let batch = Batch {
+            reached: Reached::of(books, &self.ledger),
             pending: books.take_pending(),
-            last_seq: books.last_seq(),
-            oldest_open_seq: books.oldest_open_seq(),
-            totals: books.totals().clone(),
         };
         if let Some(batches) = &self.batches
             && batches.send(batch).is_err()
@@ -118,4 +105,14 @@ impl Feed {
             }
         }
     }
+}
+
+/// Writes what there are too many of. Answers what is left to be written at the end.
+fn write_part_of(index: &Index, mut pending: Pending) -> Result<Pending, IndexError> {
+    // An empty index has no run to forget: of the past only those that wait are kept.
+    pending.runs.retain(|_, run| run.is_some());
+    if pending.sums.len() > SUMS_MAX {
+        pending.sums = index.write_part(pending.sums)?;
+    }
+    Ok(pending)
 }

@@ -101,6 +101,13 @@ pub fn load(
         drop(opened);
         opened = Index::reopen_empty(state.path(), now_ms);
     }
+    if !opened.is_new && opened.are_files_others(&all) {
+        tracing::warn!(
+            "the journal's files were changed by another hand; rebuilding the index from them"
+        );
+        let known_seq = opened.kept.last_seq.max(mark.unwrap_or(0));
+        opened = begin_anew(opened.index, state, &directory, known_seq, now_ms);
+    }
     let given_seq = opened.kept.given_seq;
     // The index may be the last that knows how far the journal reached.
     let mark = mark.max(Some(opened.kept.last_seq).filter(|seq| *seq > 0));
@@ -355,11 +362,17 @@ impl Replayed {
     }
 
     fn know_missing(&mut self, report: &ScanReport) {
-        if let Some(index) = &self.index
-            && !report.missing.is_empty()
-            && self.known_missing != report.missing
-            && let Err(error) = index.know_missing(&report.missing)
-        {
+        let Some(index) = &self.index else {
+            return;
+        };
+        let mut known = Ok(());
+        if !report.is_sound() {
+            known = index.know_damaged();
+        }
+        if !report.missing.is_empty() && self.known_missing != report.missing {
+            known = known.and_then(|()| index.know_missing(&report.missing));
+        }
+        if let Err(error) = known {
             tracing::error!(%error, "the index failed; going on without it until the next start");
             self.index = None;
         }

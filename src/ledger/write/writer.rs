@@ -11,7 +11,9 @@ use std::time::Duration;
 use crate::ledger::delivery::{Handover, Undelivered};
 use crate::ledger::error::LedgerError;
 use crate::ledger::fold::state::{KeyView, fold};
+use crate::ledger::index::tree::Reached;
 use crate::ledger::index::usage_file::UsageFile;
+use crate::ledger::journal::segments::{Files, segments};
 use crate::ledger::journal::state_dir::{Directory, Identity, Lock};
 use crate::ledger::options::LedgerOptions;
 use crate::ledger::upkeep::compact::{
@@ -31,6 +33,9 @@ const USAGE_PAUSE: Duration = Duration::from_secs(10 * 60);
 
 /// Most records that the index is behind while the writer is busy.
 const INDEX_SLICE_RECORDS: u64 = 256;
+
+/// The same while a question is answered from it. Then the writer waits for the answer.
+const INDEX_BEHIND_MAX: u64 = 16_384;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
@@ -66,7 +71,8 @@ impl Writer {
         };
         writer.shared.beat(writer.now());
         writer.publish();
-        writer.write_index();
+        writer.write_index(true);
+        writer.note_files();
         Ok(writer)
     }
 
@@ -87,7 +93,7 @@ impl Writer {
             // once: when nothing else is to do, or when a slice has come together. A slice is
             // small, because the next commit waits for it.
             if is_idle || self.pending_records() >= INDEX_SLICE_RECORDS {
-                self.write_index();
+                self.write_index(false);
             }
             if is_idle {
                 self.committer.note_given();
@@ -102,10 +108,11 @@ impl Writer {
         if self.settle_waiting() {
             self.publish();
         }
-        self.write_index();
+        self.write_index(true);
         self.keep_usage(true);
         self.committer.note_stop();
         self.committer.write_mark();
+        self.note_files();
         if let Some(index) = self
             .committer
             .loaded()
@@ -245,10 +252,11 @@ impl Writer {
             report.stopped_by.clone_from(&next.stopped_by);
             let cancel = AtomicBool::new(false);
             let Some(built) = build(&journal, &next, &wanted, &cancel)? else {
-                self.write_index();
+                self.write_index(true);
+                self.note_files();
                 return Ok(report);
             };
-            self.write_index();
+            self.write_index(true);
             commit(&journal)?;
             clear(&journal)?;
             // What the pass before this one wrote is no gain of this one.
@@ -287,7 +295,7 @@ impl Writer {
             return self.retention.retry(now);
         }
         // The index must know all that it will not be able to read any more.
-        self.write_index();
+        self.write_index(true);
         let journal = self.committer.directory().child("journal");
         let committed = journal.and_then(|journal| commit(&journal).map(|()| journal));
         let journal = match committed {
@@ -311,7 +319,33 @@ impl Writer {
                 .compacted(built.bytes_before, built.bytes_after);
         }
         self.retention.clear(journal, now);
+        self.note_files();
         self.publish();
+    }
+
+    /// Notes in the index which files it stands for, so that a change of theirs by another hand is seen.
+    fn note_files(&mut self) {
+        let Some(loaded) = self.committer.sound() else {
+            return;
+        };
+        let Some(index) = &loaded.index else {
+            return;
+        };
+        let journal = self.committer.directory().child("journal");
+        let listed = journal.and_then(|journal| segments(&journal, None));
+        let listed = match listed {
+            Ok(listed) => listed,
+            Err(error) => return tracing::warn!(%error, "the journal's files could not be listed"),
+        };
+        // What another hand has changed since is for the next start to see.
+        let noted = match index.known_files() {
+            Ok(Some(known)) if !known.still_hold(&listed) => Ok(()),
+            Ok(_) => index.know_files(&Files::of(&listed)),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = noted {
+            tracing::warn!(%error, "the journal's files could not be noted in the index");
+        }
     }
 
     fn wanted(&self, before_ms: u64) -> Wanted {
@@ -375,8 +409,9 @@ impl Writer {
             .map_or(0, |loaded| loaded.books.pending_records())
     }
 
-    /// Tells the index what was committed. Nobody waits for it.
-    fn write_index(&mut self) {
+    /// Writes what was committed to the index. While a question is answered from it that waits for the next
+    /// time, as far as there is room.
+    fn write_index(&mut self, must: bool) {
         let ledger = self.committer.ledger();
         let Some(loaded) = self.committer.loaded_mut() else {
             return;
@@ -392,13 +427,21 @@ impl Writer {
         };
         let pending = loaded.books.take_pending();
         let records = pending.records;
-        let books = &loaded.books;
-        let (last_seq, oldest) = (books.last_seq(), books.oldest_open_seq());
-        if let Err(error) = index.write(&ledger, &pending, last_seq, oldest, books.totals()) {
-            tracing::error!(%error, "the index failed; going on without it until the next start");
-            loaded.index = None;
-            self.shared.lagging(records);
-            self.shared.set_index(None);
+        let reached = Reached::of(&loaded.books, &ledger);
+        let written = if must || records >= INDEX_BEHIND_MAX {
+            index.write(&reached, pending).map(|()| None)
+        } else {
+            index.try_write(&reached, pending)
+        };
+        match written {
+            Ok(None) => {}
+            Ok(Some(pending)) => loaded.books.give_back(pending),
+            Err(error) => {
+                tracing::error!(%error, "the index failed; going on without it until the next start");
+                loaded.index = None;
+                self.shared.lagging(records);
+                self.shared.set_index(None);
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use crate::ledger::books::Books;
 use crate::ledger::entry::{EntryId, InDoubt, Intent, Outcome, Settlement, State};
 use crate::ledger::keys::Unresolved;
 use crate::ledger::record::{Line, Position, Record};
-use crate::ledger::totals::{Effect, RollupKey, Row, Totals};
+use crate::ledger::totals::{Effect, Totals};
 use crate::ledger::undelivered::{Handover, Remembered, Undelivered};
 use crate::money::MicroUsd;
 
@@ -57,7 +57,8 @@ struct Kept {
     seq: u64,
     totals: Totals,
     runs: BTreeMap<String, Unresolved>,
-    rollups: BTreeMap<RollupKey, Row>,
+    /// The money in the sums by quarter hour.
+    rolled_up: u128,
 }
 
 /// What the journal says, added up by another way than the books do.
@@ -294,9 +295,18 @@ impl Scribe {
     pub fn tell_index(&mut self, shelf: &mut Shelf) {
         let pending = self.books.take_pending();
         let kept = &mut shelf.index;
-        for (key, row) in &pending.rollups {
-            kept.rollups.entry(key.clone()).or_default().merge(row);
-        }
+        kept.rolled_up += pending
+            .sums
+            .added
+            .values()
+            .map(|row| row.billed.get())
+            .sum::<u128>();
+        kept.rolled_up -= pending
+            .sums
+            .removed
+            .values()
+            .map(|row| row.billed.get())
+            .sum::<u128>();
         for (run_id, change) in pending.runs {
             match change {
                 Some(waiting) => kept.runs.insert(run_id, waiting),
@@ -321,10 +331,7 @@ impl Scribe {
             return Err(format!("the books have {} open", totals.open));
         }
         if self.books.pending_records() == 0 && shelf.index.seq == self.books.last_seq() {
-            let mut sum = 0;
-            for row in shelf.index.rollups.values() {
-                sum += row.billed.get();
-            }
+            let sum = shelf.index.rolled_up;
             if sum != billed {
                 return Err(format!("the rollups sum {sum}, the books {billed}"));
             }

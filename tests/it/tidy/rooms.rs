@@ -204,13 +204,21 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
         "src/ledger/fold",
         &[
             &["state", "effect"],
-            &["totals", "keys", "undelivered", "usage"],
+            &["totals", "keys", "quarters", "undelivered", "usage"],
             &["books"],
         ],
     ),
     (
         "src/ledger/index",
-        &[&["db", "usage_file"], &["rows"], &["tree"], &["bulk"]],
+        &[
+            &["db", "figures", "usage_file"],
+            &["blocks", "lines"],
+            &["rows"],
+            &["write"],
+            &["snapshot"],
+            &["tree"],
+            &["copy"],
+        ],
     ),
     (
         "src/ledger/read",
@@ -219,6 +227,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
             &["filter", "window"],
             &["listing", "find", "lookup", "reconcile"],
             &["spend"],
+            &["indexed"],
         ],
     ),
     (

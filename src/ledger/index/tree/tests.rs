@@ -3,11 +3,17 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::super::rows::{ROLLUP, RUN};
+use jiff::tz::TimeZone;
+
+use super::super::blocks::Length;
+use super::super::rows::{BLOCK, RUN};
 use crate::ledger::entry::AttemptEnd;
-use crate::ledger::fixtures::{Bench, begin, billed, buy, ended, kill_after_next};
+use crate::ledger::fixtures::history::History;
+use crate::ledger::fixtures::{Bench, START_MS, begin, billed, buy, ended, kill_after_next};
 use crate::ledger::fold::totals::Totals;
 use crate::ledger::query::{find, verify};
+use crate::ledger::read::indexed::ask;
+use crate::ledger::read::spend::{GroupBy, ROWS_MAX, Sums};
 use crate::ledger::upkeep::verify::IndexCheck;
 use crate::protocol::receipt::Receipt;
 
@@ -123,9 +129,9 @@ async fn an_index_that_lost_a_row_is_rebuilt() {
     ledger.close().await;
     let before = filled(&bench).await;
     let path = bench.state().join("index");
-    for kind in [ROLLUP, RUN] {
+    for prefix in [vec![BLOCK, Length::Sixteen.byte()], vec![RUN]] {
         let db = sled::open(&path).unwrap();
-        let (key, _) = db.scan_prefix([kind]).next().unwrap().unwrap();
+        let (key, _) = db.scan_prefix(prefix).next().unwrap().unwrap();
         db.remove(key).unwrap();
         db.flush().unwrap();
         drop(db);
@@ -227,4 +233,35 @@ async fn another_ledgers_index_is_not_believed() {
 
     assert_eq!(*ledger.totals(), before);
     assert_eq!(ledger.health().index_rebuilds, 1);
+}
+
+/// A quarter hour that went missing is seen by whoever reads its block's quarter hours, and by `verify`.
+#[tokio::test]
+async fn a_quarter_hour_that_is_lost_is_not_passed_over() {
+    let history = History::of(60);
+    let bench = &history.paper.bench;
+    bench.open().close().await;
+    let db = sled::open(bench.state().join("index")).unwrap();
+    let quarters = [BLOCK, Length::Quarter.byte()];
+    let (key, _) = db.scan_prefix(quarters).next().unwrap().unwrap();
+    db.remove(key).unwrap();
+    db.flush().unwrap();
+    drop(db);
+
+    let said = verify(&bench.state()).unwrap();
+    assert!(matches!(said.index, IndexCheck::Differs(_)), "{said:?}");
+    let ledger = bench.open();
+    let since_ms = Some(START_MS + Length::Quarter.ms());
+    let ask = |index| {
+        let sums = Sums {
+            since_ms,
+            until_ms: None,
+            group: &[GroupBy::App],
+            time_zone: &TimeZone::UTC,
+            rows_max: ROWS_MAX,
+        };
+        ask(&sums, &bench.state(), index).unwrap()
+    };
+    let index = ledger.index().unwrap();
+    assert_eq!(ask(Some(&index)), ask(None));
 }

@@ -8,6 +8,7 @@ use std::io::Read;
 use crate::ledger::entry::{State, StateWord};
 use crate::ledger::error::LedgerError;
 use crate::ledger::fold::effect::Effect;
+use crate::ledger::fold::quarters::filed_under;
 use crate::ledger::fold::totals::Totals;
 use crate::ledger::id::EntryId;
 use crate::ledger::journal::lines::Lines;
@@ -103,11 +104,7 @@ impl<'a> Folding<'a> {
             return;
         }
         // An entry is filed under the state it came to, with all its lines.
-        let word = if record.is_malformed() {
-            StateWord::Malformed
-        } else {
-            StateWord::from_word(state.word()).unwrap_or(StateWord::Settled)
-        };
+        let word = filed_under(&record, state);
         for (_, earlier) in self.held.remove(&id).unwrap_or_default() {
             self.fold(&earlier, word);
         }
@@ -119,7 +116,7 @@ impl<'a> Folding<'a> {
         let (Some(effect), Some(started_ms)) = (Effect::of(record), started_ms(record)) else {
             return;
         };
-        let at = RollupAt::new(started_ms, effect.key.line, state);
+        let at = RollupAt::new(started_ms, effect.line, state);
         self.rows.entry(at).or_default().merge(&effect.row);
     }
 

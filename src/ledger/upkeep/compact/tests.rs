@@ -4,10 +4,10 @@ use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
 
-use self::history::{Asked, History, Step, ask_all, steps};
 use super::*;
 use crate::ledger::entry::{State, StateWord};
 use crate::ledger::fixtures::Bench;
+use crate::ledger::fixtures::history::{Asked, History, Step, ask_all, steps};
 use crate::ledger::fold::effect::Effect;
 use crate::ledger::fold::totals::Totals;
 use crate::ledger::journal::scan::scan;
@@ -19,7 +19,6 @@ use crate::ledger::{Ledger, LedgerOptions};
 
 mod care;
 mod harm;
-mod history;
 
 fn journal(state: &Path) -> Directory {
     Directory::open_to_read(&state.join("journal")).unwrap()

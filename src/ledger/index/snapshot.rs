@@ -1,0 +1,238 @@
+//! The index as it stands at one moment, for questions.
+//!
+//! Promise: whatever is answered adds up: where single quarter hours are read, all sixteen are compared with
+//! their block. What cannot be answered from sums says so ([`IndexError::Unfit`]).
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::blocks::{Cell, Length, each_cell};
+use super::db::IndexError;
+use super::figures::Figures;
+use super::lines::Lines;
+use super::rows::{
+    DAMAGED, EVIDENCE, FILES, MISSING, Meta, block_begins, block_key, decode, decode_entry,
+    entry_key, entry_of, opened,
+};
+use super::write::filed;
+use crate::ledger::entry::StateWord;
+use crate::ledger::fold::quarters::Filed;
+use crate::ledger::id::EntryId;
+use crate::ledger::journal::segments::Files;
+use crate::ledger::sums::{LineKey, Row};
+
+/// The index while nothing is written to it.
+pub struct Snapshot<'a> {
+    db: &'a sled::Db,
+    lines: &'a Lines,
+    meta: Meta,
+    files: Option<Files>,
+    is_journal_sound: bool,
+}
+
+/// Sums by whatever they are asked for: a stretch of time and a group, each by a number.
+#[derive(Debug, Default)]
+pub struct Grouped {
+    pub rows: BTreeMap<(u64, u32), Figures>,
+}
+
+/// A quarter hour of which a part is asked for.
+#[derive(Debug, Default)]
+pub struct Edge {
+    /// The numbers of the first and the last record that ended an entry begun in it.
+    pub ends: Option<(u64, u64)>,
+    /// How many of its entries have ended.
+    pub requests: u128,
+    /// What evidence for its entries added.
+    pub evidence: Vec<(EntryId, LineKey, Row)>,
+}
+
+/// Which stretch of time all of a block counts for; `None`: its parts count for different ones.
+pub type Place<'a> = dyn FnMut(u64, u64) -> Option<u64> + 'a;
+
+/// The group of a line and a state.
+pub type Group<'a> = dyn FnMut(&LineKey, StateWord) -> u32 + 'a;
+
+// === impl Grouped ===
+
+impl Grouped {
+    pub fn add(&mut self, at: (u64, u32), figures: &Figures) {
+        self.rows.entry(at).or_default().add(figures);
+    }
+
+    /// What is not there cannot be taken away: rows are lost.
+    pub fn take_away(&mut self, at: (u64, u32), figures: &Figures) -> Result<(), IndexError> {
+        let sums = self.rows.get_mut(&at).ok_or(IndexError::Incomplete)?;
+        sums.take_away(figures).ok_or(IndexError::Incomplete)?;
+        if sums.is_nothing() {
+            self.rows.remove(&at);
+        }
+        Ok(())
+    }
+}
+
+// === impl Snapshot ===
+
+impl<'a> Snapshot<'a> {
+    pub(super) fn new(db: &'a sled::Db, lines: &'a Lines, meta: Meta) -> Result<Self, IndexError> {
+        let files = db.get(FILES)?.map(|files| decode(&files)).transpose()?;
+        Ok(Self {
+            db,
+            lines,
+            meta,
+            files,
+            is_journal_sound: !db.contains_key(MISSING)? && !db.contains_key(DAMAGED)?,
+        })
+    }
+
+    /// The last record that is in the sums.
+    pub fn last_seq(&self) -> u64 {
+        self.meta.last_seq
+    }
+
+    /// The first intent up to there without an end up to there.
+    pub fn oldest_open_seq(&self) -> Option<u64> {
+        self.meta.oldest_open_seq
+    }
+
+    /// Every entry is filed under the state that it came to.
+    pub fn is_filed_by_state(&self) -> bool {
+        self.meta.unmoved == 0
+    }
+
+    /// Nothing is known to be damaged of the journal.
+    pub fn is_journal_sound(&self) -> bool {
+        self.is_journal_sound
+    }
+
+    /// The journal's files when it was last read or written in order.
+    pub fn files(&self) -> Option<&Files> {
+        self.files.as_ref()
+    }
+
+    /// Sums over entries begun in `[since_ms, until_ms)`, both at the beginning of a quarter hour.
+    pub fn sums(
+        &self,
+        since_ms: u64,
+        until_ms: u64,
+        place: &mut Place<'_>,
+        group: &mut Group<'_>,
+    ) -> Result<Grouped, IndexError> {
+        let mut grouped = Grouped::default();
+        let mut groups: HashMap<Cell, u32> = HashMap::new();
+        let mut group_of = |(line, state): Cell| -> Result<u32, IndexError> {
+            if let Some(number) = groups.get(&(line, state)) {
+                return Ok(*number);
+            }
+            let number = group(self.lines.get(line)?, state);
+            groups.insert((line, state), number);
+            Ok(number)
+        };
+        let length = Length::Sixteen;
+        let from = block_key(length, length.floor(since_ms));
+        for pair in self.db.range(from..block_key(length, until_ms)) {
+            let (key, value) = pair?;
+            let begins_ms = block_begins(&key)?;
+            let ends_ms = begins_ms.saturating_add(length.ms());
+            let is_inside = since_ms <= begins_ms && ends_ms <= until_ms;
+            let whole = is_inside.then(|| place(begins_ms, ends_ms)).flatten();
+            if let Some(stretch) = whole {
+                let mut lost = None;
+                each_cell(opened(&value)?, |cell, rest| match group_of(cell) {
+                    Ok(group) => {
+                        let sums = grouped.rows.entry((stretch, group)).or_default();
+                        sums.add_encoded(rest)
+                    }
+                    Err(error) => {
+                        lost = Some(error);
+                        None
+                    }
+                })
+                .map_err(|error| lost.unwrap_or(error))?;
+                continue;
+            }
+            let mut quarters = Vec::new();
+            self.quarters(begins_ms, &value, |at_ms, cell, figures| {
+                if (since_ms..until_ms).contains(&at_ms) {
+                    quarters.push((at_ms, cell, figures));
+                }
+            })?;
+            let mut stretch = None;
+            for (at_ms, cell, figures) in quarters {
+                let known = stretch.filter(|(known_ms, _)| *known_ms == at_ms);
+                let (_, number) = match known {
+                    Some(known) => known,
+                    None => {
+                        let ends_ms = at_ms.saturating_add(Length::Quarter.ms());
+                        (at_ms, place(at_ms, ends_ms).ok_or(IndexError::Unfit)?)
+                    }
+                };
+                stretch = Some((at_ms, number));
+                grouped.add((number, group_of(cell)?), &figures);
+            }
+        }
+        Ok(grouped)
+    }
+
+    /// The sixteen quarter hours of a block. They have to come to what it says.
+    fn quarters(
+        &self,
+        begins_ms: u64,
+        block: &[u8],
+        mut visit: impl FnMut(u64, Cell, Figures),
+    ) -> Result<(), IndexError> {
+        let mut left = Figures::default();
+        each_cell(opened(block)?, |_, rest| left.add_encoded(rest))?;
+        let mut found = Figures::default();
+        let ends_ms = begins_ms.saturating_add(Length::Sixteen.ms());
+        let from = block_key(Length::Quarter, begins_ms);
+        for pair in self.db.range(from..block_key(Length::Quarter, ends_ms)) {
+            let (key, value) = pair?;
+            let at_ms = block_begins(&key)?;
+            each_cell(opened(&value)?, |cell, rest| {
+                let mut figures = Figures::default();
+                figures.add_encoded(rest)?;
+                found.add(&figures);
+                visit(at_ms, cell, figures);
+                Some(())
+            })?;
+        }
+        if found == left {
+            Ok(())
+        } else {
+            Err(IndexError::Incomplete)
+        }
+    }
+
+    /// What is needed to read the entries of a quarter hour one by one from the journal.
+    pub fn edge(&self, quarter_ms: u64) -> Result<Edge, IndexError> {
+        let mut edge = Edge::default();
+        let mut reconciled = 0;
+        if let Some(value) = self.db.get(block_key(Length::Quarter, quarter_ms))? {
+            let ends = each_cell(opened(&value)?, |_, rest| {
+                let mut figures = Figures::default();
+                figures.add_encoded(rest)?;
+                reconciled += figures.reconciled();
+                edge.requests += figures.requests();
+                Some(())
+            })?;
+            edge.ends = ends;
+        }
+        for pair in self.db.scan_prefix(entry_key(EVIDENCE, quarter_ms, None)) {
+            let (key, value) = pair?;
+            let (line, _, figures) = decode_entry(&value)?;
+            let line = self.lines.get(line)?.clone();
+            edge.evidence.push((entry_of(&key)?, line, figures.row()));
+        }
+        // Of compacted entries the evidence is not there one by one.
+        if u128::try_from(edge.evidence.len()) == Ok(reconciled) {
+            Ok(edge)
+        } else {
+            Err(IndexError::Unfit)
+        }
+    }
+
+    /// What an entry added when it ended and its price was not known.
+    pub fn filed(&self, id: EntryId, quarter_ms: u64) -> Result<Option<Filed>, IndexError> {
+        Ok(filed(self.db, self.lines, id, quarter_ms)?.map(|(_, filed)| filed))
+    }
+}

@@ -1,0 +1,157 @@
+//! How changed sums go into the index's blocks.
+//!
+//! Promise: one batch, and the blocks of both lengths get the same.
+
+use std::collections::BTreeMap;
+
+use super::blocks::{Block, Length};
+use super::db::IndexError;
+use super::figures::Figures;
+use super::lines::Lines;
+use super::rows::{
+    EVIDENCE, FILED, FILED_OF_RUN, block_key, decode_entry, encode, encode_entry, entry_key,
+    line_key, opened, sealed,
+};
+use crate::ledger::fold::quarters::{Changes, Filed};
+use crate::ledger::id::EntryId;
+use crate::ledger::kept_key::EPOCH_MS;
+use crate::ledger::rollup::RollupAt;
+use crate::ledger::sums::LineKey;
+
+/// How long it is kept what an entry without a price added. Its key is forgotten after 24 hours.
+const FILED_MS: u64 = 3 * EPOCH_MS;
+
+/// Most of these that are forgotten at once.
+const FORGOTTEN_MAX: usize = 1_000;
+
+/// One change of a block.
+struct Change<'a> {
+    at: &'a RollupAt,
+    figures: Figures,
+    is_added: bool,
+}
+
+/// Adds what changed to a batch. Answers for how many entries evidence came when it was not known any more
+/// what they had added.
+pub fn write_sums(
+    db: &sled::Db,
+    lines: &mut Lines,
+    batch: &mut sled::Batch,
+    mut sums: Changes,
+) -> Result<u64, IndexError> {
+    let mut unmoved = sums.unmoved;
+    for evidenced in std::mem::take(&mut sums.evidence) {
+        let (id, at) = (evidenced.id, &evidenced.at);
+        let line = number(lines, batch, &at.line)?;
+        let key = entry_key(EVIDENCE, at.at_ms, Some(id));
+        batch.insert(
+            key,
+            encode_entry(line, at.state, &Figures::of(&evidenced.row)),
+        );
+        if evidenced.is_moved {
+            continue;
+        }
+        match filed(db, lines, id, at.at_ms)? {
+            Some((key, filed)) => {
+                batch.remove(key);
+                sums.move_filed(filed);
+            }
+            None => unmoved += 1,
+        }
+    }
+    for (id, filed) in &sums.unresolved {
+        let kind = if filed.is_of_run { FILED_OF_RUN } else { FILED };
+        let line = number(lines, batch, &filed.at.line)?;
+        let key = entry_key(kind, filed.at.at_ms, Some(*id));
+        batch.insert(
+            key,
+            encode_entry(line, filed.at.state, &Figures::of(&filed.row)),
+        );
+    }
+    for length in Length::ALL {
+        let mut blocks: BTreeMap<u64, Vec<Change<'_>>> = BTreeMap::new();
+        let added = sums.added.iter().map(|(at, row)| (at, row, true));
+        let removed = sums.removed.iter().map(|(at, row)| (at, row, false));
+        for (at, row, is_added) in added.chain(removed) {
+            let changes = blocks.entry(length.floor(at.at_ms)).or_default();
+            changes.push(Change {
+                at,
+                figures: Figures::of(row),
+                is_added,
+            });
+        }
+        for (at_ms, changes) in blocks {
+            let key = block_key(length, at_ms);
+            let mut block = match db.get(&key)? {
+                Some(value) => Block::decode(opened(&value)?)?,
+                None => Block::default(),
+            };
+            for change in changes {
+                let cell = (number(lines, batch, &change.at.line)?, change.at.state);
+                if change.is_added {
+                    block.add(cell, &change.figures);
+                } else {
+                    block.take_away(cell, &change.figures)?;
+                }
+            }
+            if length == Length::Quarter
+                && let Some(ends) = sums.ends.get(&at_ms)
+            {
+                block.note_ends(*ends);
+            }
+            batch.insert(key, sealed(&block.encode()));
+        }
+    }
+    Ok(unmoved)
+}
+
+/// What an entry added when it ended, where that is still known, and the key of that row.
+pub fn filed(
+    db: &sled::Db,
+    lines: &Lines,
+    id: EntryId,
+    quarter_ms: u64,
+) -> Result<Option<(Vec<u8>, Filed)>, IndexError> {
+    for kind in [FILED, FILED_OF_RUN] {
+        let key = entry_key(kind, quarter_ms, Some(id));
+        if let Some(value) = db.get(&key)? {
+            let (line, state, figures) = decode_entry(&value)?;
+            let at = RollupAt {
+                at_ms: quarter_ms,
+                line: lines.get(line)?.clone(),
+                state,
+            };
+            let filed = Filed {
+                at,
+                row: figures.row(),
+                is_of_run: kind == FILED_OF_RUN,
+            };
+            return Ok(Some((key, filed)));
+        }
+    }
+    Ok(None)
+}
+
+/// Forgets what entries added for whose key no amount comes any more. `pruned_ms`: keys were forgotten by
+/// this time.
+pub fn forget_filed(
+    db: &sled::Db,
+    batch: &mut sled::Batch,
+    pruned_ms: u64,
+) -> Result<(), IndexError> {
+    let from = entry_key(FILED, 0, None);
+    let to = entry_key(FILED, pruned_ms.saturating_sub(FILED_MS), None);
+    for key in db.range(from..to).keys().take(FORGOTTEN_MAX) {
+        batch.remove(key?);
+    }
+    Ok(())
+}
+
+/// The number of a line. A new one is written down with what is written of it.
+fn number(lines: &mut Lines, batch: &mut sled::Batch, line: &LineKey) -> Result<u16, IndexError> {
+    let (number, is_new) = lines.number(line)?;
+    if is_new {
+        batch.insert(line_key(number), encode(line)?);
+    }
+    Ok(number)
+}

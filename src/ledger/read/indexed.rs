@@ -1,0 +1,430 @@
+//! Sums from the index: whole quarter hours from its blocks; of a quarter hour that a bound cuts, the few
+//! entries from the journal, one by one; and so what the index was not told yet and what is in flight.
+//!
+//! Promise: the answer is the journal's, or the journal gives it. The index gives none where the journal is not as the
+//! index knows it: files changed by another hand, numbers that do not follow each other, anything damaged.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::RangeInclusive;
+use std::path::Path;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use crate::ledger::entry::{Labels, StateWord};
+use crate::ledger::error::LedgerError;
+use crate::ledger::id::EntryId;
+use crate::ledger::index::blocks::Length;
+use crate::ledger::index::copy::IndexCopy;
+use crate::ledger::index::db::IndexError;
+use crate::ledger::index::figures::Figures;
+use crate::ledger::index::snapshot::{Edge, Grouped, Snapshot};
+use crate::ledger::index::tree::Index;
+use crate::ledger::journal::reader::{JournalReader, steadily};
+use crate::ledger::journal::segments::Segment;
+use crate::ledger::read::spend::{Folding, GroupBy, ROWS_MAX, Spend, Sums, day};
+use crate::ledger::record::Record;
+use crate::ledger::sums::LineKey;
+
+/// Less of the journal than this is read as soon as the index is copied.
+const WORTH_BYTES: u64 = 24 << 20;
+
+/// Why a question is not answered from the index.
+#[derive(Debug)]
+enum Refusal {
+    Index(IndexError),
+    Ledger(LedgerError),
+}
+
+/// A question on its way through the index.
+struct Asking<'a, 'b> {
+    sums: &'a Sums<'b>,
+    snapshot: &'a Snapshot<'a>,
+    reader: &'a JournalReader,
+    /// The whole quarter hours that are asked for.
+    since_ms: u64,
+    until_ms: u64,
+    /// Those that a bound cuts, by their beginnings.
+    edges: BTreeMap<u64, Edge>,
+    groups: Groups,
+}
+
+/// Groups of lines and states, by number.
+#[derive(Default)]
+struct Groups {
+    /// One line and state of each group.
+    by_number: Vec<(LineKey, StateWord)>,
+    numbers: HashMap<Vec<String>, u32>,
+}
+
+/// Days, by number, as blocks are placed in them.
+#[derive(Default)]
+struct Days {
+    by_number: Vec<String>,
+}
+
+/// What lies behind the last record that the index knows.
+#[derive(Default)]
+struct Tail {
+    /// Entries that evidence comes for there.
+    evidence: Vec<(EntryId, u64)>,
+    /// Entries that end there.
+    ended: HashSet<EntryId>,
+}
+
+/// Sums by group, over entries begun in `[since_ms, until_ms)`. Days are those of `time_zone`.
+///
+/// Memory: the rows of the answer, at most 100,000 (more is an error), and a few hundred bytes for
+/// each entry in flight. From the journal, asked by state, also the ids of entries whose amount came later.
+///
+/// Answered from a copy of the index where no daemon has it, and where that is sooner.
+pub fn spend(
+    state_dir: &Path,
+    since_ms: Option<u64>,
+    until_ms: Option<u64>,
+    group: &[GroupBy],
+    time_zone: &TimeZone,
+) -> Result<Spend, LedgerError> {
+    let sums = Sums {
+        since_ms,
+        until_ms,
+        group,
+        time_zone,
+        rows_max: ROWS_MAX,
+    };
+    let copy = copied_index(&sums, state_dir);
+    ask(&sums, state_dir, copy.as_ref().map(|copy| &copy.index))
+}
+
+/// From the index where it can tell, else from the journal.
+pub fn ask(sums: &Sums<'_>, state_dir: &Path, index: Option<&Index>) -> Result<Spend, LedgerError> {
+    let indexed = index.map(|index| steadily(|| ask_index(sums, index, state_dir)));
+    match indexed.transpose()?.flatten() {
+        Some(spend) => Ok(spend),
+        None => steadily(|| sums.of(&JournalReader::open(state_dir)?)),
+    }
+}
+
+/// A copy of the index, where no daemon has it and the journal would take longer.
+fn copied_index(sums: &Sums<'_>, state_dir: &Path) -> Option<IndexCopy> {
+    let reader = JournalReader::open(state_dir).ok()?;
+    let first = reader.first_since(sums.since_ms);
+    let part = reader.segments.get(first..).unwrap_or_default();
+    let bytes: u64 = part.iter().map(|segment| segment.bytes).sum();
+    (bytes > WORTH_BYTES)
+        .then(|| IndexCopy::of_idle(state_dir))
+        .flatten()
+}
+
+/// Answers from the index; `None` where the journal has to.
+fn ask_index(
+    sums: &Sums<'_>,
+    index: &Index,
+    state_dir: &Path,
+) -> Result<Option<Spend>, LedgerError> {
+    match index.ask(|snapshot| answer(sums, snapshot, state_dir)) {
+        Ok(spend) => Ok(Some(spend)),
+        Err(Refusal::Ledger(error)) => Err(error),
+        Err(Refusal::Index(IndexError::Unfit)) => Ok(None),
+        Err(Refusal::Index(error)) => {
+            tracing::error!(%error, "the index cannot be asked; the journal answers, run `bursar ledger rebuild`");
+            Ok(None)
+        }
+    }
+}
+
+fn answer(sums: &Sums<'_>, snapshot: &Snapshot<'_>, state_dir: &Path) -> Result<Spend, Refusal> {
+    if !snapshot.is_journal_sound() {
+        return Err(IndexError::Unfit.into());
+    }
+    let is_by_state = sums.group.contains(&GroupBy::State);
+    if is_by_state && !snapshot.is_filed_by_state() {
+        return Err(IndexError::Unfit.into());
+    }
+    // Behind what the index has reached: all that it lacks is there.
+    let reader = JournalReader::open(state_dir)?;
+    let stands_for = reader.segments.first().and_then(Segment::stands_for);
+    let compacted_seq = stands_for.map_or(0, |stands_for| stands_for.seq);
+    let files = snapshot.files().ok_or(IndexError::Unfit)?;
+    let is_misplaced = reader.segments.iter().any(Segment::is_misplaced);
+    if compacted_seq > snapshot.last_seq() || is_misplaced || !files.still_hold(&reader.segments) {
+        return Err(IndexError::Unfit.into());
+    }
+    let quarter = Length::Quarter;
+    let is_cut = |at_ms: &u64| !at_ms.is_multiple_of(quarter.ms());
+    let bounds = [sums.since_ms, sums.until_ms];
+    let mut edges = BTreeMap::new();
+    for cut in bounds.iter().flatten().filter(|at_ms| is_cut(at_ms)) {
+        let edge = snapshot.edge(quarter.floor(*cut))?;
+        if edge.ends.is_some_and(|(first, _)| first <= compacted_seq) {
+            return Err(IndexError::Unfit.into());
+        }
+        edges.insert(quarter.floor(*cut), edge);
+    }
+    let since_ms = sums.since_ms.unwrap_or(0);
+    let asking = Asking {
+        sums,
+        snapshot,
+        reader: &reader,
+        since_ms: match is_cut(&since_ms) {
+            true => quarter.floor(since_ms).saturating_add(quarter.ms()),
+            false => since_ms,
+        },
+        until_ms: quarter.floor(sums.until_ms.unwrap_or(u64::MAX)),
+        edges,
+        groups: Groups::default(),
+    };
+    asking.answer(compacted_seq)
+}
+
+// === impl Asking ===
+
+impl Asking<'_, '_> {
+    fn answer(mut self, compacted_seq: u64) -> Result<Spend, Refusal> {
+        let is_by_state = self.sums.group.contains(&GroupBy::State);
+        let last_seq = self.snapshot.last_seq();
+        let open_seq = self.snapshot.oldest_open_seq().unwrap_or(u64::MAX);
+        let from_seq = open_seq.min(last_seq.saturating_add(1));
+        if from_seq <= compacted_seq {
+            return Err(IndexError::Unfit.into());
+        }
+        let tail = if is_by_state {
+            self.read_tail(from_seq)?
+        } else {
+            Tail::default()
+        };
+        let mut days = Days::default();
+        let mut grouped = self.whole_quarters(&mut days)?;
+        self.move_resolved(&tail, &mut grouped, &mut days)?;
+
+        let mut reconciled: HashSet<EntryId> = tail.evidence.iter().map(|(id, _)| *id).collect();
+        for edge in self.edges.values() {
+            reconciled.extend(edge.evidence.iter().map(|(id, ..)| *id));
+        }
+        let mut folding = Folding::new(self.sums, reconciled);
+        for ((number, group), figures) in &grouped.rows {
+            let (line, state) = self.groups.get(*group)?;
+            let day = || days.get(*number);
+            let words = self.sums.words_of_day(day, line, *state);
+            folding.add_words(words, &figures.row());
+        }
+        for (quarter_ms, edge) in &self.edges {
+            self.read_edge(*quarter_ms, edge, &mut folding)?;
+        }
+        self.read_numbers(from_seq..=u64::MAX, &mut |seq, record| {
+            if seq > last_seq {
+                folding.apply(record);
+            } else {
+                folding.note(record);
+            }
+        })?;
+        Ok(folding.finish(0)?)
+    }
+
+    fn whole_quarters(&mut self, days: &mut Days) -> Result<Grouped, Refusal> {
+        if self.since_ms >= self.until_ms {
+            return Ok(Grouped::default());
+        }
+        let (sums, groups) = (self.sums, &mut self.groups);
+        let grouped = self.snapshot.sums(
+            self.since_ms,
+            self.until_ms,
+            &mut |from_ms, until_ms| days.place(sums, from_ms, until_ms),
+            &mut |line, state| groups.number(sums, line, state),
+        )?;
+        if grouped.rows.len() > sums.rows_max {
+            let max = sums.rows_max;
+            return Err(LedgerError::TooManyRows { max }.into());
+        }
+        Ok(grouped)
+    }
+
+    /// An entry that evidence came for behind what the index knows is filed under another state now.
+    fn move_resolved(
+        &mut self,
+        tail: &Tail,
+        grouped: &mut Grouped,
+        days: &mut Days,
+    ) -> Result<(), Refusal> {
+        for (id, started_ms) in &tail.evidence {
+            let quarter_ms = Length::Quarter.floor(*started_ms);
+            let is_whole = (self.since_ms..self.until_ms).contains(&quarter_ms);
+            if !is_whole || tail.ended.contains(id) {
+                continue;
+            }
+            let filed = self.snapshot.filed(*id, quarter_ms)?;
+            let filed = filed.ok_or(IndexError::Unfit)?;
+            let until_ms = quarter_ms.saturating_add(Length::Quarter.ms());
+            let place = days.place(self.sums, quarter_ms, until_ms);
+            let place = place.ok_or(IndexError::Unfit)?;
+            let figures = Figures::of(&filed.row);
+            let line = &filed.at.line;
+            let was = self.groups.number(self.sums, line, filed.at.state);
+            let is = self.groups.number(self.sums, line, StateWord::Reconciled);
+            grouped.take_away((place, was), &figures)?;
+            grouped.add((place, is), &figures);
+        }
+        Ok(())
+    }
+
+    fn read_tail(&self, from_seq: u64) -> Result<Tail, Refusal> {
+        let mut tail = Tail::default();
+        let last_seq = self.snapshot.last_seq();
+        self.read_numbers(from_seq..=u64::MAX, &mut |seq, record| match record {
+            Record::Reconciled(evidence, labels) if seq > last_seq => {
+                tail.evidence.push((evidence.id, labels.started_ms));
+            }
+            Record::Outcome(..) | Record::Crashed(..) | Record::Withdrawn(..) if seq > last_seq => {
+                tail.ended.extend(record.entry());
+            }
+            _ => {}
+        })?;
+        Ok(tail)
+    }
+
+    /// The entries of a quarter hour that a bound cuts, one by one.
+    fn read_edge(
+        &self,
+        quarter_ms: u64,
+        edge: &Edge,
+        folding: &mut Folding<'_>,
+    ) -> Result<(), Refusal> {
+        let mut ended = 0;
+        let until_ms = quarter_ms.saturating_add(Length::Quarter.ms());
+        let is_of_it = |labels: &Labels| (quarter_ms..until_ms).contains(&labels.started_ms);
+        // When the entries began that evidence may have come for.
+        let mut begun: HashMap<EntryId, u64> = HashMap::new();
+        let mut read = |_, record: &Record| {
+            let (Record::Outcome(_, labels, _)
+            | Record::Crashed(_, labels)
+            | Record::Withdrawn(_, labels)) = record
+            else {
+                return;
+            };
+            if is_of_it(labels) {
+                ended += 1;
+                begun.extend(record.entry().map(|id| (id, labels.started_ms)));
+                folding.apply(record);
+            }
+        };
+        if let Some((first, last)) = edge.ends {
+            self.read_numbers(first..=last, &mut read)?;
+        }
+        // The others were compacted.
+        if edge.requests != ended {
+            return Err(IndexError::Unfit.into());
+        }
+        for (id, line, row) in &edge.evidence {
+            let started_ms = begun.get(id).ok_or(IndexError::Unfit)?;
+            if self.sums.covers_moment(*started_ms) {
+                folding.add(*started_ms, line, StateWord::Reconciled, row);
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands out records by their numbers. Every number has to be there, up to the journal's end or the last
+    /// one asked for.
+    fn read_numbers(
+        &self,
+        numbers: RangeInclusive<u64>,
+        visit: &mut dyn FnMut(u64, &Record),
+    ) -> Result<(), Refusal> {
+        let (first, last) = numbers.into_inner();
+        let mut expected = first;
+        let place = self.reader.place_after(first.saturating_sub(1))?;
+        let mut forward = self.reader.forward(place);
+        while expected <= last {
+            let Some((seq, record)) = forward.next_record()? else {
+                break;
+            };
+            if seq < first {
+                continue;
+            }
+            if seq != expected {
+                return Err(IndexError::Unfit.into());
+            }
+            expected = seq.saturating_add(1);
+            visit(seq, &record);
+        }
+        let end = self.reader.mark.known().unwrap_or(0);
+        if expected <= last.min(end) {
+            return Err(IndexError::Unfit.into());
+        }
+        Ok(())
+    }
+}
+
+// === impl Groups ===
+
+impl Groups {
+    fn number(&mut self, sums: &Sums<'_>, line: &LineKey, state: StateWord) -> u32 {
+        let words = sums.words_of_day(String::new, line, state);
+        if let Some(number) = self.numbers.get(&words) {
+            return *number;
+        }
+        let number = u32::try_from(self.by_number.len()).unwrap_or(u32::MAX);
+        self.by_number.push((line.clone(), state));
+        self.numbers.insert(words, number);
+        number
+    }
+
+    fn get(&self, number: u32) -> Result<&(LineKey, StateWord), IndexError> {
+        let found = usize::try_from(number).ok();
+        let found = found.and_then(|number| self.by_number.get(number));
+        found.ok_or(IndexError::Unfit)
+    }
+}
+
+// === impl Days ===
+
+impl Days {
+    /// The number of the day that all of a stretch of time lies in. `None`: it lies in several, or the clocks
+    /// are set within it.
+    fn place(&mut self, sums: &Sums<'_>, from_ms: u64, until_ms: u64) -> Option<u64> {
+        if !sums.group.contains(&GroupBy::Day) {
+            return Some(0);
+        }
+        let first = day(from_ms, sums.time_zone);
+        if first != day(until_ms.saturating_sub(1), sums.time_zone) {
+            return None;
+        }
+        let at = |at_ms| Timestamp::from_millisecond(i64::try_from(at_ms).ok()?).ok();
+        if let (Some(from), Some(until)) = (at(from_ms), at(until_ms)) {
+            let mut set = sums.time_zone.following(from);
+            if set.next().is_some_and(|set| set.timestamp() < until) {
+                return None;
+            }
+        }
+        // They come in the order of time, but for the few that are moved.
+        let known = self.by_number.iter().rposition(|known| *known == first);
+        let number = known.unwrap_or_else(|| {
+            self.by_number.push(first);
+            self.by_number.len() - 1
+        });
+        u64::try_from(number).ok()
+    }
+
+    fn get(&self, number: u64) -> String {
+        let number = usize::try_from(number).ok();
+        let day = number.and_then(|number| self.by_number.get(number));
+        day.cloned().unwrap_or_default()
+    }
+}
+
+// === impl Refusal ===
+
+impl From<IndexError> for Refusal {
+    fn from(error: IndexError) -> Self {
+        Self::Index(error)
+    }
+}
+
+impl From<LedgerError> for Refusal {
+    fn from(error: LedgerError) -> Self {
+        Self::Ledger(error)
+    }
+}
+
+#[cfg(test)]
+mod tests;
