@@ -4,19 +4,24 @@
 //! Promise: a `Config` that exists is usable: no empty server name, no address beyond loopback that
 //! was not asked for twice, no unencrypted way for the key, no key without effect.
 //!
-//! Lowest first: `env` `errors` `value` `token` `opened` < `key` `file` (as written) < `settings` < `app` <
-//! `check` (a table at a time) < this file, which puts a configuration together.
+//! Lowest first: `env` `errors` `opened` `token` `value` < `key` `rows` `written` < `reader` < a file for each
+//! table or two (`app` above the others) < this file, which puts a configuration together. A key
+//! stands once in the shipped `config.toml` (default, range, help) and once where it is read.
 
 mod app;
-mod check;
 mod env;
 mod errors;
-mod file;
 mod key;
+mod ledger;
+mod listen;
 mod opened;
-mod settings;
+mod reader;
+mod requests;
+mod rows;
 mod token;
+mod upstream;
 mod value;
+mod written;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,19 +29,21 @@ use std::time::Duration;
 pub use self::app::{
     ALL_APPS, App, Caps, DEFAULT_APP, Limits, NameError, OTHER_APP, OnClarification,
 };
-use self::check::app::Tokens;
-use self::check::upstream::KeySource;
-use self::check::{Check, ledger, listen, reconcile, sections, upstream};
-pub use self::env::{BURSAR_STATE_DIR, Env, LISTEN_FDNAMES, NO_PROXY, PROXIES};
+pub use self::env::{BURSAR_STATE_DIR, Env, LISTEN_FDNAMES, NO_PROXY, Overrides, PROXIES};
 pub use self::errors::{ConfigErrors, Place};
 pub use self::key::{ApiKey, KEY_CHARS_MAX, KeyError, KeyFile, read_key};
-use self::settings::is_remote;
-pub use self::settings::{
-    Adopt, AgentReceipts, Durability, Errors, Ledger, Listen, Log, LogFormat, LogLevel, Models,
-    OnDisconnect, OnFailure, Overrides, Reconcile, Retry, Shaping, Streams, Upstream,
+pub use self::ledger::{Durability, Ledger, OnFailure, Reconcile};
+pub use self::listen::Listen;
+use self::listen::is_remote;
+use self::reader::{Need, Reader};
+pub use self::requests::{
+    Adopt, AgentReceipts, Errors, Log, LogFormat, LogLevel, Models, OnDisconnect, Retry, Shaping,
+    Streams,
 };
+use self::rows::InForce;
 pub use self::token::{TOKEN_MARK, Token, TokenForm, TokenHash};
-pub use self::value::{Aliases, BaseUrl, ExtraRoute, ListenAddr};
+pub use self::upstream::{KeyPlace, Upstream};
+pub use self::value::{Aliases, BaseUrl, ListenAddr};
 use crate::protocol::names::ServiceNames;
 
 /// Everything that is configured. Each field's meaning, default and edge stand in `config.toml`.
@@ -63,16 +70,27 @@ pub struct Config {
     pub log: Log,
     /// What is allowed and deserves a line in the log.
     pub warnings: Vec<String>,
+    in_force: InForce,
 }
 
-/// Where the organization's key is read from, by the order of flag, environment, file and credential.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum KeyPlace {
-    /// Also systemd's credential, where the environment has its directory.
-    File(PathBuf),
-    /// `BURSAR_API_KEY`
-    Variable,
-    Nowhere,
+/// What is read of all tables. `None`: what a mistake, or no need, left out.
+struct Values {
+    names: Option<ServiceNames>,
+    upstream: Option<Upstream>,
+    key_place: KeyPlace,
+    ledger: Option<Ledger>,
+    state_dir_in_file: bool,
+    listen: Listen,
+    retry: Retry,
+    shaping: Shaping,
+    streams: Streams,
+    caps: Caps,
+    apps: Vec<App>,
+    app_places: Vec<String>,
+    reconcile: Reconcile,
+    models: Models,
+    errors: Errors,
+    log: Log,
 }
 
 /// Where the daemon's ledger and admin listener are: all that a reading command needs. Found
@@ -103,84 +121,83 @@ impl Config {
     /// Reads and checks the whole configuration. Reads the named file, the key's file and nothing
     /// else; changes nothing.
     pub fn load(overrides: &Overrides, env: &Env) -> Result<Self, ConfigErrors> {
-        Self::read(overrides, env, None)
+        Self::read(overrides, env, &Need::Everything)
     }
 
     /// The same with this key in place of the configured one, which is not read and need not be there.
     pub fn load_with(overrides: &Overrides, env: &Env, key: ApiKey) -> Result<Self, ConfigErrors> {
-        Self::read(overrides, env, Some(key))
+        Self::read(overrides, env, &Need::EverythingWith(key))
     }
 
-    fn read(overrides: &Overrides, env: &Env, key: Option<ApiKey>) -> Result<Self, ConfigErrors> {
-        let (mut check, file, path) = Check::read(overrides, env)?;
+    fn read(overrides: &Overrides, env: &Env, need: &Need) -> Result<Self, ConfigErrors> {
+        let (values, findings) = Reader::read(overrides, env, need, Values::read)?;
+        match (values.names, values.upstream, values.ledger) {
+            (Some(names), Some(upstream), Some(ledger)) if findings.errors.is_empty() => Ok(Self {
+                path: findings.path,
+                names,
+                upstream,
+                listen: values.listen,
+                retry: values.retry,
+                shaping: values.shaping,
+                ledger,
+                streams: values.streams,
+                caps: values.caps,
+                apps: values.apps,
+                app_places: values.app_places,
+                reconcile: values.reconcile,
+                models: values.models,
+                errors: values.errors,
+                log: values.log,
+                warnings: findings.warnings,
+                in_force: findings.in_force,
+            }),
+            _ => Err(findings.errors),
+        }
+    }
 
-        let names = upstream::names(&mut check, file.service_name);
-        let base_url = upstream::base_url(&mut check, file.upstream.base_url);
-        let api_key = match key {
-            Some(key) => Some(key),
-            None => upstream::api_key(&mut check, file.upstream.api_key_file),
-        };
-        let ca_file = file
-            .upstream
-            .ca_file
-            .and_then(|given| upstream::ca_file(&mut check, given));
-        let connect_timeout = check.seconds(
-            "upstream",
-            "connect_timeout_s",
-            file.upstream.connect_timeout_s,
-            10,
-            1..=300,
-        );
-        let read_timeout = check.seconds(
-            "upstream",
-            "read_timeout_s",
-            file.upstream.read_timeout_s,
-            600,
-            1..=7200,
-        );
-        let extra_routes = check.each(file.upstream.extra_routes, ExtraRoute::parse);
-        let ledger = ledger::ledger(&mut check, file.ledger);
+    /// The configuration in force as TOML, without the key.
+    pub fn in_force(&self) -> String {
+        self.in_force.to_toml()
+    }
+
+    /// The keys whose values differ in `new` and that a running process cannot change: `[listen] proxy`.
+    pub fn keys_needing_restart(&self, new: &Self) -> Vec<String> {
+        self.in_force.needing_restart(&new.in_force)
+    }
+}
+
+// === impl Values ===
+
+impl Values {
+    fn read(reader: &mut Reader<'_>) -> Self {
+        let names = upstream::names(reader);
+        let (upstream, key_place) = Upstream::read(reader);
+        let ledger = Ledger::read(reader);
+        let state_dir_in_file = reader.place("state_dir").is_some();
         let state_dir = ledger.as_ref().map(|ledger| ledger.state_dir.as_path());
-        let listen = listen::listen(&mut check, file.listen, state_dir);
-        let retry = sections::retry(&mut check, file.retry);
-        let shaping = sections::shaping(&mut check, file.shaping);
-        let streams = sections::streams(&mut check, file.streams);
-        let caps = check::app::caps(&mut check, file.caps);
-        let (apps, app_places) = check::app::apps(&mut check, file.apps, Tokens::Read);
-        let reconcile = reconcile::reconcile(&mut check, file.reconcile);
-        let aliases = sections::aliases(&mut check, file.models.aliases);
-        let log = sections::log(&mut check, file.log);
-        let add_error_object = file.errors.add_error_object.is_none_or(|given| given.value);
-
-        match (names, base_url, api_key, ledger) {
-            (Some(names), Some(base_url), Some(api_key), Some(ledger)) if check.is_sound() => {
-                Ok(Self {
-                    path,
-                    names,
-                    upstream: Upstream {
-                        base_url,
-                        api_key,
-                        ca_file,
-                        connect_timeout,
-                        read_timeout,
-                        extra_routes,
-                    },
-                    listen,
-                    retry,
-                    shaping,
-                    ledger,
-                    streams,
-                    caps,
-                    apps,
-                    app_places,
-                    reconcile,
-                    models: Models { aliases },
-                    errors: Errors { add_error_object },
-                    log,
-                    warnings: check.into_warnings(),
-                })
-            }
-            _ => Err(check.into_errors()),
+        let listen = Listen::read(reader, state_dir);
+        let retry = Retry::read(reader);
+        let shaping = Shaping::read(reader);
+        let streams = Streams::read(reader);
+        let caps = Caps::read(reader);
+        let (apps, app_places) = app::read_apps(reader);
+        Self {
+            names,
+            upstream,
+            key_place,
+            ledger,
+            state_dir_in_file,
+            listen,
+            retry,
+            shaping,
+            streams,
+            caps,
+            apps,
+            app_places,
+            reconcile: Reconcile::read(reader),
+            models: Models::read(reader),
+            errors: Errors::read(reader),
+            log: Log::read(reader),
         }
     }
 }
@@ -190,16 +207,12 @@ impl Config {
 impl KeyPlace {
     /// Reads nothing but the configuration file; the key need not be there yet.
     pub fn find(overrides: &Overrides, env: &Env) -> Result<Self, ConfigErrors> {
-        let (mut check, file, _) = Check::read(overrides, env)?;
-        let source = upstream::key_source(&mut check, file.upstream.api_key_file);
-        if !check.is_sound() {
-            return Err(check.into_errors());
+        let (values, findings) = Reader::read(overrides, env, &Need::KeyPlace, Values::read)?;
+        if findings.errors.is_empty() {
+            Ok(values.key_place)
+        } else {
+            Err(findings.errors)
         }
-        Ok(match source {
-            Some((_, KeySource::File(path))) => Self::File(path),
-            Some((_, KeySource::Variable(_))) => Self::Variable,
-            None => Self::Nowhere,
-        })
     }
 }
 
@@ -208,26 +221,20 @@ impl KeyPlace {
 impl Whereabouts {
     /// As [`Config::load`]; mistakes in other parts of the file are reported as well.
     pub fn find(overrides: &Overrides, env: &Env) -> Result<Self, ConfigErrors> {
-        let (mut check, file, _) = Check::read(overrides, env)?;
-        let state_dir_in_file = file.ledger.state_dir.is_some();
-        let ledger = ledger::ledger(&mut check, file.ledger);
-        let state_dir = ledger.as_ref().map(|ledger| ledger.state_dir.as_path());
-        let listen = listen::listen(&mut check, file.listen, state_dir);
-        let caps = check::app::caps(&mut check, file.caps);
-        let (apps, app_places) = check::app::apps(&mut check, file.apps, Tokens::LeftAlone);
-        match ledger {
-            Some(ledger) if check.is_sound() => Ok(Self {
-                caps,
+        let (values, findings) = Reader::read(overrides, env, &Need::Whereabouts, Values::read)?;
+        match values.ledger {
+            Some(ledger) if findings.errors.is_empty() => Ok(Self {
+                caps: values.caps,
                 state_dir: ledger.state_dir,
-                state_dir_in_file,
+                state_dir_in_file: values.state_dir_in_file,
                 retention: ledger.retention,
-                anonymous: listen.anonymous,
-                proxy: listen.proxy,
-                apps,
-                app_places,
-                admin: listen.admin,
+                anonymous: values.listen.anonymous,
+                proxy: values.listen.proxy,
+                apps: values.apps,
+                app_places: values.app_places,
+                admin: values.listen.admin,
             }),
-            _ => Err(check.into_errors()),
+            _ => Err(findings.errors),
         }
     }
 

@@ -31,13 +31,13 @@ use tokio::time::timeout;
 
 use self::itself::UpstreamIsItself;
 use self::listen::{BindError, Bound, Given, SocketFile, bind_all, take_over};
-use self::reload::{ReloadError, keys_needing_restart};
+use self::reload::ReloadError;
 use self::signals::{Asked, Signals};
 use crate::admin::{self, Admin, AdminListener, AdminParts};
 use crate::apps::{Apps, AppsError, Declared};
 use crate::clock::{SharedClock, SystemClock};
-use crate::config::{self, Config, Env, ListenAddr, Overrides};
-use crate::ledger::{self, Ledger, LedgerError, LedgerOptions};
+use crate::config::{Config, Env, ListenAddr, Overrides};
+use crate::ledger::{Ledger, LedgerError, LedgerOptions};
 use crate::proxy::{self, AppListener, Evidence, Gateway, GatewayParts, TrustError};
 use crate::telemetry::metrics::{Metrics, MetricsError};
 use crate::telemetry::{self, Logging, LoggingError};
@@ -412,7 +412,7 @@ impl Server {
         proxy::check_trust(&config)?;
         let listening = [self.listening.proxy.clone(), self.listening.admin.clone()].concat();
         check_upstream(&config, listening).await?;
-        let keys = keys_needing_restart(&self.config, &config);
+        let keys = self.config.keys_needing_restart(&config);
         if !keys.is_empty() {
             return Err(ReloadError::NeedsRestart { keys });
         }
@@ -464,14 +464,8 @@ async fn open_ledger(
     clock: &SharedClock,
 ) -> Result<Ledger, ServerError> {
     let mut options = LedgerOptions::new(&config.ledger.state_dir, Arc::clone(clock));
-    options.durability = match config.ledger.durability {
-        config::Durability::Power => ledger::Durability::Power,
-        config::Durability::Process => ledger::Durability::Process,
-    };
-    options.on_failure = match config.ledger.on_failure {
-        config::OnFailure::Refuse => ledger::OnFailure::Refuse,
-        config::OnFailure::Serve => ledger::OnFailure::Serve,
-    };
+    options.durability = config.ledger.durability;
+    options.on_failure = config.ledger.on_failure;
     options.retention = config.ledger.retention;
     let metrics = Arc::clone(metrics);
     options.on_commit = Some(Arc::new(move |took| metrics.journal_commit(took)));

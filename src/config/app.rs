@@ -1,7 +1,7 @@
 //! Who may spend, and how much: `[[app]]` and `[caps]`.
 //!
 //! Promise: an app's name is fit for a metric label, a header and a file; an amount that is not
-//! given is `None` and never zero, for a cap of zero is a cap.
+//! given is `None` and never zero, for a cap of zero is a cap. No name, user or token stands for two apps.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,8 +9,13 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 
-use super::settings::{AgentReceipts, OnDisconnect};
-use super::token::TokenHash;
+use super::errors::{At, Place};
+use super::key::{ApiKey, KeyFile};
+use super::reader::{Need, Reader};
+use super::requests::{AgentReceipts, OnDisconnect};
+use super::token::{TOKEN_CHARS_MIN, TokenForm, TokenHash};
+use super::written::{list, quoted};
+use crate::calendar;
 use crate::money::MicroUsd;
 use crate::protocol::closed_set;
 
@@ -34,6 +39,9 @@ const RESERVED: [(&str, &str); 2] = [
 
 /// Longest name of an app, in characters.
 const NAME_CHARS_MAX: usize = 32;
+
+/// Most declared apps: each is a label of every metric that has apps.
+const APPS_MAX: usize = 64;
 
 /// One app: `[[app]]`, or one that was added at run time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,6 +124,60 @@ impl App {
         }
     }
 
+    /// The app of the next `[[app]]`, which begins at `place`; `None` without a name that tells it from
+    /// those `before` it.
+    fn read(reader: &mut Reader<'_>, place: &Place, before: &[Self]) -> Option<Self> {
+        let name = name(reader, place, before);
+        let token_file = reader.path("token_file");
+        let token = match (&token_file, reader.need()) {
+            (Some(file), Need::Everything | Need::EverythingWith(_)) => token(reader, file, before),
+            // A command that only reads may have no right to the tokens.
+            _ => None,
+        };
+        let token_place = token_file.as_ref().map(|file| file.place.clone());
+        let token_file = token_file.map(|file| file.value);
+        let uids = uids(reader, before);
+        let windows = [
+            "cap_hour_micro_usd",
+            "cap_day_micro_usd",
+            "cap_month_micro_usd",
+        ];
+        let limits = Limits::read(reader, windows);
+        let request_floor = reader.amount("request_floor_micro_usd");
+        let on_disconnect = reader.word("on_disconnect", OnDisconnect::ALL);
+        let agent_receipts = reader.word("agent_receipts", AgentReceipts::ALL);
+        let on_clarification = reader.word("on_clarification", OnClarification::ALL);
+        let on_clarification = on_clarification.unwrap_or(OnClarification::Pass);
+        reader.set("on_clarification", quoted(on_clarification.as_str()));
+        let name = name?;
+        if name == DEFAULT_APP && (token_file.is_some() || !uids.is_empty()) {
+            reader.refuse(
+                &token_place.unwrap_or_else(|| place.clone()),
+                format!(
+                    "{DEFAULT_APP:?} is the app of callers that show no token; it takes neither token_file nor uids"
+                ),
+            );
+        }
+        if name != DEFAULT_APP && token_file.is_none() && uids.is_empty() {
+            let place = reader.shown(place);
+            reader.warn(format!(
+                "{place}: the app {name:?} has neither token_file nor uids: nobody can show that it is \
+                 this app, and `bursar exec --app {name}` alone spends as it"
+            ));
+        }
+        Some(Self {
+            token_file,
+            token,
+            uids,
+            limits,
+            request_floor,
+            on_disconnect,
+            agent_receipts,
+            on_clarification,
+            ..Self::new(name)
+        })
+    }
+
     /// Whether an app may have this name.
     pub fn check_name(name: &str) -> Result<(), NameError> {
         let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
@@ -136,6 +198,29 @@ impl App {
 // === impl Limits ===
 
 impl Limits {
+    /// `keys`: of the windows, the shortest first. A cap that a longer window's never lets reach is a mistake.
+    fn read(reader: &mut Reader<'_>, keys: [&'static str; 3]) -> Self {
+        let [hour, day, month] = keys.map(|key| reader.amount(key));
+        let limits = Self { hour, day, month };
+        let of = |window: &str| {
+            let mut windows = limits.windows().into_iter().zip(keys);
+            windows.find_map(|((name, cap), key)| (name == window).then_some((key, cap?)))
+        };
+        for (short, long) in limits.unreachable() {
+            if let (Some((key, less)), Some((longer_key, more))) = (of(short), of(long))
+                && let Some(place) = reader.place(key)
+            {
+                reader.refuse(
+                    &place,
+                    format!(
+                        "the cap of the {short}, {less}, is above that of the {long}, {more}: it would never be reached; see {longer_key}"
+                    ),
+                );
+            }
+        }
+        limits
+    }
+
     /// No window has a cap.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -168,6 +253,35 @@ impl Limits {
 
 // === impl Caps ===
 
+impl Caps {
+    pub fn read(reader: &mut Reader<'_>) -> Self {
+        reader.enter("caps");
+        let zone = reader.text("time_zone");
+        let time_zone = match calendar::zone(zone.as_ref().map(|given| given.value.as_str())) {
+            Ok(time_zone) => time_zone,
+            Err(why) => {
+                if let Some(given) = zone {
+                    reader.refuse(&given.place, why.to_string());
+                }
+                TimeZone::UTC
+            }
+        };
+        if let Some(name) = time_zone.iana_name() {
+            reader.set("time_zone", quoted(name));
+        }
+        let all = Limits::read(
+            reader,
+            ["hour_micro_usd", "day_micro_usd", "month_micro_usd"],
+        );
+        let request_floor = reader.number("request_floor_micro_usd");
+        Self {
+            time_zone,
+            all,
+            request_floor: MicroUsd::new(request_floor),
+        }
+    }
+}
+
 impl fmt::Debug for Caps {
     /// The zone by its name: its table of transitions is long.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -177,6 +291,110 @@ impl fmt::Debug for Caps {
             .field("request_floor", &self.request_floor)
             .finish()
     }
+}
+
+/// Every declared app, in the order of the file, and where it stands: `config.toml:12`.
+pub fn read_apps(reader: &mut Reader<'_>) -> (Vec<App>, Vec<String>) {
+    let (mut apps, mut places) = (Vec::new(), Vec::new());
+    for entry in 0..reader.count("app") {
+        let place = reader.enter_entry("app", entry);
+        let app = App::read(reader, &place, &apps);
+        if entry == APPS_MAX {
+            reader.refuse(&place, format!("[[app]]: at most {APPS_MAX} apps"));
+        }
+        if let Some(app) = app {
+            apps.push(app);
+            places.push(reader.shown(&place));
+        }
+    }
+    (apps, places)
+}
+
+/// The hash of the token in a file, which is read under the rules of the key's.
+fn token(reader: &mut Reader<'_>, file: &At<PathBuf>, before: &[App]) -> Option<TokenHash> {
+    let At { value: path, place } = file;
+    if reader.has_refused(place) {
+        return None;
+    }
+    let read = ApiKey::from_file(path, KeyFile::at(path, reader.env()));
+    let text = match &read {
+        Ok(token) => token.secret(),
+        Err(why) => {
+            reader.refuse(place, format!("not a token: {why}"));
+            return None;
+        }
+    };
+    if text.len() < TOKEN_CHARS_MIN {
+        reader.refuse(
+            place,
+            format!(
+                "the token in {} is shorter than {TOKEN_CHARS_MIN} characters and could be guessed; `openssl rand -hex 32` makes one",
+                path.display()
+            ),
+        );
+        return None;
+    }
+    if TokenForm::of(text) == TokenForm::Mistyped {
+        reader.refuse(
+            place,
+            format!(
+                "the token in {} has a slip in it: its checksum differs",
+                path.display()
+            ),
+        );
+        return None;
+    }
+    let hash = TokenHash::of(text);
+    if let Some(other) = before.iter().find(|app| app.token == Some(hash)) {
+        let name = &other.name;
+        reader.refuse(place, format!("the app {name:?} has the same token"));
+        return None;
+    }
+    Some(hash)
+}
+
+fn name(reader: &mut Reader<'_>, table: &Place, before: &[App]) -> Option<String> {
+    let given = reader.text("name");
+    let Some(At { value, place }) = given else {
+        if !reader.has_refused_key("name") {
+            reader.refuse(table, "[[app]] has no name");
+        }
+        return None;
+    };
+    reader.set("name", quoted(&value));
+    if let Err(why) = App::check_name(&value) {
+        reader.refuse(&place, format!("{value:?}: {why}"));
+        return None;
+    }
+    if before.iter().any(|app| *app.name == *value) {
+        reader.refuse(&place, format!("there is an app {value:?} already"));
+        return None;
+    }
+    Some(value)
+}
+
+fn uids(reader: &mut Reader<'_>, before: &[App]) -> Vec<u32> {
+    let given = reader.integers("uids");
+    let mut uids = Vec::new();
+    for At { value, place } in given {
+        let Some(uid) = u32::try_from(value).ok().filter(|uid| *uid != u32::MAX) else {
+            reader.refuse(&place, format!("{value} is no user id"));
+            continue;
+        };
+        if let Some(other) = before.iter().find(|app| app.uids.contains(&uid)) {
+            let name = &other.name;
+            reader.refuse(
+                &place,
+                format!("the user {uid} is the app {name:?} already"),
+            );
+        } else if uids.contains(&uid) {
+            reader.refuse(&place, format!("the user {uid} stands twice"));
+        } else {
+            uids.push(uid);
+        }
+    }
+    reader.set("uids", list(uids.iter().map(ToString::to_string)));
+    uids
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! The environment, as a value. Read once, at the edge, so that tests and the demo can give another.
+//! The environment and the flags, as values. The environment is read once, at the edge, so that tests
+//! and the demo can give another.
 //!
 //! Promise: this is the only place that reads the process environment; only the names below are
 //! ever looked at, and no output shows a value.
@@ -51,6 +52,23 @@ const NAMES: [&str; 10] = [
 #[derive(Clone, Default)]
 pub struct Env {
     values: BTreeMap<String, OsString>,
+}
+
+/// What the command line gave. `None` and empty: not given.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// `--config FILE`
+    pub config: Option<PathBuf>,
+    /// `--upstream URL`
+    pub upstream: Option<String>,
+    /// `--api-key-file FILE`
+    pub api_key_file: Option<PathBuf>,
+    /// `--listen ADDR`, each of them; they replace `[listen] proxy`.
+    pub listen: Vec<String>,
+    /// `--admin ADDR`; replaces `[listen] admin`.
+    pub admin: Option<String>,
+    /// `--state-dir DIR`
+    pub state_dir: Option<PathBuf>,
 }
 
 // === impl Env ===

@@ -80,6 +80,12 @@ impl Place {
     }
 }
 
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
 // === impl At ===
 
 impl<T> At<T> {

@@ -16,6 +16,7 @@ use thiserror::Error;
 use zeroize::Zeroizing;
 
 use self::spellings::{Hit, Spellings};
+use super::env::{CREDENTIALS_DIRECTORY, Env};
 use super::opened::open_to_read;
 
 /// Longest key, in characters.
@@ -58,6 +59,18 @@ pub enum KeyFile {
     Plain,
     /// Below `$CREDENTIALS_DIRECTORY`: systemd guards the directory.
     Credential,
+}
+
+// === impl KeyFile ===
+
+impl KeyFile {
+    pub(super) fn at(path: &Path, env: &Env) -> Self {
+        let directory = env.path(CREDENTIALS_DIRECTORY);
+        match directory.is_some_and(|directory| path.starts_with(directory)) {
+            true => Self::Credential,
+            false => Self::Plain,
+        }
+    }
 }
 
 // === impl ApiKey ===

@@ -6,11 +6,14 @@
 //! Promise: opening never waits, and what is no file is told by its kind.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags, fcntl_setfl, fstatfs, open};
+
+/// Largest configuration file, in bytes.
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// The file system of the kernel's own that pipes without a name are on (`PIPEFS_MAGIC`).
 const PIPES_OWN: u64 = 0x5049_5045;
@@ -40,6 +43,22 @@ pub(super) fn open_to_read(path: &Path) -> io::Result<File> {
         io::ErrorKind::InvalidInput,
         format!("it is {what}; a file is wanted, or a command's output: <(COMMAND)"),
     ))
+}
+
+/// The text of a configuration file.
+pub(super) fn read_text(path: &Path) -> Result<String, String> {
+    let read = || -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        open_to_read(path)?
+            .take(FILE_BYTES_MAX + 1)
+            .read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let bytes = read().map_err(|error| format!("cannot be read: {error}"))?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length > FILE_BYTES_MAX) {
+        return Err(format!("is larger than {FILE_BYTES_MAX} bytes"));
+    }
+    String::from_utf8(bytes).map_err(|_| "is not valid UTF-8".to_owned())
 }
 
 /// One that the shell made, as against a file of the kind.

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use super::file::known::ACCEPTED;
 use super::*;
 
 mod apps;
@@ -186,7 +185,7 @@ fn every_key_has_its_effect() {
     assert_eq!(config.upstream.read_timeout, Duration::from_secs(7200));
     assert_eq!(
         config.upstream.extra_routes,
-        [ExtraRoute::parse("POST /v1/x").unwrap()]
+        [value::extra_route("POST /v1/x").unwrap()]
     );
     let unix = |path: &str| ListenAddr::Unix(path.into());
     assert_eq!(

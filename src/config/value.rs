@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use http::Method;
 
+use crate::protocol::routes::ExtraRoute;
+
 const ADMIN_PORT: u16 = 8328;
 /// Longest model name in an alias, in characters.
 const MODEL_CHARS_MAX: usize = 128;
@@ -33,13 +35,6 @@ pub struct BaseUrl {
 pub enum ListenAddr {
     Tcp(SocketAddr),
     Unix(PathBuf),
-}
-
-/// A route beyond the interface that is let through: exact method and path.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExtraRoute {
-    pub method: Method,
-    pub path: String,
 }
 
 /// Which model goes upstream in another's stead. Empty: bodies stay as they are.
@@ -127,7 +122,8 @@ impl fmt::Display for BaseUrl {
 
 impl ListenAddr {
     /// Where the admin listener is when nobody says otherwise.
-    pub const DEFAULT_ADMIN: Self = Self::Tcp(default_addresses(ADMIN_PORT)[0]);
+    pub const DEFAULT_ADMIN: Self =
+        Self::Tcp(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), ADMIN_PORT));
 
     pub fn parse(text: &str) -> Result<Self, String> {
         if let Some(path) = text.strip_prefix("unix:") {
@@ -180,32 +176,6 @@ impl fmt::Display for ListenAddr {
     }
 }
 
-// === impl ExtraRoute ===
-
-impl ExtraRoute {
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is not \"METHOD /path\", such as \"POST /v1/x\"");
-        let (method, path) = text.split_once(' ').ok_or_else(wrong)?;
-        let method = [
-            Method::GET,
-            Method::POST,
-            Method::PUT,
-            Method::PATCH,
-            Method::DELETE,
-        ]
-        .into_iter()
-        .find(|known| known.as_str() == method)
-        .ok_or_else(|| format!("{text:?}: the method is GET, POST, PUT, PATCH or DELETE"))?;
-        if !is_plain_path(path) {
-            return Err(wrong());
-        }
-        Ok(Self {
-            method,
-            path: path.to_owned(),
-        })
-    }
-}
-
 // === impl Aliases ===
 
 impl Aliases {
@@ -252,6 +222,29 @@ impl Aliases {
             .map(String::as_str)
             .filter(|sent| *sent != asked)
     }
+}
+
+/// A route of `extra_routes`: `METHOD /path`.
+pub(super) fn extra_route(text: &str) -> Result<ExtraRoute, String> {
+    let wrong = || format!("{text:?} is not \"METHOD /path\", such as \"POST /v1/x\"");
+    let (method, path) = text.split_once(' ').ok_or_else(wrong)?;
+    let method = [
+        Method::GET,
+        Method::POST,
+        Method::PUT,
+        Method::PATCH,
+        Method::DELETE,
+    ]
+    .into_iter()
+    .find(|known| known.as_str() == method)
+    .ok_or_else(|| format!("{text:?}: the method is GET, POST, PUT, PATCH or DELETE"))?;
+    if !is_plain_path(path) {
+        return Err(wrong());
+    }
+    Ok(ExtraRoute {
+        method,
+        path: path.to_owned(),
+    })
 }
 
 /// A host name of `allowed_hosts`: a name or an IP address, any port.
@@ -388,14 +381,6 @@ fn is_model_name(name: &str) -> bool {
         && name
             .bytes()
             .all(|byte| byte == b' ' || byte.is_ascii_graphic())
-}
-
-/// The loopback addresses that are listened on when none is configured.
-pub(super) const fn default_addresses(port: u16) -> [SocketAddr; 2] {
-    [
-        SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port),
-        SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), port),
-    ]
 }
 
 #[cfg(test)]

@@ -4,34 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use crate::clock::SharedClock;
+pub use crate::config::{Durability, OnFailure};
 
 /// Size at which a new segment is begun.
 pub const SEGMENT_BYTES_MAX: u64 = 64 << 20;
-
-/// What "durable" means.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Durability {
-    /// On the disk: survives a power cut. One fdatasync a batch.
-    #[default]
-    Power,
-    /// Handed to the kernel: survives kill -9 of this process, not a power cut.
-    Process,
-}
-
-/// What becomes of metered requests while the ledger cannot be written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnFailure {
-    /// They are refused before they are sent (rule I1).
-    #[default]
-    Refuse,
-    /// They are sent; intent and outcome wait in memory. `intend` and `settle` then answer `Ok` for
-    /// what is not durable, and what waits is lost when the process dies before it is written.
-    Serve,
-}
 
 /// Called after each commit with its duration, on the writer's thread.
 pub type OnCommit = Arc<dyn Fn(Duration) + Send + Sync>;
@@ -64,8 +41,8 @@ impl LedgerOptions {
     pub fn new(state_dir: impl Into<PathBuf>, clock: SharedClock) -> Self {
         Self {
             state_dir: state_dir.into(),
-            durability: Durability::default(),
-            on_failure: OnFailure::default(),
+            durability: Durability::Power,
+            on_failure: OnFailure::Refuse,
             segment_bytes_max: SEGMENT_BYTES_MAX,
             clock,
             on_commit: None,

@@ -4,6 +4,8 @@
 //! Promise: a path is matched on its raw bytes as they will be forwarded; what is not in the table
 //! is not relayed.
 
+use std::fmt;
+
 use http::Method;
 
 use crate::protocol::{Lane, Operation};
@@ -95,6 +97,14 @@ pub struct Route {
     pub body: BodyForm,
     /// "the literal `auto`": its `model` names no model, so aliases and their hint apply.
     pub auto_model: bool,
+}
+
+// === impl ExtraRoute ===
+
+impl fmt::Display for ExtraRoute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.method, self.path)
+    }
 }
 
 // === impl Route ===

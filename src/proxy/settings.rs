@@ -12,7 +12,7 @@ use crate::config::{ApiKey, Config};
 use crate::ledger::Ledger;
 use crate::ledger::kept_key::Organization;
 use crate::protocol::names::ServiceNames;
-use crate::protocol::routes::{ExtraRoute, RouteTable};
+use crate::protocol::routes::RouteTable;
 
 /// One configuration, ready for requests.
 pub struct Settings {
@@ -38,20 +38,11 @@ impl Settings {
         connector: Option<Arc<Connector>>,
         hops: Hops,
     ) -> Self {
-        let extra: Vec<ExtraRoute> = config
-            .upstream
-            .extra_routes
-            .iter()
-            .map(|route| ExtraRoute {
-                method: route.method.clone(),
-                path: route.path.clone(),
-            })
-            .collect();
         let connector = connector
             .unwrap_or_else(|| Arc::new(Connector::new(Some(connector_options(&config.upstream)))));
         Self {
             names: config.names.clone(),
-            table: RouteTable::new(&extra),
+            table: RouteTable::new(&config.upstream.extra_routes),
             key: config.upstream.api_key.clone(),
             organization: Organization::default(),
             peers: Peers::new(&config.upstream, Arc::clone(clock)),

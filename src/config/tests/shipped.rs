@@ -1,7 +1,5 @@
 //! The shipped `config.toml` against what the program does.
 
-use std::collections::BTreeSet;
-
 use super::*;
 
 const SHIPPED: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/config.toml"));
@@ -125,20 +123,7 @@ fn its_examples_are_accepted() {
 }
 
 #[test]
-fn it_names_each_accepted_key_once_and_no_other() {
-    let accepted: BTreeSet<(String, String)> = ACCEPTED
-        .iter()
-        .flat_map(|(table, keys)| keys.iter().map(|key| (table.to_string(), key.to_string())))
-        .collect();
-    let mut shipped = BTreeSet::new();
-    for (table, key, _, _) in key_lines() {
-        assert!(shipped.insert((table, key.clone())), "{key} stands twice");
-    }
-    assert_eq!(shipped, accepted);
-}
-
-#[test]
-fn it_explains_each_key() {
+fn it_explains_each_key_once() {
     let mut explained = false;
     for line in SHIPPED.lines() {
         let is_key = key_lines()
@@ -148,5 +133,29 @@ fn it_explains_each_key() {
             assert!(explained, "no explanation above: {line}");
         }
         explained = line.starts_with("# ") && !is_key && line != APP_LINE;
+    }
+    let lines = key_lines();
+    let mut keys: Vec<_> = lines.iter().map(|(table, key, ..)| (table, key)).collect();
+    keys.sort();
+    keys.dedup();
+    assert_eq!(keys.len(), lines.len(), "a key stands twice");
+}
+
+/// Each known key with a value that no key takes.
+#[test]
+fn every_key_it_names_is_read() {
+    for (table, key, _, _) in key_lines() {
+        let table = match table.as_str() {
+            "" => String::new(),
+            "app" => "[[app]]\n".to_owned(),
+            table => format!("[{table}]\n"),
+        };
+        let place = Fixture::new();
+        let flags = place.flags(&format!("{table}{key} = 2026-01-01\n"));
+        let errors = KeyPlace::find(&flags, &env(&[])).unwrap_err();
+        let lines = place.lines(&errors);
+        assert_eq!(lines.len(), 1, "{table}{key}: {lines:?}");
+        assert!(lines[0].contains(" takes "), "{}", lines[0]);
+        assert!(lines[0].ends_with(", not a date"), "{}", lines[0]);
     }
 }

@@ -276,7 +276,7 @@ fn only_loopback_is_listened_on() {
 
 #[test]
 fn an_extra_route_is_an_exact_method_and_path() {
-    let route = ExtraRoute::parse("POST /v1/x").unwrap();
+    let route = extra_route("POST /v1/x").unwrap();
     assert_eq!(
         (route.method.as_str(), route.path.as_str()),
         ("POST", "/v1/x")
@@ -301,7 +301,7 @@ fn an_extra_route_is_an_exact_method_and_path() {
         "HEAD /v1/x",
         "* /v1/x",
     ] {
-        assert!(ExtraRoute::parse(text).is_err(), "{text:?}");
+        assert!(extra_route(text).is_err(), "{text:?}");
     }
 }
 

@@ -2,8 +2,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::*;
-use crate::config::{Env, Overrides};
+use crate::config::{Config, Env, Overrides};
 
 fn config(folder: &Path, text: &str) -> Config {
     let key = folder.join("key");
@@ -30,7 +29,7 @@ fn what_a_running_process_cannot_change_is_named() {
         "[listen]\nproxy = [\"127.0.0.1:9001\"]\n[ledger]\nstate_dir = \"elsewhere\"\n",
     );
 
-    let keys = keys_needing_restart(&running, &new);
+    let keys = running.keys_needing_restart(&new);
 
     // The admin socket lies below the state directory, so it moves with it.
     assert_eq!(
@@ -48,5 +47,5 @@ fn what_it_can_change_needs_no_restart() {
         "[retry]\nattempts = 5\n[log]\nlevel = \"debug\"\n[models.aliases]\n\"gpt-4o\" = \"auto\"\n",
     );
 
-    assert!(keys_needing_restart(&running, &new).is_empty());
+    assert!(running.keys_needing_restart(&new).is_empty());
 }

@@ -32,10 +32,10 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
         "src/config",
         &[
             &["env", "errors", "opened", "token", "value"],
-            &["file", "key"],
-            &["settings"],
+            &["key", "rows", "written"],
+            &["reader"],
+            &["ledger", "listen", "requests", "upstream"],
             &["app"],
-            &["check"],
         ],
     ),
     (

@@ -1,0 +1,222 @@
+//! `[retry]`, `[shaping]`, `[streams]`, `[models]`, `[errors]` and `[log]`: how requests are treated, and
+//! what is logged.
+
+use std::time::Duration;
+
+use super::reader::Reader;
+use super::value::Aliases;
+use super::written::quoted;
+use crate::protocol::closed_set;
+
+/// `[retry]`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// Most attempts of one request, the first among them. 1: never repeated.
+    pub attempts: u32,
+    pub base: Duration,
+    pub cap: Duration,
+    pub adopt: Adopt,
+    pub adopt_window: Duration,
+}
+
+closed_set! {
+    /// Which requests take over the key of an equal undelivered one.
+    Adopt {
+        Always => "always",
+        /// Only those an SDK marks as a retry (`x-stainless-retry-count`).
+        Marked => "marked",
+        Never => "never",
+    }
+}
+
+/// `[shaping]`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shaping {
+    /// Most requests at the service at once. `None`: no limit of bursar's.
+    pub in_flight: Option<usize>,
+    /// Most requests in any minute. `None`: no limit of bursar's.
+    pub per_minute: Option<usize>,
+    /// Most requests that wait.
+    pub queue_max: usize,
+    /// The longest wait.
+    pub queue_wait: Duration,
+}
+
+/// `[streams]`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Streams {
+    pub on_disconnect: OnDisconnect,
+    pub drain_timeout: Duration,
+    pub agent_receipts: AgentReceipts,
+}
+
+closed_set! {
+    /// What happens to a stream whose app has left.
+    OnDisconnect {
+        /// It is read on for its receipt.
+        Drain => "drain",
+        /// It is given up; its entry is in doubt.
+        Cancel => "cancel",
+    }
+}
+
+closed_set! {
+    /// What is known of the price of an agent turn that the app asked for as a stream.
+    AgentReceipts {
+        /// The stream passes as it is, and carries no amount.
+        Unreported => "unreported",
+        /// The turn is asked for whole, so that it carries its amount, and given as a stream made here.
+        Exact => "exact",
+    }
+}
+
+/// `[models]`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Models {
+    pub aliases: Aliases,
+}
+
+/// `[errors]`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Errors {
+    pub add_error_object: bool,
+}
+
+/// `[log]`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Log {
+    pub format: LogFormat,
+    pub level: LogLevel,
+}
+
+closed_set! {
+    /// How a log line is written.
+    LogFormat {
+        Json => "json",
+        Text => "text",
+    }
+}
+
+closed_set! {
+    /// The least severe lines that are logged.
+    LogLevel {
+        Error => "error",
+        Warn => "warn",
+        Info => "info",
+        Debug => "debug",
+        Trace => "trace",
+    }
+}
+
+// === impl Retry ===
+
+impl Retry {
+    pub fn read(reader: &mut Reader<'_>) -> Self {
+        reader.enter("retry");
+        let attempts = reader.number("attempts");
+        let base_ms = reader.number("base_ms");
+        let cap_ms = reader.number("cap_ms");
+        let place = reader.place("cap_ms").or_else(|| reader.place("base_ms"));
+        if let Some(place) = place.filter(|_| cap_ms < base_ms) {
+            let message = format!("cap_ms ({cap_ms}) must not be below base_ms ({base_ms})");
+            reader.refuse(&place, message);
+        }
+        let adopt = reader.word("adopt", Adopt::ALL).unwrap_or(Adopt::Always);
+        let adopt_window = reader.seconds("adopt_window_s");
+        Self {
+            attempts: u32::try_from(attempts).unwrap_or(1),
+            base: Duration::from_millis(base_ms),
+            cap: Duration::from_millis(cap_ms),
+            adopt,
+            adopt_window,
+        }
+    }
+}
+
+// === impl Shaping ===
+
+impl Shaping {
+    pub fn read(reader: &mut Reader<'_>) -> Self {
+        reader.enter("shaping");
+        let in_flight = reader.number("in_flight");
+        let per_minute = reader.number("per_minute");
+        let queue_max = reader.number("queue_max");
+        let queue_wait = reader.seconds("queue_wait_s");
+        // 0 is no limit.
+        let ceiling = |number: u64| usize::try_from(number).ok().filter(|limit| *limit > 0);
+        Self {
+            in_flight: ceiling(in_flight),
+            per_minute: ceiling(per_minute),
+            queue_max: usize::try_from(queue_max).unwrap_or(usize::MAX),
+            queue_wait,
+        }
+    }
+}
+
+// === impl Streams ===
+
+impl Streams {
+    pub fn read(reader: &mut Reader<'_>) -> Self {
+        reader.enter("streams");
+        Self {
+            on_disconnect: reader
+                .word("on_disconnect", OnDisconnect::ALL)
+                .unwrap_or(OnDisconnect::Drain),
+            drain_timeout: reader.seconds("drain_timeout_s"),
+            agent_receipts: reader
+                .word("agent_receipts", AgentReceipts::ALL)
+                .unwrap_or(AgentReceipts::Unreported),
+        }
+    }
+}
+
+// === impl Models ===
+
+impl Models {
+    pub fn read(reader: &mut Reader<'_>) -> Self {
+        reader.enter("models");
+        let given = reader.string_map("aliases");
+        let mut aliases = Aliases::default();
+        for (asked, sent) in given {
+            if let Err(why) = aliases.add(asked, sent.value) {
+                reader.refuse(&sent.place, why);
+            }
+        }
+        let pairs: Vec<String> = aliases
+            .iter()
+            .map(|(asked, sent)| format!("{} = {}", quoted(asked), quoted(sent)))
+            .collect();
+        match pairs.is_empty() {
+            true => reader.set("aliases", "{}"),
+            false => reader.set("aliases", format_args!("{{ {} }}", pairs.join(", "))),
+        }
+        Self { aliases }
+    }
+}
+
+// === impl Errors ===
+
+impl Errors {
+    pub fn read(reader: &mut Reader<'_>) -> Self {
+        reader.enter("errors");
+        Self {
+            add_error_object: reader.flag("add_error_object").unwrap_or(true),
+        }
+    }
+}
+
+// === impl Log ===
+
+impl Log {
+    pub fn read(reader: &mut Reader<'_>) -> Self {
+        reader.enter("log");
+        Self {
+            format: reader
+                .word("format", LogFormat::ALL)
+                .unwrap_or(LogFormat::Text),
+            level: reader
+                .word("level", LogLevel::ALL)
+                .unwrap_or(LogLevel::Info),
+        }
+    }
+}
