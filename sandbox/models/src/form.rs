@@ -68,22 +68,19 @@ pub fn words_of(field: &str) -> Vec<String> {
     prompt::words(&spaced.replace('_', " "))
 }
 
-/// The words under which a sum stands on a bill.
-fn labels_of(words: &[String]) -> Vec<&str> {
-    let has = |word: &str| words.iter().any(|own| own == word);
-    if has("tax") || has("vat") || has("gst") {
-        return vec!["vat", "tax", "gst", "mwst", "iva", "tva", "hst"];
-    }
-    if has("subtotal") {
-        return vec!["subtotal", "net"];
-    }
-    if has("tip") {
-        return vec!["tip", "gratuity"];
-    }
-    if has("total") || has("due") || has("sum") {
-        return vec!["total", "gesamt", "sum", "due", "pay", "balance", "amount"];
-    }
-    words.iter().map(String::as_str).collect()
+/// The words under which a sum stands on a bill, the surest first.
+const SUMS: &[(&str, &str)] = &[
+    ("tax vat gst", "vat tax gst mwst iva tva hst"),
+    ("subtotal", "subtotal net"),
+    ("tip", "tip gratuity"),
+    (TOTALS, "total gesamt sum due pay balance amount"),
+];
+const TOTALS: &str = "total due sum";
+
+/// The part of a place's line that stands before it.
+fn line_before(text: &str, at: usize) -> &str {
+    let before = text.get(..at).unwrap_or("");
+    before.rsplit('\n').next().unwrap_or("")
 }
 
 // === impl Form ===
@@ -147,47 +144,35 @@ impl Form {
         Some(line.trim_end_matches([',', ':']).to_owned())
     }
 
+    /// The identifier behind a word of the field's name, else the first of the page.
     fn identifier(&self, words: &[String]) -> Option<String> {
-        let subject: Vec<&String> = words
-            .iter()
-            .filter(|word| !prompt::listed(word, "number no id reference ref"))
-            .collect();
-        let candidates: Vec<(usize, &str)> = IDENTIFIER
-            .find_iter(self.text())
-            .filter(|one| {
-                let is_date = self
-                    .dates
-                    .iter()
-                    .any(|date| date.at.start < one.end() && one.start() < date.at.end);
-                let text = one.as_str();
-                let shaped =
-                    text.contains(['-', '/']) || text.bytes().any(|b| b.is_ascii_uppercase());
-                !is_date && (shaped || text.len() > 3) && !text.contains('.')
-            })
-            .map(|one| (one.start(), one.as_str()))
-            .collect();
-        // The one behind its label, else the first of the page.
-        let lower = self.text().to_lowercase();
-        let labelled = subject.iter().find_map(|word| {
-            candidates.iter().find(|(at, _)| {
-                let before = lower.get(..*at).unwrap_or("");
-                let line = before.rsplit('\n').next().unwrap_or("");
-                line.contains(word.as_str())
-            })
-        });
-        labelled
-            .or(candidates.first())
-            .map(|(_, found)| (*found).to_owned())
+        let is_name = |one: &regex::Match<'_>| {
+            let text = one.as_str();
+            let is_date = self
+                .dates
+                .iter()
+                .any(|date| date.at.start < one.end() && one.start() < date.at.end);
+            let shaped = text.contains(['-', '/']) || text.bytes().any(|b| b.is_ascii_uppercase());
+            !is_date && (shaped || text.len() > 3) && !text.contains('.')
+        };
+        let labelled = |one: &regex::Match<'_>| {
+            let before = prompt::words(line_before(self.text(), one.start()));
+            let subject = |word: &&String| !prompt::listed(word, "number no id reference ref");
+            words
+                .iter()
+                .filter(subject)
+                .any(|word| before.contains(word))
+        };
+        let found: Vec<_> = IDENTIFIER.find_iter(self.text()).filter(is_name).collect();
+        let found = found.iter().find(|one| labelled(one)).or(found.first())?;
+        Some(found.as_str().to_owned())
     }
 
     fn date(&self, words: &[String]) -> Option<Date> {
-        let has = |list: &str| prompt::has_any(words, list);
-        let is_due = |date: &Found<Date>| {
-            let before = self.text().get(..date.at.start).unwrap_or("");
-            DUE.is_match(before.rsplit('\n').next().unwrap_or(""))
-        };
+        let before = |date: &Found<Date>| line_before(self.text(), date.at.start);
+        let is_due = |date: &Found<Date>| DUE.is_match(before(date));
         let issued = self.dates.iter().find(|date| !is_due(date));
-        if has("due deadline expiry expires expiration until end") {
+        if prompt::has_any(words, "due deadline expiry expires expiration until end") {
             let stated = self.dates.iter().find(|date| is_due(date));
             return match stated {
                 Some(date) => Some(date.value),
@@ -196,20 +181,13 @@ impl Form {
             };
         }
         // A date that is named by another word stands behind that word.
-        let labelled = words
-            .iter()
-            .filter(|word| *word != "date")
-            .find_map(|word| {
-                self.dates.iter().find(|date| {
-                    let before = self
-                        .text()
-                        .get(..date.at.start)
-                        .unwrap_or("")
-                        .to_lowercase();
-                    let line = before.rsplit('\n').next().unwrap_or("").to_owned();
-                    !is_due(date) && prompt::words(&line).contains(word)
-                })
-            });
+        let names = |date: &Found<Date>| {
+            let before = prompt::words(before(date));
+            words
+                .iter()
+                .any(|word| *word != "date" && before.contains(word))
+        };
+        let labelled = self.dates.iter().find(|date| !is_due(date) && names(date));
         labelled
             .or(issued)
             .or(self.dates.first())
@@ -229,58 +207,48 @@ impl Form {
         if has("quantity qty count people persons guests age number year") {
             return self.counted(&words);
         }
-        let labels = labels_of(&words);
-        let is_total = labels.first() == Some(&"total");
-        let found = labels.iter().find_map(|label| {
-            let lines: Vec<&str> = self
-                .text()
-                .lines()
-                .filter(|line| prompt::words(line).iter().any(|word| word == label))
-                .collect();
+        let listed = SUMS.iter().find(|(names, _)| has(names));
+        let own = words.join(" ");
+        let labels = listed.map_or(own.as_str(), |(_, labels)| labels);
+        let is_total = has(TOTALS);
+        let lines: Vec<&str> = self.text().lines().collect();
+        let found = labels.split(' ').find_map(|label| {
+            let mut sums = lines.iter().filter(|line| prompt::has_word(line, label));
+            let mut amounts = sums.by_ref().filter_map(|line| last_amount(line));
             // The grand total stands below the others.
-            let lines: Vec<&str> = if is_total {
-                lines.into_iter().rev().collect()
+            if is_total {
+                amounts.last()
             } else {
-                lines
-            };
-            lines.into_iter().find_map(last_amount)
+                amounts.next()
+            }
         });
         if found.is_some() || !is_total {
             return found;
         }
-        let with_currency = self.text().lines().rev().find_map(|line| {
-            facts::currency(line)?;
-            last_amount(line)
-        });
-        with_currency.or_else(|| {
-            facts::amounts(self.text())
-                .iter()
-                .filter(|one| one.value.decimals)
-                .map(|one| one.value.value)
-                .max_by(f64::total_cmp)
-        })
+        let mut with_currency = lines
+            .iter()
+            .rev()
+            .filter(|line| facts::currency(line).is_some());
+        with_currency.find_map(|line| last_amount(line))
     }
 
     /// The number beside one of the field's words: `4 people`, `guests: 4`.
     fn counted(&self, words: &[String]) -> Option<f64> {
         let text = self.text();
+        let touches = |word: Option<&String>| word.is_some_and(|word| words.contains(word));
         let near = |one: &Found<Amount>| {
-            let line = text
-                .get(..one.at.start)
+            let behind: String = text
+                .get(one.at.end..)
                 .unwrap_or("")
-                .rsplit('\n')
-                .next()
-                .unwrap_or("");
-            let before = prompt::words(line);
-            let behind =
-                prompt::words(text.get(one.at.end..).unwrap_or("").get(..24).unwrap_or(""));
-            let touches = |word: Option<&String>| word.is_some_and(|word| words.contains(word));
-            touches(before.last()) || touches(behind.first())
+                .chars()
+                .take(24)
+                .collect();
+            touches(prompt::words(line_before(text, one.at.start)).last())
+                || touches(prompt::words(&behind).first())
         };
-        let amounts = facts::amounts(text);
-        amounts
-            .iter()
-            .find(|one| near(one))
+        facts::amounts(text)
+            .into_iter()
+            .find(near)
             .map(|one| one.value.value)
     }
 

@@ -19,7 +19,6 @@ use std::sync::LazyLock;
 const FITTING_FIGURE: f64 = 0.15;
 const WRONG_FIGURE: f64 = 0.2;
 const EXCLUDED: f64 = 0.3;
-const CONTRARY: f64 = 0.25;
 const ANSWERS: f64 = 0.12;
 
 static AT_MOST: LazyLock<Regex> = LazyLock::new(|| {
@@ -30,26 +29,8 @@ static AT_MOST: LazyLock<Regex> = LazyLock::new(|| {
 static AT_LEAST: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"(?i)\b(?:over|above|more than|at least|min(?:imum)?|from)\s+[$€£]?(\d+(?:\.\d+)?)")
 });
-static MEASURE: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"(?i)\b(\d+(?:\.\d+)?)(?:\s*[-–]\s*(\d+(?:\.\d+)?))?\s*(cm|mm|m|km|kg|g|mg|l|ml|w|kw|v|inch|in|ft|gb|tb|mb|mah|hz|years?|months?|days?|hours?|persons?|people|pack|pcs)\b",
-    )
-});
 static EXCLUSION: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?i)\b(?:not|no|non|without|un)[\s-]+(\p{L}+)"));
-
-/// Pairs of which one excludes the other.
-const CONTRARIES: &[(&str, &str)] = &[
-    ("women womens woman ladies female", "men mens man male"),
-    ("child children childrens kids kid baby", "adult adults"),
-    ("indoor indoors", "outdoor outdoors"),
-    ("wireless cordless bluetooth", "wired corded"),
-    ("left", "right"),
-    ("electric", "manual"),
-    ("new", "used refurbished"),
-    ("cold", "hot"),
-    ("summer", "winter"),
-];
 
 /// A grade for each entry, from `low` to `high`.
 pub fn grades(
@@ -151,16 +132,7 @@ fn within_limits(query: &str, text: &str) -> f64 {
             sum -= EXCLUDED;
         }
     }
-    let words = prompt::words(&text.replace(['\'', '’'], ""));
-    let has = prompt::has_any;
-    for (one, other) in CONTRARIES {
-        for (mine, theirs) in [(one, other), (other, one)] {
-            if has(&asked, mine) && has(&words, theirs) && !has(&words, mine) {
-                sum -= CONTRARY;
-            }
-        }
-    }
-    sum + bounds(query, text) + measures(query, text)
+    sum + bounds(query, text)
 }
 
 fn bounds(query: &str, text: &str) -> f64 {
@@ -174,39 +146,6 @@ fn bounds(query: &str, text: &str) -> f64 {
     }
     let fits = most.is_none_or(|most| price <= most) && least.is_none_or(|least| price >= least);
     if fits { FITTING_FIGURE } else { -WRONG_FIGURE }
-}
-
-/// Sizes: the same figure of the same unit, or a range around it, fits; another one does not.
-fn measures(query: &str, text: &str) -> f64 {
-    let read = |text: &str| -> Vec<(f64, f64, String)> {
-        MEASURE
-            .captures_iter(text)
-            .filter_map(|caps| {
-                let low: f64 = caps.get(1)?.as_str().parse().ok()?;
-                let high = caps
-                    .get(2)
-                    .and_then(|high| high.as_str().parse().ok())
-                    .unwrap_or(low);
-                Some((low, high, caps.get(3)?.as_str().to_lowercase()))
-            })
-            .collect()
-    };
-    let offered = read(text);
-    let mut sum = 0.0;
-    for (low, high, unit) in read(query) {
-        let of_unit: Vec<_> = offered.iter().filter(|one| one.2 == unit).collect();
-        if of_unit.iter().any(|one| one.0 <= high && low <= one.1) {
-            sum += FITTING_FIGURE;
-        } else if !of_unit.is_empty() {
-            // Too much is nearer than too little.
-            sum -= if of_unit.iter().any(|one| one.0 > high) {
-                WRONG_FIGURE / 2.0
-            } else {
-                WRONG_FIGURE
-            };
-        }
-    }
-    sum
 }
 
 #[cfg(test)]

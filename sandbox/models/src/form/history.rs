@@ -3,36 +3,29 @@
 //! Promise: years are years that stand in the line; the present is no year.
 
 use super::names;
-use crate::facts::pattern;
+use crate::{facts::pattern, text::sentences_of};
 use regex::Regex;
 use std::sync::LazyLock;
 
-static SPAN: LazyLock<Regex> = LazyLock::new(|| {
+/// A span of years, "since" a year, or a year alone.
+static YEARS: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)\(?\b(?:from\s+)?((?:19|20)\d{2})\s*(?:-|–|—|to|until|till)\s*((?:19|20)\d{2}|today|now|present|current|date)\b\)?",
+        r"(?i)\(?\b(?:from\s+)?(since\s+)?((?:19|20)\d{2})(?:\s*(?:-|–|—|to|until|till)\s*((?:19|20)\d{2}|today|now|present|current))?\b\)?",
     )
 });
-static SINCE: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)\(?\bsince\s+((?:19|20)\d{2})\b\)?"));
-static YEAR: LazyLock<Regex> = LazyLock::new(|| pattern(r"\(?\b((?:19|20)\d{2})\b\)?"));
-static BETWEEN: LazyLock<Regex> = LazyLock::new(|| pattern(r"\s*(?:,|\||;|·|\s[-–—]\s|:)\s*"));
+static BETWEEN: LazyLock<Regex> = LazyLock::new(|| pattern(r"\s*(?:[,|;·:]|\s[-–—]\s)\s*"));
 static AT: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)^(.*?\S)\s+(?:at|with|for|@|of)\s+(\p{Lu}.*)$"));
-static STUDIED: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"(?i)\b(?:bsc|msc|ba|ma|mba|phd|bachelor|bachelors|master|masters|degree|diploma|diplom|certificate|apprenticeship|studied|graduated|university|college|school|institute|academy|hochschule|polytechnic)\b",
-    )
-});
+    LazyLock::new(|| pattern(r"^(.*?\S)\s+(?:at|with|for|@|of|from)\s+(\p{Lu}.*)$"));
 static HEADING: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"(?i)^(?:work experience|experience|education|employment|jobs?|career|studies)\s*:\s*")
 });
 static SKILLS: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)(?:^|\n)\s*(?:key |core |technical )?(?:skills|languages|competences|competencies|tools|i speak|knows)\s*(?::|-)?\s+(.+)",
+        r"(?i)(?:^|\n|\. )\s*(?:key |core |technical )?(?:skills|languages|competences|tools|i speak)\s*[:-]?\s+([^.\n]+)",
     )
 });
 
-/// Words of a title, a degree or a place.
+/// Words of a degree or a school: more are half a sentence.
 const PART_WORDS_MAX: usize = 7;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,149 +40,99 @@ pub struct Stage {
 }
 
 /// The lines, and the sentences and clauses of lines that are prose.
-fn units(text: &str) -> Vec<String> {
-    text.lines()
-        .flat_map(|line| line.split("; "))
-        .flat_map(|line| line.split(", then "))
-        .flat_map(crate::text::sentences_of)
-        .map(|unit| {
-            HEADING
-                .replace(unit.trim().trim_end_matches('.'), "")
-                .into_owned()
-        })
-        .filter(|unit| !unit.is_empty())
-        .collect()
+fn units(text: &str) -> impl Iterator<Item = &str> {
+    let clauses = text.lines().flat_map(|line| line.split("; "));
+    let clauses = clauses.flat_map(|line| line.split(", then "));
+    clauses.flat_map(sentences_of).map(|unit| {
+        let heading = HEADING.find(unit).map_or(0, |heading| heading.end());
+        unit.get(heading..).unwrap_or(unit).trim_end_matches('.')
+    })
 }
 
-/// What stands in a unit beside its years.
-fn parts(unit: &str) -> Vec<String> {
-    let rest = SPAN.replace(unit, " , ");
-    let rest = SINCE.replace(&rest, " , ");
-    let rest = YEAR.replace(&rest, " , ");
-    BETWEEN
+/// What one unit says beside its years.
+fn stage(unit: &str) -> Option<Stage> {
+    let rest = YEARS.replace_all(unit, " , ");
+    let parts: Vec<&str> = BETWEEN
         .split(&rest)
-        .map(|part| part.trim_matches(|c: char| "(), .".contains(c)).to_owned())
+        .map(|part| part.trim_matches(|c: char| "(), .".contains(c)))
         .filter(|part| part.chars().filter(|c| c.is_alphabetic()).count() > 1)
-        .collect()
-}
-
-/// Which of the parts is the place, and what the other says.
-fn what_and_place(parts: &[String], is_place: impl Fn(&str) -> bool) -> Option<(String, String)> {
-    match parts {
-        [] => None,
-        [only] => {
-            let caps = AT.captures(only)?;
-            Some((
-                caps.get(1)?.as_str().to_owned(),
-                caps.get(2)?.as_str().to_owned(),
-            ))
-        }
-        [first, second, ..] => {
-            if let Some(caps) = AT.captures(first) {
-                return Some((
-                    caps.get(1)?.as_str().to_owned(),
-                    caps.get(2)?.as_str().to_owned(),
-                ));
-            }
-            let swap = is_place(first) && !is_place(second);
-            let (what, place) = if swap {
-                (second, first)
-            } else {
-                (first, second)
-            };
-            Some((what.clone(), place.clone()))
-        }
+        .collect();
+    let (first, second) = (*parts.first()?, parts.get(1).copied());
+    let studied = names::is_school(unit);
+    if studied
+        && parts
+            .iter()
+            .any(|part| part.split(' ').count() > PART_WORDS_MAX)
+    {
+        return None;
     }
+    let at = AT.captures(first).filter(|_| !studied || second.is_none());
+    let (what, place) = match (at, second) {
+        (Some(caps), _) => (caps.get(1)?.as_str(), caps.get(2)?.as_str()),
+        (None, Some(second))
+            if names::is_organization(first) && !names::is_organization(second) =>
+        {
+            (second, first)
+        }
+        (None, second) => (first, second?),
+    };
+    let years = YEARS.captures(unit);
+    let year = |at| years.as_ref()?.get(at)?.as_str().parse().ok();
+    Some(Stage {
+        what: what.to_owned(),
+        place: place.to_owned(),
+        from: year(2),
+        to: year(3),
+    })
 }
 
-fn year(text: &str) -> Option<i64> {
-    text.parse().ok()
-}
-
+/// Units with a span of years that speak of no school.
 pub fn jobs(text: &str) -> Vec<Stage> {
+    let spans = |unit: &&str| {
+        let years = YEARS.captures(unit);
+        years.is_some_and(|caps| caps.get(1).or(caps.get(3)).is_some())
+    };
     units(text)
-        .iter()
-        .filter_map(|unit| {
-            let (from, to) = if let Some(caps) = SPAN.captures(unit) {
-                (year(caps.get(1)?.as_str()), year(caps.get(2)?.as_str()))
-            } else if let Some(caps) = SINCE.captures(unit) {
-                (year(caps.get(1)?.as_str()), None)
-            } else {
-                return None;
-            };
-            let parts = parts(unit);
-            if parts.iter().any(|part| names::is_school(part)) && STUDIED.is_match(unit) {
-                return None;
-            }
-            let (what, place) = what_and_place(&parts, names::is_organization)?;
-            Some(Stage {
-                what,
-                place,
-                from,
-                to,
-            })
-        })
+        .filter(|unit| !names::is_school(unit))
+        .filter(spans)
+        .filter_map(stage)
         .collect()
 }
 
+/// Units that speak of a school; the year is the one that it ended in.
 pub fn education(text: &str) -> Vec<Stage> {
-    units(text)
-        .iter()
-        .filter(|unit| STUDIED.is_match(unit))
-        .filter_map(|unit| {
-            let parts = parts(unit);
-            // A part that is half a sentence is no degree and no school.
-            if parts
-                .iter()
-                .any(|part| part.split(' ').count() > PART_WORDS_MAX)
-            {
-                return None;
-            }
-            let school = parts.iter().position(|part| names::is_school(part))?;
-            let (what, place) = if parts.len() == 1 {
-                what_and_place(&parts, names::is_school)?
-            } else {
-                let what = parts.iter().enumerate().find(|(at, _)| *at != school)?.1;
-                (what.clone(), parts.get(school)?.clone())
-            };
-            let to = YEAR
-                .captures_iter(unit)
-                .last()
-                .and_then(|caps| year(caps.get(1)?.as_str()));
-            Some(Stage {
-                what,
-                place,
-                from: None,
-                to,
-            })
+    let stages = units(text)
+        .filter(|unit| names::is_school(unit))
+        .filter_map(stage);
+    stages
+        .map(|stage| Stage {
+            to: stage.to.or(stage.from),
+            from: None,
+            ..stage
         })
         .collect()
 }
 
 /// What stands behind "Skills:" or "Languages:", else the last line that is a bare list.
 pub fn skills(text: &str) -> Vec<String> {
-    let labelled: Vec<&str> = SKILLS
+    let mut lists: Vec<&str> = SKILLS
         .captures_iter(text)
         .filter_map(|caps| caps.get(1))
         .map(|one| one.as_str())
         .collect();
-    let listed = |line: &&str| line.split([',', ';']).count() > 1 && !YEAR.is_match(line);
-    let lines = if labelled.is_empty() {
-        text.lines().rev().find(listed).into_iter().collect()
-    } else {
-        labelled
-    };
+    if lists.is_empty() {
+        let listed = |line: &&str| line.contains([',', ';']) && !YEARS.is_match(line);
+        lists.extend(text.lines().rev().find(listed));
+    }
     let mut skills: Vec<String> = Vec::new();
-    for line in lines {
-        let line = crate::text::sentences_of(line)
-            .first()
-            .copied()
-            .unwrap_or(line);
-        for skill in line.split([',', ';']).flat_map(|part| part.split(" and ")) {
-            let skill = skill.trim().trim_end_matches('.').to_owned();
-            if !skill.is_empty() && !skills.contains(&skill) {
-                skills.push(skill);
-            }
+    for part in lists
+        .iter()
+        .flat_map(|list| list.split([',', ';']))
+        .flat_map(|part| part.split(" and "))
+    {
+        let skill = part.trim().trim_end_matches('.').to_owned();
+        if !skill.is_empty() && !skills.contains(&skill) {
+            skills.push(skill);
         }
     }
     skills

@@ -46,11 +46,11 @@ const PLACE: &str = "street road avenue lane square drive pass valley island riv
 
 struct Name<'a> {
     text: &'a str,
-    /// Up to three words that stand before it in its line, in lower case.
-    before: Vec<String>,
-    at: usize,
+    /// The word before it in its line, in lower case.
+    before: String,
+    /// Nothing else stands in its line.
     whole_line: bool,
-    /// A comma stands before it, or after it.
+    /// A comma, a bar or a dash stands before it.
     after_comma: bool,
 }
 
@@ -58,8 +58,8 @@ struct Name<'a> {
 
 impl Name<'_> {
     fn words(&self) -> Vec<String> {
-        self.text
-            .split([' ', '-'])
+        let words = self.text.split([' ', '-']);
+        words
             .map(|word| word.trim_matches('.').to_lowercase())
             .collect()
     }
@@ -69,172 +69,131 @@ impl Name<'_> {
     }
 
     fn follows(&self, list: &str) -> bool {
-        let before = self.before.last();
-        before.is_some_and(|word| prompt::listed(word, list))
+        prompt::listed(&self.before, list)
+    }
+
+    /// Whether a word of the name stands in one of the parts of an address, or all of it run together.
+    fn is_in(&self, parts: &[String]) -> bool {
+        let mut words = self.words();
+        words.retain(|word| word.len() > 2);
+        let joined = words.concat();
+        let meets = |part: &String| *part == joined || words.iter().any(|word| part.contains(word));
+        parts.iter().any(meets)
     }
 }
 
 /// All runs of capitalised words, without what only begins a sentence.
 fn names(text: &str) -> Vec<Name<'_>> {
-    let mut names = Vec::new();
-    let mut line_at = 0;
-    for line in text.split('\n') {
-        for found in CAPITALS.find_iter(line) {
-            let mut start = found.start();
-            let mut rest = found.as_str();
-            // An address or a handle is no name.
-            let glued = line
-                .get(..start)
-                .is_some_and(|before| before.ends_with(['@', '.', '/', '_']))
-                || line
-                    .get(found.end()..)
-                    .is_some_and(|after| after.starts_with(['@', '_']));
-            if glued {
-                continue;
-            }
-            while let Some((first, more)) = rest.split_once(' ') {
-                if !prompt::listed(&first.to_lowercase(), NO_NAME) {
-                    break;
-                }
-                start += first.len() + 1;
-                rest = more;
-            }
-            let rest = rest
-                .strip_suffix("'s")
-                .or_else(|| rest.strip_suffix("’s"))
-                .unwrap_or(rest);
-            if prompt::listed(&rest.to_lowercase(), NO_NAME) {
-                continue;
-            }
-            let head = line.get(..start).unwrap_or("");
-            let before = head
-                .split(|c: char| !c.is_alphanumeric() && c != '\'')
-                .filter(|word| !word.is_empty())
-                .map(str::to_lowercase)
-                .collect::<Vec<_>>();
-            names.push(Name {
-                text: rest,
-                before: before.into_iter().rev().take(3).rev().collect(),
-                at: line_at + start,
-                whole_line: line.trim().trim_end_matches(['.', ',']) == rest,
-                after_comma: head.trim_end().ends_with([',', '|', '·', '-', '–']),
-            });
-        }
-        line_at += line.len() + 1;
+    let found = text.lines().flat_map(|line| {
+        let runs = CAPITALS.find_iter(line);
+        runs.filter_map(move |run| name(line, run.start(), run.as_str()))
+    });
+    found.collect()
+}
+
+fn name<'a>(line: &'a str, mut start: usize, run: &'a str) -> Option<Name<'a>> {
+    // An address or a handle is no name.
+    let behind = line.get(start + run.len()..)?;
+    if line.get(..start)?.ends_with(['@', '.', '/', '_']) || behind.starts_with(['@', '_']) {
+        return None;
     }
-    names
+    let mut rest = run;
+    while let Some((first, more)) = rest.split_once(' ')
+        && prompt::listed(&first.to_lowercase(), NO_NAME)
+    {
+        start += first.len() + 1;
+        rest = more;
+    }
+    let text = rest
+        .strip_suffix("'s")
+        .or_else(|| rest.strip_suffix("’s"))
+        .unwrap_or(rest);
+    if prompt::listed(&text.to_lowercase(), NO_NAME) {
+        return None;
+    }
+    let head = line.get(..start)?;
+    let mut before = head.rsplit(|c: char| !c.is_alphanumeric() && c != '\'');
+    Some(Name {
+        text,
+        before: before
+            .find(|word| !word.is_empty())
+            .unwrap_or("")
+            .to_lowercase(),
+        whole_line: line.trim().trim_end_matches(['.', ',']) == text,
+        after_comma: head.trim_end().ends_with([',', '|', '·', '-', '–']),
+    })
 }
 
 /// The parts of the text's addresses that name the person, or the firm.
 fn address_parts(text: &str, of_host: bool) -> Vec<String> {
-    emails(text)
+    let addresses = emails(text);
+    let sides = addresses
         .iter()
-        .filter_map(|address| address.split_once('@'))
-        .map(|(user, host)| if of_host { host } else { user })
-        .flat_map(|part| part.split(['.', '-', '_', '+']))
+        .filter_map(|address| address.split_once('@'));
+    let sides = sides.map(|(user, host)| if of_host { host } else { user });
+    let parts = sides.flat_map(|side| side.split(['.', '-', '_', '+']));
+    parts
         .filter(|part| part.len() > 1)
         .map(str::to_lowercase)
         .collect()
 }
 
-/// Whether a word of the name stands in one of the parts, or all of it run together.
-fn in_parts(name: &Name<'_>, parts: &[String]) -> bool {
-    let words = name.words();
-    let joined: String = words
-        .concat()
-        .chars()
-        .filter(|c| c.is_alphanumeric())
-        .collect();
-    parts.iter().any(|part| {
-        *part == joined
-            || words
-                .iter()
-                .any(|word| word.len() > 2 && (part == word || part.contains(word.as_str())))
-    })
+/// The name with the most signs for it, the first of equals; none where that is fewer than `least`.
+fn best(text: &str, least: i32, signs: impl Fn(usize, &Name<'_>) -> i32) -> Option<String> {
+    let names = names(text);
+    let scored = names
+        .iter()
+        .enumerate()
+        .rev()
+        .map(|(at, name)| (signs(at, name), name));
+    let (score, name) = scored.max_by_key(|(score, _)| *score)?;
+    (score >= least).then(|| name.text.to_owned())
+}
+
+/// The sum of the signs that hold.
+fn sum(signs: &[(bool, i32)]) -> i32 {
+    let holding = signs.iter().filter(|(holds, _)| *holds);
+    holding.map(|(_, score)| score).sum()
 }
 
 /// The person a text is most about.
 pub fn person(text: &str, in_prose: bool) -> Option<String> {
     let users = address_parts(text, false);
-    let first = names(text).first().map(|name| name.at);
-    best(names(text), |name| {
+    let introduced = "is meet name am i'm by mr mrs ms dr vitae resume regards best cheers of a";
+    best(text, 1, |at, name| {
         let words = name.text.split(' ').count();
-        let mut score = 0;
-        if name.has(ORGANIZATION)
+        let no_person = name.has(ORGANIZATION)
             || name.has(SCHOOL)
             || name.has(PLACE)
-            || name.text.contains(['&'])
-        {
-            return -5;
-        }
-        if in_parts(name, &users) {
-            score += 4;
-        }
-        if words == 2 || words == 3 {
-            score += 1;
-        } else {
-            score -= 1;
-        }
-        if name.whole_line || Some(name.at) == first {
-            score += 1;
-        }
-        let introduced = "is meet name am i'm by mr mrs ms dr vitae resume regards best cheers of";
-        if in_prose
-            && (name.follows(introduced) || name.before.ends_with(&["from".into(), "a".into()]))
-        {
-            score += 1;
-        }
-        if name.follows("at on in") {
-            score -= 2;
-        } else if name.follows("for with to") {
-            score -= 1;
-        }
-        // A greeting names the reader, not the writer.
-        if name.follows("hi hello dear hey") {
-            score -= 3;
-        }
-        score
+            || name.text.contains('&');
+        sum(&[
+            (no_person, -20),
+            (name.is_in(&users), 4),
+            (words == 2 || words == 3, 1),
+            (words == 1 || words > 3, -1),
+            (name.whole_line || at == 0, 1),
+            (in_prose && name.follows(introduced), 1),
+            (name.follows("at on in"), -2),
+            (name.follows("for with to"), -1),
+            // A greeting names the reader, not the writer.
+            (name.follows("hi hello dear hey"), -3),
+        ])
     })
-    .filter(|(score, _)| *score > 0)
-    .map(|(_, name)| name)
 }
 
 /// The firm a text is most about.
 pub fn organization(text: &str, in_prose: bool) -> Option<String> {
     let hosts = address_parts(text, true);
-    best(names(text), |name| {
-        let mut score = 0;
-        if name.has(ORGANIZATION) {
-            score += 2;
-        }
-        if in_parts(name, &hosts) {
-            score += 3;
-        }
-        if in_prose && name.follows("at for of with from joined") {
-            score += 1;
-        }
-        if name.after_comma {
-            score += 1;
-        }
-        if name.text.contains('&') {
-            score += 1;
-        }
-        if name.has(PLACE) {
-            score -= 3;
-        }
-        score
+    best(text, 2, |_, name| {
+        sum(&[
+            (name.has(ORGANIZATION), 2),
+            (name.is_in(&hosts), 3),
+            (in_prose && name.follows("at for of with from joined"), 1),
+            (name.after_comma, 1),
+            (name.text.contains('&'), 1),
+            (name.has(PLACE), -3),
+        ])
     })
-    .filter(|(score, _)| *score > 1)
-    .map(|(_, name)| name)
-}
-
-/// The name with the highest score, the first of equals.
-fn best<'a>(names: Vec<Name<'a>>, score: impl Fn(&Name<'a>) -> i32) -> Option<(i32, String)> {
-    names
-        .iter()
-        .map(|name| (score(name), name))
-        .max_by_key(|(score, name)| (*score, std::cmp::Reverse(name.at)))
-        .map(|(score, name)| (score, name.text.to_owned()))
 }
 
 /// All people of a text, each once.
