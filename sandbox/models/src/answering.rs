@@ -3,7 +3,7 @@
 //! Promise: an answer is a part of the text, character for character.
 
 use super::{
-    facts::{self, pattern},
+    facts::{self, patterns},
     form::names,
     given::Given,
     prompt,
@@ -12,39 +12,21 @@ use super::{
 };
 use crate::embedding::ranking;
 use regex::Regex;
-use std::sync::LazyLock;
 
 /// Sentences that are looked at.
 const SENTENCES_MAX: usize = 400;
 /// What the kind of answer is worth beside the rank of a sentence.
 const KIND: f64 = 0.35;
 
-static DURATION: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"(?i)\b(?:about |up to |at least |at most )?(?:\d+(?:[.,]\d+)?(?:\s*(?:to|-|–)\s*\d+)?|an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|fourteen|twenty|thirty|half an?)(?:\s+(?:to|or)\s+\w+)?[ -]+(?:working |business |calendar )?(?:seconds?|minutes?|hours?|days?|nights?|weeks?|months?|years?|decades?)\b",
-    )
-});
-static OFTEN: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"(?i)\b(?:every\s+(?:\w+\s+)?(?:\w+)|(?:once|twice|\w+ times)\s+(?:an?|per|every)\s+\w+|daily|weekly|monthly|yearly|annually|hourly)\b",
-    )
-});
-static CLOCK: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"(?i)\b(?:\d{1,2}:\d{2}(?:\s*[ap]m)?|\d{1,2}\s*[ap]m|(?:on\s+)?(?:mon|tues|wednes|thurs|fri|satur|sun)days?|(?:in\s+)?(?:19|20)\d{2}|noon|midnight|today|tomorrow)\b",
-    )
-});
-static MEASURE: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"-?\d+(?:[.,]\d+)?(?:\s*(?:to|-|–|x)\s*-?\d+(?:[.,]\d+)?)?\s*(l/min|km/h|m/s|kWh|mAh|kg|mg|km|cm|mm|ml|kW|MW|GB|TB|MB|GHz|Hz|bar|psi|dB|lb|oz|g|t|m|l|W|V|A|C|F|K|%)(?:\s+(?:DC|AC))?\b",
-    )
-});
-static CHANGED: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)\bfrom\s+\S+\s+to\s+([^(),;.]+)"));
-static EXCEPT: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"(?i)\b(?:other than|except(?: for)?|apart from|but not)\s+(\p{L}+)")
-});
-static NEVER: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)\b(?:never(?: use)?|do not use|not|no)\s+([^,;.]+)"));
+patterns! {
+    DURATION = r"(?i)\b(?:about |up to |at least |at most )?(?:\d+(?:[.,]\d+)?(?:\s*(?:to|-|–)\s*\d+)?|an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|fourteen|twenty|thirty|half an?)(?:\s+(?:to|or)\s+\w+)?[ -]+(?:working |business |calendar )?(?:seconds?|minutes?|hours?|days?|nights?|weeks?|months?|years?|decades?)\b";
+    OFTEN = r"(?i)\b(?:every\s+(?:\w+\s+)?(?:\w+)|(?:once|twice|\w+ times)\s+(?:an?|per|every)\s+\w+|daily|weekly|monthly|yearly|annually|hourly)\b";
+    CLOCK = r"(?i)\b(?:\d{1,2}:\d{2}(?:\s*[ap]m)?|\d{1,2}\s*[ap]m|(?:on\s+)?(?:mon|tues|wednes|thurs|fri|satur|sun)days?|(?:in\s+)?(?:19|20)\d{2}|noon|midnight|today|tomorrow)\b";
+    MEASURE = r"-?\d+(?:[.,]\d+)?(?:\s*(?:to|-|–|x)\s*-?\d+(?:[.,]\d+)?)?\s*(l/min|km/h|m/s|kWh|mAh|kg|mg|km|cm|mm|ml|kW|MW|GB|TB|MB|GHz|Hz|bar|psi|dB|lb|oz|g|t|m|l|W|V|A|C|F|K|%)(?:\s+(?:DC|AC))?\b";
+    CHANGED = r"(?i)\bfrom\s+\S+\s+to\s+([^(),;.]+)";
+    EXCEPT = r"(?i)\b(?:other than|except(?: for)?|apart from|but not)\s+(\p{L}+)";
+    NEVER = r"(?i)\b(?:never(?: use)?|do not use|not|no)\s+([^,;.]+)";
+}
 
 /// What a question asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,150 +1,166 @@
-//! Code by template: the function's name, its parameters and its body come from the prompt.
+//! Textbook functions: Python by what a function does (`library.py`), some in Rust by a word that asks for them (`rust.txt`).
 //!
-//! Promise: the languages and bodies offered here are whole functions that compile and do what they are
-//! called; a prompt that asks for something else gets a function that says so.
+//! Promise: a whole function under the name that is asked for, or one that states that it is not written yet.
 
-pub mod library;
+use super::{embedding, facts::patterns, given::Given, prompt, skill::Skills};
+use std::sync::LazyLock;
 
-use super::prompt;
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Language {
-    Python,
-    Rust,
-    JavaScript,
-}
-
-/// Known bodies: the words that ask for one, its parameter, then Python, Rust, JavaScript.
-struct Known {
-    asked_by: &'static str,
-    python: &'static str,
-    rust: &'static str,
-    javascript: &'static str,
-}
-
-const KNOWN: &[Known] = &[
-    Known {
-        asked_by: "reverse reverses reversed",
-        python: "def NAME(text: str) -> str:\n    return text[::-1]",
-        rust: "fn NAME(text: &str) -> String {\n    text.chars().rev().collect()\n}",
-        javascript: "function NAME(text) {\n  return [...text].reverse().join(\"\");\n}",
-    },
-    Known {
-        asked_by: "fibonacci",
-        python: "def NAME(n: int) -> int:\n    a, b = 0, 1\n    for _ in range(n):\n        a, b = b, a + b\n    return a",
-        rust: "fn NAME(n: u32) -> u64 {\n    (0..n).fold((0, 1), |(a, b), _| (b, a + b)).0\n}",
-        javascript: "function NAME(n) {\n  let [a, b] = [0n, 1n];\n  for (let i = 0; i < n; i++) [a, b] = [b, a + b];\n  return a;\n}",
-    },
-    Known {
-        asked_by: "factorial",
-        python: "def NAME(n: int) -> int:\n    result = 1\n    for i in range(2, n + 1):\n        result *= i\n    return result",
-        rust: "fn NAME(n: u64) -> u64 {\n    (1..=n).product()\n}",
-        javascript: "function NAME(n) {\n  let result = 1n;\n  for (let i = 2n; i <= BigInt(n); i++) result *= i;\n  return result;\n}",
-    },
-    Known {
-        asked_by: "palindrome palindromes",
-        python: "def NAME(text: str) -> bool:\n    letters = [c.lower() for c in text if c.isalnum()]\n    return letters == letters[::-1]",
-        rust: "fn NAME(text: &str) -> bool {\n    let letters: Vec<char> = text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();\n    letters.iter().eq(letters.iter().rev())\n}",
-        javascript: "function NAME(text) {\n  const letters = text.toLowerCase().replace(/[^\\p{L}\\p{N}]/gu, \"\");\n  return letters === [...letters].reverse().join(\"\");\n}",
-    },
-    Known {
-        asked_by: "sort sorts sorted sorting",
-        python: "def NAME(items: list) -> list:\n    return sorted(items)",
-        rust: "fn NAME<T: Ord + Clone>(items: &[T]) -> Vec<T> {\n    let mut items = items.to_vec();\n    items.sort();\n    items\n}",
-        javascript: "function NAME(items) {\n  return [...items].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));\n}",
-    },
-    Known {
-        asked_by: "sum sums add adds total",
-        python: "def NAME(numbers: list[int]) -> int:\n    return sum(numbers)",
-        rust: "fn NAME(numbers: &[i64]) -> i64 {\n    numbers.iter().sum()\n}",
-        javascript: "function NAME(numbers) {\n  return numbers.reduce((sum, n) => sum + n, 0);\n}",
-    },
-    Known {
-        asked_by: "count counts",
-        python: "def NAME(text: str) -> dict[str, int]:\n    counts: dict[str, int] = {}\n    for word in text.split():\n        counts[word] = counts.get(word, 0) + 1\n    return counts",
-        rust: "fn NAME(text: &str) -> std::collections::BTreeMap<&str, usize> {\n    let mut counts = std::collections::BTreeMap::new();\n    for word in text.split_whitespace() {\n        *counts.entry(word).or_default() += 1;\n    }\n    counts\n}",
-        javascript: "function NAME(text) {\n  const counts = {};\n  for (const word of text.split(/\\s+/).filter(Boolean)) counts[word] = (counts[word] ?? 0) + 1;\n  return counts;\n}",
-    },
-    Known {
-        asked_by: "max maximum largest biggest",
-        python: "def NAME(numbers: list[int]) -> int | None:\n    return max(numbers, default=None)",
-        rust: "fn NAME(numbers: &[i64]) -> Option<i64> {\n    numbers.iter().copied().max()\n}",
-        javascript: "function NAME(numbers) {\n  return numbers.length ? Math.max(...numbers) : null;\n}",
-    },
-];
-
+const PYTHON: &str = include_str!("code/library.py");
+/// Blocks of words that ask for a function, and the function under the name `NAME`.
+const RUST: &str = include_str!("code/rust.txt");
+const DIMENSIONS: usize = 1_024;
+/// Nearer than this a description is taken for what is asked.
+const NEAR: f64 = 0.3;
+/// Words of a request that name no function.
 const NOT_A_NAME: &str = "python rust javascript typescript function code program script method class implement \
     implements returns return that which given takes string list array hard";
 
-/// A fenced function for the prompt.
+patterns! {
+    SIGNATURE = r"(?s)(?:def\s+)?([A-Za-z_]\w*)\s*\(([^()]*)\)([^:\n]*)";
+}
+static FUNCTIONS: LazyLock<Vec<Function>> =
+    LazyLock::new(|| PYTHON.split("\n\n\n").filter_map(function).collect());
+
+/// A function of the library.
+struct Function {
+    name: &'static str,
+    parameters: Vec<&'static str>,
+    /// From `def` to the colon.
+    head: &'static str,
+    about: &'static str,
+    body: &'static str,
+}
+
+fn function(block: &'static str) -> Option<Function> {
+    let (head, rest) = block
+        .trim()
+        .split_once(":\n")
+        .filter(|(head, _)| head.starts_with("def "))?;
+    let (about, body) = rest
+        .trim_start()
+        .strip_prefix("\"\"\"")?
+        .split_once("\"\"\"\n")?;
+    let caps = SIGNATURE.captures(head)?;
+    Some(Function {
+        name: caps.get(1)?.as_str(),
+        parameters: parameters(caps.get(2)?.as_str()),
+        head,
+        about,
+        body,
+    })
+}
+
+/// The names in a list of parameters, without types and defaults.
+fn parameters(list: &str) -> Vec<&str> {
+    let names = list
+        .split(',')
+        .filter_map(|one| one.split([':', '=']).next());
+    names
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+        .collect()
+}
+
+/// The function nearest to what is asked, of those with as many parameters where that is known.
+fn nearest(asked: &str, parameters: Option<usize>, skills: Skills) -> Option<&'static Function> {
+    let fitting = FUNCTIONS
+        .iter()
+        .filter(|one| parameters.is_none_or(|count| count == one.parameters.len()));
+    let scored = fitting.map(|one| {
+        let about = format!("{} {}", one.name.replace('_', " "), one.about);
+        let near = if skills.meaning {
+            let of = |text: &str| embedding::of_text(text, DIMENSIONS);
+            embedding::cosine(&of(asked), &of(&about))
+        } else {
+            let (wanted, words) = (prompt::subject_words(asked), prompt::words(&about));
+            let shared = wanted.iter().filter(|word| words.contains(word)).count();
+            shared as f64 / wanted.len().max(1) as f64
+        };
+        (near, one)
+    });
+    let best = scored
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .filter(|(near, _)| *near > NEAR);
+    best.map(|(_, one)| one)
+}
+
+/// The Python function that is asked for by signature and description; `None` without a signature.
+pub fn with_signature(given: &Given, skills: Skills) -> Option<String> {
+    let signature = given.value(&["signature"]).or_else(|| {
+        let at = given.text.find("def ")?;
+        given.text.get(at..)?.lines().next()
+    })?;
+    let caps = SIGNATURE.captures(signature)?;
+    let (name, list) = (caps.get(1)?.as_str(), caps.get(2)?.as_str().trim());
+    let about = given
+        .value(&["docstring", "description"])
+        .unwrap_or(&given.text);
+    let asked = format!("{} {about}", name.replace('_', " "));
+    let asked_parameters = parameters(list);
+    let head = format!("def {name}({list}):\n");
+    let Some(found) = nearest(&asked, Some(asked_parameters.len()), skills) else {
+        return Some(format!("{head}    raise NotImplementedError({name:?})\n"));
+    };
+    let mut body = found.body.to_owned();
+    for (own, asked) in found.parameters.iter().zip(&asked_parameters) {
+        body = renamed(&body, own, asked);
+    }
+    Some(format!("{head}{}\n", renamed(&body, found.name, name)))
+}
+
+/// The code with a name as another one, where it stands whole.
+fn renamed(code: &str, from: &str, to: &str) -> String {
+    let chars: Vec<char> = code.chars().collect();
+    let is_word = |c: &char| c.is_alphanumeric() || *c == '_';
+    let pieces = chars.chunk_by(|a, b| is_word(a) == is_word(b));
+    let pieces = pieces.map(|piece| piece.iter().collect::<String>());
+    pieces
+        .map(|piece| if piece == from { to.to_owned() } else { piece })
+        .collect()
+}
+
+/// A fenced function for a request in words.
 pub fn write(text: &str) -> String {
     let words = prompt::words(text);
-    let language = language(&words);
-    let known = KNOWN
-        .iter()
-        .find(|known| prompt::has_any(&words, known.asked_by));
-    let name = name(text, language);
-    let body = match (known, language) {
-        (Some(known), Language::Python) => known.python,
-        (Some(known), Language::Rust) => known.rust,
-        (Some(known), Language::JavaScript) => known.javascript,
-        (None, Language::Python) => "def NAME(value):\n    raise NotImplementedError(\"NAME\")",
-        (None, Language::Rust) => "fn NAME<T>(value: T) -> T {\n    todo!(\"NAME\")\n}",
-        (None, Language::JavaScript) => {
-            "function NAME(value) {\n  throw new Error(\"NAME is not written yet\");\n}"
-        }
-    };
-    let fence = match language {
-        Language::Python => "python",
-        Language::Rust => "rust",
-        Language::JavaScript => "javascript",
-    };
-    format!("```{fence}\n{}\n```", body.replace("NAME", &name))
-}
-
-fn language(words: &[String]) -> Language {
-    let has = |list: &str| prompt::has_any(words, list);
-    if has("rust cargo") {
-        Language::Rust
-    } else if has("javascript typescript js node") {
-        Language::JavaScript
+    let mut named = prompt::subject_words(text);
+    named.retain(|word| {
+        let is_plain = word.is_ascii() && word.starts_with(|c: char| c.is_ascii_alphabetic());
+        is_plain && !prompt::listed(word, NOT_A_NAME)
+    });
+    named.truncate(3);
+    let name = if named.is_empty() {
+        "solve".to_owned()
     } else {
-        Language::Python
-    }
-}
-
-fn name(text: &str, language: Language) -> String {
-    let mut words: Vec<String> = prompt::subject_words(text)
-        .into_iter()
-        .filter(|word| !prompt::listed(word, NOT_A_NAME) && word.is_ascii())
-        .filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic()))
-        .take(3)
-        .collect();
-    if words.is_empty() {
-        words.push("solve".to_owned());
-    }
-    match language {
-        Language::Python | Language::Rust => words.join("_"),
-        Language::JavaScript => words
-            .iter()
-            .enumerate()
-            .map(|(at, word)| {
-                if at == 0 {
-                    word.clone()
-                } else {
-                    capitalised(word)
-                }
-            })
-            .collect(),
-    }
-}
-
-fn capitalised(word: &str) -> String {
-    let mut chars = word.chars();
-    chars
-        .next()
-        .map(|first| first.to_uppercase().chain(chars).collect())
-        .unwrap_or_default()
+        named.join("_")
+    };
+    let (language, code) = if prompt::has_any(&words, "rust cargo") {
+        let blocks = RUST
+            .split("\n\n")
+            .filter_map(|block| block.split_once('\n'));
+        let known = blocks
+            .into_iter()
+            .find(|(asked_by, _)| prompt::has_any(&words, asked_by));
+        let unwritten = "fn NAME<T>(value: T) -> T {\n    todo!(\"NAME\")\n}";
+        let code = known.map_or(unwritten, |(_, code)| code.trim_end());
+        ("rust", code.replace("NAME", &name))
+    } else if prompt::has_any(&words, "javascript typescript js node") {
+        let unwritten =
+            "function NAME(value) {\n  throw new Error(\"NAME is not written yet\");\n}";
+        ("javascript", unwritten.replace("NAME", &name))
+    } else {
+        let code = nearest(&named.join(" "), None, Skills::frontier()).map_or_else(
+            || format!("def {name}(value):\n    raise NotImplementedError({name:?})"),
+            |found| {
+                renamed(
+                    &format!("{}:\n{}", found.head, found.body),
+                    found.name,
+                    &name,
+                )
+            },
+        );
+        ("python", code)
+    };
+    format!("```{language}\n{code}\n```")
 }
 
 #[cfg(test)]

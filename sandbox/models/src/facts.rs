@@ -39,115 +39,83 @@ pub fn bytes_pattern(source: &str) -> regex::bytes::Regex {
     regex::bytes::Regex::new(source).expect("a pattern of this crate compiles")
 }
 
-const MONTH: &str = r"(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)";
+/// Patterns of this crate, each compiled when it is first used.
+macro_rules! patterns {
+    ($($(#[$about:meta])* $name:ident = $source:expr;)+) => {
+        $($(#[$about])* static $name: std::sync::LazyLock<regex::Regex> =
+            std::sync::LazyLock::new(|| $crate::facts::pattern($source));)+
+    };
+}
+pub(crate) use patterns;
 
-static YEAR_FIRST: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"\b(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})\b"));
-static YEAR_LAST: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"\b(\d{1,2})([-/.])(\d{1,2})[-/.](\d{4})\b"));
-static DAY_MONTH: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(&format!(
-        r"(?i)\b(\d{{1,2}})(?:st|nd|rd|th|\.)?[ -](?:of )?{MONTH}\.?,?[ -](\d{{4}})\b"
-    ))
+const MONTH: &str = r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)";
+
+/// Days as people write them: year, month and day by name, or `a` and `b`, whose order the text decides.
+static DAYS: LazyLock<[Regex; 5]> = LazyLock::new(|| {
+    [
+        r"\b(?<year>\d{4})[-/.](?<month>\d{1,2})[-/.](?<day>\d{1,2})\b".to_owned(),
+        r"\b(?<a>\d{1,2})/(?<b>\d{1,2})/(?<year>\d{4})\b".to_owned(),
+        r"\b(?<day>\d{1,2})[-.](?<month>\d{1,2})[-.](?<year>\d{4})\b".to_owned(),
+        format!(
+            r"(?i)\b(?<day>\d{{1,2}})(?:st|nd|rd|th|\.)?[ -](?:of )?(?<month>{MONTH})\.?,?[ -](?<year>\d{{4}})\b"
+        ),
+        format!(r"(?i)\b(?<month>{MONTH})\.? (?<day>\d{{1,2}})(?:st|nd|rd|th)?,? (?<year>\d{{4}})\b"),
+    ]
+    .map(|source| pattern(&source))
 });
-static MONTH_DAY: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(&format!(
-        r"(?i)\b{MONTH}\.? (\d{{1,2}})(?:st|nd|rd|th)?,? (\d{{4}})\b"
-    ))
-});
-static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"-?\d{1,3}(?:\.\d{3})+,\d{2}\b|-?\d{1,3}(?:[,']\d{3})+(?:\.\d+)?|-?\d+,\d{2}\b|-?\d+(?:\.\d+)?",
-    )
-});
-static EMAIL: LazyLock<Regex> = LazyLock::new(|| pattern(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"));
-static ADDRESS: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r#"https?://[^\s<>"')\]]+[^\s<>"')\].,;:!?]"#));
-static PHONE: LazyLock<Regex> = LazyLock::new(|| pattern(r"\+?\(?\d[\d ()/.-]{4,}\d"));
-static TWO_YEARS: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"^\d{4}\s*[-/]\s*\d{4}$|^\d+\.\d{2}$|^\d{3,}$"));
-static CURRENCY: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"\b(EUR|USD|GBP|CHF|JPY|CAD|AUD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|RON|BGN|TRY|INR|CNY|HKD|SGD|KRW|BRL|MXN|ZAR|AED|ILS|THB|ISK|UAH)\b|[€$£¥₹]",
-    )
-});
+patterns! {
+    NUMBER = r"-?\d{1,3}(?:\.\d{3})+,\d{2}\b|-?\d{1,3}(?:[,']\d{3})+(?:\.\d+)?|-?\d+,\d{2}\b|-?\d+(?:\.\d+)?";
+    EMAIL = r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+";
+    ADDRESS = r#"https?://[^\s<>"')\]]+[^\s<>"')\].,;:!?]"#;
+    PHONE = r"\+?\(?\d[\d ()/.-]{4,}\d";
+    TWO_YEARS = r"^\d{4}\s*[-/]\s*\d{4}$|^\d+\.\d{2}$|^\d{3,}$";
+    CURRENCY = r"\b(EUR|USD|GBP|CHF|JPY|CAD|AUD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|RON|BGN|TRY|INR|CNY|HKD|SGD|KRW|BRL|MXN|ZAR|AED|ILS|THB|ISK|UAH)\b|[€$£¥₹]";
+}
 
 /// All days of the text, in its order. `5/3` is the third of May where the text shows that months stand
 /// first (a day over 12, dollars), else the fifth of March.
 pub fn dates(text: &str) -> Vec<Found<Date>> {
-    let month_first = month_first(text);
+    let captures = || DAYS.iter().flat_map(|form| form.captures_iter(text));
+    let figure = |caps: &Captures<'_>, name| caps.name(name)?.as_str().parse::<i8>().ok();
+    let over_12 = |name| captures().any(|caps| figure(&caps, name) > Some(12));
+    let month_first = over_12("b") || !over_12("a") && currency(text).as_deref() == Some("USD");
+    let day = |caps: &Captures<'_>| {
+        let (month, day) = match (figure(caps, "a"), figure(caps, "b")) {
+            (Some(a), Some(b)) if month_first => (a, b),
+            (Some(a), Some(b)) => (b, a),
+            _ => (month(caps.name("month")?.as_str())?, figure(caps, "day")?),
+        };
+        Date::new(caps.name("year")?.as_str().parse().ok()?, month, day).ok()
+    };
     let mut found: Vec<Found<Date>> = Vec::new();
-    let mut add = |caps: &Captures<'_>, day: Option<Date>| {
-        if let (Some(whole), Some(value)) = (caps.get(0), day) {
+    for caps in captures() {
+        if let (Some(whole), Some(value)) = (caps.get(0), day(&caps)) {
             let at = whole.range();
-            if found
-                .iter()
-                .all(|one| one.at.end <= at.start || at.end <= one.at.start)
-            {
+            if !meets(&found, &at) {
                 found.push(Found { at, value });
             }
         }
-    };
-    for caps in YEAR_FIRST.captures_iter(text) {
-        add(
-            &caps,
-            day(&part(&caps, 1), &part(&caps, 2), &part(&caps, 3)),
-        );
-    }
-    for caps in YEAR_LAST.captures_iter(text) {
-        let (first, second) = (part(&caps, 1), part(&caps, 3));
-        let swap = part(&caps, 2) == "/" && month_first;
-        let (month, number) = if swap {
-            (first, second)
-        } else {
-            (second, first)
-        };
-        add(&caps, day(&part(&caps, 4), &month, &number));
-    }
-    for caps in DAY_MONTH.captures_iter(text) {
-        add(
-            &caps,
-            day(&part(&caps, 3), &month(&part(&caps, 2)), &part(&caps, 1)),
-        );
-    }
-    for caps in MONTH_DAY.captures_iter(text) {
-        add(
-            &caps,
-            day(&part(&caps, 3), &month(&part(&caps, 1)), &part(&caps, 2)),
-        );
     }
     found.sort_by_key(|one| one.at.start);
     found
 }
 
-fn part(caps: &Captures<'_>, at: usize) -> String {
-    caps.get(at).map_or("", |one| one.as_str()).to_owned()
+/// Whether a place lies on one of the days.
+fn meets(dates: &[Found<Date>], at: &Range<usize>) -> bool {
+    dates
+        .iter()
+        .any(|date| date.at.start < at.end && at.start < date.at.end)
 }
 
-fn month_first(text: &str) -> bool {
-    let pairs: Vec<(u32, u32)> = YEAR_LAST
-        .captures_iter(text)
-        .filter(|caps| part(caps, 2) == "/")
-        .filter_map(|caps| Some((part(&caps, 1).parse().ok()?, part(&caps, 3).parse().ok()?)))
-        .collect();
-    if pairs.iter().any(|(_, second)| *second > 12) {
-        return true;
-    }
-    pairs.iter().all(|(first, _)| *first <= 12) && currency(text).as_deref() == Some("USD")
-}
-
-/// A month's number by its name.
-fn month(name: &str) -> String {
-    const NAMES: [&str; 12] = [
-        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
-    ];
-    let name = name.to_lowercase();
-    let at = NAMES.iter().position(|start| name.starts_with(start));
-    at.map_or(String::new(), |at| (at + 1).to_string())
-}
-
-fn day(year: &str, month: &str, day: &str) -> Option<Date> {
-    Date::new(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?).ok()
+/// A month's number by its name or its figures.
+fn month(text: &str) -> Option<i8> {
+    const NAMES: &str = "jan feb mar apr may jun jul aug sep oct nov dec";
+    let text = text.to_lowercase();
+    let mut named = NAMES.split(' ').zip(1..);
+    let found = named.find(|(name, _)| text.starts_with(name));
+    found
+        .map(|(_, number)| number)
+        .or_else(|| text.parse().ok())
 }
 
 /// The numbers of a text that are no part of a word; days are left out.
@@ -155,11 +123,7 @@ pub fn amounts(text: &str) -> Vec<Found<Amount>> {
     let dates = dates(text);
     NUMBER
         .find_iter(text)
-        .filter(|one| {
-            dates
-                .iter()
-                .all(|date| one.end() <= date.at.start || date.at.end <= one.start())
-        })
+        .filter(|one| !meets(&dates, &one.range()))
         .filter_map(|one| {
             let mut at = one.range();
             let before = text.get(..at.start)?.chars().next_back();
@@ -234,11 +198,7 @@ pub fn phones(text: &str) -> Vec<&str> {
     let dates = dates(text);
     PHONE
         .find_iter(text)
-        .filter(|one| {
-            dates
-                .iter()
-                .all(|date| one.end() <= date.at.start || date.at.end <= one.start())
-        })
+        .filter(|one| !meets(&dates, &one.range()))
         .map(|one| one.as_str().trim())
         .filter(|one| {
             let digits = one.bytes().filter(u8::is_ascii_digit).count();

@@ -1,15 +1,14 @@
 //! Letters of five by seven dots, as tills and labels print them.
 //!
-//! Promise: a letter that is printed with [`dots`] is the one that [`GLYPHS`] has for it.
+//! Promise: a letter that is printed with [`dots`] has the dots that [`glyph`] gives for it.
 
-pub const COLUMNS: usize = 5;
-pub const ROWS: usize = 7;
+const COLUMNS: usize = 5;
 /// Dots from one letter to the next, and from one line to the next.
 pub const ADVANCE: (u32, u32) = (6, 10);
 
 /// Five columns of seven dots each; the lowest bit is the top dot.
 #[rustfmt::skip]
-pub const GLYPHS: &[(char, [u8; COLUMNS])] = &[
+const GLYPHS: &[(char, [u8; COLUMNS])] = &[
     (' ', [0x00, 0x00, 0x00, 0x00, 0x00]), ('%', [0x23, 0x13, 0x08, 0x64, 0x62]), ('*', [0x14, 0x08, 0x3e, 0x08, 0x14]),
     (',', [0x00, 0x50, 0x30, 0x00, 0x00]), ('-', [0x08, 0x08, 0x08, 0x08, 0x08]), ('.', [0x00, 0x60, 0x60, 0x00, 0x00]),
     ('/', [0x20, 0x10, 0x08, 0x04, 0x02]), (':', [0x00, 0x36, 0x36, 0x00, 0x00]), ('0', [0x3e, 0x51, 0x49, 0x45, 0x3e]),

@@ -8,28 +8,24 @@ pub mod names;
 mod rows;
 
 use super::{
-    facts::{self, Amount, Found, pattern},
+    facts::{self, Amount, Found, patterns},
     given::Given,
     prompt,
     skill::Skills,
 };
 use jiff::{ToSpan as _, civil::Date};
-use regex::Regex;
 use serde_json::{Map, Value, json};
-use std::sync::LazyLock;
 
 pub use rows::number;
 
 /// Characters of one text value.
 const TEXT_MAX: usize = 400;
 
-static TERMS: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)\b(?:net|within|in|terms:?)\s*(\d{1,3})(?:\s*days?)?\b"));
-static IDENTIFIER: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"\b[A-Z]{0,6}[-/]?\d[\w]*(?:[-/.][\w]+)*\b"));
-static DUE: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"(?i)\b(due|by|payable|deadline|expires?|expiry|until|before|latest)\b[^.\n]{0,20}$")
-});
+patterns! {
+    TERMS = r"(?i)\b(?:net|within|in|terms:?)\s*(\d{1,3})(?:\s*days?)?\b";
+    IDENTIFIER = r"\b[A-Z]{0,6}[-/]?\d[\w]*(?:[-/.][\w]+)*\b";
+    DUE = r"(?i)\b(due|by|payable|deadline|expires?|expiry|until|before|latest)\b[^.\n]{0,20}$";
+}
 
 /// The first type that a schema names, or the one its keywords ask for.
 pub fn type_of(schema: &Value) -> &str {

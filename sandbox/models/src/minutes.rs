@@ -2,41 +2,22 @@
 //!
 //! Promise: an owner is somebody of the conversation, and a task is made of words that were said.
 
-use super::{facts::pattern, prompt, skill::Skills, text::sentences_of};
+use super::{facts::patterns, prompt, skill::Skills, text::sentences_of};
 use regex::Regex;
-use std::sync::LazyLock;
 
 /// Turns that are read.
 const TURNS_MAX: usize = 2_000;
 
-static TURN: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"^\s*\[?([\p{Lu}][\p{L}.'-]*(?: [\p{Lu}][\p{L}.'-]*)?)\]?\s*(?:\([^)]*\))?:\s+(.*)$")
-});
-static DUE: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"(?i)\s*,?\s*\b(?:(?:by|until|till|before|on|no later than)\s+((?:the\s+)?(?:end of\s+)?(?:the\s+)?(?:next\s+|this\s+)?(?:monday|tuesday|wednesday|thursday|friday|saturday|sunday|tomorrow|tonight|noon|week|month|quarter|sprint|january|february|march|april|may|june|july|august|september|october|november|december|\d{1,2}(?:st|nd|rd|th)?|easter|christmas)(?:\s+(?:meeting|morning|evening|noon|\d{1,2}))*)|(today|tomorrow|tonight|(?:this|next)\s+(?:week|month|quarter|sprint|monday|tuesday|wednesday|thursday|friday)|end of (?:the )?(?:day|week|month)))\b",
-    )
-});
-static OWN: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"(?i)\bI(?:'ll|’ll| will| can| shall|'d| would)?(?: then)? (?:also )?([a-z]+\b.*)$")
-});
-static ASKED: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)\b(?:can|could|would|will) you (?:please )?([a-z]+\b.*?)\??$"));
-static CALLED: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"^(?:and |then |so )?(\p{Lu}[\p{L}'-]+), (?:please |can you |could you |you )?([a-z]+\b.*)$",
-    )
-});
-static OTHER: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"^(\p{Lu}[\p{L}'-]+) (?:will|shall|is going to|takes care of|to) ([a-z]+\b.*)$")
-});
-static WE: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"(?i)^(?:ok(?:ay)?,?\s+|then,?\s+|so,?\s+|fine,?\s+|right,?\s+|agreed[,:]?\s+|decided[,:]?\s+)*(?:we(?:'ll| will)?|let's|let us)\s+(?:then\s+)?([a-z]+\b.*)$",
-    )
-});
-static PROPOSAL: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)^(?:proposal|decision|decided|agreed|resolved)\s*:\s*(.+)$"));
+patterns! {
+    TURN = r"^\s*\[?([\p{Lu}][\p{L}.'-]*(?: [\p{Lu}][\p{L}.'-]*)?)\]?\s*(?:\([^)]*\))?:\s+(.*)$";
+    DUE = r"(?i)\s*,?\s*\b(?:(?:by|until|till|before|on|no later than)\s+((?:the\s+)?(?:end of\s+)?(?:the\s+)?(?:next\s+|this\s+)?(?:monday|tuesday|wednesday|thursday|friday|saturday|sunday|tomorrow|tonight|noon|week|month|quarter|sprint|january|february|march|april|may|june|july|august|september|october|november|december|\d{1,2}(?:st|nd|rd|th)?|easter|christmas)(?:\s+(?:meeting|morning|evening|noon|\d{1,2}))*)|(today|tomorrow|tonight|(?:this|next)\s+(?:week|month|quarter|sprint|monday|tuesday|wednesday|thursday|friday)|end of (?:the )?(?:day|week|month)))\b";
+    OWN = r"(?i)\bI(?:'ll|’ll| will| can| shall|'d| would)?(?: then)? (?:also )?([a-z]+\b.*)$";
+    ASKED = r"(?i)\b(?:can|could|would|will) you (?:please )?([a-z]+\b.*?)\??$";
+    CALLED = r"^(?:and |then |so )?(\p{Lu}[\p{L}'-]+), (?:please |can you |could you |you )?([a-z]+\b.*)$";
+    OTHER = r"^(\p{Lu}[\p{L}'-]+) (?:will|shall|is going to|takes care of|to) ([a-z]+\b.*)$";
+    WE = r"(?i)^(?:ok(?:ay)?,?\s+|then,?\s+|so,?\s+|fine,?\s+|right,?\s+|agreed[,:]?\s+|decided[,:]?\s+)*(?:we(?:'ll| will)?|let's|let us)\s+(?:then\s+)?([a-z]+\b.*)$";
+    PROPOSAL = r"(?i)^(?:proposal|decision|decided|agreed|resolved)\s*:\s*(.+)$";
+}
 
 /// What "I" or "we" do that is no task and no decision.
 const STATES: &str = "agree am are believe can could did do doubt expect feel forgot got guess had have heard \
@@ -106,42 +87,33 @@ pub fn actions(transcript: &str, skills: Skills) -> Vec<Action> {
     let mut actions: Vec<Action> = Vec::new();
     for said in &all {
         let sentence = said.sentence.trim_end_matches(['.', '!']);
-        let is_question = sentence.ends_with('?');
-        let part =
-            |regex: &Regex, at: usize| Some(regex.captures(sentence)?.get(at)?.as_str().to_owned());
-        let first = |task: &str| {
-            task.split(|c: char| !c.is_alphabetic())
-                .next()
-                .unwrap_or("")
-                .to_lowercase()
+        let caps = |regex: &Regex| {
+            let caps = regex.captures(sentence)?;
+            let part = |at| Some(caps.get(at)?.as_str().to_owned());
+            Some((part(1)?, part(2).unwrap_or_default()))
         };
-        let found = if let (Some(owner), Some(task)) = (part(&CALLED, 1), part(&CALLED, 2))
-            && is_speaker(&owner)
-            && !prompt::listed(&first(&task), STATES)
-        {
-            Some((owner, task))
-        } else if skills.inference
-            && let (Some(task), Some(owner)) = (part(&ASKED, 1), said.next)
-        {
-            Some((owner.to_owned(), task))
-        } else if let (Some(owner), Some(task)) = (part(&OTHER, 1), part(&OTHER, 2))
-            && is_speaker(&owner)
-        {
-            Some((owner, task))
-        } else if !is_question
-            && let Some(task) = part(&OWN, 1)
-            && !prompt::listed(&first(&task), STATES)
-            && !sentence.to_lowercase().starts_with("if ")
-        {
-            Some((said.by.to_owned(), task))
-        } else {
-            None
+        let named = |(owner, _): &(String, String)| is_speaker(owner);
+        let is_done = |task: &str| !prompt::listed(&first_word(task), STATES);
+        let asked = || caps(&ASKED).zip(said.next).filter(|_| skills.inference);
+        let own = || {
+            let states = sentence.ends_with('?') || sentence.to_lowercase().starts_with("if ");
+            caps(&OWN).filter(|(task, _)| !states && is_done(task))
         };
+        let found = caps(&CALLED)
+            .filter(|found| named(found) && is_done(&found.1))
+            .or_else(|| asked().map(|((task, _), owner)| (owner.to_owned(), task)))
+            .or_else(|| caps(&OTHER).filter(named))
+            .or_else(|| own().map(|(task, _)| (said.by.to_owned(), task)));
         if let Some((owner, task)) = found {
             actions.push(action(&owner, &task));
         }
     }
     actions
+}
+
+fn first_word(text: &str) -> String {
+    let mut words = text.split(|c: char| !c.is_alphabetic());
+    words.next().unwrap_or("").to_lowercase()
 }
 
 fn action(owner: &str, task: &str) -> Action {
@@ -186,17 +158,14 @@ pub fn decisions(transcript: &str) -> Vec<String> {
         if sentence.ends_with('?') || lower.starts_with("if ") || lower.contains(" if ") {
             continue;
         }
-        let found = if let Some(caps) = PROPOSAL.captures(sentence) {
-            caps.get(1).map(|one| one.as_str().to_owned())
-        } else if let Some(caps) = WE.captures(sentence) {
-            let rest = caps.get(1).map_or("", |one| one.as_str());
-            let first = rest.split(' ').next().unwrap_or("").to_lowercase();
-            let settled = !prompt::listed(&first, STATES) && first != "see";
-            settled.then(|| format!("We {rest}"))
-        } else {
-            let first = lower.split(' ').next().unwrap_or("").to_owned();
-            (prompt::listed(&first, ORDERS) && sentence.split(' ').count() > 2)
-                .then(|| sentence.to_owned())
+        let part = |regex: &Regex| Some(regex.captures(sentence)?.get(1)?.as_str().to_owned());
+        let settled = |rest: &String| !prompt::listed(&first_word(rest), STATES);
+        let orders =
+            prompt::listed(&first_word(sentence), ORDERS) && sentence.split(' ').count() > 2;
+        let found = match (part(&PROPOSAL), part(&WE)) {
+            (Some(proposal), _) => Some(proposal),
+            (None, Some(rest)) => Some(rest).filter(settled).map(|rest| format!("We {rest}")),
+            (None, None) => orders.then(|| sentence.to_owned()),
         };
         if let Some(found) = found {
             let found = found

@@ -1,12 +1,10 @@
-//! The text on what is attached: PDF pages, plain text files, print in pictures, and the words of recordings.
+//! The text on what is attached: PDF pages, plain text files, and the words of pictures and recordings.
 //!
-//! Words are read where this service's own synthesis wrote them, as on the transcription route.
-//!
+//! Pictures and recordings are read where this crate wrote the words into them, as on the transcription route.
 //! Promise: bounded work whatever is attached; what cannot be read is no text, never an error.
 
 pub mod paper;
 mod pdf;
-mod print;
 
 use crate::speech::wav;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -33,7 +31,7 @@ pub fn text_of(part: &Value) -> Option<String> {
     let text = if bytes.starts_with(b"%PDF") {
         pdf::text(&bytes)
     } else if bytes.starts_with(b"\x89PNG") {
-        print::text(&bytes)
+        paper::text(&bytes)
     } else if mime.starts_with("text/") {
         String::from_utf8_lossy(&bytes).into_owned()
     } else {

@@ -137,7 +137,7 @@ impl<'a> Reader<'a> {
             Work::Summary => summary::of(&given.text, sentences, self.skills),
             Work::Answer => answering::answer(given, self.skills)?,
             Work::Sql => sql::write(given, self.skills)?,
-            Work::Code => code::library::write(given, self.skills)?,
+            Work::Code => code::with_signature(given, self.skills)?,
             Work::Translation => translation::write(given, self.skills)?,
             Work::Words => given.page.clone(),
         };

@@ -6,7 +6,7 @@
 
 use super::{
     answering::Wanted,
-    facts::{self, pattern},
+    facts::{self, patterns},
     given::{Given, Item},
     prompt,
     skill::Skills,
@@ -14,23 +14,17 @@ use super::{
 use crate::embedding::ranking;
 use regex::Regex;
 use serde_json::{Map, Value};
-use std::sync::LazyLock;
 
 const FITTING_FIGURE: f64 = 0.15;
 const WRONG_FIGURE: f64 = 0.2;
 const EXCLUDED: f64 = 0.3;
 const ANSWERS: f64 = 0.12;
 
-static AT_MOST: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"(?i)\b(?:under|below|less than|up to|at most|max(?:imum)?|cheaper than)\s+[$€£]?(\d+(?:\.\d+)?)",
-    )
-});
-static AT_LEAST: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"(?i)\b(?:over|above|more than|at least|min(?:imum)?|from)\s+[$€£]?(\d+(?:\.\d+)?)")
-});
-static EXCLUSION: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)\b(?:not|no|non|without|un)[\s-]+(\p{L}+)"));
+patterns! {
+    AT_MOST = r"(?i)\b(?:under|below|less than|up to|at most|max(?:imum)?|cheaper than)\s+[$€£]?(\d+(?:\.\d+)?)";
+    AT_LEAST = r"(?i)\b(?:over|above|more than|at least|min(?:imum)?|from)\s+[$€£]?(\d+(?:\.\d+)?)";
+    EXCLUSION = r"(?i)\b(?:not|no|non|without|un)[\s-]+(\p{L}+)";
+}
 
 /// A grade for each entry, from `low` to `high`.
 pub fn grades(

@@ -3,29 +3,18 @@
 //! Tables and columns are those that the prompt lists (`name(column, column)`); which of them a question means is
 //! decided by words in common. Promise: one SELECT that names only tables and columns that were listed.
 
-use super::{facts::pattern, given::Given, prompt, skill::Skills};
-use regex::Regex;
+use super::{facts::patterns, given::Given, prompt, skill::Skills};
 use rust_stemmers::{Algorithm, Stemmer};
-use std::sync::LazyLock;
 
 const TABLES_MAX: usize = 50;
 
-static TABLE: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)(?:create table\s+)?\b([a-z_]\w*)\s*\(([^()]*)\)"));
-static COMPARED: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"(?i)\b(more than|over|above|at least|less than|fewer than|under|below|at most)\s+[$€£]?(\d[\d,]*)(?:\s+(\w+))?",
-    )
-});
-static WHEN: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)\b(before|after|since|in|during)\s+((?:19|20)\d{2})\b"));
-static PLACE: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"\b(?:in|from|by|named)\s+(\p{Lu}[\p{L}-]*(?: \p{Lu}[\p{L}-]*)*)"));
-static FIRST: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"(?i)\b(?:top\s+)?(\d+|two|three|four|five|six|seven|eight|nine|ten)\b\s*(?:most|least|\w+est)?\b",
-    )
-});
+patterns! {
+    TABLE = r"(?i)(?:create table\s+)?\b([a-z_]\w*)\s*\(([^()]*)\)";
+    COMPARED = r"(?i)\b(more than|over|above|at least|less than|fewer than|under|below|at most)\s+[$€£]?(\d[\d,]*)(?:\s+(\w+))?";
+    WHEN = r"(?i)\b(before|after|since|in|during)\s+((?:19|20)\d{2})\b";
+    PLACE = r"\b(?:in|from|by|named)\s+(\p{Lu}[\p{L}-]*(?: \p{Lu}[\p{L}-]*)*)";
+    FIRST = r"(?i)\b(?:top\s+)?(\d+|two|three|four|five|six|seven|eight|nine|ten)\b\s*(?:most|least|\w+est)?\b";
+}
 const NUMBERS: [&str; 9] = [
     "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
 ];

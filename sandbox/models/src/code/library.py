@@ -1,12 +1,12 @@
-# Textbook functions, each with what it does. Read by library.rs; a block ends with two empty lines.
+# Textbook functions, each with what it does. Read by code.rs; a block ends with two empty lines.
 
 
-def reverse_text(text):
+def reverse_text(text: str) -> str:
     """The text with its characters in reverse order, backwards."""
     return text[::-1]
 
 
-def factorial(n):
+def factorial(n: int) -> int:
     """The factorial of n."""
     result = 1
     for i in range(2, n + 1):
@@ -14,7 +14,7 @@ def factorial(n):
     return result
 
 
-def fibonacci(n):
+def fibonacci(n: int) -> int:
     """The n-th Fibonacci number."""
     a, b = 0, 1
     for _ in range(n):
@@ -22,7 +22,7 @@ def fibonacci(n):
     return a
 
 
-def is_palindrome(text):
+def is_palindrome(text: str) -> bool:
     """Whether a text is a palindrome: reads the same forwards and backwards."""
     letters = [c.lower() for c in text if c.isalnum()]
     return letters == letters[::-1]
@@ -291,7 +291,7 @@ def second_largest(xs):
     return sorted(set(xs))[-2]
 
 
-def maximum(xs):
+def maximum(xs: list[float]) -> float | None:
     """The largest, greatest, maximum value of a list of numbers."""
     best = xs[0]
     for x in xs[1:]:
@@ -368,3 +368,13 @@ def power(base, exponent):
 def clamp(x, low, high):
     """A number limited, clamped to the range between low and high."""
     return max(low, min(x, high))
+
+
+def sort(items: list) -> list:
+    """The items sorted in ascending order."""
+    return sorted(items)
+
+
+def total(numbers: list[int]) -> int:
+    """The sum, the total of all numbers added."""
+    return sum(numbers)

@@ -3,27 +3,16 @@
 //! Promise: years are years that stand in the line; the present is no year.
 
 use super::names;
-use crate::{facts::pattern, text::sentences_of};
-use regex::Regex;
-use std::sync::LazyLock;
+use crate::{facts::patterns, text::sentences_of};
 
-/// A span of years, "since" a year, or a year alone.
-static YEARS: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"(?i)\(?\b(?:from\s+)?(since\s+)?((?:19|20)\d{2})(?:\s*(?:-|–|—|to|until|till)\s*((?:19|20)\d{2}|today|now|present|current))?\b\)?",
-    )
-});
-static BETWEEN: LazyLock<Regex> = LazyLock::new(|| pattern(r"\s*(?:[,|;·:]|\s[-–—]\s)\s*"));
-static AT: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"^(.*?\S)\s+(?:at|with|for|@|of|from)\s+(\p{Lu}.*)$"));
-static HEADING: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"(?i)^(?:work experience|experience|education|employment|jobs?|career|studies)\s*:\s*")
-});
-static SKILLS: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"(?i)(?:^|\n|\. )\s*(?:key |core |technical )?(?:skills|languages|competences|tools|i speak)\s*[:-]?\s+([^.\n]+)",
-    )
-});
+patterns! {
+    /// A span of years, "since" a year, or a year alone.
+    YEARS = r"(?i)\(?\b(?:from\s+)?(since\s+)?((?:19|20)\d{2})(?:\s*(?:-|–|—|to|until|till)\s*((?:19|20)\d{2}|today|now|present|current))?\b\)?";
+    BETWEEN = r"\s*(?:[,|;·:]|\s[-–—]\s)\s*";
+    AT = r"^(.*?\S)\s+(?:at|with|for|@|of|from)\s+(\p{Lu}.*)$";
+    HEADING = r"(?i)^(?:work experience|experience|education|employment|jobs?|career|studies)\s*:\s*";
+    SKILLS = r"(?i)(?:^|\n|\. )\s*(?:key |core |technical )?(?:skills|languages|competences|tools|i speak)\s*[:-]?\s+([^.\n]+)";
+}
 
 /// Words of a degree or a school: more are half a sentence.
 const PART_WORDS_MAX: usize = 7;

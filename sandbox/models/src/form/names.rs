@@ -3,17 +3,13 @@
 //! Promise: a name that is given stands in the text; where nothing speaks for a name, none is given.
 
 use crate::{
-    facts::{emails, pattern},
+    facts::{emails, patterns},
     prompt,
 };
-use regex::Regex;
-use std::sync::LazyLock;
 
-static CAPITALS: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"(?:University|Bank|Institute|School|Museum|Ministry|Port) of \p{Lu}[\p{L}'’-]+(?: \p{Lu}[\p{L}'’-]+)*|\p{Lu}[\p{L}'’.-]*\p{L}(?:[ ](?:(?:&|and|van|von|de|der|den|della|la|al|bin)[ ])?\p{Lu}[\p{L}'’-]*\p{L})*",
-    )
-});
+patterns! {
+    CAPITALS = r"(?:University|Bank|Institute|School|Museum|Ministry|Port) of \p{Lu}[\p{L}'’-]+(?: \p{Lu}[\p{L}'’-]+)*|\p{Lu}[\p{L}'’.-]*\p{L}(?:[ ](?:(?:&|and|van|von|de|der|den|della|la|al|bin)[ ])?\p{Lu}[\p{L}'’-]*\p{L})*";
+}
 
 /// What firms and houses call themselves by.
 const ORGANIZATION: &str = "ag agency airlines airways architects association bakery bank books brewery brothers \

@@ -3,24 +3,18 @@
 //! Promise: a row is made of one line and holds nothing that does not stand in it, but for a quantity of one.
 
 use crate::{
-    facts::{self, pattern},
+    facts::{self, patterns},
     prompt,
 };
-use regex::Regex;
 use serde_json::{Map, Number, Value};
-use std::sync::LazyLock;
 
-static LEADING: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"^(\d+(?:[.,]\d+)?)\s*(?:[x×*]\s*|\s)\s*(\p{L}.*)$"));
-static TIMES: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(.*\S)\s+[x×*]\s?(\d+(?:[.,]\d+)?)$"));
-static IN_BRACKETS: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"^(.*\S)\s*\((\d+(?:[.,]\d+)?)\)$"));
-static COLUMN: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"^(.*\p{L}.*?)(?:\s{2,}|\t|\s*\|\s*)(\d+(?:[.,]\d+)?)(?:\s+\p{L}+)?$")
-});
-static UNIT_PRICE: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"(?:\s+(?:at|@|à|a|je))?\s+[€$£]?(\d[\d.,]*\d{2})(?:\s*(?:each|ea\.?))?\s*=?\s*$")
-});
+patterns! {
+    LEADING = r"^(\d+(?:[.,]\d+)?)\s*(?:[x×*]\s*|\s)\s*(\p{L}.*)$";
+    TIMES = r"^(.*\S)\s+[x×*]\s?(\d+(?:[.,]\d+)?)$";
+    IN_BRACKETS = r"^(.*\S)\s*\((\d+(?:[.,]\d+)?)\)$";
+    COLUMN = r"^(.*\p{L}.*?)(?:\s{2,}|\t|\s*\|\s*)(\d+(?:[.,]\d+)?)(?:\s+\p{L}+)?$";
+    UNIT_PRICE = r"(?:\s+(?:at|@|à|a|je))?\s+[€$£]?(\d[\d.,]*\d{2})(?:\s*(?:each|ea\.?))?\s*=?\s*$";
+}
 
 /// Words of lines that are no items.
 const NO_ITEM: &str = "amount balance bill card cash change date dated due grand iban invoice net paid pay payable \

@@ -2,27 +2,22 @@
 //!
 //! Promise: two labels or more, each once, as they are written; an instruction that offers no choice gives none.
 
-use crate::{facts::pattern, prompt};
-use regex::Regex;
-use std::sync::LazyLock;
+use crate::{facts::patterns, prompt};
 
 const LABELS_MAX: usize = 64;
 const LABEL_WORDS_MAX: usize = 4;
 
-/// What a choice begins with, and the choice.
-static CHOICE: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"(?ix)
+patterns! {
+    /// What a choice begins with, and the choice.
+    CHOICE = r"(?ix)
         (?: \b(?:labels?|categories|classes|options|choices|intents?|topics?|tags?)\b (?:\s+(?:are|is))? \s*:
           | \b(?:one\s+of|choose\s+(?:from|between|among)|pick\s+(?:from|between)|select\s+from|either|whether(?:\s+\w+){0,6}?\s+is)\b
               (?:\s+(?:these|the\s+following|the))? (?:\s+(?:labels|categories|classes|options|choices|words|values|intents|topics))? \s*:?
           | \b(?:as|into|with|is|are|in)\b (?:\s+(?:either|one\s+of))? \s*:?
         )
-        \s+ (?<list>[^.?!\n;]+)",
-    )
-});
-static BETWEEN: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)\s*(?:[,/|]\s*(?:or|and)\s|[,/|]|\s(?:or|and)\s)\s*"));
+        \s+ (?<list>[^.?!\n;]+)";
+    BETWEEN = r"(?i)\s*(?:[,/|]\s*(?:or|and)\s|[,/|]|\s(?:or|and)\s)\s*";
+}
 
 /// Words that say that one of several names is wanted.
 const CLASSIFIES: &str = "classify classification label categorize categorise category tag mark sort assign sentiment \
