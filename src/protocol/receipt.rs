@@ -2,8 +2,8 @@
 //! SSE comment lines before `data: [DONE]`, or in a body field, and is kept exactly as received.
 //!
 //! Promise: an amount is an integer number of micro-USD or not known; the first positive one counts,
-//! and a second, different one is an anomaly that is never added (rule I3); a 0 counts only if there
-//! is no other amount; nothing is estimated (rule I12).
+//! and a second, different one is an anomaly that is never added (rule I3); a 0 counts only if no other
+//! value came, readable or not; nothing is estimated (rule I12).
 
 pub mod lines;
 

@@ -24,7 +24,7 @@ pub struct ReceiptLines(Vec<String>);
 
 impl ReceiptLines {
     /// The receipt fields of a head, in a fixed order. `clean` removes what may not be kept, and
-    /// returns `None` for a value without any such part.
+    /// returns `None` for a line without any such part.
     pub fn of_headers(
         names: &ServiceNames,
         headers: &HeaderMap,

@@ -1,4 +1,4 @@
-//! A server with an unsigned certificate.
+//! A server with a certificate that no authority signed.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -458,7 +458,8 @@ async fn several_undelivered_equals_are_adopted_oldest_first_and_once_each() {
     assert!(!keys[..3].contains(&keys[6]));
 }
 
-/// One purchase over two restarts, and `x-should-retry` is kept over them, too.
+/// One purchase over all restarts. Its adoptions are counted over them as well: after three the
+/// answer says not to retry.
 #[tokio::test]
 async fn an_adopted_request_that_fails_again_passes_its_key_on_over_restarts() {
     let busy = || Step::Answer(json(503, &[], r#"{"detail":"busy"}"#));
