@@ -24,7 +24,7 @@ NAMED_MAX = 3
 HEAD = """# Planted faults
 
 Each row is a fault of one line that `make faults` planted in the tree, alone, and the tests that failed
-because of it: the unit tests with the model check (`proxy::simulation`), and for faults on the way of a
+because of it: the unit tests with the model check (`proxy::purchase::simulation`), and for faults on the way of a
 request the integration tests named in `tests/faults/faults.toml`. A fault that no test sees fails the command.
 
 """

@@ -45,8 +45,6 @@ mod request_head;
 mod serve;
 mod settings;
 mod settle;
-#[cfg(test)]
-mod simulation;
 mod upstream;
 
 pub use self::accept::{AppListener, serve};

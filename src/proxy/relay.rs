@@ -7,306 +7,110 @@
 
 mod clarification;
 mod closed;
-pub mod flow;
+mod flow;
 pub mod follow;
+mod led;
 mod made_stream;
 pub mod own;
 mod speech;
-pub mod whole;
+mod whole;
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use http::HeaderValue;
-use pingora::http::ResponseHeader;
-
-use self::closed::Ends;
-use super::client_watch::ClientWatch;
-use super::dispatch::{Dispatch, DispatchOutcome, Flowing, is_transient};
-use super::purchase::client::Presence;
+use self::led::Answered;
+pub use self::led::Relay;
+use self::whole::give_refusal;
+use super::dispatch::{DispatchOutcome, Flowing};
 use super::refuse::{Code, Refusal};
 use super::report::{Report, report};
-use super::settle::{Gathered, Measured, OpenEntry};
-use crate::clock::millis;
-use crate::config::App;
-use crate::ledger::LedgerError;
-use crate::ledger::entry::{AttemptEnd, EntryId, InDoubt, State};
-use crate::ledger::undelivered::Delivery;
-use crate::protocol::names::{X_BURSAR_QUEUE_MS, X_SHOULD_RETRY};
-use crate::proxy::door::admit::Admitted;
-use crate::proxy::gateway::Gateway;
-use crate::proxy::limits::queue::Slot;
-use crate::proxy::purchase::fate::Fate;
-use crate::proxy::settings::Settings;
-use crate::proxy::upstream::heads;
+use super::settle::Gathered;
+use crate::ledger::entry::{AttemptEnd, InDoubt};
 
-/// Adoptions of one key after which the app's own retries are told to stop.
-const ADOPTIONS_MAX: u32 = 3;
-
-/// One led request from its last attempt to its end.
-pub struct Relay<'a> {
-    pub gateway: &'a Arc<Gateway>,
-    pub settings: Arc<Settings>,
-    pub admitted: &'a Admitted,
-    /// Who spends, and what was declared of it.
-    pub declared: Arc<App>,
-    pub app: ClientWatch<'a>,
-    pub dispatch: Dispatch<'a>,
-    /// `None` on free routes.
-    pub entry: Option<OpenEntry>,
-    pub entry_id: EntryId,
-    /// The place of an answer that is complete: given back when what it cost counts.
-    pub place: Option<Slot>,
-    pub adopted: Option<EntryId>,
-    /// The model that the app asked for, where the service may refuse it.
-    pub foreign_model: Option<String>,
-    /// The app wants a stream, and a whole turn was asked for, which tells its price.
-    pub made_stream: bool,
-    /// The table allowed another attempt and none was left.
-    pub exhausted: bool,
-    pub arrived: Duration,
-    /// Own time as the ledger has it.
-    pub own: Option<Duration>,
-    /// Time in which the app had the word: its body came, or it took its answer.
-    pub app_time: Duration,
-    pub state: Option<State>,
+/// Gives the app what the attempts came to. Returns whether its connection can be kept.
+pub async fn run(mut relay: Relay<'_>, reached: DispatchOutcome) -> bool {
+    if !matches!(reached, DispatchOutcome::Flowing(_)) {
+        // The service has done its part.
+        relay.place = relay.dispatch.place.take();
+    }
+    let (answered, keep) = match reached {
+        DispatchOutcome::Whole { head, body } => whole::whole(&mut relay, head, body).await,
+        DispatchOutcome::Flowing(flowing) if relay.made_stream && !flowing.event_stream => {
+            too_large(&mut relay, *flowing).await
+        }
+        DispatchOutcome::Flowing(flowing) => flow::flow(&mut relay, flowing).await,
+        DispatchOutcome::Nothing { refusal } | DispatchOutcome::Stopped { refusal } => {
+            nothing(&mut relay, refusal, None).await
+        }
+        DispatchOutcome::Cut => {
+            let refusal = Refusal::new(Code::ShuttingDown);
+            nothing(&mut relay, refusal, Some(InDoubt::Shutdown)).await
+        }
+    };
+    let measured = relay.measured();
+    let fate = relay.fate();
+    if let Some(entry) = relay.entry.as_mut() {
+        entry.close(fate);
+    }
+    report(
+        relay.gateway,
+        &Report {
+            app: Some(&relay.declared.name),
+            route: Some(&relay.admitted.route),
+            entry: Some(relay.entry_id),
+            adopted: relay.adopted,
+            stream: answered.stream,
+            status: answered.status,
+            code: answered.code.map(Code::as_str),
+            attempts: relay.dispatch.retries.attempts().len(),
+            state: relay.state,
+            measured,
+        },
+    );
+    keep
 }
 
-/// What was answered, for the report.
-#[derive(Clone, Copy, Debug)]
-pub struct Answered {
-    pub status: u16,
-    pub code: Option<Code>,
-    pub stream: bool,
-}
-
-// === impl Relay ===
-
-impl Relay<'_> {
-    /// Gives the app what the attempts came to. Returns whether its connection can be kept.
-    pub async fn run(mut self, reached: DispatchOutcome) -> bool {
-        if !matches!(reached, DispatchOutcome::Flowing(_)) {
-            // The service has done its part.
-            self.place = self.dispatch.place.take();
-        }
-        let (answered, keep) = match reached {
-            DispatchOutcome::Whole { head, body } => self.whole(head, body).await,
-            DispatchOutcome::Flowing(flowing) if self.made_stream && !flowing.event_stream => {
-                self.too_large(*flowing).await
-            }
-            DispatchOutcome::Flowing(flowing) => self.flow(flowing).await,
-            DispatchOutcome::Nothing { refusal } | DispatchOutcome::Stopped { refusal } => {
-                self.nothing(refusal, None).await
-            }
-            DispatchOutcome::Cut => {
-                let refusal = Refusal::new(Code::ShuttingDown);
-                self.nothing(refusal, Some(InDoubt::Shutdown)).await
-            }
-        };
-        let measured = self.measured();
-        let fate = self.fate();
-        if let Some(entry) = self.entry.as_mut() {
-            entry.close(fate);
-        }
-        report(
-            self.gateway,
-            &Report {
-                app: Some(&self.declared.name),
-                route: Some(&self.admitted.route),
-                entry: Some(self.entry_id),
-                adopted: self.adopted,
-                stream: answered.stream,
-                status: answered.status,
-                code: answered.code.map(Code::as_str),
-                attempts: self.dispatch.retries.attempts().len(),
-                state: self.state,
-                measured,
-            },
-        );
-        keep
-    }
-
-    fn fate(&self) -> Fate {
-        match &self.entry {
-            Some(entry) => entry.purchase.fate(self.state),
-            None => Fate::Closed,
-        }
-    }
-
-    pub(super) fn measured(&self) -> Measured {
-        let total = self.gateway.clock.monotonic().saturating_sub(self.arrived);
-        let elsewhere = self
-            .dispatch
-            .service_time
-            .saturating_add(self.dispatch.waited)
-            .saturating_add(self.dispatch.queued)
-            .saturating_add(self.app_time);
-        Measured {
-            total,
-            first_byte: self
-                .dispatch
-                .first_byte_at
-                .map(|at| at.saturating_sub(self.arrived)),
-            queue: self.dispatch.queued,
-            own: self.own.unwrap_or(total.saturating_sub(elsewhere)),
-        }
-    }
-
-    /// The app has left, and nobody has taken its place.
-    pub(super) fn is_read_by_nobody(&self, presence: Presence) -> bool {
-        let purchase = self.app.purchase.as_ref();
-        presence != Presence::Here && !purchase.is_some_and(|purchase| purchase.is_followed())
-    }
-
-    /// Settles the entry, if there is one.
-    pub(super) async fn settle(
-        &mut self,
-        gathered: &Gathered,
-        cut_by: Option<InDoubt>,
-    ) -> Result<(), LedgerError> {
-        let ends = Ends {
-            app_left: self.app.left,
-            cut_by,
-            last: self.dispatch.retries.attempts().last(),
-            stage: self.app.stage,
-            now: self.gateway.clock.monotonic(),
-            arrived: self.arrived,
-        };
-        let gathered = &Gathered {
-            closed: ends.closed(),
-            broken_billed: self.dispatch.retries.broken_billed(),
-            ..gathered.clone()
-        };
-        let measured = self.measured();
-        let delivery = self.delivery(cut_by);
-        let place = self.place.take();
-        let Some(entry) = self.entry.as_mut() else {
-            return Ok(());
-        };
-        self.own = Some(measured.own);
-        if let Some(last) = self.dispatch.retries.last_mut() {
-            gathered.lines.append_to(&mut last.receipt_lines);
-        }
-        let settlement = entry
-            .settle(
-                gathered,
-                self.dispatch.retries.attempts(),
-                cut_by,
-                delivery,
-                measured,
-                place,
-            )
-            .await?;
-        self.state = Some(settlement.state);
-        Ok(())
-    }
-
-    /// How the answer stands with the app now, for the case that bursar dies before it is given.
-    fn delivery(&self, cut_by: Option<InDoubt>) -> Delivery {
-        let Some(purchase) = self.entry.as_ref().map(|entry| &entry.purchase) else {
-            return Delivery::Given;
-        };
-        let attempts = self.dispatch.retries.attempts();
-        let answered = attempts
-            .last()
-            .is_some_and(|last| last.end == AttemptEnd::Answered);
-        let has_reader = purchase.is_followed() || self.app.downstream.presence() != Presence::Gone;
-        purchase.delivery(answered, cut_by, has_reader)
-    }
-
-    /// No answer came, bursar may send nothing more, or it is shutting down.
-    async fn nothing(&mut self, refusal: Refusal, cut_by: Option<InDoubt>) -> (Answered, bool) {
-        let gathered = Gathered {
-            receipt: self.dispatch.retries.take_broken(),
-            ..Gathered::default()
-        };
-        let refusal = match self.settle(&gathered, cut_by).await {
-            Ok(()) => refusal,
-            Err(_) => Refusal::new(Code::LedgerUnavailable),
-        };
-        let keep = self.give_refusal(&refusal).await;
-        (
-            Answered {
-                status: refusal.status().as_u16(),
-                code: Some(refusal.code),
-                stream: false,
-            },
-            keep,
-        )
-    }
-
-    /// A turn too large to be made into a stream. Its amount is known from its head.
-    async fn too_large(&mut self, flowing: Flowing) -> (Answered, bool) {
-        let headers = &flowing.answering.head.headers;
-        let gathered = Gathered::from_head(&self.settings, headers);
-        self.dispatch
-            .record_flow(&flowing, AttemptEnd::Broken, Some("too_large"));
-        let settled = self.settle(&gathered, None).await;
-        flowing.answering.abandon().await;
-        let code = match settled {
-            Ok(()) => Code::UpstreamBroken,
-            Err(_) => Code::LedgerUnavailable,
-        };
-        let refusal = Refusal::new(code);
-        let keep = self.give_refusal(&refusal).await;
-        let answered = Answered {
+/// No answer came, bursar may send nothing more, or it is shutting down.
+async fn nothing(
+    relay: &mut Relay<'_>,
+    refusal: Refusal,
+    cut_by: Option<InDoubt>,
+) -> (Answered, bool) {
+    let gathered = Gathered {
+        receipt: relay.dispatch.retries.take_broken(),
+        ..Gathered::default()
+    };
+    let refusal = match relay.settle(&gathered, cut_by).await {
+        Ok(()) => refusal,
+        Err(_) => Refusal::new(Code::LedgerUnavailable),
+    };
+    let keep = give_refusal(relay, &refusal).await;
+    (
+        Answered {
             status: refusal.status().as_u16(),
-            code: Some(code),
+            code: Some(refusal.code),
             stream: false,
-        };
-        (answered, keep)
-    }
+        },
+        keep,
+    )
+}
 
-    /// A refusal of our own after the request was dispatched.
-    pub(super) async fn give_refusal(&mut self, refusal: &Refusal) -> bool {
-        let Ok((mut head, body)) = own::refusal_answer(refusal) else {
-            return false;
-        };
-        self.say_whether_to_retry(&mut head, refusal.should_retry());
-        if refusal.code.ends_connection() {
-            self.app.downstream.session().set_server_keepalive(None);
-        }
-        self.give_whole(head, body).await
-    }
-
-    /// `x-should-retry`: one layer retries, not three; but while something may
-    /// still run under a key, the app's retry is welcome, because it is joined or adopted.
-    pub(super) fn say_whether_to_retry(&self, head: &mut ResponseHeader, own: Option<bool>) {
-        if !is_transient(head.status) {
-            return;
-        }
-        let keyed = self.admitted.route.keyed;
-        let adoptions = self
-            .entry
-            .as_ref()
-            .map_or(0, |entry| entry.purchase.adoptions);
-        let known_zero = self
-            .entry
-            .as_ref()
-            .is_none_or(|entry| entry.purchase.is_known_zero(self.state));
-        let stop = !keyed
-            || (known_zero && (self.exhausted || own == Some(false)))
-            || adoptions >= ADOPTIONS_MAX;
-        if stop {
-            let inserted = head.insert_header(X_SHOULD_RETRY, HeaderValue::from_static("false"));
-            debug_assert!(inserted.is_ok(), "a static header is valid");
-        } else if own.is_some() {
-            head.remove_header(&X_SHOULD_RETRY);
-        }
-    }
-
-    /// Adds what bursar says about the answer.
-    pub(super) fn mark(&self, head: &mut ResponseHeader) -> Result<(), heads::HeadError> {
-        if self.admitted.route.is_inference() {
-            let queue_ms = HeaderValue::from(millis(self.dispatch.queued));
-            head.insert_header(X_BURSAR_QUEUE_MS, queue_ms)
-                .map_err(|_| heads::HeadError)?;
-        }
-        own::mark(
-            head,
-            self.entry_id,
-            self.adopted,
-            self.admitted.origin.as_ref(),
-        )
-    }
+/// A turn too large to be made into a stream. Its amount is known from its head.
+async fn too_large(relay: &mut Relay<'_>, flowing: Flowing) -> (Answered, bool) {
+    let headers = &flowing.answering.head.headers;
+    let gathered = Gathered::from_head(&relay.settings, headers);
+    relay
+        .dispatch
+        .record_flow(&flowing, AttemptEnd::Broken, Some("too_large"));
+    let settled = relay.settle(&gathered, None).await;
+    flowing.answering.abandon().await;
+    let code = match settled {
+        Ok(()) => Code::UpstreamBroken,
+        Err(_) => Code::LedgerUnavailable,
+    };
+    let refusal = Refusal::new(code);
+    let keep = give_refusal(relay, &refusal).await;
+    let answered = Answered {
+        status: refusal.status().as_u16(),
+        code: Some(code),
+        stream: false,
+    };
+    (answered, keep)
 }

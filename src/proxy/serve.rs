@@ -326,7 +326,7 @@ async fn exchange(
         app_time: request.body_took,
         state: None,
     };
-    relay.run(reached).await
+    relay::run(relay, reached).await
 }
 
 /// Takes over the answer of an equal request whose connection has left.
@@ -336,12 +336,12 @@ async fn follow(request: Request<'_>, downstream: &mut Downstream, mut follower:
     let leader: Arc<Purchase> = Arc::clone(&follower.purchase);
     let answer = request.admitted.route.answer;
     let followed = relay::follow::follow(request.gateway, downstream, &mut follower, answer).await;
-    if followed.delivered && downstream.is_cut() {
+    if followed.end.is_delivered && downstream.is_cut() {
         leader.cuts_short();
     }
     // Before the last word, which is this one's.
     drop(follower);
-    if followed.delivered {
+    if followed.end.is_delivered {
         request.gateway.delivered(&leader);
     }
     report(
@@ -353,7 +353,7 @@ async fn follow(request: Request<'_>, downstream: &mut Downstream, mut follower:
             adopted: Some(leader.entry),
             stream: followed.stream,
             status: followed.status,
-            code: followed.code.map(Code::as_str),
+            code: followed.end.code.map(Code::as_str),
             attempts: 0,
             state: None,
             measured: Measured {

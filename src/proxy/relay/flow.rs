@@ -1,344 +1,488 @@
 //! An answer that flows: a stream, chunk by chunk as it arrives, or a body of more than 1 MiB.
 //!
-//! Promise: of a chat stream only the bytes that may begin `data: [DONE]` are held, and of a large
-//! body its last chunk, until the receipt is durable; an app that leaves does not end the reading
-//! (bounded), because the receipt comes last; a break reaches the app as a break; a document that its
-//! app has not whole is not delivered.
+//! What is written, kept, read on, settled as and broken off with is decided in
+//! [`crate::proxy::purchase::answer`]; this carries it out.
+//!
+//! Promise: each action is carried out as it is handed out, and its event says how that went; a write or
+//! a read that waits is cut by bursar's stop, by a request that waits for the place of an app that stalls,
+//! and by nothing else; an app that leaves is noticed also while the service is silent.
 
-mod drain;
-mod give;
+mod content;
 mod redactor;
-mod state;
+mod stall;
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
+use http::StatusCode;
+use pingora::http::ResponseHeader;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
 
-use self::redactor::Redactor;
-use self::state::{Flow, Halt, Move, Reading};
-use super::{Answered, Relay};
-use crate::ledger::entry::Stage;
-use crate::ledger::entry::{AttemptEnd, InDoubt};
-use crate::protocol::body::JsonFieldScanner;
+use self::content::Content;
+use self::stall::wanted_by_others;
+use super::led::{Answered, Relay};
+use super::whole::give_refusal;
+use crate::config::OnDisconnect;
+use crate::ledger::entry::{AttemptEnd, Stage};
 use crate::protocol::routes::{AnswerKind, ReceiptFrom};
-use crate::protocol::sse::{HoldBack, SseEvent, SseScanner, StreamKind};
+use crate::protocol::sse::StreamKind;
+use crate::proxy::client_watch::Cut;
 use crate::proxy::dispatch::Flowing;
-use crate::proxy::purchase::client::Written;
-use crate::proxy::purchase::forward::{Forward, Kind};
-use crate::proxy::purchase::lost::Cause;
-use crate::proxy::purchase::shared::ReplayEnd;
+use crate::proxy::limits::queue::Drained;
+use crate::proxy::purchase::answer::{Answer, Form, Terms};
+use crate::proxy::purchase::client::{AppProbe, Presence};
+use crate::proxy::purchase::event::{Action, AnswerEnd, App, Event, Leave, Loss, Read, Then, Wait};
 use crate::proxy::refuse::{Code, Refusal};
 use crate::proxy::settle::Gathered;
+use crate::proxy::upstream::exchange::{Answering, BodyBroke};
 use crate::proxy::upstream::heads;
 
-impl Relay<'_> {
-    pub(super) async fn flow(&mut self, mut flowing: Box<Flowing>) -> (Answered, bool) {
-        let upstream_head = &flowing.answering.head;
-        let status = upstream_head.status.as_u16();
-        let event_stream = flowing.event_stream;
-        let answered = |code| Answered {
-            status,
-            code,
-            stream: event_stream,
+/// One answer that flows, and what it holds.
+struct Flow<'r, 'a> {
+    relay: &'r mut Relay<'a>,
+    /// Until the service is left.
+    flowing: Option<Box<Flowing>>,
+    content: Content,
+    gathered: Gathered,
+    held: HeldForDrain,
+    status: StatusCode,
+    is_stream: bool,
+}
+
+/// What reading for nobody holds of bursar and of the service.
+#[derive(Default)]
+struct HeldForDrain {
+    permit: Option<OwnedSemaphorePermit>,
+    /// Its place at the service may be asked for by a request that waits.
+    place: Option<Drained>,
+}
+
+/// What came of waiting for the service.
+enum Moved {
+    Read(Result<Option<Bytes>, BodyBroke>),
+    /// It has changed who reads.
+    Changed,
+    TimeUp,
+    Stopped,
+}
+
+/// Gives a flowing answer to whichever app is there for it. Returns whether its connection can be kept.
+pub(super) async fn flow(relay: &mut Relay<'_>, flowing: Box<Flowing>) -> (Answered, bool) {
+    let upstream_head = &flowing.answering.head;
+    let status = upstream_head.status;
+    let is_stream = flowing.event_stream;
+    let key = &relay.settings.key;
+    let head = heads::answer_head(upstream_head, !is_stream, key)
+        .and_then(|mut head| relay.mark(&mut head).map(|()| head));
+    let Ok(head) = head else {
+        let answered = Answered {
+            status: status.as_u16(),
+            code: Some(Code::Internal),
+            stream: is_stream,
         };
-        let head = heads::answer_head(upstream_head, !event_stream, &self.settings.key)
-            .and_then(|mut head| self.mark(&mut head).map(|()| head));
-        let Ok(head) = head else {
-            return (answered(Some(Code::Internal)), false);
-        };
-        let is_encoded = heads::is_encoded(&upstream_head.headers);
-        let mut gathered = Gathered::from_head(&self.settings, &upstream_head.headers);
-        if event_stream && is_encoded {
-            // What its comments tell cannot be read.
-            gathered.receipt.forget_early_zero();
+        return (answered, false);
+    };
+    let is_coded = heads::is_encoded(&upstream_head.headers);
+    let mut gathered = Gathered::from_head(&relay.settings, &upstream_head.headers);
+    if is_stream && is_coded {
+        // Its comments cannot be read.
+        gathered.receipt.forget_early_zero();
+    }
+    let route = &relay.admitted.route;
+    let kind = match route.answer {
+        AnswerKind::NamedEvents => StreamKind::NamedEvents,
+        AnswerKind::JsonOrStream | AnswerKind::Json => StreamKind::Data,
+    };
+    let is_metered = relay.entry.is_some();
+    let (content, form) = match (is_stream, is_coded) {
+        (false, _) => (Content::document(key.clone()), Form::Document),
+        (true, true) => (Content::coded(key.clone()), Form::Stream),
+        (true, false) => {
+            let has_comments = route.receipt == ReceiptFrom::HeadersAndComments;
+            let content = Content::events(key.clone(), kind, has_comments);
+            let is_chat = kind == StreamKind::Data && is_metered;
+            (content, if is_chat { Form::Chat } else { Form::Stream })
         }
-        let kind = match self.admitted.route.answer {
-            AnswerKind::NamedEvents => StreamKind::NamedEvents,
-            AnswerKind::JsonOrStream | AnswerKind::Json => StreamKind::Data,
-        };
-        let mut flow = Flow {
-            head: Arc::new(head),
-            scanner: event_stream.then(|| SseScanner::new(kind)),
-            chat: event_stream && kind == StreamKind::Data && self.entry.is_some() && !is_encoded,
-            is_encoded,
-            strike: Redactor::new(self.settings.key.clone()),
-            hold: HoldBack::new(),
-            last: None,
-            sieve: JsonFieldScanner::default(),
-            gathered,
-            head_written: false,
-            forward: Forward::new(if event_stream {
-                Kind::Stream
-            } else {
-                Kind::Document
-            }),
-            ends_in_newline: true,
-            settled: false,
-            reading: Reading::default(),
-        };
-        self.app.stage = Stage::Streaming;
-        self.app.downstream.keeps(&self.declared.name);
-        let mut moved = Move::Chunk(flowing.first.clone());
+    };
+    let config = &relay.settings.config;
+    let on_disconnect = relay.declared.on_disconnect;
+    let terms = Terms {
+        form,
+        is_metered,
+        is_cancelled: on_disconnect.unwrap_or(config.streams.on_disconnect) == OnDisconnect::Cancel,
+        stream_time: config.streams.drain_timeout,
+        document_time: config.upstream.read_timeout,
+    };
+    let answer = Answer::flowing(terms, Arc::new(head), relay.app.purchase.clone());
+    relay.app.stage = Stage::Streaming;
+    relay.app.downstream.keeps(&relay.declared.name);
+    let flow = Flow {
+        relay,
+        flowing: Some(flowing),
+        content,
+        gathered,
+        held: HeldForDrain::default(),
+        status,
+        is_stream,
+    };
+    flow.run(answer).await
+}
+
+// === impl Flow ===
+
+impl Flow<'_, '_> {
+    async fn run(mut self, mut answer: Answer) -> (Answered, bool) {
+        let gateway = self.relay.gateway;
+        let first = self.flowing.as_ref().map(|flowing| flowing.first.clone());
+        let mut event = self.heard(Moved::Read(Ok(first)));
         loop {
-            let chunk = match &moved {
-                Move::Chunk(chunk) => flow.strike.pass(chunk.clone()),
-                Move::End | Move::Broke(_) | Move::Stop(_) | Move::Cut => flow.strike.rest(),
-            };
-            match self.pass(&mut flow, &flowing, chunk).await {
-                Ok(()) => {}
-                Err(Halt::Refused(code)) => return self.refused(&mut flow, *flowing, code).await,
-                Err(Halt::Cut) => {
-                    return self
-                        .ended(&mut flow, *flowing, Move::Cut, answered(None))
-                        .await;
-                }
+            if answer.asks_for_app() {
+                self.relay.app.look();
             }
-            match moved {
-                Move::Chunk(_) => {}
-                Move::End => {
-                    let complete = !flow.chat || flow.settled || flow.gathered.is_priced();
-                    if !complete {
-                        // "all three SDK parsers take a clean end for success"
-                        let broke = Move::Broke(Cause::Closed);
-                        return self.ended(&mut flow, *flowing, broke, answered(None)).await;
+            let action = answer.on(event, &self.app());
+            // Behind its outcome the ledger counts on the answer being given.
+            let purchase = self.relay.app.purchase.clone();
+            let owes = purchase.filter(|_| answer.is_settled());
+            event = match action {
+                Action::Read(wait) => {
+                    if answer.is_settled() {
+                        self.relay.app.satisfied();
+                    } else if !answer.is_drained() {
+                        self.held = HeldForDrain::default();
                     }
-                    let end = match self.end(&mut flow, &flowing).await {
-                        Ok(()) => Move::End,
-                        Err(Halt::Cut) => Move::Cut,
-                        Err(Halt::Refused(code)) => {
-                            return self.refused(&mut flow, *flowing, code).await;
-                        }
-                    };
-                    return self.ended(&mut flow, *flowing, end, answered(None)).await;
+                    // A settled stream of which bytes are kept still: its app has no end of it.
+                    let owes = owes.filter(|_| self.relay.app.downstream.kept_bytes() > 0);
+                    let read = pin!(self.read(&answer, wait));
+                    gateway.handed_over(owes.as_deref(), read).await
                 }
-                broke => return self.ended(&mut flow, *flowing, broke, answered(None)).await,
-            }
-            let gateway = self.gateway;
-            // A settled stream of which bytes are kept still: its app has no end of it.
-            let owes = flow.settled && self.app.downstream.kept_bytes() > 0;
-            let purchase = self.app.purchase.clone().filter(|_| owes);
-            let read = pin!(self.read_on(&mut flow, &mut flowing.answering));
-            moved = gateway.handed_over(purchase.as_deref(), read).await;
+                Action::Drain => self.drain(),
+                Action::Write { head, piece } => {
+                    let write = pin!(self.write(head, piece));
+                    gateway.handed_over(owes.as_deref(), write).await
+                }
+                Action::Keep(piece) => {
+                    let keep = pin!(self.keep(piece));
+                    gateway.handed_over(owes.as_deref(), keep).await
+                }
+                Action::Warn(warning) => self.warn(warning).await,
+                Action::Settle { ending, is_drained } => self.settle(ending, is_drained).await,
+                Action::FreePlace => {
+                    // The service is done, and the app may take its time for the rest.
+                    self.relay.dispatch.place.give_back();
+                    Event::Did
+                }
+                Action::Leave(leave) => self.leave(leave).await,
+                Action::Finish => {
+                    let finish = pin!(self.finish());
+                    gateway.handed_over(owes.as_deref(), finish).await
+                }
+                Action::Break => {
+                    self.break_connection().await;
+                    Event::Did
+                }
+                Action::Refuse(code) => {
+                    let refusal = Refusal::new(code);
+                    let keep = give_refusal(self.relay, &refusal).await;
+                    return (self.answered(refusal.status(), Some(code)), keep);
+                }
+                Action::Done(done) => {
+                    return (self.answered(self.status, done.code), done.is_whole);
+                }
+                // An answer that flows is written piece by piece.
+                Action::WriteWhole(_) => Event::Lost(Loss::AppGone),
+            };
         }
     }
 
-    /// Scans a chunk and gives out what may flow.
-    async fn pass(&mut self, flow: &mut Flow, flowing: &Flowing, chunk: Bytes) -> Result<(), Halt> {
-        if chunk.is_empty() {
-            return Ok(());
+    fn app(&self) -> App {
+        let downstream = &self.relay.app.downstream;
+        let place = self.held.place.as_ref();
+        App {
+            now: self.relay.gateway.clock.monotonic(),
+            presence: downstream.presence(),
+            is_proven: downstream.is_proven(),
+            held: downstream.held(),
+            is_displaced: place.is_some_and(Drained::is_displaced),
         }
-        let bytes = u64::try_from(chunk.len()).unwrap_or(u64::MAX);
-        flow.gathered.response_bytes = flow.gathered.response_bytes.saturating_add(bytes);
-        flow.reading.drain.took(chunk.len());
-        let Some(scanner) = flow.scanner.as_mut() else {
-            flow.sieve.feed(&chunk);
-            if let Some(earlier) = flow.last.replace(chunk) {
-                self.give(flow, earlier).await?;
-            }
-            return Ok(());
+    }
+
+    fn answered(&self, status: StatusCode, code: Option<Code>) -> Answered {
+        Answered {
+            status: status.as_u16(),
+            code,
+            stream: self.is_stream,
+        }
+    }
+
+    /// What the service's move means, with what the redactor held where it is the last.
+    fn heard(&mut self, moved: Moved) -> Event {
+        let (chunk, last) = match moved {
+            Moved::Changed => return Event::Changed,
+            Moved::TimeUp => return Event::TimeUp,
+            Moved::Stopped => (None, Some(Then::Stopped)),
+            Moved::Read(Ok(Some(chunk))) => (Some(chunk), Some(Then::More)),
+            Moved::Read(Ok(None)) => (None, None),
+            Moved::Read(Err(BodyBroke(cause))) => (None, Some(Then::Broke(cause))),
         };
-        if flow.is_encoded {
-            return self.give(flow, chunk).await;
-        }
-        let settings = &self.settings;
-        let takes_comments = self.admitted.route.receipt == ReceiptFrom::HeadersAndComments;
-        let gathered = &mut flow.gathered;
-        let scan = scanner.feed(&chunk, &mut |event| match event {
-            SseEvent::Comment { name, value } if takes_comments => {
-                gathered.absorb_comment(settings, name, value);
-            }
-            SseEvent::Usage(usage) => gathered.usage = usage,
-            SseEvent::Comment { .. } | SseEvent::Event(_) => {}
+        let settings = &self.relay.settings;
+        let passed = self.content.pass(chunk, &mut self.gathered, settings);
+        let then = last.unwrap_or_else(|| Then::Ended {
+            rest: self.content.rest(),
+            is_priced: self.gathered.is_priced(),
         });
-        let end_mark = scanner.bytes_to_end_mark();
-        if let Some(released) = flow.hold.push(chunk, &scan) {
-            self.give(flow, released).await?;
-        }
-        if let Some(bytes) = end_mark {
-            // How much is behind it in this chunk is chance.
-            flow.gathered.response_bytes = bytes;
-            self.settle_flow(flow, flowing).await?;
-            if let Some(tail) = flow.hold.take() {
-                let (gateway, purchase) = (self.gateway, self.app.purchase.clone());
-                let give = pin!(self.give(flow, tail));
-                gateway.handed_over(purchase.as_deref(), give).await?;
-            }
-            self.app.satisfied();
-        }
-        Ok(())
+        Event::Read(Read {
+            bytes: passed.bytes,
+            piece: passed.piece,
+            end_mark: passed.end_mark,
+            then,
+        })
     }
 
-    /// A complete answer's receipt, before its last bytes go out. Once.
-    async fn settle_flow(&mut self, flow: &mut Flow, flowing: &Flowing) -> Result<(), Halt> {
-        if flow.settled {
-            return Ok(());
+    /// The service's next move.
+    async fn read(&mut self, answer: &Answer, wait: Wait) -> Event {
+        let clock = &self.relay.gateway.clock;
+        let before = clock.monotonic();
+        let presence = self.relay.app.downstream.presence();
+        let moved = match (self.flowing.as_mut(), wait) {
+            (None, _) => Moved::Stopped,
+            (Some(flowing), Wait::TheEnd(limit)) => {
+                let read = timeout(limit, read_the_end(&mut flowing.answering));
+                let moved = read.await.map_or(Moved::TimeUp, Moved::Read);
+                return self.heard(moved);
+            }
+            (Some(flowing), Wait::Long | Wait::AtMost(_)) => {
+                // A document is read to its end, and what is settled ends by itself.
+                let yields_place = self.is_stream && !answer.is_settled();
+                let place = self.held.place.as_ref().filter(|_| yields_place);
+                let displaced = place.map(Drained::displaced);
+                let purchase = self.relay.app.purchase.clone();
+                let follower = purchase.filter(|purchase| purchase.is_followed());
+                let chunk = async {
+                    tokio::select! {
+                        biased;
+                        () = of(displaced) => None,
+                        () = of(follower.as_ref().map(|purchase| purchase.unfollowed())) => None,
+                        read = flowing.answering.next_chunk() => Some(read),
+                    }
+                };
+                let app = &mut self.relay.app;
+                // `None` in whatever place: it has changed who reads.
+                let read = match (presence, wait) {
+                    (Presence::Here, _) => app.attend_while_here(chunk).await,
+                    (_, Wait::AtMost(limit)) => {
+                        match timeout(limit, app.attend_unless_broken(chunk)).await {
+                            Ok(read) => read,
+                            Err(_) => {
+                                self.service_took(before, answer, presence);
+                                return Event::TimeUp;
+                            }
+                        }
+                    }
+                    (_, _) => app.attend_unless_broken(chunk).await,
+                };
+                match read.map(Option::flatten) {
+                    Ok(Some(read)) => Moved::Read(read),
+                    Ok(None) => Moved::Changed,
+                    Err(Cut) => Moved::Stopped,
+                }
+            }
+        };
+        self.service_took(before, answer, presence);
+        self.heard(moved)
+    }
+
+    /// What is awaited behind the end mark, with the app there, is no part of the answer's time.
+    fn service_took(&mut self, before: Duration, answer: &Answer, presence: Presence) {
+        if !answer.awaits_end_only() || presence != Presence::Here {
+            let now = self.relay.gateway.clock.monotonic();
+            let took = now.saturating_sub(before);
+            let service_time = &mut self.relay.dispatch.service_time;
+            *service_time = service_time.saturating_add(took);
         }
-        flow.settled = true;
-        flow.gathered.drained = self.drains(flow);
-        let document = flow.scanner.is_none().then(|| flow.sieve.peek());
-        if let Some(peek) = &document {
-            let (settings, route) = (&self.settings, &self.admitted.route);
-            flow.gathered.absorb_peek(settings, route, peek);
+    }
+
+    fn drain(&mut self) -> Event {
+        let drains = Arc::clone(&self.relay.gateway.drains);
+        let Ok(permit) = drains.try_acquire_owned() else {
+            return Event::Refused;
+        };
+        self.held.permit = Some(permit);
+        // An app that stalled has lost it already.
+        if self.held.place.is_none() {
+            self.held.place = self.relay.dispatch.place.drains();
         }
-        self.dispatch
-            .record_flow(flowing, AttemptEnd::Answered, None);
-        let settled = self.settle(&flow.gathered, None).await;
-        settled.map_err(|_| Halt::Refused(Code::LedgerUnavailable))?;
-        if let Some(peek) = &document
-            && let Err(error) = self.reconcile_run(peek).await
+        Event::Did
+    }
+
+    async fn write(&mut self, head: Option<Arc<ResponseHeader>>, piece: Bytes) -> Event {
+        let downstream = &mut *self.relay.app.downstream;
+        if let Some(head) = head
+            && downstream
+                .write_head(ResponseHeader::clone(&head))
+                .await
+                .is_err()
+        {
+            return self.lost();
+        }
+        let before = self.relay.gateway.clock.monotonic();
+        let place = self.relay.dispatch.place.slot();
+        let probe = downstream.probe();
+        let written = {
+            let write = pin!(downstream.write_chunk(piece));
+            tokio::select! {
+                biased;
+                written = write => written.ok(),
+                wanted = wanted_by_others(place, || probe.taken_bytes()) => {
+                    // Until the place goes: no other has to make room for the same.
+                    self.held.place = Some(wanted);
+                    None
+                }
+            }
+        };
+        self.relay.app_took_since(before);
+        match written {
+            Some(written) => Event::Wrote(written),
+            None => {
+                // Half a chunk may have gone out.
+                self.relay.app.downstream.mark_broken();
+                self.lost()
+            }
+        }
+    }
+
+    fn lost(&mut self) -> Event {
+        self.relay.app.lost();
+        Event::Lost(if self.relay.app.downstream.is_cut() {
+            Loss::Cut
+        } else {
+            Loss::AppGone
+        })
+    }
+
+    /// Waits for a slow follower, but not beyond bursar's shutdown, and not in the way of others.
+    async fn keep(&mut self, piece: Bytes) -> Event {
+        let Some(purchase) = self.relay.app.purchase.clone() else {
+            return Event::Did;
+        };
+        let mut cut = self.relay.gateway.life.cut_signal();
+        let before = self.relay.gateway.clock.monotonic();
+        let place = self.relay.dispatch.place.slot();
+        let kept = tokio::select! {
+            biased;
+            () = purchase.record_chunk(piece) => Event::Did,
+            wanted = wanted_by_others(place, || purchase.follower_went()) => {
+                purchase.gives_up_follower();
+                self.held.place = Some(wanted);
+                Event::Did
+            }
+            () = cut.wait() => Event::Lost(Loss::Cut),
+        };
+        self.relay.app_took_since(before);
+        kept
+    }
+
+    /// The connection breaks either way.
+    async fn warn(&mut self, warning: Bytes) -> Event {
+        match self.relay.app.downstream.write_chunk(warning).await {
+            Ok(written) => Event::Wrote(written),
+            Err(_) => Event::Lost(Loss::AppGone),
+        }
+    }
+
+    async fn settle(&mut self, ending: AnswerEnd, is_drained: bool) -> Event {
+        let (end, cause, cut_by) = match ending {
+            AnswerEnd::Complete => (AttemptEnd::Answered, None, None),
+            AnswerEnd::Broke(cause) => (AttemptEnd::Broken, Some(cause.as_str()), None),
+            AnswerEnd::Stopped(stop) => {
+                if let Some(word) = stop.drain_word() {
+                    self.relay.gateway.metrics.drain(word);
+                }
+                (AttemptEnd::Broken, Some("stopped"), Some(stop.in_doubt()))
+            }
+        };
+        self.gathered.drained = is_drained;
+        let peek = self.content.peek().filter(|_| end == AttemptEnd::Answered);
+        if let Some(peek) = &peek {
+            let (settings, route) = (&self.relay.settings, &self.relay.admitted.route);
+            self.gathered.absorb_peek(settings, route, peek);
+        }
+        if self.is_stream && end == AttemptEnd::Broken {
+            self.gathered.receipt.forget_early_zero();
+        }
+        if let Some(flowing) = &self.flowing {
+            self.relay.dispatch.record_flow(flowing, end, cause);
+        }
+        if self.relay.settle(&self.gathered, cut_by).await.is_err() {
+            return Event::Refused;
+        }
+        if let Some(peek) = &peek
+            && let Err(error) = self.relay.reconcile_run(peek).await
         {
             tracing::warn!(%error, "the amount of an eval run could not be recorded");
         }
-        Ok(())
+        Event::Did
     }
 
-    /// The clean end of an answer.
-    ///
-    /// Assumed: without `data: [DONE]` a chat stream is complete if its receipt came, else broken.
-    async fn end(&mut self, flow: &mut Flow, flowing: &Flowing) -> Result<(), Halt> {
-        self.settle_flow(flow, flowing).await?;
-        // The service is done, and the app may take its time for the rest.
-        self.dispatch.place.give_back();
-        let rest = [flow.hold.take(), flow.last.take()];
-        let (gateway, purchase) = (self.gateway, self.app.purchase.clone());
-        let give = async {
-            for bytes in rest.into_iter().flatten() {
-                self.give(flow, bytes).await?;
+    async fn leave(&mut self, leave: Leave) -> Event {
+        if let Some(flowing) = self.flowing.take() {
+            match leave {
+                Leave::Released => {
+                    let connector = &self.relay.settings.connector;
+                    flowing.answering.release(connector).await;
+                }
+                Leave::Abandoned | Leave::GivenUp => flowing.answering.abandon().await,
             }
-            Ok(())
-        };
-        gateway.handed_over(purchase.as_deref(), pin!(give)).await
+        }
+        self.relay.dispatch.place.give_back();
+        match leave {
+            Leave::Released | Leave::Abandoned => {
+                if self.gathered.drained {
+                    self.relay.gateway.metrics.drain("completed");
+                }
+            }
+            // Nothing is read on: the next drain has the room.
+            Leave::GivenUp => self.held = HeldForDrain::default(),
+        }
+        Event::Did
     }
 
-    /// The answer has ended, one way or another.
-    async fn ended(
-        &mut self,
-        flow: &mut Flow,
-        flowing: Flowing,
-        moved: Move,
-        answered: Answered,
-    ) -> (Answered, bool) {
-        let (end, cause, cut_by) = match &moved {
-            Move::Stop(reason) => (AttemptEnd::Broken, Some("stopped"), Some(*reason)),
-            Move::Cut => (AttemptEnd::Broken, Some("stopped"), Some(InDoubt::Shutdown)),
-            Move::Broke(cause) => (AttemptEnd::Broken, Some(cause.as_str()), None),
-            Move::End | Move::Chunk(_) => (AttemptEnd::Answered, None, None),
-        };
-        if !flow.settled {
-            flow.settled = true;
-            flow.gathered.drained = self.drains(flow);
-            if flow.scanner.is_some() && end == AttemptEnd::Broken {
-                flow.gathered.receipt.forget_early_zero();
-            }
-            self.dispatch.record_flow(&flowing, end, cause);
-            if self.settle(&flow.gathered, cut_by).await.is_err() {
-                return self.refused(flow, flowing, Code::LedgerUnavailable).await;
-            }
-            if end == AttemptEnd::Broken {
-                let code = match cut_by {
-                    Some(InDoubt::Shutdown) => Code::ShuttingDown,
-                    _ => Code::UpstreamBroken,
-                };
-                return self.refused(flow, flowing, code).await;
-            }
+    /// Where the end of the connection is the end of the answer, the last piece goes out here.
+    async fn finish(&mut self) -> Event {
+        let before = self.relay.gateway.clock.monotonic();
+        let finished = self.relay.app.downstream.finish().await;
+        self.relay.app_took_since(before);
+        match finished {
+            Ok(()) => Event::Did,
+            Err(_) => self.lost(),
         }
-        let is_cut = matches!(moved, Move::Cut);
-        // The receipt is in and the end mark went out: a break after it changes nothing.
-        match moved {
-            Move::End => flowing.answering.release(&self.settings.connector).await,
-            _ => flowing.answering.abandon().await,
-        }
-        self.dispatch.place.give_back();
-        if flow.gathered.drained {
-            self.gateway.metrics.drain("completed");
-        }
-        if is_cut || self.give_way(flow).await.is_err() {
-            return self.break_off(flow, Code::ShuttingDown).await;
-        }
-        if flow.forward.is_to_app() {
-            let held = self.app.downstream.held();
-            let (gateway, purchase) = (self.gateway, self.app.purchase.clone());
-            // Where the end of the connection is the end of the answer, the last piece goes out here.
-            let before = gateway.clock.monotonic();
-            let finished = {
-                let finish = pin!(self.app.downstream.finish());
-                gateway.handed_over(purchase.as_deref(), finish).await
-            };
-            self.app_had_the_word_since(before);
-            if finished.is_ok() {
-                flow.forward.finished(self.app.purchase.as_deref());
-                return (answered, true);
-            }
-            self.app.lost();
-            if self.app.downstream.is_cut()
-                && let Some(purchase) = self
-                    .app
-                    .purchase
-                    .as_ref()
-                    .filter(|purchase| purchase.is_delivered())
-            {
-                purchase.cuts_short();
-            }
-            if !matches!(self.turn_over(flow, held).await, Ok(true)) {
-                return (answered, false);
-            }
-        }
-        if let Some(purchase) = &self.app.purchase {
-            purchase.record_end(ReplayEnd::Complete);
-        }
-        (answered, false)
     }
 
-    /// The service is left, and nothing of it is held, before the app learns why.
-    async fn refused(&mut self, flow: &mut Flow, flowing: Flowing, code: Code) -> (Answered, bool) {
-        flowing.answering.abandon().await;
-        self.dispatch.place.give_back();
-        // Nothing is read on: the next drain has the room.
-        flow.reading = Reading::default();
-        self.break_off(flow, code).await
+    /// The service is done: the app may take what is kept for it before it sees the break.
+    async fn break_connection(&mut self) {
+        let before = self.relay.gateway.clock.monotonic();
+        self.relay.app.downstream.take_up().await.ok();
+        self.relay.app_took_since(before);
+        self.relay.app.downstream.mark_broken();
     }
+}
 
-    /// The app learns that the answer is not complete: an error event where it reads events, and a
-    /// connection that does not end cleanly.
-    async fn break_off(&mut self, flow: &mut Flow, code: Code) -> (Answered, bool) {
-        let refusal = Refusal::new(code);
-        let stream = flow.scanner.is_some();
-        let answered = |status: u16| Answered {
-            status,
-            code: Some(code),
-            stream,
-        };
-        // Without a head the refusal itself goes to whoever follows.
-        if flow.head_written {
-            self.give_way(flow).await.ok();
+/// Awaits what there is to await, else for ever.
+async fn of(future: Option<impl Future<Output = ()>>) {
+    match future {
+        Some(future) => future.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The end of an answer of which nobody wants more.
+async fn read_the_end(answering: &mut Answering) -> Result<Option<Bytes>, BodyBroke> {
+    loop {
+        match answering.next_chunk().await {
+            Ok(Some(_)) => {}
+            ended => return ended,
         }
-        if !flow.forward.is_to_app() {
-            if let Some(purchase) = &self.app.purchase {
-                purchase.record_end(ReplayEnd::Broken(refusal));
-            }
-            return (answered(flow.head.status.as_u16()), false);
-        }
-        if !flow.head_written {
-            // Nothing went out yet, so the app can be told in full.
-            let keep = self.give_refusal(&refusal).await;
-            return (answered(refusal.status().as_u16()), keep);
-        }
-        if flow.chat {
-            let event = refusal.event_behind(flow.ends_in_newline);
-            // The connection breaks either way.
-            if let Ok(Written::Out) = self.app.downstream.write_chunk(event).await
-                && self.app.downstream.is_close_delimited()
-            {
-                // The bytes that were held went out, and the event is held now.
-                flow.forward.wrote(self.app.purchase.as_deref(), true);
-            }
-        }
-        // The service is done: the app may take what is kept for it before it sees the break.
-        let before = self.gateway.clock.monotonic();
-        self.app.downstream.take_up().await.ok();
-        self.app_had_the_word_since(before);
-        self.app.downstream.mark_broken();
-        (answered(flow.head.status.as_u16()), false)
     }
 }

@@ -251,7 +251,7 @@ const PACKAGES: [&str; 3] = ["src/", "sandbox/src/", "sandbox/models/src/"];
 
 /// Source that is built into a program: no tests, and not the model check.
 fn is_product(file: &File) -> bool {
-    let is_model = file.path.starts_with("src/proxy/simulation");
+    let is_model = file.path.starts_with("src/proxy/purchase/simulation");
     is_rust(file) && !is_test(&file.path) && !is_model
 }
 

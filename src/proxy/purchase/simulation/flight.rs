@@ -1,10 +1,11 @@
 //! One request between its claim and its close: the async machine of the proxy, step by step. Every
 //! decision is the proxy's own function; only the waiting is the model's.
 
-mod give;
+mod deliver;
 mod wire;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,7 +14,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use pingora::http::ResponseHeader;
 
 use super::scribe::Command;
-use super::service::{Answer, Ask, Repeats};
+use super::service::{Ask, Repeats, ServiceAnswer};
 use super::world::{Process, World};
 use crate::ledger::entry::{Attempt, AttemptEnd, EntryId, InDoubt, Outcome, State, Timings};
 use crate::ledger::undelivered::Delivery;
@@ -21,13 +22,14 @@ use crate::money::MicroUsd;
 use crate::protocol::receipt::Receipt;
 use crate::protocol::routes::{ReceiptFrom, Route};
 use crate::protocol::{Told, Usage};
+use crate::proxy::purchase::answer::{Answer, Form, Terms};
 use crate::proxy::purchase::backoff::{asked_wait, declines_retry};
+use crate::proxy::purchase::client::{AppProbe, Presence, Written};
+use crate::proxy::purchase::event::{Action, AnswerEnd, App, Event};
 use crate::proxy::purchase::fate::Fate;
-use crate::proxy::purchase::forward::{Forward, Kind};
 use crate::proxy::purchase::lost::{Cause, Lost};
 use crate::proxy::purchase::retry::{Bounds, Ending, Next, Refused, Retries};
-use crate::proxy::purchase::shared::{Purchase, ReplayEnd};
-use crate::proxy::refuse::Code;
+use crate::proxy::purchase::shared::Purchase;
 
 /// A request that leads.
 pub struct Flight {
@@ -39,10 +41,16 @@ pub struct Flight {
     pub body: u64,
     /// Whom the service bills.
     pub organization: u64,
-    /// Its app is connected.
+    /// Its app is connected, as far as bursar has noticed.
     pub here: bool,
     /// Its app's input had ended before its intent: it is sent all the same.
     pub suspected: bool,
+    /// A suspect that took bytes.
+    is_proven: bool,
+    hang_up: HangUp,
+    /// The end of its connection is the end of its answer: each piece waits for its successor.
+    is_close_delimited: bool,
+    held: Option<Bytes>,
     pub retries: Retries,
     state: Option<State>,
     tries: u32,
@@ -61,10 +69,7 @@ pub enum Step {
         until: Duration,
         otherwise: Outlook,
     },
-    Flowing {
-        receipt: Receipt,
-        forward: Forward,
-    },
+    Flowing(Box<Flowing>),
     /// Its outcome waits for a commit.
     Settling(Box<Outcome>, Outlook),
     Settled {
@@ -78,7 +83,7 @@ pub enum Step {
 }
 
 /// What the attempts came to.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub enum Outlook {
     Success {
         receipt: Receipt,
@@ -89,8 +94,35 @@ pub enum Outlook {
     Cut,
     /// Nothing was sent: the app had left.
     Unsent,
-    FlowDone(Forward),
-    FlowBroken(Forward),
+    /// A stream's, whose outcome is being written.
+    Flow(Box<Flowing>),
+}
+
+/// A stream on its way to the app.
+#[derive(Debug)]
+pub struct Flowing {
+    receipt: Receipt,
+    answer: Answer,
+    /// What is to be done next.
+    action: Action,
+    /// Since when.
+    since: Duration,
+}
+
+/// An app's connection: whether it hung up, noticed or not.
+#[derive(Clone, Debug, Default)]
+struct HangUp(Arc<AtomicBool>);
+
+// === impl HangUp ===
+
+impl AppProbe for HangUp {
+    fn has_hung_up(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn taken_bytes(&self) -> u64 {
+        0
+    }
 }
 
 // === impl Step ===
@@ -102,7 +134,7 @@ impl Step {
             Self::Intended(_) => "has its intent",
             Self::Waiting(_) => "waits for an answer",
             Self::Resting { .. } => "rests",
-            Self::Flowing { .. } => "flows",
+            Self::Flowing(_) => "flows",
             Self::Settling(..) => "waits for its outcome",
             Self::Settled { .. } => "has its outcome",
             Self::Giving(_) => "gives",
@@ -120,6 +152,8 @@ impl Flight {
         repeats: Repeats,
         bounds: Bounds,
     ) -> Self {
+        let hang_up = HangUp::default();
+        purchase.led_by(hang_up.clone());
         Self {
             id: purchase.entry,
             purchase,
@@ -131,6 +165,10 @@ impl Flight {
             organization: 0,
             here: true,
             suspected: false,
+            is_proven: false,
+            hang_up,
+            is_close_delimited: false,
+            held: None,
             state: None,
             tries: 0,
             step: Step::Intending,
@@ -156,10 +194,50 @@ impl Flight {
         }
     }
 
-    /// The app's connection ends.
+    /// The app's connection ends, and bursar notices.
     pub fn leave(&mut self) {
         self.here = false;
+        self.suspected = false;
+        self.hangs_up();
         self.purchase.app_left();
+    }
+
+    /// The app's connection ends, and nobody has noticed yet.
+    pub fn hangs_up(&self) {
+        self.hang_up.0.store(true, Ordering::Relaxed);
+    }
+
+    /// The app's input had ended before its intent, and it is sent all the same.
+    pub fn is_suspected(&mut self) {
+        self.suspected = true;
+    }
+
+    pub fn ends_with_its_connection(&mut self) {
+        self.is_close_delimited = true;
+    }
+
+    /// Its app is there, whatever bursar has noticed.
+    pub fn is_connected(&self) -> bool {
+        self.here && !self.has_hung_up()
+    }
+
+    fn has_hung_up(&self) -> bool {
+        self.hang_up.has_hung_up()
+    }
+
+    /// `ClientWatch::look`.
+    fn look(&mut self) {
+        if self.here && self.has_hung_up() {
+            self.leave();
+        }
+    }
+
+    fn presence(&self) -> Presence {
+        match (self.here, self.suspected) {
+            (true, _) => Presence::Here,
+            (false, true) => Presence::Suspect,
+            (false, false) => Presence::Gone,
+        }
     }
 
     pub fn advance(&mut self, world: &mut World, process: &mut Process) -> Result<(), String> {
@@ -180,7 +258,7 @@ impl Flight {
             }
             Step::Waiting(job) => self.wait(world, process, job),
             Step::Resting { until, otherwise } => self.rest(world, process, until, otherwise)?,
-            Step::Flowing { receipt, forward } => self.flow(world, process, receipt, forward)?,
+            Step::Flowing(flowing) => self.flow(world, process, flowing)?,
             Step::Settled {
                 ok,
                 outcome,
@@ -207,9 +285,7 @@ impl Flight {
             Outlook::Success { receipt, .. } | Outlook::Refusal(receipt) => (receipt.clone(), None),
             Outlook::Cut => (self.retries.take_broken(), Some(InDoubt::Shutdown)),
             Outlook::Nothing => (self.retries.take_broken(), None),
-            Outlook::Unsent | Outlook::FlowDone(_) | Outlook::FlowBroken(_) => {
-                (Receipt::default(), None)
-            }
+            Outlook::Unsent | Outlook::Flow(_) => (Receipt::default(), None),
         };
         self.settle_with(world, process, reached, receipt, cut_by)
     }
@@ -224,7 +300,7 @@ impl Flight {
     ) -> Step {
         let last = self.retries.attempts().last();
         let answered = last.is_some_and(|last| last.end == AttemptEnd::Answered);
-        let has_reader = self.here || self.purchase.is_followed();
+        let has_reader = self.presence() != Presence::Gone || self.purchase.is_followed();
         let delivery = match &reached {
             Outlook::Unsent => Delivery::Missed,
             _ => self.purchase.delivery(answered, cut_by, has_reader),
@@ -282,13 +358,15 @@ impl Flight {
             process.scribe.later.push(*outcome);
         }
         self.purchase.told_at_settling(delivery, self.state);
+        if let Outlook::Flow(flowing) = reached {
+            return self.flow_settled(world, process, flowing, ok);
+        }
         Ok(match reached {
             Outlook::Unsent => {
                 self.close(world, process, self.purchase.fate_unsent(true));
                 Step::Over
             }
             Outlook::Success { .. } if !ok => Step::Giving(Outlook::Nothing),
-            Outlook::FlowDone(forward) if !ok => Step::Giving(Outlook::FlowBroken(forward)),
             reached => Step::Giving(reached),
         })
     }

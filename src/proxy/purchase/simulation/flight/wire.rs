@@ -84,7 +84,12 @@ impl Flight {
         }
     }
 
-    fn answered(&mut self, world: &mut World, process: &mut Process, answer: &Answer) -> Step {
+    fn answered(
+        &mut self,
+        world: &mut World,
+        process: &mut Process,
+        answer: &ServiceAnswer,
+    ) -> Step {
         if world.chance.one_in(8) {
             world.count("broke behind its head");
             self.record(AttemptEnd::Broken, Some(200));
@@ -110,8 +115,7 @@ impl Flight {
                     receipt = Receipt::from_headers(&world.names, &headers);
                 }
             }
-            let forward = Forward::new(Kind::Stream);
-            return Step::Flowing { receipt, forward };
+            return self.begin_stream(world, receipt);
         }
         self.record(AttemptEnd::Answered, Some(200));
         let headers = self.headers(world, answer);
@@ -125,7 +129,7 @@ impl Flight {
     }
 
     /// What the service's head tells, with the mistakes that a service may make.
-    fn headers(&self, world: &mut World, answer: &Answer) -> HeaderMap {
+    fn headers(&self, world: &mut World, answer: &ServiceAnswer) -> HeaderMap {
         let mut headers = HeaderMap::new();
         let names = Arc::clone(&world.names);
         if self.route.receipt != ReceiptFrom::HeadersAndComments {
@@ -235,6 +239,7 @@ impl Flight {
         if world.monotonic() < until {
             return Ok(Step::Resting { until, otherwise });
         }
+        self.look();
         if !self.here && !self.purchase.is_followed() {
             world.count("nobody waits for a retry");
             return Ok(self.settle(world, process, otherwise));

@@ -1,5 +1,7 @@
 //! The apps: equal requests, own keys, retries, connections that end, followers, polls of runs.
 
+use pingora::http::ResponseHeader;
+
 use super::*;
 use crate::proxy::purchase::fate::News;
 
@@ -56,11 +58,11 @@ impl World {
             Claim::Lead(purchase) => purchase,
             Claim::Follow(follower) => {
                 self.count("joined");
-                process.followers.push(Following {
+                process.followers.push(Joined {
                     follower,
-                    flows: false,
-                    is_answer: false,
-                    delivered: false,
+                    following: Following::new(true),
+                    action: FollowAction::Wait,
+                    presence: Presence::Here,
                 });
                 return Ok(());
             }
@@ -130,6 +132,9 @@ impl World {
         let repeats = repeats_of(&route, stream);
         let mut flight = Flight::new(purchase, route, repeats, bounds);
         flight.stream = stream;
+        if self.chance.one_in(6) {
+            flight.ends_with_its_connection();
+        }
         flight.body = body;
         flight.organization = self.organization();
         if self.chance.one_in(8) && self.gives_up(process, &mut flight)? {
@@ -160,7 +165,7 @@ impl World {
         }
         purchase.goes();
         self.count("input ended before it was read");
-        flight.suspected = true;
+        flight.is_suspected();
         let is_retry = |other: &Flight| {
             other.here
                 && other.purchase.request_key == purchase.request_key
@@ -189,8 +194,13 @@ impl World {
             && let Some(flight) = process.flights.get_mut(&id)
             && flight.here
         {
-            flight.leave();
-            self.count("app left");
+            if self.chance.one_in(3) {
+                flight.hangs_up();
+                self.count("app hung up unnoticed");
+            } else {
+                flight.leave();
+                self.count("app left");
+            }
         }
     }
 
@@ -199,52 +209,66 @@ impl World {
             return Ok(());
         }
         let at = self.chance.below(process.followers.len());
-        let mut following = process.followers.swap_remove(at);
-        if self.chance.one_in(8) {
-            self.count("follower left");
-            return self.unfollow(process, following);
-        }
-        match following.follower.next().now_or_never() {
-            None => {}
-            Some(ReplayItem::Head { head, flowing }) => {
-                following.flows = flowing;
-                following.is_answer = head.status.is_success();
+        let mut joined = process.followers.swap_remove(at);
+        let event = match joined.action.clone() {
+            FollowAction::Wait if self.chance.one_in(8) => {
+                self.count("follower left");
+                joined.presence = Presence::Gone;
+                FollowEvent::Left
             }
-            Some(ReplayItem::Chunk(_)) if following.flows && !following.delivered => {
-                self.hand_over(&mut following)?;
-            }
-            Some(ReplayItem::Chunk(_)) => {}
-            Some(ReplayItem::End(end)) => {
-                let is_whole = matches!(end, ReplayEnd::Complete) && following.is_answer;
-                if is_whole && !following.delivered {
-                    self.facts
-                        .giving(following.follower.purchase.entry, &self.reading)?;
-                    self.hand_over(&mut following)?;
+            FollowAction::Wait => match joined.follower.next().now_or_never() {
+                Some(item) => FollowEvent::Came(item),
+                None => {
+                    process.followers.push(joined);
+                    return Ok(());
                 }
-                self.count("follower served");
-                return self.unfollow(process, following);
+            },
+            _ if self.chance.one_in(16) => {
+                joined.presence = Presence::Gone;
+                FollowEvent::Lost
             }
+            FollowAction::WriteHead(_) => FollowEvent::Did,
+            FollowAction::Write(_) if self.chance.one_in(6) => FollowEvent::Wrote(Written::Held),
+            FollowAction::Write(_) => FollowEvent::Wrote(Written::Out),
+            FollowAction::Finish => {
+                if joined.following.is_answer() {
+                    let entry = joined.follower.purchase.entry;
+                    self.facts.giving(entry, &self.reading)?;
+                }
+                FollowEvent::Did
+            }
+            FollowAction::Refuse(_) | FollowAction::Break(_) | FollowAction::Done => {
+                self.count("follower served");
+                return self.unfollow(process, joined);
+            }
+        };
+        let had = joined.following.end().is_delivered;
+        let presence = joined.presence;
+        let is_event_stream = |head: &ResponseHeader| head.headers.contains_key("content-type");
+        let Joined {
+            follower,
+            following,
+            action,
+            ..
+        } = &mut joined;
+        *action = following.on(event, presence, follower, is_event_stream);
+        if !had && joined.following.end().is_delivered {
+            self.count("handed to a follower");
+            let purchase = Arc::clone(&joined.follower.purchase);
+            self.delivered(&purchase)?;
         }
-        process.followers.push(following);
+        if matches!(joined.action, FollowAction::Done) {
+            self.count("follower served");
+            return self.unfollow(process, joined);
+        }
+        process.followers.push(joined);
         Ok(())
     }
 
-    fn hand_over(&mut self, following: &mut Following) -> Result<(), String> {
-        following.delivered = true;
-        following.follower.delivered();
-        self.count("handed to a follower");
-        let purchase = Arc::clone(&following.follower.purchase);
-        self.delivered(&purchase)
-    }
-
     /// bursar's stop cuts what a follower is given.
-    pub(super) fn cut_off(
-        &mut self,
-        process: &mut Process,
-        following: Following,
-    ) -> Result<(), String> {
-        let purchase = &following.follower.purchase;
-        if following.delivered {
+    pub(super) fn cut_off(&mut self, process: &mut Process, joined: Joined) -> Result<(), String> {
+        let purchase = &joined.follower.purchase;
+        if joined.following.end().is_delivered {
             self.count("follower cut");
             purchase.cuts_short();
             if let Some(key) = purchase
@@ -255,14 +279,15 @@ impl World {
                 self.facts.cut(&key.value);
             }
         }
-        self.unfollow(process, following)
+        self.unfollow(process, joined)
     }
 
     /// `Gateway::delivered`.
-    fn unfollow(&mut self, process: &mut Process, following: Following) -> Result<(), String> {
-        let purchase = &Arc::clone(&following.follower.purchase);
-        drop(following.follower);
-        if following.delivered {
+    fn unfollow(&mut self, process: &mut Process, joined: Joined) -> Result<(), String> {
+        let purchase = &Arc::clone(&joined.follower.purchase);
+        let is_delivered = joined.following.end().is_delivered;
+        drop(joined.follower);
+        if is_delivered {
             let queue = &mut process.scribe.queue;
             purchase.news(News::Given, self.clock.wall_ms(), |row, delivered| {
                 queue.push(Command::Deliver(Box::new(row), delivered));

@@ -28,8 +28,10 @@ use crate::protocol::routes::{Route, RouteTable};
 use crate::proxy::purchase::backoff::Backoff;
 use crate::proxy::purchase::claim::{Claim, ClaimTable};
 use crate::proxy::purchase::claimant::{AdoptPolicy, Claimant, RequestKey};
+use crate::proxy::purchase::client::{Presence, Written};
+use crate::proxy::purchase::following::{FollowAction, FollowEvent, Following};
 use crate::proxy::purchase::retry::Bounds;
-use crate::proxy::purchase::shared::{Follower, Purchase, ReplayEnd, ReplayItem};
+use crate::proxy::purchase::shared::{Follower, Purchase};
 
 /// How often each event and each end occurred.
 pub type Counts = BTreeMap<&'static str, u64>;
@@ -71,16 +73,17 @@ pub struct Process {
     pub table: ClaimTable,
     pub scribe: Scribe,
     pub flights: BTreeMap<EntryId, Flight>,
-    followers: Vec<Following>,
+    followers: Vec<Joined>,
     /// It shuts down: nothing new is taken in, what waits is cut.
     pub cutting: bool,
 }
 
-struct Following {
+struct Joined {
     follower: Follower,
-    flows: bool,
-    is_answer: bool,
-    delivered: bool,
+    following: Following,
+    action: FollowAction,
+    /// Its app is connected, as far as bursar has noticed.
+    presence: Presence,
 }
 
 /// 2026-05-09 00:00 UTC.

@@ -51,7 +51,7 @@ pub enum Account {
 
 /// What is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct ServiceAnswer {
     pub status: u16,
     /// What the receipt shows.
     pub shown: u64,
@@ -65,7 +65,7 @@ enum Phase {
     /// Behind a running first request, since then.
     Waiting(u64),
     Running,
-    Done(Answer),
+    Done(ServiceAnswer),
 }
 
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ struct Job {
 struct Bound {
     since_ms: u64,
     body: u64,
-    stored: Option<Answer>,
+    stored: Option<ServiceAnswer>,
     is_billed: bool,
 }
 
@@ -185,7 +185,7 @@ impl Service {
         jobs.map(|(number, _)| *number).collect()
     }
 
-    pub fn answer(&self, number: u64) -> Option<Answer> {
+    pub fn answer(&self, number: u64) -> Option<ServiceAnswer> {
         match &self.jobs.get(&number)?.phase {
             Phase::Done(answer) => Some(answer.clone()),
             Phase::Waiting(_) | Phase::Running => None,
@@ -236,7 +236,7 @@ impl Service {
             0 => 0,
             _ => 1 + chance.next() % 100_000,
         };
-        let mut answer = Answer {
+        let mut answer = ServiceAnswer {
             status: 200,
             shown: price,
             replayed: false,
@@ -299,8 +299,8 @@ impl Service {
     }
 }
 
-fn refusal(status: u16) -> Answer {
-    Answer {
+fn refusal(status: u16) -> ServiceAnswer {
+    ServiceAnswer {
         status,
         shown: 0,
         replayed: false,
@@ -309,8 +309,8 @@ fn refusal(status: u16) -> Answer {
     }
 }
 
-fn replay(stored: &Answer) -> Answer {
-    Answer {
+fn replay(stored: &ServiceAnswer) -> ServiceAnswer {
+    ServiceAnswer {
         shown: 0,
         replayed: true,
         ..stored.clone()

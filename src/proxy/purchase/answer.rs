@@ -1,0 +1,600 @@
+//! One answer on its way from the service to an app that is to have it: what is written, kept for a repeat,
+//! read on, settled as, and broken off with.
+//!
+//! The machine hands out one [`Action`] at a time; its caller carries it out and reports how that went. What
+//! is to be done next stands in a plan of steps, and each event changes the plan:
+//!
+//! | doing | event | what follows |
+//! |---|---|---|
+//! | reading | a piece came | give it |
+//! | reading | the end mark came | settle, give what was held behind it, read the end |
+//! | reading | the service ended, and the answer is complete | settle if nothing did, give the place back, give the rest, leave the service, finish |
+//! | reading | broken, stopped, or ended without its end mark and its price | settle so, leave the service, break off; once it is settled: leave the service, finish |
+//! | reading | it has changed who reads, or the wait is over | look at the drain, then read, drain or stop; once it is settled, a wait that is over stops it |
+//! | asking to drain | granted, refused | read; stop |
+//! | writing | written | next step |
+//! | writing | the write failed | the app has a part: next step; it has none: keep the piece for a repeat, with what was held |
+//! | writing, keeping | bursar's stop cut it | settle so if nothing is settled, leave the service, break off |
+//! | keeping | kept | next step |
+//! | settling | durable | next step |
+//! | settling | the ledger failed | leave the service, break off |
+//! | finishing | the app has it to its end | delivered |
+//! | finishing | the write failed | the app has a part: over; it has none: keep what was held, and the end |
+//!
+//! A *piece* goes to the app until an equal request follows, and into the replay buffer from then on
+//! ([`super::forward`]); reading for nobody is bounded ([`super::drain`]).
+//!
+//! Why a second machine beside [`super::attempts`]: an attempt is one at a time and has no app; an answer has one
+//! attempt and up to two apps. They share no state but the purchase.
+//!
+//! Promise: no I/O, clock or randomness. Nothing of a complete answer's end goes out before its outcome is
+//! durable (rule I2); what is not complete is never finished.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use pingora::http::ResponseHeader;
+
+use super::client::{Presence, Written};
+use super::drain::{Drain, DrainBounds, Reader, Verdict};
+use super::event::{
+    Action, AnswerEnd, App, Done, EndMark, Event, Leave, Loss, Read, Stop, Then, Wait,
+};
+use super::forward::{Forward, Kind};
+use super::lost::Cause;
+use super::shared::{Purchase, ReplayEnd};
+use crate::proxy::refuse::{Code, Refusal};
+
+/// One answer, and what is still to be done with it.
+#[derive(Debug)]
+pub struct Answer {
+    terms: Terms,
+    head: Arc<ResponseHeader>,
+    /// `None` for what costs nothing: nothing of it is kept.
+    purchase: Option<Arc<Purchase>>,
+    forward: Forward,
+    line: Line,
+    phase: Phase,
+    drain: Drain,
+    doing: Doing,
+    plan: VecDeque<Step>,
+    done: Done,
+}
+
+/// What is known of a flowing answer before its first piece.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    pub form: Form,
+    pub is_metered: bool,
+    /// The app wants no stream to be read on when it leaves.
+    pub is_cancelled: bool,
+    /// How long a stream is read for nobody.
+    pub stream_time: Duration,
+    /// How long a document is read for nobody: as long as a silence of the service may last.
+    pub document_time: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Larger than what is written at once.
+    Document,
+    Stream,
+    /// A stream that ends with an end mark, and in which an app reads an error.
+    Chat,
+}
+
+/// What the app had of head and lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Line {
+    /// Its head was not written.
+    NotBegun,
+    Begun {
+        ends_in_newline: bool,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Flows,
+    /// Its outcome is written, or being written.
+    Settled,
+}
+
+/// The action that was handed out last, and what its event is understood by.
+#[derive(Debug)]
+enum Doing {
+    Nothing,
+    Reading,
+    Draining,
+    Writing { piece: Bytes, held: Option<Bytes> },
+    WritingWhole(Bytes),
+    Warning { had_held: bool },
+    Keeping,
+    Settling,
+    Finishing { held: Option<Bytes> },
+}
+
+#[derive(Debug)]
+enum Step {
+    Read,
+    Give(Bytes),
+    GiveWhole(Bytes),
+    Settle(AnswerEnd),
+    FreePlace,
+    Leave(Leave),
+    Finish,
+    KeepEnd,
+    BreakOff(Code),
+    Break,
+}
+
+/// Most bytes that are read of a stream for nobody.
+const STREAM_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Most bytes of a document that are read for nobody; the service stores answers up to 16 MB.
+const DOCUMENT_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Wait for the clean end behind an end mark, so that the upstream connection can be reused.
+const AFTER_END_WAIT: Duration = Duration::from_secs(1);
+
+// === impl Answer ===
+
+impl Answer {
+    /// An answer that flows; its first piece was read.
+    pub fn flowing(
+        terms: Terms,
+        head: Arc<ResponseHeader>,
+        purchase: Option<Arc<Purchase>>,
+    ) -> Self {
+        let kind = match terms.form {
+            Form::Document => Kind::Document,
+            Form::Stream | Form::Chat => Kind::Stream,
+        };
+        Self {
+            terms,
+            head,
+            purchase,
+            forward: Forward::new(kind),
+            line: Line::NotBegun,
+            phase: Phase::Flows,
+            drain: Drain::default(),
+            doing: Doing::Reading,
+            plan: VecDeque::new(),
+            done: Done::default(),
+        }
+    }
+
+    /// An answer that is settled and written at once: the service's, or a refusal.
+    pub fn whole(
+        is_answer: bool,
+        head: Arc<ResponseHeader>,
+        body: Bytes,
+        purchase: Option<Arc<Purchase>>,
+    ) -> Self {
+        let kind = if is_answer { Kind::Whole } else { Kind::Error };
+        Self {
+            // Nothing is read any more.
+            terms: Terms {
+                form: Form::Document,
+                is_metered: purchase.is_some(),
+                is_cancelled: false,
+                stream_time: Duration::ZERO,
+                document_time: Duration::ZERO,
+            },
+            head,
+            purchase,
+            forward: Forward::new(kind),
+            line: Line::NotBegun,
+            phase: Phase::Settled,
+            drain: Drain::default(),
+            doing: Doing::Nothing,
+            plan: VecDeque::from([Step::GiveWhole(body)]),
+            done: Done::default(),
+        }
+    }
+
+    /// Whether it matters just now if the app has hung up: it is looked at before the next event.
+    pub fn asks_for_app(&self) -> bool {
+        self.forward.asks_for_app()
+    }
+
+    /// Its outcome is written, or being written.
+    pub fn is_settled(&self) -> bool {
+        self.phase == Phase::Settled
+    }
+
+    /// Its app has the answer, and only the service's end is awaited.
+    pub fn awaits_end_only(&self) -> bool {
+        self.is_settled() && self.forward.is_to_app()
+    }
+
+    /// Nobody reads it for certain: what a drain holds of bursar and of the service is needed.
+    pub fn is_drained(&self) -> bool {
+        self.drain != Drain::Off
+    }
+
+    /// The first action of an answer that is written at once.
+    pub fn begin(&mut self, app: &App) -> Action {
+        self.next(app)
+    }
+
+    /// What follows an event.
+    pub fn on(&mut self, event: Event, app: &App) -> Action {
+        let doing = std::mem::replace(&mut self.doing, Doing::Nothing);
+        match (doing, event) {
+            (Doing::Reading, Event::Read(read)) => self.came(read),
+            (Doing::Reading, Event::TimeUp) if self.is_settled() => {
+                self.ends(AnswerEnd::Stopped(Stop::Unread), Vec::new());
+            }
+            (Doing::Reading, Event::Changed | Event::TimeUp) => self.plan.push_back(Step::Read),
+            (Doing::Draining, Event::Did) => {
+                self.drain.begin(app.now);
+                self.plan.push_front(Step::Read);
+            }
+            (Doing::Draining, _) => self.ends(AnswerEnd::Stopped(Stop::NoRoom), Vec::new()),
+            (Doing::Writing { piece, .. }, Event::Wrote(written)) => {
+                self.line = Line::Begun {
+                    ends_in_newline: piece.last() == Some(&b'\n'),
+                };
+                let is_out = written == Written::Out;
+                self.forward.wrote(self.purchase.as_deref(), is_out);
+            }
+            (Doing::Writing { piece, held }, Event::Lost(Loss::AppGone)) => {
+                if self.failed() {
+                    self.give_first(Some(piece));
+                    self.give_first(held);
+                }
+            }
+            (Doing::Writing { .. } | Doing::Keeping, Event::Lost(_)) => self.cut(),
+            (Doing::WritingWhole(_), Event::Did) => self.finished(),
+            (Doing::WritingWhole(body), _) => {
+                self.failed();
+                self.plan.push_front(Step::KeepEnd);
+                self.give_first(Some(body));
+            }
+            (Doing::Warning { had_held: true }, Event::Wrote(Written::Out)) => {
+                // The bytes that were held went out, and the event is held now.
+                self.forward.wrote(self.purchase.as_deref(), true);
+            }
+            (Doing::Settling, Event::Refused) => {
+                self.plan.clear();
+                self.plan.push_back(Step::Leave(Leave::GivenUp));
+                self.plan.push_back(Step::BreakOff(Code::LedgerUnavailable));
+            }
+            (Doing::Finishing { .. }, Event::Did) => self.finished(),
+            (Doing::Finishing { held }, Event::Lost(loss)) => {
+                if loss == Loss::Cut
+                    && let Some(purchase) = &self.purchase
+                    && purchase.is_delivered()
+                {
+                    purchase.cuts_short();
+                }
+                if self.failed() {
+                    self.plan.push_front(Step::KeepEnd);
+                    self.give_first(held);
+                }
+            }
+            // What else an action came to changes nothing.
+            _ => {}
+        }
+        self.next(app)
+    }
+
+    fn came(&mut self, read: Read) {
+        self.drain.took(read.bytes);
+        self.plan.extend(read.piece.map(Step::Give));
+        if let EndMark::Came { held } = read.end_mark {
+            self.settles(AnswerEnd::Complete);
+            self.plan.extend(held.map(Step::Give));
+        }
+        match read.then {
+            Then::More => self.plan.push_back(Step::Read),
+            Then::Ended { rest, is_priced } => {
+                let is_settling = self.plan.iter().any(|step| matches!(step, Step::Settle(_)));
+                let has_end = self.terms.form != Form::Chat || is_settling || self.is_settled();
+                // "all three SDK parsers take a clean end for success". Assumed: without its end mark a
+                // chat stream is complete if its receipt came.
+                if has_end || is_priced {
+                    self.ends(AnswerEnd::Complete, rest);
+                } else {
+                    self.ends(AnswerEnd::Broke(Cause::Closed), Vec::new());
+                }
+            }
+            Then::Broke(cause) => self.ends(AnswerEnd::Broke(cause), Vec::new()),
+            Then::Stopped => self.ends(AnswerEnd::Stopped(Stop::Shutdown), Vec::new()),
+        }
+    }
+
+    /// Once.
+    fn settles(&mut self, ending: AnswerEnd) {
+        let is_planned = self.plan.iter().any(|step| matches!(step, Step::Settle(_)));
+        if !self.is_settled() && !is_planned {
+            self.plan.push_back(Step::Settle(ending));
+        }
+    }
+
+    /// The service's part is over.
+    fn ends(&mut self, ending: AnswerEnd, rest: Vec<Bytes>) {
+        let before = self.plan.len();
+        self.settles(ending);
+        let settles_now = self.plan.len() > before;
+        let (leave, last) = if ending == AnswerEnd::Complete {
+            self.plan.push_back(Step::FreePlace);
+            self.plan.extend(rest.into_iter().map(Step::Give));
+            (Leave::Released, Step::Finish)
+        } else if settles_now {
+            (Leave::GivenUp, Step::BreakOff(ending.code()))
+        } else {
+            // The receipt is in and the end mark went out: a break after it changes nothing.
+            (Leave::Abandoned, Step::Finish)
+        };
+        self.plan.push_back(Step::Leave(leave));
+        self.plan.push_back(last);
+    }
+
+    /// bursar's stop ended the giving: what was given is not whole.
+    fn cut(&mut self) {
+        if let Some(purchase) = &self.purchase {
+            purchase.cuts_short();
+        }
+        self.plan.clear();
+        let leave = if self.is_settled() {
+            Leave::Abandoned
+        } else {
+            self.plan
+                .push_back(Step::Settle(AnswerEnd::Stopped(Stop::Shutdown)));
+            Leave::GivenUp
+        };
+        self.plan.push_back(Step::Leave(leave));
+        self.plan.push_back(Step::BreakOff(Code::ShuttingDown));
+    }
+
+    fn finished(&mut self) {
+        self.forward.finished(self.purchase.as_deref());
+        self.done.is_whole = true;
+    }
+
+    /// A write failed. `true`: the app had nothing, and the answer goes into the replay buffer.
+    fn failed(&mut self) -> bool {
+        self.forward.failed(self.purchase.as_deref(), &self.head)
+    }
+
+    fn give_first(&mut self, piece: Option<Bytes>) {
+        if let Some(piece) = piece {
+            self.plan.push_front(Step::Give(piece));
+        }
+    }
+
+    /// Before anything is given that counts. `None`: an equal request follows by now, and gets what was held
+    /// for the app before this step is taken.
+    fn unless_followed(&mut self, step: Step, app: &App) -> Option<Step> {
+        let purchase = self.purchase.as_deref();
+        if !self.forward.gives_way(purchase, &self.head) {
+            return Some(step);
+        }
+        self.plan.push_front(step);
+        self.give_first(app.held.clone());
+        None
+    }
+
+    fn next(&mut self, app: &App) -> Action {
+        while let Some(step) = self.plan.pop_front() {
+            if let Some(action) = self.take(step, app) {
+                return action;
+            }
+        }
+        Action::Done(self.done)
+    }
+
+    /// The action of a step, where it has one.
+    fn take(&mut self, step: Step, app: &App) -> Option<Action> {
+        let gives = match &step {
+            Step::Give(_) | Step::GiveWhole(_) | Step::Finish => true,
+            // Without a head a refusal goes out in place of the answer.
+            Step::BreakOff(_) => self.line != Line::NotBegun,
+            _ => false,
+        };
+        let step = if gives {
+            self.unless_followed(step, app)?
+        } else {
+            step
+        };
+        let is_to_app = self.forward.is_to_app();
+        match step {
+            Step::Read => return self.read(app),
+            Step::Give(piece) if is_to_app => return Some(self.write(piece, app)),
+            Step::Give(piece) => {
+                self.purchase.as_ref()?;
+                self.doing = Doing::Keeping;
+                return Some(Action::Keep(piece));
+            }
+            Step::GiveWhole(body) if is_to_app => {
+                self.doing = Doing::WritingWhole(body.clone());
+                return Some(Action::WriteWhole(body));
+            }
+            Step::GiveWhole(body) => {
+                self.plan.push_front(Step::KeepEnd);
+                self.give_first(Some(body));
+            }
+            Step::Settle(ending) => {
+                self.phase = Phase::Settled;
+                self.doing = Doing::Settling;
+                let is_drained = self.terms.is_metered && self.reader(app) != Reader::Somebody;
+                return Some(Action::Settle { ending, is_drained });
+            }
+            Step::FreePlace => return Some(Action::FreePlace),
+            Step::Leave(leave) => {
+                if leave == Leave::GivenUp {
+                    // Nothing is read on: the next drain has the room.
+                    self.drain = Drain::Off;
+                }
+                return Some(Action::Leave(leave));
+            }
+            Step::Finish if is_to_app => {
+                let held = app.held.clone();
+                self.doing = Doing::Finishing { held };
+                return Some(Action::Finish);
+            }
+            Step::Finish | Step::KeepEnd => self.keep_end(ReplayEnd::Complete),
+            Step::BreakOff(code) => return self.break_off(code, app),
+            Step::Break => return Some(Action::Break),
+        }
+        None
+    }
+
+    fn write(&mut self, piece: Bytes, app: &App) -> Action {
+        let head = match self.line {
+            Line::NotBegun => Some(Arc::clone(&self.head)),
+            Line::Begun { .. } => None,
+        };
+        if head.is_some() {
+            self.line = Line::Begun {
+                ends_in_newline: true,
+            };
+        }
+        self.doing = Doing::Writing {
+            piece: piece.clone(),
+            held: app.held.clone(),
+        };
+        Action::Write { head, piece }
+    }
+
+    /// The app learns that the answer is not complete: an error event where it reads events, and a
+    /// connection that does not end cleanly.
+    fn break_off(&mut self, code: Code, app: &App) -> Option<Action> {
+        self.done.code = Some(code);
+        let refusal = Refusal::new(code);
+        if !self.forward.is_to_app() {
+            self.keep_end(ReplayEnd::Broken(refusal));
+            return None;
+        }
+        match self.line {
+            // The refusal goes to whichever app is there for it.
+            Line::NotBegun => Some(Action::Refuse(code)),
+            Line::Begun { ends_in_newline } if self.terms.form == Form::Chat => {
+                self.plan.push_front(Step::Break);
+                let had_held = app.held.is_some();
+                self.doing = Doing::Warning { had_held };
+                Some(Action::Warn(refusal.event_behind(ends_in_newline)))
+            }
+            Line::Begun { .. } => Some(Action::Break),
+        }
+    }
+
+    fn keep_end(&self, end: ReplayEnd) {
+        if let Some(purchase) = &self.purchase {
+            purchase.record_end(end);
+        }
+    }
+
+    /// The service's next piece, within the bounds of a drain when nobody reads.
+    fn read(&mut self, app: &App) -> Option<Action> {
+        if self.phase == Phase::Flows {
+            match self.bound(app) {
+                Reading::GoesOn => {}
+                Reading::Drains => {
+                    self.doing = Doing::Draining;
+                    return Some(Action::Drain);
+                }
+                Reading::Stops(stop) => {
+                    self.ends(AnswerEnd::Stopped(stop), Vec::new());
+                    return None;
+                }
+            }
+        }
+        let is_followed = self.is_followed();
+        let wait = match (self.phase, self.forward.is_to_app()) {
+            (Phase::Flows, _) => self.drain.since().map_or(Wait::Long, |since| {
+                let until = since.saturating_add(self.bounds().time);
+                Wait::AtMost(until.saturating_sub(app.now))
+            }),
+            // With its end mark the app may leave; the service's end is then only worth a moment.
+            (Phase::Settled, true) => match app.presence {
+                Presence::Here => Wait::Long,
+                Presence::Suspect => Wait::AtMost(AFTER_END_WAIT),
+                Presence::Gone => Wait::TheEnd(AFTER_END_WAIT),
+            },
+            (Phase::Settled, false) if is_followed => Wait::Long,
+            // Nobody reads, and everything is settled: no drain bounds this any more.
+            (Phase::Settled, false) => Wait::TheEnd(AFTER_END_WAIT),
+        };
+        self.doing = Doing::Reading;
+        Some(Action::Read(wait))
+    }
+
+    /// Begins, bounds and lifts the drain.
+    fn bound(&mut self, app: &App) -> Reading {
+        let is_document = self.is_document();
+        let reader = match self.reader(app) {
+            Reader::Perhaps if is_document => Reader::Nobody,
+            reader => reader,
+        };
+        let verdict = self.drain.look(reader, app.now, self.bounds());
+        if self.drain.is_on() && !is_document && app.is_displaced {
+            return Reading::Stops(Stop::Displaced);
+        }
+        match verdict {
+            Verdict::GoesOn => Reading::GoesOn,
+            Verdict::MayBegin if is_document => {
+                self.drain.begin(app.now);
+                Reading::GoesOn
+            }
+            // A free answer that nobody reads is worth nothing.
+            Verdict::MayBegin if !self.terms.is_metered => Reading::Stops(Stop::Unread),
+            Verdict::MayBegin if self.terms.is_cancelled => Reading::Stops(Stop::Cancelled),
+            Verdict::MayBegin => Reading::Drains,
+            Verdict::Over => Reading::Stops(Stop::Bounds),
+        }
+    }
+
+    /// A metered document is read to its end, unless it has none.
+    fn is_document(&self) -> bool {
+        self.terms.form == Form::Document && self.terms.is_metered
+    }
+
+    fn bounds(&self) -> DrainBounds {
+        if self.is_document() {
+            DrainBounds {
+                time: self.terms.document_time,
+                bytes: DOCUMENT_BYTES_MAX,
+            }
+        } else {
+            DrainBounds {
+                time: self.terms.stream_time,
+                bytes: STREAM_BYTES_MAX,
+            }
+        }
+    }
+
+    fn is_followed(&self) -> bool {
+        let purchase = self.purchase.as_ref();
+        purchase.is_some_and(|purchase| purchase.is_followed())
+    }
+
+    /// What goes into the replay buffer is not for the leading app any more, wherever that is.
+    fn reader(&self, app: &App) -> Reader {
+        if self.is_followed() {
+            return Reader::Somebody;
+        }
+        match app.presence {
+            _ if !self.forward.is_to_app() => Reader::Nobody,
+            Presence::Here => Reader::Somebody,
+            Presence::Suspect if app.is_proven => Reader::Somebody,
+            Presence::Suspect => Reader::Perhaps,
+            Presence::Gone => Reader::Nobody,
+        }
+    }
+}
+
+/// Whether the reading goes on.
+enum Reading {
+    GoesOn,
+    /// Nobody reads: a drain is asked for.
+    Drains,
+    Stops(Stop),
+}
+
+#[cfg(test)]
+mod tests;

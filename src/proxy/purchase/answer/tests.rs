@@ -1,0 +1,436 @@
+use http::StatusCode;
+
+use super::*;
+use crate::clock::ManualClock;
+use crate::proxy::purchase::claim::{Claim, ClaimTable};
+use crate::proxy::purchase::claimant::{AdoptPolicy, Claimant, RequestKey};
+
+const TERMS: Terms = Terms {
+    form: Form::Chat,
+    is_metered: true,
+    is_cancelled: false,
+    stream_time: Duration::from_secs(120),
+    document_time: Duration::from_secs(600),
+};
+
+const PIECE: &[u8] = b"data: {}\n\n";
+
+fn head() -> Arc<ResponseHeader> {
+    Arc::new(ResponseHeader::build(StatusCode::OK, None).unwrap())
+}
+
+/// A request that leads, with the table that an equal one would ask.
+struct Bench {
+    table: ClaimTable,
+    purchase: Arc<Purchase>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let table = ClaimTable::new(Arc::new(ManualClock::at(1_778_284_800_000)));
+        let Claim::Lead(purchase) = claim(&table, 1) else {
+            panic!("nothing is there before it");
+        };
+        Self { table, purchase }
+    }
+
+    fn answer(&self, form: Form) -> Answer {
+        let terms = Terms { form, ..TERMS };
+        Answer::flowing(terms, head(), Some(Arc::clone(&self.purchase)))
+    }
+
+    /// An equal request comes when the app has left.
+    fn follow(&self) -> crate::proxy::purchase::shared::Follower {
+        self.purchase.app_left();
+        match claim(&self.table, 2) {
+            Claim::Follow(follower) => follower,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn claim(table: &ClaimTable, entry: u128) -> Claim {
+    let claimant = Claimant {
+        request_key: RequestKey {
+            app: Arc::from("default"),
+            fingerprint: crate::ledger::entry::Fingerprint([7; 32]),
+        },
+        entry: crate::ledger::entry::EntryId(uuid::Uuid::from_u128(entry)),
+        own_key: None,
+        keyed: true,
+        marked_retry: false,
+        keeps_answer: true,
+    };
+    let policy = AdoptPolicy {
+        adopt: crate::config::Adopt::Always,
+        window: Duration::from_secs(900),
+    };
+    table.claim(&claimant, policy, false)
+}
+
+fn app(presence: Presence) -> App {
+    App {
+        now: Duration::from_secs(10),
+        presence,
+        is_proven: false,
+        held: None,
+        is_displaced: false,
+    }
+}
+
+fn read(then: Then) -> Event {
+    Event::Read(Read {
+        bytes: PIECE.len(),
+        piece: None,
+        end_mark: EndMark::None,
+        then,
+    })
+}
+
+fn piece() -> Event {
+    Event::Read(Read {
+        bytes: PIECE.len(),
+        piece: Some(Bytes::from_static(PIECE)),
+        end_mark: EndMark::None,
+        then: Then::More,
+    })
+}
+
+fn end_mark() -> Event {
+    Event::Read(Read {
+        bytes: 14,
+        piece: None,
+        end_mark: EndMark::Came {
+            held: Some(Bytes::from_static(b"data: [DONE]\n\n")),
+        },
+        then: Then::More,
+    })
+}
+
+fn ended(is_priced: bool) -> Event {
+    read(Then::Ended {
+        rest: vec![Bytes::from_static(b"rest")],
+        is_priced,
+    })
+}
+
+/// The name of an action, with what tells it from others of its kind.
+fn word(action: &Action) -> String {
+    match action {
+        Action::Read(wait) => format!("read {wait:?}"),
+        Action::Write { head, .. } if head.is_some() => "write head".to_owned(),
+        Action::Write { .. } => "write".to_owned(),
+        Action::Keep(_) => "keep".to_owned(),
+        Action::WriteWhole(_) => "write whole".to_owned(),
+        Action::Warn(_) => "warn".to_owned(),
+        Action::Settle { ending, is_drained } => format!("settle {ending:?} {is_drained}"),
+        Action::Done(done) => format!("done {} {:?}", done.is_whole, done.code),
+        other => format!("{other:?}"),
+    }
+}
+
+/// Feeds events and says what each was answered with.
+fn play(answer: &mut Answer, presence: Presence, events: Vec<Event>) -> Vec<String> {
+    events
+        .into_iter()
+        .map(|event| word(&answer.on(event, &app(presence))))
+        .collect()
+}
+
+const OUT: Event = Event::Wrote(Written::Out);
+
+#[test]
+fn a_stream_is_settled_before_its_end_mark_goes_out() {
+    let bench = Bench::new();
+    let mut answer = bench.answer(Form::Chat);
+    let events = vec![piece(), OUT, end_mark(), Event::Did, OUT, ended(false)];
+    let said = play(&mut answer, Presence::Here, events);
+    let wanted = [
+        "write head",
+        "read Long",
+        "settle Complete false",
+        "write",
+        "read Long",
+        "FreePlace",
+    ];
+    assert_eq!(said, wanted);
+    assert!(bench.purchase.is_delivered(), "with its first byte");
+    let events = vec![Event::Did, OUT, Event::Did, Event::Did];
+    let said = play(&mut answer, Presence::Here, events);
+    assert_eq!(
+        said,
+        ["write", "Leave(Released)", "Finish", "done true None"]
+    );
+}
+
+/// How a stream ends that was not settled, by what ended it, and whether its app had a part.
+#[test]
+fn what_is_not_complete_is_settled_so_and_broken_off() {
+    let broke = || read(Then::Broke(Cause::Reset));
+    let rows: [(&str, Event, bool, &[&str]); 5] = [
+        (
+            "broken before its first piece",
+            broke(),
+            false,
+            &[
+                "settle Broke(Reset) false",
+                "Leave(GivenUp)",
+                "Refuse(UpstreamBroken)",
+            ],
+        ),
+        (
+            "broken behind a piece",
+            broke(),
+            true,
+            &[
+                "settle Broke(Reset) false",
+                "Leave(GivenUp)",
+                "warn",
+                "Break",
+            ],
+        ),
+        (
+            "ended without its end mark and its price",
+            ended(false),
+            true,
+            &[
+                "settle Broke(Closed) false",
+                "Leave(GivenUp)",
+                "warn",
+                "Break",
+            ],
+        ),
+        (
+            "stopped",
+            read(Then::Stopped),
+            true,
+            &[
+                "settle Stopped(Shutdown) false",
+                "Leave(GivenUp)",
+                "warn",
+                "Break",
+            ],
+        ),
+        (
+            "ended without its end mark, with its price",
+            ended(true),
+            true,
+            &[
+                "settle Complete false",
+                "FreePlace",
+                "write",
+                "Leave(Released)",
+            ],
+        ),
+    ];
+    for (what, last, has_part, wanted) in rows {
+        let bench = Bench::new();
+        let mut answer = bench.answer(Form::Chat);
+        if has_part {
+            play(&mut answer, Presence::Here, vec![piece(), OUT]);
+        }
+        let mut said = play(&mut answer, Presence::Here, vec![last]);
+        while said.len() < wanted.len() {
+            let event = match said.last().map(String::as_str) {
+                Some("write" | "warn") => OUT,
+                _ => Event::Did,
+            };
+            said.extend(play(&mut answer, Presence::Here, vec![event]));
+        }
+        assert_eq!(said, wanted, "{what}");
+    }
+}
+
+#[test]
+fn an_outcome_that_cannot_be_written_gives_nothing_more() {
+    let bench = Bench::new();
+    let mut answer = bench.answer(Form::Chat);
+    let events = vec![piece(), OUT, end_mark(), Event::Refused, Event::Did, OUT];
+    let said = play(&mut answer, Presence::Here, events);
+    assert_eq!(said[3..], ["Leave(GivenUp)", "warn", "Break"]);
+    let last = play(&mut answer, Presence::Here, vec![Event::Did]);
+    assert_eq!(last, ["done false Some(LedgerUnavailable)"]);
+}
+
+#[test]
+fn an_app_that_had_nothing_loses_the_answer_to_its_repeat_and_one_with_a_part_does_not() {
+    let bench = Bench::new();
+    let mut answer = bench.answer(Form::Stream);
+    let lost = || Event::Lost(Loss::AppGone);
+    let said = play(
+        &mut answer,
+        Presence::Gone,
+        vec![piece(), lost(), Event::Did],
+    );
+    assert_eq!(said, ["write head", "keep", "Drain"]);
+    let mut follower = bench.follow();
+    assert!(bench.purchase.is_followed());
+    let said = play(&mut answer, Presence::Gone, vec![Event::Did, piece()]);
+    assert_eq!(said, ["read Long", "keep"]);
+    follower.delivered();
+
+    let bench = Bench::new();
+    let mut answer = bench.answer(Form::Stream);
+    let said = play(&mut answer, Presence::Here, vec![piece(), OUT, piece()]);
+    assert_eq!(said[1..], ["read Long", "write"]);
+    let said = play(&mut answer, Presence::Gone, vec![lost()]);
+    assert_eq!(said, ["Drain"], "the rest is kept for nobody");
+}
+
+#[test]
+fn what_was_held_back_goes_to_the_follower_before_the_next_piece() {
+    let bench = Bench::new();
+    let mut answer = bench.answer(Form::Stream);
+    let held = Event::Wrote(Written::Held);
+    play(&mut answer, Presence::Here, vec![piece(), held]);
+    let _follower = bench.follow();
+    let holding = App {
+        held: Some(Bytes::from_static(b"first")),
+        ..app(Presence::Suspect)
+    };
+    let Action::Keep(first) = answer.on(piece(), &holding) else {
+        panic!("an equal request follows");
+    };
+    assert_eq!(&*first, b"first");
+    let Action::Keep(second) = answer.on(Event::Did, &holding) else {
+        panic!("the piece comes behind it");
+    };
+    assert_eq!(&*second, PIECE);
+}
+
+/// What follows when nobody reads a stream, by what the configuration and bursar's room allow.
+#[test]
+fn a_stream_that_nobody_reads_is_drained_within_its_bounds_or_stopped() {
+    let bench = Bench::new();
+    let gone = |event| vec![piece(), OUT, event];
+    let mut answer = bench.answer(Form::Stream);
+    let said = play(&mut answer, Presence::Gone, gone(Event::Refused));
+    assert_eq!(said[1..], ["Drain", "settle Stopped(NoRoom) true"]);
+
+    let mut answer = bench.answer(Form::Stream);
+    answer.terms.is_cancelled = true;
+    let said = play(&mut answer, Presence::Gone, vec![piece(), OUT]);
+    assert_eq!(said[1], "settle Stopped(Cancelled) true");
+
+    let mut answer = bench.answer(Form::Stream);
+    let said = play(&mut answer, Presence::Gone, gone(Event::Did));
+    assert_eq!(said[1..], ["Drain", "read AtMost(120s)"]);
+    let late = App {
+        now: Duration::from_secs(130),
+        ..app(Presence::Gone)
+    };
+    let action = answer.on(Event::TimeUp, &late);
+    assert_eq!(word(&action), "settle Stopped(Bounds) true");
+
+    let mut answer = bench.answer(Form::Stream);
+    play(&mut answer, Presence::Gone, gone(Event::Did));
+    let much = Event::Read(Read {
+        bytes: STREAM_BYTES_MAX + 1,
+        piece: None,
+        end_mark: EndMark::None,
+        then: Then::More,
+    });
+    let said = play(&mut answer, Presence::Gone, vec![much]);
+    assert_eq!(said, ["settle Stopped(Bounds) true"]);
+
+    let mut answer = bench.answer(Form::Stream);
+    play(&mut answer, Presence::Gone, gone(Event::Did));
+    let displaced = App {
+        is_displaced: true,
+        ..app(Presence::Gone)
+    };
+    let action = answer.on(Event::Changed, &displaced);
+    assert_eq!(word(&action), "settle Stopped(Displaced) true");
+
+    let mut free = Answer::flowing(
+        Terms {
+            is_metered: false,
+            ..TERMS
+        },
+        head(),
+        None,
+    );
+    let said = play(&mut free, Presence::Gone, vec![piece(), OUT]);
+    assert_eq!(
+        said[1], "settle Stopped(Unread) false",
+        "it is worth nothing"
+    );
+}
+
+#[test]
+fn a_document_is_read_to_its_end_for_nobody_without_room_or_leave() {
+    let bench = Bench::new();
+    let mut answer = bench.answer(Form::Document);
+    answer.terms.is_cancelled = true;
+    let said = play(&mut answer, Presence::Gone, vec![piece(), OUT]);
+    assert_eq!(said, ["write head", "read AtMost(600s)"]);
+}
+
+/// The service's end behind an end mark, by whether the app is still there.
+#[test]
+fn behind_its_end_mark_a_stream_waits_a_moment_for_its_end() {
+    let rows = [
+        (Presence::Here, "read Long"),
+        (Presence::Suspect, "read AtMost(1s)"),
+        (Presence::Gone, "read TheEnd(1s)"),
+    ];
+    for (presence, wanted) in rows {
+        let bench = Bench::new();
+        let mut answer = bench.answer(Form::Chat);
+        play(&mut answer, Presence::Here, vec![piece(), OUT, end_mark()]);
+        let said = play(&mut answer, presence, vec![Event::Did, OUT]);
+        assert_eq!(said, ["write", wanted], "{presence:?}");
+        let said = play(&mut answer, presence, vec![Event::TimeUp, Event::Did]);
+        assert_eq!(said, ["Leave(Abandoned)", "Finish"], "{presence:?}");
+    }
+}
+
+#[test]
+fn a_stop_that_cuts_a_write_leaves_the_answer_to_be_adopted() {
+    for is_settled in [false, true] {
+        let bench = Bench::new();
+        let mut answer = bench.answer(Form::Chat);
+        play(&mut answer, Presence::Here, vec![piece(), OUT]);
+        let next = if is_settled { end_mark() } else { piece() };
+        play(&mut answer, Presence::Here, vec![next]);
+        if is_settled {
+            play(&mut answer, Presence::Here, vec![Event::Did]);
+        }
+        let mut said = play(&mut answer, Presence::Gone, vec![Event::Lost(Loss::Cut)]);
+        said.extend(play(&mut answer, Presence::Gone, vec![Event::Did]));
+        let wanted = if is_settled {
+            ["Leave(Abandoned)", "warn"]
+        } else {
+            ["settle Stopped(Shutdown) true", "Leave(GivenUp)"]
+        };
+        assert_eq!(said, wanted);
+        let missed = crate::ledger::undelivered::Delivery::Missed;
+        assert_eq!(bench.purchase.delivery_if_missed(), missed);
+    }
+}
+
+/// A whole answer and a refusal: by whether the write succeeds.
+#[test]
+fn a_whole_answer_that_its_app_did_not_take_is_kept_for_its_repeat() {
+    for is_answer in [true, false] {
+        let bench = Bench::new();
+        let purchase = Some(Arc::clone(&bench.purchase));
+        let body = Bytes::from_static(b"{}");
+        let mut answer = Answer::whole(is_answer, head(), body.clone(), purchase.clone());
+        let here = app(Presence::Here);
+        assert_eq!(word(&answer.begin(&here)), "write whole");
+        let done = answer.on(Event::Did, &here);
+        assert_eq!(word(&done), "done true None");
+        assert_eq!(bench.purchase.is_delivered(), is_answer);
+    }
+    let bench = Bench::new();
+    let purchase = Some(Arc::clone(&bench.purchase));
+    let mut answer = Answer::whole(true, head(), Bytes::from_static(b"{}"), purchase);
+    bench.purchase.app_left();
+    assert_eq!(word(&answer.begin(&app(Presence::Suspect))), "write whole");
+    let lost = Event::Lost(Loss::AppGone);
+    let said = play(&mut answer, Presence::Gone, vec![lost, Event::Did]);
+    assert_eq!(said, ["keep", "done false None"]);
+    assert!(!bench.purchase.is_delivered());
+    bench.follow();
+}

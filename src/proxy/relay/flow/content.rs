@@ -1,0 +1,160 @@
+//! The bytes of a flowing answer between the service and the app: what of them may go out, and what they
+//! contain for the receipt.
+//!
+//! Promise: what goes out is what came, without the organization's key (rule I9); the bytes that may begin
+//! `data: [DONE]`, and the last chunk of a document, are held until they are asked for (rule I2).
+
+use bytes::Bytes;
+
+use super::redactor::Redactor;
+use crate::config::ApiKey;
+use crate::protocol::body::{AnswerPeek, JsonFieldScanner};
+use crate::protocol::sse::{HoldBack, SseEvent, SseScanner, StreamKind};
+use crate::proxy::purchase::event::EndMark;
+use crate::proxy::settings::Settings;
+use crate::proxy::settle::Gathered;
+
+/// One answer's bytes.
+pub(super) struct Content {
+    redactor: Redactor,
+    form: Form,
+}
+
+enum Form {
+    /// A large body.
+    Document {
+        fields: JsonFieldScanner,
+        /// The chunk that waits for its successor.
+        last: Option<Bytes>,
+    },
+    /// An event stream in a coding that was not asked for. It passes as it is, and nothing in it can be read.
+    Coded,
+    Events {
+        scanner: SseScanner,
+        hold: HoldBack,
+        /// Its comments are receipt lines.
+        has_comments: bool,
+    },
+}
+
+/// What became of bytes that came.
+pub(super) struct Passed {
+    pub bytes: usize,
+    /// What may go out now.
+    pub piece: Option<Bytes>,
+    pub end_mark: EndMark,
+}
+
+// === impl Content ===
+
+impl Content {
+    pub fn document(key: ApiKey) -> Self {
+        Self::of(
+            key,
+            Form::Document {
+                fields: JsonFieldScanner::default(),
+                last: None,
+            },
+        )
+    }
+
+    pub fn coded(key: ApiKey) -> Self {
+        Self::of(key, Form::Coded)
+    }
+
+    pub fn events(key: ApiKey, kind: StreamKind, has_comments: bool) -> Self {
+        Self::of(
+            key,
+            Form::Events {
+                scanner: SseScanner::new(kind),
+                hold: HoldBack::new(),
+                has_comments,
+            },
+        )
+    }
+
+    fn of(key: ApiKey, form: Form) -> Self {
+        Self {
+            redactor: Redactor::new(key),
+            form,
+        }
+    }
+
+    /// Takes the next chunk; `None` is the end, behind which the redactor holds nothing.
+    pub fn pass(
+        &mut self,
+        chunk: Option<Bytes>,
+        gathered: &mut Gathered,
+        settings: &Settings,
+    ) -> Passed {
+        let clean = match chunk {
+            Some(chunk) => self.redactor.pass(chunk),
+            None => self.redactor.rest(),
+        };
+        let bytes = clean.len();
+        let count = u64::try_from(bytes).unwrap_or(u64::MAX);
+        gathered.response_bytes = gathered.response_bytes.saturating_add(count);
+        let (piece, end_mark) = if clean.is_empty() {
+            (None, EndMark::None)
+        } else {
+            self.read(clean, gathered, settings)
+        };
+        Passed {
+            bytes,
+            piece,
+            end_mark,
+        }
+    }
+
+    fn read(
+        &mut self,
+        chunk: Bytes,
+        gathered: &mut Gathered,
+        settings: &Settings,
+    ) -> (Option<Bytes>, EndMark) {
+        match &mut self.form {
+            Form::Document { fields, last } => {
+                fields.feed(&chunk);
+                (last.replace(chunk), EndMark::None)
+            }
+            Form::Coded => (Some(chunk), EndMark::None),
+            Form::Events {
+                scanner,
+                hold,
+                has_comments,
+            } => {
+                let scan = scanner.feed(&chunk, &mut |event| match event {
+                    SseEvent::Comment { name, value } if *has_comments => {
+                        gathered.absorb_comment(settings, name, value);
+                    }
+                    SseEvent::Usage(usage) => gathered.usage = usage,
+                    SseEvent::Comment { .. } | SseEvent::Event(_) => {}
+                });
+                let piece = hold.push(chunk, &scan);
+                let Some(bytes) = scanner.bytes_to_end_mark() else {
+                    return (piece, EndMark::None);
+                };
+                // How much is behind it in this chunk is chance.
+                gathered.response_bytes = bytes;
+                (piece, EndMark::Came { held: hold.take() })
+            }
+        }
+    }
+
+    /// What was held to the end.
+    pub fn rest(&mut self) -> Vec<Bytes> {
+        match &mut self.form {
+            Form::Document { last, .. } => last.take().into_iter().collect(),
+            Form::Coded => Vec::new(),
+            Form::Events { hold, .. } => hold.take().into_iter().collect(),
+        }
+    }
+
+    /// What a document contains, as far as it has come.
+    pub fn peek(&self) -> Option<AnswerPeek> {
+        match &self.form {
+            Form::Document { fields, .. } => Some(fields.peek()),
+            Form::Coded | Form::Events { .. } => None,
+        }
+    }
+}
