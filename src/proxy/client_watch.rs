@@ -1,4 +1,4 @@
-//! Waiting for the service while watching the app: whoever awaits upstream does it through
+//! Waiting for the service while watching the app: all that awaits upstream does it through
 //! [`ClientWatch`], so that a leaving app is noticed at once, may be followed, and never cancels
 //! what was paid for.
 //!
@@ -26,13 +26,20 @@ pub struct ClientWatch<'a> {
     pub purchase: Option<Arc<Purchase>>,
     /// What the app was waiting for, for the counter of those that left.
     pub stage: Stage,
-    /// How far the answer was when the app left, and when that was on the monotonic clock.
-    pub left: Option<(Stage, Duration)>,
-    /// The app has all that it waits for; that it leaves now is no loss.
-    satisfied: bool,
+    departure: Departure,
 }
 
-/// How often a connection is looked at whose end of input is only suspicion: the runtime tells no
+/// Whether the app left before it had all that it waits for.
+#[derive(Clone, Copy, Debug)]
+enum Departure {
+    NotYet,
+    /// How far the answer was, and when that was on the monotonic clock.
+    At(Stage, Duration),
+    /// It has all that it waits for: that it leaves now is no loss.
+    Served,
+}
+
+/// How often a connection is looked at whose end of input is only suspicion: the runtime reports no
 /// more of it.
 const BROKEN_LOOK: Duration = Duration::from_millis(100);
 
@@ -75,8 +82,15 @@ impl<'a> ClientWatch<'a> {
             downstream,
             purchase,
             stage: Stage::Waiting,
-            left: None,
-            satisfied: false,
+            departure: Departure::NotYet,
+        }
+    }
+
+    /// How far the answer was when the app left, and when that was on the monotonic clock.
+    pub fn left(&self) -> Option<(Stage, Duration)> {
+        match self.departure {
+            Departure::At(stage, at) => Some((stage, at)),
+            Departure::NotYet | Departure::Served => None,
         }
     }
 
@@ -163,7 +177,7 @@ impl<'a> ClientWatch<'a> {
         Ok(self.is_awaited())
     }
 
-    /// The app, or somebody who follows, waits for the answer.
+    /// The app, or one that follows, waits for the answer.
     pub fn is_awaited(&mut self) -> bool {
         self.look() == Presence::Here
             || self
@@ -172,7 +186,7 @@ impl<'a> ClientWatch<'a> {
                 .is_some_and(|purchase| purchase.is_followed())
     }
 
-    /// Looks once whether the app is there, and tells the table when it is not.
+    /// Looks once whether the app is there, and reports to the table when it is not.
     pub fn look(&mut self) -> Presence {
         let presence = self.downstream.look();
         if presence != Presence::Here {
@@ -188,12 +202,14 @@ impl<'a> ClientWatch<'a> {
 
     /// The app has its answer's end mark: openai-python leaves as soon as it has read it.
     pub fn satisfied(&mut self) {
-        self.satisfied = true;
+        if let Departure::NotYet = self.departure {
+            self.departure = Departure::Served;
+        }
     }
 
     fn notice(&mut self) {
-        if self.left.is_none() && !self.satisfied {
-            self.left = Some((self.stage, self.gateway.clock.monotonic()));
+        if let Departure::NotYet = self.departure {
+            self.departure = Departure::At(self.stage, self.gateway.clock.monotonic());
             self.gateway.metrics.disconnect(self.stage.as_str());
         }
         if let Some(purchase) = &self.purchase {

@@ -111,7 +111,7 @@ struct AttemptClock {
 // === impl Dispatch ===
 
 impl Dispatch<'_> {
-    /// Runs attempts until there is an answer. The second value tells that the table would have
+    /// Runs attempts until there is an answer. The second value says that the table would have
     /// allowed another attempt, had there been any left.
     pub async fn run(&mut self, app: &mut ClientWatch<'_>) -> (DispatchOutcome, bool) {
         let (reached, exhausted) = self.run_attempts(app).await;
@@ -310,7 +310,7 @@ impl Dispatch<'_> {
         }
     }
 
-    /// Keeps what the head of a broken answer told of its price.
+    /// Keeps the price in the head of a broken answer.
     fn saw_broken_head(&mut self, headers: &HeaderMap) {
         let Settings { names, key, .. } = &*self.settings;
         let told = || Receipt::from_broken_head(names, &heads::told(headers, key));
@@ -514,7 +514,7 @@ impl Dispatch<'_> {
         let waited = self.gateway.clock.monotonic().saturating_sub(began);
         self.queued = self.queued.saturating_add(waited);
         Ok(match entered {
-            // Who followed may have left meanwhile.
+            // A follower may have left meanwhile.
             Ok(Some(Ok(_))) if !app.is_awaited() => RetryWait::NoMore,
             Ok(Some(Ok((slot, _)))) => {
                 self.place.take_over(slot);

@@ -29,7 +29,7 @@ use tokio::time::{Instant, timeout};
 use self::chunked::{Chunked, Malformed};
 use crate::proxy::downstream::connection::{Peer, PeerProbe, Reset};
 use crate::proxy::life::CutSignal;
-use crate::proxy::purchase::client::{Presence, Written};
+use crate::proxy::purchase::client::{Client, Presence, Written};
 
 /// The app took nothing of what was written last, and will take nothing more.
 #[derive(Debug)]
@@ -45,26 +45,35 @@ pub enum BodyLost {
 /// The app's side of one request.
 pub struct Downstream {
     session: HttpSession,
-    /// Reads a chunked body in place of the session. Nothing that follows one is read as a request.
-    chunked: Option<Chunked>,
+    request: Inbound,
     /// Since when its connection is free to carry it, on the monotonic clock.
     free_since: Duration,
-    presence: Presence,
+    client: Client,
     peer: Peer,
     reset: Reset,
     cut: CutSignal,
-    /// bursar's shutdown ended a write.
-    is_cut: bool,
-    /// False where the head could not be read: the session has no method or version to ask for.
-    has_head: bool,
-    close_delimited: bool,
-    /// What its socket had taken when its input was seen to have ended.
-    went_before: u64,
-    /// A suspect took bytes and did not refuse them.
-    proven: bool,
-    /// Close-delimited only: the chunk that is given when it is known that another one or a clean
-    /// end follows.
-    held: Option<Bytes>,
+    framing: Framing,
+}
+
+/// The request as it came in.
+enum Inbound {
+    /// Its head could not be read: the session has no method or version to ask for.
+    Unreadable,
+    /// The session reads its body.
+    Plain,
+    /// Read in place of the session. Nothing that follows it is read as a request.
+    Chunked(Chunked),
+}
+
+/// What ends an answer's body.
+enum Framing {
+    /// Its length, or its last chunk.
+    OwnEnd,
+    /// The end of the connection.
+    Connection {
+        /// The chunk that is given when it is known that another one or a clean end follows.
+        held: Option<Bytes>,
+    },
 }
 
 /// An app that takes nothing for this long is gone, of what is kept for it as well; what is left of its
@@ -90,9 +99,13 @@ impl Downstream {
         if is_chunked {
             session.set_server_keepalive(None);
         }
+        let request = if is_chunked {
+            Inbound::Chunked(Chunked::default())
+        } else {
+            Inbound::Plain
+        };
         Self {
-            chunked: is_chunked.then(Chunked::default),
-            has_head: true,
+            request,
             ..Self::over(session, peer, reset, cut)
         }
     }
@@ -101,18 +114,13 @@ impl Downstream {
         session.set_write_timeout(Some(WRITE_TIMEOUT));
         Self {
             session,
-            chunked: None,
+            request: Inbound::Unreadable,
             free_since: Duration::ZERO,
-            presence: Presence::Here,
+            client: Client::default(),
             peer,
             reset,
             cut,
-            is_cut: false,
-            has_head: false,
-            close_delimited: false,
-            went_before: 0,
-            proven: false,
-            held: None,
+            framing: Framing::OwnEnd,
         }
     }
 
@@ -157,7 +165,7 @@ impl Downstream {
 
     /// The next bytes of the request's body; `None` at its end.
     pub async fn read_body(&mut self) -> Result<Option<Bytes>, BodyLost> {
-        if let Some(chunked) = &mut self.chunked {
+        if let Inbound::Chunked(chunked) = &mut self.request {
             let read = chunked.next(&mut self.peer).await;
             return read.map_err(|Malformed| BodyLost::Broken);
         }
@@ -178,12 +186,12 @@ impl Downstream {
     }
 
     pub fn presence(&self) -> Presence {
-        self.presence
+        self.client.presence()
     }
 
     /// Resolves once the app's input ends or its connection breaks; pends for ever after that.
     pub async fn left(&mut self) {
-        if self.presence != Presence::Here {
+        if self.client != Client::Here {
             return std::future::pending().await;
         }
         match self.peer.left().await {
@@ -194,7 +202,7 @@ impl Downstream {
 
     /// The app took bytes after its input had ended: it only closed its sending half.
     pub fn is_proven(&self) -> bool {
-        self.proven
+        self.client == Client::Proven
     }
 
     /// A look at the app's connection for equal requests that come.
@@ -210,21 +218,21 @@ impl Downstream {
     /// Looks once whether the app has left, without waiting. The kernel is asked: what it knows may not
     /// have reached the task that waits for it.
     pub fn look(&mut self) -> Presence {
-        if self.presence == Presence::Here {
+        if self.client == Client::Here {
             // `Some` means that `left` resolved and set the presence.
             self.left().now_or_never();
         }
-        if self.presence == Presence::Here && self.peer.has_hung_up() {
+        if self.client == Client::Here && self.peer.has_hung_up() {
             self.suspect();
         }
         // Nobody waits for the end of a suspect's input any more, which hands out what is kept.
         let refused = matches!(self.peer.taken().now_or_never(), Some(Err(_)));
-        if self.presence != Presence::Gone && (refused || self.peer.is_broken()) {
+        if self.presence() != Presence::Gone && (refused || self.peer.is_broken()) {
             self.lost();
         }
         // It takes what is kept for it.
-        self.proven |= self.presence == Presence::Suspect && self.peer.went() > self.went_before;
-        self.presence
+        self.client.has_taken(self.peer.went());
+        self.presence()
     }
 
     /// An answer flows: what the app does not take is kept for it, within bounds, and the service need not
@@ -250,13 +258,13 @@ impl Downstream {
     /// Writes a response head. Framing is decided here: a known length stays, HTTP/1.1 without one
     /// becomes chunked, HTTP/1.0 without one ends with the connection.
     pub async fn write_head(&mut self, mut head: ResponseHeader) -> Result<(), AppGone> {
-        if self.presence == Presence::Gone {
+        if self.presence() == Presence::Gone {
             return Err(AppGone);
         }
         let bodyless = self.is_bodyless(&head);
         if !bodyless && !head.headers.contains_key(http::header::CONTENT_LENGTH) {
             if self.version() == Some(Version::HTTP_10) {
-                self.close_delimited = true;
+                self.framing = Framing::Connection { held: None };
                 self.session.set_server_keepalive(None);
             } else {
                 // pingora's session frames the body by this header and never adds it.
@@ -277,20 +285,19 @@ impl Downstream {
 
     /// Writes body bytes as they are.
     pub async fn write_chunk(&mut self, chunk: Bytes) -> Result<Written, AppGone> {
-        if self.presence == Presence::Gone {
+        if self.presence() == Presence::Gone {
             return Err(AppGone);
         }
         if chunk.is_empty() {
             // An empty chunk would end a chunked body.
             return Ok(Written::Held);
         }
-        let chunk = if self.close_delimited {
-            match self.held.replace(chunk) {
+        let chunk = match &mut self.framing {
+            Framing::OwnEnd => chunk,
+            Framing::Connection { held } => match held.replace(chunk) {
                 Some(earlier) => earlier,
                 None => return Ok(Written::Held),
-            }
-        } else {
-            chunk
+            },
         };
         let write = timeout(WRITE_TIMEOUT, self.session.write_body(&chunk));
         match bounded(&mut self.cut, write).await {
@@ -300,22 +307,23 @@ impl Downstream {
         }
     }
 
-    /// The end of the connection is the end of the answer.
-    pub fn is_close_delimited(&self) -> bool {
-        self.close_delimited
-    }
-
     /// What was taken for writing and waits for its successor.
     pub fn held(&self) -> Option<Bytes> {
-        self.held.clone()
+        match &self.framing {
+            Framing::OwnEnd => None,
+            Framing::Connection { held } => held.clone(),
+        }
     }
 
     /// Ends the body cleanly. `Ok` means that the whole answer was handed to the app's connection.
     pub async fn finish(&mut self) -> Result<(), AppGone> {
-        if self.presence == Presence::Gone {
+        if self.presence() == Presence::Gone {
             return Err(AppGone);
         }
-        let last = self.held.take();
+        let last = match &mut self.framing {
+            Framing::OwnEnd => None,
+            Framing::Connection { held } => held.take(),
+        };
         let write = async {
             if let Some(last) = last {
                 self.session.write_body(&last).await.ok()?;
@@ -335,20 +343,20 @@ impl Downstream {
 
     /// bursar's shutdown ended a write: what went out is not whole.
     pub fn is_cut(&self) -> bool {
-        self.is_cut
+        self.client == Client::Cut
     }
 
     /// Breaks the answer off so that no parser takes it for complete.
     pub fn mark_broken(&mut self) {
-        self.presence = Presence::Gone;
-        if self.close_delimited {
+        self.client.is_lost();
+        if let Framing::Connection { .. } = self.framing {
             self.reset.mark();
         }
     }
 
     /// The connection for the app's next request, when it can be kept.
     pub async fn into_reusable(self) -> Option<ReusableHttpStream> {
-        if self.presence == Presence::Gone {
+        if self.presence() == Presence::Gone {
             return None;
         }
         self.session.reuse().await.ok().flatten()
@@ -366,11 +374,15 @@ impl Downstream {
     }
 
     fn version(&self) -> Option<Version> {
-        self.has_head.then(|| self.session.req_header().version)
+        self.has_head().then(|| self.session.req_header().version)
     }
 
     fn method(&self) -> Option<&Method> {
-        self.has_head.then(|| &self.session.req_header().method)
+        self.has_head().then(|| &self.session.req_header().method)
+    }
+
+    fn has_head(&self) -> bool {
+        !matches!(self.request, Inbound::Unreadable)
     }
 
     /// After a write to a suspect: a peer that closed its socket whole refuses the bytes, which
@@ -378,7 +390,7 @@ impl Downstream {
     /// first time the refusal is given a moment to arrive.
     async fn confirm(&mut self) -> Result<(), AppGone> {
         // What is kept is nothing that a suspect took.
-        if self.presence != Presence::Suspect || self.peer.kept_bytes() > 0 {
+        if self.presence() != Presence::Suspect || self.peer.kept_bytes() > 0 {
             return Ok(());
         }
         let until = Instant::now() + REFUSAL_WAIT;
@@ -387,8 +399,8 @@ impl Downstream {
             if refused || self.peer.is_broken() {
                 return Err(self.lost());
             }
-            if self.proven || Instant::now() >= until {
-                self.proven = true;
+            if self.is_proven() || Instant::now() >= until {
+                self.client.accepts_bytes();
                 return Ok(());
             }
             tokio::time::sleep(REFUSAL_PAUSE).await;
@@ -396,19 +408,18 @@ impl Downstream {
     }
 
     fn suspect(&mut self) {
-        self.presence = Presence::Suspect;
-        self.went_before = self.peer.went();
+        self.client.input_ended(self.peer.went());
     }
 
     /// Nothing is kept for an app that takes nothing any more: others have the room.
     fn lost(&mut self) -> AppGone {
-        self.presence = Presence::Gone;
+        self.client.is_lost();
         self.peer.keeps_no_more();
         AppGone
     }
 
     fn cut_off(&mut self) -> AppGone {
-        self.is_cut = true;
+        self.client.is_cut_off();
         self.mark_broken();
         AppGone
     }

@@ -1,9 +1,9 @@
-//! Evidence that bursar goes and gets: an eval run tells its price only when it is over, so bursar looks
+//! Evidence that bursar goes and gets: an eval run names its price only when it is over, so bursar looks
 //! at each run that it saw start until then. A look is a free GET; nothing is ever sent again that could
 //! bill (rule I12).
 //!
 //! Promise: few looks at once, seldomer with time, none while the service wants quiet or bursar shuts
-//! down; what an app's own look brings counts as well; a run that tells no amount stays unreported,
+//! down; what an app's own look brings counts as well; a run that names no amount stays unreported,
 //! never 0. The runs come from the ledger, so a restart takes them up again.
 
 pub mod schedule;
@@ -28,7 +28,7 @@ use crate::proxy::settings::Settings;
 /// Least time between two rounds: with [`schedule::AT_ONCE`], the most looks a second.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Looks at eval runs until they tell their price.
+/// Looks at eval runs until they name their price.
 pub struct Evidence {
     gateway: Arc<Gateway>,
     listed: watch::Receiver<Arc<[WaitingRun]>>,
@@ -101,7 +101,7 @@ impl Evidence {
     }
 }
 
-/// One look at one run, and what it told to the ledger.
+/// One look at one run; its price goes to the ledger.
 async fn look(gateway: &Gateway, settings: &Settings, run_id: &str) -> Look {
     let Some(route) = route(settings) else {
         return Look::Unreadable;
@@ -160,7 +160,7 @@ async fn told(gateway: &Gateway, answer: &OwnAnswer, run_id: &str) -> Look {
     }
 }
 
-/// The row of the table that tells a run's price.
+/// The row of the table that names a run's price.
 fn route(settings: &Settings) -> Option<&Route> {
     let rows = settings.table.rows().iter();
     rows.into_iter()

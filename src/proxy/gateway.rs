@@ -120,14 +120,14 @@ impl Gateway {
         self.breaker.reset();
     }
 
-    /// bursar is stopping: what waits for its turn, or for room below a limit, is told so, and what is
+    /// bursar is stopping: what waits for its turn, or for room below a limit, is refused, and what is
     /// at the service goes on.
     pub fn close_queue(&self) {
         self.life.stop();
         self.queue.close();
     }
 
-    /// Who may spend how much.
+    /// The limits of what apps may spend.
     pub fn caps(&self) -> &Arc<Caps> {
         &self.caps
     }
@@ -142,7 +142,7 @@ impl Gateway {
         self.life.idle().await;
     }
 
-    /// Resolves after a stop: the doors are shut, who had come in has been answered, nothing is in
+    /// Resolves after a stop: the doors are shut, all that had come in has been answered, nothing is in
     /// flight.
     pub async fn at_rest(&self) {
         self.life.arrived().await;
@@ -160,13 +160,13 @@ impl Gateway {
         table.known().len() + usize::from(table.is_anonymous_allowed()) < 2
     }
 
-    /// A place among those who may wait, for whatever it is.
+    /// A place among the requests that may wait, for whatever it is.
     pub(super) fn among_waiters(&self, app: &Arc<str>) -> Result<Waiter, Refusal> {
         let entered = self.waiters.enter(app, self.has_one_app());
         entered.map_err(|crowd| crowd.refusal(app))
     }
 
-    /// Tells the ledger what became of an answer, if it does not know. Before the table of this
+    /// Reports to the ledger what became of an answer, if it does not know. Before the table of this
     /// process hears of it: an adopting intent comes behind this.
     pub(super) fn tell_delivery(&self, purchase: &Purchase, news: News) {
         purchase.news(news, self.clock.wall_ms(), |row, delivered| {
@@ -175,7 +175,7 @@ impl Gateway {
     }
 
     /// Awaits the writing of an answer, or of a stream's end, whose receipt is settled. Of a slow one the
-    /// ledger is told that it is under way still.
+    /// ledger notes that it is under way still.
     pub(super) async fn handed_over<F: Future + Unpin>(
         &self,
         purchase: Option<&Purchase>,
@@ -190,7 +190,7 @@ impl Gateway {
         written.await
     }
 
-    /// An answer that was kept, or is being read, went to whoever followed: nothing may join it again.
+    /// An answer that was kept, or is being read, went to a follower: nothing may join it again.
     pub(super) fn delivered(&self, purchase: &Purchase) {
         self.tell_delivery(purchase, News::Given);
         self.claims.delivered(purchase);

@@ -1,7 +1,7 @@
 //! What keeps the process from ending, and how it ends: requests in flight, doors that are open, the
 //! two signals of a stop.
 //!
-//! Promise: a stop waits for what was accepted; who waits for a signal hears of it also when it was
+//! Promise: a stop waits for what was accepted; a task that waits for a signal receives it also when it was
 //! given before.
 
 use std::future::Future;

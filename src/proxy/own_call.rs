@@ -67,7 +67,7 @@ pub async fn get(
 }
 
 /// What the service answers to `GET /v1/models` with the configuration's key, where no gateway is: for
-/// whoever wants to know whether it takes the key.
+/// callers that want to know whether it takes the key.
 pub async fn models(config: Config, clock: &SharedClock) -> Result<StatusCode, OwnCallError> {
     let mut id = [0; 16];
     getrandom::fill(&mut id).map_err(|_| OwnCallError::Head)?;

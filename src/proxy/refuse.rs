@@ -156,7 +156,7 @@ impl Code {
 
     /// Whether the connection ends with this refusal, although the request was read whole.
     pub const fn ends_connection(self) -> bool {
-        // Who is turned away for too many that wait does not keep a connection from the others.
+        // A request that is turned away because too many wait does not keep a connection from the others.
         matches!(self, Self::ShuttingDown | Self::QueueFull)
     }
 
@@ -326,7 +326,7 @@ impl Refusal {
         }
     }
 
-    /// The same, told after a wait for a place at the service.
+    /// The same, after a wait for a place at the service.
     pub fn having_waited(mut self, queued: Duration) -> Self {
         self.queued = Some(queued);
         self
@@ -406,7 +406,7 @@ impl From<Code> for Refusal {
     }
 }
 
-/// The answer to who may not spend.
+/// The answer to a request that may not spend.
 impl From<&Refused> for Refusal {
     fn from(refused: &Refused) -> Self {
         let code = match refused {

@@ -175,7 +175,7 @@ async fn serve_metered(
         }
         Err(ended) => return end::unclaimed(&request, downstream, ended).await,
     };
-    // From here on, whatever ends the request tells a follower how.
+    // From here on, whatever ends the request reports to a follower how.
     purchase.led_by(downstream.probe());
     let kept = |key| ledger.kept_key(key, request.settings.organization, &parts);
     request.key = purchase.key.as_ref().map(kept);

@@ -20,7 +20,7 @@ pub struct Settings {
     pub names: ServiceNames,
     pub table: RouteTable,
     pub key: ApiKey,
-    /// Who pays with the key, in the ledger's words ([`Self::paid_in`]); a call of bursar's own has none.
+    /// The organization that pays with the key, in the ledger's words ([`Self::paid_in`]); a call of bursar's own has none.
     pub organization: Organization,
     pub peers: Peers,
     pub connector: Arc<Connector>,

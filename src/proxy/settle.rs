@@ -52,15 +52,15 @@ enum Progress {
     Closed,
 }
 
-/// What an answer told, gathered while it passed.
+/// What an answer contained, gathered while it passed.
 #[derive(Clone, Debug, Default)]
 pub struct Gathered {
     pub receipt: Receipt,
     /// Receipt lines that came behind the head, as they came.
     pub lines: ReceiptLines,
-    /// Who left or broke off before it was settled.
+    /// What left or broke off before it was settled.
     pub closed: Vec<Closed>,
-    /// The amount that an earlier attempt's head told before its body broke.
+    /// The amount in an earlier attempt's head whose body broke.
     pub broken_billed: Option<MicroUsd>,
     pub usage: Usage,
     pub audio_ms: Option<u64>,
@@ -104,7 +104,7 @@ impl OpenEntry {
     }
 
     /// Writes the outcome; returns when it is durable. Its place is given back before, and behind the
-    /// caps' knowing what it came to: who takes the place finds it counted.
+    /// caps' knowing what it came to: the request that takes the place finds it counted.
     pub async fn settle(
         &mut self,
         gathered: &Gathered,
@@ -138,7 +138,7 @@ impl OpenEntry {
             },
         };
         if let Some(permit) = &self.permit {
-            // What the key is known for is left to the ledger, which tells it in a moment.
+            // What the key is known for is left to the ledger, which answers in a moment.
             permit.hears(fold(&outcome, None).state);
         }
         drop(place);
@@ -200,7 +200,7 @@ impl OpenEntry {
         self.close(self.purchase.fate_unsent(false));
     }
 
-    /// Tells the table of undelivered requests how this one ended.
+    /// Reports to the table of undelivered requests how this one ended.
     pub fn close(&mut self, fate: Fate) {
         self.progress = Progress::Closed;
         self.gateway.tell_delivery(&self.purchase, fate.into());
@@ -287,7 +287,7 @@ async fn write(
 // === impl Gathered ===
 
 impl Gathered {
-    /// What an answer's head tells.
+    /// What an answer's head contains.
     pub fn from_head(settings: &Settings, headers: &HeaderMap) -> Self {
         let headers = &*heads::told(headers, &settings.key);
         Self {
@@ -302,7 +302,7 @@ impl Gathered {
         }
     }
 
-    /// Adds what a whole JSON body tells.
+    /// Adds what a whole JSON body contains.
     pub fn absorb_body(&mut self, settings: &Settings, route: &Route, body: &Bytes) -> AnswerPeek {
         let peek = AnswerPeek::read(body);
         self.response_bytes = u64::try_from(body.len()).unwrap_or(u64::MAX);
@@ -343,7 +343,7 @@ impl Gathered {
         self.lines.take_comment(&settings.names, name, value);
     }
 
-    /// The service told an amount, of any size, and not only as a 0 in the head of a stream.
+    /// The service named an amount, of any size, and not only as a 0 in the head of a stream.
     pub fn is_priced(&self) -> bool {
         matches!(self.receipt.billed, Told::Value(_)) && !self.receipt.is_early_zero()
     }

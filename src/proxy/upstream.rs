@@ -1,4 +1,4 @@
-//! The service's side: whom to connect to and whom to trust, one attempt on the wire, heads in both
+//! The service's side: what to connect to and what to trust, one attempt on the wire, heads in both
 //! directions.
 //!
 //! Lowest first: `trust`, `peers`, `unfit`, `heads`, `exchange`.

@@ -13,7 +13,7 @@ const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 const READ_BYTES: usize = 4096;
 
-/// Reads until `unread` begins with a whole head; gives its length. Where a line ends is told as leniently as any
+/// Reads until `unread` begins with a whole head; gives its length. Where a line ends is judged as leniently as by any
 /// parser may (a bare LF ends one): what the lines hold is judged later, and on the same bytes.
 pub async fn read_head(
     stream: &mut (impl AsyncRead + Unpin),

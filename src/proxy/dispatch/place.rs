@@ -125,7 +125,7 @@ fn did_not_connect(lost: Lost) -> bool {
     }
 }
 
-/// Assumed: the words of a 429 tell the rate's from the other ceiling's where `Retry-After` does not.
+/// Assumed: the words of a 429 keep the rate's apart from the other ceiling's where `Retry-After` does not.
 fn names_rate(body: &[u8]) -> bool {
     let start = body.get(..WORDS_BYTES_MAX).unwrap_or(body);
     let text = String::from_utf8_lossy(start).to_ascii_lowercase();

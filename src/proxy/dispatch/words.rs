@@ -10,7 +10,7 @@ use crate::proxy::purchase::lost::{Cause, Lost};
 use crate::proxy::purchase::retry::Retries;
 use crate::proxy::refuse::{Code, Refusal};
 
-/// What an app is told whose last attempt got no answer from the service at `base_url`. `may_have_run`: one
+/// The refusal where the last attempt got no answer from the service at `base_url`. `may_have_run`: one
 /// of its attempts.
 pub fn refusal_of(lost: Lost, may_have_run: bool, base_url: &BaseUrl) -> Refusal {
     let code = code_of(lost, may_have_run);

@@ -1,4 +1,4 @@
-//! The door: who may come in, decided on the exact bytes that came. Checks go from cheap to costly
+//! The door: which requests may come in, decided on the exact bytes that came. Checks go from cheap to costly
 //! and stop at the first that fails.
 //!
 //! The order: framing of the head, request line, Host, Origin and Sec-Fetch-Site, preflight, local
@@ -38,7 +38,7 @@ pub const BODY_BYTES_MAX: u64 = 30 * 1024 * 1024;
 /// A request that passed the door.
 #[derive(Debug)]
 pub struct Admitted {
-    /// Who spends.
+    /// The app that spends.
     pub caller: Caller,
     pub route: Route,
     pub method: Method,

@@ -1,7 +1,7 @@
 //! The request body: read whole once, kept as one copy, so that every attempt repeats the same
 //! bytes. Bodies above 64 KiB draw on one budget for the process, as their bytes arrive.
 //!
-//! Promise: more than 30 MB is refused at once where Content-Length tells, and what the app still
+//! Promise: more than 30 MB is refused at once where Content-Length says so, and what the app still
 //! sends is drained for a while, so that it reads the answer instead of a reset; what is announced
 //! and not sent takes nothing of the budget; a body that drips is refused, and where memory is short the
 //! slowest goes first.
@@ -80,7 +80,7 @@ impl Room<'_> {
         self.budget.share(&admitted.caller.app.name, of_app, most)
     }
 
-    /// A body that has to wait for memory is one of those who wait inside: nobody reads on meanwhile, so what
+    /// A body that has to wait for memory is one of those that wait inside: nothing reads on meanwhile, so what
     /// its app sends lies unread, and its connection does not give way.
     async fn grown(
         self,

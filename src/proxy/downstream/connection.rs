@@ -40,16 +40,16 @@ pub enum Socket {
     Unix(UnixStream),
 }
 
-/// Set by whoever finds that an answer cannot be completed and that closing would look complete.
+/// Set where an answer cannot be completed and closing would look complete.
 #[derive(Clone, Debug, Default)]
 pub struct Reset(Arc<AtomicBool>);
 
-/// The app's end of a connection, shared by the session that reads and writes it and by whoever
-/// waits for the app to leave. The session alone cannot tell: behind bytes of a next request it
+/// The app's end of a connection, shared by the session that reads and writes it and by the task that
+/// waits for the app to leave. The session alone does not notice: behind bytes of a next request it
 /// reads no further.
 ///
 /// Linux answers every read behind a FIN with an end of input, also after the peer has refused what
-/// was written since. Only the socket's pending error tells a peer that closed from one that closed
+/// was written since. Only the socket's pending error keeps a peer that closed apart from one that closed
 /// its sending half, so an end of input is checked against it.
 #[derive(Clone, Debug)]
 pub struct Peer(Arc<Mutex<Shared>>);
@@ -79,7 +79,7 @@ pub struct AppConnection {
 /// Gathers a head and a small body; larger writes pass it by.
 const WRITE_BUFFER_BYTES: usize = 8 * 1024;
 
-/// Most that is read ahead of the session. Whoever sends more behind a request may have left unseen,
+/// Most that is read ahead of the session. An app that sends more behind a request may have left unseen,
 /// and is suspected of it.
 const AHEAD_BYTES_MAX: usize = 64 * 1024;
 

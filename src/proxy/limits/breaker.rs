@@ -1,7 +1,7 @@
 //! The breaker: what the service has just refused to everybody is not asked again by everybody.
 //!
 //! Two causes, kept apart. **Account**: the service answered 401 or 402. New metered requests are
-//! answered here for [`ACCOUNT_PAUSE`]; then one goes, and what it is told holds for all.
+//! answered here for [`ACCOUNT_PAUSE`]; then one goes, and its answer holds for all.
 //! **Reach**: [`FAILURES_MAX`] attempts in a row did not even connect. New requests fail at once for a
 //! time that grows from 1 s to 15 s; then one goes. An attempt that may have been sent counts for
 //! nothing here.
@@ -46,12 +46,12 @@ struct Inner {
     /// The status that closed the account's gate, and when on the wall.
     refused: Option<(StatusCode, u64)>,
     reach: Gate,
-    /// Attempts in a row that did not connect, and what an app was told of the last.
+    /// Attempts in a row that did not connect, and the refusal that the last one led to.
     failures: u32,
     unreached: Option<Refusal>,
     /// Pauses in a row, for the next one's length.
     pauses: u32,
-    /// Goes up with each reload: what an older request is told says nothing of the new key.
+    /// Goes up with each reload: the answer to an older request says nothing about the new key.
     age: u64,
 }
 
@@ -201,7 +201,7 @@ impl Pass {
         self.breaker.show(&inner);
     }
 
-    /// An attempt did not even connect; `told` is what the app is told of that.
+    /// An attempt did not even connect; `told` is the refusal that its app is given.
     pub fn unreached(&mut self, told: impl Into<Refusal>) {
         let told: Refusal = told.into();
         let code = told.code;

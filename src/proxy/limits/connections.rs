@@ -9,7 +9,7 @@ pub const CONNECTIONS_MAX: usize = 640;
 /// Room that is the Unix sockets' own while ports take all they can, and the other way round.
 const OWN_ROOM: usize = 128;
 
-/// Those above it that are told so at once. Telling costs a descriptor for half a second; in a flood
+/// Those above it that are refused at once. A refusal costs a descriptor for half a second; in a flood
 /// the others find their connection closed, or the ledger and the service would lack descriptors.
 pub const TURN_AWAYS_MAX: usize = 64;
 

@@ -1,9 +1,9 @@
-//! What stops whoever waits, wherever it does: an operator's order to freeze its app, the removal of the
+//! What stops a waiting request, wherever it waits: an operator's order to freeze its app, the removal of the
 //! app, the end of its run.
 //!
 //! Why: a request may wait for room below a cap, for a place at the service, and between two attempts, and
-//! none of these may let it spend for somebody who may not any more.
-//! Promise: who waits is told at once; nothing here waits for a disk.
+//! none of these may let it spend for an app that may not any more.
+//! Promise: a waiting request is refused at once; nothing here waits for a disk.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::apps::runs::Run;
 use crate::caps::Caps;
 use crate::proxy::refuse::{Code, Refusal};
 
-/// Whom a request spends for.
+/// The app and the run that a request spends for.
 pub struct SpendGuard {
     pub apps: Arc<Apps>,
     pub caps: Arc<Caps>,

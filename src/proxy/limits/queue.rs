@@ -2,11 +2,11 @@
 //! "120 requests per minute"): a burst above them waits here instead of failing there, and apps take
 //! turns.
 //!
-//! Who may go is decided by [`desk`]; here are the lock, the clock, and those who wait. No task of its
-//! own keeps the time: one of those who wait does it for all.
+//! [`scheduler`] decides which request may go; here are the lock, the clock, and the requests that wait. No task of its
+//! own keeps the time: one of the waiting requests does it for all.
 //!
 //! Promise: a [`Slot`] is held from before a request's first byte until its answer has ended at the
-//! service, and given back however its holder ends; whoever stops waiting leaves at once; waiting is
+//! service, and given back however its holder ends; a request that stops waiting leaves at once; waiting is
 //! bounded in number and time.
 
 pub mod adaptive_limits;
@@ -65,7 +65,7 @@ pub struct Queue {
     clock: SharedClock,
     metrics: Arc<Metrics>,
     inner: Mutex<Inner>,
-    /// Whoever holds it keeps the time for all who wait.
+    /// The request that holds it keeps the time for all that wait.
     timekeeper: tokio::sync::Mutex<()>,
 }
 
@@ -76,7 +76,7 @@ struct Inner {
     queue_wait: Duration,
     waiting: HashMap<TicketNo, oneshot::Sender<Decided>>,
     drains: HashMap<SlotNo, watch::Sender<bool>>,
-    /// What was decided, to be told when the lock is free: a place that nobody takes comes back here.
+    /// What was decided, to be reported when the lock is free: a place that nobody takes comes back here.
     news: Vec<(oneshot::Sender<Decided>, Decided)>,
 }
 
@@ -88,7 +88,7 @@ enum NotNow {
     Closed,
 }
 
-/// Takes whoever stops waiting out of the line.
+/// Takes a request that stops waiting out of the line.
 struct Waiting<'a> {
     queue: &'a Arc<Queue>,
     ticket: TicketNo,
@@ -121,7 +121,7 @@ impl Queue {
         queue
     }
 
-    /// New limits hold at once; who waits goes on waiting as long as it was told.
+    /// New limits hold at once; a waiting request keeps the wait that it was given.
     pub fn reconfigure(self: &Arc<Self>, config: &Shaping) {
         self.change(|inner, _| {
             inner.desk.reconfigure(config);
@@ -129,7 +129,7 @@ impl Queue {
         });
     }
 
-    /// bursar is stopping: who waits is told, and nobody waits any more.
+    /// bursar is stopping: waiting requests are refused, and no other waits from now on.
     pub fn close(self: &Arc<Self>) {
         self.change(|inner, _| {
             inner.desk.close();
@@ -200,7 +200,7 @@ impl Queue {
         }
     }
 
-    /// Does what time alone brings, for all who wait, for as long as this one waits.
+    /// Does what time alone brings, for all waiting requests, for as long as this one waits.
     async fn keep_time(self: &Arc<Self>) -> Infallible {
         let _turn = self.timekeeper.lock().await;
         loop {
@@ -255,7 +255,7 @@ impl Queue {
         );
         drop(inner);
         for (wake, decided) in news {
-            // Who has left since gives its place back by not taking it.
+            // A request that has left since gives its place back by not taking it.
             drop(wake.send(decided));
         }
         done

@@ -1,9 +1,9 @@
-//! Who waits inside: for memory for a body, for room below a cap or a run's limit, for a place at the service, or
+//! The requests that wait inside: for memory for a body, for room below a cap or a run's limit, for a place at the service, or
 //! between two attempts. Each holds a connection meanwhile, so they are fewer than there are connections, and one app
 //! among several has its share of them.
 //!
-//! Promise: however many requests of one app wait, another app's connection is accepted; who is turned
-//! away is told so at once, and gives its connection back.
+//! Promise: however many requests of one app wait, another app's connection is accepted; a request that is turned
+//! away is refused at once, and gives its connection back.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use parking_lot::Mutex;
 use crate::proxy::limits::connections::CONNECTIONS_MAX;
 use crate::proxy::refuse::{Code, Refusal};
 
-/// Requests that wait at once, in all. The other connections are for those who go, and who come.
+/// Requests that wait at once, in all. The other connections are for requests that go, and for those that come.
 pub const WAITERS_MAX: usize = CONNECTIONS_MAX - 128;
 
 /// Those of one app, where there are several.
 pub const OF_ONE_APP_MAX: usize = WAITERS_MAX - 128;
 
-/// Places among those who wait come free with each that goes.
+/// Places among the waiting requests come free with each that goes.
 pub const CROWD_RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Everybody who waits, counted by app.
+/// All waiting requests, counted by app.
 #[derive(Debug, Default)]
 pub struct Waiters(Arc<Mutex<Counts>>);
 
@@ -83,7 +83,7 @@ impl Waiters {
 // === impl Crowd ===
 
 impl Crowd {
-    /// What a request of `app` is told.
+    /// The refusal that a request of `app` is given.
     pub fn refusal(self, app: &str) -> Refusal {
         let too_many = match self.of_app {
             Some(count) => format!(

@@ -132,7 +132,7 @@ impl ClaimTable {
         let twin_in_flight = queue
             .iter()
             .any(|slot| matches!(slot, Slot::Running(_)) && slot.has_key_of(claimant));
-        // An app that has read its error may ask again before the end of that request is told here; one
+        // An app that has read its error may ask again before the end of that request is known here; one
         // that hung up, before its connection has refused what is being written to it.
         let twin_ends = queue.iter().any(|slot| match slot {
             Slot::Running(purchase) => {
@@ -201,7 +201,7 @@ impl ClaimTable {
         };
         purchase.finish();
         if purchase.is_failing() || purchase.is_to_be_adopted() {
-            // Whoever looks again does it when this is done: the lock is held.
+            // Waiting claims look again only when this is done: the lock is held.
             self.left.send_replace(());
         }
         let kept = purchase.keeps_answer().then(|| Arc::clone(purchase));

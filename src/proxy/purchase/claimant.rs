@@ -1,4 +1,4 @@
-//! Who asks for what: what makes two requests equal, and whether a repeat may belong to an earlier one.
+//! What makes two requests equal, and whether a repeat may belong to an earlier one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::config::Adopt;
 use crate::ledger::entry::{EntryId, EntryKey, Fingerprint, KeyOrigin};
 
-/// Who asks and for what: requests with equal marks are equal.
+/// The app and what it asks for: requests with equal keys are equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RequestKey {
     pub app: Arc<str>,

@@ -1,4 +1,4 @@
-//! Who has what of one request's answer: its own app, an equal request that follows it, or nobody.
+//! Which app has what of one request's answer: its own, that of an equal request that follows, or none.
 //!
 //! | state | its app is given the answer | that write failed | its app has it | an equal request comes, its app has left | the follower has its first piece | the follower leaves | too much to keep, or the follower stalls |
 //! |---|---|---|---|---|---|---|---|
@@ -26,7 +26,7 @@ use pingora::http::ResponseHeader;
 
 use crate::proxy::refuse::{Code, Refusal};
 
-/// One request's answer, and who has it.
+/// One request's answer, and which app has it.
 #[derive(Debug, Default)]
 pub struct DeliveryState {
     /// Its own app has left before it was given anything that counts.
@@ -142,7 +142,7 @@ impl DeliveryState {
         }
     }
 
-    /// A request of which nothing was sent is to end. `false`: somebody follows, and is to be told why.
+    /// A request of which nothing was sent is to end. `false`: an equal one follows, and is given the reason.
     pub fn ends_unsent(&mut self) -> bool {
         let ends = self.take();
         self.fails();
@@ -204,14 +204,14 @@ impl DeliveryState {
         }
     }
 
-    /// The leader is done. Whoever still waits for an end that it did not write is told so.
+    /// The leader is done. A follower that still waits for an end gets an internal error.
     pub fn close(&mut self) {
         self.replay
             .end
             .get_or_insert_with(|| ReplayEnd::Broken(Code::Internal.into()));
     }
 
-    /// What comes is recorded: for a follower, or for whoever may come yet.
+    /// What comes is recorded: for a follower, or for one that may come yet.
     fn records(&self) -> bool {
         match self.state {
             State::Kept => self.app_left,
@@ -383,7 +383,7 @@ impl DeliveryState {
         self.state == State::Leading(Gives::Error) || self.is_error()
     }
 
-    /// All there is for a follower is an error: whoever has read it may ask again at once.
+    /// All there is for a follower is an error: an app that has read it may ask again at once.
     pub fn is_error(&self) -> bool {
         let is_error = match (&self.replay.head, &self.replay.end) {
             (_, None) => false,

@@ -169,7 +169,7 @@ pub struct App {
     pub is_proven: bool,
     /// What was taken for writing and waits for its successor.
     pub held: Option<Bytes>,
-    /// Somebody who waited was given the place of this drain.
+    /// A waiting request was given the place of this drain.
     pub is_displaced: bool,
 }
 

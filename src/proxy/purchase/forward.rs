@@ -1,4 +1,4 @@
-//! Where the pieces of one answer go: to the app, or into the replay buffer for whoever follows.
+//! Where the pieces of one answer go: to the app, or into the replay buffer for a follower.
 //!
 //! | had by the app | somebody follows by the next piece | a piece went out | the write failed | the whole went out |
 //! |---|---|---|---|---|
@@ -73,7 +73,7 @@ impl Forward {
         }
     }
 
-    /// Before the next piece. `true`: somebody follows by now, and it goes into the replay buffer from here
+    /// Before the next piece. `true`: an equal request follows by now, and it goes into the replay buffer from here
     /// on, with what was held back for the app.
     pub fn gives_way(&mut self, purchase: Option<&Purchase>, head: &Arc<ResponseHeader>) -> bool {
         let gives_way =

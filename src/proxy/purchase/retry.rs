@@ -38,7 +38,7 @@ pub struct Retries {
     is_metered: bool,
     bounds: Bounds,
     attempts: Vec<Attempt>,
-    /// What the head of an answer told whose body broke: an amount may have been in it.
+    /// The receipt in the head of an answer whose body broke.
     broken: Option<Receipt>,
 }
 
@@ -116,7 +116,7 @@ impl Retries {
         self.bounds.deadline
     }
 
-    /// An attempt may have run: only a repeat tells what it came to.
+    /// An attempt may have run: only a repeat shows what it came to.
     pub fn may_have_run(&self) -> bool {
         state::may_have_run(&self.attempts, self.keyed)
     }
@@ -196,7 +196,7 @@ impl Retries {
         }
     }
 
-    /// Keeps what the heads of broken answers told of their price. The first positive amount is the
+    /// Keeps the prices in the heads of broken answers. The first positive amount is the
     /// key's: what repeats show is 0.
     pub fn saw_broken_head(&mut self, receipt: impl FnOnce() -> Receipt) {
         if self.broken_billed().is_none_or(|billed| billed.is_zero()) {
@@ -204,7 +204,7 @@ impl Retries {
         }
     }
 
-    /// What a broken answer's head told. A replay adds nothing, whatever it shows (rule I4).
+    /// The amount in a broken answer's head. A replay adds nothing, whatever it shows (rule I4).
     pub fn broken_billed(&self) -> Option<MicroUsd> {
         let broken = self.broken.as_ref().filter(|broken| !broken.replayed)?;
         broken.billed.value()

@@ -164,7 +164,7 @@ impl Purchase {
     }
 
     /// A request of which nothing was sent is to end, for whatever reason. `false`: somebody follows,
-    /// and is to be told why. After `true` nobody can follow, and an equal request that comes looks
+    /// and is given the reason. After `true` nobody can follow, and an equal request that comes looks
     /// again when this one's end is in the table.
     pub fn gives_up(&self) -> bool {
         self.shared.lock().delivery.ends_unsent()
@@ -211,7 +211,7 @@ impl Purchase {
     /// may join any more, and what was not given to its end can be adopted.
     pub fn begins(&self) {
         self.shared.lock().delivery.begins();
-        // Who waits to hear whether it is read waits for its end now.
+        // A claim that waited to see whether it is read waits for its end now.
         self.left.send_replace(());
     }
 
@@ -229,7 +229,7 @@ impl Purchase {
         self.shared.lock().delivery.is_failing()
     }
 
-    /// The app, or whoever follows, has what counts as the answer.
+    /// The app, or a follower, has what counts as the answer.
     pub fn is_delivered(&self) -> bool {
         self.shared.lock().delivery.is_delivered()
     }
@@ -328,7 +328,7 @@ impl Purchase {
         }
     }
 
-    /// What the socket of whoever follows has taken: a number that stands still while it takes nothing.
+    /// Bytes that the follower's socket has taken: a number that stands still while it takes nothing.
     pub fn follower_went(&self) -> u64 {
         let shared = self.shared.lock();
         shared
@@ -337,7 +337,7 @@ impl Purchase {
             .map_or(0, |app| app.taken_bytes())
     }
 
-    /// Whoever follows takes nothing, and is in the way of others: it is shown a break, and nobody may
+    /// The follower takes nothing, and is in the way of others: it is shown a break, and nobody may
     /// join any more.
     pub fn gives_up_follower(&self) {
         self.shared.lock().delivery.give_up_follower();
@@ -448,8 +448,8 @@ impl Purchase {
         (entry, self.adoptions.saturating_sub(1))
     }
 
-    /// What the ledger has to be told of the answer, if it takes it otherwise: the row, and whether
-    /// the app has the answer. Told one after the other, so that the last word is the right one.
+    /// What the ledger has to note of the answer, if it takes it otherwise: the row, and whether
+    /// the app has the answer. Noted one after the other, so that the last word is the right one.
     pub fn news(&self, news: News, at_ms: u64, tell: impl FnOnce(Undelivered, bool)) {
         let mut view = self.ledger_view.lock();
         let (is_delivered, lacks_end) = {

@@ -22,7 +22,7 @@ const RUN_STEPS: u64 = 400;
 /// Steps of one test, unless something else is asked for.
 const STEPS: u64 = 500_000;
 
-/// Events that are told of a run that failed.
+/// Events that are printed of a run that failed.
 const TOLD_MAX: usize = 400;
 
 #[expect(

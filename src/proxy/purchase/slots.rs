@@ -1,8 +1,8 @@
-//! What the table holds: requests by their mark, and the undelivered ones in the order in which they
+//! What the table holds: requests by their key, and the undelivered ones in the order in which they
 //! ended.
 //!
 //! Promise: rows, and the answers kept in them, are bounded in number, bytes and time; a claim
-//! touches its own mark and what is due to be forgotten, however many rows there are.
+//! touches its own requests and what is due to be forgotten, however many rows there are.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Weak};
@@ -81,7 +81,7 @@ pub const KEEP_ANSWER: Duration = Duration::from_secs(60);
 // === impl Slots ===
 
 impl Slots {
-    /// Turns the live slot at `at` of its mark into an undelivered one, of this entry and with so many
+    /// Turns the running slot at `at` of its request key into an undelivered one, of this entry and with so many
     /// adoptions.
     pub fn remember(
         &mut self,
@@ -147,7 +147,7 @@ impl Slots {
         });
     }
 
-    /// Requests of this mark that began to be answered after `since`.
+    /// Requests of this key that began to be answered after `since`.
     pub fn answered_after<'a>(
         &'a self,
         request_key: &'a RequestKey,

@@ -1,4 +1,4 @@
-//! Who left or broke off before an answer was settled: the app, the service, or bursar by one of its
+//! What left or broke off before an answer was settled: the app, the service, or bursar by one of its
 //! bounds. For the reader of the ledger; no amount depends on it.
 //!
 //! Promise: at most three, in the order in which they happened.

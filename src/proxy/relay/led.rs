@@ -30,7 +30,7 @@ use crate::proxy::settings::Settings;
 use crate::proxy::settle::{Gathered, Measured, OpenEntry};
 use crate::proxy::upstream::heads;
 
-/// Adoptions of one key after which the app's own retries are told to stop.
+/// Adoptions of one key after which the answer asks the app's own retries to stop.
 const ADOPTIONS_MAX: u32 = 3;
 
 /// One led request from its last attempt to its end.
@@ -38,7 +38,7 @@ pub struct Relay<'a> {
     pub gateway: &'a Arc<Gateway>,
     pub settings: Arc<Settings>,
     pub admitted: &'a Admitted,
-    /// Who spends, and what was declared of it.
+    /// The app that spends, as it was declared.
     pub declared: Arc<App>,
     pub app: ClientWatch<'a>,
     pub dispatch: Dispatch<'a>,
@@ -50,7 +50,7 @@ pub struct Relay<'a> {
     pub adopted: Option<EntryId>,
     /// The model that the app asked for, where the service may refuse it.
     pub foreign_model: Option<String>,
-    /// The app wants a stream, and a whole turn was asked for, which tells its price.
+    /// The app wants a stream, and a whole turn was asked for, which names its price.
     pub made_stream: bool,
     /// The table allowed another attempt and none was left.
     pub exhausted: bool,
@@ -106,7 +106,7 @@ impl Relay<'_> {
         cut_by: Option<InDoubt>,
     ) -> Result<(), LedgerError> {
         let ends = Ends {
-            app_left: self.app.left,
+            app_left: self.app.left(),
             cut_by,
             last: self.dispatch.retries.attempts().last(),
             stage: self.app.stage,

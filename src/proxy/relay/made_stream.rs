@@ -1,5 +1,5 @@
 //! A whole agent turn given as the event stream that its app asked for (`[streams] agent_receipts =
-//! "exact"`): the interface tells the price of whole turns only.
+//! "exact"`): the interface names the price of whole turns only.
 //!
 //! Promise: the turn is settled before a byte goes out; an error stays the error that it is, with its
 //! status. No head goes out early: it would have to say 200 before that is known, and an error

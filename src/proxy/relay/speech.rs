@@ -10,7 +10,7 @@ use serde::de::IgnoredAny;
 use crate::protocol::Operation;
 use crate::protocol::routes::Route;
 
-/// The members that tell the two forms apart.
+/// The members by which the two forms differ.
 #[derive(Deserialize)]
 struct Speech {
     text: Option<IgnoredAny>,

@@ -15,7 +15,7 @@ use crate::proxy::gateway::Gateway;
 use crate::proxy::refuse::{Code, Refusal};
 use crate::proxy::settings::Settings;
 
-/// Longest wait for a run to be there. After it the app is told to try again.
+/// Longest wait for a run to be there. After it the refusal asks the app to try again.
 const RUN_WAIT: Duration = Duration::from_secs(2);
 
 pub async fn admit(

@@ -4,7 +4,7 @@
 //! takes over its place in the line and its key. So a wait goes on as long as the app or a follower wants
 //! the answer.
 //!
-//! Promise: whoever waits for the answer is told why there is none, on the app's own connection or on
+//! Promise: the app that waits for the answer is given the reason why there is none, on its own connection or on
 //! the one that took over; and nobody can join what has ended.
 
 use std::time::Duration;

@@ -71,7 +71,7 @@ pub async fn is_given_up(
 ) -> bool {
     let is_here = match downstream.look() {
         Presence::Here => true,
-        // Who sends far ahead is not read on, and has ended nothing.
+        // An app that sends far ahead is not read on, and has ended nothing.
         Presence::Suspect => !downstream.has_hung_up(),
         Presence::Gone => false,
     };
@@ -87,7 +87,7 @@ pub async fn is_given_up(
     let is_suspect = downstream.presence() == Presence::Suspect;
     let waits = is_suspect && policy.adopt != Adopt::Never;
     if waits && !claims.is_anothers(purchase, policy, since) {
-        // Who closed its sending half waits this long for nothing.
+        // An app that closed its sending half waits this long for nothing.
         timeout(TWIN_WAIT, purchase.followed()).await.ok();
     }
     let goes = downstream.look() != Presence::Gone && claims.goes(purchase, policy, since);

@@ -100,7 +100,7 @@ fn with_alias(request: &Request<'_>, body: &RequestBody, peek: RequestPeek) -> P
 // === impl Prepared ===
 
 impl Prepared {
-    /// The head that goes with the body: who asks for a whole turn does not take events alone.
+    /// The head that goes with the body: a request for a whole turn does not take events alone.
     pub fn head(&self, mut head: RequestHeader) -> Result<RequestHeader, HeadError> {
         if self.made_stream {
             let json = HeaderValue::from_static("application/json");

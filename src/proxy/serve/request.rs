@@ -15,7 +15,7 @@ use crate::proxy::settings::Settings;
 pub struct Request<'a> {
     pub gateway: &'a Arc<Gateway>,
     pub settings: Arc<Settings>,
-    /// Who spends.
+    /// The app that spends.
     pub app: Arc<App>,
     pub admitted: &'a Admitted,
     pub arrived: Duration,

@@ -2,7 +2,7 @@
 //! which says what is held for it.
 //!
 //! Promise: what is refused here was not sent, has no entry, and is no retry that an SDK should make by
-//! itself; who waits is told at once when the answer is no, and takes no place when its app has left.
+//! itself; a waiting request is refused at once when the answer is no, and takes no place when its app has left.
 
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ async fn repeats(request: &Request<'_>, purchase: &Purchase) -> Option<Repeats> 
             since_ms: charge.since_ms,
             from: charge.entries.into_iter().chain(adopted).collect(),
         }),
-        // A ledger that cannot tell takes no intent either, or is told to serve all the same.
+        // A ledger that cannot answer takes no intent either, or is set to serve all the same.
         Err(_) => behind,
     }
 }

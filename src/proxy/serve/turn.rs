@@ -1,8 +1,8 @@
 //! Between the claim and the intent: what the service refuses to everybody is answered here, and a
 //! request that needs a place at the service waits for it.
 //!
-//! Promise: nothing was sent of what ends here, and no entry is made of it; whoever hangs up leaves at
-//! once; what waits when bursar stops is told so.
+//! Promise: nothing was sent of what ends here, and no entry is made of it; an app that hangs up leaves at
+//! once; what waits when bursar stops is refused.
 
 use std::time::Duration;
 
@@ -61,13 +61,13 @@ pub async fn turn(
     } else {
         (None, Duration::ZERO)
     };
-    // Much may have happened meanwhile, and only who goes may be the one that asks for all.
+    // Much may have happened meanwhile, and only a request that goes may be the one that asks for all.
     let pass = breaker.pass(asks)?;
     if !queued.is_zero() {
         if is_deserted(downstream, purchase) {
             return Err(Ended::AppLeft);
         }
-        // While it waited, others told what they cost.
+        // While it waited, the cost of others became known.
         if let Some(over) = request.gateway.caps.over(request.entry_id) {
             return Err(Refusal::from(&over).into());
         }
@@ -129,7 +129,7 @@ async fn asks(request: &Request<'_>, purchase: &Purchase) -> Asks {
             request.gateway.breaker.is_refusing() && {
                 let fingerprint = purchase.request_key.fingerprint;
                 let charge = request.gateway.ledger.key_charge(key, fingerprint).await;
-                // A ledger that cannot tell knows nothing.
+                // A ledger that cannot answer knows nothing.
                 matches!(charge, Ok(Some(_)))
             }
         }

@@ -38,7 +38,7 @@ pub struct Outgoing {
 /// An upstream connection whose response head was read.
 pub struct Answering {
     pub head: ResponseHeader,
-    /// Nothing of it goes to an app; what its head tells of a price counts.
+    /// Nothing of it goes to an app; the price in its head counts.
     pub is_unfit: bool,
     session: HttpSession,
     peer: HttpPeer,
@@ -188,7 +188,7 @@ fn connect_cause(error: &PingoraError) -> Cause {
         ErrorType::ConnectTimedout | ErrorType::TLSHandshakeTimedout => Cause::ConnectTimeout,
         ErrorType::InvalidCert => Cause::Certificate,
         ErrorType::TLSHandshakeFailure | ErrorType::HandshakeError => {
-            // rustls reports all of these like any handshake problem; only the text tells.
+            // rustls reports all of these like any handshake problem; only the text tells them apart.
             let words = error.to_string();
             if words.contains("invalid peer certificate") {
                 Cause::Certificate

@@ -113,7 +113,7 @@ fn content_length(headers: &HeaderMap) -> Option<u64> {
     first.split(',').next()?.trim().parse().ok()
 }
 
-/// What an answer's head tells bursar itself, for the ledger and the metrics: the key is struck out
+/// What an answer's head contains for bursar itself, its ledger and its metrics: the key is struck out
 /// before anything is cut to its length, so that no piece of it stays (rule I9).
 pub fn told<'a>(headers: &'a HeaderMap, key: &ApiKey) -> Cow<'a, HeaderMap> {
     if !headers

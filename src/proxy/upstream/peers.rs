@@ -40,7 +40,7 @@ pub struct Peers {
 #[derive(Clone, Default)]
 pub struct Pooled(Arc<AtomicU64>);
 
-/// Peers of fresh connections are told from pooled ones by this bit.
+/// This bit keeps peers of fresh connections apart from pooled ones.
 const FRESH: u64 = 1 << 63;
 
 struct Resolved {

@@ -32,7 +32,7 @@ pub struct TrustError {
     why: String,
 }
 
-/// Whether the service can be told from another one; to be asked before a gateway is made or reloaded.
+/// Whether the service can be told apart from another one; to be asked before a gateway is made or reloaded.
 /// Reads what the connector is going to read. (`ca_file` was checked with the configuration.)
 pub fn check(config: &Config) -> Result<(), TrustError> {
     let upstream = &config.upstream;

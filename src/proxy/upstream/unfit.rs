@@ -1,7 +1,7 @@
 //! Answers whose head was read and that are not handed on: a head larger than an app can be expected
 //! to take, and a body in a transfer coding that was not asked for and is not undone here.
 //!
-//! Promise: judged by the head alone; what such a head tells of a price still counts, for the work
+//! Promise: judged by the head alone; a price in such a head still counts, for the work
 //! was done.
 
 use http::header::TRANSFER_ENCODING;

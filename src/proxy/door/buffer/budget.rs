@@ -5,7 +5,7 @@
 //! the other, the eldest first; and nobody takes what the eldest still lacks, or an elder waits for. The
 //! same holds within what one app may have.
 //!
-//! Promise: whoever waits, waits for an answer to somebody else's whole body, or for the one body
+//! Promise: a waiting body waits for an answer to another whole body, or for the one body
 //! that goes first; what is announced and not sent takes nothing, but for the eldest's rest. A body that
 //! came quickly and then drips holds nothing that another waits for: the slowest is asked to go. No app
 //! takes what is left to others.
@@ -21,7 +21,7 @@ use tokio::time::{Instant, timeout_at};
 /// How long a body waits for its share.
 const SHARE_WAIT: Duration = Duration::from_secs(10);
 
-/// While one waits: who grows no further in this time, although nothing keeps it from growing, is asked to
+/// While one waits: a body that grows no further in this time, although nothing keeps it from growing, is asked to
 /// go. Bodies grow by 1 MiB, so this is 256 KiB a second.
 const SLOW_AFTER: Duration = Duration::from_secs(4);
 
@@ -157,7 +157,7 @@ impl State {
         let Some(growing) = self.growing.get_mut(&ticket) else {
             return Err(NotGiven::Ever);
         };
-        // Whom it was asked for waits for it to go.
+        // The body for which it was asked waits for it to go.
         if growing.does == Does::Goes {
             return Err(NotGiven::Ever);
         }
@@ -197,7 +197,7 @@ impl State {
             if is_of_app && rest > reach_of_app {
                 return Some(Short::OfApp);
             }
-            // The eldest's rest is kept free; who waits is served before who came later.
+            // The eldest's rest is kept free; a waiting body is served before one that came later.
             let is_elder = *of < ticket;
             match growing.does {
                 Does::Waits(Short::OfApp) if is_elder && is_of_app => return Some(Short::OfApp),
@@ -276,7 +276,7 @@ impl Share {
                 }
                 Err(NotGiven::Ever) => return Err(NoShare::AskedToGo),
                 Err(NotGiven::Yet(_)) if now >= until => return Err(NoShare::InTime),
-                // Over, it is looked once more. Who waits is not asked to go.
+                // Over, it is looked once more. A waiting body is not asked to go.
                 Err(NotGiven::Yet(again)) => {
                     let again = again.map_or(until, |again| again.min(until));
                     timeout_at(again, changed).await.ok();

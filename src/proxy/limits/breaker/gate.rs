@@ -11,7 +11,7 @@ enum State {
     Open,
     /// Nobody passes before this.
     Closed { until: Duration },
-    /// One has passed and was told nothing yet. After the time, silence is good news.
+    /// One has passed and has no answer yet. After the time, silence is good news.
     Probed {
         number: u64,
         until: Option<Duration>,
@@ -74,17 +74,17 @@ impl Gate {
         }
     }
 
-    /// It is open again whatever a probe is told.
+    /// It is open again whatever a probe is answered.
     pub fn reset(&mut self) {
         self.state = State::Open;
     }
 
-    /// What this probe is told decides.
+    /// The answer to this probe decides.
     pub fn awaits(&self, probe: &Probe) -> bool {
         matches!(self.state, State::Probed { number, .. } if number == probe.0)
     }
 
-    /// Bad news. `false` where they are of somebody who passed before it closed, and add nothing.
+    /// Bad news. `false` where a request brings them that passed before it closed: they add nothing.
     pub fn close(&mut self, probe: Option<Probe>, until: Duration) -> bool {
         let is_news = match self.state {
             State::Open => true,

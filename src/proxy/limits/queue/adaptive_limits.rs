@@ -1,7 +1,7 @@
 //! How much may go to the service at once and in a minute: the configured ceilings, lowered when the
 //! service says 429 and raised again when it serves.
 //!
-//! Others use the same organization's ceilings, and how much of them is not told. So the limits are
+//! Others use the same organization's ceilings, and how much of them is not known. So the limits are
 //! halved (the rate: to three quarters) at a 429 and grow by one at a time with what is served, which
 //! settles at what is left by others and finds more when they go. Each 429 costs all apps a pause, so
 //! a number in flight that was refused is tried again more and more seldom.
@@ -187,7 +187,7 @@ impl AdaptiveLimits {
     pub fn busy(&mut self, now: Duration, let_go: Duration, held: usize, sent: usize, busy: Busy) {
         let asked = busy.asked.unwrap_or(Duration::ZERO).min(PAUSE_MAX);
         self.paused_until = self.paused_until.max(now.saturating_add(asked));
-        // What was let go before the limits fell tells of the same overload.
+        // What was let go before the limits fell belongs to the same overload.
         if self.lowered_at.is_some_and(|at| let_go < at) {
             return;
         }

@@ -1,4 +1,4 @@
-//! Who waits: one line an app, served in turn.
+//! The waiting requests: one line an app, served in turn.
 //!
 //! Promise: within an app first come, first served, and a retry before those that were never tried;
 //! between apps each with somebody waiting has one turn in a round, so that an app waits for at most
@@ -9,7 +9,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The number of somebody who waits.
+/// The number of a waiting request.
 pub type TicketNo = u64;
 
 /// Which of its app's requests goes first.
@@ -21,7 +21,7 @@ pub enum Turn {
     Again,
 }
 
-/// Somebody who waits.
+/// A waiting request.
 #[derive(Clone, Copy, Debug)]
 pub struct Ticket {
     pub no: TicketNo,
@@ -36,7 +36,7 @@ struct AppLine {
     first: VecDeque<Ticket>,
 }
 
-/// Everybody who waits.
+/// All waiting requests.
 #[derive(Debug, Default)]
 pub struct Line {
     apps: HashMap<Arc<str>, AppLine>,
@@ -94,7 +94,7 @@ impl Line {
         ticket
     }
 
-    /// Takes out whoever `gone` names, and returns how many that were.
+    /// Takes out the tickets that `gone` names, and returns how many they were.
     pub fn remove(&mut self, mut gone: impl FnMut(&Ticket) -> bool) -> usize {
         let before = self.count;
         for line in self.apps.values_mut() {
@@ -127,7 +127,7 @@ impl Line {
         Some(no)
     }
 
-    /// Who of those for whom `counts` holds would have a turn before a request of `app` that came now.
+    /// How many of those for which `counts` holds would have a turn before a request of `app` that came now.
     pub fn ahead(&self, app: &Arc<str>, turn: Turn, counts: impl Fn(&Ticket) -> bool) -> usize {
         let count = |tickets: &VecDeque<Ticket>| tickets.iter().filter(|one| counts(one)).count();
         let own = self.apps.get(app).map_or(0, |line| match turn {

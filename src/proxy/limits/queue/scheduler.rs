@@ -1,5 +1,5 @@
-//! Who may go to the service now: the line, the rate and the limits together. No time of its own, no
-//! task, no lock: whoever calls tells what time it is and carries out what is decided.
+//! Which request may go to the service now: the line, the rate and the limits together. No time of its own, no
+//! task, no lock: the caller passes the time and carries out what is decided.
 //!
 //! Promise: pure. What the property tests hold of it holds on the wire.
 
@@ -59,7 +59,7 @@ enum Stage {
     Arrived,
 }
 
-/// Who waits ahead and gives up no earlier than so long before a request's own time is up, makes no place
+/// A request ahead that gives up no earlier than so long before another's own time is up, makes no place
 /// for it.
 const LAST_MOMENT: Duration = Duration::from_secs(5);
 
@@ -100,13 +100,13 @@ impl Scheduler {
         self.queue_max = config.queue_max;
     }
 
-    /// Nobody waits any more from now on. Who goes at once still goes.
+    /// No new request waits from now on; one that can go at once still does.
     pub fn close(&mut self) {
         self.closed = true;
         self.line = Line::default();
     }
 
-    /// A request comes. The second value is who has to make room for it.
+    /// A request comes. The second value is the ticket that has to make room for it.
     pub fn enter(
         &mut self,
         now: Duration,
@@ -148,14 +148,14 @@ impl Scheduler {
         deadline: Duration,
     ) -> Option<Duration> {
         let limit = self.ceilings.per_minute_ceiling()?;
-        // Who gives up before leaves its place in the window.
+        // A request that gives up before leaves its place in the window.
         let stays = |ticket: &Ticket| ticket.deadline.saturating_add(LAST_MOMENT) > deadline;
         let ahead = self.line.ahead(app, turn, stays);
         let at = self.pace.earliest(now, limit, ahead);
         (at > deadline).then_some(at)
     }
 
-    /// Lets go whoever may, and asks drains to end where that is what is waited for.
+    /// Lets all requests go that may, and asks drains to end where that is what is waited for.
     pub fn due(&mut self, now: Duration) -> Due {
         self.ceilings.forget_old(now);
         let mut due = Due::default();
@@ -192,7 +192,7 @@ impl Scheduler {
         expired
     }
 
-    /// Somebody who waited has left.
+    /// A waiting request has left.
     pub fn leave(&mut self, ticket: TicketNo) {
         self.line.remove(|held| held.no == ticket);
     }

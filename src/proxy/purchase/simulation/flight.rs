@@ -39,7 +39,7 @@ pub struct Flight {
     pub repeats: Repeats,
     pub stream: bool,
     pub body: u64,
-    /// Whom the service bills.
+    /// The organization that the service bills.
     pub organization: u64,
     /// Its app is connected, as far as bursar has noticed.
     pub here: bool,

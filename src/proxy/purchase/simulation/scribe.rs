@@ -291,7 +291,7 @@ impl Scribe {
         Ok(())
     }
 
-    /// Tells the index, as the writer does when nothing else is to do.
+    /// Brings the index up to date, as the writer does when nothing else is to do.
     pub fn tell_index(&mut self, shelf: &mut Shelf) {
         let pending = self.books.take_pending();
         let kept = &mut shelf.index;

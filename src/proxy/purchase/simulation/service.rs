@@ -33,12 +33,12 @@ pub enum Repeats {
 #[derive(Clone, Debug)]
 pub struct Ask {
     pub repeats: Repeats,
-    /// Who pays. Keys are scoped to it.
+    /// The organization that pays. Keys are scoped to it.
     pub organization: u64,
     pub key: Option<Arc<str>>,
     /// Path and bytes.
     pub body: u64,
-    /// Who is billed where no key tells: for the books only.
+    /// The account that is billed where there is no key: for the books only.
     pub entry: EntryId,
 }
 

@@ -53,7 +53,7 @@ pub struct World {
     pub facts: Facts,
     pub names: Arc<ServiceNames>,
     pub counts: Counts,
-    /// The events, when they are to be told.
+    /// The events, when they are to be printed.
     pub told: Option<Vec<String>>,
     read_lines: usize,
     process: Option<Process>,
@@ -155,7 +155,7 @@ impl World {
         self.clock.wall_ms()
     }
 
-    /// Whom the service bills for what goes out with the key that bursar has.
+    /// The organization that the service bills for what goes out with bursar's key.
     fn organization(&self) -> u64 {
         if self.is_one_organization {
             1

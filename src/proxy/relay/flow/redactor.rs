@@ -1,5 +1,5 @@
 //! Strikes the organization's key out of an answer that flows (rule I9), as it is and as JSON spells it. As
-//! many stars take its place as it has bytes there: a length that the head told still holds.
+//! many stars take its place as it has bytes there: the length in the head still holds.
 //!
 //! Promise: the key goes out in no chunking; what is held back is less than the key's longest spelling (six
 //! bytes a letter) and begins like it, so that a line of an event stream, which ends in a byte that no

@@ -292,7 +292,7 @@ impl Flight {
             Outlook::Success { .. } => {
                 world.facts.giving(self.id, &world.reading)?;
                 if self.here && world.chance.one_in(12) {
-                    // "Of a slow one the ledger is told that it is under way still."
+                    // "Of a slow one the ledger notes that it is under way still."
                     world.count("slow write");
                     self.tell(world, process, News::UnderWay);
                 }

@@ -128,7 +128,7 @@ impl Flight {
         self.settle(world, process, Outlook::Success { receipt, run_id })
     }
 
-    /// What the service's head tells, with the mistakes that a service may make.
+    /// What the service's head contains, with the mistakes that a service may make.
     fn headers(&self, world: &mut World, answer: &ServiceAnswer) -> HeaderMap {
         let mut headers = HeaderMap::new();
         let names = Arc::clone(&world.names);

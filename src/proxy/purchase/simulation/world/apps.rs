@@ -167,7 +167,7 @@ impl World {
         self.count("input ended before it was read");
         flight.is_suspected();
         let is_retry = |other: &Flight| {
-            other.here
+            other.is_connected()
                 && other.purchase.request_key == purchase.request_key
                 && !other.is_own()
                 && !other.is_delivered()
