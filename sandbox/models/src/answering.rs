@@ -7,7 +7,7 @@ use super::{
     form::names,
     given::Given,
     prompt,
-    skill::Skills,
+    skill::{Pass, Skills},
     text::sentences_of,
 };
 use crate::embedding::ranking;
@@ -140,7 +140,7 @@ pub fn answer(given: &Given, skills: Skills) -> Option<String> {
         .map(str::to_owned)
         .collect();
     let asked = prompt::subject_words(&question);
-    let mut ranked: Vec<(usize, f64)> = if skills.meaning {
+    let mut ranked: Vec<(usize, f64)> = if skills.has(Pass::Meaning) {
         ranking::rank(&question, &sentences)
             .into_iter()
             .map(|ranked| (ranked.index, ranked.score))
@@ -175,7 +175,7 @@ fn part(
         let caps = regex.captures(sentence)?;
         Some(caps.get(1)?.as_str().trim().to_owned())
     };
-    if skills.inference || skills.prose {
+    if skills.has(Pass::Inference) || skills.has(Pass::Prose) {
         let words = prompt::words(question);
         let has = |list: &str| prompt::has_any(&words, list);
         let special = if has("not never forbidden avoid") {

@@ -2,7 +2,13 @@
 //!
 //! Promise: a whole function under the name that is asked for, or one that states that it is not written yet.
 
-use super::{embedding, facts::patterns, given::Given, prompt, skill::Skills};
+use super::{
+    embedding,
+    facts::patterns,
+    given::Given,
+    prompt,
+    skill::{Pass, Skills},
+};
 use std::sync::LazyLock;
 
 const PYTHON: &str = include_str!("code/library.py");
@@ -68,7 +74,7 @@ fn nearest(asked: &str, parameters: Option<usize>, skills: Skills) -> Option<&'s
         .filter(|one| parameters.is_none_or(|count| count == one.parameters.len()));
     let scored = fitting.map(|one| {
         let about = format!("{} {}", one.name.replace('_', " "), one.about);
-        let near = if skills.meaning {
+        let near = if skills.has(Pass::Meaning) {
             let of = |text: &str| embedding::of_text(text, DIMENSIONS);
             embedding::cosine(&of(asked), &of(&about))
         } else {

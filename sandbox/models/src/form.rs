@@ -11,7 +11,7 @@ use super::{
     facts::{self, Amount, Found, patterns},
     given::Given,
     prompt,
-    skill::Skills,
+    skill::{Pass, Skills},
 };
 use jiff::{ToSpan as _, civil::Date};
 use serde_json::{Map, Value, json};
@@ -121,9 +121,9 @@ impl Form {
         } else if has("vendor supplier seller merchant store shop issuer biller") {
             self.heading()
         } else if has("company organization organisation employer firm business") {
-            names::organization(text, self.skills.prose)
+            names::organization(text, self.skills.has(Pass::Prose))
         } else if has("name person contact author candidate customer patient recipient sender") {
-            names::person(text, self.skills.prose)
+            names::person(text, self.skills.has(Pass::Prose))
         } else {
             None
         };
@@ -172,7 +172,7 @@ impl Form {
             let stated = self.dates.iter().find(|date| is_due(date));
             return match stated {
                 Some(date) => Some(date.value),
-                None if self.skills.inference => self.by_terms(issued?.value),
+                None if self.skills.has(Pass::Inference) => self.by_terms(issued?.value),
                 None => None,
             };
         }

@@ -8,7 +8,11 @@ mod named;
 
 pub use named::labels;
 
-use super::{given::Given, prompt, skill::Skills};
+use super::{
+    given::Given,
+    prompt,
+    skill::{Pass, Skills},
+};
 use crate::embedding;
 use rust_stemmers::{Algorithm, Stemmer};
 use serde_json::Value;
@@ -41,61 +45,60 @@ const TURNS: &str = "but however";
 static MEANINGS: LazyLock<Vec<Meaning>> = LazyLock::new(|| read(CUES));
 
 struct Meaning {
-    /// Names labels may have for it.
+    /// Stems of the names that labels may have for it.
     names: BTreeSet<String>,
-    /// What it is the contrary of.
-    contrary: Option<String>,
+    /// Those of its contrary.
+    contrary: BTreeSet<String>,
+    /// A phrase says more than a word.
     cues: BTreeMap<String, f64>,
 }
 
 fn read(text: &str) -> Vec<Meaning> {
     let mut meanings: Vec<Meaning> = Vec::new();
-    for line in text.lines().map(str::trim) {
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        if let Some(heading) = line
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let heading = line
             .strip_prefix('[')
-            .and_then(|line| line.strip_suffix(']'))
-        {
-            let (names, contrary) = match heading.split_once('!') {
-                Some((names, contrary)) => (names, Some(stem(contrary.trim()))),
-                None => (heading, None),
-            };
+            .and_then(|line| line.strip_suffix(']'));
+        if let Some(heading) = heading {
+            let (names, contrary) = heading.split_once('!').unwrap_or((heading, ""));
             meanings.push(Meaning {
-                names: names.split_whitespace().map(stem).collect(),
-                contrary,
+                names: stems(names).into_iter().collect(),
+                contrary: stems(contrary).into_iter().collect(),
                 cues: BTreeMap::new(),
             });
-            continue;
+        } else if let Some(meaning) = meanings.last_mut() {
+            let cues = line.split(',').map(stems).filter(|stems| !stems.is_empty());
+            let weighed =
+                cues.map(|stems| (stems.join(" "), if stems.len() > 1 { 1.5 } else { 1.0 }));
+            meaning.cues.extend(weighed);
         }
-        let Some(meaning) = meanings.last_mut() else {
-            continue;
-        };
-        for cue in line.split(',').map(str::trim) {
-            let stems: Vec<String> = cue.split_whitespace().map(stem).collect();
-            // A phrase says more than a word.
-            let weight = if stems.len() > 1 { 1.5 } else { 1.0 };
-            meaning.cues.insert(stems.join(" "), weight);
-        }
+    }
+    // A heading names its contrary by one word; the others come from that word's own heading.
+    let names: Vec<BTreeSet<String>> = meanings
+        .iter()
+        .map(|meaning| meaning.names.clone())
+        .collect();
+    for meaning in &mut meanings {
+        let others = names
+            .iter()
+            .filter(|names| !names.is_disjoint(&meaning.contrary));
+        meaning.contrary = others.flatten().cloned().collect();
     }
     meanings
 }
 
-fn stem(word: &str) -> String {
-    Stemmer::create(Algorithm::English)
-        .stem(&word.to_lowercase().replace(['\'', '’'], ""))
-        .into_owned()
-}
-
 fn stems(text: &str) -> Vec<String> {
     let stemmer = Stemmer::create(Algorithm::English);
-    text.to_lowercase()
-        .replace(['\'', '’'], "")
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty())
+    let words = prompt::words(&text.replace(['\'', '’'], ""));
+    words
+        .iter()
         .map(|word| stemmer.stem(word).into_owned())
         .collect()
+}
+
+/// What labels of one meaning go by, by any of its names.
+fn names_of(name: &str) -> Option<&'static Meaning> {
+    MEANINGS.iter().find(|meaning| meaning.names.contains(name))
 }
 
 /// The choice that fits the material best.
@@ -108,36 +111,29 @@ pub fn choose(given: &Given, all: &str, choices: &[Value], skills: Skills) -> Op
     let read = Read::new(text, skills);
     let examples = examples(all, &labels, text);
     let vector = embedding::of_text(text, DIMENSIONS);
-    let mut scored: Vec<(usize, f64)> = labels
+    let near = |text: &str| embedding::cosine(&vector, &embedding::of_text(text, DIMENSIONS));
+    let score = |label: &str| {
+        let mut score = read.score(label);
+        if skills.has(Pass::Meaning) && !is_rest(label) {
+            score += MEANING * near(&label.replace(['_', '-'], " ")).max(0.0);
+        }
+        let own = examples.iter().filter(|(own, _)| *own == label);
+        let nearest = own.map(|(_, example)| near(example)).fold(0.0, f64::max);
+        if nearest > EXAMPLE_NEAR {
+            score += EXAMPLE * nearest;
+        }
+        score
+    };
+    let scored = labels
         .iter()
         .enumerate()
-        .map(|(at, label)| {
-            let mut score = read.score(label);
-            if skills.meaning && !is_rest(label) {
-                let name = embedding::of_text(&label.replace(['_', '-'], " "), DIMENSIONS);
-                score += MEANING * embedding::cosine(&vector, &name).max(0.0);
-            }
-            let nearest = examples
-                .iter()
-                .filter(|(own, _)| own == label)
-                .map(|(_, example)| {
-                    embedding::cosine(&vector, &embedding::of_text(example, DIMENSIONS))
-                })
-                .fold(0.0, f64::max);
-            if nearest > EXAMPLE_NEAR {
-                score += EXAMPLE * nearest;
-            }
-            (at, score)
-        })
-        .collect();
-    scored.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    let (best, score) = scored.first().copied()?;
+        .rev()
+        .map(|(at, label)| (at, score(label)));
+    let (best, score) = scored.max_by(|a, b| a.1.total_cmp(&b.1))?;
     let rest = labels.iter().position(|label| is_rest(label));
-    let at = match rest {
-        Some(rest) if score < CLEAR => rest,
-        _ => best,
-    };
-    choices.get(at).cloned()
+    choices
+        .get(rest.filter(|_| score < CLEAR).unwrap_or(best))
+        .cloned()
 }
 
 fn is_rest(label: &str) -> bool {
@@ -173,15 +169,13 @@ fn examples<'a>(all: &'a str, labels: &[&'a str], own: &str) -> Vec<(&'a str, &'
     examples
 }
 
-/// A text as stems, with where its negations and its turn stand.
+/// A text as stems, with what turns them.
 struct Read {
     stems: Vec<String>,
-    negated: Vec<bool>,
-    /// What stands before the turn counts half.
+    skills: Skills,
+    /// What stands before the turn counts half; read between the lines it is conceded and speaks for its contrary.
     turn: usize,
-    /// What stands before the turn is conceded: it speaks for its contrary.
-    concedes: bool,
-    /// A nuisance that is praised.
+    /// A nuisance is praised.
     ironic: bool,
 }
 
@@ -189,28 +183,22 @@ struct Read {
 
 impl Read {
     fn new(text: &str, skills: Skills) -> Self {
-        let stems = stems(text);
-        let negates = |stem: &String| prompt::listed(stem, NEGATIONS);
-        let negated = (0..stems.len())
-            .map(|at| {
-                let reach = stems.get(at.saturating_sub(3)..at).unwrap_or_default();
-                skills.negation && reach.iter().any(negates)
-            })
-            .collect();
-        let turn = stems
-            .iter()
-            .rposition(|stem| skills.negation && prompt::listed(stem, TURNS))
-            .unwrap_or(0);
         let mut read = Self {
-            stems,
-            negated,
-            turn,
-            concedes: skills.between_lines,
+            stems: stems(text),
+            skills,
+            turn: 0,
             ironic: false,
         };
-        if skills.between_lines {
-            let of = |name: &str| read.told(&stem(name)).0;
-            read.ironic = of("nuisance") > 0.0 && of("positive") > 0.0;
+        if skills.has(Pass::Negation) {
+            let turn = read
+                .stems
+                .iter()
+                .rposition(|stem| prompt::listed(stem, TURNS));
+            read.turn = turn.unwrap_or(0);
+        }
+        if skills.has(Pass::BetweenLines) {
+            let says = |name| names_of(name).is_some_and(|meaning| read.cues(meaning, false) > 0.0);
+            read.ironic = says("nuisanc") && says("posit");
         }
         read
     }
@@ -222,65 +210,39 @@ impl Read {
             .iter()
             .filter(|stem| stem.len() > 2 && self.stems.contains(stem))
             .count();
-        let mut score = if own.is_empty() {
-            0.0
-        } else {
-            NAME * named as f64 / own.len() as f64
-        };
+        let mut score = NAME * named as f64 / own.len().max(1) as f64;
         for name in &own {
-            let (told, against) = self.told(name);
-            // A negated cue of the contrary speaks for the label: "not bad".
-            score += CUE * told + CUE * against;
-        }
-        if self.ironic {
-            let is = |name: &str| own.iter().any(|own| self.means(own, name));
-            if is("positive") {
-                score = 0.0;
-            } else if is("negative") {
-                score += CUE;
+            for meaning in MEANINGS.iter() {
+                // A negated cue of the contrary speaks for the label: "not bad".
+                if meaning.names.contains(name) {
+                    score += CUE * self.cues(meaning, false);
+                } else if meaning.contrary.contains(name) {
+                    score += CUE * self.cues(meaning, true);
+                }
             }
         }
-        score
-    }
-
-    fn means(&self, name: &str, meaning: &str) -> bool {
-        let meaning = stem(meaning);
-        MEANINGS
-            .iter()
-            .any(|one| one.names.contains(&meaning) && one.names.contains(name))
-    }
-
-    /// How much of the text speaks for a meaning, and how much of what is said against its contrary.
-    fn told(&self, name: &str) -> (f64, f64) {
-        let mut told = 0.0;
-        let mut against = 0.0;
-        for meaning in MEANINGS.iter() {
-            if meaning.names.contains(name) {
-                told += self.cues(meaning, false);
-            } else if meaning.contrary.as_deref().is_some_and(|contrary| {
-                MEANINGS
-                    .iter()
-                    .any(|one| one.names.contains(contrary) && one.names.contains(name))
-            }) {
-                against += self.cues(meaning, true);
-            }
+        let means = |name| {
+            names_of(name).is_some_and(|meaning| own.iter().any(|one| meaning.names.contains(one)))
+        };
+        match self.ironic {
+            true if means("posit") => 0.0,
+            true if means("negat") => score + CUE,
+            _ => score,
         }
-        (told, against)
     }
 
-    fn cues(&self, meaning: &Meaning, negated: bool) -> f64 {
+    /// How much of the text speaks for a meaning, or of what speaks for it is turned into its contrary.
+    fn cues(&self, meaning: &Meaning, turned: bool) -> f64 {
         let mut sum = 0.0;
         for at in 0..self.stems.len() {
-            for length in 1..=4 {
-                let Some(run) = self.stems.get(at..at + length) else {
-                    break;
-                };
+            let runs = (1..=4).filter_map(|length| self.stems.get(at..at + length));
+            for run in runs {
                 let Some(weight) = meaning.cues.get(&run.join(" ")) else {
                     continue;
                 };
-                let is_conceded = self.concedes && at < self.turn;
-                let is_negated = length == 1 && self.negated.get(at) == Some(&true);
-                if (is_negated != is_conceded) == negated {
+                let is_conceded = self.skills.has(Pass::BetweenLines) && at < self.turn;
+                let is_negated = run.len() == 1 && self.is_negated(at);
+                if (is_negated != is_conceded) == turned {
                     sum += if at < self.turn {
                         weight / 2.0
                     } else {
@@ -290,6 +252,16 @@ impl Read {
             }
         }
         sum
+    }
+
+    /// Whether one of the three words before it negates.
+    fn is_negated(&self, at: usize) -> bool {
+        let mut reach = self
+            .stems
+            .get(at.saturating_sub(3)..at)
+            .into_iter()
+            .flatten();
+        self.skills.has(Pass::Negation) && reach.any(|stem| prompt::listed(stem, NEGATIONS))
     }
 }
 

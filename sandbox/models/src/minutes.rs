@@ -2,7 +2,12 @@
 //!
 //! Promise: an owner is somebody of the conversation, and a task is made of words that were said.
 
-use super::{facts::patterns, prompt, skill::Skills, text::sentences_of};
+use super::{
+    facts::patterns,
+    prompt,
+    skill::{Pass, Skills},
+    text::sentences_of,
+};
 use regex::Regex;
 
 /// Turns that are read.
@@ -94,7 +99,11 @@ pub fn actions(transcript: &str, skills: Skills) -> Vec<Action> {
         };
         let named = |(owner, _): &(String, String)| is_speaker(owner);
         let is_done = |task: &str| !prompt::listed(&first_word(task), STATES);
-        let asked = || caps(&ASKED).zip(said.next).filter(|_| skills.inference);
+        let asked = || {
+            caps(&ASKED)
+                .zip(said.next)
+                .filter(|_| skills.has(Pass::Inference))
+        };
         let own = || {
             let states = sentence.ends_with('?') || sentence.to_lowercase().starts_with("if ");
             caps(&OWN).filter(|(task, _)| !states && is_done(task))

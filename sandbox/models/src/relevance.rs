@@ -9,7 +9,7 @@ use super::{
     facts::{self, patterns},
     given::{Given, Item},
     prompt,
-    skill::Skills,
+    skill::{Pass, Skills},
 };
 use crate::embedding::ranking;
 use regex::Regex;
@@ -80,7 +80,7 @@ fn scores(query: &str, items: &[Item], skills: Skills) -> Vec<f64> {
         let shared = asked.iter().filter(|word| words.contains(word)).count();
         *score = shared as f64 / asked.len().max(1) as f64;
     }
-    if skills.meaning {
+    if skills.has(Pass::Meaning) {
         for ranked in ranking::rank(&query, &texts) {
             if let Some(score) = scores.get_mut(ranked.index) {
                 *score = f64::midpoint(*score, ranked.score);
@@ -89,10 +89,10 @@ fn scores(query: &str, items: &[Item], skills: Skills) -> Vec<f64> {
     }
     let wanted = Wanted::of(&query);
     for (score, text) in scores.iter_mut().zip(&texts) {
-        if skills.limits {
+        if skills.has(Pass::Limits) {
             *score += within_limits(&query, text);
         }
-        if skills.inference || skills.limits {
+        if skills.has(Pass::Inference) || skills.has(Pass::Limits) {
             *score += if wanted.is_in(text) { ANSWERS } else { 0.0 };
         }
         *score = score.max(0.0);

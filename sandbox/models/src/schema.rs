@@ -10,6 +10,7 @@ use super::{
     form::{self, type_of},
     reader::Reader,
     rng::Rng,
+    skill::Pass,
 };
 use serde_json::{Map, Value, json};
 
@@ -41,7 +42,7 @@ pub fn fill(schema: &Value, reader: &Reader<'_>, rng: &mut Rng) -> Value {
         root: schema,
         reader,
         text: reader.all,
-        whole: reader.skills.whole_schema,
+        whole: reader.skills.has(Pass::WholeSchema),
         rng,
         numbers: facts::numbers(reader.all),
         numbers_used: 0,

@@ -1,4 +1,4 @@
-//! What sets the built-in models apart: the passes each of them makes over a prompt.
+//! What sets the built-in models apart: the passes that each of them makes over a prompt.
 //!
 //! All of them read with the same methods. A specialist makes the passes of its own kind; a frontier model
 //! makes most of them, and each of the roster lacks other ones, so that a comparison has something to find.
@@ -6,102 +6,70 @@
 
 use super::category::Category;
 
-/// The passes beyond the plain one.
+/// A pass beyond the plain one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "passes are made or not, each by itself"
-)]
-pub struct Skills {
+pub enum Pass {
     /// Meaning beside shared words.
-    pub meaning: bool,
+    Meaning,
     /// "not" turns what stands behind it.
-    pub negation: bool,
+    Negation,
     /// Praise of a nuisance is blame; a threat may use no hard word.
-    pub between_lines: bool,
+    BetweenLines,
     /// What follows from what is written: a due date from terms of payment.
-    pub inference: bool,
+    Inference,
     /// Names and roles in sentences, not only in labelled lines.
-    pub prose: bool,
+    Prose,
     /// Figures and exclusions of a query: "under 100", "not waterproof".
-    pub limits: bool,
+    Limits,
     /// Several tables, several languages: what needs more than one thing at a time.
-    pub relations: bool,
+    Relations,
     /// The whole of a schema: references, combinations, formats, patterns and ranges.
-    pub whole_schema: bool,
+    WholeSchema,
 }
 
-const ALL: Skills = Skills {
-    meaning: true,
-    negation: true,
-    between_lines: true,
-    inference: true,
-    prose: true,
-    limits: true,
-    relations: true,
-    whole_schema: true,
-};
+/// All passes but these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Skills {
+    lacks: &'static [Pass],
+}
 
 // === impl Skills ===
 
 impl Skills {
+    pub const fn without(lacks: &'static [Pass]) -> Self {
+        Self { lacks }
+    }
+
     pub const fn specialist(category: Category) -> Self {
-        let plain = Self {
-            between_lines: false,
-            inference: false,
-            whole_schema: false,
-            ..ALL
-        };
-        match category {
-            Category::Extraction => plain,
-            Category::Coding => Self {
-                meaning: false,
-                prose: false,
-                ..plain
-            },
-            Category::Vision | Category::Summarization | Category::GeneralChat => Self {
-                limits: false,
-                ..plain
-            },
-        }
+        use Pass::{BetweenLines, Inference, Limits, Meaning, Prose, WholeSchema};
+        Self::without(match category {
+            Category::Extraction => &[BetweenLines, Inference, WholeSchema],
+            Category::Coding => &[BetweenLines, Inference, WholeSchema, Meaning, Prose],
+            Category::Vision | Category::Summarization | Category::GeneralChat => {
+                &[BetweenLines, Inference, WholeSchema, Limits]
+            }
+        })
     }
 
     /// The frontier model behind `auto`.
     pub const fn frontier() -> Self {
-        ALL
+        Self::without(&[])
     }
 
     /// A frontier model by its name.
     pub fn of_name(id: &str) -> Self {
-        match id {
-            "frontier-a" => Self {
-                limits: false,
-                ..ALL
-            },
-            "frontier-b" => Self {
-                inference: false,
-                between_lines: false,
-                ..ALL
-            },
-            "frontier-c" => Self {
-                negation: false,
-                relations: false,
-                ..ALL
-            },
-            "frontier-e" => Self {
-                meaning: false,
-                inference: false,
-                between_lines: false,
-                relations: false,
-                ..ALL
-            },
-            "frontier-f" => Self {
-                prose: false,
-                between_lines: false,
-                limits: false,
-                ..ALL
-            },
-            _ => ALL,
-        }
+        use Pass::{BetweenLines, Inference, Limits, Meaning, Negation, Prose, Relations};
+        Self::without(match id {
+            "frontier-a" => &[Limits],
+            "frontier-b" => &[Inference, BetweenLines],
+            "frontier-c" => &[Negation, Relations],
+            "frontier-e" => &[Meaning, Inference, BetweenLines, Relations],
+            "frontier-f" => &[Prose, BetweenLines, Limits],
+            _ => &[],
+        })
+    }
+
+    pub fn has(self, pass: Pass) -> bool {
+        !self.lacks.contains(&pass)
     }
 }

@@ -3,7 +3,12 @@
 //! Tables and columns are those that the prompt lists (`name(column, column)`); which of them a question means is
 //! decided by words in common. Promise: one SELECT that names only tables and columns that were listed.
 
-use super::{facts::patterns, given::Given, prompt, skill::Skills};
+use super::{
+    facts::patterns,
+    given::Given,
+    prompt,
+    skill::{Pass, Skills},
+};
 use rust_stemmers::{Algorithm, Stemmer};
 
 const TABLES_MAX: usize = 50;
@@ -64,7 +69,7 @@ pub fn write(given: &Given, skills: Skills) -> Option<String> {
             || asked.has("never most least spend spent often")
     };
     let mut joined = tables.iter().filter(|table| {
-        skills.relations
+        skills.has(Pass::Relations)
             && table.name != main.name
             && (table.key_of(main).is_some() || main.key_of(table).is_some())
     });

@@ -2,7 +2,10 @@
 //!
 //! Promise: whole sentences of the text in its order; the same for the same text.
 
-use super::{skill::Skills, text};
+use super::{
+    skill::{Pass, Skills},
+    text,
+};
 use crate::embedding;
 
 /// Sentences that are looked at.
@@ -22,7 +25,7 @@ pub fn of(source: &str, asked: Option<usize>, skills: Skills) -> String {
     if sentences.is_empty() {
         return source.split_whitespace().collect::<Vec<_>>().join(" ");
     }
-    if !skills.meaning {
+    if !skills.has(Pass::Meaning) {
         sentences.truncate(most);
         return sentences.join(" ");
     }

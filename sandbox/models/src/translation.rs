@@ -3,7 +3,11 @@
 //! Phrases before words, forms met by their stems, names and figures kept. No grammar: what comes out is
 //! understood more than it is well said. Promise: a word that is not known stands as it stood.
 
-use super::{given::Given, prompt, skill::Skills};
+use super::{
+    given::Given,
+    prompt,
+    skill::{Pass, Skills},
+};
 use rust_stemmers::{Algorithm, Stemmer};
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -133,7 +137,11 @@ fn translate(line: &str, from: usize, to: usize, skills: Skills) -> String {
     let pieces = chars.chunk_by(|a, b| a.is_alphanumeric() == b.is_alphanumeric());
     let pieces: Vec<String> = pieces.map(|piece| piece.iter().collect()).collect();
     // Without the sense for several words at a time each stands alone.
-    let longest = if skills.relations { PHRASE_MAX } else { 1 };
+    let longest = if skills.has(Pass::Relations) {
+        PHRASE_MAX
+    } else {
+        1
+    };
     let mut out = String::new();
     let mut at = 0;
     while let Some(piece) = pieces.get(at) {

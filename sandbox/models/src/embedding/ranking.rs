@@ -1,6 +1,6 @@
 //! Which documents fit a query best: words in common, and meaning in common.
 //!
-//! Half of a score is BM25 over stemmed words and their synonyms, as a part of the most this query can get;
+//! Half of a score is the share of the query's stemmed words that a document or its synonyms say, rare ones first;
 //! the other half is the cosine of the embeddings, so that a document which says it in other words is found.
 //! Promise: a score is in [0,1]; the same query and documents give the same order; equals stand by index.
 
@@ -10,12 +10,8 @@ use super::{
     of_text,
     words::{self, Says, Word},
 };
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashSet};
 
-/// How soon a word said again stops counting.
-const K1: f64 = 1.2;
-/// How much a long document is held against itself.
-const B: f64 = 0.75;
 const WORDS_SHARE: f64 = 0.5;
 /// What a synonym in the document is worth beside the word itself.
 const SYNONYM: f64 = 0.6;
@@ -29,11 +25,10 @@ pub struct Ranked {
     pub score: f64,
 }
 
+/// The stems of a document, and the groups of synonyms that they belong to.
 struct Document {
-    stems: HashMap<String, usize>,
-    /// By the number of the group of synonyms.
-    groups: HashMap<u32, usize>,
-    length: usize,
+    stems: HashSet<String>,
+    groups: HashSet<u32>,
 }
 
 /// All documents, best first.
@@ -60,36 +55,24 @@ pub fn rank(query: &str, documents: &[String]) -> Vec<Ranked> {
     ranked
 }
 
-/// BM25 of each document, as a part of the most that the query could get.
+/// How much of the query each document says; a word counts the more, the fewer documents say it.
 fn word_scores(asked: &BTreeSet<String>, documents: &[Document]) -> Vec<f64> {
-    let total: usize = documents.iter().map(|document| document.length).sum();
-    let usual = (total as f64 / documents.len().max(1) as f64).max(1.0);
-    let rarities: Vec<(&String, f64)> = asked
-        .iter()
-        .map(|stem| {
-            let with = documents
-                .iter()
-                .filter(|document| document.count(stem) > 0.0)
-                .count() as f64;
-            let without = documents.len() as f64 - with;
-            (stem, (1.0 + (without + 0.5) / (with + 0.5)).ln())
-        })
-        .collect();
-    let most: f64 = rarities.iter().map(|(_, rarity)| rarity * (K1 + 1.0)).sum();
-    documents
-        .iter()
-        .map(|document| {
-            let held_against = 1.0 - B + B * document.length as f64 / usual;
-            let sum: f64 = rarities
-                .iter()
-                .map(|(stem, rarity)| {
-                    let count = document.count(stem);
-                    rarity * count * (K1 + 1.0) / (count + K1 * held_against)
-                })
-                .sum();
-            if most > 0.0 { sum / most } else { 0.0 }
-        })
-        .collect()
+    let rarity = |stem: &String| {
+        let with = documents
+            .iter()
+            .filter(|document| document.says(stem) > 0.0)
+            .count();
+        (1.0 + documents.len() as f64 / (with as f64 + 0.5)).ln()
+    };
+    let rarities: Vec<(&String, f64)> = asked.iter().map(|stem| (stem, rarity(stem))).collect();
+    let most: f64 = rarities.iter().map(|(_, rarity)| rarity).sum();
+    let score = |document: &Document| {
+        let said = rarities
+            .iter()
+            .map(|(stem, rarity)| rarity * document.says(stem));
+        said.sum::<f64>() / most.max(f64::MIN_POSITIVE)
+    };
+    documents.iter().map(score).collect()
 }
 
 /// What the query asks for. A query of small words alone asks for those.
@@ -109,33 +92,25 @@ fn stems(query: &str) -> BTreeSet<String> {
 impl Document {
     fn read(text: &str) -> Self {
         let words = words::words(text);
-        let length = words.len();
-        let mut stems = HashMap::new();
-        let mut groups = HashMap::new();
-        for word in words {
-            for concept in Lexicon::get().concepts(&word.stem) {
-                *groups.entry(concept.group).or_insert(0) += 1;
-            }
-            *stems.entry(word.stem).or_insert(0) += 1;
-        }
+        let concepts = words
+            .iter()
+            .flat_map(|word| Lexicon::get().concepts(&word.stem));
         Self {
-            stems,
-            groups,
-            length,
+            groups: concepts.map(|concept| concept.group).collect(),
+            stems: words.into_iter().map(|word| word.stem).collect(),
         }
     }
 
-    /// How often the word or a synonym stands here.
-    fn count(&self, stem: &str) -> f64 {
-        if let Some(count) = self.stems.get(stem) {
-            return *count as f64;
+    /// 1 where the word stands here, less where a synonym does.
+    fn says(&self, stem: &str) -> f64 {
+        let mut concepts = Lexicon::get().concepts(stem).iter();
+        if self.stems.contains(stem) {
+            1.0
+        } else if concepts.any(|concept| self.groups.contains(&concept.group)) {
+            SYNONYM
+        } else {
+            0.0
         }
-        let synonyms = Lexicon::get()
-            .concepts(stem)
-            .iter()
-            .filter_map(|concept| self.groups.get(&concept.group))
-            .max();
-        synonyms.map_or(0.0, |count| SYNONYM * *count as f64)
     }
 }
 

@@ -43,13 +43,7 @@ fn what_is_not_there_is_not_made_up() {
 #[test]
 fn a_due_date_that_follows_from_terms_takes_inference() {
     let given = Given::plain(BILL);
-    let form = Form::new(
-        given,
-        Skills {
-            inference: false,
-            ..Skills::frontier()
-        },
-    );
+    let form = Form::new(given, Skills::without(&[Pass::Inference]));
 
     assert_eq!(form.string("due_date", &json!({})), None);
 }

@@ -69,11 +69,5 @@ fn praise_of_a_nuisance_is_blame_for_who_reads_between_the_lines() {
     let of = |skills| choose(&given, "", &choices, skills).unwrap();
 
     assert_eq!(of(Skills::frontier()), "negative");
-    assert_eq!(
-        of(Skills {
-            between_lines: false,
-            ..Skills::frontier()
-        }),
-        "positive"
-    );
+    assert_eq!(of(Skills::without(&[Pass::BetweenLines])), "positive");
 }
