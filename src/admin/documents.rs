@@ -108,8 +108,10 @@ pub fn status(
     totals: &Totals,
     health: &LedgerHealth,
 ) -> serde_json::Result<Value> {
-    let in_doubt: u64 = totals.in_doubt().values().sum();
-    let unreported: u64 = totals.unreported().values().sum();
+    // Not known while the journal is added up; never lower than it is.
+    let whole = Some(totals).filter(|_| !health.is_adding_up);
+    let in_doubt = whole.map(|totals| totals.in_doubt().values().sum::<u64>());
+    let unreported = whole.map(|totals| totals.unreported().values().sum::<u64>());
     Ok(json!({
         "version": env!("CARGO_PKG_VERSION"),
         "pid": std::process::id(),
@@ -128,9 +130,9 @@ pub fn status(
             "per_minute_limit": process.traffic.per_minute_limit,
             "held_back_by": process.traffic.breaking,
         },
-        "billed_micro_usd": serde_json::to_value(totals.billed())?,
-        "drained_micro_usd": serde_json::to_value(totals.drained())?,
-        "requests": totals.requests(),
+        "billed_micro_usd": serde_json::to_value(whole.map(Totals::billed))?,
+        "drained_micro_usd": serde_json::to_value(whole.map(Totals::drained))?,
+        "requests": whole.map(Totals::requests),
         "in_doubt": in_doubt,
         "unreported": unreported,
         "ledger": {
@@ -141,6 +143,7 @@ pub fn status(
             "commits": health.commits,
             "journal_bytes": health.journal_bytes,
             "index_lag_records": health.index_lag_records,
+            "adding_up": health.is_adding_up,
             "quarantined": health.quarantined,
             "unwritten_waiting": health.waiting,
             "unwritten_dropped": health.dropped,

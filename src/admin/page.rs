@@ -96,6 +96,10 @@ fn spent(page: &mut String, status: &Status<'_>) {
         }
         Err(why) => row(page, "today", why),
     }
+    if status.health.is_adding_up {
+        row(page, "in all", "the journal is being added up");
+        return line(page, "</table>");
+    }
     row(page, "in all, as far as known", totals.billed());
     row(page, "in doubt", totals.in_doubt().values().sum::<u64>());
     row(

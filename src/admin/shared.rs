@@ -140,7 +140,11 @@ impl Admin {
         self.healthy()?;
         let health = self.ledger.health();
         let Some(why) = &health.unavailable else {
-            return Ok(self.held_back());
+            let adding_up = health.is_adding_up.then(|| {
+                "the journal is being added up; its totals are not on /metrics until then"
+                    .to_owned()
+            });
+            return Ok(adding_up.or_else(|| self.held_back()));
         };
         let why = format!("the ledger cannot be written: {why}");
         if !health.is_serving_unwritten() {

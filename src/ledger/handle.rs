@@ -302,7 +302,12 @@ impl Drop for Inner {
 }
 
 /// Compacts what is older than `older_than`, at least two days, where no daemon runs.
-pub fn compact(options: LedgerOptions, older_than: Duration) -> Result<CompactReport, LedgerError> {
+pub fn compact(
+    mut options: LedgerOptions,
+    older_than: Duration,
+) -> Result<CompactReport, LedgerError> {
+    // What is compacted has to be in the index.
+    options.rebuild_beside_bytes = u64::MAX;
     let (mut writer, _) = open_writer(&Arc::default(), options)?;
     writer.compact_now(older_than)
 }

@@ -10,6 +10,9 @@ pub use crate::config::{Durability, OnFailure};
 /// Size at which a new segment is begun.
 pub const SEGMENT_BYTES_MAX: u64 = 64 << 20;
 
+/// About 30,000 entries, which are added up in less than a second.
+pub const REBUILD_BESIDE_BYTES: u64 = 32 << 20;
+
 /// Called after each commit with its duration, on the writer's thread.
 pub type OnCommit = Arc<dyn Fn(Duration) + Send + Sync>;
 
@@ -30,6 +33,9 @@ pub struct LedgerOptions {
     pub on_commit: Option<OnCommit>,
     /// Make the index anew from the whole journal, and tell how far it is.
     pub rebuild: Option<OnProgress>,
+    /// Without a sound index a journal of more bytes than this is added up while requests are served, and
+    /// a shorter one before. Default [`REBUILD_BESIDE_BYTES`].
+    pub rebuild_beside_bytes: u64,
     /// How long entries are kept one by one; then only their sums are. `None`: for ever. Less than
     /// two days counts as two days.
     pub retention: Option<Duration>,
@@ -47,6 +53,7 @@ impl LedgerOptions {
             clock,
             on_commit: None,
             rebuild: None,
+            rebuild_beside_bytes: REBUILD_BESIDE_BYTES,
             retention: None,
         }
     }

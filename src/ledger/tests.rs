@@ -24,6 +24,7 @@ mod damage;
 pub(crate) mod fixtures;
 mod keys;
 mod outages;
+mod rebuild;
 mod serving;
 
 const ENOSPC: i32 = 28;

@@ -1,6 +1,6 @@
 //! The one thread that writes, what it starts from, and the way to it.
 //!
-//! Lowest first: `queue`, `backlog`, `feed`, `load`, `shared`, `left`, `committer`, `writer`.
+//! Lowest first: `queue`, `backlog`, `feed`, `rebuild`, `load`, `shared`, `left`, `committer`, `writer`.
 
 pub mod backlog;
 mod committer;
@@ -8,5 +8,6 @@ mod feed;
 mod left;
 mod load;
 pub mod queue;
+mod rebuild;
 pub mod shared;
 pub mod writer;

@@ -195,10 +195,13 @@ impl Metrics {
     pub fn render(&self, totals: &Totals, health: &LedgerHealth) -> Result<String, MetricsError> {
         let own = TextEncoder::new().encode_to_string(&self.registry.gather())?;
         let mut text = Exposition::after(own);
-        self.write_money(totals, &mut text);
-        answers::write(totals, &self.apps, &mut text);
-        write_unknowns(totals, &mut text);
-        write_audio(totals, &mut text);
+        // Absent rather than lower than they were (rule I10).
+        if !health.is_adding_up {
+            self.write_money(totals, &mut text);
+            answers::write(totals, &self.apps, &mut text);
+            write_unknowns(totals, &mut text);
+            write_audio(totals, &mut text);
+        }
         write_health(health, &mut text);
         self.evidence.write(&mut text);
         if let Some(caps) = self.caps.get() {

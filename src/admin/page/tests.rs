@@ -18,6 +18,7 @@ fn the_page_shows_what_is_known_and_what_is_not_and_escapes_both() {
         index_rebuilds: 0,
         quarantined: 0,
         keys_dropped: 0,
+        is_adding_up: false,
         serves_unwritten: false,
         waiting: 0,
         dropped: 0,

@@ -227,6 +227,40 @@ impl Books {
         self.runs_revision
     }
 
+    /// Takes over books that were made of the records before these: their sums, the runs that wait, and what
+    /// they have in flight of which nothing is known here. Answers the entries of the last.
+    pub fn take_over(&mut self, before: Self) -> Vec<EntryId> {
+        let since = std::mem::replace(&mut self.totals, before.totals);
+        for (line, row) in &since.lines {
+            self.totals.add_row(line, row);
+        }
+        self.totals.globals.merge(&since.globals);
+        let runs = std::mem::take(&mut self.runs_order);
+        let mut waiting = std::mem::take(&mut self.runs);
+        let mut earlier = before.runs;
+        for run_id in before.runs_order {
+            if let Some(run) = earlier.remove(&run_id) {
+                self.begin_run(run_id, run);
+            }
+        }
+        for run_id in runs {
+            if let Some(run) = waiting.remove(&run_id) {
+                self.begin_run(run_id, run);
+            }
+        }
+        let mut left = Vec::new();
+        for (id, open) in before.open {
+            // An end that was written meanwhile is remembered, or its process is this one.
+            if !self.open.contains_key(&id) && !self.recent.contains_key(&id) {
+                left.push((open.seq, id));
+                self.open.insert(id, open);
+            }
+        }
+        self.totals.open = u64::try_from(self.open.len()).unwrap_or(u64::MAX);
+        left.sort_unstable();
+        left.into_iter().map(|(_, id)| id).collect()
+    }
+
     pub fn take_pending(&mut self) -> Pending {
         std::mem::take(&mut self.pending)
     }

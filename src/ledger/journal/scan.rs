@@ -9,6 +9,7 @@
 //! it, and each number is handed out once, in rising order.
 
 use std::io::{Read, Seek, SeekFrom};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::ledger::error::LedgerError;
 use crate::ledger::journal::lines::Lines;
@@ -38,8 +39,21 @@ pub fn scan(
     segments: &[Segment],
     visit: &mut dyn FnMut(u64, Position, Record),
 ) -> Result<ScanReport, LedgerError> {
+    scan_until(&AtomicBool::new(false), journal, segments, visit)
+}
+
+/// The same, which ends with [`LedgerError::Closed`] when `stop` is set.
+pub fn scan_until(
+    stop: &AtomicBool,
+    journal: &Directory,
+    segments: &[Segment],
+    visit: &mut dyn FnMut(u64, Position, Record),
+) -> Result<ScanReport, LedgerError> {
     let mut survey = Survey::default();
     for (index, segment) in segments.iter().enumerate() {
+        if stop.load(Ordering::Relaxed) {
+            return Err(LedgerError::Closed);
+        }
         let is_last = index + 1 == segments.len();
         survey.segment(journal, index, segment, is_last)?;
     }
@@ -55,7 +69,7 @@ pub fn scan(
         if run.last_seq >= next_seq {
             let segment = segments.iter().find(|segment| segment.number == run.number);
             if let Some(segment) = segment {
-                read_run(journal, segment, &run, next_seq, &mut report, visit)?;
+                read_run(stop, journal, segment, &run, next_seq, &mut report, visit)?;
             }
             next_seq = run.last_seq.saturating_add(1);
         }
@@ -65,6 +79,7 @@ pub fn scan(
 
 /// The second reading, of one stretch of sound lines from `next_seq` on.
 fn read_run(
+    stop: &AtomicBool,
     journal: &Directory,
     segment: &Segment,
     run: &Run,
@@ -80,6 +95,9 @@ fn read_run(
     let mut lines = Lines::new(file.take(run.end.saturating_sub(run.offset)));
     let mut offset = run.offset;
     for seq in run.first_seq..=run.last_seq {
+        if stop.load(Ordering::Relaxed) {
+            return Err(LedgerError::Closed);
+        }
         let Some(raw) = lines.next().map_err(failed)? else {
             break;
         };

@@ -30,6 +30,7 @@ use crate::ledger::record::Record;
 use crate::ledger::write::left::Left;
 use crate::ledger::write::load::{Held, Loaded, load};
 use crate::ledger::write::queue::{Answer, Command, Reply};
+use crate::ledger::write::rebuild::Rebuilt;
 use crate::ledger::write::shared::Shared;
 
 /// Least time between two tries to open a failed journal, or to get the reserve back.
@@ -369,6 +370,17 @@ impl Committer {
             }
         }
         self.finish(&batch)
+    }
+
+    /// Takes over what was made anew beside the writer, and ends what it found in flight.
+    pub fn take_over(&mut self, rebuilt: Rebuilt) -> Result<(), LedgerError> {
+        let Some(loaded) = self.loaded.as_mut() else {
+            return Err(LedgerError::Closed);
+        };
+        let left = loaded.take_over(rebuilt, &self.directory)?;
+        self.end_entries(&left, true).inspect_err(|error| {
+            self.fail(error.clone());
+        })
     }
 
     /// Tells how far the journal reaches, for the day when its end is cut off.

@@ -5,19 +5,21 @@
 //! is copied to `quarantine/` and reported, never skipped in silence. What a replay holds besides the
 //! index is what a running ledger holds, however long the journal is.
 
+use std::sync::atomic::AtomicBool;
+
 use crate::ledger::delivery::Undelivered;
 use crate::ledger::entry::{InDoubt, Settlement};
 use crate::ledger::error::LedgerError;
 use crate::ledger::fold::books::Books;
 use crate::ledger::fold::usage::KEPT_MS;
 use crate::ledger::id::EntryId;
-use crate::ledger::index::tree::{Index, Opened};
+use crate::ledger::index::tree::{Index, Opened, Reached};
 use crate::ledger::index::usage_file::UsageFile;
 use crate::ledger::journal::append::{Draft, Journal};
 use crate::ledger::journal::high_water::{HighWater, stopped_seq};
 use crate::ledger::journal::quarantine::{note_lost, set_aside};
 use crate::ledger::journal::report::{Missing, ScanReport};
-use crate::ledger::journal::scan::scan;
+use crate::ledger::journal::scan::{scan, scan_until};
 use crate::ledger::journal::segments::{Segment, segments};
 use crate::ledger::journal::state_dir::{Directory, Identity};
 use crate::ledger::kept_key::EPOCH_MS;
@@ -26,6 +28,7 @@ use crate::ledger::read::usage::read_ended;
 use crate::ledger::record::{Position, Record};
 use crate::ledger::upkeep::compact::clear;
 use crate::ledger::write::feed::Feed;
+use crate::ledger::write::rebuild::{Rebuild, Rebuilt};
 
 /// How many records are told to the index at once while the journal is read.
 const INDEX_BATCH_RECORDS: u64 = 1_000;
@@ -46,6 +49,8 @@ pub struct Loaded {
     /// Settled answers that the process before this one may not have given to their apps.
     pub unclear: Vec<Undelivered>,
     pub given_seq: u64,
+    /// While the totals and the index are made anew: until then `books` have the sums of this process alone.
+    pub rebuild: Option<Rebuild>,
     /// The last record that is known to be lost; 0 for none.
     lost_up_to: u64,
 }
@@ -119,10 +124,13 @@ pub fn load(
             opened = begin_anew(opened.index, state, &directory, mark.unwrap_or(0), now_ms);
         }
     }
+    let bytes: u64 = all.iter().map(|segment| segment.bytes).sum();
     let from = Begun {
         kept,
         now_ms,
         secret: identity.fingerprint_secret,
+        // Asked for, it is made before this returns.
+        may_be_beside: options.rebuild.is_none() && bytes > options.rebuild_beside_bytes,
     };
     let (mut loaded, mut report) = replay(&directory, &ledger, &all, opened, &from, &on_record)?;
     let journal_next_seq = report.next_seq;
@@ -175,7 +183,18 @@ pub fn load(
         .map(|segment| segment.bytes)
         .sum();
     let journal = Journal::open(directory, identity.ledger, options, &report, earlier_bytes)?;
+    let rebuild = match loaded.beside.take() {
+        Some(index) => Some(begin_rebuild(
+            state,
+            &ledger,
+            index,
+            &from,
+            report.next_seq,
+        )?),
+        None => None,
+    };
     let mut loaded = Loaded {
+        rebuild,
         journal,
         books: loaded.books,
         index: loaded.index,
@@ -191,10 +210,57 @@ pub fn load(
     Ok(loaded)
 }
 
+/// Makes books and index anew from all records before `next_seq`, on a thread of its own.
+fn begin_rebuild(
+    state: &Directory,
+    ledger: &str,
+    index: Option<Index>,
+    begun: &Begun,
+    next_seq: u64,
+) -> Result<Rebuild, LedgerError> {
+    tracing::warn!(
+        last_seq = next_seq.saturating_sub(1),
+        "the totals and the index are made anew from the journal while requests are served; until then          they are not on /metrics, and the journal answers questions"
+    );
+    let directory = state.child("journal")?;
+    // As they are now that the journal is open: without an unfinished line, and with nothing behind it.
+    let all = segments(&directory, Some(ledger))?;
+    let (ledger, now_ms, secret) = (ledger.to_owned(), begun.now_ms, begun.secret);
+    let work = move |stop: &AtomicBool| {
+        let mut replayed = Replayed {
+            books: Books::default().with_secret(secret),
+            index,
+            beside: None,
+            feed: None,
+            is_new: true,
+            rebuilt: true,
+            index_seq: 0,
+            known_missing: Vec::new(),
+            now_ms,
+        };
+        let report = scan_until(stop, &directory, &all, &mut |seq, position, record| {
+            if seq < next_seq {
+                replayed.apply(&ledger, seq, position, &record);
+            }
+        })?;
+        replayed.finish(&ledger);
+        replayed.know_missing(&report);
+        let Replayed { books, index, .. } = replayed;
+        Ok(Rebuilt {
+            books,
+            index,
+            report,
+        })
+    };
+    Rebuild::begin(work).map_err(|error| LedgerError::io(state.path(), error))
+}
+
 /// Books and index before the journal is open for writing.
 struct Replayed {
     books: Books,
     index: Option<Index>,
+    /// The empty index that is made beside the writer, where there is one: the books have no sums.
+    beside: Option<Option<Index>>,
     /// The index is not told directly while many records come.
     feed: Option<Feed>,
     is_new: bool,
@@ -211,6 +277,8 @@ struct Begun {
     now_ms: u64,
     /// The ledger's.
     secret: [u8; 32],
+    /// The journal is too long to be added up before requests are served.
+    may_be_beside: bool,
 }
 
 fn replay(
@@ -221,20 +289,30 @@ fn replay(
     begun: &Begun,
     on_record: &dyn Fn(u64),
 ) -> Result<(Replayed, ScanReport), LedgerError> {
-    let index_seq = opened.kept.last_seq;
     // Rebuilt: the index was not empty for being new, it was lost.
     let rebuilt = opened.is_new && all.iter().any(|segment| segment.bytes > 0);
+    let is_beside = rebuilt && begun.may_be_beside;
+    // Beside the writer all is counted; here is read what money rests on.
+    let index_seq = match is_beside {
+        true => u64::MAX,
+        false => opened.kept.last_seq,
+    };
     let needed_seq = opened
         .kept
         .oldest_open_seq
         .unwrap_or(u64::MAX)
         .min(index_seq.saturating_add(1))
         .min(begun.needed_seq());
+    let (index, beside) = match is_beside {
+        true => (None, Some(opened.index)),
+        false => (opened.index, None),
+    };
     let mut replayed = Replayed {
         books: Books::from_index(opened.kept.totals, opened.kept.runs)
             .with_secret(begun.secret)
             .with_usage(begun.kept.usage.clone(), begun.kept.last_seq),
-        index: opened.index,
+        index,
+        beside,
         feed: None,
         is_new: opened.is_new,
         rebuilt,
@@ -352,6 +430,21 @@ impl Replayed {
         }
     }
 
+    /// Writes to the index what it does not know yet.
+    fn finish(&mut self, ledger: &str) {
+        if let Some(feed) = self.feed.take() {
+            self.index = feed.finish(&mut self.books);
+        }
+        let pending = self.books.take_pending();
+        if let Some(index) = &self.index
+            && pending.records > 0
+            && let Err(error) = index.write(&Reached::of(&self.books, ledger), pending)
+        {
+            tracing::error!(%error, "the index failed; going on without it until the next start");
+            self.index = None;
+        }
+    }
+
     /// The index counts records that are missing now and were not when it was made. The journal
     /// decides: otherwise an entry whose end is lost would count twice.
     fn counts_what_is_lost(&self, report: &ScanReport) -> bool {
@@ -385,6 +478,21 @@ impl Loaded {
     /// Entries whose process died: an intent and no end.
     pub fn crashed(&self) -> Vec<EntryId> {
         self.books.open_ids()
+    }
+
+    /// Takes over what was made anew beside the writer. Answers the entries that are in flight by what was
+    /// read there alone: their process died long ago.
+    pub fn take_over(
+        &mut self,
+        rebuilt: Rebuilt,
+        state: &Directory,
+    ) -> Result<Vec<EntryId>, LedgerError> {
+        let journal = state.child("journal")?;
+        self.quarantined = set_aside(state, &journal, &rebuilt.report)?;
+        let lost_up_to = rebuilt.report.missing.last().map_or(0, |lost| lost.last);
+        self.lost_up_to = self.lost_up_to.max(lost_up_to);
+        self.index = rebuilt.index;
+        Ok(self.books.take_over(rebuilt.books))
     }
 
     /// Why an entry has no end: its line may be among those that are lost, or it was never written.

@@ -37,6 +37,8 @@ pub struct LedgerHealth {
     pub quarantined: u64,
     /// Keys forgotten before their 24 hours were over, or of which the entries that wait for an amount were.
     pub keys_dropped: u64,
+    /// The totals lack what is not read yet of the journal, which is added up beside requests.
+    pub is_adding_up: bool,
     /// Metered requests are sent although the ledger cannot be written.
     pub serves_unwritten: bool,
     /// Entries that wait in memory until it can be.
@@ -63,6 +65,7 @@ pub struct Shared {
     index_rebuilds: AtomicU64,
     quarantined: AtomicU64,
     keys_dropped: AtomicU64,
+    is_adding_up: AtomicBool,
     serves_unwritten: AtomicBool,
     /// The ledger is closed after the last request, and not only let go of.
     ends_in_order: AtomicBool,
@@ -122,6 +125,7 @@ impl Default for Shared {
             index_rebuilds: AtomicU64::default(),
             quarantined: AtomicU64::default(),
             keys_dropped: AtomicU64::default(),
+            is_adding_up: AtomicBool::default(),
             serves_unwritten: AtomicBool::default(),
             ends_in_order: AtomicBool::default(),
             #[cfg(test)]
@@ -165,6 +169,7 @@ impl Shared {
             index_rebuilds: read(&self.index_rebuilds),
             quarantined: read(&self.quarantined),
             keys_dropped: read(&self.keys_dropped),
+            is_adding_up: self.is_adding_up.load(Ordering::Relaxed),
             serves_unwritten: self.serves_unwritten.load(Ordering::Relaxed),
             waiting: self.backlog.len(),
             dropped: self.backlog.dropped(),
@@ -187,6 +192,8 @@ impl Shared {
         let rebuilds = u64::from(loaded.rebuilt);
         self.index_rebuilds.fetch_add(rebuilds, Ordering::Relaxed);
         self.index_lag_records.store(0, Ordering::Relaxed);
+        self.is_adding_up
+            .store(loaded.rebuild.is_some(), Ordering::Relaxed);
         self.set_index(loaded.index.clone());
         // Books that were read anew count their changes from the beginning.
         self.runs_revision.store(u64::MAX, Ordering::Relaxed);
@@ -194,6 +201,14 @@ impl Shared {
 
     pub fn set_index(&self, index: Option<Index>) {
         *self.index.write() = index;
+    }
+
+    /// What was made anew beside the writer is whole. After the totals were published.
+    pub fn added_up(&self, loaded: &Loaded) {
+        self.quarantined
+            .store(loaded.quarantined, Ordering::Relaxed);
+        self.set_index(loaded.index.clone());
+        self.is_adding_up.store(false, Ordering::Relaxed);
     }
 
     /// The index was not told of this many records.

@@ -23,6 +23,7 @@ use crate::ledger::upkeep::retention::{Retention, Step};
 use crate::ledger::write::backlog::OUTCOMES_MAX;
 use crate::ledger::write::committer::Committer;
 use crate::ledger::write::queue::{Answer, Command, Reply, Request};
+use crate::ledger::write::rebuild::Rebuild;
 use crate::ledger::write::shared::Shared;
 
 /// How long the writer waits for work before it shows that it lives.
@@ -88,6 +89,7 @@ impl Writer {
             if is_killed && !is_idle {
                 return;
             }
+            self.end_rebuild();
             self.take_care();
             // sled wakes all its threads for each batch, so the index hears of many commits at
             // once: when nothing else is to do, or when a slice has come together. A slice is
@@ -224,11 +226,42 @@ impl Writer {
         }
     }
 
+    /// Takes over the totals and the index that were made anew, when they are whole.
+    fn end_rebuild(&mut self) {
+        let finished = self.committer.loaded_mut().and_then(|loaded| {
+            let is_finished = loaded.rebuild.as_ref().is_some_and(Rebuild::is_finished);
+            is_finished.then(|| loaded.rebuild.take()).flatten()
+        });
+        let Some(rebuild) = finished else {
+            return;
+        };
+        let rebuilt = rebuild.finish();
+        match rebuilt.and_then(|rebuilt| self.committer.take_over(rebuilt)) {
+            Ok(()) => {
+                self.write_index(true);
+                self.note_files();
+                self.publish();
+                if let Some(loaded) = self.committer.loaded() {
+                    self.shared.added_up(loaded);
+                }
+                tracing::info!("the totals and the index are whole again");
+            }
+            Err(error) => {
+                tracing::error!(%error, "the totals could not be made anew; the next start tries again");
+            }
+        }
+    }
+
     /// Goes on with retention by one step, when one is due.
     fn take_care(&mut self) {
         let Some(retention) = self.committer.options().retention else {
             return;
         };
+        let loaded = self.committer.loaded();
+        if loaded.is_some_and(|loaded| loaded.rebuild.is_some()) {
+            // It reads the segments as they are.
+            return;
+        }
         match self.retention.step(self.now()) {
             Step::Nothing => {}
             Step::Due => {
@@ -416,7 +449,7 @@ impl Writer {
         let Some(loaded) = self.committer.loaded_mut() else {
             return;
         };
-        if loaded.books.pending_records() == 0 {
+        if loaded.books.pending_records() == 0 || loaded.rebuild.is_some() {
             return;
         }
         let Some(index) = &loaded.index else {

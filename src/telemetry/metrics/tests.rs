@@ -33,6 +33,7 @@ fn healthy() -> LedgerHealth {
         index_rebuilds: 0,
         quarantined: 0,
         keys_dropped: 0,
+        is_adding_up: false,
         serves_unwritten: false,
         waiting: 0,
         dropped: 0,
@@ -41,6 +42,30 @@ fn healthy() -> LedgerHealth {
 
 fn has_line(text: &str, line: &str) -> bool {
     text.lines().any(|have| have == line)
+}
+
+/// Rule I10: a sum that is not whole yet is absent, and never lower than it was.
+#[test]
+fn i10_while_the_journal_is_added_up_its_counters_are_absent() {
+    let metrics = Metrics::new().unwrap();
+    let mut totals = Totals::default();
+    totals.add_row(&line("agent", None), &billed(5));
+    let health = LedgerHealth {
+        is_adding_up: true,
+        ..healthy()
+    };
+
+    let text = metrics.render(&totals, &health).unwrap();
+
+    for name in [
+        "bursar_billed_usd_total",
+        "bursar_answers_total",
+        "bursar_in_doubt_requests",
+    ] {
+        assert!(!text.contains(name), "{name}");
+        assert!(metrics.render(&totals, &healthy()).unwrap().contains(name));
+    }
+    assert!(has_line(&text, "bursar_ledger_writable 1"));
 }
 
 #[test]

@@ -237,7 +237,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
     (
         "src/ledger/write",
         &[
-            &["queue", "backlog", "feed", "left"],
+            &["queue", "backlog", "feed", "left", "rebuild"],
             &["load"],
             &["shared"],
             &["committer"],

@@ -1,0 +1,149 @@
+//! Without a sound index a long journal is added up while requests are served. What money rests on is known
+//! from the first of them; the totals are not shown before they are whole.
+
+use std::fs;
+
+use jiff::tz::TimeZone;
+
+use super::{in_doubt_now, settled};
+use crate::ledger::entry::{AttemptEnd, InDoubt, State};
+use crate::ledger::fixtures::{Bench, START_MS, begin, billed, buy, ended};
+use crate::ledger::query::{SpendRow, spend, verify};
+use crate::ledger::totals::Totals;
+use crate::ledger::{Ledger, LedgerOptions};
+use crate::protocol::receipt::Receipt;
+
+const DAY_MS: u64 = 24 * 3_600_000;
+
+/// Opens the ledger without its index, and with nothing too short to be added up beside requests.
+fn open_without_index(bench: &Bench) -> Ledger {
+    fs::remove_dir_all(bench.state().join("index")).unwrap();
+    Ledger::open(LedgerOptions {
+        rebuild_beside_bytes: 0,
+        ..bench.options()
+    })
+    .unwrap()
+}
+
+/// Each question wakes the writer, which takes over what is whole.
+async fn until_whole(ledger: &Ledger) {
+    while ledger.health().is_adding_up {
+        ledger.undelivered().await.unwrap();
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Small segments, so that a start need not read all of them.
+fn options(bench: &Bench) -> LedgerOptions {
+    LedgerOptions {
+        segment_bytes_max: 2_000,
+        ..bench.options()
+    }
+}
+
+/// A run that waits, a doubt under a key, and answers on both sides of the last day.
+async fn fill(bench: &Bench) {
+    let ledger = Ledger::open(options(bench)).unwrap();
+    let started = begin(&ledger, None).await;
+    let mut run = ended(started, AttemptEnd::Answered, Receipt::default());
+    run.run_id = Some("run-1".to_owned());
+    ledger.settle(run).await.unwrap();
+    for day in 0..5 {
+        bench.clock.set_wall_ms(START_MS + day * DAY_MS);
+        for amount in 1..=10 {
+            buy(&ledger, None, billed(amount)).await;
+        }
+    }
+    let lost = begin(&ledger, Some("doubt")).await;
+    let broken = ended(lost, AttemptEnd::NoHead, Receipt::default());
+    ledger.settle(broken).await.unwrap();
+    buy(&ledger, Some("paid"), billed(50)).await;
+    ledger.close().await;
+}
+
+fn summed(bench: &Bench) -> SpendRow {
+    let all = spend(&bench.state(), None, None, &[], &TimeZone::UTC).unwrap();
+    all.total
+}
+
+#[tokio::test]
+async fn requests_are_served_and_keys_known_while_the_journal_is_added_up() {
+    let bench = Bench::new();
+    fill(&bench).await;
+    let ledger = open_without_index(&bench);
+    let health = ledger.health();
+    assert!(health.is_adding_up && health.is_writable());
+    assert!(ledger.index().is_none(), "the journal answers");
+
+    let replay = buy(&ledger, Some("paid"), billed(50)).await;
+    assert_eq!(replay.state, State::Replayed);
+    let repeat = buy(&ledger, Some("doubt"), billed(0)).await;
+    let reason = InDoubt::ReplayLostAmount;
+    assert_eq!(repeat.state, State::InDoubt { reason });
+    let paid = buy(&ledger, Some("doubt"), billed(7)).await;
+    assert_eq!(paid.state, settled(7));
+    until_whole(&ledger).await;
+
+    let totals = ledger.totals();
+    assert_eq!(totals.billed().get(), 5 * 55 + 50 + 7);
+    assert_eq!(totals.billed(), summed(&bench).billed_micro_usd);
+    assert_eq!(totals.requests(), summed(&bench).requests);
+    assert_eq!(ledger.waiting_runs().borrow().len(), 1);
+    assert!(ledger.index().is_some());
+    let told = ledger.spend(None, None, &[], &TimeZone::UTC).unwrap();
+    assert_eq!(told.total, summed(&bench));
+    ledger.close().await;
+    assert!(verify(&bench.state()).unwrap().ok);
+    assert_eq!(anew(&bench).await, *totals);
+}
+
+/// What a start comes to that adds all up before it answers.
+async fn anew(bench: &Bench) -> Totals {
+    fs::remove_dir_all(bench.state().join("index")).unwrap();
+    let ledger = bench.open();
+    assert!(!ledger.health().is_adding_up);
+    let totals = (*ledger.totals()).clone();
+    ledger.close().await;
+    totals
+}
+
+#[tokio::test]
+async fn a_rebuild_that_a_stop_cuts_off_comes_to_the_same_sums() {
+    let bench = Bench::new();
+    fill(&bench).await;
+    drop(open_without_index(&bench));
+    let ledger = Ledger::open(LedgerOptions {
+        rebuild_beside_bytes: 0,
+        ..bench.options()
+    })
+    .unwrap();
+    until_whole(&ledger).await;
+    let totals = ledger.totals();
+    ledger.close().await;
+    assert_eq!(totals.billed().get(), 5 * 55 + 50);
+    assert_eq!(anew(&bench).await, *totals);
+}
+
+/// An entry in flight that lies further back than what a start reads: its process died.
+#[tokio::test]
+async fn what_was_in_flight_long_ago_is_ended_when_it_is_found() {
+    let bench = Bench::new();
+    let ledger = Ledger::open(options(&bench)).unwrap();
+    let lost = begin(&ledger, Some("k")).await;
+    bench.clock.set_wall_ms(START_MS + 3 * DAY_MS);
+    for amount in 1..=20 {
+        buy(&ledger, None, billed(amount)).await;
+    }
+    drop(ledger);
+
+    let ledger = open_without_index(&bench);
+    until_whole(&ledger).await;
+    let totals = ledger.totals();
+    assert_eq!((totals.open, totals.requests()), (0, 21));
+    assert_eq!(in_doubt_now(&totals, InDoubt::Crash), 1);
+    ledger.close().await;
+    let found = crate::ledger::query::find(&bench.state(), &lost.to_string()).unwrap();
+    let reason = InDoubt::Crash;
+    assert_eq!(found.entries[0].state, State::InDoubt { reason });
+    assert!(verify(&bench.state()).unwrap().ok);
+}
