@@ -10,6 +10,7 @@ use crate::admin::reconcile::Figure;
 use crate::ledger::entry::{EntryId, InDoubt};
 use crate::ledger::query::{Filter, GroupBy, StateWord};
 use crate::money::MicroUsd;
+use crate::protocol::Operation;
 
 /// Most entries in one answer.
 pub const RECEIPTS_MAX: usize = 1000;
@@ -55,7 +56,8 @@ pub fn spend(query: &str) -> Result<SpendQuestion, QueryError> {
     Ok(asked)
 }
 
-/// `since_ms`, `until_ms`, `app`, `state`, `reason`, `id`, `after_seq`, `limit`. The filter always has a limit.
+/// `since_ms`, `until_ms`, `app`, `operation`, `model`, `state`, `reason`, `id`, `after_seq`, `limit`. The filter
+/// always has a limit.
 pub fn receipts(query: &str) -> Result<Filter, QueryError> {
     let mut filter = Filter {
         limit: Some(RECEIPTS_MAX),
@@ -66,6 +68,12 @@ pub fn receipts(query: &str) -> Result<Filter, QueryError> {
             "since_ms" => filter.since_ms = Some(number(&name, &value)?),
             "until_ms" => filter.until_ms = Some(number(&name, &value)?),
             "app" => filter.app = Some(value),
+            "operation" => {
+                let operation = Operation::from_word(&value)
+                    .ok_or_else(|| wrong(&name, "an operation, such as chat or agent_turn"))?;
+                filter.operation = Some(operation);
+            }
+            "model" => filter.model = Some(value),
             "state" => {
                 let word = StateWord::from_word(&value).ok_or_else(|| {
                     wrong(

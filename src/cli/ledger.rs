@@ -103,7 +103,7 @@ fn rebuild(args: &ReadArgs) -> Result<(), CliError> {
         ));
     }
     say(format_args!(
-        "the index was made anew: {entries} entries in {seconds} s"
+        "the index and the lookup files were made anew: {entries} entries in {seconds} s"
     ))
 }
 
@@ -175,6 +175,11 @@ fn print(report: &VerifyReport) -> Result<(), CliError> {
             "index    differs: {why}; `bursar ledger rebuild` makes it anew"
         ))?,
         IndexCheck::NotChecked(why) => say(format_args!("index    not checked: {why}"))?,
+    }
+    for unfit in &report.unfit_lookups {
+        say(format_args!(
+            "lookup   {unfit}; nothing is lost, a running daemon makes it anew"
+        ))?;
     }
     for contradiction in &report.contradictions {
         say(format_args!("wrong    {contradiction}"))?;

@@ -21,6 +21,7 @@ use crate::clock::SystemClock;
 use crate::ledger::entry::InDoubt;
 use crate::ledger::query::{Filter, StateWord, TAIL_CHARS};
 use crate::money::MicroUsd;
+use crate::protocol::Operation;
 
 /// How many are shown when nobody says how many; `--json` then prints all.
 const SHOWN: usize = 50;
@@ -50,6 +51,13 @@ pub struct Args {
     /// Only this app
     #[arg(long, value_name = "NAME")]
     app: Option<String>,
+    /// Only this operation: chat, agent-turn, embeddings, rerank, image-generation, image-edit,
+    /// transcription, speech, frontier-comparison, eval-run, deploy, endpoint-chat, …
+    #[arg(long, value_name = "OPERATION", value_parser = operation)]
+    operation: Option<Operation>,
+    /// Only this model, as the app asked for it
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
     /// Begun since: today, yesterday, 2026-01-31, 2026-01-31T08:00:00Z, or how long ago: 24h, 7d
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
@@ -93,6 +101,8 @@ pub fn receipts(args: &Args) -> Result<(), CliError> {
     let filter = Filter {
         since_ms,
         app: args.app.clone(),
+        operation: args.operation,
+        model: args.model.clone(),
         state: args.state,
         reason: args.reason,
         ..Filter::default()
@@ -183,6 +193,16 @@ pub fn state_word(word: &str) -> Result<StateWord, String> {
         "one of open, settled, failed, replayed, unreported, malformed, in-doubt, reconciled is \
          wanted"
             .to_owned()
+    })
+}
+
+fn operation(word: &str) -> Result<Operation, String> {
+    Operation::from_word(&word.replace('-', "_")).ok_or_else(|| {
+        let known: Vec<String> = Operation::ALL
+            .iter()
+            .map(|operation| operation.as_str().replace('_', "-"))
+            .collect();
+        format!("one of {} is wanted", known.join(", "))
     })
 }
 

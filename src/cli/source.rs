@@ -242,6 +242,12 @@ async fn page(client: &Client, filter: &Filter) -> Result<Receipts, CliError> {
     if let Some(app) = &filter.app {
         question.add("app", app);
     }
+    if let Some(operation) = filter.operation {
+        question.add("operation", operation.as_str());
+    }
+    if let Some(model) = &filter.model {
+        question.add("model", model);
+    }
     if let Some(state) = filter.state {
         question.add("state", state.as_str());
     }

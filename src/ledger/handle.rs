@@ -6,6 +6,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -31,6 +32,7 @@ use crate::ledger::journal::state_dir::{Directory, Identity};
 use crate::ledger::kept_key::{EntryKey, KeptKey, Organization};
 use crate::ledger::options::{LedgerOptions, OnFailure, OnProgress};
 use crate::ledger::read::indexed::ask;
+use crate::ledger::read::lookup::refresh;
 use crate::ledger::read::spend::{GroupBy, ROWS_MAX, Spend, Sums};
 use crate::ledger::upkeep::compact::CompactReport;
 use crate::ledger::write::queue::{Answer, Command};
@@ -200,19 +202,22 @@ impl Ledger {
         self.inner.shared.waiting_runs()
     }
 
-    /// Makes the index anew from the journal, as a start without one would, and closes the ledger.
+    /// Makes the index and the lookup files anew from the journal, as a start without them would, and closes the
+    /// ledger.
     /// Blocks for the time that takes. Answers how many entries there are.
     pub fn rebuild(
         mut options: LedgerOptions,
         on_progress: OnProgress,
     ) -> Result<u64, LedgerError> {
         options.rebuild = Some(on_progress);
+        let state_dir = options.state_dir.clone();
         let ledger = Self::open(options)?;
         if ledger.inner.shared.index().is_none() {
             return Err(LedgerError::Unavailable {
                 why: "its index could not be made; the log says why".to_owned(),
             });
         }
+        refresh(&state_dir, false, true, &AtomicBool::new(false))?;
         let totals = ledger.totals();
         Ok(totals.requests().saturating_add(totals.open))
     }

@@ -25,6 +25,14 @@ pub struct EntryIds {
 
 // === impl EntryId ===
 
+impl EntryId {
+    /// Its last 8 digits, which are random.
+    pub fn tail(self) -> [u8; 4] {
+        let bytes = self.0.as_bytes().last_chunk::<4>();
+        bytes.copied().unwrap_or_default()
+    }
+}
+
 impl fmt::Display for EntryId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.hyphenated().fmt(f)

@@ -5,12 +5,13 @@
 //! with the journal (rule I11): see [`listing::list`], [`listing::for_each_entry`] and
 //! [`indexed::spend`].
 //!
-//! Lowest first: `views`, `filter`, `listing`, `spend`, `indexed`, `window`, `usage`, `find`, `reconcile`.
+//! Lowest first: `views`, `filter`, `lookup`, `listing`, `spend`, `indexed`, `window`, `usage`, `find`, `reconcile`.
 
 pub mod filter;
 pub mod find;
 pub mod indexed;
 pub mod listing;
+pub mod lookup;
 pub mod reconcile;
 pub mod spend;
 pub mod usage;

@@ -114,6 +114,11 @@ impl Journal {
         Ok(())
     }
 
+    /// The number of the segment that is written; those before it are sealed.
+    pub fn segment(&self) -> u32 {
+        self.segment
+    }
+
     pub fn bytes(&self) -> u64 {
         self.earlier_bytes.saturating_add(self.bytes)
     }

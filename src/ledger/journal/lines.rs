@@ -28,8 +28,13 @@ pub struct RawLine {
 
 impl<R: Read> Lines<R> {
     pub fn new(from: R) -> Self {
+        Self::with_buffer(READ_BUFFER_BYTES, from)
+    }
+
+    /// For a file of which a few lines are read.
+    pub fn with_buffer(bytes: usize, from: R) -> Self {
         Self {
-            reader: BufReader::with_capacity(READ_BUFFER_BYTES, from),
+            reader: BufReader::with_capacity(bytes, from),
             text: Vec::new(),
         }
     }

@@ -8,13 +8,17 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Take};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use memchr::memmem::Finder;
 
 use crate::ledger::error::LedgerError;
 use crate::ledger::journal::high_water::HighWater;
 use crate::ledger::journal::lines::Lines;
+use crate::ledger::journal::scan::survey;
 use crate::ledger::journal::segments::{Segment, segment_name, segments};
 use crate::ledger::journal::state_dir::Directory;
-use crate::ledger::record::{LINE_BYTES_MAX, Line, Record};
+use crate::ledger::record::{Glance, LINE_BYTES_MAX, Line, Record};
 
 /// How often a question is asked of a journal that is compacted meanwhile. Once would do: a
 /// compaction takes longer than most questions.
@@ -29,25 +33,53 @@ const NEAR_BYTES: u64 = 64 << 10;
 /// Bytes that are read at once when reading backward.
 const BLOCK_BYTES: usize = 64 << 10;
 
+/// Bytes that are searched at once.
+const SEARCH_BYTES: u64 = 1 << 20;
+
+/// Bytes that are read at once for one line. Most lines are shorter.
+const LINE_READ_BYTES: usize = 2 << 10;
+
 /// The journal's segments, as they were when this was opened.
 pub struct JournalReader {
     pub journal: Directory,
     pub mark: HighWater,
     pub segments: Vec<Segment>,
+    /// What is read, in this order: each segment as it lies, or the stretches of
+    /// [`JournalReader::in_order`].
+    stretches: Vec<Stretch>,
+    is_in_order: bool,
 }
 
-/// Before a line, or at a segment's end.
+/// Lines of one segment that follow each other.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    /// Index into [`JournalReader::segments`].
+    segment: usize,
+    offset: u64,
+    end: u64,
+    first_seq: Option<u64>,
+}
+
+/// Before a line, or at the end of what is read at once: a segment, or a stretch of one in a journal that
+/// is read in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// Index into [`JournalReader::segments`].
     pub segment: usize,
     pub offset: u64,
+}
+
+/// Single lines of a segment.
+pub struct LinesAt {
+    file: File,
+    bytes: u64,
 }
 
 /// Reads on from a place, through all segments.
 pub struct Forward<'a> {
     reader: &'a JournalReader,
     place: Place,
+    /// Where the line that was read last begins.
+    began: Place,
     lines: Option<Lines<Take<File>>>,
 }
 
@@ -55,6 +87,8 @@ pub struct Forward<'a> {
 pub struct Backward {
     file: File,
     block_bytes: usize,
+    /// Nothing before this is read.
+    floor: u64,
     /// Where `held` begins in the file.
     start: u64,
     /// Bytes that were read and not handed out; ends behind a newline once `is_cut`.
@@ -70,6 +104,30 @@ fn whole(line: &[u8]) -> Option<&[u8]> {
     let shorter = line.split_last().map(|(_, shorter)| shorter);
     let mut texts = [Some(line), shorter].into_iter().flatten();
     texts.find(|text| Line::glance(text).is_some())
+}
+
+/// The lines among these that hold one of the texts, in order, each once.
+fn each_holding(lines: &[u8], finders: &[Finder<'_>], visit: &mut dyn FnMut(&[u8])) {
+    let next = |finder: &Finder<'_>, from: usize| {
+        let found = lines.get(from..).and_then(|rest| finder.find(rest));
+        found.map_or(usize::MAX, |found| from + found)
+    };
+    let mut hits: Vec<usize> = finders.iter().map(|finder| next(finder, 0)).collect();
+    while let Some(hit) = hits.iter().min().copied().filter(|hit| *hit < lines.len()) {
+        let (before, behind) = lines.split_at(hit);
+        let begins = memchr::memrchr(b'\n', before).map_or(0, |newline| newline + 1);
+        let ends = memchr::memchr(b'\n', behind).map_or(lines.len(), |newline| hit + newline);
+        if let Some(line) = lines.get(begins..ends)
+            && line.len() <= LINE_BYTES_MAX
+        {
+            visit(line);
+        }
+        for (known, finder) in hits.iter_mut().zip(finders) {
+            if *known < ends {
+                *known = next(finder, ends);
+            }
+        }
+    }
 }
 
 /// Asks again when the journal was compacted while it was read.
@@ -90,11 +148,97 @@ impl JournalReader {
         let journal = Directory::open_to_read(&state_dir.join("journal"))?;
         let mark = HighWater::read(&journal)?;
         let segments = segments(&journal, None)?;
+        let stretches = segments.iter().enumerate();
+        let stretches = stretches.map(|(segment, known)| Stretch {
+            segment,
+            offset: 0,
+            end: known.bytes,
+            first_seq: known.header.as_ref().map(|header| header.first_seq),
+        });
         Ok(Self {
+            stretches: stretches.collect(),
             journal,
             mark,
             segments,
+            is_in_order: false,
         })
+    }
+
+    /// The same journal, read in the order of the numbers, each once: for one whose lines lie in another
+    /// order or are there twice. Reads every line once for its checksum.
+    pub fn in_order(mut self) -> Result<Self, LedgerError> {
+        let (runs, _) = survey(&AtomicBool::new(false), &self.journal, &self.segments)?;
+        let mut stretches: Vec<Stretch> = Vec::new();
+        let mut next_seq = 0;
+        for run in runs {
+            if run.last_seq < next_seq {
+                continue;
+            }
+            let passed_over = next_seq.saturating_sub(run.first_seq);
+            stretches.push(Stretch {
+                segment: run.segment,
+                offset: self.behind_lines(run.segment, run.offset, passed_over)?,
+                end: run.end,
+                first_seq: Some(run.first_seq.max(next_seq)),
+            });
+            next_seq = run.last_seq.saturating_add(1);
+        }
+        self.stretches = stretches;
+        self.is_in_order = true;
+        Ok(self)
+    }
+
+    /// Whether the lines at a [`Place`] lie in the order of their numbers. Reads each for its checksum.
+    pub fn lies_in_order(&self, place: usize) -> Result<bool, LedgerError> {
+        if self.is_in_order {
+            return Ok(true);
+        }
+        let first = |place: usize| self.stretches.get(place).and_then(|known| known.first_seq);
+        let next = first(place.saturating_add(1)).unwrap_or(u64::MAX);
+        let mut floor = first(place).unwrap_or(0);
+        let mut forward = self.forward(Place {
+            segment: place,
+            offset: 0,
+        });
+        while let Some(line) = forward.next_line()? {
+            let glance = Line::glance(line);
+            if forward.began().segment != place {
+                return Ok(true);
+            }
+            if let Some(Glance::Record { seq }) = glance {
+                if seq < floor || seq >= next {
+                    return Ok(false);
+                }
+                floor = seq.saturating_add(1);
+            }
+        }
+        Ok(true)
+    }
+
+    /// What can be read, from the first to the last.
+    pub fn stretches(&self) -> usize {
+        self.stretches.len()
+    }
+
+    /// The offset behind so many lines.
+    fn behind_lines(
+        &self,
+        segment: usize,
+        mut offset: u64,
+        count: u64,
+    ) -> Result<u64, LedgerError> {
+        if count == 0 {
+            return Ok(offset);
+        }
+        let (mut file, bytes) = self.file(segment)?;
+        let failed = |error| self.file_error(segment, error);
+        file.seek(SeekFrom::Start(offset)).map_err(failed)?;
+        let mut lines = Lines::new(file.take(bytes.saturating_sub(offset)));
+        for _ in 0..count {
+            let raw = lines.next().map_err(failed)?;
+            offset += raw.map_or(0, |raw| raw.bytes + u64::from(raw.ended));
+        }
+        Ok(offset)
     }
 
     /// The first segment with a line of an entry begun at or after `since_ms`: a segment ends where
@@ -104,7 +248,7 @@ impl JournalReader {
             return 0;
         };
         // Under another segment's name a file may hold any time.
-        if self.segments.iter().any(Segment::is_misplaced) {
+        if self.is_in_order || self.segments.iter().any(Segment::is_misplaced) {
             return 0;
         }
         let is_needed = |index: usize| {
@@ -118,22 +262,21 @@ impl JournalReader {
 
     /// A place with no record up to `seq` behind it that is not near.
     pub fn place_after(&self, seq: u64) -> Result<Place, LedgerError> {
-        let first_seq = |segment: &Segment| segment.header.as_ref().map(|header| header.first_seq);
         let next = seq.saturating_add(1);
-        let begins_before = |segment: &Segment| first_seq(segment).is_some_and(|at| at <= next);
-        let segment = self.segments.iter().rposition(begins_before);
+        let begins_before = |stretch: &Stretch| stretch.first_seq.is_some_and(|at| at <= next);
+        let segment = self.stretches.iter().rposition(begins_before);
         let mut place = Place {
             segment: segment.unwrap_or(0),
             offset: 0,
         };
-        let Some(found) = self.segments.get(place.segment) else {
+        let Some(found) = self.stretches.get(place.segment) else {
             return Ok(place);
         };
-        if first_seq(found).is_some_and(|at| at > seq) {
+        if found.first_seq.is_some_and(|at| at > seq) {
             return Ok(place);
         }
         // Within a segment the numbers rise: halving finds the place.
-        let (mut low, mut high) = (0, found.bytes);
+        let (mut low, mut high) = (found.offset, found.end);
         while high.saturating_sub(low) > NEAR_BYTES {
             let offset = low + (high - low) / 2;
             let mut from = self.forward(Place { offset, ..place });
@@ -151,22 +294,77 @@ impl JournalReader {
         Forward {
             reader: self,
             place,
+            began: place,
             lines: None,
         }
     }
 
     /// Reads a segment backward, from an offset or its end.
     pub fn backward(&self, segment: usize, from: Option<u64>) -> Result<Backward, LedgerError> {
+        let stretch = self.stretch(segment)?;
+        let (file, _) = self.file(stretch.segment)?;
+        let end = from.map_or(stretch.end, |from| from.min(stretch.end));
+        Ok(Backward::new(file, stretch.offset, end, BLOCK_BYTES))
+    }
+
+    /// Single lines of a segment, an index into [`Self::segments`].
+    pub fn lines_at(&self, segment: usize) -> Result<LinesAt, LedgerError> {
         let (file, bytes) = self.file(segment)?;
-        let end = from.map_or(bytes, |from| from.min(bytes));
-        Ok(Backward::new(file, end, BLOCK_BYTES))
+        Ok(LinesAt { file, bytes })
+    }
+
+    /// Hands out the whole lines of a segment, an index into [`Self::segments`], that hold one of the texts,
+    /// as `grep` would: blocks are searched, not lines. No text holds a newline.
+    pub fn holding(
+        &self,
+        segment: usize,
+        finders: &[Finder<'_>],
+        visit: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), LedgerError> {
+        let (file, bytes) = self.file(segment)?;
+        let mut rest = file.take(bytes);
+        let mut held: Vec<u8> = Vec::new();
+        let mut is_oversized = false;
+        loop {
+            let read = Read::by_ref(&mut rest)
+                .take(SEARCH_BYTES)
+                .read_to_end(&mut held)
+                .map_err(|error| self.file_error(segment, error))?;
+            let is_end = u64::try_from(read).unwrap_or(u64::MAX) < SEARCH_BYTES;
+            if is_oversized && let Some(newline) = memchr::memchr(b'\n', &held) {
+                held.drain(..=newline);
+                is_oversized = false;
+            }
+            let whole_lines = memchr::memrchr(b'\n', &held).map_or(0, |newline| newline + 1);
+            let (lines, last) = held.split_at(whole_lines);
+            each_holding(lines, finders, visit);
+            if is_end {
+                if let Some(line) = whole(last).filter(|_| !is_oversized) {
+                    each_holding(line, finders, visit);
+                }
+                return Ok(());
+            }
+            held.drain(..whole_lines);
+            if held.len() > LINE_BYTES_MAX {
+                is_oversized = true;
+                held.clear();
+            }
+        }
     }
 
     fn lines(&self, from: Place) -> Result<Lines<Take<File>>, LedgerError> {
-        let (mut file, bytes) = self.file(from.segment)?;
+        let stretch = self.stretch(from.segment)?;
+        let (mut file, _) = self.file(stretch.segment)?;
         file.seek(SeekFrom::Start(from.offset))
             .map_err(|error| self.error(from.segment, error))?;
-        Ok(Lines::new(file.take(bytes.saturating_sub(from.offset))))
+        Ok(Lines::new(
+            file.take(stretch.end.saturating_sub(from.offset)),
+        ))
+    }
+
+    fn stretch(&self, index: usize) -> Result<Stretch, LedgerError> {
+        let stretch = self.stretches.get(index).copied();
+        stretch.ok_or(LedgerError::Compacted)
     }
 
     fn file(&self, segment: usize) -> Result<(File, u64), LedgerError> {
@@ -174,7 +372,14 @@ impl JournalReader {
         Ok((known.open(&self.journal)?, known.bytes))
     }
 
-    pub fn error(&self, segment: usize, error: std::io::Error) -> LedgerError {
+    /// An error of what is read at a [`Place`].
+    pub fn error(&self, place: usize, error: std::io::Error) -> LedgerError {
+        let segment = self.stretches.get(place).map_or(0, |known| known.segment);
+        self.file_error(segment, error)
+    }
+
+    /// An error of a segment, an index into [`Self::segments`].
+    pub fn file_error(&self, segment: usize, error: std::io::Error) -> LedgerError {
         let number = self.segments.get(segment).map_or(0, |known| known.number);
         LedgerError::io(&self.journal.path().join(segment_name(number)), error)
     }
@@ -186,6 +391,11 @@ impl Forward<'_> {
     /// Behind the line that was read last.
     pub fn place(&self) -> Place {
         self.place
+    }
+
+    /// Before the line that was read last.
+    pub fn began(&self) -> Place {
+        self.began
     }
 
     /// The next record.
@@ -202,17 +412,21 @@ impl Forward<'_> {
     pub fn next_line(&mut self) -> Result<Option<&[u8]>, LedgerError> {
         let raw = loop {
             let segment = self.place.segment;
-            if segment >= self.reader.segments.len() {
+            let Some(stretch) = self.reader.stretches.get(segment) else {
                 return Ok(None);
-            }
+            };
             let lines = match &mut self.lines {
                 Some(lines) => lines,
-                none => none.insert(self.reader.lines(self.place)?),
+                none => {
+                    self.place.offset = self.place.offset.max(stretch.offset);
+                    none.insert(self.reader.lines(self.place)?)
+                }
             };
             let read = lines.next();
             match read.map_err(|error| self.reader.error(segment, error))? {
                 Some(raw) => {
                     let end = raw.bytes.saturating_add(u64::from(raw.ended));
+                    self.began = self.place;
                     self.place.offset = self.place.offset.saturating_add(end);
                     if raw.ended || whole(lines.text(&raw)).is_some() {
                         break raw;
@@ -236,14 +450,53 @@ impl Forward<'_> {
     }
 }
 
+// === impl LinesAt ===
+
+impl LinesAt {
+    /// The record whose line begins there; `None` where none does.
+    pub fn record(&self, offset: u64) -> std::io::Result<Option<(u64, Record)>> {
+        let mut held = Vec::new();
+        loop {
+            let from = offset.saturating_add(u64::try_from(held.len()).unwrap_or(u64::MAX));
+            let left = usize::try_from(self.bytes.saturating_sub(from)).unwrap_or(usize::MAX);
+            let wanted = LINE_READ_BYTES.max(held.len()).min(left);
+            let known = held.len();
+            held.resize(known + wanted, 0);
+            let read = match held.get_mut(known..) {
+                Some(room) if !room.is_empty() => match self.file.read_at(room, from) {
+                    Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {
+                        held.truncate(known);
+                        continue;
+                    }
+                    read => read?,
+                },
+                _ => 0,
+            };
+            held.truncate(known + read);
+            let newline = held.get(known..).and_then(|new| memchr::memchr(b'\n', new));
+            let line = match newline {
+                Some(newline) => held.get(..known + newline),
+                None if read == 0 => whole(&held),
+                None if held.len() > LINE_BYTES_MAX => None,
+                None => continue,
+            };
+            return Ok(match line.and_then(Line::decode) {
+                Some(Line::Record { seq, record }) => Some((seq, record)),
+                _ => None,
+            });
+        }
+    }
+}
+
 // === impl Backward ===
 
 impl Backward {
-    fn new(file: File, end: u64, block_bytes: usize) -> Self {
+    fn new(file: File, floor: u64, end: u64, block_bytes: usize) -> Self {
         Self {
             file,
             block_bytes,
-            start: end,
+            floor,
+            start: end.max(floor),
             held: Vec::new(),
             is_cut: false,
             is_oversized: false,
@@ -269,7 +522,7 @@ impl Backward {
             let before = self.held.get(..searched).unwrap_or_default();
             let begins = match memchr::memrchr(b'\n', before) {
                 Some(newline) => newline + 1,
-                None if self.start == 0 => 0,
+                None if self.start == self.floor => 0,
                 None => {
                     self.read_block()?;
                     continue;
@@ -305,7 +558,7 @@ impl Backward {
                 self.held.push(b'\n');
             }
         }
-        let wanted = usize::try_from(self.start).unwrap_or(usize::MAX);
+        let wanted = usize::try_from(self.start - self.floor).unwrap_or(usize::MAX);
         let wanted = wanted.min(self.block_bytes);
         // A file that was cut meanwhile reads as zeros, which are no record.
         let mut block = vec![0; wanted];

@@ -49,6 +49,27 @@ pub fn scan_until(
     segments: &[Segment],
     visit: &mut dyn FnMut(u64, Position, Record),
 ) -> Result<ScanReport, LedgerError> {
+    let (runs, mut report) = survey(stop, journal, segments)?;
+    let mut next_seq = 0;
+    for run in runs {
+        if run.last_seq >= next_seq {
+            let segment = segments.iter().find(|segment| segment.number == run.number);
+            if let Some(segment) = segment {
+                read_run(stop, journal, segment, &run, next_seq, &mut report, visit)?;
+            }
+            next_seq = run.last_seq.saturating_add(1);
+        }
+    }
+    Ok(report)
+}
+
+/// The first reading: where which numbers lie, by rising number. Where numbers are there twice, stretches
+/// overlap. Ends with [`LedgerError::Closed`] when `stop` is set.
+pub fn survey(
+    stop: &AtomicBool,
+    journal: &Directory,
+    segments: &[Segment],
+) -> Result<(Vec<Run>, ScanReport), LedgerError> {
     let mut survey = Survey::default();
     for (index, segment) in segments.iter().enumerate() {
         if stop.load(Ordering::Relaxed) {
@@ -64,17 +85,7 @@ pub fn scan_until(
         .saturating_add(survey.lines_behind);
     let begins_at = segments.first().and_then(Segment::begins_at);
     let runs = survey.runs.arrange(begins_at, &mut report);
-    let mut next_seq = 0;
-    for run in runs {
-        if run.last_seq >= next_seq {
-            let segment = segments.iter().find(|segment| segment.number == run.number);
-            if let Some(segment) = segment {
-                read_run(stop, journal, segment, &run, next_seq, &mut report, visit)?;
-            }
-            next_seq = run.last_seq.saturating_add(1);
-        }
-    }
-    Ok(report)
+    Ok((runs, report))
 }
 
 /// The second reading, of one stretch of sound lines from `next_seq` on.

@@ -15,6 +15,9 @@ use crate::ledger::journal::lines::Lines;
 use crate::ledger::journal::state_dir::Directory;
 use crate::ledger::record::{COMPACTED, FORMAT_COMPACTED, Line, SegmentHeader, StandsFor};
 
+/// Enough for a segment's first line.
+const HEADER_BUFFER_BYTES: usize = 4 << 10;
+
 /// A segment file as far as its name and first line tell.
 #[derive(Clone, Debug)]
 pub struct Segment {
@@ -24,10 +27,10 @@ pub struct Segment {
     pub header: Option<SegmentHeader>,
     /// None is older: the ledger begins here.
     pub is_oldest: bool,
+    /// When the file was last written, nanoseconds since the Unix epoch.
+    pub modified_ns: i64,
     /// The file itself, whatever its name will mean later.
     inode: u64,
-    /// When the file was last changed, Unix nanoseconds.
-    modified_ns: i128,
 }
 
 /// The files of the journal at some moment: whether they are the same later.
@@ -38,7 +41,7 @@ pub struct Files(Vec<FileState>);
 struct FileState {
     number: u32,
     bytes: u64,
-    modified_ns: i128,
+    modified_ns: i64,
     /// Of the compacted segment: up to which record it stands for.
     stands_for_seq: Option<u64>,
 }
@@ -61,7 +64,7 @@ pub fn segments(journal: &Directory, ledger: Option<&str>) -> Result<Vec<Segment
         let metadata = file
             .metadata()
             .map_err(|error| LedgerError::io(&path, error))?;
-        let mut lines = Lines::new(file);
+        let mut lines = Lines::with_buffer(HEADER_BUFFER_BYTES, file);
         let first = lines
             .next()
             .map_err(|error| LedgerError::io(&path, error))?;
@@ -92,9 +95,11 @@ pub fn segments(journal: &Directory, ledger: Option<&str>) -> Result<Vec<Segment
             number,
             bytes: metadata.len(),
             header,
+            modified_ns: metadata
+                .mtime()
+                .saturating_mul(1_000_000_000)
+                .saturating_add(metadata.mtime_nsec()),
             inode: metadata.ino(),
-            modified_ns: i128::from(metadata.mtime()) * 1_000_000_000
-                + i128::from(metadata.mtime_nsec()),
         });
     }
     // What a compacted segment stands for may still lie there, when its removal was cut off.

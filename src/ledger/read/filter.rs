@@ -2,8 +2,10 @@
 
 use crate::ledger::entry::{InDoubt, State, StateWord};
 use crate::ledger::id::EntryId;
+use crate::ledger::kept_key::KeptKey;
 use crate::ledger::read::views::EntryView;
 use crate::ledger::record::Record;
+use crate::protocol::Operation;
 
 /// Which entries to list.
 #[derive(Clone, Debug, Default)]
@@ -13,6 +15,9 @@ pub struct Filter {
     /// Begun before.
     pub until_ms: Option<u64>,
     pub app: Option<String>,
+    pub operation: Option<Operation>,
+    /// The model that the app asked for, as the ledger keeps it.
+    pub model: Option<String>,
     pub state: Option<StateWord>,
     /// In doubt for this reason.
     pub reason: Option<InDoubt>,
@@ -38,31 +43,58 @@ pub struct Listing {
 pub struct Said<'a> {
     pub id: EntryId,
     pub started_ms: u64,
-    app: &'a str,
+    pub app: &'a str,
+    pub operation: Operation,
     pub state: State,
     /// Unreported, because the amount that was told cannot be read.
-    is_malformed: bool,
+    pub is_malformed: bool,
+    pub key: Option<&'a KeptKey>,
+    /// The service's, of an outcome.
+    pub request_id: Option<&'a str>,
+    /// The outer `None`: only the intent says it.
+    pub model: Option<Option<&'a str>>,
 }
 
 // === impl Filter ===
 
 impl Filter {
-    /// Whether an entry whose last line is this is asked for.
+    /// Whether an entry whose last line is this is asked for, its model apart.
     pub fn admits(&self, seq: u64, said: &Said<'_>) -> bool {
         self.admits_labels(said)
             && self.after_seq.is_none_or(|mark| seq > mark)
-            && self.state.is_none_or(|word| said.is_in(word))
-            && self
-                .reason
-                .is_none_or(|reason| said.state == State::InDoubt { reason })
+            && self.admits_state(said.state, said.is_malformed)
     }
 
-    /// The same for what every line of an entry tells alike.
+    /// Whether an entry in this state is asked for.
+    pub fn admits_state(&self, state: State, is_malformed: bool) -> bool {
+        let is_state = match self.state {
+            None => true,
+            Some(StateWord::Malformed) => is_malformed,
+            Some(word) => state.word() == word.as_str(),
+        };
+        is_state
+            && self
+                .reason
+                .is_none_or(|reason| state == State::InDoubt { reason })
+    }
+
+    /// Whether an entry of this model is asked for. `None`: the line does not say the model.
+    pub fn admits_model(&self, said: &Said<'_>) -> Option<bool> {
+        match &self.model {
+            None => Some(true),
+            Some(model) => said.model.map(|said| said == Some(model.as_str())),
+        }
+    }
+
+    /// The same for what every line of an entry says alike.
     pub fn admits_labels(&self, said: &Said<'_>) -> bool {
         self.since_ms.is_none_or(|since| said.started_ms >= since)
             && self.until_ms.is_none_or(|until| said.started_ms < until)
             && self.id.is_none_or(|id| said.id == id)
             && self.app.as_ref().is_none_or(|app| app == said.app)
+            && self
+                .operation
+                .is_none_or(|operation| operation == said.operation)
     }
 }
 
@@ -71,14 +103,22 @@ impl Filter {
 impl<'a> Said<'a> {
     /// `None` for a line that is about no single entry, or of a newer bursar.
     pub fn of(record: &'a Record) -> Option<Self> {
+        let request_id = match record {
+            Record::Outcome(outcome, ..) => outcome.request_id.as_deref(),
+            _ => None,
+        };
         let (id, labels, state) = match record {
             Record::Intent(intent) => {
                 return Some(Self {
                     id: intent.id,
                     started_ms: intent.at_ms,
                     app: &intent.app,
+                    operation: intent.operation,
                     state: State::Open,
                     is_malformed: false,
+                    key: intent.key.as_ref(),
+                    request_id: None,
+                    model: Some(intent.model.as_deref()),
                 });
             }
             Record::Outcome(outcome, labels, verdict) => (outcome.id, labels, verdict.state),
@@ -95,15 +135,12 @@ impl<'a> Said<'a> {
             id,
             started_ms: labels.started_ms,
             app: &labels.app,
+            operation: labels.operation,
             state,
             is_malformed: record.is_malformed(),
+            key: labels.key.as_ref(),
+            request_id,
+            model: None,
         })
-    }
-
-    fn is_in(&self, word: StateWord) -> bool {
-        match word {
-            StateWord::Malformed => self.is_malformed,
-            word => self.state.word() == word.as_str(),
-        }
     }
 }

@@ -2,9 +2,11 @@
 //! Idempotency-Key, or the service's `x-request-id`; and with it all entries of the same key, which
 //! are one purchase.
 //!
-//! Two passes over the journal. Most lines are only searched for the text, which is as fast as
-//! `grep`; the few that hold it are decoded.
-//! Promise: reads only; at most [`FOUND_MAX`] entries are held, and more are told of.
+//! Two passes. The first finds what was asked for and its keys, the second all lines of those. In a segment with
+//! a lookup file the lines are those that the file names; any other is searched for the text, which is as fast as
+//! `grep`. Each line is decoded and compared.
+//! Promise: reads only; at most [`FOUND_MAX`] entries are held, and the answer says when there are more. It is the
+//! same with lookup files and without.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -13,9 +15,13 @@ use memchr::memmem::Finder;
 
 use crate::ledger::error::LedgerError;
 use crate::ledger::id::EntryId;
-use crate::ledger::journal::reader::{JournalReader, Place};
+use crate::ledger::journal::reader::{JournalReader, steadily};
 use crate::ledger::journal::state_dir::Directory;
 use crate::ledger::kept_key::{EPOCH_MS, KeptKey, KeyForm, SoughtKey};
+use crate::ledger::read::filter::Said;
+use crate::ledger::read::lookup::{
+    Detour, Lookups, SegmentLookup, key_needle, request_needle, tail_needle,
+};
 use crate::ledger::read::views::{EntryView, Views};
 use crate::ledger::record::{Line, Record};
 use crate::protocol::closed_set;
@@ -74,20 +80,39 @@ struct Hits {
     more: bool,
 }
 
-/// What a line says of its entry.
-struct Said<'a> {
-    id: EntryId,
-    key: Option<&'a KeptKey>,
-    request_id: Option<&'a str>,
+/// What lines are looked for.
+#[derive(Default)]
+struct Sought {
+    /// As they stand in a line.
+    texts: Vec<String>,
+    /// As they stand in a lookup file.
+    needles: Vec<u64>,
+    /// The first digits of ids.
+    head: Option<u32>,
 }
 
-/// Looks for `text`. Time: two passes of the journal's bytes.
+/// Looks for `text`. Time: a few reads for each segment with a lookup file, and two passes over the bytes of
+/// the others.
 pub fn find(state_dir: &Path, text: &str) -> Result<Found, LedgerError> {
-    let reader = JournalReader::open(state_dir)?;
     let asked = Asked::of(text.trim(), &secret(state_dir));
+    steadily(|| {
+        let reader = JournalReader::open(state_dir)?;
+        let mut lookups = Lookups::beside(&reader);
+        loop {
+            match find_on(&reader, &lookups, &asked) {
+                Ok(found) => return Ok(found),
+                Err(Detour::Failed(error)) => return Err(error),
+                Err(Detour::Unfit(segment, why)) => lookups.distrust(&reader, segment, why),
+                Err(Detour::Disorder) => lookups = Lookups::none(),
+            }
+        }
+    })
+}
+
+fn find_on(reader: &JournalReader, lookups: &Lookups, asked: &Asked) -> Result<Found, Detour> {
     let mut hits = Hits::default();
-    each_with(&reader, &asked.needles(), |_, record| {
-        if let Some(said) = Said::of(record)
+    each_with(reader, lookups, &asked.sought(), &mut |_, record| {
+        if let Some(said) = Said::of(&record)
             && let Some(by) = asked.matches(&said)
         {
             hits.take(by, &said);
@@ -109,18 +134,21 @@ pub fn find(state_dir: &Path, text: &str) -> Result<Found, LedgerError> {
         ids.iter().filter_map(|id| hits.keys.get(id)).collect()
     };
 
-    let mut needles: Vec<String> = keys.iter().map(|key| needle(&key.form)).collect();
-    needles.sort();
-    needles.dedup();
-    needles.extend(ids.iter().map(ToString::to_string));
-    let mut views = Views::default();
+    let mut sought = Sought::default();
+    keys.iter().for_each(|key| sought.add_key(&key.form));
+    ids.iter().for_each(|id| sought.add_id(*id));
     let mut held: HashSet<EntryId> = ids.clone();
     let mut more = hits.more;
-    each_with(&reader, &needles, |seq, record| {
-        if let Record::Delivery(..) = record {
-            views.apply(seq, record.clone());
+    // By number: a line may lie twice, or before an earlier one.
+    let mut lines: BTreeMap<u64, Record> = BTreeMap::new();
+    each_with(reader, lookups, &sought, &mut |seq, record| {
+        if let Record::Delivery(row, _) = &record {
+            if held.contains(&row.id) {
+                lines.insert(seq, record);
+            }
+            return;
         }
-        let Some(said) = Said::of(record) else {
+        let Some(said) = Said::of(&record) else {
             return;
         };
         let is_kin = said
@@ -133,11 +161,15 @@ pub fn find(state_dir: &Path, text: &str) -> Result<Found, LedgerError> {
             held.insert(said.id);
         }
         if held.contains(&said.id) {
-            views.apply(seq, record.clone());
+            lines.insert(seq, record);
         } else {
             more = true;
         }
     })?;
+    let mut views = Views::default();
+    for (seq, record) in lines {
+        views.apply(seq, record);
+    }
 
     let mut family = views.finish(|_| true);
     family.sort_by_key(|view| (view.at_ms, view.id));
@@ -170,27 +202,63 @@ pub fn find(state_dir: &Path, text: &str) -> Result<Found, LedgerError> {
     })
 }
 
-/// Decodes the lines that hold one of the texts.
+/// Hands out, segment by segment, the records whose line holds what is sought, and perhaps others.
 fn each_with(
     reader: &JournalReader,
-    needles: &[String],
-    mut visit: impl FnMut(u64, &Record),
-) -> Result<(), LedgerError> {
-    let finders: Vec<Finder<'_>> = needles.iter().map(Finder::new).collect();
-    let mut forward = reader.forward(Place {
-        segment: 0,
-        offset: 0,
-    });
-    while let Some(line) = forward.next_line()? {
-        let holds = finders.iter().any(|finder| finder.find(line).is_some());
-        if holds && let Some(Line::Record { seq, record }) = Line::decode(line) {
-            visit(seq, &record);
+    lookups: &Lookups,
+    sought: &Sought,
+    visit: &mut dyn FnMut(u64, Record),
+) -> Result<(), Detour> {
+    if sought.texts.is_empty() {
+        return Ok(());
+    }
+    let texts = sought.texts.iter();
+    let finders: Vec<Finder<'_>> = texts.map(Finder::new).collect();
+    for segment in 0..reader.segments.len() {
+        let lookup = lookups.of(reader, segment);
+        if let Some(lookup) = lookup.filter(|lookup| lookup.summary().is_in_order) {
+            each_at(reader, segment, &lookup, sought, visit)?;
+            continue;
         }
+        reader.holding(segment, &finders, &mut |line| {
+            if let Some(Line::Record { seq, record }) = Line::decode(line) {
+                visit(seq, record);
+            }
+        })?;
     }
     Ok(())
 }
 
-/// What long keys are told by; of a ledger that lost it, no line knows one.
+/// The same by the lookup file of a segment.
+fn each_at(
+    reader: &JournalReader,
+    segment: usize,
+    lookup: &SegmentLookup,
+    sought: &Sought,
+    visit: &mut dyn FnMut(u64, Record),
+) -> Result<(), Detour> {
+    let mut rows = lookup.rows_with(&sought.needles)?;
+    if let Some(head) = sought.head {
+        rows.extend(lookup.rows_beginning(head)?);
+    }
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let offsets = lookup.offsets()?;
+    let mut places: Vec<u32> = rows.iter().flat_map(|row| offsets.all(*row)).collect();
+    places.sort_unstable();
+    places.dedup();
+    let lines = reader.lines_at(segment)?;
+    for place in places {
+        let read = lines.record(u64::from(place));
+        let read = read.map_err(|error| reader.file_error(segment, error))?;
+        let (seq, record) = read.ok_or_else(|| lookup.contradicted())?;
+        visit(seq, record);
+    }
+    Ok(())
+}
+
+/// What long keys are hashed with. Where it is lost, no line is found by one.
 fn secret(state_dir: &Path) -> [u8; 32] {
     let directory = Directory::open_to_read(state_dir).ok();
     let identity = directory.and_then(|directory| directory.known_identity().ok()??);
@@ -228,18 +296,20 @@ impl Asked {
         }
     }
 
-    fn needles(&self) -> Vec<String> {
+    fn sought(&self) -> Sought {
+        let mut sought = Sought::default();
         if self.request_id.is_empty() {
-            return Vec::new();
+            return sought;
         }
-        let id = self.id.map(|id| id.to_string());
-        let mut needles: Vec<String> = self.key.forms().map(|form| needle(&form)).collect();
-        needles.push(in_json(&self.request_id));
-        needles.extend(id);
-        needles.extend(self.part.clone());
-        needles.sort();
-        needles.dedup();
-        needles
+        self.key.forms().for_each(|form| sought.add_key(&form));
+        sought.add_request_id(&self.request_id);
+        if let Some(id) = self.id {
+            sought.add_id(id);
+        }
+        if let Some(part) = &self.part {
+            sought.add_part(part);
+        }
+        sought
     }
 
     fn matches(&self, said: &Said<'_>) -> Option<FoundBy> {
@@ -278,29 +348,39 @@ impl Hits {
     }
 }
 
-// === impl Said ===
+// === impl Sought ===
 
-impl<'a> Said<'a> {
-    /// `None` for a line of a newer bursar.
-    fn of(record: &'a Record) -> Option<Self> {
-        let (id, key, request_id) = match record {
-            Record::Intent(intent) => (intent.id, intent.key.as_ref(), None),
-            Record::Outcome(outcome, labels, _) => (
-                outcome.id,
-                labels.key.as_ref(),
-                outcome.request_id.as_deref(),
-            ),
-            Record::Crashed(ended, labels) | Record::Withdrawn(ended, labels) => {
-                (ended.id, labels.key.as_ref(), None)
-            }
-            Record::Reconciled(evidence, labels) => (evidence.id, labels.key.as_ref(), None),
-            Record::Delivery(..) | Record::Rollup(_) | Record::Unknown => return None,
-        };
-        Some(Self {
-            id,
-            key,
-            request_id,
-        })
+impl Sought {
+    fn add(&mut self, text: String) {
+        if !self.texts.contains(&text) {
+            self.texts.push(text);
+        }
+    }
+
+    fn add_key(&mut self, key: &KeyForm) {
+        self.needles.push(key_needle(key));
+        self.add(needle(key));
+    }
+
+    fn add_request_id(&mut self, request_id: &str) {
+        self.needles.push(request_needle(request_id));
+        self.add(in_json(request_id));
+    }
+
+    fn add_id(&mut self, id: EntryId) {
+        self.needles.push(tail_needle(id.tail()));
+        self.add(id.to_string());
+    }
+
+    /// The end or the beginning of an id.
+    fn add_part(&mut self, part: &str) {
+        let digits = |text: Option<&str>| u32::from_str_radix(text?, 16).ok();
+        let ends = part.len().checked_sub(PART_CHARS_MIN);
+        if let Some(tail) = digits(ends.and_then(|at| part.get(at..))) {
+            self.needles.push(tail_needle(tail.to_be_bytes()));
+        }
+        self.head = digits(part.get(..PART_CHARS_MIN));
+        self.add(part.to_owned());
     }
 }
 

@@ -19,10 +19,12 @@ use crate::ledger::index::tree::Kept;
 use crate::ledger::index::usage_file::UsageFile;
 use crate::ledger::journal::high_water::{HighWater, stopped_seq};
 use crate::ledger::journal::quarantine::LOST;
+use crate::ledger::journal::reader::{JournalReader, steadily};
 use crate::ledger::journal::report::ScanReport;
 use crate::ledger::journal::scan::scan;
 use crate::ledger::journal::segments::segments;
 use crate::ledger::journal::state_dir::Directory;
+use crate::ledger::read::lookup;
 use crate::ledger::record::Record;
 use crate::ledger::sums::MicroUsdSum;
 
@@ -58,6 +60,8 @@ pub struct VerifyReport {
     /// `identity.json` is there and cannot be read.
     pub identity_damaged: bool,
     pub index: IndexCheck,
+    /// Lookup files that cannot be used, each with the reason. Nothing is lost by one: the daemon makes it anew.
+    pub unfit_lookups: Vec<String>,
     /// Notes in `quarantine/` that at an earlier start nothing told where the journal ended:
     /// `lost-FIRST`. Remove a note to accept the loss.
     pub lost: Vec<String>,
@@ -134,6 +138,7 @@ pub fn verify(state_dir: &Path) -> Result<VerifyReport, LedgerError> {
         may_have_lost_their_end: u64::try_from(lost_ends).unwrap_or(u64::MAX),
         identity_damaged,
         index,
+        unfit_lookups: unfit_lookups(state_dir)?,
         lost,
         entries: check.totals.requests(),
         open: u64::try_from(check.open.len()).unwrap_or(u64::MAX),
@@ -232,6 +237,14 @@ impl Check {
 fn random_bits(id: EntryId) -> u64 {
     let (time, random) = id.0.as_u64_pair();
     time.rotate_left(17) ^ random
+}
+
+fn unfit_lookups(state_dir: &Path) -> Result<Vec<String>, LedgerError> {
+    let reader = steadily(|| JournalReader::open(state_dir))?;
+    let unfit = lookup::check(&reader).into_iter();
+    Ok(unfit
+        .map(|(number, why)| format!("lookup/{number:08}.block: {why}"))
+        .collect())
 }
 
 fn lost_notes(state_dir: &Path) -> Result<Vec<String>, LedgerError> {

@@ -19,6 +19,7 @@ use crate::ledger::options::LedgerOptions;
 use crate::ledger::upkeep::compact::{
     Built, CompactReport, PASS_BYTES, RETENTION_MS_MIN, Wanted, build, clear, commit, plan,
 };
+use crate::ledger::upkeep::lookups::LookupUpkeep;
 use crate::ledger::upkeep::retention::{Retention, Step};
 use crate::ledger::write::backlog::OUTCOMES_MAX;
 use crate::ledger::write::committer::Committer;
@@ -47,6 +48,8 @@ pub struct Writer {
     /// What was to be noted of deliveries while nothing could be written, oldest first.
     unnoted: Vec<(Box<Undelivered>, Handover)>,
     retention: Retention,
+    /// `None` in a rebuild, which makes them itself.
+    lookups: Option<LookupUpkeep>,
     /// When usage was last written to its file, on the monotonic clock, and the record it reached.
     usage_kept: (Duration, u64),
 }
@@ -62,12 +65,15 @@ impl Writer {
         identity: Identity,
         lock: Lock,
     ) -> Result<Self, LedgerError> {
+        let is_rebuild = options.rebuild.is_some();
+        let state_dir = options.state_dir.clone();
         let committer = Committer::open(Arc::clone(&shared), options, directory, identity, lock)?;
         let mut writer = Self {
             shared,
             committer,
             unnoted: Vec::new(),
             retention: Retention::default(),
+            lookups: (!is_rebuild).then(|| LookupUpkeep::new(state_dir)),
             usage_kept: (Duration::ZERO, 0),
         };
         writer.shared.beat(writer.now());
@@ -91,6 +97,7 @@ impl Writer {
             }
             self.end_rebuild();
             self.take_care();
+            self.keep_lookups();
             // sled wakes all its threads for each batch, so the index hears of many commits at
             // once: when nothing else is to do, or when a slice has come together. A slice is
             // small, because the next commit waits for it.
@@ -103,6 +110,9 @@ impl Writer {
             self.keep_usage(false);
         }
         self.retention.stop();
+        if let Some(lookups) = &mut self.lookups {
+            lookups.stop();
+        }
         // A last try, whatever was tried a moment ago: after this the receipts are lost.
         if self.shared.backlog().len() > 0 || !self.unnoted.is_empty() {
             self.committer.try_at_last();
@@ -273,6 +283,17 @@ impl Writer {
         }
     }
 
+    /// Has lookup files made for what was sealed. On a full disk the journal needs its room.
+    fn keep_lookups(&mut self) {
+        let now = self.now();
+        let Some(lookups) = &mut self.lookups else {
+            return;
+        };
+        if let Some(loaded) = self.committer.sound().filter(|_| !self.committer.is_full()) {
+            lookups.step(now, loaded.journal.segment());
+        }
+    }
+
     /// Compacts all that is older than `older_than`, in this thread.
     pub fn compact_now(&mut self, older_than: Duration) -> Result<CompactReport, LedgerError> {
         let before_ms = self.before_ms(older_than);
@@ -353,6 +374,9 @@ impl Writer {
         }
         self.retention.clear(journal, now);
         self.note_files();
+        if let Some(lookups) = &mut self.lookups {
+            lookups.look_again();
+        }
         self.publish();
     }
 

@@ -196,7 +196,8 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
         &[
             &["faults", "state_dir", "lines", "report"],
             &["high_water", "segments", "order"],
-            &["scan", "quarantine", "reader"],
+            &["scan", "quarantine"],
+            &["reader"],
             &["append"],
         ],
     ),
@@ -225,14 +226,15 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
         &[
             &["views", "usage"],
             &["filter", "window"],
-            &["listing", "find", "lookup", "reconcile"],
+            &["lookup"],
+            &["listing", "find", "reconcile"],
             &["spend"],
             &["indexed"],
         ],
     ),
     (
         "src/ledger/upkeep",
-        &[&["compact"], &["retention"], &["verify"]],
+        &[&["compact", "lookups"], &["retention"], &["verify"]],
     ),
     (
         "src/ledger/write",

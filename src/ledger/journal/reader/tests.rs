@@ -15,7 +15,7 @@ fn file(bytes: &[u8]) -> File {
 /// The lines of a file with their end, last first.
 fn backward(bytes: &[u8], block_bytes: usize) -> Vec<Vec<u8>> {
     let end = u64::try_from(bytes.len()).unwrap();
-    let mut backward = Backward::new(file(bytes), end, block_bytes);
+    let mut backward = Backward::new(file(bytes), 0, end, block_bytes);
     let mut lines = Vec::new();
     while let Some(line) = backward.next_line().unwrap() {
         lines.push(line);
@@ -53,7 +53,7 @@ fn a_line_longer_than_any_record_is_empty_and_is_not_held() {
 #[test]
 fn what_was_cut_off_meanwhile_is_no_record() {
     let file = file(b"one\n");
-    let mut backward = Backward::new(file, 5_000, 64);
+    let mut backward = Backward::new(file, 0, 5_000, 64);
 
     while let Some(line) = backward.next_line().unwrap() {
         assert!(Line::decode(&line).is_none());

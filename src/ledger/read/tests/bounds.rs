@@ -39,7 +39,7 @@ fn many(entries: u64) -> Paper {
 }
 
 fn ask(paper: &Paper, filter: &Filter) -> (Listing, Work) {
-    list_on(&JournalReader::open(&paper.state()).unwrap(), filter).unwrap()
+    list_on(JournalReader::open(&paper.state()).unwrap(), filter).unwrap()
 }
 
 #[test]

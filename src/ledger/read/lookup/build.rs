@@ -1,0 +1,317 @@
+//! Makes the block of a segment from its lines.
+//!
+//! Promise: each line is taken as every reader of the journal takes it; a line that they pass over is in
+//! no block. Memory: some hundred bytes for each entry of one segment.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::block::{
+    self, ELSEWHERE, HEAD_ROWS, NONE, OTHER, Part, ROWS_MAX, Sections, Summary, WORDS_MAX, head,
+    key_needle, request_needle, tail_needle,
+};
+use crate::ledger::entry::{InDoubt, State};
+use crate::ledger::error::LedgerError;
+use crate::ledger::id::EntryId;
+use crate::ledger::journal::reader::{JournalReader, Place};
+use crate::ledger::kept_key::KeyForm;
+use crate::ledger::read::filter::Said;
+use crate::ledger::record::Record;
+use crate::money::MicroUsd;
+
+/// Lines between two looks at whether it is still wanted.
+const LINES_PER_LOOK: u64 = 1_000;
+
+/// An entry with a line in this segment.
+#[derive(Debug)]
+struct Row {
+    id: EntryId,
+    first: u32,
+    /// The last line that says its state; while there is none, the last line.
+    last: u32,
+    began_s: u32,
+    app: u16,
+    operation: u16,
+    /// [`NONE`]: no line says one.
+    state: u16,
+    model: u16,
+    has_intent: bool,
+    may_change: bool,
+    /// The key's needle that was noted last: most lines of an entry repeat it.
+    key: Option<u64>,
+}
+
+/// Words in the order in which they were met.
+#[derive(Debug, Default)]
+struct Dictionary {
+    codes: HashMap<String, u16>,
+    words: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+struct Building {
+    rows: Vec<Row>,
+    by_id: HashMap<EntryId, usize>,
+    /// Index of a row and a line of it, in the order of the file.
+    lines: Vec<(usize, u32)>,
+    /// Hash and index of a row.
+    needles: Vec<(u64, usize)>,
+    apps: Dictionary,
+    operations: Dictionary,
+    states: Dictionary,
+    models: Dictionary,
+    summary: Summary,
+}
+
+/// The bytes of a segment's block; `segment` is an index into the reader's. `None`: it was cancelled, or the
+/// segment can have none (no header, more than 4 GiB, too many entries).
+pub fn build(
+    reader: &JournalReader,
+    segment: usize,
+    cancel: &AtomicBool,
+) -> Result<Option<Vec<u8>>, LedgerError> {
+    let Some(known) = reader.segments.get(segment) else {
+        return Ok(None);
+    };
+    let Some(header) = known.header.as_ref().filter(|_| !known.is_misplaced()) else {
+        return Ok(None);
+    };
+    let mut building = Building::default();
+    building.summary.is_in_order = true;
+    let mut forward = reader.forward(Place { segment, offset: 0 });
+    let mut count = 0_u64;
+    while let Some((seq, record)) = forward.next_record()? {
+        let Place {
+            segment: at,
+            offset,
+        } = forward.began();
+        if at != segment {
+            break;
+        }
+        count += 1;
+        if count.is_multiple_of(LINES_PER_LOOK) && cancel.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let Ok(offset) = u32::try_from(offset) else {
+            return Ok(None);
+        };
+        let floor = building
+            .summary
+            .last_seq
+            .map_or(header.first_seq, |last| last + 1);
+        if seq < floor || building.rows.len() >= ROWS_MAX {
+            building = Building::default();
+            break;
+        }
+        building.take(seq, offset, &record);
+    }
+    let (summary, sections) = building.finish();
+    Ok(block::encode(known, summary, sections))
+}
+
+/// The word of a state in a block, with a doubt's reason.
+pub fn state_word(state: State, is_malformed: bool) -> String {
+    match state {
+        State::InDoubt { reason } => format!("{}:{}", state.word(), reason.as_str()),
+        _ if is_malformed => "malformed".to_owned(),
+        _ => state.word().to_owned(),
+    }
+}
+
+/// Every word of [`state_word`], with a state that has it.
+pub fn all_states() -> impl Iterator<Item = (String, State, bool)> {
+    let billed = MicroUsd::ZERO;
+    let plain = [
+        State::Open,
+        State::Settled { billed },
+        State::Failed,
+        State::Replayed,
+        State::Unreported,
+        State::Reconciled { billed },
+    ];
+    let doubts = InDoubt::ALL
+        .iter()
+        .map(|reason| State::InDoubt { reason: *reason });
+    let sound = plain.into_iter().chain(doubts).map(|state| (state, false));
+    let all = sound.chain([(State::Unreported, true)]);
+    all.map(|(state, is_malformed)| (state_word(state, is_malformed), state, is_malformed))
+}
+
+fn le(number: usize) -> [u8; 4] {
+    u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes()
+}
+
+// === impl Dictionary ===
+
+impl Dictionary {
+    fn code(&mut self, word: &str) -> u16 {
+        if let Some(code) = self.codes.get(word) {
+            return *code;
+        }
+        if self.words.len() >= WORDS_MAX {
+            return OTHER;
+        }
+        let code = u16::try_from(self.words.len()).unwrap_or(OTHER);
+        self.codes.insert(word.to_owned(), code);
+        self.words.push(word.to_owned());
+        code
+    }
+}
+
+// === impl Building ===
+
+impl Building {
+    fn take(&mut self, seq: u64, offset: u32, record: &Record) {
+        self.summary.first_seq.get_or_insert(seq);
+        self.summary.last_seq = Some(seq);
+        let Some(id) = record.entry() else {
+            return;
+        };
+        let index = self.row(id, offset);
+        self.lines.push((index, offset));
+        match record {
+            Record::Delivery(delivered, _) => {
+                let form = KeyForm::Text(delivered.key.value.clone());
+                self.note_key(index, key_needle(&form));
+                if let Some(row) = self.rows.get_mut(index)
+                    && row.state == NONE
+                {
+                    row.last = offset;
+                }
+            }
+            _ => {
+                if let Some(said) = Said::of(record) {
+                    self.says(index, offset, &said);
+                }
+            }
+        }
+    }
+
+    fn row(&mut self, id: EntryId, offset: u32) -> usize {
+        let next = self.rows.len();
+        let index = *self.by_id.entry(id).or_insert(next);
+        if index == next {
+            self.rows.push(Row {
+                id,
+                first: offset,
+                last: offset,
+                began_s: 0,
+                app: NONE,
+                operation: NONE,
+                state: NONE,
+                model: ELSEWHERE,
+                has_intent: false,
+                may_change: false,
+                key: None,
+            });
+            self.needles.push((tail_needle(id.tail()), index));
+        }
+        index
+    }
+
+    fn says(&mut self, index: usize, offset: u32, said: &Said<'_>) {
+        if let Some(key) = said.key {
+            self.note_key(index, key_needle(&key.form));
+        }
+        if let Some(request_id) = said.request_id {
+            self.needles.push((request_needle(request_id), index));
+        }
+        let app = self.apps.code(said.app);
+        let operation = self.operations.code(said.operation.as_str());
+        let state = self.states.code(&state_word(said.state, said.is_malformed));
+        let model = said
+            .model
+            .map(|model| model.map_or(NONE, |model| self.models.code(model)));
+        let Some(row) = self.rows.get_mut(index) else {
+            return;
+        };
+        row.last = offset;
+        row.began_s = u32::try_from(said.started_ms / 1_000).unwrap_or(u32::MAX);
+        row.app = app;
+        row.operation = operation;
+        row.state = state;
+        row.may_change = said.state == State::Open || said.state.is_unresolved();
+        if let Some(model) = model {
+            row.model = model;
+            row.has_intent = true;
+        }
+    }
+
+    fn note_key(&mut self, index: usize, needle: u64) {
+        if let Some(row) = self.rows.get_mut(index)
+            && row.key.replace(needle) != Some(needle)
+        {
+            self.needles.push((needle, index));
+        }
+    }
+
+    fn finish(mut self) -> (Summary, Sections) {
+        let mut sections = Sections::default();
+        let mut order: Vec<usize> = (0..self.rows.len()).collect();
+        order.sort_unstable_by_key(|index| self.rows.get(*index).map(|row| row.last));
+        // Index of a row as it was met, to its place.
+        let mut places = vec![0; order.len()];
+        for (place, index) in order.iter().enumerate() {
+            if let Some(slot) = places.get_mut(*index) {
+                *slot = place;
+            }
+        }
+        let place = |index: usize| places.get(index).copied().unwrap_or(usize::MAX);
+        let mut began: Option<(u32, u32)> = None;
+        for heads in order.chunks(HEAD_ROWS) {
+            let ids = heads.iter().filter_map(|index| self.rows.get(*index));
+            let ids = ids.map(|row| head(row.id));
+            let (low, high) =
+                ids.fold((u32::MAX, 0), |(low, high), id| (low.min(id), high.max(id)));
+            sections.push(Part::Heads, &low.to_le_bytes());
+            sections.push(Part::Heads, &high.to_le_bytes());
+        }
+        for (place, row) in order
+            .iter()
+            .filter_map(|index| self.rows.get(*index))
+            .enumerate()
+        {
+            sections.push(Part::Last, &row.last.to_le_bytes());
+            sections.push(Part::First, &row.first.to_le_bytes());
+            sections.push(Part::Began, &row.began_s.to_le_bytes());
+            sections.push(Part::App, &row.app.to_le_bytes());
+            sections.push(Part::Operation, &row.operation.to_le_bytes());
+            sections.push(Part::State, &row.state.to_le_bytes());
+            sections.push(Part::Model, &row.model.to_le_bytes());
+            if row.may_change {
+                sections.push(Part::Unresolved, &le(place));
+                sections.push(Part::Unresolved, row.id.0.as_bytes());
+            }
+            if row.state == NONE {
+                continue;
+            }
+            if !row.has_intent {
+                sections.push(Part::Carried, row.id.0.as_bytes());
+            }
+            let (low, high) = began.unwrap_or((row.began_s, row.began_s));
+            began = Some((low.min(row.began_s), high.max(row.began_s)));
+        }
+        for (index, offset) in &self.lines {
+            let is_known = |row: &Row| row.first == *offset || row.last == *offset;
+            if !self.rows.get(*index).is_some_and(is_known) {
+                sections.push(Part::Further, &le(place(*index)));
+                sections.push(Part::Further, &offset.to_le_bytes());
+            }
+        }
+        let needles = self.needles.iter();
+        let mut cells: Vec<u64> = needles
+            .map(|(hash, index)| block::cell(*hash, u32::try_from(place(*index)).unwrap_or(0)))
+            .collect();
+        cells.sort_unstable();
+        for cell in cells {
+            sections.push(Part::Needles, &cell.to_le_bytes());
+        }
+        self.summary.rows = u32::try_from(self.rows.len()).unwrap_or(u32::MAX);
+        self.summary.began_s = began;
+        self.summary.apps = self.apps.words;
+        self.summary.operations = self.operations.words;
+        self.summary.states = self.states.words;
+        self.summary.models = self.models.words;
+        (self.summary, sections)
+    }
+}

@@ -1,0 +1,125 @@
+//! Makes lookup files: after the start for the segments that lack one, and for each segment that is sealed.
+//!
+//! Promise: another thread reads and writes, at a lower priority; requests never wait for it. A failure is logged,
+//! changes nothing, and is tried again.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::ledger::error::LedgerError;
+use crate::ledger::read::lookup::{Refreshed, refresh};
+
+/// Time from a failure to the next look.
+const RETRY_PAUSE: Duration = Duration::from_secs(60 * 60);
+
+/// How much lower the thread's priority is.
+const NICE: i32 = 10;
+
+/// The work beside the writer.
+#[derive(Debug)]
+pub struct LookupUpkeep {
+    state_dir: PathBuf,
+    next: Next,
+    job: Option<JoinHandle<Result<Refreshed, LedgerError>>>,
+    /// Nothing was looked at yet: files are read whole once.
+    is_first: bool,
+    /// The writer is stopping.
+    cancel: Arc<AtomicBool>,
+}
+
+/// When the next look is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// When the journal is in another segment than this one.
+    Behind(u32),
+    /// At this moment, on the monotonic clock.
+    At(Duration),
+}
+
+// === impl LookupUpkeep ===
+
+impl LookupUpkeep {
+    pub fn new(state_dir: PathBuf) -> Self {
+        Self {
+            state_dir,
+            next: Next::At(Duration::ZERO),
+            job: None,
+            is_first: true,
+            cancel: Arc::default(),
+        }
+    }
+
+    /// Goes on by one step, when one is due. Never waits for the work. `segment`: the one that is written.
+    pub fn step(&mut self, now: Duration, segment: u32) {
+        match self.job.take() {
+            Some(job) if job.is_finished() => self.end(job, now),
+            None if self.is_due(now, segment) => self.begin(now, segment),
+            busy => self.job = busy,
+        }
+    }
+
+    /// Segments became others.
+    pub fn look_again(&mut self) {
+        self.next = Next::At(Duration::ZERO);
+    }
+
+    /// Before the writer ends.
+    pub fn stop(&mut self) {
+        self.cancel.store(true, Ordering::Relaxed);
+        if let Some(job) = self.job.take() {
+            // What was not made is made after the next start.
+            drop(job.join());
+        }
+    }
+
+    fn is_due(&self, now: Duration, segment: u32) -> bool {
+        match self.next {
+            Next::Behind(known) => segment != known,
+            Next::At(at) => now >= at,
+        }
+    }
+
+    fn begin(&mut self, now: Duration, segment: u32) {
+        let state_dir = self.state_dir.clone();
+        let cancel = Arc::clone(&self.cancel);
+        let is_thorough = std::mem::take(&mut self.is_first);
+        let work = move || {
+            // Of this thread alone. Where that is refused, it works as any other does.
+            let _ = rustix::process::nice(NICE);
+            refresh(&state_dir, is_thorough, false, &cancel)
+        };
+        self.next = Next::Behind(segment);
+        let thread = std::thread::Builder::new().name("ledger-lookup".to_owned());
+        match thread.spawn(work) {
+            Ok(job) => self.job = Some(job),
+            Err(error) => {
+                tracing::warn!(%error, "no thread to make lookup files");
+                self.next = Next::At(now.saturating_add(RETRY_PAUSE));
+            }
+        }
+    }
+
+    fn end(&mut self, job: JoinHandle<Result<Refreshed, LedgerError>>, now: Duration) {
+        match job.join() {
+            Ok(Ok(refreshed)) => {
+                tracing::debug!(?refreshed, "lookup files are complete");
+            }
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "lookup files could not be made; their segments are read instead");
+                self.next = Next::At(now.saturating_add(RETRY_PAUSE));
+            }
+            Err(_) => {
+                tracing::error!(
+                    "lookup files could not be made: a panic; their segments are read instead"
+                );
+                self.next = Next::At(now.saturating_add(RETRY_PAUSE));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+use super::*;
+use crate::ledger::fixtures::{Bench, billed, buy};
+use crate::ledger::{Ledger, LedgerOptions};
+
+const SEGMENT_BYTES: u64 = 3_000;
+
+async fn bench_with_segments() -> Bench {
+    let bench = Bench::new();
+    let ledger = Ledger::open(small(&bench)).unwrap();
+    for amount in 1..=20 {
+        buy(&ledger, None, billed(amount)).await;
+    }
+    ledger.close().await;
+    bench
+}
+
+fn small(bench: &Bench) -> LedgerOptions {
+    LedgerOptions {
+        segment_bytes_max: SEGMENT_BYTES,
+        ..bench.options()
+    }
+}
+
+/// What the job that was begun came to.
+fn ended(upkeep: &mut LookupUpkeep) -> Option<Result<Refreshed, LedgerError>> {
+    Some(upkeep.job.take()?.join().expect("no panic"))
+}
+
+#[tokio::test]
+async fn files_are_made_after_the_start_and_whenever_a_segment_was_sealed() {
+    let bench = bench_with_segments().await;
+    let _ = std::fs::remove_dir_all(bench.state().join("lookup"));
+    let mut upkeep = LookupUpkeep::new(bench.state());
+    let now = Duration::from_secs(100);
+
+    upkeep.step(now, 7);
+    let first = ended(&mut upkeep).expect("a look at the start").unwrap();
+    upkeep.step(now, 7);
+    let idle = ended(&mut upkeep).is_none();
+    upkeep.step(now, 8);
+    let sealed = ended(&mut upkeep)
+        .expect("a look when one is sealed")
+        .unwrap();
+    upkeep.look_again();
+    upkeep.step(now, 8);
+
+    assert!(first.made >= 2, "{first:?}");
+    assert!(idle && sealed.made == 0);
+    assert!(
+        ended(&mut upkeep).is_some(),
+        "a look when segments became others"
+    );
+}
+
+#[tokio::test]
+async fn a_failure_is_tried_again_an_hour_later_and_requests_are_served() {
+    let bench = bench_with_segments().await;
+    let _ = std::fs::remove_dir_all(bench.state().join("lookup"));
+    std::fs::write(bench.state().join("lookup"), "in the way").unwrap();
+    let mut upkeep = LookupUpkeep::new(bench.state());
+    let now = Duration::from_secs(100);
+
+    upkeep.step(now, 7);
+    let job = upkeep.job.take().expect("a look");
+    upkeep.end(job, now);
+    upkeep.step(now, 8);
+    assert!(upkeep.job.is_none(), "not at once");
+    upkeep.step(now + RETRY_PAUSE, 8);
+    assert!(ended(&mut upkeep).expect("a look").is_err());
+
+    let ledger = Ledger::open(small(&bench)).unwrap();
+    for amount in 1..=10 {
+        buy(&ledger, None, billed(amount)).await;
+    }
+    ledger.close().await;
+    let report = crate::ledger::query::verify(&bench.state()).unwrap();
+    assert!(report.ok && report.entries == 30, "{report:?}");
+}
+
+#[tokio::test]
+async fn a_stop_does_not_wait_for_files_to_be_made() {
+    let bench = bench_with_segments().await;
+    let mut upkeep = LookupUpkeep::new(bench.state());
+
+    upkeep.step(Duration::ZERO, 7);
+    upkeep.stop();
+
+    assert!(upkeep.job.is_none() && upkeep.cancel.load(Ordering::Relaxed));
+}
