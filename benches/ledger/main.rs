@@ -1,10 +1,12 @@
 //! How long a long ledger takes: `ledger verify`, `ledger rebuild`, and a daemon's start with its
-//! index and without, each in a process of its own. `make bench-ledger ENTRIES=1000000`.
+//! index and without, each in a process of its own; then `explain` and `receipts`, which look up what they show.
+//! `make bench-ledger ENTRIES=1000000`.
 //!
-//! One chat answer every ten seconds, so a million of them are 116 days.
+//! The entries are those of 200 days and 20 apps, of which 50,000 lie in the last day.
 //!
 //! Promise: prints what was measured and asserts nothing about time.
 
+mod lines;
 mod long;
 
 use std::path::Path;
@@ -12,11 +14,14 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use bursar::clock::SystemClock;
+use bursar::ledger::query::{Filter, StateWord, find, list};
 use bursar::ledger::{Ledger, LedgerOptions};
+use bursar::protocol::Operation;
 
 const ENTRIES_DEFAULT: u64 = 100_000;
 
-const BETWEEN_MS: u64 = 10_000;
+/// How many receipts are asked for.
+const NEWEST: usize = 50;
 
 fn main() {
     let asked = std::env::args().skip(1).find_map(|word| word.parse().ok());
@@ -25,12 +30,20 @@ fn main() {
     let state = directory.path().join("state");
     let began = now();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    runtime.block_on(long::write(&state, entries, BETWEEN_MS));
+    let known = runtime.block_on(lines::write(&state, entries));
     println!("{entries} entries written in {:.1} s", since(began));
     println!("journal {} MiB", bytes(&state.join("journal")) >> 20);
-    println!("index   {} MiB", bytes(&state.join("index")) >> 20);
     runtime.block_on(timed("ledger verify", &["ledger", "verify"], &state));
     runtime.block_on(timed("ledger rebuild", &["ledger", "rebuild"], &state));
+    for name in ["index", "lookup"] {
+        let bytes = bytes(&state.join(name));
+        println!(
+            "{name:<7} {} MiB, {} bytes an entry",
+            bytes >> 20,
+            bytes / entries
+        );
+    }
+    look_ups(&state, &known);
     runtime.block_on(timed(
         "spend, all",
         &["spend", "--since", "2020-01-01"],
@@ -43,6 +56,111 @@ fn main() {
         println!("{how:<24} {:>7.1} s", since(began));
         runtime.block_on(ledger.close());
     }
+}
+
+/// Asks for entries of all ages; prints the longest time of each kind of question.
+fn look_ups(state: &Path, known: &[lines::Known]) {
+    let longest = |what: &str, ask: &dyn Fn(&lines::Known) -> String| {
+        let times = known.iter().map(|entry| {
+            let text = ask(entry);
+            let began = now();
+            let found = find(state, &text).expect("an answer");
+            assert_eq!(found.entries.len(), 1, "{text}");
+            since(began)
+        });
+        print_ms(&format!("explain by {what}"), times.fold(0.0, f64::max));
+    };
+    longest("id", &|entry| entry.id.clone());
+    longest("an id's end", &|entry| {
+        entry.id[entry.id.len() - 12..].to_owned()
+    });
+    longest("key", &|entry| entry.key.clone());
+    longest("request id", &|entry| entry.request_id.clone());
+    let began = now();
+    assert!(
+        find(state, "nothing of this ledger")
+            .expect("an answer")
+            .by
+            .is_none()
+    );
+    print_ms("explain nothing", since(began));
+
+    let middle = known.get(known.len() / 2).map_or(0, |entry| entry.at_ms);
+    let newest = Filter {
+        limit: Some(NEWEST),
+        ..Filter::default()
+    };
+    let questions = [
+        ("receipts", newest.clone()),
+        (
+            "receipts by app",
+            Filter {
+                app: Some("app-7".to_owned()),
+                ..newest.clone()
+            },
+        ),
+        (
+            "receipts of no app",
+            Filter {
+                app: Some("nobody".to_owned()),
+                ..newest.clone()
+            },
+        ),
+        (
+            "receipts by operation",
+            Filter {
+                operation: Some(Operation::Rerank),
+                ..newest.clone()
+            },
+        ),
+        (
+            "receipts by state",
+            Filter {
+                state: Some(StateWord::InDoubt),
+                ..newest.clone()
+            },
+        ),
+        (
+            "receipts of a rare state",
+            Filter {
+                state: Some(StateWord::Malformed),
+                ..newest.clone()
+            },
+        ),
+        (
+            "receipts by model",
+            Filter {
+                model: Some("model-3".to_owned()),
+                ..newest.clone()
+            },
+        ),
+        (
+            "receipts before a time",
+            Filter {
+                until_ms: Some(middle),
+                ..newest.clone()
+            },
+        ),
+        (
+            "receipts by all of them",
+            Filter {
+                until_ms: Some(middle),
+                app: Some("app-7".to_owned()),
+                model: Some("model-3".to_owned()),
+                state: Some(StateWord::Settled),
+                ..newest
+            },
+        ),
+    ];
+    for (what, asked) in questions {
+        let began = now();
+        let listed = list(state, &asked).expect("an answer").entries.len();
+        print_ms(&format!("{what} ({listed})"), since(began));
+    }
+}
+
+fn print_ms(what: &str, seconds: f64) {
+    println!("{what:<32} {:>7.1} ms", seconds * 1_000.0);
 }
 
 fn options(state: &Path) -> LedgerOptions {

@@ -212,7 +212,11 @@ pub fn encode(segment: &Segment, summary: Summary, mut sections: Sections) -> Op
         segment: segment.number,
         stamp: Stamp::of(segment)?,
         summary,
-        sections: sections.all.iter().map(Section::of).collect(),
+        sections: sections
+            .all
+            .iter()
+            .map(|bytes| Section::of(bytes))
+            .collect(),
     };
     let contents = serde_json::to_vec(&contents).ok()?;
     let length = u32::try_from(contents.len()).ok()?;
@@ -256,7 +260,7 @@ impl Stamp {
 // === impl Section ===
 
 impl Section {
-    fn of(bytes: &Vec<u8>) -> Self {
+    fn of(bytes: &[u8]) -> Self {
         Self {
             bytes: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
             crc: crc32c::crc32c(bytes),
