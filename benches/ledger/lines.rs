@@ -73,13 +73,13 @@ pub async fn write(state: &Path, entries: u64) -> Vec<Known> {
         .clone()
         .find(|line| line.contains(r#""kind":"intent""#) && line.contains(id))
         .unwrap_or(intent);
+    // The mark stays: it says that the journal reached so far at least.
     let (intent, outcome) = (Pattern::of(intent), Pattern::of(outcome));
     for name in ["index", "usage", "stopped"] {
         let path = state.join(name);
         let _ = std::fs::remove_dir_all(&path);
         let _ = std::fs::remove_file(&path);
     }
-    std::fs::remove_file(journal.join("mark")).expect("a mark");
     let mut segments = Segments {
         journal,
         ledger: header["ledger"].as_str().expect("a ledger").to_owned(),
