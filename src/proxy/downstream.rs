@@ -29,7 +29,7 @@ use tokio::time::{Instant, timeout};
 use self::chunked::{Chunked, Malformed};
 use crate::proxy::downstream::connection::{Peer, PeerProbe, Reset};
 use crate::proxy::life::CutSignal;
-use crate::proxy::purchase::client::{Client, Presence, Written};
+use crate::proxy::purchase::client::{ClientState, Presence, Written};
 
 /// The app took nothing of what was written last, and will take nothing more.
 #[derive(Debug)]
@@ -45,18 +45,18 @@ pub enum BodyLost {
 /// The app's side of one request.
 pub struct Downstream {
     session: HttpSession,
-    request: Inbound,
+    request: RequestForm,
     /// Since when its connection is free to carry it, on the monotonic clock.
     free_since: Duration,
-    client: Client,
+    client: ClientState,
     peer: Peer,
     reset: Reset,
     cut: CutSignal,
-    framing: Framing,
+    framing: BodyEnd,
 }
 
 /// The request as it came in.
-enum Inbound {
+enum RequestForm {
     /// Its head could not be read: the session has no method or version to ask for.
     Unreadable,
     /// The session reads its body.
@@ -66,7 +66,7 @@ enum Inbound {
 }
 
 /// What ends an answer's body.
-enum Framing {
+enum BodyEnd {
     /// Its length, or its last chunk.
     OwnEnd,
     /// The end of the connection.
@@ -100,9 +100,9 @@ impl Downstream {
             session.set_server_keepalive(None);
         }
         let request = if is_chunked {
-            Inbound::Chunked(Chunked::default())
+            RequestForm::Chunked(Chunked::default())
         } else {
-            Inbound::Plain
+            RequestForm::Plain
         };
         Self {
             request,
@@ -114,13 +114,13 @@ impl Downstream {
         session.set_write_timeout(Some(WRITE_TIMEOUT));
         Self {
             session,
-            request: Inbound::Unreadable,
+            request: RequestForm::Unreadable,
             free_since: Duration::ZERO,
-            client: Client::default(),
+            client: ClientState::default(),
             peer,
             reset,
             cut,
-            framing: Framing::OwnEnd,
+            framing: BodyEnd::OwnEnd,
         }
     }
 
@@ -165,7 +165,7 @@ impl Downstream {
 
     /// The next bytes of the request's body; `None` at its end.
     pub async fn read_body(&mut self) -> Result<Option<Bytes>, BodyLost> {
-        if let Inbound::Chunked(chunked) = &mut self.request {
+        if let RequestForm::Chunked(chunked) = &mut self.request {
             let read = chunked.next(&mut self.peer).await;
             return read.map_err(|Malformed| BodyLost::Broken);
         }
@@ -191,7 +191,7 @@ impl Downstream {
 
     /// Resolves once the app's input ends or its connection breaks; pends for ever after that.
     pub async fn left(&mut self) {
-        if self.client != Client::Here {
+        if self.client != ClientState::Here {
             return std::future::pending().await;
         }
         match self.peer.left().await {
@@ -202,7 +202,7 @@ impl Downstream {
 
     /// The app took bytes after its input had ended: it only closed its sending half.
     pub fn is_proven(&self) -> bool {
-        self.client == Client::Proven
+        self.client == ClientState::Proven
     }
 
     /// A look at the app's connection for equal requests that come.
@@ -218,11 +218,11 @@ impl Downstream {
     /// Looks once whether the app has left, without waiting. The kernel is asked: what it knows may not
     /// have reached the task that waits for it.
     pub fn look(&mut self) -> Presence {
-        if self.client == Client::Here {
+        if self.client == ClientState::Here {
             // `Some` means that `left` resolved and set the presence.
             self.left().now_or_never();
         }
-        if self.client == Client::Here && self.peer.has_hung_up() {
+        if self.client == ClientState::Here && self.peer.has_hung_up() {
             self.suspect();
         }
         // Nobody waits for the end of a suspect's input any more, which hands out what is kept.
@@ -255,7 +255,7 @@ impl Downstream {
         }
     }
 
-    /// Writes a response head. Framing is decided here: a known length stays, HTTP/1.1 without one
+    /// Writes a response head. BodyEnd is decided here: a known length stays, HTTP/1.1 without one
     /// becomes chunked, HTTP/1.0 without one ends with the connection.
     pub async fn write_head(&mut self, mut head: ResponseHeader) -> Result<(), AppGone> {
         if self.presence() == Presence::Gone {
@@ -264,7 +264,7 @@ impl Downstream {
         let bodyless = self.is_bodyless(&head);
         if !bodyless && !head.headers.contains_key(http::header::CONTENT_LENGTH) {
             if self.version() == Some(Version::HTTP_10) {
-                self.framing = Framing::Connection { held: None };
+                self.framing = BodyEnd::Connection { held: None };
                 self.session.set_server_keepalive(None);
             } else {
                 // pingora's session frames the body by this header and never adds it.
@@ -293,8 +293,8 @@ impl Downstream {
             return Ok(Written::Held);
         }
         let chunk = match &mut self.framing {
-            Framing::OwnEnd => chunk,
-            Framing::Connection { held } => match held.replace(chunk) {
+            BodyEnd::OwnEnd => chunk,
+            BodyEnd::Connection { held } => match held.replace(chunk) {
                 Some(earlier) => earlier,
                 None => return Ok(Written::Held),
             },
@@ -310,8 +310,8 @@ impl Downstream {
     /// What was taken for writing and waits for its successor.
     pub fn held(&self) -> Option<Bytes> {
         match &self.framing {
-            Framing::OwnEnd => None,
-            Framing::Connection { held } => held.clone(),
+            BodyEnd::OwnEnd => None,
+            BodyEnd::Connection { held } => held.clone(),
         }
     }
 
@@ -321,8 +321,8 @@ impl Downstream {
             return Err(AppGone);
         }
         let last = match &mut self.framing {
-            Framing::OwnEnd => None,
-            Framing::Connection { held } => held.take(),
+            BodyEnd::OwnEnd => None,
+            BodyEnd::Connection { held } => held.take(),
         };
         let write = async {
             if let Some(last) = last {
@@ -343,13 +343,13 @@ impl Downstream {
 
     /// bursar's shutdown ended a write: what went out is not whole.
     pub fn is_cut(&self) -> bool {
-        self.client == Client::Cut
+        self.client == ClientState::Cut
     }
 
     /// Breaks the answer off so that no parser takes it for complete.
     pub fn mark_broken(&mut self) {
         self.client.is_lost();
-        if let Framing::Connection { .. } = self.framing {
+        if let BodyEnd::Connection { .. } = self.framing {
             self.reset.mark();
         }
     }
@@ -382,7 +382,7 @@ impl Downstream {
     }
 
     fn has_head(&self) -> bool {
-        !matches!(self.request, Inbound::Unreadable)
+        !matches!(self.request, RequestForm::Unreadable)
     }
 
     /// After a write to a suspect: a peer that closed its socket whole refuses the bytes, which

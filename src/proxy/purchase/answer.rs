@@ -40,7 +40,8 @@ use pingora::http::ResponseHeader;
 use super::client::{Presence, Written};
 use super::drain::{Drain, DrainBounds, Reader, Verdict};
 use super::event::{
-    Action, AnswerEnd, App, Done, EndMark, Event, Leave, Loss, Read, Stop, Then, Wait,
+    Action, AnswerEnd, AnswerForm, AppView, Done, EndMark, Event, Leave, Loss, Read, Stop, Terms,
+    Then, Wait,
 };
 use super::forward::{Forward, Kind};
 use super::lost::Cause;
@@ -49,45 +50,23 @@ use crate::proxy::refuse::{Code, Refusal};
 
 /// One answer, and what is still to be done with it.
 #[derive(Debug)]
-pub struct Answer {
+pub struct AnswerFlow {
     terms: Terms,
     head: Arc<ResponseHeader>,
     /// `None` for what costs nothing: nothing of it is kept.
     purchase: Option<Arc<Purchase>>,
     forward: Forward,
-    line: Line,
+    line: Sent,
     phase: Phase,
     drain: Drain,
-    doing: Doing,
-    plan: VecDeque<Step>,
+    doing: Pending,
+    plan: VecDeque<PlannedStep>,
     done: Done,
-}
-
-/// What is known of a flowing answer before its first piece.
-#[derive(Clone, Copy, Debug)]
-pub struct Terms {
-    pub form: Form,
-    pub is_metered: bool,
-    /// The app wants no stream to be read on when it leaves.
-    pub is_cancelled: bool,
-    /// How long a stream is read for nobody.
-    pub stream_time: Duration,
-    /// How long a document is read for nobody: as long as a silence of the service may last.
-    pub document_time: Duration,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// Larger than what is written at once.
-    Document,
-    Stream,
-    /// A stream that ends with an end mark, and in which an app reads an error.
-    Chat,
 }
 
 /// What the app had of head and lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Line {
+enum Sent {
     /// Its head was not written.
     NotBegun,
     Begun {
@@ -104,7 +83,7 @@ enum Phase {
 
 /// The action that was handed out last, and what its event is understood by.
 #[derive(Debug)]
-enum Doing {
+enum Pending {
     Nothing,
     Reading,
     Draining,
@@ -117,7 +96,7 @@ enum Doing {
 }
 
 #[derive(Debug)]
-enum Step {
+enum PlannedStep {
     Read,
     Give(Bytes),
     GiveWhole(Bytes),
@@ -139,9 +118,9 @@ const DOCUMENT_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Wait for the clean end behind an end mark, so that the upstream connection can be reused.
 const AFTER_END_WAIT: Duration = Duration::from_secs(1);
 
-// === impl Answer ===
+// === impl AnswerFlow ===
 
-impl Answer {
+impl AnswerFlow {
     /// An answer that flows; its first piece was read.
     pub fn flowing(
         terms: Terms,
@@ -149,18 +128,18 @@ impl Answer {
         purchase: Option<Arc<Purchase>>,
     ) -> Self {
         let kind = match terms.form {
-            Form::Document => Kind::Document,
-            Form::Stream | Form::Chat => Kind::Stream,
+            AnswerForm::Document => Kind::Document,
+            AnswerForm::Stream | AnswerForm::Chat => Kind::Stream,
         };
         Self {
             terms,
             head,
             purchase,
             forward: Forward::new(kind),
-            line: Line::NotBegun,
+            line: Sent::NotBegun,
             phase: Phase::Flows,
             drain: Drain::default(),
-            doing: Doing::Reading,
+            doing: Pending::Reading,
             plan: VecDeque::new(),
             done: Done::default(),
         }
@@ -177,7 +156,7 @@ impl Answer {
         Self {
             // Nothing is read any more.
             terms: Terms {
-                form: Form::Document,
+                form: AnswerForm::Document,
                 is_metered: purchase.is_some(),
                 is_cancelled: false,
                 stream_time: Duration::ZERO,
@@ -186,11 +165,11 @@ impl Answer {
             head,
             purchase,
             forward: Forward::new(kind),
-            line: Line::NotBegun,
+            line: Sent::NotBegun,
             phase: Phase::Settled,
             drain: Drain::default(),
-            doing: Doing::Nothing,
-            plan: VecDeque::from([Step::GiveWhole(body)]),
+            doing: Pending::Nothing,
+            plan: VecDeque::from([PlannedStep::GiveWhole(body)]),
             done: Done::default(),
         }
     }
@@ -216,55 +195,55 @@ impl Answer {
     }
 
     /// The first action of an answer that is written at once.
-    pub fn begin(&mut self, app: &App) -> Action {
+    pub fn begin(&mut self, app: &AppView) -> Action {
         self.next(app)
     }
 
     /// What follows an event.
-    pub fn on(&mut self, event: Event, app: &App) -> Action {
-        let doing = std::mem::replace(&mut self.doing, Doing::Nothing);
+    pub fn on(&mut self, event: Event, app: &AppView) -> Action {
+        let doing = std::mem::replace(&mut self.doing, Pending::Nothing);
         match (doing, event) {
-            (Doing::Reading, Event::Read(read)) => self.came(read),
-            (Doing::Reading, Event::TimeUp) if self.is_settled() => {
+            (Pending::Reading, Event::Read(read)) => self.came(read),
+            (Pending::Reading, Event::TimeUp) if self.is_settled() => {
                 self.ends(AnswerEnd::Stopped(Stop::Unread), Vec::new());
             }
-            (Doing::Reading, Event::Changed | Event::TimeUp) => self.plan.push_back(Step::Read),
-            (Doing::Draining, Event::Did) => {
-                self.drain.begin(app.now);
-                self.plan.push_front(Step::Read);
+            (Pending::Reading, Event::Changed | Event::TimeUp) => {
+                self.plan.push_back(PlannedStep::Read)
             }
-            (Doing::Draining, _) => self.ends(AnswerEnd::Stopped(Stop::NoRoom), Vec::new()),
-            (Doing::Writing { piece, .. }, Event::Wrote(written)) => {
-                self.line = Line::Begun {
+            (Pending::Draining, Event::Did) => {
+                self.drain.begin(app.now);
+                self.plan.push_front(PlannedStep::Read);
+            }
+            (Pending::Draining, _) => self.ends(AnswerEnd::Stopped(Stop::NoRoom), Vec::new()),
+            (Pending::Writing { piece, .. }, Event::Wrote(written)) => {
+                self.line = Sent::Begun {
                     ends_in_newline: piece.last() == Some(&b'\n'),
                 };
                 let is_out = written == Written::Out;
                 self.forward.wrote(self.purchase.as_deref(), is_out);
             }
-            (Doing::Writing { piece, held }, Event::Lost(Loss::AppGone)) => {
-                if self.failed() {
-                    self.give_first(Some(piece));
-                    self.give_first(held);
-                }
+            (Pending::Writing { piece, held }, Event::Lost(Loss::AppGone)) => {
+                self.write_failed(piece, held);
             }
-            (Doing::Writing { .. } | Doing::Keeping, Event::Lost(_)) => self.cut(),
-            (Doing::WritingWhole(_), Event::Did) => self.finished(),
-            (Doing::WritingWhole(body), _) => {
+            (Pending::Writing { .. } | Pending::Keeping, Event::Lost(_)) => self.cut(),
+            (Pending::WritingWhole(_), Event::Did) => self.finished(),
+            (Pending::WritingWhole(body), _) => {
                 self.failed();
-                self.plan.push_front(Step::KeepEnd);
+                self.plan.push_front(PlannedStep::KeepEnd);
                 self.give_first(Some(body));
             }
-            (Doing::Warning { had_held: true }, Event::Wrote(Written::Out)) => {
+            (Pending::Warning { had_held: true }, Event::Wrote(Written::Out)) => {
                 // The bytes that were held went out, and the event is held now.
                 self.forward.wrote(self.purchase.as_deref(), true);
             }
-            (Doing::Settling, Event::Refused) => {
+            (Pending::Settling, Event::Refused) => {
                 self.plan.clear();
-                self.plan.push_back(Step::Leave(Leave::GivenUp));
-                self.plan.push_back(Step::BreakOff(Code::LedgerUnavailable));
+                self.plan.push_back(PlannedStep::Leave(Leave::GivenUp));
+                self.plan
+                    .push_back(PlannedStep::BreakOff(Code::LedgerUnavailable));
             }
-            (Doing::Finishing { .. }, Event::Did) => self.finished(),
-            (Doing::Finishing { held }, Event::Lost(loss)) => {
+            (Pending::Finishing { .. }, Event::Did) => self.finished(),
+            (Pending::Finishing { held }, Event::Lost(loss)) => {
                 if loss == Loss::Cut
                     && let Some(purchase) = &self.purchase
                     && purchase.is_delivered()
@@ -272,7 +251,7 @@ impl Answer {
                     purchase.cuts_short();
                 }
                 if self.failed() {
-                    self.plan.push_front(Step::KeepEnd);
+                    self.plan.push_front(PlannedStep::KeepEnd);
                     self.give_first(held);
                 }
             }
@@ -284,16 +263,20 @@ impl Answer {
 
     fn came(&mut self, read: Read) {
         self.drain.took(read.bytes);
-        self.plan.extend(read.piece.map(Step::Give));
+        self.plan.extend(read.piece.map(PlannedStep::Give));
         if let EndMark::Came { held } = read.end_mark {
             self.settles(AnswerEnd::Complete);
-            self.plan.extend(held.map(Step::Give));
+            self.plan.extend(held.map(PlannedStep::Give));
         }
         match read.then {
-            Then::More => self.plan.push_back(Step::Read),
+            Then::More => self.plan.push_back(PlannedStep::Read),
             Then::Ended { rest, is_priced } => {
-                let is_settling = self.plan.iter().any(|step| matches!(step, Step::Settle(_)));
-                let has_end = self.terms.form != Form::Chat || is_settling || self.is_settled();
+                let is_settling = self
+                    .plan
+                    .iter()
+                    .any(|step| matches!(step, PlannedStep::Settle(_)));
+                let has_end =
+                    self.terms.form != AnswerForm::Chat || is_settling || self.is_settled();
                 // "all three SDK parsers take a clean end for success". Assumed: without its end mark a
                 // chat stream is complete if its receipt came.
                 if has_end || is_priced {
@@ -309,9 +292,12 @@ impl Answer {
 
     /// Once.
     fn settles(&mut self, ending: AnswerEnd) {
-        let is_planned = self.plan.iter().any(|step| matches!(step, Step::Settle(_)));
+        let is_planned = self
+            .plan
+            .iter()
+            .any(|step| matches!(step, PlannedStep::Settle(_)));
         if !self.is_settled() && !is_planned {
-            self.plan.push_back(Step::Settle(ending));
+            self.plan.push_back(PlannedStep::Settle(ending));
         }
     }
 
@@ -321,16 +307,16 @@ impl Answer {
         self.settles(ending);
         let settles_now = self.plan.len() > before;
         let (leave, last) = if ending == AnswerEnd::Complete {
-            self.plan.push_back(Step::FreePlace);
-            self.plan.extend(rest.into_iter().map(Step::Give));
-            (Leave::Released, Step::Finish)
+            self.plan.push_back(PlannedStep::FreePlace);
+            self.plan.extend(rest.into_iter().map(PlannedStep::Give));
+            (Leave::Released, PlannedStep::Finish)
         } else if settles_now {
-            (Leave::GivenUp, Step::BreakOff(ending.code()))
+            (Leave::GivenUp, PlannedStep::BreakOff(ending.code()))
         } else {
             // The receipt is in and the end mark went out: a break after it changes nothing.
-            (Leave::Abandoned, Step::Finish)
+            (Leave::Abandoned, PlannedStep::Finish)
         };
-        self.plan.push_back(Step::Leave(leave));
+        self.plan.push_back(PlannedStep::Leave(leave));
         self.plan.push_back(last);
     }
 
@@ -344,11 +330,12 @@ impl Answer {
             Leave::Abandoned
         } else {
             self.plan
-                .push_back(Step::Settle(AnswerEnd::Stopped(Stop::Shutdown)));
+                .push_back(PlannedStep::Settle(AnswerEnd::Stopped(Stop::Shutdown)));
             Leave::GivenUp
         };
-        self.plan.push_back(Step::Leave(leave));
-        self.plan.push_back(Step::BreakOff(Code::ShuttingDown));
+        self.plan.push_back(PlannedStep::Leave(leave));
+        self.plan
+            .push_back(PlannedStep::BreakOff(Code::ShuttingDown));
     }
 
     fn finished(&mut self) {
@@ -361,15 +348,23 @@ impl Answer {
         self.forward.failed(self.purchase.as_deref(), &self.head)
     }
 
+    /// What the app did not take is kept for a repeat, unless the app has a part.
+    fn write_failed(&mut self, piece: Bytes, held: Option<Bytes>) {
+        if self.failed() {
+            self.give_first(Some(piece));
+            self.give_first(held);
+        }
+    }
+
     fn give_first(&mut self, piece: Option<Bytes>) {
         if let Some(piece) = piece {
-            self.plan.push_front(Step::Give(piece));
+            self.plan.push_front(PlannedStep::Give(piece));
         }
     }
 
     /// Before anything is given that counts. `None`: an equal request follows by now, and gets what was held
     /// for the app before this step is taken.
-    fn unless_followed(&mut self, step: Step, app: &App) -> Option<Step> {
+    fn unless_followed(&mut self, step: PlannedStep, app: &AppView) -> Option<PlannedStep> {
         let purchase = self.purchase.as_deref();
         if !self.forward.gives_way(purchase, &self.head) {
             return Some(step);
@@ -379,7 +374,7 @@ impl Answer {
         None
     }
 
-    fn next(&mut self, app: &App) -> Action {
+    fn next(&mut self, app: &AppView) -> Action {
         while let Some(step) = self.plan.pop_front() {
             if let Some(action) = self.take(step, app) {
                 return action;
@@ -389,11 +384,11 @@ impl Answer {
     }
 
     /// The action of a step, where it has one.
-    fn take(&mut self, step: Step, app: &App) -> Option<Action> {
+    fn take(&mut self, step: PlannedStep, app: &AppView) -> Option<Action> {
         let gives = match &step {
-            Step::Give(_) | Step::GiveWhole(_) | Step::Finish => true,
+            PlannedStep::Give(_) | PlannedStep::GiveWhole(_) | PlannedStep::Finish => true,
             // Without a head a refusal goes out in place of the answer.
-            Step::BreakOff(_) => self.line != Line::NotBegun,
+            PlannedStep::BreakOff(_) => self.line != Sent::NotBegun,
             _ => false,
         };
         let step = if gives {
@@ -403,58 +398,58 @@ impl Answer {
         };
         let is_to_app = self.forward.is_to_app();
         match step {
-            Step::Read => return self.read(app),
-            Step::Give(piece) if is_to_app => return Some(self.write(piece, app)),
-            Step::Give(piece) => {
+            PlannedStep::Read => return self.read(app),
+            PlannedStep::Give(piece) if is_to_app => return Some(self.write(piece, app)),
+            PlannedStep::Give(piece) => {
                 self.purchase.as_ref()?;
-                self.doing = Doing::Keeping;
+                self.doing = Pending::Keeping;
                 return Some(Action::Keep(piece));
             }
-            Step::GiveWhole(body) if is_to_app => {
-                self.doing = Doing::WritingWhole(body.clone());
+            PlannedStep::GiveWhole(body) if is_to_app => {
+                self.doing = Pending::WritingWhole(body.clone());
                 return Some(Action::WriteWhole(body));
             }
-            Step::GiveWhole(body) => {
-                self.plan.push_front(Step::KeepEnd);
+            PlannedStep::GiveWhole(body) => {
+                self.plan.push_front(PlannedStep::KeepEnd);
                 self.give_first(Some(body));
             }
-            Step::Settle(ending) => {
+            PlannedStep::Settle(ending) => {
                 self.phase = Phase::Settled;
-                self.doing = Doing::Settling;
+                self.doing = Pending::Settling;
                 let is_drained = self.terms.is_metered && self.reader(app) != Reader::Somebody;
                 return Some(Action::Settle { ending, is_drained });
             }
-            Step::FreePlace => return Some(Action::FreePlace),
-            Step::Leave(leave) => {
+            PlannedStep::FreePlace => return Some(Action::FreePlace),
+            PlannedStep::Leave(leave) => {
                 if leave == Leave::GivenUp {
                     // Nothing is read on: the next drain has the room.
                     self.drain = Drain::Off;
                 }
                 return Some(Action::Leave(leave));
             }
-            Step::Finish if is_to_app => {
+            PlannedStep::Finish if is_to_app => {
                 let held = app.held.clone();
-                self.doing = Doing::Finishing { held };
+                self.doing = Pending::Finishing { held };
                 return Some(Action::Finish);
             }
-            Step::Finish | Step::KeepEnd => self.keep_end(ReplayEnd::Complete),
-            Step::BreakOff(code) => return self.break_off(code, app),
-            Step::Break => return Some(Action::Break),
+            PlannedStep::Finish | PlannedStep::KeepEnd => self.keep_end(ReplayEnd::Complete),
+            PlannedStep::BreakOff(code) => return self.break_off(code, app),
+            PlannedStep::Break => return Some(Action::Break),
         }
         None
     }
 
-    fn write(&mut self, piece: Bytes, app: &App) -> Action {
+    fn write(&mut self, piece: Bytes, app: &AppView) -> Action {
         let head = match self.line {
-            Line::NotBegun => Some(Arc::clone(&self.head)),
-            Line::Begun { .. } => None,
+            Sent::NotBegun => Some(Arc::clone(&self.head)),
+            Sent::Begun { .. } => None,
         };
         if head.is_some() {
-            self.line = Line::Begun {
+            self.line = Sent::Begun {
                 ends_in_newline: true,
             };
         }
-        self.doing = Doing::Writing {
+        self.doing = Pending::Writing {
             piece: piece.clone(),
             held: app.held.clone(),
         };
@@ -463,7 +458,7 @@ impl Answer {
 
     /// The app learns that the answer is not complete: an error event where it reads events, and a
     /// connection that does not end cleanly.
-    fn break_off(&mut self, code: Code, app: &App) -> Option<Action> {
+    fn break_off(&mut self, code: Code, app: &AppView) -> Option<Action> {
         self.done.code = Some(code);
         let refusal = Refusal::new(code);
         if !self.forward.is_to_app() {
@@ -472,14 +467,14 @@ impl Answer {
         }
         match self.line {
             // The refusal goes to whichever app is there for it.
-            Line::NotBegun => Some(Action::Refuse(code)),
-            Line::Begun { ends_in_newline } if self.terms.form == Form::Chat => {
-                self.plan.push_front(Step::Break);
+            Sent::NotBegun => Some(Action::Refuse(code)),
+            Sent::Begun { ends_in_newline } if self.terms.form == AnswerForm::Chat => {
+                self.plan.push_front(PlannedStep::Break);
                 let had_held = app.held.is_some();
-                self.doing = Doing::Warning { had_held };
+                self.doing = Pending::Warning { had_held };
                 Some(Action::Warn(refusal.event_behind(ends_in_newline)))
             }
-            Line::Begun { .. } => Some(Action::Break),
+            Sent::Begun { .. } => Some(Action::Break),
         }
     }
 
@@ -490,15 +485,15 @@ impl Answer {
     }
 
     /// The service's next piece, within the bounds of a drain when nobody reads.
-    fn read(&mut self, app: &App) -> Option<Action> {
+    fn read(&mut self, app: &AppView) -> Option<Action> {
         if self.phase == Phase::Flows {
             match self.bound(app) {
-                Reading::GoesOn => {}
-                Reading::Drains => {
-                    self.doing = Doing::Draining;
+                ReadOn::GoesOn => {}
+                ReadOn::Drains => {
+                    self.doing = Pending::Draining;
                     return Some(Action::Drain);
                 }
-                Reading::Stops(stop) => {
+                ReadOn::Stops(stop) => {
                     self.ends(AnswerEnd::Stopped(stop), Vec::new());
                     return None;
                 }
@@ -520,12 +515,12 @@ impl Answer {
             // Nobody reads, and everything is settled: no drain bounds this any more.
             (Phase::Settled, false) => Wait::TheEnd(AFTER_END_WAIT),
         };
-        self.doing = Doing::Reading;
+        self.doing = Pending::Reading;
         Some(Action::Read(wait))
     }
 
     /// Begins, bounds and lifts the drain.
-    fn bound(&mut self, app: &App) -> Reading {
+    fn bound(&mut self, app: &AppView) -> ReadOn {
         let is_document = self.is_document();
         let reader = match self.reader(app) {
             Reader::Perhaps if is_document => Reader::Nobody,
@@ -533,25 +528,25 @@ impl Answer {
         };
         let verdict = self.drain.look(reader, app.now, self.bounds());
         if self.drain.is_on() && !is_document && app.is_displaced {
-            return Reading::Stops(Stop::Displaced);
+            return ReadOn::Stops(Stop::Displaced);
         }
         match verdict {
-            Verdict::GoesOn => Reading::GoesOn,
+            Verdict::GoesOn => ReadOn::GoesOn,
             Verdict::MayBegin if is_document => {
                 self.drain.begin(app.now);
-                Reading::GoesOn
+                ReadOn::GoesOn
             }
             // A free answer that nobody reads is worth nothing.
-            Verdict::MayBegin if !self.terms.is_metered => Reading::Stops(Stop::Unread),
-            Verdict::MayBegin if self.terms.is_cancelled => Reading::Stops(Stop::Cancelled),
-            Verdict::MayBegin => Reading::Drains,
-            Verdict::Over => Reading::Stops(Stop::Bounds),
+            Verdict::MayBegin if !self.terms.is_metered => ReadOn::Stops(Stop::Unread),
+            Verdict::MayBegin if self.terms.is_cancelled => ReadOn::Stops(Stop::Cancelled),
+            Verdict::MayBegin => ReadOn::Drains,
+            Verdict::Over => ReadOn::Stops(Stop::Bounds),
         }
     }
 
     /// A metered document is read to its end, unless it has none.
     fn is_document(&self) -> bool {
-        self.terms.form == Form::Document && self.terms.is_metered
+        self.terms.form == AnswerForm::Document && self.terms.is_metered
     }
 
     fn bounds(&self) -> DrainBounds {
@@ -574,7 +569,7 @@ impl Answer {
     }
 
     /// What goes into the replay buffer is not for the leading app any more, wherever that is.
-    fn reader(&self, app: &App) -> Reader {
+    fn reader(&self, app: &AppView) -> Reader {
         if self.is_followed() {
             return Reader::Somebody;
         }
@@ -589,7 +584,7 @@ impl Answer {
 }
 
 /// Whether the reading goes on.
-enum Reading {
+enum ReadOn {
     GoesOn,
     /// Nobody reads: a drain is asked for.
     Drains,

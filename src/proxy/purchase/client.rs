@@ -25,7 +25,7 @@ pub enum Presence {
 
 /// What is known of an app.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Client {
+pub enum ClientState {
     #[default]
     Here,
     Suspect {
@@ -56,9 +56,9 @@ pub trait AppProbe: Debug + Send + Sync {
     fn taken_bytes(&self) -> u64;
 }
 
-// === impl Client ===
+// === impl ClientState ===
 
-impl Client {
+impl ClientState {
     pub fn presence(self) -> Presence {
         match self {
             Self::Here => Presence::Here,

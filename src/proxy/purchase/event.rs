@@ -14,6 +14,28 @@ use super::lost::Cause;
 use crate::ledger::entry::InDoubt;
 use crate::proxy::refuse::Code;
 
+/// What is known of a flowing answer before its first piece.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    pub form: AnswerForm,
+    pub is_metered: bool,
+    /// The app wants no stream to be read on when it leaves.
+    pub is_cancelled: bool,
+    /// How long a stream is read for nobody.
+    pub stream_time: Duration,
+    /// How long a document is read for nobody: as long as a silence of the service may last.
+    pub document_time: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnswerForm {
+    /// Larger than what is written at once.
+    Document,
+    Stream,
+    /// A stream that ends with an end mark, and in which an app reads an error.
+    Chat,
+}
+
 /// What the caller has to do, and answer with an [`Event`].
 #[derive(Clone, Debug)]
 pub enum Action {
@@ -161,7 +183,7 @@ pub enum Then {
 
 /// The app and the clock as they are when an event comes.
 #[derive(Clone, Debug)]
-pub struct App {
+pub struct AppView {
     /// Monotonic.
     pub now: Duration,
     pub presence: Presence,

@@ -30,9 +30,9 @@ pub struct Following {
     /// The app reads an error in a stream of this route.
     reads_errors: bool,
     head: Option<Head>,
-    has: Has,
+    has: Received,
     ends_in_newline: bool,
-    doing: Doing,
+    doing: FollowStep,
     end: FollowedEnd,
 }
 
@@ -79,11 +79,11 @@ pub struct FollowedEnd {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Head {
     is_success: bool,
-    form: Form,
+    form: FollowedForm,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum FollowedForm {
     /// Written at once.
     Whole,
     /// Piece by piece.
@@ -93,14 +93,14 @@ enum Form {
 
 /// What the app has of the answer, as far as it counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Has {
+enum Received {
     Nothing,
     Beginning,
     Answer,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Doing {
+enum FollowStep {
     Waiting,
     WritingHead,
     Writing,
@@ -114,21 +114,22 @@ impl Following {
         Self {
             reads_errors,
             head: None,
-            has: Has::Nothing,
+            has: Received::Nothing,
             ends_in_newline: true,
-            doing: Doing::Waiting,
+            doing: FollowStep::Waiting,
             end: FollowedEnd::default(),
         }
     }
 
     /// Whether it matters just now if this app has hung up: it is looked at before the next event.
     pub fn asks_for_app(&self) -> bool {
-        self.doing == Doing::Waiting && self.has != Has::Answer
+        self.doing == FollowStep::Waiting && self.has != Received::Answer
     }
 
     /// The answer comes piece by piece.
     pub fn is_flowing(&self) -> bool {
-        self.head.is_some_and(|head| head.form != Form::Whole)
+        self.head
+            .is_some_and(|head| head.form != FollowedForm::Whole)
     }
 
     /// Its end completes an answer, so the ledger counts on its being given.
@@ -138,7 +139,7 @@ impl Following {
 
     pub fn end(&self) -> FollowedEnd {
         FollowedEnd {
-            is_delivered: self.has == Has::Answer,
+            is_delivered: self.has == Received::Answer,
             ..self.end
         }
     }
@@ -152,27 +153,27 @@ impl Following {
         is_event_stream: impl Fn(&ResponseHeader) -> bool,
     ) -> FollowAction {
         match (self.doing, event) {
-            (Doing::Waiting, FollowEvent::Came(item)) => {
+            (FollowStep::Waiting, FollowEvent::Came(item)) => {
                 // Bytes for an app that has left would count as given.
-                if self.has != Has::Answer && presence != Presence::Here {
+                if self.has != Received::Answer && presence != Presence::Here {
                     return FollowAction::Done;
                 }
                 return self.came(item, is_event_stream);
             }
-            (Doing::WritingHead, FollowEvent::Did) => {}
-            (Doing::Writing, FollowEvent::Wrote(written)) => self.wrote(written, follower),
-            (Doing::Finishing, FollowEvent::Did) => {
+            (FollowStep::WritingHead, FollowEvent::Did) => {}
+            (FollowStep::Writing, FollowEvent::Wrote(written)) => self.wrote(written, follower),
+            (FollowStep::Finishing, FollowEvent::Did) => {
                 self.end.is_whole = true;
                 // An error is not the answer that the app wanted, even when it was received.
-                if self.is_answer() && self.has != Has::Answer {
-                    self.has = Has::Answer;
+                if self.is_answer() && self.has != Received::Answer {
+                    self.has = Received::Answer;
                     follower.delivered();
                 }
                 return FollowAction::Done;
             }
             _ => return FollowAction::Done,
         }
-        self.doing = Doing::Waiting;
+        self.doing = FollowStep::Waiting;
         FollowAction::Wait
     }
 
@@ -184,22 +185,22 @@ impl Following {
         match item {
             ReplayItem::Head { head, flowing } => {
                 let form = match (flowing, is_event_stream(&head)) {
-                    (false, _) => Form::Whole,
-                    (true, false) => Form::Document,
-                    (true, true) => Form::Stream,
+                    (false, _) => FollowedForm::Whole,
+                    (true, false) => FollowedForm::Document,
+                    (true, true) => FollowedForm::Stream,
                 };
                 let is_success = head.status.is_success();
                 self.head = Some(Head { is_success, form });
-                self.doing = Doing::WritingHead;
+                self.doing = FollowStep::WritingHead;
                 FollowAction::WriteHead(head)
             }
             ReplayItem::Chunk(chunk) => {
                 self.ends_in_newline = chunk.last() == Some(&b'\n');
-                self.doing = Doing::Writing;
+                self.doing = FollowStep::Writing;
                 FollowAction::Write(chunk)
             }
             ReplayItem::End(ReplayEnd::Complete) => {
-                self.doing = Doing::Finishing;
+                self.doing = FollowStep::Finishing;
                 FollowAction::Finish
             }
             ReplayItem::End(ReplayEnd::Broken(refusal)) => {
@@ -208,7 +209,7 @@ impl Following {
                 let Some(head) = self.head else {
                     return FollowAction::Refuse(refusal);
                 };
-                let is_read = head.form == Form::Stream && self.reads_errors;
+                let is_read = head.form == FollowedForm::Stream && self.reads_errors;
                 FollowAction::Break(is_read.then(|| refusal.event_behind(self.ends_in_newline)))
             }
         }
@@ -217,15 +218,15 @@ impl Following {
     fn wrote(&mut self, written: Written, follower: &mut Follower) {
         let form = self.head.map(|head| head.form);
         match (form, written) {
-            _ if self.has != Has::Nothing => {}
-            (Some(Form::Stream), Written::Out) => {
-                self.has = Has::Answer;
+            _ if self.has != Received::Nothing => {}
+            (Some(FollowedForm::Stream), Written::Out) => {
+                self.has = Received::Answer;
                 follower.delivered();
             }
             // The beginning need not be out to be gone from the replay buffer: the leader waits for room
             // there.
-            (Some(Form::Document), _) => {
-                self.has = Has::Beginning;
+            (Some(FollowedForm::Document), _) => {
+                self.has = Received::Beginning;
                 follower.begins();
             }
             _ => {}

@@ -54,14 +54,14 @@ pub struct Purchase {
 /// The answer, and the connection that follows it.
 #[derive(Debug, Default)]
 struct Shared {
-    progress: Progress,
+    progress: SendState,
     delivery: DeliveryState,
     follower_app: Option<Box<dyn AppProbe>>,
 }
 
 /// How far the request is on its way to the service and back. Times are monotonic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Progress {
+enum SendState {
     /// Its app may still give it up.
     #[default]
     Waits,
@@ -150,16 +150,16 @@ impl Purchase {
     }
 
     /// Before a byte of it goes out: an app that has read it cannot have asked again before this.
-    fn answered_now(&self) -> Progress {
-        Progress::Answered {
+    fn answered_now(&self) -> SendState {
+        SendState::Answered {
             since: self.clock.monotonic(),
         }
     }
 
     pub(super) fn given_at(&self) -> Option<Duration> {
         match self.shared.lock().progress {
-            Progress::Waits | Progress::Goes => None,
-            Progress::Answered { since } => Some(since),
+            SendState::Waits | SendState::Goes => None,
+            SendState::Answered { since } => Some(since),
         }
     }
 
@@ -173,13 +173,13 @@ impl Purchase {
     /// It goes to the service: an equal request whose app has left gives way to it.
     pub fn goes(&self) {
         let progress = &mut self.shared.lock().progress;
-        if *progress == Progress::Waits {
-            *progress = Progress::Goes;
+        if *progress == SendState::Waits {
+            *progress = SendState::Goes;
         }
     }
 
     pub(super) fn is_going(&self) -> bool {
-        self.shared.lock().progress != Progress::Waits
+        self.shared.lock().progress != SendState::Waits
     }
 
     /// bursar's stop ends the answer, or the giving of one of which something was given. Before its end is

@@ -32,9 +32,11 @@ use crate::protocol::sse::StreamKind;
 use crate::proxy::client_watch::Cut;
 use crate::proxy::dispatch::Flowing;
 use crate::proxy::limits::queue::Drained;
-use crate::proxy::purchase::answer::{Answer, Form, Terms};
+use crate::proxy::purchase::answer::AnswerFlow;
 use crate::proxy::purchase::client::{AppProbe, Presence};
-use crate::proxy::purchase::event::{Action, AnswerEnd, App, Event, Leave, Loss, Read, Then, Wait};
+use crate::proxy::purchase::event::{
+    Action, AnswerEnd, AnswerForm, AppView, Event, Leave, Loss, Read, Terms, Then, Wait,
+};
 use crate::proxy::refuse::{Code, Refusal};
 use crate::proxy::settle::Gathered;
 use crate::proxy::upstream::exchange::{Answering, BodyBroke};
@@ -98,13 +100,20 @@ pub(super) async fn flow(relay: &mut Relay<'_>, flowing: Box<Flowing>) -> (Answe
     };
     let is_metered = relay.entry.is_some();
     let (content, form) = match (is_stream, is_coded) {
-        (false, _) => (Content::document(key.clone()), Form::Document),
-        (true, true) => (Content::coded(key.clone()), Form::Stream),
+        (false, _) => (Content::document(key.clone()), AnswerForm::Document),
+        (true, true) => (Content::coded(key.clone()), AnswerForm::Stream),
         (true, false) => {
             let has_comments = route.receipt == ReceiptFrom::HeadersAndComments;
             let content = Content::events(key.clone(), kind, has_comments);
             let is_chat = kind == StreamKind::Data && is_metered;
-            (content, if is_chat { Form::Chat } else { Form::Stream })
+            (
+                content,
+                if is_chat {
+                    AnswerForm::Chat
+                } else {
+                    AnswerForm::Stream
+                },
+            )
         }
     };
     let config = &relay.settings.config;
@@ -116,7 +125,7 @@ pub(super) async fn flow(relay: &mut Relay<'_>, flowing: Box<Flowing>) -> (Answe
         stream_time: config.streams.drain_timeout,
         document_time: config.upstream.read_timeout,
     };
-    let answer = Answer::flowing(terms, Arc::new(head), relay.app.purchase.clone());
+    let answer = AnswerFlow::flowing(terms, Arc::new(head), relay.app.purchase.clone());
     relay.app.stage = Stage::Streaming;
     relay.app.downstream.keeps(&relay.declared.name);
     let flow = Flow {
@@ -134,7 +143,7 @@ pub(super) async fn flow(relay: &mut Relay<'_>, flowing: Box<Flowing>) -> (Answe
 // === impl Flow ===
 
 impl Flow<'_, '_> {
-    async fn run(mut self, mut answer: Answer) -> (Answered, bool) {
+    async fn run(mut self, mut answer: AnswerFlow) -> (Answered, bool) {
         let gateway = self.relay.gateway;
         let first = self.flowing.as_ref().map(|flowing| flowing.first.clone());
         let mut event = self.heard(Moved::Read(Ok(first)));
@@ -197,10 +206,10 @@ impl Flow<'_, '_> {
         }
     }
 
-    fn app(&self) -> App {
+    fn app(&self) -> AppView {
         let downstream = &self.relay.app.downstream;
         let place = self.held.place.as_ref();
-        App {
+        AppView {
             now: self.relay.gateway.clock.monotonic(),
             presence: downstream.presence(),
             is_proven: downstream.is_proven(),
@@ -242,7 +251,7 @@ impl Flow<'_, '_> {
     }
 
     /// The service's next move.
-    async fn read(&mut self, answer: &Answer, wait: Wait) -> Event {
+    async fn read(&mut self, answer: &AnswerFlow, wait: Wait) -> Event {
         let clock = &self.relay.gateway.clock;
         let before = clock.monotonic();
         let presence = self.relay.app.downstream.presence();
@@ -295,7 +304,7 @@ impl Flow<'_, '_> {
     }
 
     /// What is awaited behind the end mark, with the app there, is no part of the answer's time.
-    fn service_took(&mut self, before: Duration, answer: &Answer, presence: Presence) {
+    fn service_took(&mut self, before: Duration, answer: &AnswerFlow, presence: Presence) {
         if !answer.awaits_end_only() || presence != Presence::Here {
             let now = self.relay.gateway.clock.monotonic();
             let took = now.saturating_sub(before);

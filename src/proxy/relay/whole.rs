@@ -15,8 +15,8 @@ use super::{own, speech};
 use crate::ledger::entry::Stage;
 use crate::protocol::body::{add_error_object, add_error_object_with_hint};
 use crate::protocol::names::X_SHOULD_RETRY;
-use crate::proxy::purchase::answer::Answer;
-use crate::proxy::purchase::event::{Action, App, Event, Loss};
+use crate::proxy::purchase::answer::AnswerFlow;
+use crate::proxy::purchase::event::{Action, AppView, Event, Loss};
 use crate::proxy::refuse::{Code, Refusal};
 use crate::proxy::settle::Gathered;
 use crate::proxy::upstream::heads;
@@ -179,8 +179,8 @@ async fn give_whole(relay: &mut Relay<'_>, mut head: ResponseHeader, body: Bytes
     relay.app.stage = Stage::Answering;
     let purchase = relay.app.purchase.clone();
     let head = Arc::new(head);
-    let mut answer = Answer::whole(is_answer, Arc::clone(&head), body, purchase.clone());
-    let app = App {
+    let mut answer = AnswerFlow::whole(is_answer, Arc::clone(&head), body, purchase.clone());
+    let app = AppView {
         now: relay.gateway.clock.monotonic(),
         presence,
         is_proven: relay.app.downstream.is_proven(),

@@ -6,7 +6,7 @@ use crate::proxy::purchase::claim::{Claim, ClaimTable};
 use crate::proxy::purchase::claimant::{AdoptPolicy, Claimant, RequestKey};
 
 const TERMS: Terms = Terms {
-    form: Form::Chat,
+    form: AnswerForm::Chat,
     is_metered: true,
     is_cancelled: false,
     stream_time: Duration::from_secs(120),
@@ -34,9 +34,9 @@ impl Bench {
         Self { table, purchase }
     }
 
-    fn answer(&self, form: Form) -> Answer {
+    fn answer(&self, form: AnswerForm) -> AnswerFlow {
         let terms = Terms { form, ..TERMS };
-        Answer::flowing(terms, head(), Some(Arc::clone(&self.purchase)))
+        AnswerFlow::flowing(terms, head(), Some(Arc::clone(&self.purchase)))
     }
 
     /// An equal request comes when the app has left.
@@ -68,8 +68,8 @@ fn claim(table: &ClaimTable, entry: u128) -> Claim {
     table.claim(&claimant, policy, false)
 }
 
-fn app(presence: Presence) -> App {
-    App {
+fn app(presence: Presence) -> AppView {
+    AppView {
         now: Duration::from_secs(10),
         presence,
         is_proven: false,
@@ -130,7 +130,7 @@ fn word(action: &Action) -> String {
 }
 
 /// Feeds events and says what each was answered with.
-fn play(answer: &mut Answer, presence: Presence, events: Vec<Event>) -> Vec<String> {
+fn play(answer: &mut AnswerFlow, presence: Presence, events: Vec<Event>) -> Vec<String> {
     events
         .into_iter()
         .map(|event| word(&answer.on(event, &app(presence))))
@@ -142,7 +142,7 @@ const OUT: Event = Event::Wrote(Written::Out);
 #[test]
 fn a_stream_is_settled_before_its_end_mark_goes_out() {
     let bench = Bench::new();
-    let mut answer = bench.answer(Form::Chat);
+    let mut answer = bench.answer(AnswerForm::Chat);
     let events = vec![piece(), OUT, end_mark(), Event::Did, OUT, ended(false)];
     let said = play(&mut answer, Presence::Here, events);
     let wanted = [
@@ -225,7 +225,7 @@ fn what_is_not_complete_is_settled_so_and_broken_off() {
     ];
     for (what, last, has_part, wanted) in rows {
         let bench = Bench::new();
-        let mut answer = bench.answer(Form::Chat);
+        let mut answer = bench.answer(AnswerForm::Chat);
         if has_part {
             play(&mut answer, Presence::Here, vec![piece(), OUT]);
         }
@@ -244,7 +244,7 @@ fn what_is_not_complete_is_settled_so_and_broken_off() {
 #[test]
 fn an_outcome_that_cannot_be_written_gives_nothing_more() {
     let bench = Bench::new();
-    let mut answer = bench.answer(Form::Chat);
+    let mut answer = bench.answer(AnswerForm::Chat);
     let events = vec![piece(), OUT, end_mark(), Event::Refused, Event::Did, OUT];
     let said = play(&mut answer, Presence::Here, events);
     assert_eq!(said[3..], ["Leave(GivenUp)", "warn", "Break"]);
@@ -255,7 +255,7 @@ fn an_outcome_that_cannot_be_written_gives_nothing_more() {
 #[test]
 fn an_app_that_had_nothing_loses_the_answer_to_its_repeat_and_one_with_a_part_does_not() {
     let bench = Bench::new();
-    let mut answer = bench.answer(Form::Stream);
+    let mut answer = bench.answer(AnswerForm::Stream);
     let lost = || Event::Lost(Loss::AppGone);
     let said = play(
         &mut answer,
@@ -270,7 +270,7 @@ fn an_app_that_had_nothing_loses_the_answer_to_its_repeat_and_one_with_a_part_do
     follower.delivered();
 
     let bench = Bench::new();
-    let mut answer = bench.answer(Form::Stream);
+    let mut answer = bench.answer(AnswerForm::Stream);
     let said = play(&mut answer, Presence::Here, vec![piece(), OUT, piece()]);
     assert_eq!(said[1..], ["read Long", "write"]);
     let said = play(&mut answer, Presence::Gone, vec![lost()]);
@@ -280,11 +280,11 @@ fn an_app_that_had_nothing_loses_the_answer_to_its_repeat_and_one_with_a_part_do
 #[test]
 fn what_was_held_back_goes_to_the_follower_before_the_next_piece() {
     let bench = Bench::new();
-    let mut answer = bench.answer(Form::Stream);
+    let mut answer = bench.answer(AnswerForm::Stream);
     let held = Event::Wrote(Written::Held);
     play(&mut answer, Presence::Here, vec![piece(), held]);
     let _follower = bench.follow();
-    let holding = App {
+    let holding = AppView {
         held: Some(Bytes::from_static(b"first")),
         ..app(Presence::Suspect)
     };
@@ -303,26 +303,26 @@ fn what_was_held_back_goes_to_the_follower_before_the_next_piece() {
 fn a_stream_that_nobody_reads_is_drained_within_its_bounds_or_stopped() {
     let bench = Bench::new();
     let gone = |event| vec![piece(), OUT, event];
-    let mut answer = bench.answer(Form::Stream);
+    let mut answer = bench.answer(AnswerForm::Stream);
     let said = play(&mut answer, Presence::Gone, gone(Event::Refused));
     assert_eq!(said[1..], ["Drain", "settle Stopped(NoRoom) true"]);
 
-    let mut answer = bench.answer(Form::Stream);
+    let mut answer = bench.answer(AnswerForm::Stream);
     answer.terms.is_cancelled = true;
     let said = play(&mut answer, Presence::Gone, vec![piece(), OUT]);
     assert_eq!(said[1], "settle Stopped(Cancelled) true");
 
-    let mut answer = bench.answer(Form::Stream);
+    let mut answer = bench.answer(AnswerForm::Stream);
     let said = play(&mut answer, Presence::Gone, gone(Event::Did));
     assert_eq!(said[1..], ["Drain", "read AtMost(120s)"]);
-    let late = App {
+    let late = AppView {
         now: Duration::from_secs(130),
         ..app(Presence::Gone)
     };
     let action = answer.on(Event::TimeUp, &late);
     assert_eq!(word(&action), "settle Stopped(Bounds) true");
 
-    let mut answer = bench.answer(Form::Stream);
+    let mut answer = bench.answer(AnswerForm::Stream);
     play(&mut answer, Presence::Gone, gone(Event::Did));
     let much = Event::Read(Read {
         bytes: STREAM_BYTES_MAX + 1,
@@ -333,16 +333,16 @@ fn a_stream_that_nobody_reads_is_drained_within_its_bounds_or_stopped() {
     let said = play(&mut answer, Presence::Gone, vec![much]);
     assert_eq!(said, ["settle Stopped(Bounds) true"]);
 
-    let mut answer = bench.answer(Form::Stream);
+    let mut answer = bench.answer(AnswerForm::Stream);
     play(&mut answer, Presence::Gone, gone(Event::Did));
-    let displaced = App {
+    let displaced = AppView {
         is_displaced: true,
         ..app(Presence::Gone)
     };
     let action = answer.on(Event::Changed, &displaced);
     assert_eq!(word(&action), "settle Stopped(Displaced) true");
 
-    let mut free = Answer::flowing(
+    let mut free = AnswerFlow::flowing(
         Terms {
             is_metered: false,
             ..TERMS
@@ -360,7 +360,7 @@ fn a_stream_that_nobody_reads_is_drained_within_its_bounds_or_stopped() {
 #[test]
 fn a_document_is_read_to_its_end_for_nobody_without_room_or_leave() {
     let bench = Bench::new();
-    let mut answer = bench.answer(Form::Document);
+    let mut answer = bench.answer(AnswerForm::Document);
     answer.terms.is_cancelled = true;
     let said = play(&mut answer, Presence::Gone, vec![piece(), OUT]);
     assert_eq!(said, ["write head", "read AtMost(600s)"]);
@@ -376,7 +376,7 @@ fn behind_its_end_mark_a_stream_waits_a_moment_for_its_end() {
     ];
     for (presence, wanted) in rows {
         let bench = Bench::new();
-        let mut answer = bench.answer(Form::Chat);
+        let mut answer = bench.answer(AnswerForm::Chat);
         play(&mut answer, Presence::Here, vec![piece(), OUT, end_mark()]);
         let said = play(&mut answer, presence, vec![Event::Did, OUT]);
         assert_eq!(said, ["write", wanted], "{presence:?}");
@@ -389,7 +389,7 @@ fn behind_its_end_mark_a_stream_waits_a_moment_for_its_end() {
 fn a_stop_that_cuts_a_write_leaves_the_answer_to_be_adopted() {
     for is_settled in [false, true] {
         let bench = Bench::new();
-        let mut answer = bench.answer(Form::Chat);
+        let mut answer = bench.answer(AnswerForm::Chat);
         play(&mut answer, Presence::Here, vec![piece(), OUT]);
         let next = if is_settled { end_mark() } else { piece() };
         play(&mut answer, Presence::Here, vec![next]);
@@ -416,7 +416,7 @@ fn a_whole_answer_that_its_app_did_not_take_is_kept_for_its_repeat() {
         let bench = Bench::new();
         let purchase = Some(Arc::clone(&bench.purchase));
         let body = Bytes::from_static(b"{}");
-        let mut answer = Answer::whole(is_answer, head(), body.clone(), purchase.clone());
+        let mut answer = AnswerFlow::whole(is_answer, head(), body.clone(), purchase.clone());
         let here = app(Presence::Here);
         assert_eq!(word(&answer.begin(&here)), "write whole");
         let done = answer.on(Event::Did, &here);
@@ -425,7 +425,7 @@ fn a_whole_answer_that_its_app_did_not_take_is_kept_for_its_repeat() {
     }
     let bench = Bench::new();
     let purchase = Some(Arc::clone(&bench.purchase));
-    let mut answer = Answer::whole(true, head(), Bytes::from_static(b"{}"), purchase);
+    let mut answer = AnswerFlow::whole(true, head(), Bytes::from_static(b"{}"), purchase);
     bench.purchase.app_left();
     assert_eq!(word(&answer.begin(&app(Presence::Suspect))), "write whole");
     let lost = Event::Lost(Loss::AppGone);

@@ -22,10 +22,10 @@ use crate::money::MicroUsd;
 use crate::protocol::receipt::Receipt;
 use crate::protocol::routes::{ReceiptFrom, Route};
 use crate::protocol::{Told, Usage};
-use crate::proxy::purchase::answer::{Answer, Form, Terms};
+use crate::proxy::purchase::answer::AnswerFlow;
 use crate::proxy::purchase::backoff::{asked_wait, declines_retry};
 use crate::proxy::purchase::client::{AppProbe, Presence, Written};
-use crate::proxy::purchase::event::{Action, AnswerEnd, App, Event};
+use crate::proxy::purchase::event::{Action, AnswerEnd, AnswerForm, AppView, Event, Terms};
 use crate::proxy::purchase::fate::Fate;
 use crate::proxy::purchase::lost::{Cause, Lost};
 use crate::proxy::purchase::retry::{Bounds, Ending, Next, Refused, Retries};
@@ -102,7 +102,7 @@ pub enum Outlook {
 #[derive(Debug)]
 pub struct Flowing {
     receipt: Receipt,
-    answer: Answer,
+    answer: AnswerFlow,
     /// What is to be done next.
     action: Action,
     /// Since when.

@@ -17,10 +17,10 @@ use crate::proxy::settle::Gathered;
 /// One answer's bytes.
 pub(super) struct Content {
     redactor: Redactor,
-    form: Form,
+    form: ContentForm,
 }
 
-enum Form {
+enum ContentForm {
     /// A large body.
     Document {
         fields: JsonFieldScanner,
@@ -38,7 +38,7 @@ enum Form {
 }
 
 /// What became of bytes that came.
-pub(super) struct Passed {
+pub(super) struct PassedBytes {
     pub bytes: usize,
     /// What may go out now.
     pub piece: Option<Bytes>,
@@ -51,7 +51,7 @@ impl Content {
     pub fn document(key: ApiKey) -> Self {
         Self::of(
             key,
-            Form::Document {
+            ContentForm::Document {
                 fields: JsonFieldScanner::default(),
                 last: None,
             },
@@ -59,13 +59,13 @@ impl Content {
     }
 
     pub fn coded(key: ApiKey) -> Self {
-        Self::of(key, Form::Coded)
+        Self::of(key, ContentForm::Coded)
     }
 
     pub fn events(key: ApiKey, kind: StreamKind, has_comments: bool) -> Self {
         Self::of(
             key,
-            Form::Events {
+            ContentForm::Events {
                 scanner: SseScanner::new(kind),
                 hold: HoldBack::new(),
                 has_comments,
@@ -73,7 +73,7 @@ impl Content {
         )
     }
 
-    fn of(key: ApiKey, form: Form) -> Self {
+    fn of(key: ApiKey, form: ContentForm) -> Self {
         Self {
             redactor: Redactor::new(key),
             form,
@@ -86,7 +86,7 @@ impl Content {
         chunk: Option<Bytes>,
         gathered: &mut Gathered,
         settings: &Settings,
-    ) -> Passed {
+    ) -> PassedBytes {
         let clean = match chunk {
             Some(chunk) => self.redactor.pass(chunk),
             None => self.redactor.rest(),
@@ -99,7 +99,7 @@ impl Content {
         } else {
             self.read(clean, gathered, settings)
         };
-        Passed {
+        PassedBytes {
             bytes,
             piece,
             end_mark,
@@ -113,12 +113,12 @@ impl Content {
         settings: &Settings,
     ) -> (Option<Bytes>, EndMark) {
         match &mut self.form {
-            Form::Document { fields, last } => {
+            ContentForm::Document { fields, last } => {
                 fields.feed(&chunk);
                 (last.replace(chunk), EndMark::None)
             }
-            Form::Coded => (Some(chunk), EndMark::None),
-            Form::Events {
+            ContentForm::Coded => (Some(chunk), EndMark::None),
+            ContentForm::Events {
                 scanner,
                 hold,
                 has_comments,
@@ -144,17 +144,17 @@ impl Content {
     /// What was held to the end.
     pub fn rest(&mut self) -> Vec<Bytes> {
         match &mut self.form {
-            Form::Document { last, .. } => last.take().into_iter().collect(),
-            Form::Coded => Vec::new(),
-            Form::Events { hold, .. } => hold.take().into_iter().collect(),
+            ContentForm::Document { last, .. } => last.take().into_iter().collect(),
+            ContentForm::Coded => Vec::new(),
+            ContentForm::Events { hold, .. } => hold.take().into_iter().collect(),
         }
     }
 
     /// What a document contains, as far as it has come.
     pub fn peek(&self) -> Option<AnswerPeek> {
         match &self.form {
-            Form::Document { fields, .. } => Some(fields.peek()),
-            Form::Coded | Form::Events { .. } => None,
+            ContentForm::Document { fields, .. } => Some(fields.peek()),
+            ContentForm::Coded | ContentForm::Events { .. } => None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The way to the app: [`Answer`] decides, and chance has its actions succeed, fail or wait.
+//! The way to the app: [`AnswerFlow`] decides, and chance has its actions succeed, fail or wait.
 
 use super::*;
 use crate::proxy::purchase::event::{EndMark, Loss, Read, Stop, Then, Wait};
@@ -8,7 +8,7 @@ impl Flight {
     /// A stream begins: its first piece is a move of the service's as any other.
     pub(super) fn begin_stream(&self, world: &mut World, receipt: Receipt) -> Step {
         let terms = Terms {
-            form: Form::Chat,
+            form: AnswerForm::Chat,
             is_metered: true,
             is_cancelled: world.chance.one_in(8),
             stream_time: STREAM_TIME,
@@ -17,7 +17,7 @@ impl Flight {
         let purchase = Some(Arc::clone(&self.purchase));
         Step::Flowing(Box::new(Flowing {
             receipt,
-            answer: Answer::flowing(terms, answer_head(), purchase),
+            answer: AnswerFlow::flowing(terms, answer_head(), purchase),
             action: Action::Read(Wait::Long),
             since: world.monotonic(),
         }))
@@ -105,8 +105,8 @@ impl Flight {
     }
 
     /// What the shells see of the app.
-    fn app(&self, world: &mut World, answer: &Answer) -> App {
-        App {
+    fn app(&self, world: &mut World, answer: &AnswerFlow) -> AppView {
+        AppView {
             now: world.monotonic(),
             presence: self.presence(),
             is_proven: self.is_proven,
@@ -325,7 +325,7 @@ impl Flight {
         };
         self.look();
         let body = Bytes::from_static(b"{}");
-        let mut answer = Answer::whole(is_answer, head, body, Some(Arc::clone(&purchase)));
+        let mut answer = AnswerFlow::whole(is_answer, head, body, Some(Arc::clone(&purchase)));
         let mut app = self.app(world, &answer);
         let mut action = answer.begin(&app);
         loop {
