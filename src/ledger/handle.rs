@@ -32,7 +32,7 @@ use crate::ledger::journal::state_dir::{Directory, Identity};
 use crate::ledger::kept_key::{EntryKey, KeptKey, Organization};
 use crate::ledger::options::{LedgerOptions, OnFailure, OnProgress};
 use crate::ledger::read::indexed::ask;
-use crate::ledger::read::lookup::refresh;
+use crate::ledger::read::lookup::{Refresh, refresh};
 use crate::ledger::read::spend::{GroupBy, ROWS_MAX, Spend, Sums};
 use crate::ledger::upkeep::compact::CompactReport;
 use crate::ledger::write::queue::{Answer, Command};
@@ -217,7 +217,11 @@ impl Ledger {
                 why: "its index could not be made; the log says why".to_owned(),
             });
         }
-        refresh(&state_dir, false, true, &AtomicBool::new(false))?;
+        let anew = Refresh {
+            is_anew: true,
+            ..Refresh::default()
+        };
+        refresh(&state_dir, &anew, &AtomicBool::new(false))?;
         let totals = ledger.totals();
         Ok(totals.requests().saturating_add(totals.open))
     }

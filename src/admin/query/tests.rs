@@ -28,7 +28,11 @@ fn a_listing_is_never_without_a_limit() {
 
 #[test]
 fn a_filter_is_read_and_limited() {
-    let filter = receipts("app=a%20b&state=in_doubt&reason=crash&after_seq=9").unwrap();
+    let filter =
+        receipts("app=a%20b&state=in_doubt&reason=crash&after_seq=9&operation=rerank&model=m")
+            .unwrap();
+    assert_eq!(filter.operation, Some(crate::protocol::Operation::Rerank));
+    assert_eq!(filter.model.as_deref(), Some("m"));
 
     assert_eq!(filter.app.as_deref(), Some("a b"));
     assert_eq!(filter.state, Some(StateWord::InDoubt));
@@ -46,6 +50,7 @@ fn what_is_not_understood_is_refused_by_name() {
         spend("since_ms=%2B5").err(),
         spend("by=weather").err(),
         spend("tz=Mars/Olympus").err(),
+        receipts("operation=Chat").err(),
         receipts("limit=0").err(),
         receipts("limit=1001").err(),
         receipts("state=lost").err(),

@@ -114,9 +114,9 @@ impl Journal {
         Ok(())
     }
 
-    /// The number of the segment that is written; those before it are sealed.
-    pub fn segment(&self) -> u32 {
-        self.segment
+    /// The number of the segment that is written, and how long it is. Those before it are sealed.
+    pub fn end(&self) -> (u32, u64) {
+        (self.segment, self.bytes)
     }
 
     pub fn bytes(&self) -> u64 {

@@ -299,12 +299,18 @@ impl JournalReader {
         }
     }
 
-    /// Reads a segment backward, from an offset or its end.
-    pub fn backward(&self, segment: usize, from: Option<u64>) -> Result<Backward, LedgerError> {
+    /// Reads a segment backward, from an offset or its end, back to one at which a line begins.
+    pub fn backward(
+        &self,
+        segment: usize,
+        floor: u64,
+        from: Option<u64>,
+    ) -> Result<Backward, LedgerError> {
         let stretch = self.stretch(segment)?;
         let (file, _) = self.file(stretch.segment)?;
         let end = from.map_or(stretch.end, |from| from.min(stretch.end));
-        Ok(Backward::new(file, stretch.offset, end, BLOCK_BYTES))
+        let floor = stretch.offset.max(floor);
+        Ok(Backward::new(file, floor, end, BLOCK_BYTES))
     }
 
     /// Single lines of a segment, an index into [`Self::segments`].
@@ -313,16 +319,31 @@ impl JournalReader {
         Ok(LinesAt { file, bytes })
     }
 
-    /// Hands out the whole lines of a segment, an index into [`Self::segments`], that hold one of the texts,
+    /// CRC-32C of some bytes of a segment, an index into [`Self::segments`]: of one line at most.
+    pub fn sum_of(&self, segment: usize, from: u64, to: u64) -> Result<u32, LedgerError> {
+        let (mut file, bytes) = self.file(segment)?;
+        let failed = |error| self.file_error(segment, error);
+        let line_bytes_max = u64::try_from(LINE_BYTES_MAX).unwrap_or(u64::MAX);
+        let length = to.min(bytes).saturating_sub(from).min(line_bytes_max);
+        let mut held = Vec::new();
+        file.seek(SeekFrom::Start(from)).map_err(failed)?;
+        file.take(length).read_to_end(&mut held).map_err(failed)?;
+        Ok(crc32c::crc32c(&held))
+    }
+
+    /// Hands out the whole lines of a segment, an index into [`Self::segments`], from an offset on, that hold one of the texts,
     /// as `grep` would: blocks are searched, not lines. No text holds a newline.
     pub fn holding(
         &self,
         segment: usize,
+        from: u64,
         finders: &[Finder<'_>],
         visit: &mut dyn FnMut(&[u8]),
     ) -> Result<(), LedgerError> {
-        let (file, bytes) = self.file(segment)?;
-        let mut rest = file.take(bytes);
+        let (mut file, bytes) = self.file(segment)?;
+        file.seek(SeekFrom::Start(from))
+            .map_err(|error| self.file_error(segment, error))?;
+        let mut rest = file.take(bytes.saturating_sub(from));
         let mut held: Vec<u8> = Vec::new();
         let mut is_oversized = false;
         loop {

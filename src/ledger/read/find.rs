@@ -216,11 +216,15 @@ fn each_with(
     let finders: Vec<Finder<'_>> = texts.map(Finder::new).collect();
     for segment in 0..reader.segments.len() {
         let lookup = lookups.of(reader, segment);
+        let mut from = 0;
         if let Some(lookup) = lookup.filter(|lookup| lookup.summary().is_in_order) {
             each_at(reader, segment, &lookup, sought, visit)?;
-            continue;
+            let Some(behind) = lookup.ends_at() else {
+                continue;
+            };
+            from = behind;
         }
-        reader.holding(segment, &finders, &mut |line| {
+        reader.holding(segment, from, &finders, &mut |line| {
             if let Some(Line::Record { seq, record }) = Line::decode(line) {
                 visit(seq, record);
             }

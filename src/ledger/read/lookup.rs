@@ -1,10 +1,11 @@
 //! Lookup files: for each sealed segment one small file that says where its entries lie, so that `explain` and
 //! `receipts` read a few lines instead of the journal.
 //!
-//! A block (`lookup/NNNNNNNN.block`) is made by the daemon in the background when a segment is sealed. It holds
+//! A block (`lookup/NNNNNNNN.block`) is made by the daemon in the background when a segment is sealed; of the
+//! segment that is being written one is made of its beginning, each time it has grown by some MiB. It holds
 //! hashes of ids, keys and request ids, and columns for the filters of `receipts`. It holds what the segment's
-//! own lines say: what a later line makes of an entry stands in the block of the later line, so a block is
-//! never written twice.
+//! own lines say: what a later line makes of an entry stands in the block of the later line, so the block of a sealed
+//! segment stays as it is.
 //!
 //! Promise: the journal decides. Every line that is shown was read from the journal and looked at; a block that
 //! is missing, damaged, of another format or of other bytes is not asked, and its segment is read as one without
@@ -32,6 +33,9 @@ pub use block::{Summary, Unfit, key_needle, request_needle, tail_needle};
 
 /// Name of the directory below the state directory.
 const DIRECTORY: &str = "lookup";
+
+/// Bytes of the segment that is being written that may be read for an answer: some thousand entries.
+pub const UNSEALED_BYTES: u64 = 6 << 20;
 
 /// The blocks that this process found unfit, so that each is reported once.
 static REPORTED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
@@ -66,6 +70,17 @@ pub struct Offsets {
     further: HashMap<u32, Vec<u32>>,
 }
 
+/// How blocks are looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct Refresh {
+    /// Blocks are read whole; else only their contents are.
+    pub is_thorough: bool,
+    /// All are made.
+    pub is_anew: bool,
+    /// Bytes of the segment that is being written that no block stands for.
+    pub unsealed_bytes: u64,
+}
+
 /// What a look at the blocks found and did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refreshed {
@@ -81,41 +96,33 @@ pub struct SegmentLookup {
     segment: usize,
 }
 
-/// Makes the blocks that are missing or unfit, of all segments but the last, which is being written; removes
-/// those of segments that are gone. With `is_anew` all are made.
+/// Makes the blocks that are missing or unfit, and removes those of segments that are gone. A block of the last
+/// segment, which is being written, stands for its beginning and is made anew when that has grown.
 ///
-/// Memory: one segment's entries. Blocks that are there and fit are looked at by their contents alone; with
-/// `is_thorough` they are read whole.
+/// Memory: one segment's entries.
 pub fn refresh(
     state_dir: &Path,
-    is_thorough: bool,
-    is_anew: bool,
+    wanted: &Refresh,
     cancel: &AtomicBool,
 ) -> Result<Refreshed, LedgerError> {
     let reader = JournalReader::open(state_dir)?;
     let directory = Directory::open(state_dir)?.child(DIRECTORY)?;
     let mut refreshed = Refreshed::default();
-    let sealed = reader.segments.len().saturating_sub(1);
-    let mut kept: BTreeSet<String> = BTreeSet::new();
-    for segment in reader.segments.iter().take(sealed) {
-        kept.insert(block_name(segment.number));
-    }
+    let segments = reader.segments.iter();
+    let kept: BTreeSet<String> = segments.map(|segment| block_name(segment.number)).collect();
     for name in directory.names()? {
         if !kept.contains(&name) {
             directory.remove(&name)?;
             refreshed.removed += 1;
         }
     }
-    for (index, segment) in reader.segments.iter().enumerate().take(sealed) {
-        let opened = Block::open(&directory, segment);
-        let checked = opened.and_then(|block| if is_thorough { block.check() } else { Ok(()) });
-        match checked {
-            Ok(()) if !is_anew => continue,
-            Ok(()) | Err(Unfit::Missing) => {}
-            Err(why) => report(&directory, segment.number, why),
+    for (index, segment) in reader.segments.iter().enumerate() {
+        let is_sealed = index + 1 < reader.segments.len();
+        if wanted.is_made(&reader, &directory, index, is_sealed) {
+            continue;
         }
         // A segment that was compacted meanwhile is looked at again when that is done.
-        let built = match build::build(&reader, index, cancel) {
+        let built = match build::build(&reader, index, is_sealed, cancel) {
             Err(LedgerError::Compacted) => continue,
             built => built?,
         };
@@ -137,17 +144,29 @@ pub fn refresh(
     Ok(refreshed)
 }
 
-/// What is wrong with the blocks of the sealed segments; each is read whole. Missing ones are not wrong.
+/// Opens the block of a segment, an index into the reader's.
+fn open(directory: &Directory, reader: &JournalReader, segment: usize) -> Result<Block, Unfit> {
+    let known = reader.segments.get(segment).ok_or(Unfit::Missing)?;
+    let block = Block::open(directory, known)?;
+    if let Some(reach) = block.reach() {
+        let sum = reader.sum_of(segment, reach.last_line, reach.bytes);
+        if sum.map_err(|_| Unfit::Missing)? != reach.crc {
+            return Err(Unfit::Stale);
+        }
+    }
+    Ok(block)
+}
+
+/// What is wrong with the blocks; each is read whole. Missing ones are not wrong.
 pub fn check(reader: &JournalReader) -> Vec<(u32, Unfit)> {
     let lookups = Lookups::beside(reader);
     let Some(directory) = &lookups.directory else {
         return Vec::new();
     };
-    let sealed = reader.segments.len().saturating_sub(1);
-    let segments = reader.segments.iter().take(sealed);
+    let segments = reader.segments.iter().enumerate();
     segments
-        .filter_map(|segment| {
-            let checked = Block::open(directory, segment).and_then(|block| block.check());
+        .filter_map(|(index, segment)| {
+            let checked = open(directory, reader, index).and_then(|block| block.check());
             let why = checked.err().filter(|why| *why != Unfit::Missing)?;
             Some((segment.number, why))
         })
@@ -171,6 +190,51 @@ fn at(bytes: &[u8], row: u32) -> Option<u32> {
     let from = usize::try_from(row).ok()?.checked_mul(4)?;
     let bytes = bytes.get(from..)?.first_chunk::<4>()?;
     Some(u32::from_le_bytes(*bytes))
+}
+
+// === impl Refresh ===
+
+impl Default for Refresh {
+    fn default() -> Self {
+        Self {
+            is_thorough: false,
+            is_anew: false,
+            unsealed_bytes: UNSEALED_BYTES,
+        }
+    }
+}
+
+impl Refresh {
+    /// Whether a segment's block is there and fit, or needs not be.
+    fn is_made(
+        &self,
+        reader: &JournalReader,
+        directory: &Directory,
+        segment: usize,
+        is_sealed: bool,
+    ) -> bool {
+        let Some(known) = reader.segments.get(segment) else {
+            return true;
+        };
+        let grown_from = |bytes: u64| known.bytes < bytes.saturating_add(self.unsealed_bytes);
+        let is_read = |block: &Block| !self.is_thorough || block.check().is_ok();
+        match open(directory, reader, segment) {
+            _ if self.is_anew && is_sealed => false,
+            Ok(block) if is_read(&block) => match block.reach() {
+                None => true,
+                Some(reach) => !is_sealed && grown_from(reach.bytes),
+            },
+            Err(Unfit::Missing) => !is_sealed && grown_from(0),
+            unfit => {
+                report(
+                    directory,
+                    known.number,
+                    unfit.err().unwrap_or(Unfit::Damaged),
+                );
+                false
+            }
+        }
+    }
 }
 
 // === impl Detour ===
@@ -206,11 +270,10 @@ impl Lookups {
     /// The block of a segment, an index into the reader's. `None`: the segment is to be read.
     pub fn of(&self, reader: &JournalReader, segment: usize) -> Option<SegmentLookup> {
         let directory = self.directory.as_ref()?;
-        let known = reader.segments.get(segment)?;
         if self.distrusted.borrow().contains(&segment) {
             return None;
         }
-        match Block::open(directory, known) {
+        match open(directory, reader, segment) {
             Ok(block) => Some(SegmentLookup { block, segment }),
             Err(Unfit::Missing) => None,
             Err(why) => {
@@ -234,6 +297,11 @@ impl Lookups {
 impl SegmentLookup {
     pub fn summary(&self) -> &Summary {
         self.block.summary()
+    }
+
+    /// Where it ends within its segment. `None`: it stands for all of it.
+    pub fn ends_at(&self) -> Option<u64> {
+        self.block.reach().map(|reach| reach.bytes)
     }
 
     /// Lines do not lie where the block says.

@@ -2,11 +2,12 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 
-use crate::ledger::entry::AttemptEnd;
+use crate::ledger::entry::{AttemptEnd, InDoubt};
 use crate::ledger::fixtures::{Bench, START_MS, begin, billed, buy, ended};
 use crate::ledger::query::{Filter, GroupBy, Spend, SpendRow, StateWord, entries, spend};
 use crate::ledger::{Ledger, LedgerOptions};
 use crate::money::MicroUsd;
+use crate::protocol::Operation;
 use crate::protocol::receipt::Receipt;
 
 mod bounds;
@@ -102,6 +103,47 @@ async fn filters_narrow_by_time_app_state_and_what_is_new() {
 
     let counts = [window, late, app, state, new, one].map(count);
     assert_eq!(counts, [2, 3, 0, 1, 2, 1]);
+}
+
+#[tokio::test]
+async fn operation_and_model_narrow_and_a_reason_admits_no_request_in_flight() {
+    let (bench, ledger) = thirty().await;
+    begin(&ledger, None).await;
+    let all = Filter::default();
+    let asked = |filter: Filter| {
+        [None, Some(0)].map(|after_seq| {
+            let filter = Filter {
+                after_seq,
+                limit: Some(100),
+                ..filter.clone()
+            };
+            entries(&bench.state(), &filter).unwrap().len()
+        })
+    };
+
+    let chat = Filter {
+        operation: Some(Operation::Chat),
+        ..all.clone()
+    };
+    let rerank = Filter {
+        operation: Some(Operation::Rerank),
+        ..all.clone()
+    };
+    let auto = Filter {
+        model: Some("auto".to_owned()),
+        ..all.clone()
+    };
+    let other = Filter {
+        model: Some("other".to_owned()),
+        ..all.clone()
+    };
+    let reason = Filter {
+        reason: Some(InDoubt::Crash),
+        ..all
+    };
+
+    let counts = [chat, rerank, auto, other, reason].map(asked);
+    assert_eq!(counts, [[31, 31], [0, 0], [31, 31], [0, 0], [0, 0]]);
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! Makes lookup files: after the start for the segments that lack one, and for each segment that is sealed.
+//! Makes lookup files: after the start for the segments that lack one, for each segment that is sealed, and now and
+//! then for the one that is being written.
 //!
 //! Promise: another thread reads and writes, at a lower priority; requests never wait for it. A failure is logged,
 //! changes nothing, and is tried again.
@@ -10,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::ledger::error::LedgerError;
-use crate::ledger::read::lookup::{Refreshed, refresh};
+use crate::ledger::read::lookup::{Refresh, Refreshed, UNSEALED_BYTES, refresh};
 
 /// Time from a failure to the next look.
 const RETRY_PAUSE: Duration = Duration::from_secs(60 * 60);
@@ -33,8 +34,8 @@ pub struct LookupUpkeep {
 /// When the next look is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    /// When the journal is in another segment than this one.
-    Behind(u32),
+    /// When the journal is in another segment than this one, or that has grown.
+    Behind(u32, u64),
     /// At this moment, on the monotonic clock.
     At(Duration),
 }
@@ -52,11 +53,12 @@ impl LookupUpkeep {
         }
     }
 
-    /// Goes on by one step, when one is due. Never waits for the work. `segment`: the one that is written.
-    pub fn step(&mut self, now: Duration, segment: u32) {
+    /// Goes on by one step, when one is due. Never waits for the work. `end`: the segment that is
+    /// written, and its bytes.
+    pub fn step(&mut self, now: Duration, end: (u32, u64)) {
         match self.job.take() {
             Some(job) if job.is_finished() => self.end(job, now),
-            None if self.is_due(now, segment) => self.begin(now, segment),
+            None if self.is_due(now, end) => self.begin(now, end),
             busy => self.job = busy,
         }
     }
@@ -75,23 +77,29 @@ impl LookupUpkeep {
         }
     }
 
-    fn is_due(&self, now: Duration, segment: u32) -> bool {
+    fn is_due(&self, now: Duration, (segment, bytes): (u32, u64)) -> bool {
         match self.next {
-            Next::Behind(known) => segment != known,
+            Next::Behind(known, known_bytes) => {
+                segment != known || bytes >= known_bytes.saturating_add(UNSEALED_BYTES)
+            }
             Next::At(at) => now >= at,
         }
     }
 
-    fn begin(&mut self, now: Duration, segment: u32) {
+    fn begin(&mut self, now: Duration, (segment, bytes): (u32, u64)) {
         let state_dir = self.state_dir.clone();
         let cancel = Arc::clone(&self.cancel);
         let is_thorough = std::mem::take(&mut self.is_first);
         let work = move || {
             // Of this thread alone. Where that is refused, it works as any other does.
             let _ = rustix::process::nice(NICE);
-            refresh(&state_dir, is_thorough, false, &cancel)
+            let wanted = Refresh {
+                is_thorough,
+                ..Refresh::default()
+            };
+            refresh(&state_dir, &wanted, &cancel)
         };
-        self.next = Next::Behind(segment);
+        self.next = Next::Behind(segment, bytes);
         let thread = std::thread::Builder::new().name("ledger-lookup".to_owned());
         match thread.spawn(work) {
             Ok(job) => self.job = Some(job),

@@ -290,7 +290,7 @@ impl Writer {
             return;
         };
         if let Some(loaded) = self.committer.sound().filter(|_| !self.committer.is_full()) {
-            lookups.step(now, loaded.journal.segment());
+            lookups.step(now, loaded.journal.end());
         }
     }
 

@@ -184,16 +184,19 @@ impl<'a> Gathering<'a> {
             if self.is_done() || segment < self.floor(reader) {
                 return Ok(());
             }
-            if from.is_none_or(|from| from.segment != segment)
-                && let Some(lookup) = lookups.of(reader, segment)
-            {
-                self.look_up(reader, segment, &lookup)?;
-                continue;
-            }
             let offset = from
                 .filter(|from| from.segment == segment)
                 .map(|from| from.offset);
-            let mut backward = reader.backward(segment, offset)?;
+            let lookup = match offset {
+                Some(_) => None,
+                None => lookups.of(reader, segment),
+            };
+            // What a lookup file does not reach is read.
+            let floor = match &lookup {
+                None => 0,
+                Some(lookup) => lookup.ends_at().unwrap_or(u64::MAX),
+            };
+            let mut backward = reader.backward(segment, floor, offset)?;
             while let Some((seq, record)) = backward
                 .next_record()
                 .map_err(|error| reader.error(segment, error))?
@@ -203,6 +206,9 @@ impl<'a> Gathering<'a> {
                 if self.is_done() {
                     return Ok(());
                 }
+            }
+            if let Some(lookup) = &lookup {
+                self.look_up(reader, segment, lookup)?;
             }
         }
         Ok(())

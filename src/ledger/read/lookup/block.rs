@@ -134,11 +134,24 @@ pub struct Summary {
     pub models: Vec<String>,
 }
 
+/// How far a block of the segment that is being written reaches: its last line there is the same as long as all
+/// before it are, because lines are only appended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reach {
+    pub bytes: u64,
+    /// Where the last line begins.
+    pub last_line: u64,
+    /// CRC-32C of the last line.
+    pub crc: u32,
+}
+
 #[derive(Serialize, Deserialize)]
 struct Contents {
     ledger: String,
     segment: u32,
     stamp: Stamp,
+    /// `None`: the segment is sealed, and this is all of it.
+    reach: Option<Reach>,
     summary: Summary,
     sections: Vec<Section>,
 }
@@ -148,6 +161,7 @@ struct Contents {
 pub struct Block {
     file: File,
     summary: Summary,
+    reach: Option<Reach>,
     sections: Vec<Section>,
     /// Where the first section begins.
     base: u64,
@@ -204,13 +218,19 @@ pub fn cell(hash: u64, row: u32) -> u64 {
 }
 
 /// The bytes of a file. `None`: the segment has no header, or the contents do not fit.
-pub fn encode(segment: &Segment, summary: Summary, mut sections: Sections) -> Option<Vec<u8>> {
+pub fn encode(
+    segment: &Segment,
+    reach: Option<Reach>,
+    summary: Summary,
+    mut sections: Sections,
+) -> Option<Vec<u8>> {
     let header = segment.header.as_ref()?;
     sections.fence();
     let contents = Contents {
         ledger: header.ledger.clone(),
         segment: segment.number,
         stamp: Stamp::of(segment)?,
+        reach,
         summary,
         sections: sections
             .all
@@ -254,6 +274,10 @@ impl Stamp {
             first_seq: header.first_seq,
             at_ms: header.at_ms,
         })
+    }
+
+    fn is_begun_as(&self, other: &Self) -> bool {
+        (self.first_seq, self.at_ms) == (other.first_seq, other.at_ms)
     }
 }
 
@@ -329,7 +353,11 @@ impl Block {
         if contents.ledger != header.ledger || contents.segment != segment.number {
             return Err(Unfit::Foreign);
         }
-        if contents.stamp != stamp {
+        let is_fit = match contents.reach {
+            None => contents.stamp == stamp,
+            Some(reach) => contents.stamp.is_begun_as(&stamp) && reach.bytes <= segment.bytes,
+        };
+        if !is_fit {
             return Err(Unfit::Stale);
         }
         if contents.sections.len() != PARTS {
@@ -338,6 +366,7 @@ impl Block {
         Ok(Self {
             file,
             summary: contents.summary,
+            reach: contents.reach,
             sections: contents.sections,
             base: u64::try_from(ends).unwrap_or(u64::MAX),
         })
@@ -345,6 +374,11 @@ impl Block {
 
     pub fn summary(&self) -> &Summary {
         &self.summary
+    }
+
+    /// Of a segment that was being written, how far it was. `None`: this stands for all of it.
+    pub fn reach(&self) -> Option<Reach> {
+        self.reach
     }
 
     /// A section, whole.

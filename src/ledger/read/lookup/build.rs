@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::block::{
-    self, ELSEWHERE, HEAD_ROWS, NONE, OTHER, Part, ROWS_MAX, Sections, Summary, WORDS_MAX, head,
-    key_needle, request_needle, tail_needle,
+    self, ELSEWHERE, HEAD_ROWS, NONE, OTHER, Part, ROWS_MAX, Reach, Sections, Summary, WORDS_MAX,
+    head, key_needle, request_needle, tail_needle,
 };
 use crate::ledger::entry::{InDoubt, State};
 use crate::ledger::error::LedgerError;
@@ -63,11 +63,12 @@ struct Building {
     summary: Summary,
 }
 
-/// The bytes of a segment's block; `segment` is an index into the reader's. `None`: it was cancelled, or the
-/// segment can have none (no header, more than 4 GiB, too many entries).
+/// The bytes of a segment's block; `segment` is an index into the reader's. With `is_sealed` the block stands for
+/// all of it. `None`: it was cancelled, or the segment can have none (no header, more than 4 GiB, too many entries).
 pub fn build(
     reader: &JournalReader,
     segment: usize,
+    is_sealed: bool,
     cancel: &AtomicBool,
 ) -> Result<Option<Vec<u8>>, LedgerError> {
     let Some(known) = reader.segments.get(segment) else {
@@ -80,6 +81,7 @@ pub fn build(
     building.summary.is_in_order = true;
     let mut forward = reader.forward(Place { segment, offset: 0 });
     let mut count = 0_u64;
+    let mut reach = Reach::default();
     while let Some((seq, record)) = forward.next_record()? {
         let Place {
             segment: at,
@@ -95,6 +97,8 @@ pub fn build(
         let Ok(offset) = u32::try_from(offset) else {
             return Ok(None);
         };
+        reach.last_line = u64::from(offset);
+        reach.bytes = forward.place().offset;
         let floor = building
             .summary
             .last_seq
@@ -105,8 +109,10 @@ pub fn build(
         }
         building.take(seq, offset, &record);
     }
+    reach.crc = reader.sum_of(segment, reach.last_line, reach.bytes)?;
     let (summary, sections) = building.finish();
-    Ok(block::encode(known, summary, sections))
+    let reach = (!is_sealed).then_some(reach);
+    Ok(block::encode(known, reach, summary, sections))
 }
 
 /// The word of a state in a block, with a doubt's reason.

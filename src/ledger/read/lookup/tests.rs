@@ -34,7 +34,27 @@ fn wanted() -> AtomicBool {
 }
 
 fn refreshed(state: &Path) -> Refreshed {
-    refresh(state, true, false, &wanted()).unwrap()
+    let thorough = Refresh {
+        is_thorough: true,
+        ..Refresh::default()
+    };
+    refresh(state, &thorough, &wanted()).unwrap()
+}
+
+/// Makes the block of the segment that is being written, too.
+fn refreshed_to_the_end(state: &Path) -> Refreshed {
+    let all = Refresh {
+        unsealed_bytes: 1,
+        ..Refresh::default()
+    };
+    refresh(state, &all, &wanted()).unwrap()
+}
+
+/// The last segment.
+fn last_segment(state: &Path) -> PathBuf {
+    let reader = JournalReader::open(state).unwrap();
+    let number = reader.segments.last().unwrap().number;
+    state.join(format!("journal/{number:08}.jsonl"))
 }
 
 fn blocks(state: &Path) -> Vec<PathBuf> {
@@ -366,6 +386,20 @@ proptest! {
         let paths = blocks(&state);
         prop_assert_eq!(paths.len(), usize::try_from(made).unwrap());
 
+        // The last segment's block was made some lines ago.
+        let path = last_segment(&state);
+        let bytes = fs::read(&path).unwrap();
+        let ends = memchr::memchr_iter(b'\n', &bytes).map(|at| at + 1);
+        let ends: Vec<usize> = ends.collect();
+        if !ends.is_empty() {
+            fs::write(&path, &bytes[..*harmed.1.get(&ends)]).unwrap();
+            refreshed_to_the_end(&state);
+            fs::write(&path, &bytes).unwrap();
+            prop_assert_eq!(differing(&answers(&history), &without), NO_STRINGS);
+            refreshed_to_the_end(&state);
+            prop_assert_eq!(differing(&answers(&history), &without), NO_STRINGS);
+        }
+
         if !paths.is_empty() {
             let (which, place, how) = harmed;
             let path = which.get(&paths);
@@ -540,6 +574,31 @@ async fn each_kind_of_unfit_file_is_named_by_verify_and_made_anew() {
     assert!(said.ok, "the journal is sound: {said:?}");
     assert_eq!(made, 5);
     assert!(check(&JournalReader::open(&state).unwrap()).is_empty());
+}
+
+#[tokio::test]
+async fn the_block_of_a_segment_that_was_cut_and_written_anew_is_not_asked() {
+    let bench = bought(3).await;
+    let state = bench.state();
+    let path = last_segment(&state);
+    let bytes = fs::read(&path).unwrap();
+    assert_eq!(refreshed_to_the_end(&state).made, 1);
+    let reader = JournalReader::open(&state).unwrap();
+    let of_all = Lookups::beside(&reader).of(&reader, 0).expect("a block");
+    assert_eq!(of_all.ends_at(), Some(reader.segments[0].bytes));
+    assert_eq!(of_all.summary().rows, 3);
+
+    // Lines that were never synced are lost, and others take their place.
+    let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
+    let mut text = lines[..lines.len() - 1].concat();
+    crashes(entry_id(9, 7), crate::ledger::fixtures::labels(7, None))
+        .encode(6, &mut text)
+        .unwrap();
+    text.extend_from_slice(&bytes);
+    fs::write(&path, text).unwrap();
+
+    let reader = JournalReader::open(&state).unwrap();
+    assert!(Lookups::beside(&reader).of(&reader, 0).is_none());
 }
 
 /// An entry is listed once and as it is, wherever one of its lines lies once more.

@@ -33,19 +33,22 @@ async fn files_are_made_after_the_start_and_whenever_a_segment_was_sealed() {
     let mut upkeep = LookupUpkeep::new(bench.state());
     let now = Duration::from_secs(100);
 
-    upkeep.step(now, 7);
+    upkeep.step(now, (7, 10));
     let first = ended(&mut upkeep).expect("a look at the start").unwrap();
-    upkeep.step(now, 7);
+    upkeep.step(now, (7, 10));
     let idle = ended(&mut upkeep).is_none();
-    upkeep.step(now, 8);
+    upkeep.step(now, (8, 10));
     let sealed = ended(&mut upkeep)
         .expect("a look when one is sealed")
         .unwrap();
+    upkeep.step(now, (8, 10 + UNSEALED_BYTES));
+    let grown = ended(&mut upkeep);
     upkeep.look_again();
-    upkeep.step(now, 8);
+    upkeep.step(now, (8, 10));
 
     assert!(first.made >= 2, "{first:?}");
     assert!(idle && sealed.made == 0);
+    assert!(grown.is_some(), "a look when the last one has grown");
     assert!(
         ended(&mut upkeep).is_some(),
         "a look when segments became others"
@@ -60,12 +63,12 @@ async fn a_failure_is_tried_again_an_hour_later_and_requests_are_served() {
     let mut upkeep = LookupUpkeep::new(bench.state());
     let now = Duration::from_secs(100);
 
-    upkeep.step(now, 7);
+    upkeep.step(now, (7, 10));
     let job = upkeep.job.take().expect("a look");
     upkeep.end(job, now);
-    upkeep.step(now, 8);
+    upkeep.step(now, (8, 10));
     assert!(upkeep.job.is_none(), "not at once");
-    upkeep.step(now + RETRY_PAUSE, 8);
+    upkeep.step(now + RETRY_PAUSE, (8, 10));
     assert!(ended(&mut upkeep).expect("a look").is_err());
 
     let ledger = Ledger::open(small(&bench)).unwrap();
@@ -82,7 +85,7 @@ async fn a_stop_does_not_wait_for_files_to_be_made() {
     let bench = bench_with_segments().await;
     let mut upkeep = LookupUpkeep::new(bench.state());
 
-    upkeep.step(Duration::ZERO, 7);
+    upkeep.step(Duration::ZERO, (7, 10));
     upkeep.stop();
 
     assert!(upkeep.job.is_none() && upkeep.cancel.load(Ordering::Relaxed));
