@@ -134,32 +134,22 @@ pub fn answer(given: &Given, skills: Skills) -> Option<String> {
     let question = given.question();
     let source = given.source();
     let wanted = Wanted::of(&question);
-    let sentences: Vec<String> = sentences_of(&source)
+    let sentences = sentences_of(&source).into_iter().take(SENTENCES_MAX);
+    let sentences: Vec<String> = sentences.map(str::to_owned).collect();
+    let scored = ranking::rank(&question, &sentences)
         .into_iter()
-        .take(SENTENCES_MAX)
-        .map(str::to_owned)
-        .collect();
+        .filter_map(|ranked| {
+            let sentence = sentences.get(ranked.index)?;
+            let kind = if wanted.is_in(sentence) { KIND } else { 0.0 };
+            Some((
+                ranked.score + kind,
+                std::cmp::Reverse(ranked.index),
+                sentence,
+            ))
+        });
+    let (_, _, sentence) = scored.max_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)))?;
+    let sentence = sentence.trim().trim_end_matches('.');
     let asked = prompt::subject_words(&question);
-    let mut ranked: Vec<(usize, f64)> = if skills.has(Pass::Meaning) {
-        ranking::rank(&question, &sentences)
-            .into_iter()
-            .map(|ranked| (ranked.index, ranked.score))
-            .collect()
-    } else {
-        let shared = |text: &String| {
-            let words = prompt::words(text);
-            asked.iter().filter(|word| words.contains(word)).count() as f64
-        };
-        sentences.iter().map(shared).enumerate().collect()
-    };
-    for (at, score) in &mut ranked {
-        if sentences.get(*at).is_some_and(|text| wanted.is_in(text)) {
-            *score += KIND;
-        }
-    }
-    ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    let (at, _) = ranked.first()?;
-    let sentence = sentences.get(*at)?.trim().trim_end_matches('.');
     Some(part(sentence, &question, &asked, wanted, skills))
 }
 
@@ -208,36 +198,28 @@ fn part(
 
 /// The longest run of words that the question does not hold.
 fn unasked(sentence: &str, asked: &[String]) -> String {
-    let is_asked = |word: &str| {
-        prompt::words(word).iter().any(|word| {
-            asked.contains(word)
-                || asked.iter().any(|one| {
-                    one.len() > 4
-                        && (word.starts_with(one.as_str())
-                            || one.starts_with(word.as_str()) && word.len() > 4)
-                })
-        })
+    let is_asked = |word: &&str| {
+        let word = prompt::words(word).concat();
+        let alike = |one: &String| {
+            let long = one.len() > 4 && word.len() > 4;
+            *one == word || long && (word.starts_with(one.as_str()) || one.starts_with(&word))
+        };
+        asked.iter().any(alike)
     };
+    let tells = |word: &&&str| !prompt::subject_words(word).is_empty();
     let words: Vec<&str> = sentence.split_whitespace().collect();
-    let run = words
-        .split(|word| is_asked(word))
-        .max_by_key(|run| {
-            run.iter()
-                .filter(|word| prompt::subject_words(word).len() == 1)
-                .count()
-        })
+    let runs = words.split(is_asked);
+    let run = runs
+        .max_by_key(|run| run.iter().filter(tells).count())
         .unwrap_or_default();
-    let is_small = |word: &&&str| {
-        prompt::subject_words(word).is_empty() && !word.contains(|c: char| c.is_ascii_digit())
-    };
+    let is_small = |word: &&&str| !tells(word) && !word.contains(|c: char| c.is_ascii_digit());
     let skip = run.iter().take_while(is_small).count();
-    let rest = run.get(skip..).unwrap_or_default();
-    let joined = if rest.is_empty() {
-        words.join(" ")
-    } else {
-        rest.join(" ")
-    };
-    joined.trim_matches(|c: char| ",;:.".contains(c)).to_owned()
+    let rest = run
+        .get(skip..)
+        .filter(|rest| !rest.is_empty())
+        .unwrap_or(&words);
+    let answer = rest.join(" ");
+    answer.trim_matches(|c: char| ",;:.".contains(c)).to_owned()
 }
 
 #[cfg(test)]

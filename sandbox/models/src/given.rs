@@ -2,9 +2,15 @@
 //!
 //! Promise: nothing of the prompt is lost: what is no instruction is material.
 
-use super::prompt::Prompt;
+use super::{facts::patterns, prompt::Prompt};
 use serde_json::Value;
 
+patterns! {
+    /// `name: value`.
+    NAMED = r"^([a-z][a-z0-9_]{0,39}):(.*)$";
+    /// `p1: …`, `- [2] …`, `3. …`.
+    MARKED = r"^\s*[-*]*\s*[\[(]?([A-Za-z0-9]{0,7}[0-9])[:.)\]][:.]*\s*(\S.*)$";
+}
 /// Entries of one list that are looked at.
 const ITEMS_MAX: usize = 1_000;
 
@@ -128,38 +134,27 @@ impl Given {
 
     /// The list to choose from: a JSON array, else lines with a mark in front (`p1: …`, `[2] …`, `3. …`).
     pub fn items(&self) -> Vec<Item> {
-        let arrays = self
-            .named
-            .iter()
-            .map(|(_, value)| value.as_str())
-            .chain([self.rest.as_str()]);
-        for text in arrays {
-            let start = text.find('[').and_then(|at| text.get(at..));
-            let parsed = start.and_then(|text| {
-                serde_json::Deserializer::from_str(text)
-                    .into_iter::<Vec<Value>>()
-                    .next()?
-                    .ok()
-            });
-            let items: Vec<Item> = parsed
-                .into_iter()
-                .flatten()
-                .take(ITEMS_MAX)
-                .enumerate()
-                .filter_map(|(at, value)| item(at, &value))
-                .collect();
-            if items.len() > 1 {
-                return items;
-            }
-        }
-        let lines: Vec<Item> = self
-            .rest
-            .lines()
-            .take(ITEMS_MAX)
-            .filter_map(marked)
-            .collect();
-        if lines.len() > 1 { lines } else { Vec::new() }
+        let values = self.named.iter().map(|(_, value)| value.as_str());
+        let arrays = values.chain([self.rest.as_str()]).filter_map(array);
+        let lines = self.rest.lines().take(ITEMS_MAX).filter_map(|line| {
+            let caps = MARKED.captures(line)?;
+            Some(Item {
+                id: caps.get(1)?.as_str().to_owned(),
+                text: caps.get(2)?.as_str().trim().to_owned(),
+            })
+        });
+        let mut lists = arrays.chain([lines.collect()]);
+        lists.find(|items| items.len() > 1).unwrap_or_default()
     }
+}
+
+/// The first JSON array of a text.
+fn array(text: &str) -> Option<Vec<Item>> {
+    let text = text.get(text.find('[')?..)?;
+    let mut parsed = serde_json::Deserializer::from_str(text).into_iter::<Vec<Value>>();
+    let values = parsed.next()?.ok()?;
+    let items = values.iter().take(ITEMS_MAX).enumerate();
+    Some(items.filter_map(|(at, value)| item(at, value)).collect())
 }
 
 /// Whether a line says what to do; a greeting or a heading does not.
@@ -174,76 +169,46 @@ pub fn is_instruction(line: &str) -> bool {
 fn named(text: &str) -> Vec<(String, String)> {
     let mut named: Vec<(String, String)> = Vec::new();
     for line in text.lines() {
-        let name = line.split_once(':').map(|(name, _)| name).filter(|name| {
-            (1..=40).contains(&name.len())
-                && name.starts_with(|c: char| c.is_ascii_lowercase())
-                && name
-                    .bytes()
-                    .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
-        });
-        let value = |name: &str| line.get(name.len() + 1..).unwrap_or("").trim().to_owned();
-        match (name, named.last_mut()) {
-            (Some(name), _) => named.push((name.to_owned(), value(name))),
-            (None, Some((_, last))) => {
-                last.push('\n');
-                last.push_str(line);
-            }
+        let caps = NAMED.captures(line);
+        let part = |at| Some(caps.as_ref()?.get(at)?.as_str());
+        match (part(1).zip(part(2)), named.last_mut()) {
+            (Some((name, value)), _) => named.push((name.to_owned(), value.trim().to_owned())),
+            (None, Some((_, last))) => last.push_str(&format!("\n{line}")),
             // The first line has no name: this is no list of named values.
             (None, None) => return Vec::new(),
         }
     }
     // `p1: …`, `p2: …` are items.
-    if named.len() > 1
-        && named
-            .iter()
-            .all(|(name, _)| name.ends_with(|c: char| c.is_ascii_digit()))
-    {
-        return Vec::new();
+    let is_mark = |(name, _): &(String, String)| name.ends_with(|c: char| c.is_ascii_digit());
+    if named.len() > 1 && named.iter().all(is_mark) {
+        named.clear();
     }
     named
 }
 
+/// An entry of a JSON array: a text, or an object with a name of its own.
 fn item(at: usize, value: &Value) -> Option<Item> {
-    if let Value::String(text) = value {
+    let plain = |value: &Value| {
+        value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned)
+    };
+    if value.is_string() {
         return Some(Item {
             id: (at + 1).to_string(),
-            text: text.clone(),
+            text: plain(value),
         });
     }
     let fields = value.as_object()?;
     let id = ["id", "key", "index", "name"]
-        .iter()
-        .find_map(|name| fields.get_key_value(*name));
-    let texts: Vec<String> = fields
-        .iter()
-        .filter(|(name, _)| id.is_none_or(|(id, _)| id != *name))
-        .map(|(_, value)| match value {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        })
-        .collect();
+        .into_iter()
+        .find(|name| fields.contains_key(*name));
+    let others = fields.iter().filter(|(name, _)| id != Some(name.as_str()));
+    let texts: Vec<String> = others.map(|(_, value)| plain(value)).collect();
+    let id = id.and_then(|id| fields.get(id)).map(plain);
     Some(Item {
-        id: match id {
-            Some((_, Value::String(id))) => id.clone(),
-            Some((_, id)) => id.to_string(),
-            None => (at + 1).to_string(),
-        },
+        id: id.unwrap_or_else(|| (at + 1).to_string()),
         text: texts.join(". "),
-    })
-}
-
-fn marked(line: &str) -> Option<Item> {
-    let line = line.trim().trim_start_matches(['-', '*']).trim_start();
-    let end = line.find([':', '.', ')', ']'])?;
-    let (mark, rest) = line.split_at_checked(end)?;
-    let id = mark.trim_start_matches(['[', '(']);
-    let is_mark = (1..=8).contains(&id.len())
-        && id.bytes().all(|b| b.is_ascii_alphanumeric())
-        && id.ends_with(|c: char| c.is_ascii_digit());
-    let text = rest.get(1..)?.trim_start_matches([':', '.']).trim();
-    (is_mark && !text.is_empty()).then(|| Item {
-        id: id.to_owned(),
-        text: text.to_owned(),
     })
 }
 

@@ -227,56 +227,45 @@ impl<'a> Reader<'a> {
         let words = form::words_of(field);
         let named = |list: &str| prompt::has_any(&words, list);
         let text = self.given().text.as_str();
-        let is_object = items.get("properties").is_some();
-        if is_object {
-            let owns = |name: &str| items.pointer(&format!("/properties/{name}")).is_some();
-            if (owns("owner") || owns("assignee")) && minutes::is_conversation(text) {
-                let actions = minutes::actions(text, self.skills);
-                let entries = actions.iter().map(|one| {
-                    json!({"owner": one.owner, "assignee": one.owner, "task": one.task, "action": one.task,
-                        "due": one.due, "deadline": one.due})
-                });
-                return Some(entries.map(|entry| only(entry, items)).collect());
-            }
+        let texts = |texts: Vec<String>| Some(texts.into_iter().map(Value::String).collect());
+        let owns = |name: &str| items.pointer(&format!("/properties/{name}")).is_some();
+        if (owns("owner") || owns("assignee")) && minutes::is_conversation(text) {
+            let actions = minutes::actions(text, self.skills);
+            return Some(actions.iter().map(|action| entry(action, items)).collect());
+        }
+        if items.get("properties").is_some() {
             return self.form.objects(items);
         }
         if form::type_of(items) != "string" {
             return None;
         }
         if named("decisions decided") && minutes::is_conversation(text) {
-            return Some(
-                minutes::decisions(text)
-                    .into_iter()
-                    .map(Value::String)
-                    .collect(),
-            );
+            return texts(minutes::decisions(text));
         }
-        if named("ranking ranked order ids best") {
-            let entries = self.given().items();
-            if !entries.is_empty() {
-                let order = relevance::order(self.given(), &entries, self.skills);
-                return Some(order.into_iter().map(Value::String).collect());
-            }
+        let entries = self.given().items();
+        if named("ranking ranked order ids best") && !entries.is_empty() {
+            return texts(relevance::order(self.given(), &entries, self.skills));
         }
         if named("points highlights bullets takeaways sentences") {
             let points = summary::of(text, Some(POINTS), self.skills);
             let points = super::text::sentences_of(&points);
-            return Some(points.into_iter().map(|one| json!(one)).collect());
+            return texts(points.into_iter().map(str::to_owned).collect());
         }
-        let texts = self.form.texts(field)?;
-        Some(texts.into_iter().map(Value::String).collect())
+        texts(self.form.texts(field)?)
     }
 }
 
-/// The fields of an object that the schema has.
-fn only(object: Value, schema: &Value) -> Value {
-    let Value::Object(fields) = object else {
-        return object;
-    };
-    let known = |name: &String| {
-        schema
-            .pointer("/properties")
-            .is_some_and(|own| own.get(name).is_some())
-    };
-    Value::Object(fields.into_iter().filter(|(name, _)| known(name)).collect())
+/// An action with the fields that the schema has.
+fn entry(action: &minutes::Action, items: &Value) -> Value {
+    let known = items.get("properties").and_then(Value::as_object);
+    let fields = known.into_iter().flat_map(Map::keys).filter_map(|name| {
+        let value = match name.as_str() {
+            "owner" | "assignee" => json!(action.owner),
+            "task" | "action" => json!(action.task),
+            "due" | "deadline" => json!(action.due),
+            _ => return None,
+        };
+        Some((name.clone(), value))
+    });
+    Value::Object(fields.collect())
 }

@@ -18,6 +18,8 @@ const DEPTH_MAX: u32 = 16;
 /// Schemas visited for one value: a schema that names itself often must not branch for ever.
 const STEPS_MAX: u32 = 20_000;
 const ITEMS_DEFAULT: u64 = 2;
+/// Entries that are made where a schema asks for more.
+const ITEMS_MAX: u64 = 1_000;
 
 /// Whether the value conforms; `Err` when the schema itself is none.
 pub fn conforms(schema: &Value, value: &Value) -> Result<bool, InvalidSchema> {
@@ -150,19 +152,17 @@ impl Filler<'_> {
         }
     }
 
-    /// The choice that fits, else one the prompt names, else any.
+    /// The choice that fits, else one that the prompt names, else any.
     fn choice(&mut self, choices: &[Value]) -> Value {
-        if let Some(chosen) = self.reader.label(choices) {
-            return chosen;
-        }
         let text = self.text.to_lowercase();
-        let named = choices.iter().find(|one| {
-            one.as_str()
-                .is_some_and(|one| !one.is_empty() && text.contains(&one.to_lowercase()))
-        });
-        named
-            .or_else(|| self.rng.choose(choices))
-            .cloned()
+        let is_named = |one: &&Value| {
+            let name = one.as_str().filter(|name| !name.is_empty());
+            name.is_some_and(|name| text.contains(&name.to_lowercase()))
+        };
+        let chosen = self.reader.label(choices);
+        let chosen = chosen.or_else(|| choices.iter().find(is_named).cloned());
+        chosen
+            .or_else(|| self.rng.choose(choices).cloned())
             .unwrap_or(Value::Null)
     }
 
@@ -204,32 +204,27 @@ impl Filler<'_> {
     }
 
     fn array(&mut self, schema: &Value, field: &str, depth: u32) -> Value {
-        let items = schema
-            .get("items")
-            .cloned()
-            .unwrap_or_else(|| json!({"type": "string"}));
+        let any = json!({"type": "string"});
+        let items = schema.get("items").unwrap_or(&any);
         let at_least = bound(schema, "minItems").unwrap_or(0);
         let at_most = bound(schema, "maxItems").unwrap_or(u64::MAX);
-        if let Some(found) = self.reader.list(field, &items) {
-            return self.listed(found, &items, field, (at_least, at_most), depth);
+        let stand = || {
+            let stand = matches(items, self.text).into_iter().map(Value::String);
+            Some(stand.collect::<Vec<_>>()).filter(|stand| !stand.is_empty())
+        };
+        if let Some(found) = self.reader.list(field, items).or_else(stand) {
+            return self.listed(found, items, field, (at_least, at_most), depth);
         }
-        let stand: Vec<Value> = matches(&items, self.text)
-            .into_iter()
-            .map(Value::String)
-            .collect();
-        if !stand.is_empty() {
-            return self.listed(stand, &items, field, (at_least, at_most), depth);
-        }
-        let n = ITEMS_DEFAULT.max(at_least).min(at_most).min(1_000);
+        let n = ITEMS_DEFAULT.max(at_least).min(at_most).min(ITEMS_MAX);
         let unique = schema.get("uniqueItems").and_then(Value::as_bool) == Some(true);
         let mut array: Vec<Value> = Vec::new();
         for at in 0..n {
-            let mut value = self.value(&items, field, depth + 1);
+            let mut value = self.value(items, field, depth + 1);
             if unique
                 && array.contains(&value)
-                && let Value::String(text) = &value
+                && let Value::String(text) = &mut value
             {
-                value = Value::String(format!("{text} {}", at + 1));
+                text.push_str(&format!(" {}", at + 1));
             }
             array.push(value);
         }
@@ -258,7 +253,7 @@ impl Filler<'_> {
                 }
             }
         }
-        for _ in (found.len() as u64)..at_least.min(1_000) {
+        for _ in (found.len() as u64)..at_least.min(ITEMS_MAX) {
             let more = self.value(items, field, depth + 1);
             found.push(more);
         }

@@ -117,44 +117,33 @@ pub fn number(value: f64) -> Option<Value> {
 /// Records below a line that names their columns; separated by bars, tabs, semicolons or commas.
 pub fn records(text: &str, columns: &[&str]) -> Vec<Map<String, Value>> {
     let plain = |cell: &str| prompt::words(&cell.replace('_', " ")).join(" ");
-    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let column = |cell: &str| {
+        columns
+            .iter()
+            .copied()
+            .find(|column| plain(column) == plain(cell))
+    };
     for separator in ['|', '\t', ';', ','] {
         let cells = |line: &str| -> Vec<String> {
-            line.trim_matches('|')
-                .split(separator)
-                .map(|cell| cell.trim().to_owned())
-                .collect()
+            let cells = line.trim_matches('|').split(separator);
+            cells.map(|cell| cell.trim().to_owned()).collect()
         };
-        let heading = lines.iter().position(|line| {
-            let names: Vec<String> = cells(line).iter().map(|cell| plain(cell)).collect();
-            let known = columns
-                .iter()
-                .filter(|column| names.contains(&plain(column)))
-                .count();
-            names.len() > 1 && known * 2 > columns.len()
+        let mut lines = text.lines().map(str::trim);
+        let heading = lines.find_map(|line| {
+            let names: Vec<Option<&str>> = cells(line).iter().map(|cell| column(cell)).collect();
+            let known = names.iter().flatten().count();
+            (names.len() > 1 && known * 2 > columns.len()).then_some(names)
         });
-        let Some(heading) = heading else { continue };
-        let names: Vec<String> = lines
-            .get(heading)
-            .map(|line| cells(line))
-            .unwrap_or_default();
-        let below = lines
-            .iter()
-            .skip(heading + 1)
-            .take_while(|line| line.contains(separator));
-        return below
-            .filter(|line| line.contains(char::is_alphanumeric))
-            .map(|line| {
-                names
-                    .iter()
-                    .zip(cells(line))
-                    .filter_map(|(name, cell)| {
-                        let column = columns.iter().find(|column| plain(column) == plain(name))?;
-                        Some(((*column).to_owned(), Value::String(cell)))
-                    })
-                    .collect()
-            })
-            .collect();
+        let Some(names) = heading else { continue };
+        let below = lines.take_while(|line| line.contains(separator));
+        let rows = below.filter(|line| line.contains(char::is_alphanumeric));
+        let record = |line| {
+            let named = names.iter().zip(cells(line));
+            let fields =
+                named.filter_map(|(name, cell)| Some(((*name)?.to_owned(), Value::String(cell))));
+            fields.collect()
+        };
+        return rows.map(record).collect();
     }
     Vec::new()
 }
