@@ -38,7 +38,7 @@ use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::watch;
 
 use self::change::Via;
-pub use self::query::{RECEIPTS_MAX, encoded};
+pub use self::query::RECEIPTS_MAX;
 pub use self::shared::{Admin, AdminParts, AskAutoMetrics, WRITER_SILENCE_MAX};
 use crate::apps::namespace::Namespace;
 use crate::places::{Door, Place, Rest};

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use http::Request;
 use hyper::body::Incoming;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::task::spawn_blocking;
 
 use super::body::{ChangeError, parse, read};
@@ -20,6 +20,7 @@ use super::shared::Admin;
 use crate::apps::{AppAdd, AppSet, AppsError, Known, Origin, Table};
 use crate::calendar;
 use crate::config::{ListenAddr, Token};
+use crate::money::MicroUsd;
 
 /// Where a request came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,51 @@ pub enum Via {
 #[serde(deny_unknown_fields)]
 pub struct AppName {
     pub name: String,
+}
+
+/// The one answer that shows a token, and what an app needs beside it.
+#[derive(Serialize, Deserialize)]
+pub struct NewToken {
+    pub name: String,
+    pub token: String,
+    /// `None`: the proxy listens on sockets alone.
+    pub base_url: Option<String>,
+    pub anonymous: bool,
+    /// Callers without a token could spend until this change.
+    pub closed: bool,
+}
+
+/// An app that was removed.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Removed {
+    pub name: String,
+    pub anonymous: bool,
+}
+
+/// Every app that may spend, without tokens and hashes: the document of `/api/apps`.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct AppsDocument {
+    /// Callers that are no app may spend.
+    pub anonymous: bool,
+    pub apps: Vec<AppDocument>,
+}
+
+/// One app.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct AppDocument {
+    pub name: String,
+    /// There is a token. A command without a daemon leaves the files with the tokens alone.
+    pub token: bool,
+    pub uids: Vec<u32>,
+    pub cap_hour_micro_usd: Option<MicroUsd>,
+    pub cap_day_micro_usd: Option<MicroUsd>,
+    pub cap_month_micro_usd: Option<MicroUsd>,
+    pub request_floor_micro_usd: Option<MicroUsd>,
+    /// Where the configuration has it: `config.toml:12`.
+    pub declared: Option<String>,
+    /// When it was added, and since when its token holds (RFC 3339).
+    pub added: Option<String>,
+    pub token_since: Option<String>,
 }
 
 /// What can be asked for here.
@@ -90,99 +136,132 @@ pub(super) async fn make(
             let was_open = apps.table().is_anonymous_allowed();
             let token = on_disk(move || apps.add(&new, now_ms)).await?;
             tracing::info!(app = %name, "an app was added");
-            given(&name, &token, was_open, &admin.apps.table(), &admin.proxy)
+            to_value(&NewToken::new(
+                &name,
+                &token,
+                was_open,
+                &admin.apps.table(),
+                &admin.proxy,
+            ))?
         }
         Change::SetApp => {
             let asked: AppSet = parse(&body)?;
             let name = asked.name.clone();
             on_disk(move || apps.set(&asked)).await?;
             tracing::info!(app = %name, "an app has other caps");
-            one(&name, &admin.apps.table())
+            to_value(&AppDocument::named(&name, &admin.apps.table()))?
         }
         Change::RemoveApp => {
             let AppName { name } = parse(&body)?;
             let asked = name.clone();
             on_disk(move || apps.remove(&asked)).await?;
             tracing::info!(app = %name, "an app was removed");
-            removed(&name, &admin.apps.table())
+            to_value(&Removed::new(&name, &admin.apps.table()))?
         }
         Change::Order(order) => {
             let act = orders::understood(admin, order, &body)?;
             spawn_blocking(act)
                 .await
                 .map_err(|_| ChangeError::Panicked)??;
-            serde_json::to_value(admin.caps.view()).map_err(ChangeError::Told)?
+            to_value(&admin.caps.view())?
         }
         Change::RotateApp => {
             let AppName { name } = parse(&body)?;
             let asked = name.clone();
             let token = on_disk(move || apps.rotate(&asked, now_ms)).await?;
             tracing::info!(app = %name, "an app has a new token");
-            given(&name, &token, false, &admin.apps.table(), &admin.proxy)
+            to_value(&NewToken::new(
+                &name,
+                &token,
+                false,
+                &admin.apps.table(),
+                &admin.proxy,
+            ))?
         }
     };
     Ok(Made::Document(document))
 }
 
-/// The one answer that shows a token, and what an app needs beside it.
-pub fn given(
-    name: &str,
-    token: &Token,
-    was_anonymous: bool,
-    table: &Table,
-    proxy: &[ListenAddr],
-) -> Value {
-    let is_anonymous = table.is_anonymous_allowed();
-    json!({
-        "name": name,
-        "token": token.reveal(),
-        "base_url": runs::base_url(proxy).map(|url| format!("{url}/v1")),
-        "anonymous": is_anonymous,
-        // Callers without a token could spend until this change.
-        "closed": was_anonymous && !is_anonymous,
-    })
+// === impl NewToken ===
+
+impl NewToken {
+    /// `was_anonymous`: callers without a token could spend before the change.
+    pub fn new(
+        name: &str,
+        token: &Token,
+        was_anonymous: bool,
+        table: &Table,
+        proxy: &[ListenAddr],
+    ) -> Self {
+        let anonymous = table.is_anonymous_allowed();
+        Self {
+            name: name.to_owned(),
+            token: token.reveal().to_owned(),
+            base_url: runs::base_url(proxy).map(|url| format!("{url}/v1")),
+            anonymous,
+            closed: was_anonymous && !anonymous,
+        }
+    }
 }
 
-pub fn removed(name: &str, table: &Table) -> Value {
-    json!({ "name": name, "anonymous": table.is_anonymous_allowed() })
+// === impl Removed ===
+
+impl Removed {
+    pub fn new(name: &str, table: &Table) -> Self {
+        Self {
+            name: name.to_owned(),
+            anonymous: table.is_anonymous_allowed(),
+        }
+    }
 }
 
-/// Everybody who may spend, without tokens and hashes.
-pub fn list(table: &Table) -> Value {
-    let apps: Vec<Value> = table.known().iter().map(known).collect();
-    json!({ "anonymous": table.is_anonymous_allowed(), "apps": apps })
+// === impl AppsDocument ===
+
+impl AppsDocument {
+    pub fn of(table: &Table) -> Self {
+        Self {
+            anonymous: table.is_anonymous_allowed(),
+            apps: table.known().iter().map(AppDocument::of).collect(),
+        }
+    }
 }
 
-/// One app, as [`list`] shows it; `null` where it is gone again.
-pub fn one(name: &str, table: &Table) -> Value {
-    let mut apps = table.known().iter();
-    apps.find(|known| *known.app.name == *name)
-        .map_or(Value::Null, known)
+// === impl AppDocument ===
+
+impl AppDocument {
+    /// `None` where the app is gone again.
+    pub fn named(name: &str, table: &Table) -> Option<Self> {
+        let mut apps = table.known().iter();
+        apps.find(|known| *known.app.name == *name).map(Self::of)
+    }
+
+    fn of(known: &Known) -> Self {
+        let app = &known.app;
+        let (declared, added, token_since) = match &known.origin {
+            Origin::Declared { place } => (Some(place.clone()), None, None),
+            Origin::Added { at_ms, token_at_ms } => (
+                None,
+                calendar::rfc3339(*at_ms),
+                calendar::rfc3339(*token_at_ms),
+            ),
+        };
+        Self {
+            name: app.name.to_string(),
+            token: known.token.is_some() || app.token_file.is_some(),
+            uids: app.uids.clone(),
+            cap_hour_micro_usd: app.limits.hour,
+            cap_day_micro_usd: app.limits.day,
+            cap_month_micro_usd: app.limits.month,
+            request_floor_micro_usd: app.request_floor,
+            declared,
+            added,
+            token_since,
+        }
+    }
 }
 
-fn known(known: &Known) -> Value {
-    let app = &known.app;
-    let (place, added, token_since) = match &known.origin {
-        Origin::Declared { place } => (Some(place), None, None),
-        Origin::Added { at_ms, token_at_ms } => (
-            None,
-            calendar::rfc3339(*at_ms),
-            calendar::rfc3339(*token_at_ms),
-        ),
-    };
-    json!({
-        "name": *app.name,
-        // A command without a daemon leaves the files with the tokens alone.
-        "token": known.token.is_some() || app.token_file.is_some(),
-        "uids": app.uids,
-        "cap_hour_micro_usd": app.limits.hour,
-        "cap_day_micro_usd": app.limits.day,
-        "cap_month_micro_usd": app.limits.month,
-        "request_floor_micro_usd": app.request_floor,
-        "declared": place,
-        "added": added,
-        "token_since": token_since,
-    })
+fn to_value(document: &impl Serialize) -> Result<Value, ChangeError> {
+    serde_json::to_value(document).map_err(ChangeError::Told)
 }
 
 /// The file is written and flushed on a thread that may block.

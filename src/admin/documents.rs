@@ -24,7 +24,7 @@ pub struct SpendQuestion {
     pub zone: TimeZone,
 }
 
-/// What `/api/status` tells, beside the ledger.
+/// What `/api/status` shows, beside the ledger.
 #[derive(Clone, Debug)]
 pub struct Process {
     pub started_ms: u64,
@@ -83,7 +83,7 @@ pub fn receipts(listing: &Listing) -> serde_json::Result<Value> {
 }
 
 /// A list of entries or an explanation, as other users of this machine may read it: a key is asked with
-/// to have an answer again, whoever paid for it.
+/// to have an answer again, no matter which app paid for it.
 pub fn without_keys(mut document: Value) -> Value {
     let strip = |entry: &mut Value| {
         if let Value::Object(fields) = entry {

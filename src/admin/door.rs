@@ -1,4 +1,4 @@
-//! Who may read. The same rules as at the proxy's door, for the same reason: a web page can send
+//! Which requests may read. The same rules as at the proxy's door, for the same reason: a web page can send
 //! requests to localhost, and what is spent here is nobody's business but this machine's.
 //!
 //! Promise: judged by Host, Origin and Sec-Fetch-Site alone; a page that a browser opens by hand

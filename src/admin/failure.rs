@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::query::QueryError;
-use super::reconcile::FigureError;
+use super::reconcile::{FigureError, Reconciliation};
 use crate::ledger::LedgerError;
 
 /// Why a question was not answered.
@@ -33,7 +31,7 @@ pub enum Failure {
 }
 
 /// The ledger held against the service's own figure, both of one moment, or why not.
-pub type Reconciled = Result<Value, Arc<Failure>>;
+pub type Reconciled = Result<Reconciliation, Arc<Failure>>;
 
 /// Everything that came of a call; without a turn none was made.
 pub fn is_kept(reconciled: &Reconciled) -> bool {

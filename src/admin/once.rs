@@ -1,10 +1,10 @@
 //! What readers may make bursar ask the service for: once a minute, however many of them want to know.
 //!
 //! Why: every program of the machine reaches the admin port, and each question is a call with the
-//! organization's key. Who comes while one is under way gets its answer, and so does who comes within the
+//! organization's key. A question while one is under way gets its answer, and so does one within the
 //! minute behind it.
-//! Promise: one call at a time, which ends also when whoever asked has gone; an answer is never older
-//! than its age says. What is not worth a minute is told to those who wait for it, and not kept.
+//! Promise: one call at a time, which ends also when its reader has gone; an answer is never older
+//! than its age says. What is not worth a minute goes to those who wait for it, and is not kept.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,7 +55,7 @@ impl<T: Send + Sync + 'static> OnceAMinute<T> {
         Some((Arc::clone(&told.answer), self.age(told)))
     }
 
-    /// What was told holds no more: it was asked for under other settings.
+    /// The answer holds no more: it was asked for under other settings.
     pub fn forget(&self) {
         *self.newest.lock() = None;
     }

@@ -169,50 +169,9 @@ fn wrong(name: &str, wanted: &'static str) -> QueryError {
     }
 }
 
+/// What is no escape stays as it is; what is no UTF-8 shows as `�`.
 fn pairs(query: &str) -> impl Iterator<Item = (String, String)> {
-    query
-        .split('&')
-        .filter(|pair| !pair.is_empty())
-        .map(|pair| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (decoded(name), decoded(value))
-        })
-}
-
-/// Undoes `%xx` and `+`. What is no escape stays as it is; what is no UTF-8 shows as `�`.
-fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((byte, after)) = rest.split_first() {
-        rest = after;
-        match byte {
-            b'+' => bytes.push(b' '),
-            b'%' => match after.split_at_checked(2).and_then(|(hex, after)| {
-                let byte = u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok()?;
-                Some((byte, after))
-            }) {
-                Some((byte, after)) => {
-                    bytes.push(byte);
-                    rest = after;
-                }
-                None => bytes.push(b'%'),
-            },
-            other => bytes.push(*other),
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// A value as it is written behind a question mark.
-pub fn encoded(text: &str) -> String {
-    text.bytes().fold(String::new(), |mut out, byte| {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-        out
-    })
+    form_urlencoded::parse(query.as_bytes()).into_owned()
 }
 
 #[cfg(test)]

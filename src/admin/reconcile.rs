@@ -1,16 +1,18 @@
 //! `/api/reconcile` and `bursar reconcile`: which figure is held against the ledger, and the document
 //! that comes of it.
 //!
-//! Promise: the service's figure is taken as the integer it is told as, from the member that the config
+//! Promise: the service's figure is taken as the integer it is reported as, from the member that the config
 //! names, or not at all; what is said of the document is its names and whole numbers only.
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::calendar;
 use crate::ledger::query::Window;
-use crate::ledger::reconcile::{Comparison, compare};
+use crate::ledger::reconcile::{Comparison, Conclusion, Reason};
+use crate::ledger::totals::MicroUsdSum;
 use crate::money::MicroUsd;
 
 /// Whole numbers of a document that are listed when the figure is not among them.
@@ -19,7 +21,7 @@ const LISTED_MAX: usize = 40;
 /// What is held against the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Figure {
-    /// The service's document tells it, over the days of `[reconcile] window_days`.
+    /// The service's document has it, over the days of `[reconcile] window_days`.
     Document,
     /// Somebody typed it in, for `[since_ms, until_ms)`. No end: now.
     Typed {
@@ -29,7 +31,34 @@ pub enum Figure {
     },
 }
 
-/// Why the document does not tell the figure.
+/// Both figures, how they compare, and why: the document of `/api/reconcile` and `bursar reconcile --json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reconciliation {
+    /// The member of the service's document that has the figure, or `typed`.
+    pub source: String,
+    pub since: Option<String>,
+    pub until: Option<String>,
+    pub since_ms: u64,
+    pub until_ms: u64,
+    #[serde(rename = "service_micro_usd")]
+    pub service: MicroUsdSum,
+    #[serde(rename = "ledger_micro_usd")]
+    pub ledger: MicroUsdSum,
+    /// The service's figure less the ledger's. `None` beyond 64 bits; the conclusion stands.
+    pub difference_micro_usd: Option<i64>,
+    pub conclusion: Conclusion,
+    #[serde(rename = "unexplained_micro_usd")]
+    pub unexplained: MicroUsdSum,
+    pub reasons: Vec<Reason>,
+    pub priced: u64,
+    pub failed: u64,
+    pub replayed: u64,
+    /// How long ago both figures were taken, in seconds. `None`: for a figure that was typed in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub age_s: Option<u64>,
+}
+
+/// Why the document does not hold the figure.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FigureError {
     #[error("the service's /v1/auto/metrics is not a JSON object")]
@@ -50,7 +79,7 @@ pub enum FigureError {
     },
 }
 
-/// The billed spend that the service's document tells: the member of that name, else the one that the
+/// The billed spend in the service's document: the member of that name, else the one that the
 /// dots lead to.
 pub fn told_spend(document: &[u8], field: &str) -> Result<MicroUsd, FigureError> {
     let document: Value = serde_json::from_slice(document).map_err(|_| FigureError::NoObject)?;
@@ -108,41 +137,37 @@ fn list_numbers(value: &Value, path: &str, to: &mut Vec<String>) {
     }
 }
 
-/// The answer: both figures, how they compare, and why.
-pub fn document(
-    source: &str,
-    service: MicroUsd,
-    window: &Window,
-) -> serde_json::Result<(Value, Comparison)> {
-    let compared = compare(service.into(), window);
-    let at = |ms| calendar::rfc3339(ms);
-    let difference = i64::try_from(compared.difference);
-    let document = json!({
-        "source": source,
-        "since": at(window.since_ms),
-        "until": at(window.until_ms),
-        "since_ms": window.since_ms,
-        "until_ms": window.until_ms,
-        "service_micro_usd": compared.service,
-        "ledger_micro_usd": compared.ledger,
-        // Beyond 64 bits there is no such figure; `null` then, and the conclusion stands.
-        "difference_micro_usd": difference.ok(),
-        "conclusion": compared.conclusion,
-        "unexplained_micro_usd": compared.unexplained,
-        "reasons": serde_json::to_value(&compared.reasons)?,
-        "priced": window.priced,
-        "failed": window.failed,
-        "replayed": window.replayed,
-    });
-    Ok((document, compared))
-}
+// === impl Reconciliation ===
 
-/// The same with how long ago both figures were taken.
-pub fn aged(mut document: Value, age: Duration) -> Value {
-    if let Some(members) = document.as_object_mut() {
-        members.insert("age_s".to_owned(), age.as_secs().into());
+impl Reconciliation {
+    /// `source`: the member of the service's document, or `typed`.
+    pub fn new(source: &str, window: &Window, compared: &Comparison) -> Self {
+        Self {
+            source: source.to_owned(),
+            since: calendar::rfc3339(window.since_ms),
+            until: calendar::rfc3339(window.until_ms),
+            since_ms: window.since_ms,
+            until_ms: window.until_ms,
+            service: compared.service,
+            ledger: compared.ledger,
+            difference_micro_usd: i64::try_from(compared.difference).ok(),
+            conclusion: compared.conclusion,
+            unexplained: compared.unexplained,
+            reasons: compared.reasons.clone(),
+            priced: window.priced,
+            failed: window.failed,
+            replayed: window.replayed,
+            age_s: None,
+        }
     }
-    document
+
+    /// The same with how long ago both figures were taken.
+    pub fn aged(self, age: Duration) -> Self {
+        Self {
+            age_s: Some(age.as_secs()),
+            ..self
+        }
+    }
 }
 
 #[cfg(test)]

@@ -19,11 +19,11 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use super::change::{self, Change, Made, Via};
+use super::change::{self, AppsDocument, Change, Made, Via};
 use super::documents::{self, Process, SpendQuestion};
 use super::failure::Failure;
 use super::page::{self, Status};
-use super::reconcile::{self, Figure};
+use super::reconcile::{self, Figure, Reconciliation};
 use super::runs::{self, RunBody};
 use super::shared::Admin;
 use super::{door, explain, query};
@@ -31,6 +31,7 @@ use crate::calendar;
 use crate::config::ListenAddr;
 use crate::ledger::LedgerError;
 use crate::ledger::query::{Spend, find, list, window};
+use crate::ledger::reconcile::compare;
 use crate::protocol::routes::{Lookup, RouteTable};
 use crate::telemetry::exposition;
 use crate::telemetry::metrics::Difference;
@@ -99,13 +100,15 @@ pub async fn answer(
         "/api/spend" => api_spend(admin, asked).await,
         "/api/receipts" => with_keys(via, api_receipts(admin, asked).await),
         "/api/explain" => with_keys(via, api_explain(admin, asked).await),
-        "/api/reconcile" => api_reconcile(admin, via, asked).await,
+        "/api/reconcile" => api_reconcile(admin, via, asked)
+            .await
+            .and_then(|document| Ok(serde_json::to_value(document)?)),
         "/api/caps" => query::nothing(asked)
             .map_err(Failure::from)
             .and_then(|()| Ok(serde_json::to_value(admin.caps.view())?)),
         "/api/apps" => query::nothing(asked)
             .map_err(Failure::from)
-            .map(|()| change::list(&admin.apps.table())),
+            .and_then(|()| Ok(serde_json::to_value(AppsDocument::of(&admin.apps.table()))?)),
         "/api/status" => query::nothing(asked)
             .map_err(Failure::from)
             .and_then(|()| api_status(admin)),
@@ -175,7 +178,7 @@ fn verdict(verdict: Result<Option<String>, String>) -> Answer {
     }
 }
 
-/// A second line where anybody may spend; the first is what it always was.
+/// A second line where any caller may spend; the first is what it always was.
 fn readyz(admin: &Admin) -> Answer {
     const NOTE: &str = "anonymous: every process of this machine may spend without a token";
     match admin.ready() {
@@ -214,7 +217,11 @@ fn with_keys(via: Via, document: Result<Value, Failure>) -> Result<Value, Failur
 }
 
 /// Holds the ledger against the service's own figure, or against one that was typed in.
-async fn api_reconcile(admin: &Arc<Admin>, via: Via, asked: &str) -> Result<Value, Failure> {
+async fn api_reconcile(
+    admin: &Arc<Admin>,
+    via: Via,
+    asked: &str,
+) -> Result<Reconciliation, Failure> {
     match query::reconcile(asked)? {
         Figure::Typed {
             billed,
@@ -225,12 +232,11 @@ async fn api_reconcile(admin: &Arc<Admin>, via: Via, asked: &str) -> Result<Valu
             let read = read(admin, move |state_dir| {
                 window(state_dir, since_ms, until_ms)
             });
-            Ok(reconcile::document("typed", billed, &read.await?)?.0)
+            let window = read.await?;
+            let compared = compare(billed.into(), &window);
+            Ok(Reconciliation::new("typed", &window, &compared))
         }
-        Figure::Document if via == Via::Owner => {
-            let document = ask_service(admin).await?;
-            Ok(reconcile::aged(document, Duration::ZERO))
-        }
+        Figure::Document if via == Via::Owner => Ok(ask_service(admin).await?.aged(Duration::ZERO)),
         Figure::Document => {
             let asking = Arc::clone(admin);
             let asked = admin
@@ -238,7 +244,7 @@ async fn api_reconcile(admin: &Arc<Admin>, via: Via, asked: &str) -> Result<Valu
                 .ask(|| async move { ask_service(&asking).await.map_err(Arc::new) });
             let (reconciled, age) = asked.await.ok_or(Failure::Panicked)?;
             match &*reconciled {
-                Ok(document) => Ok(reconcile::aged(document.clone(), age)),
+                Ok(reconciliation) => Ok(reconciliation.clone().aged(age)),
                 Err(failure) if matches!(**failure, Failure::Busy) => Err(Failure::Busy),
                 Err(failure) => Err(Failure::Earlier {
                     failure: Arc::clone(failure),
@@ -251,7 +257,7 @@ async fn api_reconcile(admin: &Arc<Admin>, via: Via, asked: &str) -> Result<Valu
 
 /// The service's figure, and the ledger's of the same moment. The turn to read that comes first: a call whose
 /// answer cannot be held against anything is not made.
-async fn ask_service(admin: &Arc<Admin>) -> Result<Value, Failure> {
+async fn ask_service(admin: &Arc<Admin>) -> Result<Reconciliation, Failure> {
     let turn = turn(admin).await?;
     let told = (admin.auto_metrics)().await.map_err(Failure::Service)?;
     let asked = admin.config.load().reconcile.clone();
@@ -261,13 +267,13 @@ async fn ask_service(admin: &Arc<Admin>) -> Result<Value, Failure> {
     let window = read_in(turn, admin, move |state_dir| {
         window(state_dir, since_ms, until_ms)
     });
-    let source = asked.spend_field;
-    let (document, compared) = reconcile::document(&source, billed, &window.await?)?;
+    let window = window.await?;
+    let compared = compare(billed.into(), &window);
     admin.metrics.evidence.reconciled(Difference {
         micro_usd: compared.difference,
         at_ms: until_ms,
     });
-    Ok(document)
+    Ok(Reconciliation::new(&asked.spend_field, &window, &compared))
 }
 
 fn api_status(admin: &Admin) -> Result<Value, Failure> {

@@ -1,7 +1,7 @@
 //! A run of `bursar exec`, opened over the Unix socket: the answer is a stream of lines that stays open
 //! as long as the run, the first of them with what the child has to know.
 //!
-//! Why a stream: whoever opened the run may be killed at any moment, and its connection ends with it.
+//! Why a stream: the program that opened the run may be killed at any moment, and its connection ends with it.
 //! Promise: a run ends, and its token with it, within two seconds of its connection.
 
 use std::convert::Infallible;
@@ -123,11 +123,11 @@ pub(super) async fn open(
     })
 }
 
-/// Its limit, with what the ledger tells of a run that this process does not know.
+/// Its limit, with what the ledger has of a run that this process does not know.
 async fn limit(admin: &Arc<Admin>, run: &Run, max: MicroUsd) -> Result<RunLimit, ChangeError> {
     let (caps, run) = (Arc::clone(&admin.caps), run.clone());
     let state_dir = admin.config.load().ledger.state_dir.clone();
-    // The id tells when the run began. A clock that was set back a little does no harm.
+    // The id holds when the run began. A clock that was set back a little does no harm.
     let began = Uuid::try_parse(&run.id)
         .ok()
         .and_then(|id| id.get_timestamp());

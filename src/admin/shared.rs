@@ -20,7 +20,7 @@ use crate::places::Places;
 use crate::telemetry::metrics::{Breaking, Metrics};
 
 /// Connections at once of all ports together, and as many of all Unix sockets: who fills the ports keeps
-/// no order out. Who comes later waits until one has left, or has been silent or idle for too long.
+/// no order out. A later reader waits until one has left, or has been silent or idle for too long.
 const CONNECTIONS_MAX: usize = 64;
 
 /// Questions that read the journal at once.

@@ -11,7 +11,7 @@ use crate::ledger::totals::MicroUsdSum;
 use crate::money::MicroUsd;
 
 /// One cap in its window of now.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CapView {
     /// The app's name, or `all`.
     pub scope: String,
@@ -51,8 +51,8 @@ pub struct FrozenView {
     pub by: String,
 }
 
-/// All of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+/// All of it: the document of `/api/caps` and `bursar caps --json`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CapsView {
     pub time_zone: Option<String>,
     pub caps: Vec<CapView>,

@@ -5,15 +5,13 @@
 //! Promise: a token is printed once, on standard output, and stands nowhere else: alone in a pipe or
 //! file, in the line to paste at a terminal. What is said beside it goes to standard error.
 
-use serde_json::{Value, json};
-
 use super::daemon::{document, order};
 use super::error::CliError;
 use super::locate::{Keeper, Right, SourceArgs, keeper};
-use super::output::{at_terminal, remark, say};
+use super::output::{at_terminal, remark, say, say_document};
 use super::runtime::block_on;
 use super::table::{Align, Table};
-use crate::admin::change::{given, list, one, removed};
+use crate::admin::change::{AppDocument, AppName, AppsDocument, NewToken, Removed};
 use crate::apps::{self, Alone, AppAdd, AppSet, Declared};
 use crate::clock::SystemClock;
 use crate::money::MicroUsd;
@@ -127,15 +125,15 @@ fn add(args: &AddArgs) -> Result<(), CliError> {
         cap_month_micro_usd: args.cap_month_usd,
         request_floor_micro_usd: args.request_floor_usd,
     };
-    let document = block_on(async {
+    let document: NewToken = block_on(async {
         match keeper(&args.place.source, Right::Change).await? {
-            Keeper::Daemon(daemon) => order(&daemon, "/api/apps/add", &json!(new)).await,
+            Keeper::Daemon(daemon) => order(&daemon, "/api/apps/add", &new).await,
             Keeper::Files(place) => {
                 let mut apps = Alone::open(&place.state_dir, Declared::from(&place))?;
                 let was_anonymous = apps.table()?.is_anonymous_allowed();
                 let token = apps.add(&new, SystemClock::shared().wall_ms())?;
                 let table = apps.table()?;
-                Ok(given(
+                Ok(NewToken::new(
                     &new.name,
                     &token,
                     was_anonymous,
@@ -146,7 +144,7 @@ fn add(args: &AddArgs) -> Result<(), CliError> {
         }
     })?;
     args.place.print_token(&document)?;
-    if document.get("closed").and_then(Value::as_bool) == Some(true) && !args.place.json {
+    if document.closed && !args.place.json {
         remark(
             "bursar: until now any caller of this machine could spend without a token. That has \
              ended with this app, the first one: who shows none is refused (401 token_missing). \
@@ -176,21 +174,21 @@ fn set(args: &SetArgs) -> Result<(), CliError> {
         ));
     }
     let mut without_daemon = None;
-    let document = block_on(async {
+    let document: Option<AppDocument> = block_on(async {
         match keeper(&args.place.source, Right::Change).await? {
-            Keeper::Daemon(daemon) => order(&daemon, "/api/apps/set", &json!(asked)).await,
+            Keeper::Daemon(daemon) => order(&daemon, "/api/apps/set", &asked).await,
             Keeper::Files(place) => {
                 let mut apps = Alone::open(&place.state_dir, Declared::from(&place))?;
                 apps.set(&asked)?;
                 without_daemon = Some(place.state_dir);
-                Ok(one(&args.name, &apps.table()?))
+                Ok(AppDocument::named(&args.name, &apps.table()?))
             }
         }
     })?;
     if args.place.json {
-        return say(&document);
+        return say_document(&document);
     }
-    say(rows(std::slice::from_ref(&document)))?;
+    say(rows(document.as_slice()))?;
     if let Some(state_dir) = without_daemon {
         remark(format_args!(
             "bursar: no daemon runs on {}: it holds from the next start",
@@ -201,16 +199,15 @@ fn set(args: &SetArgs) -> Result<(), CliError> {
 }
 
 fn rotate(args: &NameArgs) -> Result<(), CliError> {
-    let document = block_on(async {
+    let document: NewToken = block_on(async {
         let name = &args.name;
         match keeper(&args.place.source, Right::Change).await? {
-            Keeper::Daemon(daemon) => {
-                order(&daemon, "/api/apps/rotate", &json!({ "name": name })).await
-            }
+            Keeper::Daemon(daemon) => order(&daemon, "/api/apps/rotate", &args.asked()).await,
             Keeper::Files(place) => {
                 let mut apps = Alone::open(&place.state_dir, Declared::from(&place))?;
                 let token = apps.rotate(name, SystemClock::shared().wall_ms())?;
-                Ok(given(name, &token, false, &apps.table()?, &place.proxy))
+                let table = apps.table()?;
+                Ok(NewToken::new(name, &token, false, &table, &place.proxy))
             }
         }
     })?;
@@ -218,32 +215,30 @@ fn rotate(args: &NameArgs) -> Result<(), CliError> {
 }
 
 fn remove(args: &NameArgs) -> Result<(), CliError> {
-    let document = block_on(async {
+    let document: Removed = block_on(async {
         let name = &args.name;
         match keeper(&args.place.source, Right::Change).await? {
-            Keeper::Daemon(daemon) => {
-                order(&daemon, "/api/apps/remove", &json!({ "name": name })).await
-            }
+            Keeper::Daemon(daemon) => order(&daemon, "/api/apps/remove", &args.asked()).await,
             Keeper::Files(place) => {
                 let mut apps = Alone::open(&place.state_dir, Declared::from(&place))?;
                 apps.remove(name)?;
-                Ok(removed(name, &apps.table()?))
+                Ok(Removed::new(name, &apps.table()?))
             }
         }
     })?;
     if args.place.json {
-        return say(&document);
+        return say_document(&document);
     }
     remark(format_args!(
         "bursar: {} is no app any more; what it spent stays in the ledger",
         args.name
     ));
-    remark_if_anonymous(&document);
+    remark_if_anonymous(document.anonymous);
     Ok(())
 }
 
 fn show(args: &ListArgs) -> Result<(), CliError> {
-    let document = block_on(async {
+    let document: AppsDocument = block_on(async {
         match keeper(&args.place.source, Right::Look).await? {
             Keeper::Daemon(daemon) => {
                 let answer = daemon.get("/api/apps").await?;
@@ -251,25 +246,22 @@ fn show(args: &ListArgs) -> Result<(), CliError> {
             }
             Keeper::Files(place) => {
                 let table = apps::read(&place.state_dir, &Declared::from(&place))?;
-                Ok(list(&table))
+                Ok(AppsDocument::of(&table))
             }
         }
     })?;
     if args.place.json {
-        return say(&document);
+        return say_document(&document);
     }
-    let none = Vec::new();
-    let known = document.get("apps").and_then(Value::as_array);
-    let known = known.unwrap_or(&none);
-    if !known.is_empty() {
-        say(rows(known))?;
+    if !document.apps.is_empty() {
+        say(rows(&document.apps))?;
     }
-    remark_if_anonymous(&document);
+    remark_if_anonymous(document.anonymous);
     Ok(())
 }
 
 /// The apps for people, one a line.
-fn rows(known: &[Value]) -> Table {
+fn rows(known: &[AppDocument]) -> Table {
     let mut table = Table::new(&[
         ("app", Align::Left),
         ("token", Align::Left),
@@ -281,53 +273,57 @@ fn rows(known: &[Value]) -> Table {
         ("from", Align::Left),
     ]);
     for app in known {
-        let text = |name: &str| app.get(name).and_then(Value::as_str).unwrap_or_default();
-        let cap = |name: &str| {
-            let cap = app.get(name).and_then(Value::as_u64).map(MicroUsd::new);
-            cap.map_or_else(|| "-".to_owned(), |cap| cap.to_string())
+        let amount = |amount: Option<MicroUsd>| {
+            amount.map_or_else(|| "-".to_owned(), |amount| amount.to_string())
         };
-        let has_token = app.get("token").and_then(Value::as_bool) == Some(true);
-        let uids = app.get("uids").and_then(Value::as_array);
-        let uids = uids.into_iter().flatten().map(Value::to_string);
-        let from = match text("declared") {
-            "" => format!("added {}", text("added")),
-            place => place.to_owned(),
+        let uids: Vec<String> = app.uids.iter().map(ToString::to_string).collect();
+        let from = match &app.declared {
+            Some(place) => place.clone(),
+            None => format!("added {}", app.added.as_deref().unwrap_or_default()),
         };
         table.row([
-            text("name").to_owned(),
-            if has_token { "yes" } else { "no" }.to_owned(),
-            uids.collect::<Vec<_>>().join(","),
-            cap("cap_hour_micro_usd"),
-            cap("cap_day_micro_usd"),
-            cap("cap_month_micro_usd"),
-            cap("request_floor_micro_usd"),
+            app.name.clone(),
+            if app.token { "yes" } else { "no" }.to_owned(),
+            uids.join(","),
+            amount(app.cap_hour_micro_usd),
+            amount(app.cap_day_micro_usd),
+            amount(app.cap_month_micro_usd),
+            amount(app.request_floor_micro_usd),
             from,
         ]);
     }
     table
 }
 
-fn remark_if_anonymous(document: &Value) {
-    if document.get("anonymous").and_then(Value::as_bool) == Some(true) {
+fn remark_if_anonymous(is_anonymous: bool) {
+    if is_anonymous {
         remark(
             "bursar: every process of this machine may spend without a token ([listen] anonymous)",
         );
     }
 }
 
+// === impl NameArgs ===
+
+impl NameArgs {
+    fn asked(&self) -> AppName {
+        AppName {
+            name: self.name.clone(),
+        }
+    }
+}
+
 // === impl PlaceArgs ===
 
 impl PlaceArgs {
-    fn print_token(&self, document: &Value) -> Result<(), CliError> {
+    fn print_token(&self, document: &NewToken) -> Result<(), CliError> {
         if self.json {
-            return say(document);
+            return say_document(document);
         }
-        let text = |name: &str| document.get(name).and_then(Value::as_str);
-        let (Some(name), Some(token)) = (text("name"), text("token")) else {
-            return Err(CliError::Failed("the answer holds no token".to_owned()));
-        };
+        let NewToken { name, token, .. } = document;
         // Clients take no address of a Unix socket; theirs is their own matter.
-        let address = text("base_url").map(|url| format!("export OPENAI_BASE_URL={url}\n"));
+        let address = document.base_url.as_ref();
+        let address = address.map(|url| format!("export OPENAI_BASE_URL={url}\n"));
         let lines = |token: &str| {
             let address = address.as_deref().unwrap_or_default();
             format!("{address}export OPENAI_API_KEY={token}")
@@ -341,7 +337,7 @@ impl PlaceArgs {
             remark(lines("TOKEN"));
             say(token)?;
         }
-        remark_if_anonymous(document);
+        remark_if_anonymous(document.anonymous);
         Ok(())
     }
 }

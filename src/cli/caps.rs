@@ -4,20 +4,19 @@
 //! what is reserved for requests under way stand apart.
 
 use jiff::tz::TimeZone;
-use serde_json::Value;
 
 use super::daemon::order;
 use super::error::CliError;
 use super::freeze::{caller, name, scope};
 use super::locate::SourceArgs;
-use super::output::{remark, say};
+use super::output::{remark, say, say_document};
 use super::runtime::block_on;
 use super::source::Source;
 use super::table::{Align, Table};
 use crate::admin::orders::RaiseOrder;
 use crate::apps::{Apps, Declared};
 use crate::calendar;
-use crate::caps::{Orders, Period, Rules};
+use crate::caps::{CapsView, Orders, Period, Rules};
 use crate::clock::SystemClock;
 use crate::config::ALL_APPS;
 use crate::money::MicroUsd;
@@ -74,7 +73,7 @@ pub fn caps(args: &Args) -> Result<(), CliError> {
         source.caps(&rules, now_ms).await
     })?;
     if args.json {
-        say(&view)
+        say_document(&view)
     } else {
         say(report(&view))
     }
@@ -99,7 +98,6 @@ fn raise(asked: &Raise) -> Result<(), CliError> {
                 period,
                 to_micro_usd: to,
             };
-            let asked = serde_json::to_value(asked)?;
             block_on(order(client, "/api/caps/raise", &asked))?
         }
         Source::Journal(state_dir) => {
@@ -127,13 +125,11 @@ fn raise(asked: &Raise) -> Result<(), CliError> {
 }
 
 /// The configured amount of a cap.
-fn configured(view: &Value, app: Option<&str>, period: Period) -> Result<MicroUsd, CliError> {
+fn configured(view: &CapsView, app: Option<&str>, period: Period) -> Result<MicroUsd, CliError> {
     let scope = app.unwrap_or(ALL_APPS);
-    let mut caps = list(view, "caps");
-    let cap =
-        caps.find(|cap| text(cap, "scope") == scope && text(cap, "period") == period.as_str());
-    let amount = cap.and_then(|cap| cap.get("configured_micro_usd")?.as_u64());
-    amount.map(MicroUsd::new).ok_or_else(|| {
+    let mut caps = view.caps.iter();
+    let cap = caps.find(|cap| cap.scope == scope && cap.period == period);
+    cap.map(|cap| cap.configured).ok_or_else(|| {
         CliError::Failed(format!(
             "{scope} has no cap of the {period} that could be raised"
         ))
@@ -141,11 +137,10 @@ fn configured(view: &Value, app: Option<&str>, period: Period) -> Result<MicroUs
 }
 
 /// Caps that hold beside the one that was raised and are reached before it, in words.
-fn tighter(view: &Value, app: Option<&str>, period: Period, to: MicroUsd) -> Vec<String> {
+fn tighter(view: &CapsView, app: Option<&str>, period: Period, to: MicroUsd) -> Vec<String> {
     let own = app.unwrap_or(ALL_APPS);
-    let caps = list(view, "caps").filter_map(|cap| {
-        let (scope, of) = (text(cap, "scope"), Period::from_word(text(cap, "period"))?);
-        let limit = MicroUsd::new(cap.get("limit_micro_usd")?.as_u64()?);
+    let caps = view.caps.iter().filter_map(|cap| {
+        let (scope, of, limit) = (&*cap.scope, cap.period, cap.limit);
         let holds_beside = (scope == own && of > period)
             || (scope == ALL_APPS && app.is_some() && of >= period);
         (holds_beside && limit < to).then(|| {
@@ -177,21 +172,16 @@ fn usd(text: &str) -> Result<MicroUsd, String> {
 }
 
 /// The answer for people.
-fn report(view: &Value) -> String {
-    let zone_name = view.get("time_zone").and_then(Value::as_str);
-    let zone = zone_name.and_then(|name| TimeZone::get(name).ok());
+fn report(view: &CapsView) -> String {
+    let zone = view.time_zone.as_deref();
+    let zone = zone.and_then(|name| TimeZone::get(name).ok());
     let zone = zone.unwrap_or_else(TimeZone::system);
-    let mut lines: Vec<String> = list(view, "frozen")
-        .map(|frozen| {
-            let app = frozen.get("app").and_then(Value::as_str);
-            format!(
-                "FROZEN since {}: {}, by {}",
-                at(frozen, "since_ms", &zone),
-                app.unwrap_or("all apps"),
-                shown(text(frozen, "by")),
-            )
-        })
-        .collect();
+    let frozen = view.frozen.iter().map(|frozen| {
+        let since = calendar::shown(frozen.since_ms, &zone);
+        let app = frozen.app.as_deref().unwrap_or("all apps");
+        format!("FROZEN since {since}: {app}, by {}", shown(&frozen.by))
+    });
+    let mut lines: Vec<String> = frozen.collect();
     let mut table = Table::new(&[
         ("cap of", Align::Left),
         ("window", Align::Left),
@@ -203,25 +193,24 @@ fn report(view: &Value) -> String {
         ("worst case", Align::Right),
         ("begins anew", Align::Left),
     ]);
-    for cap in list(view, "caps") {
-        let raised = cap.get("limit_micro_usd") != cap.get("configured_micro_usd");
+    for cap in &view.caps {
+        let raised = match cap.limit == cap.configured {
+            true => "",
+            false => " (raised)",
+        };
         table.row([
-            text(cap, "scope").to_owned(),
-            text(cap, "period").to_owned(),
-            format!(
-                "{}{}",
-                money(cap, "limit"),
-                if raised { " (raised)" } else { "" }
-            ),
-            money(cap, "spent"),
-            money(cap, "held"),
-            money(cap, "reserved"),
-            money(cap, "left"),
-            match cap.get("worst_case_micro_usd") {
-                Some(Value::Null) => "limit + one request".to_owned(),
-                _ => money(cap, "worst_case"),
+            cap.scope.clone(),
+            cap.period.to_string(),
+            format!("{}{raised}", cap.limit),
+            cap.spent.to_string(),
+            cap.held.to_string(),
+            cap.reserved.to_string(),
+            cap.left.to_string(),
+            match cap.worst_case {
+                Some(worst_case) => worst_case.to_string(),
+                None => "limit + one request".to_owned(),
             },
-            at(cap, "resets_at_ms", &zone),
+            calendar::shown(cap.resets_at_ms, &zone),
         ]);
     }
     if table.is_empty() {
@@ -230,11 +219,12 @@ fn report(view: &Value) -> String {
         lines.push(table.to_string());
         lines.push(WORST_CASE.to_owned());
     }
-    let waiting = view
-        .get("waiting")
-        .and_then(Value::as_u64)
-        .filter(|waiting| *waiting > 0);
-    lines.extend(waiting.map(|waiting| format!("{waiting} requests wait for room below a cap.")));
+    if view.waiting > 0 {
+        lines.push(format!(
+            "{} requests wait for room below a cap.",
+            view.waiting
+        ));
+    }
     lines.join("\n")
 }
 
@@ -243,33 +233,6 @@ held: for requests whose price is not known. reserved: for those under way. Both
 worst case: the most that the service can bill in the window, the limit and one request of the dearest
 price known. It holds as long as no request under way beside others costs more than four times the
 dearest of its kind, and none in `held` more than is held for it.";
-
-fn list<'a>(view: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
-    view.get(name)
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-}
-
-fn at(from: &Value, name: &str, zone: &TimeZone) -> String {
-    let ms = from.get(name).and_then(Value::as_u64);
-    ms.map_or_else(|| "?".to_owned(), |ms| calendar::shown(ms, zone))
-}
-
-/// A figure that is missing shows as `?`, never as 0.
-fn money(cap: &Value, name: &str) -> String {
-    let amount = cap
-        .get(format!("{name}_micro_usd").as_str())
-        .and_then(Value::as_u64);
-    amount.map_or_else(
-        || "?".to_owned(),
-        |amount| MicroUsd::new(amount).to_string(),
-    )
-}
-
-fn text<'a>(from: &'a Value, name: &str) -> &'a str {
-    from.get(name).and_then(Value::as_str).unwrap_or("?")
-}
 
 #[cfg(test)]
 mod tests;

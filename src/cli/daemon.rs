@@ -6,11 +6,12 @@
 use std::path::Path;
 use std::time::Duration;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::client::{Answer, Client, ClientError};
 use super::error::CliError;
-use crate::admin::encoded;
 use crate::ledger::state_dir::Directory;
 
 /// How long a question may take that has a daemon read its journal, or ask the service.
@@ -20,19 +21,24 @@ const QUESTION_DEADLINE: Duration = Duration::from_secs(60);
 pub const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// Asks a question, and returns the document of its answer.
-pub async fn ask(client: &Client, question: &Question) -> Result<Value, CliError> {
+pub async fn ask<T: DeserializeOwned>(client: &Client, question: &Question) -> Result<T, CliError> {
     let client = client.clone().answering_within(QUESTION_DEADLINE);
     document(&client, client.get(&question.0).await?).await
 }
 
 /// Gives a daemon an order. It takes orders through its socket only.
-pub async fn order(client: &Client, path: &str, with: &Value) -> Result<Value, CliError> {
-    let ordered = async { document(client, client.post_json(path, with.to_string()).await?).await };
+pub async fn order<T: DeserializeOwned>(
+    client: &Client,
+    path: &str,
+    with: &impl Serialize,
+) -> Result<T, CliError> {
+    let with = serde_json::to_string(with)?;
+    let ordered = async { document(client, client.post_json(path, with).await?).await };
     ordered.await.map_err(not_told)
 }
 
 /// The document of an answer, or why there is none.
-pub async fn document(client: &Client, answer: Answer) -> Result<Value, CliError> {
+pub async fn document<T: DeserializeOwned>(client: &Client, answer: Answer) -> Result<T, CliError> {
     let status = answer.status;
     let body = answer.bytes(ANSWER_BYTES_MAX).await?;
     if status.is_success() {
@@ -66,7 +72,8 @@ impl Question {
         self.0.push(mark);
         self.0.push_str(name);
         self.0.push('=');
-        self.0.push_str(&encoded(value));
+        self.0
+            .extend(form_urlencoded::byte_serialize(value.as_bytes()));
     }
 
     pub fn add_number(&mut self, name: &str, value: Option<u64>) {

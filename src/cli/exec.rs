@@ -1,8 +1,8 @@
 //! `bursar exec --app NAME [--max-usd N] -- CMD…`: runs a command whose SDKs spend through bursar, under
-//! a token and a limit of its own, and tells at the end what it came to.
+//! a token and a limit of its own, and reports at the end what it came to.
 //!
 //! The run lives as long as a connection to the daemon's socket: whatever ends this process ends the
-//! token. A daemon that is restarted meanwhile is told of the run again; what it spent is in the ledger.
+//! token. A daemon that restarts meanwhile gets the run again; what it spent is in the ledger.
 //!
 //! Promise: the child has this process's standard input, output and error, gets its signals once, and
 //! its exit code is ours (128 and the number for a signal); the organization's key is not in its
@@ -204,7 +204,7 @@ async fn ask(daemon: &Client, asked: &RunOpen) -> Result<(Answer, Value), CliErr
     let mut answer = daemon.post_json("/api/runs", body).await?;
     let is_run = answer.header(CONTENT_TYPE.as_str()) == Some("application/x-ndjson");
     if !answer.status.is_success() || !is_run {
-        document(daemon, answer).await?;
+        document::<Value>(daemon, answer).await?;
         return Err(CliError::Failed("the daemon opened no run".to_owned()));
     }
     let mut line = BytesMut::new();

@@ -8,7 +8,7 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::client::ClientError;
 use super::daemon::{document, end_it, not_asked, order};
@@ -17,11 +17,11 @@ use super::locate::{SourceArgs, find_to_order};
 use super::output::say;
 use super::runtime::block_on;
 use super::source::Source;
-use crate::admin::change::list;
+use crate::admin::change::AppsDocument;
 use crate::admin::orders::FreezeOrder;
 use crate::apps::{self, Declared};
 use crate::calendar;
-use crate::caps::{Frozen, FrozenView, Orders, Rules};
+use crate::caps::{CapsView, Frozen, FrozenView, Orders, Rules};
 use crate::clock::SystemClock;
 use crate::config::{ALL_APPS, App, DEFAULT_APP};
 use crate::screen::shown;
@@ -153,19 +153,17 @@ pub fn thaw(args: &Args) -> Result<(), CliError> {
 
 /// A slip in the name would leave the app that was meant as it was.
 fn must_be_known(args: &Args, keeper: &Source, app: &str, nothing: &str) -> Result<(), CliError> {
-    let known = match keeper {
+    let known: AppsDocument = match keeper {
         Source::Daemon(client) => block_on(async {
             let answer = client.get("/api/apps").await?;
             document(client, answer).await
         })?,
         Source::Journal(state_dir) => {
             let declared = Declared::from(&args.source.whereabouts()?);
-            list(&apps::read(state_dir, &declared)?)
+            AppsDocument::of(&apps::read(state_dir, &declared)?)
         }
     };
-    let named = |entry: &Value| entry.get("name").and_then(Value::as_str) == Some(app);
-    let apps = known.get("apps").and_then(Value::as_array);
-    if app == DEFAULT_APP || apps.is_some_and(|apps| apps.iter().any(named)) {
+    if app == DEFAULT_APP || known.apps.iter().any(|known| known.name == app) {
         return Ok(());
     }
     Err(CliError::Failed(format!(
@@ -173,13 +171,13 @@ fn must_be_known(args: &Args, keeper: &Source, app: &str, nothing: &str) -> Resu
     )))
 }
 
-/// Who is frozen now.
+/// What is frozen now.
 fn frozen_by(keeper: &Source) -> Result<Given, CliError> {
     match keeper {
         Source::Daemon(_) => {
             let now_ms = SystemClock::shared().wall_ms();
             let view = block_on(keeper.caps(&Rules::none(), now_ms))?;
-            Given::of_daemon(&view)
+            Ok(Given::of_daemon(view))
         }
         Source::Journal(state_dir) => {
             let now_ms = SystemClock::shared().wall_ms();
@@ -201,8 +199,7 @@ fn give(
                 app: app.map(str::to_owned),
                 by: by.to_owned(),
             };
-            let asked = serde_json::to_value(asked)?;
-            Given::of_daemon(&block_on(order(&client, path, &asked))?)
+            Ok(Given::of_daemon(block_on(order(&client, path, &asked))?))
         }
         Source::Journal(state_dir) => {
             let now_ms = SystemClock::shared().wall_ms();
@@ -251,12 +248,11 @@ impl Args {
 // === impl Given ===
 
 impl Given {
-    fn of_daemon(view: &Value) -> Result<Self, CliError> {
-        let frozen = view.get("frozen").cloned().unwrap_or_default();
-        Ok(Self {
-            frozen: serde_json::from_value(frozen)?,
+    fn of_daemon(view: CapsView) -> Self {
+        Self {
+            frozen: view.frozen,
             waits_in: None,
-        })
+        }
     }
 
     fn of_file(orders: &Orders, state_dir: &Path) -> Self {
@@ -274,7 +270,7 @@ impl Given {
     }
 }
 
-/// Who gives the order.
+/// The user that gives the order.
 pub fn caller() -> String {
     format!("user {}", rustix::process::getuid().as_raw())
 }

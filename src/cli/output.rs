@@ -5,6 +5,7 @@
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
+use serde::Serialize;
 use serde_json::Value;
 
 use super::error::CliError;
@@ -25,6 +26,11 @@ pub fn say(line: impl Display) -> Result<(), CliError> {
     }
 }
 
+/// A document on standard output as one line of JSON.
+pub fn say_document(document: &impl Serialize) -> Result<(), CliError> {
+    say(serde_json::to_string(document)?)
+}
+
 /// A JSON document on standard output, which may be a person's screen: see [`crate::screen`].
 pub fn say_json(document: &Value) -> Result<(), CliError> {
     say(screen::shown_json(&document.to_string()))
@@ -32,7 +38,7 @@ pub fn say_json(document: &Value) -> Result<(), CliError> {
 
 /// A remark for the person at the terminal; never part of a result.
 pub fn remark(text: impl Display) {
-    // Without a standard error there is nobody to tell.
+    // Without a standard error there is no reader.
     let _ = writeln!(io::stderr(), "{text}");
 }
 

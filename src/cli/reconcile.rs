@@ -6,16 +6,16 @@
 //! is left over.
 
 use jiff::tz::TimeZone;
-use serde_json::Value;
 
 use super::error::CliError;
 use super::locate::SourceArgs;
-use super::output::say;
+use super::output::{say, say_document};
 use super::runtime::block_on;
 use super::table::{Align, Table};
-use crate::admin::reconcile::Figure;
+use crate::admin::reconcile::{Figure, Reconciliation};
 use crate::calendar;
 use crate::clock::SystemClock;
+use crate::ledger::reconcile::{Bound, Conclusion};
 use crate::money::MicroUsd;
 
 #[derive(Debug, clap::Args)]
@@ -62,13 +62,13 @@ pub fn reconcile(args: &Args) -> Result<(), CliError> {
         source.reconcile(&asked, now_ms).await
     })?;
     if args.json {
-        say(&document)?;
+        say_document(&document)?;
     } else {
         say(report(&document, &zone))?;
     }
-    match text(&document, "conclusion") {
-        "equal" | "explained" => Ok(()),
-        _ => Err(CliError::Said),
+    match document.conclusion {
+        Conclusion::Equal | Conclusion::Explained => Ok(()),
+        Conclusion::Unexplained => Err(CliError::Said),
     }
 }
 
@@ -79,35 +79,30 @@ fn usd(text: &str) -> Result<MicroUsd, String> {
 }
 
 /// The answer for people.
-fn report(document: &Value, zone: &TimeZone) -> String {
-    let at = |name: &str| {
-        let ms = document.get(name).and_then(Value::as_u64);
-        ms.map_or_else(|| "?".to_owned(), |ms| calendar::shown(ms, zone))
-    };
+fn report(document: &Reconciliation, zone: &TimeZone) -> String {
+    let at = |ms: u64| calendar::shown(ms, zone);
     let zone_name = zone.iana_name().unwrap_or("local time");
     let mut lines = vec![
         format!(
             "From {} until {} ({zone_name})",
-            at("since_ms"),
-            at("until_ms")
+            at(document.since_ms),
+            at(document.until_ms)
         ),
         String::new(),
     ];
-    if let Some(age_s) = document.get("age_s").and_then(Value::as_u64)
-        && age_s > 0
-    {
+    if let Some(age_s) = document.age_s.filter(|age_s| *age_s > 0) {
         let taken = format!(
             "Both figures were taken {age_s} s ago: over a port bursar asks once a minute."
         );
         lines.insert(1, taken);
     }
-    let service = match text(document, "source") {
+    let service = match &*document.source {
         "typed" => "figure given".to_owned(),
         field => format!("service, {field}"),
     };
     let mut figures = Table::headless(&[(0, Align::Left), (0, Align::Right)]);
-    figures.row([service, money(document, "service_micro_usd")]);
-    figures.row(["ledger".to_owned(), money(document, "ledger_micro_usd")]);
+    figures.row([service, document.service.to_string()]);
+    figures.row(["ledger".to_owned(), document.ledger.to_string()]);
     figures.row(["difference".to_owned(), difference(document)]);
     lines.push(figures.to_string());
     lines.push(zeros(document));
@@ -121,21 +116,15 @@ fn report(document: &Value, zone: &TimeZone) -> String {
 }
 
 /// What the ledger's sum is made of.
-fn zeros(document: &Value) -> String {
-    let count = |name: &str| {
-        let count = document.get(name).and_then(Value::as_u64);
-        count.map_or_else(|| "?".to_owned(), |count| count.to_string())
-    };
+fn zeros(document: &Reconciliation) -> String {
     format!(
         "The ledger's sum is that of {} entries with a price; {} that failed and {} that were replayed \
          count as 0.\n",
-        count("priced"),
-        count("failed"),
-        count("replayed")
+        document.priced, document.failed, document.replayed
     )
 }
 
-fn reasons(document: &Value) -> Option<String> {
+fn reasons(document: &Reconciliation) -> Option<String> {
     let mut table = Table::new(&[
         ("kind", Align::Left),
         ("which", Align::Left),
@@ -143,56 +132,54 @@ fn reasons(document: &Value) -> Option<String> {
         ("at most", Align::Right),
         ("the service is then", Align::Left),
     ]);
-    let reasons = document.get("reasons").and_then(Value::as_array);
-    for reason in reasons.into_iter().flatten() {
-        let count = reason.get("count").and_then(Value::as_u64);
-        let most = match reason.get("at_most_micro_usd") {
-            Some(Value::Null) | None => "any amount".to_owned(),
-            Some(_) => money(reason, "at_most_micro_usd"),
-        };
+    for reason in &document.reasons {
         table.row([
-            text(reason, "kind").replace('_', " "),
-            text(reason, "detail").to_owned(),
-            count.map(|count| count.to_string()).unwrap_or_default(),
-            most,
-            text(reason, "service_is").to_owned(),
+            reason.kind.as_str().replace('_', " "),
+            reason.detail.clone(),
+            reason
+                .count
+                .map(|count| count.to_string())
+                .unwrap_or_default(),
+            match reason.bound {
+                Bound::AtMost(most) => most.to_string(),
+                Bound::Any => "any amount".to_owned(),
+            },
+            reason.service_is.to_string(),
         ]);
     }
     (!table.is_empty()).then(|| table.to_string())
 }
 
-fn conclusion(document: &Value) -> String {
+fn conclusion(document: &Reconciliation) -> String {
     let is_higher = document
-        .get("difference_micro_usd")
-        .and_then(Value::as_i64)
+        .difference_micro_usd
         .is_none_or(|difference| difference > 0);
-    let or_else = match text(document, "source") {
+    let or_else = match &*document.source {
         "typed" => "the figure is for other days",
         _ => "[reconcile] spend_field or window_days is not the service's",
     };
-    match (text(document, "conclusion"), is_higher) {
-        ("equal", _) => "Equal to the micro-dollar.".to_owned(),
-        ("explained", _) => {
+    match (document.conclusion, is_higher) {
+        (Conclusion::Equal, _) => "Equal to the micro-dollar.".to_owned(),
+        (Conclusion::Explained, _) => {
             "Explained: the kinds above that go this way can make it. Each entry is \
                              taken for at most the dearest answer of its operation."
                 .to_owned()
         }
-        (_, true) => format!(
+        (Conclusion::Unexplained, true) => format!(
             "Not explained: {} more than the ledger can account for. Spent outside bursar (another \
              machine or app with the same key), or {or_else}.",
-            money(document, "unexplained_micro_usd")
+            document.unexplained
         ),
-        (_, false) => format!(
+        (Conclusion::Unexplained, false) => format!(
             "Not explained: {} that the ledger has and the service does not. This ledger holds more than \
              this organization's requests, or {or_else}.",
-            money(document, "unexplained_micro_usd")
+            document.unexplained
         ),
     }
 }
 
-fn difference(document: &Value) -> String {
-    let difference = document.get("difference_micro_usd").and_then(Value::as_i64);
-    difference.map_or_else(
+fn difference(document: &Reconciliation) -> String {
+    document.difference_micro_usd.map_or_else(
         || "?".to_owned(),
         |difference| {
             let sign = match difference {
@@ -203,14 +190,4 @@ fn difference(document: &Value) -> String {
             format!("{sign}{}", MicroUsd::new(difference.unsigned_abs()))
         },
     )
-}
-
-/// A figure that is missing shows as `?`, never as 0.
-fn money(from: &Value, name: &str) -> String {
-    let amount = from.get(name).and_then(Value::as_u64).map(MicroUsd::new);
-    amount.map_or_else(|| "?".to_owned(), |amount| amount.to_string())
-}
-
-fn text<'a>(from: &'a Value, name: &str) -> &'a str {
-    from.get(name).and_then(Value::as_str).unwrap_or("?")
 }

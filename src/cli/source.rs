@@ -15,10 +15,11 @@ use super::client::Client;
 use super::daemon::{Question, ask};
 use super::error::CliError;
 use crate::admin::documents::{self, SpendQuestion};
-use crate::admin::reconcile::{self, Figure};
+use crate::admin::reconcile::{Figure, Reconciliation};
 use crate::admin::{RECEIPTS_MAX, explain};
-use crate::caps::{self, Rules};
+use crate::caps::{self, CapsView, Rules};
 use crate::ledger::query::{Filter, find, for_each_entry, list, spend, window};
+use crate::ledger::reconcile::compare;
 
 /// A place that answers.
 #[derive(Clone, Debug)]
@@ -70,9 +71,9 @@ impl Source {
         }
     }
 
-    /// The document that [`reconcile::document`] describes. The service's own figure is asked for by a
+    /// The service's own figure is asked for by a
     /// daemon alone: it holds the key.
-    pub async fn reconcile(&self, asked: &Figure, now_ms: u64) -> Result<Value, CliError> {
+    pub async fn reconcile(&self, asked: &Figure, now_ms: u64) -> Result<Reconciliation, CliError> {
         match (self, asked) {
             (Self::Daemon(client), _) => {
                 let mut question = Question::new("/api/reconcile");
@@ -97,7 +98,8 @@ impl Source {
                 },
             ) => {
                 let window = window(state_dir, *since_ms, until_ms.unwrap_or(now_ms))?;
-                Ok(reconcile::document("typed", *billed, &window)?.0)
+                let compared = compare((*billed).into(), &window);
+                Ok(Reconciliation::new("typed", &window, &compared))
             }
             (Self::Journal(_), Figure::Document) => Err(CliError::Failed(
                 "no daemon runs here, and it alone asks the service with the key: start `bursar run`, \
@@ -144,7 +146,7 @@ impl Source {
     }
 
     /// Every entry, oldest change first, a thousand held at once. One that changes while a daemon is
-    /// asked page by page is told again.
+    /// asked page by page is passed again.
     pub async fn for_each_receipt(
         &self,
         filter: &Filter,
@@ -158,13 +160,9 @@ impl Source {
         }
     }
 
-    /// What [`caps::CapsView`] holds.
-    pub async fn caps(&self, rules: &Rules, now_ms: u64) -> Result<Value, CliError> {
+    pub async fn caps(&self, rules: &Rules, now_ms: u64) -> Result<CapsView, CliError> {
         match self {
-            Self::Journal(state_dir) => {
-                let view = caps::read(state_dir, rules.clone(), now_ms)?;
-                Ok(serde_json::to_value(view)?)
-            }
+            Self::Journal(state_dir) => Ok(caps::read(state_dir, rules.clone(), now_ms)?),
             Self::Daemon(client) => ask(client, &Question::new("/api/caps")).await,
         }
     }
@@ -199,7 +197,7 @@ impl Source {
                 Ok(Pulse(format!("{sizes:?}")))
             }
             Self::Daemon(client) => {
-                let status = ask(client, &Question::new("/api/status")).await?;
+                let status: Value = ask(client, &Question::new("/api/status")).await?;
                 let commits = status.pointer("/ledger/commits");
                 Ok(Pulse(format!("{:?} {commits:?}", status.get("pid"))))
             }
@@ -257,7 +255,7 @@ async fn page(client: &Client, filter: &Filter) -> Result<Receipts, CliError> {
     if let Some(id) = filter.id {
         question.add("id", &id.to_string());
     }
-    let mut document = ask(client, &question).await?;
+    let mut document: Value = ask(client, &question).await?;
     let last_seq = document.get("last_seq").and_then(Value::as_u64);
     match document.get_mut("receipts").map(Value::take) {
         Some(Value::Array(listed)) => Ok(Receipts { listed, last_seq }),

@@ -9,15 +9,15 @@ fn the_table_tells_what_is_spent_held_reserved_left_and_the_worst_case() {
             { "scope": "nightly", "period": "day", "limit_micro_usd": 7_000_000,
               "configured_micro_usd": 5_000_000, "spent_micro_usd": 1_250_000,
               "held_micro_usd": 30_000, "reserved_micro_usd": 20_000, "left_micro_usd": 5_700_000,
-              "worst_case_micro_usd": 7_050_000, "resets_at_ms": 1_774_821_600_000_u64 },
+              "under_way": 1, "since_ms": 0, "refusals": 0, "worst_case_micro_usd": 7_050_000, "resets_at_ms": 1_774_821_600_000_u64 },
             { "scope": "all", "period": "hour", "limit_micro_usd": 1, "configured_micro_usd": 1,
               "spent_micro_usd": 0, "held_micro_usd": 0, "reserved_micro_usd": 0,
-              "left_micro_usd": 1, "worst_case_micro_usd": null, "resets_at_ms": 0 },
+              "left_micro_usd": 1, "under_way": 0, "since_ms": 0, "refusals": 0, "worst_case_micro_usd": null, "resets_at_ms": 0 },
         ],
         "frozen": [{ "app": null, "since_ms": 1_774_786_200_000_u64, "by": "user 1000" }],
         "waiting": 2,
     });
-    let text = report(&view);
+    let text = report(&serde_json::from_value(view).unwrap());
     for part in [
         "FROZEN since 2026-03-29 14:10:00: all apps, by user 1000",
         "$7.000000 (raised)",
@@ -31,5 +31,5 @@ fn the_table_tells_what_is_spent_held_reserved_left_and_the_worst_case() {
     ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
-    assert!(report(&json!({ "caps": [], "frozen": [] })).contains("There is no cap."));
+    assert!(report(&CapsView::default()).contains("There is no cap."));
 }

@@ -49,7 +49,7 @@ pub(super) struct Child {
     passed: Passed,
 }
 
-/// Every signal that somebody may send to the command and reaches this process instead.
+/// Every signal that is meant for the command and reaches this process instead.
 struct Passed {
     hangup: Signal,
     interrupt: Signal,
@@ -141,7 +141,7 @@ impl Child {
                 self.send(sent);
             }
             if sent == Sent::TSTP && self.has_stopped().await {
-                // As anybody does who does not catch it. Whoever lets us go on lets the child, too.
+                // As any process does that does not catch it. A signal that continues this process continues the child.
                 let _ = kill_process(getpid(), Sent::STOP);
             }
         }
@@ -214,7 +214,7 @@ fn is_in_front() -> bool {
     File::open("/dev/tty").is_ok_and(|terminal| tcgetpgrp(terminal).ok() == Some(getpgrp()))
 }
 
-/// As shells tell it.
+/// As shells report it.
 fn code(status: ExitStatus) -> u8 {
     let code = match (status.code(), status.signal()) {
         (Some(code), _) => code,

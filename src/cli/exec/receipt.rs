@@ -1,7 +1,7 @@
 //! What a run came to, folded from the ledger's entries with its name.
 //!
 //! Promise: a sum holds known amounts only; what is not known is counted beside it. What was saved
-//! against a frontier model is told for the answers whose two prices the service told, and for how
+//! against a frontier model is given for the answers whose two prices the service reported, and for how
 //! many.
 
 use std::fmt::Write;
@@ -29,7 +29,7 @@ pub(super) struct Receipt {
     /// `None`: more than can be held.
     billed: Option<MicroUsd>,
     escalated: u64,
-    /// Answers with a price that did not tell whether they were.
+    /// Answers with a price that do not say whether they were.
     untold: u64,
     joined: u64,
     adopted: u64,

@@ -9,7 +9,7 @@
 //!
 //! Promise: integers only; an explanation is a bound, never added to a sum of billed money (rule I12).
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::ledger::read::window::{Unknown, Window};
 use crate::ledger::sums::MicroUsdSum;
@@ -38,7 +38,8 @@ closed_set! {
 }
 
 /// How much a kind can come to, in micro-USD.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Option<MicroUsdSum>", into = "Option<MicroUsdSum>")]
 pub enum Bound {
     AtMost(MicroUsdSum),
     /// Nothing says how much.
@@ -46,7 +47,7 @@ pub enum Bound {
 }
 
 /// One kind that is there.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {
     pub kind: Kind,
     /// The reason of a doubt, the operation of an unreported entry, the edge.
@@ -206,11 +207,17 @@ impl Bound {
     }
 }
 
-impl Serialize for Bound {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::AtMost(most) => most.serialize(to),
-            Self::Any => to.serialize_none(),
+impl From<Option<MicroUsdSum>> for Bound {
+    fn from(most: Option<MicroUsdSum>) -> Self {
+        most.map_or(Self::Any, Self::AtMost)
+    }
+}
+
+impl From<Bound> for Option<MicroUsdSum> {
+    fn from(bound: Bound) -> Self {
+        match bound {
+            Bound::AtMost(most) => Some(most),
+            Bound::Any => None,
         }
     }
 }
