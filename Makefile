@@ -47,7 +47,7 @@ test-all: ## test, with the slow tests, reference scorers, the supply chain and 
 	@scripts/deny.sh
 	cargo build --workspace --locked --release
 	$(TARGET)/release/bursar demo --once
-	$(TARGET)/release/bursar demo --full --once
+	$(TARGET)/release/bursar demo --compare --once
 	@IGNORED=1 scripts/test.sh
 
 torture: ## a thousand kills, every call to the disk failing, 2000 power cuts, 20 million steps of the model check

@@ -6,15 +6,13 @@
 //! number printed was read from an answer, from the journal, or from the sandbox's books.
 //!
 //! Promise: nothing of an existing installation is read or written, nothing is left behind, and
-//! exit code 0 means that every step did what it says and that the difference is 0; with `--full`,
-//! that all of it stands under entries whose price the service does not tell.
+//! exit code 0 means that every step did what it says and that the difference is 0.
 
 mod answer;
 mod args;
 mod books;
 mod compare;
 mod files;
-mod full;
 mod reckoning;
 mod scene;
 mod stage;
@@ -52,9 +50,6 @@ async fn run(args: Args) -> Result<(), CliError> {
     let stage = Stage::of_standard_output();
     if args.compare {
         return compare::compare(&args, &stage, &mut interrupt).await;
-    }
-    if args.full {
-        return full::full(&args, &stage, &mut interrupt).await;
     }
     let folder = Folder::new().map_err(|error| failed("make a temporary directory", &error))?;
     let mut world = World::start(&args, &folder).await?;

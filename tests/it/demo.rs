@@ -1,7 +1,5 @@
 //! `bursar demo`, the real binary: the story runs, the books agree, and the printed commands work.
 
-mod full;
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

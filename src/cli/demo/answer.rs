@@ -1,4 +1,4 @@
-//! An answer as an app gets it, and how it and its entry are told in a line.
+//! An answer as an app gets it, and it and its entry as a line each.
 
 use http::StatusCode;
 use serde_json::Value;
@@ -47,7 +47,7 @@ impl Heard {
         Ok(heard)
     }
 
-    /// What the head of an answer tells.
+    /// What the head of an answer says.
     pub fn head(answer: &client::Answer, names: &ServiceNames) -> Result<Self, CliError> {
         let status = answer.status;
         if !status.is_success() {

@@ -8,13 +8,10 @@ pub struct Args {
     #[arg(long)]
     pub once: bool,
     /// Live one bad day twice, straight and through bursar, and show the two bills
-    #[arg(long, group = "other_story")]
+    #[arg(long)]
     pub compare: bool,
-    /// Go through all seven parts of the service, and hold each operation against its books
-    #[arg(long, group = "other_story")]
-    pub full: bool,
-    /// With --compare or --full: print one JSON object
-    #[arg(long, requires = "other_story")]
+    /// With --compare: print one JSON object
+    #[arg(long, requires = "compare")]
     pub json: bool,
     /// Where apps connect, IP:PORT [default: a free port]
     #[arg(long, value_name = "ADDR")]

@@ -2,7 +2,6 @@
 //! truth; bursar never sees it.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::net::SocketAddr;
 
 use bytes::Bytes;
@@ -13,7 +12,6 @@ use serde_json::Value;
 use crate::cli::client::{Answer, Client};
 use crate::cli::error::CliError;
 use crate::config::ListenAddr;
-use crate::ledger::query::EntryView;
 use crate::money::MicroUsd;
 
 /// Largest answer that is read, in bytes.
@@ -53,63 +51,10 @@ struct Faults {
 
 /// A request that came in, as far as it is read.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Received {
-    pub method: String,
-    pub path: String,
+struct Received {
     request_id: String,
     idempotency_key: Option<String>,
     session: Option<String>,
-}
-
-// === impl Books ===
-
-impl Books {
-    /// The debits of an entry: those under its Idempotency-Key; without one those of its run, whose
-    /// answers are debited one by one, or of its request.
-    pub fn debits_of<'a>(&'a self, entry: &'a EntryView) -> impl Iterator<Item = &'a Debit> {
-        let purchase = Purchase::of_entry(entry);
-        let debits = self.debits.iter();
-        debits.filter(move |debit| purchase.as_ref() == Some(&Purchase::of_debit(debit)))
-    }
-}
-
-/// What a client buys as one, however it is spelled on either side.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Purchase<'a> {
-    Key(&'a str),
-    Run(&'a str),
-    Request(&'a str),
-}
-
-// === impl Purchase ===
-
-impl fmt::Display for Purchase<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Key(key) => write!(f, "key {key}"),
-            Self::Run(run) => write!(f, "run {run}"),
-            Self::Request(request) => write!(f, "request {request}"),
-        }
-    }
-}
-
-impl<'a> Purchase<'a> {
-    /// `None` when nothing is known that the service would know it by.
-    pub fn of_entry(entry: &'a EntryView) -> Option<Self> {
-        let key = entry.key.as_deref().map(Self::Key);
-        let run = || entry.run_id.as_deref().map(Self::Run);
-        let request = || entry.request_id.as_deref().map(Self::Request);
-        key.or_else(run).or_else(request)
-    }
-
-    pub fn of_debit(debit: &'a Debit) -> Self {
-        match (&debit.key, debit.request_id.split_once('/')) {
-            (Some(key), _) => Self::Key(key),
-            // `RUN/ROW/MODEL`
-            (None, Some((run, _))) => Self::Run(run),
-            (None, None) => Self::Request(&debit.request_id),
-        }
-    }
 }
 
 // === impl Service ===
@@ -126,17 +71,9 @@ impl Service {
     }
 
     /// Every request that came in.
-    pub async fn received(&self) -> Result<Vec<Received>, CliError> {
+    async fn received(&self) -> Result<Vec<Received>, CliError> {
         let log: Log = read(self.client.get("/sandbox/requests").await?).await?;
         Ok(log.requests)
-    }
-
-    /// Changes settings of the service.
-    pub async fn set(&self, settings: &Value) -> Result<(), CliError> {
-        let body = Bytes::from(settings.to_string());
-        let path = "/sandbox/settings";
-        let _: Value = read(self.client.post_json(path, body).await?).await?;
-        Ok(())
     }
 
     /// How many requests with this Idempotency-Key came in.

@@ -17,7 +17,7 @@ use crate::ledger::entry::{EntryId, State};
 use crate::ledger::query::{self, EntryView, Filter, GroupBy, Spend};
 
 /// Longest time between an answer's last byte and its receipt in the journal. By rule I2 there is
-/// none; a late one is told, not waited for.
+/// none; a late one is reported, not waited for.
 const RECEIPT_MAX: Duration = Duration::from_secs(5);
 
 const LOOK_PAUSE: Duration = Duration::from_millis(5);
@@ -26,7 +26,7 @@ const LOOK_PAUSE: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub struct Folder(PathBuf);
 
-/// The journal of a ledger that somebody else writes.
+/// The journal of a ledger that another process writes.
 #[derive(Clone, Debug)]
 pub struct Journal {
     state_dir: PathBuf,

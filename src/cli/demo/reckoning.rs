@@ -167,7 +167,7 @@ fn unequal_keys(entries: &[EntryView], books: &Books) -> Vec<String> {
         }
     }
     for debit in &books.debits {
-        // Without a key there is nothing to match it by; the sums still tell.
+        // Without a key there is nothing to match it by; the sums still show it.
         if let Some(key) = &debit.key {
             by_key.entry(key).or_default().1.add(debit.amount);
         }

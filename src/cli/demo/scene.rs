@@ -5,34 +5,23 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::error::Elapsed;
 
-use super::answer::{Heard, debits_line, entry_line, seconds, state_line};
+use super::answer::{Heard, debits_line, entry_line};
 use super::books::Service;
 use super::files::Journal;
 use super::stage::Stage;
 use crate::cli::client::{Answer, Client, ClientError};
 use crate::cli::error::CliError;
-use crate::ledger::entry::{EntryId, State};
 use crate::ledger::query::EntryView;
 use crate::money::MicroUsd;
-use crate::protocol::names::{ServiceNames, X_BURSAR_ENTRY};
-use crate::protocol::receipt::Receipt;
+use crate::protocol::names::ServiceNames;
 
 pub const CHAT: &str = "/v1/chat/completions";
 
 /// The longest a step may take.
 pub const STEP_MAX: Duration = Duration::from_secs(30);
-
-/// Largest answer that is read, in bytes: a recording or a picture.
-const ANSWER_BYTES_MAX: usize = 32 << 20;
-
-/// How much of a service's error is shown, in characters.
-pub const ERROR_CHARS: usize = 200;
 
 /// What a step plays with, and what went wrong so far.
 #[derive(Debug)]
@@ -42,16 +31,8 @@ pub struct Scene<'a> {
     pub service: Service,
     pub journal: Journal,
     pub names: ServiceNames,
-    /// What did not happen as told, over all steps.
+    /// What did not happen as announced, over all steps.
     wrong: Vec<String>,
-}
-
-/// An answer and what its head tells.
-#[derive(Debug)]
-pub struct Got {
-    pub entry: Option<EntryId>,
-    pub receipt: Receipt,
-    pub body: Value,
 }
 
 // === impl Scene ===
@@ -84,7 +65,7 @@ impl<'a> Scene<'a> {
         std::mem::take(&mut self.wrong)
     }
 
-    /// Ends a step: what went wrong in it is told, and kept under its number. Returns that.
+    /// Ends a step: what went wrong in it is shown, and kept under its number. Returns that.
     pub fn close(
         &mut self,
         number: &str,
@@ -121,57 +102,7 @@ impl<'a> Scene<'a> {
         self.door.post_json(path, body.to_string()).await
     }
 
-    /// A free read.
-    pub async fn get(&self, path: &str) -> Result<Value, CliError> {
-        let answer = self.door.get(path).await?;
-        Ok(self.read(path, answer).await?.body)
-    }
-
-    pub async fn call(&self, path: &str, body: &Value) -> Result<Got, CliError> {
-        let answer = self.post(path, body).await?;
-        self.read(path, answer).await
-    }
-
-    /// A body that is no JSON, or none.
-    pub async fn send(
-        &self,
-        method: Method,
-        path: &str,
-        content_type: Option<&str>,
-        body: impl Into<Bytes>,
-    ) -> Result<Got, CliError> {
-        let mut headers = HeaderMap::new();
-        if let Some(content_type) = content_type {
-            let value = HeaderValue::from_str(content_type)
-                .map_err(|error| CliError::Failed(error.to_string()))?;
-            headers.insert(CONTENT_TYPE, value);
-        }
-        let door = &self.door;
-        let answer = door.send(method, path, headers, body.into()).await?;
-        self.read(path, answer).await
-    }
-
-    async fn read(&self, path: &str, answer: Answer) -> Result<Got, CliError> {
-        let status = answer.status;
-        if !status.is_success() {
-            let text = answer.text(ANSWER_BYTES_MAX).await?;
-            let text: String = text.chars().take(ERROR_CHARS).collect();
-            return Err(CliError::Failed(format!(
-                "{path} answered {status}: {text}"
-            )));
-        }
-        let entry = answer.header(X_BURSAR_ENTRY.as_str());
-        Ok(Got {
-            entry: entry.and_then(|text| text.parse().ok()),
-            receipt: Receipt::from_headers(&self.names, &answer.headers),
-            body: match status {
-                StatusCode::NO_CONTENT => Value::Null,
-                _ => answer.json(ANSWER_BYTES_MAX).await?,
-            },
-        })
-    }
-
-    /// Shows what the answer told, what the ledger has, and what the books have, and compares.
+    /// Shows what the answer says, what the ledger has, and what the books have, and compares.
     pub async fn receipt(&mut self, heard: &Heard) -> Result<EntryView, CliError> {
         self.stage.fact("receipt", heard.line())?;
         let id = heard
@@ -205,64 +136,10 @@ impl<'a> Scene<'a> {
         Ok(entry)
     }
 
-    /// Shows the entry of an answer that costs something beside the books, and compares. `told` is the
-    /// amount in the answer, where the interface has one.
-    pub async fn paid(
-        &mut self,
-        entry: Option<EntryId>,
-        told: Option<MicroUsd>,
-    ) -> Result<EntryView, CliError> {
-        let id =
-            entry.ok_or_else(|| CliError::Failed("the answer has no X-Bursar-Entry".to_owned()))?;
-        let entry = self.journal.ended(id).await?;
-        self.settled(&entry, told).await?;
-        Ok(entry)
-    }
-
-    /// The same of an entry that was read.
-    pub async fn settled(
-        &mut self,
-        entry: &EntryView,
-        told: Option<MicroUsd>,
-    ) -> Result<(), CliError> {
-        let books = self.service.books().await?;
-        let debits: Vec<MicroUsd> = books.debits_of(entry).map(|debit| debit.amount).collect();
-        self.beside(entry, &debits)?;
-        if entry.state == State::Unreported {
-            let sound = entry.audio_ms.map(seconds);
-            let sound = sound.map(|sound| format!(", for {sound} of sound"));
-            self.stage.fact(
-                "",
-                format_args!(
-                    "the service does not tell the price{}; bursar does not guess it",
-                    sound.unwrap_or_default()
-                ),
-            )?;
-            return Ok(());
-        }
-        let debited: u64 = debits.iter().map(|amount| amount.get()).sum();
-        self.expect(
-            told.is_some() && entry.billed_micro_usd == told,
-            "ledger and answer differ in the amount",
-        );
-        self.expect(
-            entry.billed_micro_usd == Some(MicroUsd::new(debited)),
-            "the service's books differ from the ledger",
-        );
-        Ok(())
-    }
-
     /// Shows an entry, and what the books have of it.
     pub fn beside(&self, entry: &EntryView, debits: &[MicroUsd]) -> Result<(), CliError> {
-        let debits = debits_line(debits);
-        if self.stage.is_brief() {
-            let ledger = state_line(entry);
-            return self
-                .stage
-                .fact("ledger", format_args!("{ledger}; books: {debits}"));
-        }
         self.stage.fact("ledger", entry_line(entry))?;
-        self.stage.fact("books", debits)
+        self.stage.fact("books", debits_line(debits))
     }
 
     /// How often the service was asked under the entry's key.

@@ -15,45 +15,21 @@ const LABEL: usize = 11;
 /// Prose is broken at the first space behind this column.
 const PROSE_COLUMN: usize = 84;
 
-/// Characters of text on a line of a narrow page: 80 less the label and its indent.
-const NARROW: usize = 80 - LABEL - 2;
-
-/// The beginning of a word may be all of it that has come: room is kept for so many characters, with
-/// the space before it and the full stop behind it.
-const WORD: usize = 14;
-
 /// Standard output.
 #[derive(Clone, Copy, Debug)]
 pub struct Stage {
     colours: bool,
-    page: Page,
-}
-
-/// How much the reader has room for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Page {
-    /// A fact is one line, however long.
-    #[default]
-    Wide,
-    /// 80 columns: facts are broken between words, too.
-    Narrow,
-    /// None: the reader is a program that gets one document at the end.
-    Silent,
 }
 
 /// Text that is written piece by piece under a label.
 #[derive(Debug)]
 pub struct Prose {
     layout: Layout,
-    page: Page,
 }
 
 /// Breaks lines between words.
 #[derive(Debug, Default)]
 struct Layout {
-    page: Page,
-    /// Least room for a word.
-    word: usize,
     column: usize,
     /// A new line was begun and nothing stands on it.
     fresh: bool,
@@ -78,70 +54,29 @@ impl Stage {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self {
             colours: at_terminal() && !refused,
-            page: Page::Wide,
         }
-    }
-
-    /// The same for 80 columns.
-    #[must_use]
-    pub fn narrow(self) -> Self {
-        let page = Page::Narrow;
-        Self { page, ..self }
-    }
-
-    /// The same for nobody: steps can be played without being told.
-    #[must_use]
-    pub fn silent(self) -> Self {
-        let page = Page::Silent;
-        Self { page, ..self }
-    }
-
-    /// Room for what matters only.
-    pub fn is_brief(&self) -> bool {
-        self.page != Page::Wide
     }
 
     pub fn heading(&self, text: impl Display) -> Result<(), CliError> {
-        self.line(self.inked(Ink::Bold, text))
+        say(self.inked(Ink::Bold, text))
     }
 
-    /// A whole line, as it is; an empty one between two paragraphs.
-    pub fn line(&self, text: impl Display) -> Result<(), CliError> {
-        match self.page {
-            Page::Silent => Ok(()),
-            Page::Wide | Page::Narrow => say(text),
-        }
-    }
-
-    /// A label and what belongs to it. One line, where there is room.
+    /// A label and what belongs to it, on one line.
     pub fn fact(&self, label: &str, text: impl Display) -> Result<(), CliError> {
-        self.inked_fact(label, None, &text.to_string())
+        say(format!("{}{text}", self.label(label)).trim_end())
     }
 
     pub fn good(&self, label: &str, text: impl Display) -> Result<(), CliError> {
-        self.inked_fact(label, Some(Ink::Green), &text.to_string())
+        self.fact(label, self.inked(Ink::Green, text))
     }
 
     pub fn bad(&self, label: &str, text: impl Display) -> Result<(), CliError> {
-        self.inked_fact(label, Some(Ink::Red), &text.to_string())
-    }
-
-    fn inked_fact(&self, label: &str, ink: Option<Ink>, text: &str) -> Result<(), CliError> {
-        let text = match self.page {
-            Page::Wide => text.to_owned(),
-            Page::Narrow | Page::Silent => Layout::new(self.page).lay_words(text),
-        };
-        let text = match ink {
-            Some(ink) => self.inked(ink, text),
-            None => text,
-        };
-        let line = format!("{}{text}", self.label(label));
-        self.line(line.trim_end())
+        self.fact(label, self.inked(Ink::Red, text))
     }
 
     /// A whole text at once.
     pub fn prose(&self, label: &str, text: &str) -> Result<(), CliError> {
-        let mut prose = self.write_label(label, Layout::new(self.page))?;
+        let mut prose = self.begin(label)?;
         for word in words(text) {
             prose.piece(word)?;
         }
@@ -150,20 +85,10 @@ impl Stage {
 
     /// Begins a text whose pieces are still to come.
     pub fn begin(&self, label: &str) -> Result<Prose, CliError> {
-        let layout = Layout {
-            word: WORD,
-            ..Layout::new(self.page)
-        };
-        self.write_label(label, layout)
-    }
-
-    fn write_label(&self, label: &str, layout: Layout) -> Result<Prose, CliError> {
-        let prose = Prose {
-            layout,
-            page: self.page,
-        };
-        prose.write(&self.label(label))?;
-        Ok(prose)
+        write(&self.label(label))?;
+        Ok(Prose {
+            layout: Layout::default(),
+        })
     }
 
     fn label(&self, label: &str) -> String {
@@ -191,51 +116,21 @@ impl Stage {
 impl Prose {
     /// Writes a piece now.
     pub fn piece(&mut self, piece: &str) -> Result<(), CliError> {
-        let laid = self.layout.lay(piece);
-        self.write(&laid)
+        write(&self.layout.lay(piece))
     }
 
     pub fn end(self) -> Result<(), CliError> {
-        self.write("\n")
-    }
-
-    fn write(&self, text: &str) -> Result<(), CliError> {
-        match self.page {
-            Page::Silent => Ok(()),
-            Page::Wide | Page::Narrow => write(text),
-        }
+        write("\n")
     }
 }
 
 // === impl Layout ===
 
 impl Layout {
-    fn new(page: Page) -> Self {
-        Self {
-            page,
-            ..Self::default()
-        }
-    }
-
-    fn lay_words(mut self, text: &str) -> String {
-        words(text).map(|word| self.lay(word)).collect()
-    }
-
-    /// A new line is due before this piece.
-    fn is_full_for(&self, piece: &str) -> bool {
-        match self.page {
-            Page::Wide => self.column > PROSE_COLUMN,
-            Page::Narrow | Page::Silent => {
-                let length = piece.trim_end().chars().count().max(self.word);
-                self.column > 0 && self.column + length > NARROW
-            }
-        }
-    }
-
     fn lay(&mut self, piece: &str) -> String {
         let mut laid = String::new();
         let mut rest = piece;
-        if piece.starts_with(' ') && self.is_full_for(piece) {
+        if piece.starts_with(' ') && self.column > PROSE_COLUMN {
             rest = piece.trim_start_matches(' ');
             self.break_line(&mut laid);
         }

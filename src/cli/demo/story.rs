@@ -11,6 +11,7 @@ use tokio::time::timeout;
 
 use super::scene::{STEP_MAX, Scene};
 use crate::cli::error::CliError;
+use crate::cli::output::say;
 
 /// The steps, in order.
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +68,7 @@ impl<'a> Story<'a> {
     pub async fn tell(&mut self) -> Result<Vec<String>, CliError> {
         for (at, step) in Step::ALL.into_iter().enumerate() {
             let number = format!("step {}/{}", at + 1, Step::ALL.len());
-            self.scene.stage.line("")?;
+            say("")?;
             self.scene
                 .stage
                 .heading(format_args!("{number}: {}", step.title()))?;

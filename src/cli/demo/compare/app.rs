@@ -55,7 +55,7 @@ pub struct Lived {
     pub tries: u32,
     /// Answers that it received whole.
     pub answered: u32,
-    /// Amounts above 0 that its answers told.
+    /// Amounts above 0 that its answers reported.
     pub told: Vec<MicroUsd>,
 }
 
@@ -181,7 +181,7 @@ impl Lived {
         self.told.extend(told);
     }
 
-    /// All that the apps were told, in micro-USD.
+    /// All that the answers reported, in micro-USD.
     pub fn told_in_all(&self) -> u64 {
         self.told.iter().map(|told| told.get()).sum()
     }

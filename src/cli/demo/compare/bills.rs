@@ -1,4 +1,4 @@
-//! What a day cost, case by case: the service's books, what the apps were told, and, where there is
+//! What a day cost, case by case: the service's books, what the answers reported, and, where there is
 //! one, bursar's ledger.
 //!
 //! Promise: nothing is computed from the other side; a debit beyond the first for one question is a
@@ -157,7 +157,7 @@ impl Bills {
         self.cases.iter().map(|(_, lived, _)| lived.answered).sum()
     }
 
-    /// What can be known afterwards: bursar's sum, else what the answers told.
+    /// What can be known afterwards: bursar's sum, else what the answers reported.
     fn known(&self) -> MicroUsdSum {
         let mut known = MicroUsdSum::default();
         match &self.entries {
@@ -170,7 +170,7 @@ impl Bills {
         known
     }
 
-    /// Entries that the ledger lists as not known. `None` without a ledger: nobody counts.
+    /// Entries that the ledger lists as not known. `None` without a ledger: nothing counts them.
     fn not_known(&self) -> Option<usize> {
         let entries = self.entries.as_ref()?;
         Some(entries.iter().filter(|view| is_unknown(view)).count())

@@ -32,27 +32,10 @@ fn control_characters_of_an_answer_are_shown_and_not_sent() {
 
 #[test]
 fn without_colours_a_line_is_its_text() {
-    let stage = Stage {
-        colours: false,
-        page: Page::Wide,
-    };
+    let stage = Stage { colours: false };
 
     assert_eq!(stage.inked(Ink::Red, "text"), "text");
     assert_eq!(stage.label("base URL"), "  base URL   ");
-}
-
-#[test]
-fn a_narrow_line_ends_within_80_columns_and_loses_no_word() {
-    let text = "settled $0.000012, 3 attempts (503, 503, 200) after waits of 0.086 s and 1.000 s; \
-                books: one debit of $0.000012";
-
-    let laid = Layout::new(Page::Narrow).lay_words(text);
-
-    let widths = laid.lines().map(|line| line.trim_start().chars().count());
-    assert!(widths.max() <= Some(NARROW), "{laid}");
-    assert!(laid.lines().count() > 1, "{laid}");
-    let said: Vec<&str> = laid.split_whitespace().collect();
-    assert_eq!(said, text.split_whitespace().collect::<Vec<_>>());
 }
 
 #[test]
@@ -63,23 +46,4 @@ fn words_keep_the_spaces_before_them() {
     );
     assert_eq!(words(" a").collect::<String>(), " a");
     assert_eq!(words("").collect::<String>(), "");
-}
-
-#[test]
-fn a_word_of_a_stream_may_come_in_pieces() {
-    let mut layout = Layout {
-        word: WORD,
-        ..Layout::new(Page::Narrow)
-    };
-    let pieces = [" a", " word", " qu", "estion", "able", "."];
-
-    let laid: String = pieces
-        .repeat(20)
-        .iter()
-        .map(|one| layout.lay(one))
-        .collect();
-
-    let widths = laid.lines().map(|line| line.trim_start().chars().count());
-    assert!(widths.max() <= Some(NARROW), "{laid}");
-    assert_eq!(laid.matches("questionable.").count(), 20, "{laid}");
 }
