@@ -1,5 +1,5 @@
 //! The configuration: flags over environment over file over defaults, checked once, all mistakes
-//! told together. Everything behind it works with checked values only.
+//! reported together. Everything behind it works with checked values only.
 //!
 //! Promise: a `Config` that exists is usable: no empty server name, no address beyond loopback that
 //! was not asked for twice, no unencrypted way for the key, no key without effect.
@@ -129,6 +129,17 @@ impl Config {
         Self::read(overrides, env, &Need::EverythingWith(key))
     }
 
+    /// Where the organization's key is read from. Reads nothing but the configuration file; the key
+    /// need not be there yet.
+    pub fn key_place(overrides: &Overrides, env: &Env) -> Result<KeyPlace, ConfigErrors> {
+        let (values, findings) = Reader::read(overrides, env, &Need::KeyPlace, Values::read)?;
+        if findings.errors.is_empty() {
+            Ok(values.key_place)
+        } else {
+            Err(findings.errors)
+        }
+    }
+
     fn read(overrides: &Overrides, env: &Env, need: &Need) -> Result<Self, ConfigErrors> {
         let (values, findings) = Reader::read(overrides, env, need, Values::read)?;
         match (values.names, values.upstream, values.ledger) {
@@ -198,20 +209,6 @@ impl Values {
             models: Models::read(reader),
             errors: Errors::read(reader),
             log: Log::read(reader),
-        }
-    }
-}
-
-// === impl KeyPlace ===
-
-impl KeyPlace {
-    /// Reads nothing but the configuration file; the key need not be there yet.
-    pub fn find(overrides: &Overrides, env: &Env) -> Result<Self, ConfigErrors> {
-        let (values, findings) = Reader::read(overrides, env, &Need::KeyPlace, Values::read)?;
-        if findings.errors.is_empty() {
-            Ok(values.key_place)
-        } else {
-            Err(findings.errors)
         }
     }
 }

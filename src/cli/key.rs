@@ -96,7 +96,7 @@ fn set(args: &SetArgs) -> Result<(), CliError> {
 
 /// The file that the key belongs into.
 fn place(overrides: &Overrides, env: &Env) -> Result<PathBuf, CliError> {
-    match KeyPlace::find(overrides, env)? {
+    match Config::key_place(overrides, env)? {
         // What a link names is written, and the link stays.
         KeyPlace::File(path) => Ok(std::fs::canonicalize(&path).unwrap_or(path)),
         KeyPlace::Variable => Err(CliError::Failed(

@@ -152,7 +152,7 @@ fn every_key_it_names_is_read() {
         };
         let place = Fixture::new();
         let flags = place.flags(&format!("{table}{key} = 2026-01-01\n"));
-        let errors = KeyPlace::find(&flags, &env(&[])).unwrap_err();
+        let errors = Config::key_place(&flags, &env(&[])).unwrap_err();
         let lines = place.lines(&errors);
         assert_eq!(lines.len(), 1, "{table}{key}: {lines:?}");
         assert!(lines[0].contains(" takes "), "{}", lines[0]);

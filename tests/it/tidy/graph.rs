@@ -20,6 +20,9 @@ pub struct Graph {
     pub reaches: BTreeMap<String, BTreeMap<String, (usize, String)>>,
     /// Own `impl`s that are in another file than their type: the file, the line and the type.
     pub strays: Vec<(String, usize, String)>,
+    /// Structs that other files can change past their methods: their fields are visible, and their own
+    /// `impl` has a method with `&mut self`. The file and the name.
+    pub open: Vec<(String, String)>,
     /// Structs and enums by name, with the files that define one.
     pub types: BTreeMap<String, BTreeSet<String>>,
 }
@@ -32,6 +35,10 @@ struct Module {
     defined: BTreeSet<String>,
     /// Structs and enums among `defined`.
     types: Vec<String>,
+    /// Structs with a field that other files see.
+    with_visible_fields: BTreeSet<String>,
+    /// Types with a method of their own that takes `&mut self`.
+    changing: BTreeSet<String>,
     children: BTreeSet<String>,
     /// Files that only tests have: `#[cfg(test)] mod x;`.
     test_children: BTreeSet<String>,
@@ -131,6 +138,11 @@ impl Package {
                 }
                 module.defined.insert(name);
             }
+            if let syn::Item::Struct(state) = item
+                && state.fields.iter().any(is_visible)
+            {
+                module.with_visible_fields.insert(state.ident.to_string());
+            }
             match item {
                 syn::Item::Use(used) => {
                     let is_reexport = !matches!(used.vis, syn::Visibility::Inherited);
@@ -157,6 +169,11 @@ impl Package {
                         && own.trait_.is_none()
                         && let syn::Type::Path(named) = &*own.self_ty
                     {
+                        if let Some(last) = named.path.segments.last()
+                            && own.items.iter().any(takes_mut_self)
+                        {
+                            module.changing.insert(last.ident.to_string());
+                        }
                         let parts = named
                             .path
                             .segments
@@ -191,6 +208,9 @@ impl Package {
                 let homes = graph.types.entry(name.clone()).or_default();
                 homes.insert(module.file.clone());
             }
+            let open = module.with_visible_fields.intersection(&module.changing);
+            let open = open.map(|name| (module.file.clone(), name.clone()));
+            graph.open.extend(open);
             let imported = module.imports.iter();
             let imported = imported.filter(|import| !import.is_reexport);
             let imported = imported.map(|import| (&import.path, import.line));
@@ -307,6 +327,19 @@ impl Package {
         }
         self.modules.get(&at).map(|module| module.file.clone())
     }
+}
+
+/// A field that other files can read and write.
+fn is_visible(field: &syn::Field) -> bool {
+    !matches!(field.vis, syn::Visibility::Inherited)
+}
+
+fn takes_mut_self(item: &syn::ImplItem) -> bool {
+    let syn::ImplItem::Fn(method) = item else {
+        return false;
+    };
+    let receiver = method.sig.receiver();
+    receiver.is_some_and(|me| me.reference.is_some() && me.mutability.is_some())
 }
 
 /// The paths of expressions, types, patterns and macros.
