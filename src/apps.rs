@@ -1,12 +1,12 @@
-//! Who may spend: the apps that the configuration declares, those that were added while bursar ran,
-//! and whoever is let in without being one.
+//! The callers that may spend: the apps that the configuration declares, those that were added while bursar
+//! ran, and callers that are let in without being one.
 //!
 //! The door asks for the app of each request; the command line adds, removes and rotates, over the
 //! daemon's admin socket or, with no daemon, under the ledger's lock. A request keeps its app to its
 //! end, whatever becomes of the app meanwhile.
 //!
 //! Promise: a change is durable before it is in force, and in force before it is answered; a file
-//! that is damaged lets nobody in instead of everybody; tokens are kept as hashes and compared in
+//! that is damaged lets no caller in instead of all; tokens are kept as hashes and compared in
 //! constant time.
 //!
 //! Lowest first: `error` `declared` < `stored` `runs` `awaited` < `table` < `rules` < this registry.
@@ -44,7 +44,7 @@ use crate::ledger::state_dir::{Directory, Lock};
 pub struct Apps {
     runs: Runs,
     awaited: Awaited,
-    /// What each change is told, before the door is.
+    /// What each change is passed to, before the door gets it.
     caps: OnceLock<Arc<Caps>>,
     table: ArcSwap<Table>,
     /// One change at a time.
@@ -167,7 +167,7 @@ impl Apps {
         self.awaited.start(now);
     }
 
-    /// Who may spend at this moment.
+    /// The callers that may spend at this moment.
     pub fn table(&self) -> Arc<Table> {
         self.table.load_full()
     }
@@ -232,7 +232,7 @@ impl Apps {
         self.runs.holds(&run.id)
     }
 
-    /// Resolves when nobody holds this run any more.
+    /// Resolves when no connection holds this run any more.
     pub async fn ended(&self, run: &Run) {
         let mut ended = self.ended.subscribe();
         while self.is_open(run) {
@@ -301,7 +301,7 @@ impl Apps {
         Ok(changed)
     }
 
-    /// Under the lock of the changes, and the caps before the door: nobody passes the door before the
+    /// Under the lock of the changes, and the caps before the door: no request passes the door before the
     /// caps know it, and who has passed it when its app is removed gets no room.
     fn put_in_force(&self, changing: &Changing, table: Table) {
         if let Some(caps) = self.caps.get() {
@@ -360,7 +360,7 @@ impl Alone {
     }
 }
 
-/// Who may spend, read without a lock: for looking only.
+/// The callers that may spend, read without a lock: for looking only.
 pub fn read(state_dir: &Path, declared: &Declared) -> Result<Table, AppsError> {
     let stored = match Directory::open_to_read(state_dir) {
         Ok(directory) => Stored::read(&directory)?,

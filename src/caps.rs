@@ -42,7 +42,7 @@ use crate::ledger::usage::{self, News, RunSoFar};
 use crate::ledger::{Ledger, LedgerError};
 use crate::money::MicroUsd;
 
-/// How often somebody who waits looks whether a window has ended: clocks jump, and machines sleep.
+/// How often a request that waits looks whether a window has ended: clocks jump, and machines sleep.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
 
 /// All caps of a process.
@@ -160,12 +160,12 @@ impl Caps {
                 })
             }
             Ok(Err(refused)) => Err(refused),
-            // The engine keeps the way of everybody in line.
+            // The engine keeps the way of every request in line.
             Err(_) => Err(Refused::late(patience.as_secs())),
         }
     }
 
-    /// Gives a run a limit, until what is answered is dropped. `so_far` reads what the journal tells of a
+    /// Gives a run a limit, until what is answered is dropped. `so_far` reads what the journal has of a
     /// run; it is asked for one that this process does not know, and may block.
     pub fn open_run(
         self: &Arc<Self>,
@@ -324,7 +324,7 @@ impl Caps {
         });
     }
 
-    /// Sends what the engine answers, without its lock. What was admitted for somebody who has gone is
+    /// Sends what the engine answers, without its lock. What was admitted for a request that has gone is
     /// let go, which may make room for others.
     fn serve(&self, serve: impl FnOnce(&mut Engine, u64) -> Answers) {
         let now_ms = self.clock.wall_ms();

@@ -48,7 +48,7 @@ const CUT_GRACE: Duration = Duration::from_secs(10);
 /// The runtime's leftover threads are not waited for longer than this.
 const RUNTIME_GRACE: Duration = Duration::from_secs(1);
 
-/// Longest time a reload may read files: a key file can be a pipe that nobody writes to.
+/// Longest time a reload may read files: a key file can be a pipe without a writer.
 const RELOAD_MAX: Duration = Duration::from_secs(10);
 
 /// Longest look-up of the service's name at a start, where its port is one of ours.
@@ -212,7 +212,7 @@ impl Server {
         proxy::check_trust(&config)?;
         let config = Arc::new(config);
         let metrics = Arc::new(Metrics::new()?);
-        // Whoever connects before the ledger is open waits in the backlog.
+        // A connection before the ledger is open waits in the backlog.
         let state_dir = &config.ledger.state_dir;
         let (inside, admin_outside): (Vec<_>, Vec<_>) = config
             .listen

@@ -1,4 +1,4 @@
-//! What the process tells about itself: log lines and metrics.
+//! What the process reports about itself: log lines and metrics.
 //!
 //! Log lines go to standard error, as text or as one JSON object a line. Records of the `log` crate
 //! (pingora, sled, rustls) are bridged into the same stream.
@@ -32,7 +32,7 @@ const OWN_TARGETS: &str = "bursar";
 const FOREIGN_LEVEL: LevelFilter = LevelFilter::WARN;
 
 /// Its one error is that a pooled connection is still held by its own watch: a new one is made instead,
-/// and what goes wrong with that is told as the request's. No error of bursar's, then.
+/// and what goes wrong with that is reported as the request's. No error of bursar's, then.
 const HARMLESS_TARGET: &str = "pingora_core::connectors";
 
 /// Tells of a line of another crate that there was one, and nothing that stands in it.

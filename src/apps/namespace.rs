@@ -1,4 +1,4 @@
-//! Which users this process can tell apart: those of its user namespace.
+//! Which users this process can distinguish: those of its user namespace.
 //!
 //! Why: a user that the namespace does not map (systemd's `PrivateUsers=yes`, a container without root)
 //! is shown by the kernel as one and the same stand-in. Taken for a user, it would make one app of

@@ -1,4 +1,4 @@
-//! The caps of all apps there are: declared, added, and whoever is none.
+//! The caps of all apps there are: declared, added, and that of callers that are none.
 
 use super::table::Table;
 use crate::caps::Rules;

@@ -1,7 +1,7 @@
 //! The apps that were added while bursar ran: one file in the state directory, hashes and no tokens.
 //!
 //! Promise: written whole or not at all, 0600, with a checksum; a file of another format or with a
-//! flipped bit is an error, for taken as empty it would open the door to everybody.
+//! flipped bit is an error, for taken as empty it would open the door to every caller.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
-//! Who is who at one moment, and the one question of the door: whose request is this?
+//! The callers known at one moment, and the one question of the door: which app's request is this?
 //!
-//! Promise: every hash is compared, each in constant time, so that the time of an answer tells
+//! Promise: every hash is compared, each in constant time, so that the time of an answer says
 //! nothing of which token came close; two apps never have the same name, user or token.
 
 use std::collections::HashMap;
@@ -37,7 +37,7 @@ pub enum Origin {
     Added { at_ms: u64, token_at_ms: u64 },
 }
 
-/// A caller that is nobody.
+/// A caller that is no app.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stranger {
     NoToken,
@@ -96,7 +96,7 @@ impl Table {
             }
         }
         Ok(Self {
-            // An address that other machines reach is never open to everybody.
+            // An address that other machines reach is never open to all callers.
             is_anonymous_allowed: !declared.remote
                 && declared.anonymous.unwrap_or(known.is_empty()),
             known,

@@ -7,14 +7,14 @@
 //! * nothing else is under way here: admitted, whatever it may cost.
 //! * else admitted while T + what each may cost, summed over what is under way and itself, is at most L;
 //!   otherwise it waits. A request may cost four times the dearest that was billed of its kind, or once
-//!   the dearest at the frontier's price, whichever is more; one of a kind whose answers have told no
+//!   the dearest at the frontier's price, whichever is more; one of a kind whose answers have reported no
 //!   price, four times what is held for it; one of a kind of which no answer came yet, 16 times the
 //!   dearest of others ([`price`]), below the caps of all apps. Below those of its own app, and where no
 //!   price is known at all, it goes alone: an app is not kept waiting for the first answers of another.
 //!
 //! The limit of a run ([`runs`]) is one more cap, whose window is the run's life.
 //!
-//! Why that bounds what is spent. Whoever was admitted beside others left T + all of it ≤ L, as long as
+//! Why that bounds what is spent. A request that was admitted beside others left T + all of it ≤ L, as long as
 //! none costs more than it was taken to, so they end at or below the limit. Only one that went alone
 //! can go beyond, when T < L: by less than its own price. One that goes beside others and costs more
 //! than it was taken to is no worse: the others ended below L with its share to spare. So the service's
@@ -38,19 +38,19 @@ use crate::ledger::totals::MicroUsdSum;
 use crate::ledger::usage::{Charge, Charged, News, Price, Usage, quarter_of};
 use crate::money::MicroUsd;
 
+mod cap_window;
 mod flight;
 mod line;
 mod price;
-mod purse;
 mod room;
 mod runs;
 
+use self::cap_window::{CapWindow, Unbooked};
 use self::flight::Flight;
 pub use self::flight::{Ask, End, Repeats};
 pub use self::line::Answers;
 use self::line::{Lines, Told, Way};
 use self::price::Prices;
-use self::purse::{Purse, Unbooked};
 use self::room::{Room, Share, Take, Under, sum};
 use self::runs::Runs;
 
@@ -62,12 +62,12 @@ pub struct Engine {
     pub rules: Rules,
     pub orders: Orders,
     usage: Usage,
-    pub purses: BTreeMap<(Scope, Period), Purse>,
+    pub caps: BTreeMap<(Scope, Period), CapWindow>,
     /// Refusals of this process. They outlive their cap, which may be set again.
     pub refusals: BTreeMap<(Scope, Period), u64>,
     /// The limits of runs.
     pub runs: Runs,
-    /// The purses have to be made anew.
+    /// The windows have to be made anew.
     stale: bool,
     flights: HashMap<EntryId, Flight>,
     under: BTreeMap<Scope, Under>,
@@ -91,7 +91,7 @@ impl Engine {
             rules,
             orders,
             usage: Usage::default(),
-            purses: BTreeMap::new(),
+            caps: BTreeMap::new(),
             refusals: BTreeMap::new(),
             runs: Runs::default(),
             stale: true,
@@ -109,13 +109,13 @@ impl Engine {
 
     /// Brings the windows up to now. What was spent does not depend on the limits: it is summed anew.
     pub fn roll(&mut self, now_ms: u64) {
-        let is_over = |purse: &Purse| !purse.window.holds(now_ms);
-        if !self.stale && !self.purses.values().any(is_over) {
+        let is_over = |cap: &CapWindow| !cap.window.holds(now_ms);
+        if !self.stale && !self.caps.values().any(is_over) {
             return;
         }
         self.stale = false;
         self.usage.prune();
-        let before = std::mem::take(&mut self.purses);
+        let before = std::mem::take(&mut self.caps);
         for (scope, period, configured) in self.rules.limits() {
             let window = Window::of(period, now_ms, &self.rules.zone);
             let limit = self.orders.limit(scope.app(), period, window, configured);
@@ -124,22 +124,22 @@ impl Engine {
                 .charged(scope.app(), window.since_ms, window.until_ms);
             let key = (scope, period);
             let same = before.get(&key).filter(|old| old.window == window);
-            let purse = Purse {
+            let cap = CapWindow {
                 limit,
                 configured,
                 window,
                 charge,
                 told: same.is_some_and(|old| old.told),
             };
-            self.purses.insert(key, purse);
+            self.caps.insert(key, cap);
         }
     }
 
-    /// What is billed and held in a purse.
-    pub fn counted(&self, scope: &Scope, purse: &Purse) -> Charge {
-        let mut charge = purse.charge;
+    /// What is billed and held in a cap's window.
+    pub fn counted(&self, scope: &Scope, cap: &CapWindow) -> Charge {
+        let mut charge = cap.charge;
         for unbooked in self.unbooked.values() {
-            if scope.holds(&unbooked.app) && purse.window.holds(quarter_of(unbooked.at_ms)) {
+            if scope.holds(&unbooked.app) && cap.window.holds(quarter_of(unbooked.at_ms)) {
                 charge.merge(unbooked.charge);
             }
         }
@@ -150,7 +150,7 @@ impl Engine {
         self.under.get(scope).copied().unwrap_or_default()
     }
 
-    /// Why this app, or everybody, may send nothing.
+    /// Why this app, or every app, may send nothing.
     pub fn frozen(&self, app: &str) -> Option<Refused> {
         if self.rules.is_removed(app) {
             return Some(Refused::removed(app));
@@ -169,33 +169,36 @@ impl Engine {
         let mut waits = false;
         let mut without_room = Vec::new();
         let mut is_covered = true;
-        for ((scope, period), purse) in self.purses_of(ask) {
+        for ((scope, period), cap) in self.caps_of(ask) {
             is_covered = false;
-            let charge = self.counted(scope, purse);
+            let charge = self.counted(scope, cap);
             let take = if *scope == Scope::All {
                 share.all
             } else {
                 share.own
             };
-            match self.under(scope).room(charge, purse.limit, take) {
+            match self.under(scope).room(charge, cap.limit, take) {
                 Room::Enough => {}
                 Room::Taken => {
                     waits = true;
                     without_room.push(scope.clone());
                 }
-                Room::Reached => return Judged::Never(self.reached(scope, *period, purse)),
+                Room::Reached => return Judged::Never(self.reached(scope, *period, cap)),
             }
         }
-        if let Some((run, purse)) = self.runs.of(ask).filter(|(_, purse)| !purse.covers(ask)) {
+        if let Some((run, budget)) = self.runs.of(ask).filter(|(_, budget)| !budget.covers(ask)) {
             is_covered = false;
-            match purse.under.room(purse.counted(), purse.limit(), share.own) {
+            match budget
+                .under
+                .room(budget.counted(), budget.limit(), share.own)
+            {
                 Room::Enough => {}
-                // It could not go with room below the caps either: nobody else waits for that.
+                // It could not go with room below the caps either: no other request waits for that.
                 Room::Taken => {
                     waits = true;
                     without_room.clear();
                 }
-                Room::Reached => return Judged::Never(purse.refusal(run, &ask.app)),
+                Room::Reached => return Judged::Never(budget.refusal(run, &ask.app)),
             }
         }
         if waits {
@@ -209,17 +212,17 @@ impl Engine {
 
     /// The caps that a request counts in. What a repeat repeats is charged in the windows in which it
     /// was bought, and is no new purchase there; in a later one it may be billed anew.
-    fn purses_of(&self, ask: &Ask) -> impl Iterator<Item = (&(Scope, Period), &Purse)> {
-        self.purses.iter().filter(|((scope, _), purse)| {
-            let is_charged = |repeats: &Repeats| purse.window.holds(repeats.since_ms);
+    fn caps_of(&self, ask: &Ask) -> impl Iterator<Item = (&(Scope, Period), &CapWindow)> {
+        self.caps.iter().filter(|((scope, _), cap)| {
+            let is_charged = |repeats: &Repeats| cap.window.holds(repeats.since_ms);
             scope.holds(&ask.app) && !ask.repeats.as_ref().is_some_and(is_charged)
         })
     }
 
-    fn reached(&self, scope: &Scope, period: Period, purse: &Purse) -> Refused {
-        let counted = sum(self.counted(scope, purse));
+    fn reached(&self, scope: &Scope, period: Period, cap: &CapWindow) -> Refused {
+        let counted = sum(self.counted(scope, cap));
         let zone = &self.rules.zone;
-        Refused::reached((scope, period), purse.limit, counted, purse.window, zone)
+        Refused::reached((scope, period), cap.limit, counted, cap.window, zone)
     }
 
     /// A limit that is reached by now, for a request that was admitted.
@@ -227,18 +230,18 @@ impl Engine {
         self.roll(now_ms);
         let ask = &self.flights.get(&entry)?.ask;
         let over = self
-            .purses_of(ask)
-            .find(|((scope, _), purse)| self.is_reached(scope, purse));
-        if let Some(((scope, period), purse)) = over {
-            return Some(self.reached(scope, *period, purse));
+            .caps_of(ask)
+            .find(|((scope, _), cap)| self.is_reached(scope, cap));
+        if let Some(((scope, period), cap)) = over {
+            return Some(self.reached(scope, *period, cap));
         }
-        let (run, purse) = self.runs.of(ask)?;
-        let is_over = purse.is_reached() && !purse.covers(ask);
-        is_over.then(|| purse.refusal(run, &ask.app))
+        let (run, budget) = self.runs.of(ask)?;
+        let is_over = budget.is_reached() && !budget.covers(ask);
+        is_over.then(|| budget.refusal(run, &ask.app))
     }
 
-    fn is_reached(&self, scope: &Scope, purse: &Purse) -> bool {
-        sum(self.counted(scope, purse)) >= u128::from(purse.limit.get())
+    fn is_reached(&self, scope: &Scope, cap: &CapWindow) -> bool {
+        sum(self.counted(scope, cap)) >= u128::from(cap.limit.get())
     }
 
     /// A limit that is reached by now, for what takes no room: it is billed for nothing, and lets
@@ -250,14 +253,13 @@ impl Engine {
         now_ms: u64,
     ) -> Option<Refused> {
         self.roll(now_ms);
-        let mut purses = self.purses.iter();
-        let over =
-            purses.find(|((scope, _), purse)| scope.holds(app) && self.is_reached(scope, purse));
+        let mut caps = self.caps.iter();
+        let over = caps.find(|((scope, _), cap)| scope.holds(app) && self.is_reached(scope, cap));
         let refused = match over {
-            Some(((scope, period), purse)) => self.reached(scope, *period, purse),
+            Some(((scope, period), cap)) => self.reached(scope, *period, cap),
             None => {
-                let (run, purse) = self.runs.get(run?)?;
-                purse.is_reached().then(|| purse.refusal(run, app))?
+                let (run, budget) = self.runs.get(run?)?;
+                budget.is_reached().then(|| budget.refusal(run, app))?
             }
         };
         self.count_refusal(&refused);
@@ -305,7 +307,7 @@ impl Engine {
         let app = Scope::App(Arc::clone(&flight.ask.app));
         self.leave(&Scope::All, flight.share, flight.share.all);
         self.leave(&app, flight.share, flight.share.own);
-        // The ledger was not told, or cannot write now: what is known here counts until it can.
+        // The ledger has no record of it, or cannot write now: what is known here counts until it can.
         let heard = self.unbooked.remove(&entry).map(|unbooked| unbooked.charge);
         let charge = match (end, heard) {
             (End::Unknown, Some(heard)) => heard,
@@ -347,7 +349,7 @@ impl Engine {
         }
     }
 
-    /// The ledger tells what is durable.
+    /// The ledger reports what is durable.
     pub fn tell(&mut self, news: &News) {
         match news {
             News::All { usage, ended } => {
@@ -380,9 +382,9 @@ impl Engine {
     fn book(&mut self, charged: &Charged) {
         self.usage.add(charged);
         let quarter_ms = charged.quarter_ms();
-        for ((scope, _), purse) in &mut self.purses {
-            if scope.holds(&charged.app) && purse.window.holds(quarter_ms) {
-                purse.charge.merge(charged.charge);
+        for ((scope, _), cap) in &mut self.caps {
+            if scope.holds(&charged.app) && cap.window.holds(quarter_ms) {
+                cap.charge.merge(charged.charge);
             }
         }
     }
@@ -470,7 +472,7 @@ impl Engine {
         }
     }
 
-    /// Takes somebody out of the line who does not wait any longer.
+    /// Takes a request out of the line that does not wait any longer.
     pub fn give_up(&mut self, entry: EntryId, now_ms: u64) -> Answers {
         self.lines.give_up(entry);
         self.serve(now_ms)
@@ -511,7 +513,7 @@ impl Engine {
         None
     }
 
-    /// Lets go of what was admitted for somebody who has gone.
+    /// Releases what was admitted for a request that has gone.
     pub fn let_go(&mut self, gone: Vec<EntryId>, now_ms: u64) -> Answers {
         for entry in gone {
             self.release(entry, End::Unsent);
@@ -519,7 +521,7 @@ impl Engine {
         self.serve(now_ms)
     }
 
-    /// Why somebody in line had no turn for so long.
+    /// Why a request in line had no turn for so long.
     pub fn late(&mut self, entry: EntryId, seconds: u64, now_ms: u64) -> Refused {
         if let Some(ask) = self.lines.ask_of(entry).cloned()
             && let Judged::Wait(scopes) = self.judge(&ask, now_ms)
@@ -539,10 +541,10 @@ impl Engine {
         let key = (reached.scope.clone(), reached.period);
         let refusals = self.refusals.entry(key.clone()).or_default();
         *refusals = refusals.saturating_add(1);
-        let Some(purse) = self.purses.get_mut(&key) else {
+        let Some(cap) = self.caps.get_mut(&key) else {
             return;
         };
-        if !std::mem::replace(&mut purse.told, true) {
+        if !std::mem::replace(&mut cap.told, true) {
             tracing::warn!(
                 cap = reached.scope.as_str(),
                 period = reached.period.as_str(),
@@ -556,12 +558,12 @@ impl Engine {
     /// What is shown of it.
     pub fn view(&mut self, now_ms: u64) -> CapsView {
         self.roll(now_ms);
-        let caps = self.purses.iter().map(|(key, purse)| {
+        let caps = self.caps.iter().map(|(key, cap)| {
             let (scope, period) = key;
-            let charge = self.counted(scope, purse);
+            let charge = self.counted(scope, cap);
             let under = self.under(scope);
             let counted = charge.billed.get().saturating_add(charge.held.now());
-            let limit = u128::from(purse.limit.get());
+            let limit = u128::from(cap.limit.get());
             // A cap that was lowered while requests were under way does not stop them.
             let promised = limit.max(counted.saturating_add(under.reserved));
             let worst = self
@@ -571,16 +573,16 @@ impl Engine {
             CapView {
                 scope: scope.as_str().to_owned(),
                 period: *period,
-                limit: purse.limit,
-                configured: purse.configured,
+                limit: cap.limit,
+                configured: cap.configured,
                 spent: charge.billed,
                 held: sum(charge.held.now()),
                 reserved: sum(under.reserved),
                 under_way: under.requests,
                 left: sum(limit.saturating_sub(counted.saturating_add(under.reserved))),
                 worst_case: worst.map(sum),
-                since_ms: purse.window.since_ms,
-                resets_at_ms: purse.window.until_ms,
+                since_ms: cap.window.since_ms,
+                resets_at_ms: cap.window.until_ms,
                 refusals: self.refusals.get(key).copied().unwrap_or(0),
             }
         });

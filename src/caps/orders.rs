@@ -196,14 +196,14 @@ impl Orders {
         parse(&text.ok().flatten()?)
     }
 
-    /// Who is frozen: everybody first, as `None`.
+    /// What is frozen: all apps first, as `None`.
     pub fn frozen_by(&self) -> impl Iterator<Item = (Option<&str>, &Frozen)> {
         let apps = self.apps.iter();
         let apps = apps.map(|(app, frozen)| (Some(app.as_str()), frozen));
         self.all.iter().map(|frozen| (None, frozen)).chain(apps)
     }
 
-    /// Who froze this app, or everybody.
+    /// The freeze of this app, or of all apps.
     pub fn frozen(&self, app: &str) -> Option<&Frozen> {
         self.all.as_ref().or_else(|| self.apps.get(app))
     }

@@ -2,7 +2,7 @@
 //! it, and the demo spends through the door with it.
 //!
 //! One request, one connection: nothing is pooled, nothing is retried, redirects are not followed.
-//! Promise: an answer arrives chunk by chunk as it is sent; with a deadline nobody who hangs is waited for
+//! Promise: an answer arrives chunk by chunk as it is sent; with a deadline a daemon that hangs is not waited for
 //! longer, and a stream that is read piece by piece is never cut by it; dropping the request or the answer
 //! closes the connection at once, as an app that leaves would.
 
@@ -244,7 +244,7 @@ impl Client {
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
             .await
             .map_err(broken)?;
-        // What breaks the connection is told by the request or by the body, too.
+        // The request or the body fails with what breaks the connection, too.
         let connection = Connection(tokio::spawn(async move {
             let _ = connection.await;
         }));

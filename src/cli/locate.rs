@@ -35,7 +35,7 @@ pub struct SourceArgs {
     pub admin: Option<String>,
 }
 
-/// Who keeps it.
+/// What keeps it.
 pub enum Keeper {
     Daemon(Client),
     Files(Whereabouts),

@@ -23,7 +23,7 @@ use crate::ledger::query::{Filter, StateWord, TAIL_CHARS};
 use crate::money::MicroUsd;
 use crate::protocol::Operation;
 
-/// How many are shown when nobody says how many; `--json` then prints all.
+/// How many are shown by default; `--json` then prints all.
 const SHOWN: usize = 50;
 
 /// How many are shown before following begins.
@@ -145,7 +145,7 @@ pub fn receipts(args: &Args) -> Result<(), CliError> {
     })
 }
 
-/// Prints the newest, then whatever lands, until somebody ends it. An entry whose amount comes later
+/// Prints the newest, then whatever lands, until it is interrupted. An entry whose amount comes later
 /// is printed again then.
 async fn follow(
     source: &Source,
@@ -245,7 +245,7 @@ fn state_cell(receipt: &Value) -> String {
     let text = |name: &str| receipt.get(name).and_then(Value::as_str);
     match (text("state"), text("reason")) {
         (Some(state), Some(reason)) => format!("{state}({reason})"),
-        // The service told a price that is none; another matter than none told.
+        // The service sent a price that is none; another matter than no price.
         (Some(state @ "unreported"), None) if text("receipt") == Some("malformed") => {
             format!("{state}(malformed)")
         }

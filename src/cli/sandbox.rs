@@ -115,7 +115,7 @@ fn options(args: Args) -> Result<Options, CliError> {
     Ok(options)
 }
 
-/// A mistake in TOML is told over several lines, with the line of the file drawn in between.
+/// A mistake in TOML is described over several lines, with the line of the file drawn in between.
 fn on_one_line(told: &str) -> String {
     let is_drawing = |line: &&str| {
         let rest = line.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == ' ');

@@ -51,7 +51,7 @@ pub fn spend(args: &Args) -> Result<(), CliError> {
         let source = if asked.zone.iana_name().is_some() {
             args.source.find().await?
         } else {
-            // A zone without a name cannot be told to a daemon.
+            // A zone without a name cannot be sent to a daemon.
             args.source.find_files().await?
         };
         source.spend(&asked).await
@@ -181,7 +181,7 @@ fn untold(document: &Value) -> Option<String> {
     ))
 }
 
-/// What answers that told both prices cost less than a frontier model would have, by the service's
+/// What answers with both prices cost less than a frontier model would have, by the service's
 /// estimate. Beside the sum of all answers an estimate of some of them says nothing.
 fn saved(row: &Value) -> String {
     match row.get("compared").and_then(Value::as_u64) {

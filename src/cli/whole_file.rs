@@ -82,7 +82,7 @@ impl Drop for WholeFile {
     }
 }
 
-/// A new file, locked. One that nobody has locked was left by a kill.
+/// A new file, locked. One without a lock was left by a kill.
 fn begin(next: &Path) -> io::Result<File> {
     for _ in 0..LOOKS {
         let made = OpenOptions::new()
@@ -105,7 +105,7 @@ fn begin(next: &Path) -> io::Result<File> {
             }
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        // Whoever had the lock before may have put it in its place, or taken it away.
+        // The process that had the lock before may have put it in its place, or removed it.
         let is_same = |there: Metadata| -> io::Result<bool> {
             let here = file.metadata()?;
             Ok((there.dev(), there.ino()) == (here.dev(), here.ino()))
@@ -124,7 +124,7 @@ fn begin(next: &Path) -> io::Result<File> {
     Err(io::Error::other("others are writing it"))
 }
 
-/// Looked at, never written to: it may be anybody's.
+/// Looked at, never written to: it may be another user's.
 fn left(next: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(open(next, flags, Mode::empty())?);

@@ -1,4 +1,4 @@
-//! Who may spend, and how much: `[[app]]` and `[caps]`.
+//! The apps that may spend, and how much: `[[app]]` and `[caps]`.
 //!
 //! Promise: an app's name is fit for a metric label, a header and a file; an amount that is not
 //! given is `None` and never zero, for a cap of zero is a cap. No name, user or token stands for two apps.

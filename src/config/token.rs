@@ -6,7 +6,7 @@
 //! A token of the operator's own (`token_file`) has at least 32 characters for the same reason.
 //!
 //! Promise: no `Debug` and no error shows a token or its hash; two hashes are compared in constant
-//! time; a mistyped token of ours is told apart from one that was never given out.
+//! time; a mistyped token of ours differs from one that was never issued.
 
 use std::fmt::{self, Write};
 

@@ -1,6 +1,6 @@
 //! Binding sockets: all of them before anything is served, each failure one clear line.
 //!
-//! Promise: a Unix socket that somebody answers on is never taken away; a file that is no socket is
+//! Promise: a Unix socket that a process answers on is never taken away; a file that is no socket is
 //! never removed; a socket of ours is entered by its owner only, but for a proxy socket while apps are
 //! known by their users and nobody else may spend.
 
@@ -26,7 +26,7 @@ const BACKLOG: u32 = 1024;
 /// Read and write for the owner.
 const SOCKET_MODE: u32 = 0o600;
 
-/// Read and write for everybody: the door asks who it is.
+/// Read and write for every user: the door asks which one it is.
 const SHARED_SOCKET_MODE: u32 = 0o666;
 
 /// A socket that listens.
@@ -54,7 +54,7 @@ pub struct BindError {
     is_missing_address: bool,
 }
 
-/// Binds every address, or none. `skip_missing`: nobody asked for these addresses, so one whose
+/// Binds every address, or none. `skip_missing`: the configuration does not name these addresses, so one whose
 /// family the machine lacks is skipped with a warning, as long as another is left.
 pub fn bind_all(addresses: &[ListenAddr], skip_missing: bool) -> Result<Vec<Bound>, BindError> {
     let mut bound = Vec::new();
@@ -107,7 +107,7 @@ fn bind_unix(path: &Path) -> io::Result<Bound> {
     Ok(Bound::Unix(listener, file))
 }
 
-/// Lets every user connect to a proxy's socket, or only this one. Who is no app is refused behind it.
+/// Lets every user connect to a proxy's socket, or only this one. A caller that is no app is refused behind it.
 pub fn share(socket: &Path, with_everybody: bool) -> io::Result<()> {
     let mode = match with_everybody {
         true => SHARED_SOCKET_MODE,
@@ -116,7 +116,7 @@ pub fn share(socket: &Path, with_everybody: bool) -> io::Result<()> {
     fs::set_permissions(socket, fs::Permissions::from_mode(mode))
 }
 
-/// Removes a socket that nobody answers on: what a killed process left.
+/// Removes a socket that no process answers on: what a killed process left.
 fn remove_stale(path: &Path) -> io::Result<()> {
     let metadata = match fs::symlink_metadata(path) {
         Ok(metadata) => metadata,
@@ -163,7 +163,7 @@ impl SocketFile {
         self.identity.map(|_| self.path.as_path())
     }
 
-    /// The file of a socket that somebody else opened and keeps.
+    /// The file of a socket that another process opened and keeps.
     fn of_another(path: &Path) -> Self {
         Self {
             path: path.to_owned(),

@@ -1,7 +1,7 @@
 //! What follows for the process from who may spend: a line in the log, and who can connect to the
 //! proxy's Unix sockets.
 //!
-//! Promise: that everybody may spend is never left unsaid; a socket is opened to other users only while
+//! Promise: that every caller may spend is never left unsaid; a socket is opened to other users only while
 //! the door asks each of them who it is.
 
 use std::path::{Path, PathBuf};

@@ -48,7 +48,7 @@ pub struct Flight {
     pub share: Share,
     /// Its end is in the ledger.
     pub booked: bool,
-    /// The ledger told it by itself, with its charge.
+    /// The ledger reported it by itself, with its charge.
     pub told: bool,
 }
 

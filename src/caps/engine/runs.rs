@@ -1,9 +1,9 @@
-//! The limits of runs (`bursar exec --max-usd`): a purse without a window, for as long as its run lives.
+//! The limits of runs (`bursar exec --max-usd`): a budget without a window, for as long as its run lives.
 //!
-//! It is charged by the ledger's news of entries that have the run's name, evidence included. A purse
+//! It is charged by the ledger's news of entries that have the run's name, evidence included. A budget
 //! outlives its connection, so that a run that is taken up again finds what is under way.
 //!
-//! Promise: what is under way, told or held is counted once; a bounded number of purses, of which none
+//! Promise: what is under way, reported or held is counted once; a bounded number of budgets, of which none
 //! is forgotten that may still change.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -16,7 +16,7 @@ use crate::ledger::entry::EntryId;
 use crate::ledger::usage::{Charge, Charged, RunSoFar};
 use crate::money::MicroUsd;
 
-/// Purses of runs whose connection has ended, kept for a run that is taken up again.
+/// Budgets of runs whose connection has ended, kept for a run that is taken up again.
 const ENDED_MAX: usize = 256;
 
 /// Entries of a run that a repeat is known by. One of an older entry is judged as a new request.
@@ -24,11 +24,11 @@ const ENTRIES_MAX: usize = 1_024;
 
 /// What a run may spend, and what it has.
 #[derive(Debug, Default)]
-pub struct RunPurse {
+pub struct RunBudget {
     limit: MicroUsd,
     charge: Charge,
     pub under: Under,
-    /// Ends that the ledger has not told.
+    /// Ends that the ledger has not reported.
     untold: HashMap<EntryId, Charge>,
     /// Its newest entries.
     entries: VecDeque<EntryId>,
@@ -36,13 +36,13 @@ pub struct RunPurse {
     holders: usize,
 }
 
-/// The purses of all runs that are known.
+/// The budgets of all runs that are known.
 #[derive(Debug, Default)]
-pub struct Runs(BTreeMap<Arc<str>, RunPurse>);
+pub struct Runs(BTreeMap<Arc<str>, RunBudget>);
 
-// === impl RunPurse ===
+// === impl RunBudget ===
 
-impl RunPurse {
+impl RunBudget {
     pub fn limit(&self) -> MicroUsd {
         self.limit
     }
@@ -87,36 +87,36 @@ impl RunPurse {
 impl Runs {
     /// One connection more holds a run open. `false`: this process does not know the run.
     pub fn hold(&mut self, run: &str, limit: MicroUsd) -> bool {
-        let Some(purse) = self.0.get_mut(run) else {
+        let Some(budget) = self.0.get_mut(run) else {
             return false;
         };
-        purse.limit = limit;
-        purse.holders += 1;
+        budget.limit = limit;
+        budget.holders += 1;
         true
     }
 
-    /// The same, of a run that the journal tells this of.
+    /// The same, of a run that the journal knows this of.
     pub fn open(&mut self, run: &Arc<str>, limit: MicroUsd, so_far: RunSoFar) {
         if self.hold(run, limit) {
             return;
         }
-        let mut purse = RunPurse {
+        let mut budget = RunBudget {
             limit,
             charge: so_far.charge,
             holders: 1,
-            ..RunPurse::default()
+            ..RunBudget::default()
         };
-        so_far.entries.iter().for_each(|entry| purse.note(*entry));
-        self.0.insert(Arc::clone(run), purse);
+        so_far.entries.iter().for_each(|entry| budget.note(*entry));
+        self.0.insert(Arc::clone(run), budget);
     }
 
     /// A connection that held a run open has ended.
     pub fn close(&mut self, run: &str) {
-        if let Some(purse) = self.0.get_mut(run) {
-            purse.holders = purse.holders.saturating_sub(1);
+        if let Some(budget) = self.0.get_mut(run) {
+            budget.holders = budget.holders.saturating_sub(1);
         }
-        let is_ended = |(run, purse): (&Arc<str>, &RunPurse)| {
-            purse.may_be_forgotten().then(|| Arc::clone(run))
+        let is_ended = |(run, budget): (&Arc<str>, &RunBudget)| {
+            budget.may_be_forgotten().then(|| Arc::clone(run))
         };
         // Their names begin with the time: the oldest are first.
         let ended: Vec<_> = self.0.iter().filter_map(is_ended).collect();
@@ -126,47 +126,47 @@ impl Runs {
         }
     }
 
-    /// The purse of the run that an ask belongs to. A run without a limit has none.
-    pub fn of(&self, ask: &Ask) -> Option<(&Arc<str>, &RunPurse)> {
+    /// The budget of the run that an ask belongs to. A run without a limit has none.
+    pub fn of(&self, ask: &Ask) -> Option<(&Arc<str>, &RunBudget)> {
         self.get(ask.run.as_ref()?)
     }
 
-    pub fn get(&self, run: &Arc<str>) -> Option<(&Arc<str>, &RunPurse)> {
+    pub fn get(&self, run: &Arc<str>) -> Option<(&Arc<str>, &RunBudget)> {
         self.0.get_key_value(run)
     }
 
     pub fn begins(&mut self, ask: &Ask, share: Share) {
-        if let Some(purse) = self.purse_of(ask.run.as_deref()) {
-            purse.under.add(share, share.own);
-            purse.note(ask.entry);
+        if let Some(budget) = self.budget_of(ask.run.as_deref()) {
+            budget.under.add(share, share.own);
+            budget.note(ask.entry);
         }
     }
 
     pub fn changes(&mut self, run: Option<&str>, before: Share, share: Share) {
-        if let Some(purse) = self.purse_of(run) {
-            purse.under.remove(before, before.own);
-            purse.under.add(share, share.own);
+        if let Some(budget) = self.budget_of(run) {
+            budget.under.remove(before, before.own);
+            budget.under.add(share, share.own);
         }
     }
 
-    /// What a request costs is known before the ledger tells it.
+    /// What a request costs is known before the ledger reports it.
     pub fn hears(&mut self, run: Option<&str>, entry: EntryId, charge: Charge) {
-        if let Some(purse) = self.purse_of(run) {
-            purse.untold.insert(entry, charge);
+        if let Some(budget) = self.budget_of(run) {
+            budget.untold.insert(entry, charge);
         }
     }
 
     /// A request is not under way any more; `charge`: what it came to, `None` if it was not sent.
     pub fn ends(&mut self, flight: &Flight, charge: Option<Charge>) {
-        let Some(purse) = self.purse_of(flight.ask.run.as_deref()) else {
+        let Some(budget) = self.budget_of(flight.ask.run.as_deref()) else {
             return;
         };
-        purse.under.remove(flight.share, flight.share.own);
-        purse.untold.remove(&flight.ask.entry);
+        budget.under.remove(flight.share, flight.share.own);
+        budget.untold.remove(&flight.ask.entry);
         let is_charged = charge.is_some_and(|charge| charge != Charge::default());
-        if !is_charged && !purse.covers(&flight.ask) {
+        if !is_charged && !budget.covers(&flight.ask) {
             // The run has nothing of it, so that a repeat of it would be its first purchase.
-            purse.entries.retain(|entry| *entry != flight.ask.entry);
+            budget.entries.retain(|entry| *entry != flight.ask.entry);
         }
         let Some(charge) = charge.filter(|charge| *charge != Charge::default()) else {
             return;
@@ -175,32 +175,32 @@ impl Runs {
             // It is charged.
             (_, true) => {}
             // Its end is in a journal that was read anew.
-            (true, false) => purse.charge.merge(charge),
-            (false, false) => drop(purse.untold.insert(flight.ask.entry, charge)),
+            (true, false) => budget.charge.merge(charge),
+            (false, false) => drop(budget.untold.insert(flight.ask.entry, charge)),
         }
     }
 
-    /// The ledger tells of an entry that has a run's name.
+    /// The ledger reports an entry that has a run's name.
     pub fn charge(&mut self, charged: &Charged) {
-        let Some(purse) = self.purse_of(charged.run.as_deref()) else {
+        let Some(budget) = self.budget_of(charged.run.as_deref()) else {
             return;
         };
-        let untold = charged.entry.and_then(|entry| purse.untold.remove(&entry));
-        // Evidence takes back what its entry's end held; the end itself tells what it holds.
+        let untold = charged.entry.and_then(|entry| budget.untold.remove(&entry));
+        // Evidence takes back what its entry's end held; the end itself says what it holds.
         let is_evidence = charged.charge.held.left.get() > 0;
         if let Some(untold) = untold.filter(|_| is_evidence) {
-            purse.charge.merge(untold);
+            budget.charge.merge(untold);
         }
-        purse.charge.merge(charged.charge);
+        budget.charge.merge(charged.charge);
     }
 
-    /// The journal was read anew, which tells no single charges. These ends are in it: what is known of
+    /// The journal was read anew, which gives no single charges. These ends are in it: what is known of
     /// them here stays.
     pub fn keep_untold(&mut self, ended: &[EntryId], is_under_way: impl Fn(&EntryId) -> bool) {
-        for purse in self.0.values_mut() {
+        for budget in self.0.values_mut() {
             for entry in ended.iter().filter(|entry| !is_under_way(entry)) {
-                if let Some(untold) = purse.untold.remove(entry) {
-                    purse.charge.merge(untold);
+                if let Some(untold) = budget.untold.remove(entry) {
+                    budget.charge.merge(untold);
                 }
             }
         }
@@ -211,7 +211,7 @@ impl Runs {
         self.0.len()
     }
 
-    fn purse_of(&mut self, run: Option<&str>) -> Option<&mut RunPurse> {
+    fn budget_of(&mut self, run: Option<&str>) -> Option<&mut RunBudget> {
         self.0.get_mut(run?)
     }
 }

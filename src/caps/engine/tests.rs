@@ -278,10 +278,9 @@ fn a_kind_that_never_tells_a_price_goes_beside_others_after_its_first_answer() {
         let became = bench.ask_of("a", Operation::Speech, 10, None);
         assert!(matches!(became, Became::Admitted(_, 10)), "{became:?}");
     }
-    let view = bench.engine.counted(
-        &Scope::All,
-        &bench.engine.purses[&(Scope::All, Period::Day)],
-    );
+    let view = bench
+        .engine
+        .counted(&Scope::All, &bench.engine.caps[&(Scope::All, Period::Day)]);
     assert_eq!(view.held.now(), 10, "its reservation stays charged");
     assert!(view.billed.is_zero(), "and is no billed money");
 }
@@ -316,8 +315,8 @@ fn near_the_cap_requests_go_one_at_a_time_and_at_the_cap_none_does() {
     bench.settle(three, "a", 100);
     for spent in [500, 600, 700, 800, 900] {
         bench.buy("a", 100);
-        let purse = &bench.engine.purses[&(Scope::All, Period::Day)];
-        assert_eq!(purse.charge.billed.get(), spent);
+        let cap = &bench.engine.caps[&(Scope::All, Period::Day)];
+        assert_eq!(cap.charge.billed.get(), spent);
     }
     let (last, _) = bench.admitted("a");
     let Became::Waits(behind) = bench.ask("a") else {
@@ -357,8 +356,8 @@ fn a_new_window_begins_with_nothing_spent_and_who_waits_is_told() {
     bench.now_ms += HOUR;
     bench.settle(entry, "a", 100);
     assert!(matches!(bench.became(waiting), Became::Admitted(..)));
-    let purse = &bench.engine.purses[&(Scope::All, Period::Hour)];
-    assert!(purse.charge.billed.is_zero());
+    let cap = &bench.engine.caps[&(Scope::All, Period::Hour)];
+    assert!(cap.charge.billed.is_zero());
 }
 
 #[test]
@@ -369,9 +368,9 @@ fn what_failed_gives_back_at_once_and_what_is_in_doubt_holds() {
     bench.end(failed, "a", State::Failed);
     let (doubtful, _) = bench.admitted("a");
     bench.end(doubtful, "a", DOUBT);
-    let purse = &bench.engine.purses[&(Scope::All, Period::Day)];
-    assert_eq!(purse.charge.billed.get(), 400);
-    assert_eq!(purse.charge.held.now(), 400);
+    let cap = &bench.engine.caps[&(Scope::All, Period::Day)];
+    assert_eq!(cap.charge.billed.get(), 400);
+    assert_eq!(cap.charge.held.now(), 400);
     let (last, _) = bench.admitted("a");
     bench.end(last, "a", DOUBT);
     bench.refused("a");
@@ -535,8 +534,8 @@ fn a_freeze_refuses_who_waits_and_an_edited_or_raised_cap_keeps_what_was_spent()
     );
     bench.now_ms += HOUR;
     bench.engine.roll(bench.now_ms);
-    let purse = &bench.engine.purses[&(Scope::All, Period::Hour)];
-    assert_eq!((purse.limit, purse.configured), (usd(500), usd(500)));
+    let cap = &bench.engine.caps[&(Scope::All, Period::Hour)];
+    assert_eq!((cap.limit, cap.configured), (usd(500), usd(500)));
 }
 
 #[test]
@@ -547,8 +546,8 @@ fn an_end_that_cannot_be_written_counts_from_memory_until_it_is() {
     let state = State::Settled { billed: usd(650) };
     bench.engine.release(entry, End::Settled(state));
     let counted = |bench: &Bench| {
-        let purse = &bench.engine.purses[&(Scope::All, Period::Day)];
-        bench.engine.counted(&Scope::All, purse).billed.get()
+        let cap = &bench.engine.caps[&(Scope::All, Period::Day)];
+        bench.engine.counted(&Scope::All, cap).billed.get()
     };
     assert_eq!(counted(&bench), 950);
     let late = charged(entry, "a", Operation::Chat, NOON, state, usd(300), 100);

@@ -1,4 +1,4 @@
-//! One entry, told in the order in which it happened.
+//! One entry, in the order in which it happened.
 //!
 //! Promise: one fact, one line, with its label at the left edge.
 

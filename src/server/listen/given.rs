@@ -1,5 +1,5 @@
 //! Sockets that were opened for us (systemd's socket activation): they stay open while bursar
-//! restarts, so that nobody is refused meanwhile, and one of them can be a Unix socket of a group.
+//! restarts, so that no connection is refused meanwhile, and one of them can be a Unix socket of a group.
 //!
 //! Promise: what is given is taken as it is or not at all: a stream socket that listens, on a loopback
 //! address or a path. The file of a socket that was given is not ours to remove.
@@ -128,7 +128,7 @@ impl GivenSocket {
     }
 }
 
-/// A connection that was accepted already (`Accept=yes`) listens to nobody.
+/// A connection that was accepted already (`Accept=yes`) listens for no connection.
 fn must_listen(socket: impl AsFd) -> Result<(), String> {
     match socket_acceptconn(socket) {
         Ok(true) => Ok(()),

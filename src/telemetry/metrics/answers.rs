@@ -1,4 +1,4 @@
-//! What the ledger counted of answers: by whom they were given, what they told, and whose key they were
+//! What the ledger counted of answers: by whom they were given, what they reported, and whose key they were
 //! given for. Asked at each scrape, so that a restart takes nothing away (rule I10).
 
 use std::collections::BTreeMap;

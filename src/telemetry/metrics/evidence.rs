@@ -1,7 +1,7 @@
 //! What bursar finds out for itself: looks at eval runs, and how far the ledger and the service's own
 //! figure are apart.
 //!
-//! Promise: a difference is shown only when somebody asked for it, exact to the micro-dollar, with the
+//! Promise: a difference is shown only after a comparison was asked for, exact to the micro-dollar, with the
 //! time of the answer beside it; before that there is no sample, never a 0.
 
 use parking_lot::Mutex;
@@ -17,7 +17,7 @@ const EVAL_RUN_LOOKS: [&str; 5] = ["not_yet", "over", "gone", "unreadable", "bus
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Difference {
     pub micro_usd: i128,
-    /// When the service told its figure, Unix milliseconds.
+    /// When the service reported its figure, Unix milliseconds.
     pub at_ms: u64,
 }
 

@@ -4,7 +4,7 @@
 use crate::ledger::{LedgerHealth, Totals};
 use crate::telemetry::exposition::{Exposition, Kind, MsAsSeconds};
 
-/// What speech is billed by, where the service tells no price.
+/// What speech is billed by, where the service reports no price.
 pub(super) fn write_audio(totals: &Totals, text: &mut Exposition) {
     let mut family = text.family(
         Kind::Counter,

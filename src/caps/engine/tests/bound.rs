@@ -184,7 +184,7 @@ proptest! {
                         };
                         bench.engine.tell(&News::Records(vec![dead]));
                     }
-                    let charge = bench.engine.runs.get(&run).expect("its purse").1.counted();
+                    let charge = bench.engine.runs.get(&run).expect("its budget").1.counted();
                     waiting.clear();
                     let usage = std::mem::take(&mut bench.engine.usage);
                     bench.engine = Engine::new(rules.clone(), Orders::default());

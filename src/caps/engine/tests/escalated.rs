@@ -40,8 +40,8 @@ impl Bench {
     }
 
     fn booked(&self) -> u64 {
-        let purse = &self.engine.purses[&(Scope::All, Period::Day)];
-        u64::try_from(purse.charge.billed.get()).unwrap()
+        let cap = &self.engine.caps[&(Scope::All, Period::Day)];
+        u64::try_from(cap.charge.billed.get()).unwrap()
     }
 }
 

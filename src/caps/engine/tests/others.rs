@@ -4,8 +4,8 @@
 use super::*;
 
 fn counted(bench: &Bench, scope: &Scope, period: Period) -> (u128, u128) {
-    let purse = &bench.engine.purses[&(scope.clone(), period)];
-    let charge = bench.engine.counted(scope, purse);
+    let cap = &bench.engine.caps[&(scope.clone(), period)];
+    let charge = bench.engine.counted(scope, cap);
     (charge.billed.get(), charge.held.now())
 }
 

@@ -52,7 +52,7 @@ impl Bench {
             .engine
             .runs
             .get(&Arc::from(RUN))
-            .expect("its purse")
+            .expect("its budget")
             .1
             .counted();
         (charge.billed.get(), charge.held.now())
@@ -276,7 +276,7 @@ fn an_end_counts_once_whether_the_ledger_tells_it_late_anew_or_never() {
 }
 
 #[test]
-fn purses_of_ended_runs_are_bounded_and_none_with_something_under_way_is_forgotten() {
+fn budgets_of_ended_runs_are_bounded_and_none_with_something_under_way_is_forgotten() {
     let mut bench = bench(1_000, 0);
     bench.goes();
     bench.engine.runs.close(RUN);

@@ -1,4 +1,4 @@
-//! A cap's purse: what counts against its limit in its window of now, and what the ledger has not counted yet.
+//! A cap in its current window: what counts against its limit, and what the ledger has not counted yet.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::money::MicroUsd;
 
 /// One cap in its window of now.
 #[derive(Clone, Debug)]
-pub struct Purse {
+pub struct CapWindow {
     pub limit: MicroUsd,
     /// As it is configured.
     pub configured: MicroUsd,
