@@ -47,26 +47,6 @@ const BROKEN_LOOK: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Cut;
 
-/// Since when an answer is read for nobody.
-#[derive(Debug, Default)]
-pub struct UnreadSince(Option<Duration>);
-
-// === impl UnreadSince ===
-
-impl UnreadSince {
-    /// Whether nobody has been there for longer than this. An answer that drips would be read for
-    /// ever: no silence in it is ever too long.
-    pub fn for_longer_than(&mut self, limit: Duration, app: &ClientWatch<'_>) -> bool {
-        if !app.is_alone() {
-            self.0 = None;
-            return false;
-        }
-        let now = app.gateway.clock.monotonic();
-        let since = *self.0.get_or_insert(now);
-        now.saturating_sub(since) > limit
-    }
-}
-
 // === impl ClientWatch ===
 
 impl<'a> ClientWatch<'a> {

@@ -17,13 +17,14 @@ use pingora::http::ResponseHeader;
 
 use self::place::UpstreamPlace;
 use self::words::{attempt_result, refusal_of, so_far};
-use super::client_watch::{ClientWatch, Cut, UnreadSince};
+use super::client_watch::{ClientWatch, Cut};
 use super::gateway::Gateway;
 use super::limits::guard::SpendGuard;
 use super::limits::queue::{Turn, Unserved};
 use super::limits::waiters::CROWD_RETRY_AFTER;
 use super::purchase::backoff::{asked_wait, declines_retry, random_share};
 use super::purchase::client::Presence;
+use super::purchase::drain::UnreadSince;
 use super::purchase::lost::Cause;
 use super::purchase::retry::{Ending, Next, Refused, Retries};
 use super::refuse::{Code, Refusal};
@@ -258,7 +259,8 @@ impl Dispatch<'_> {
             return self.broke(clock, &answering.head, Cause::Protocol);
         }
         let mut body = BytesMut::new();
-        let mut alone = UnreadSince::default();
+        let mut unread_since = UnreadSince::default();
+        let limit = self.outgoing.read_timeout;
         loop {
             let chunk = match app.attend(answering.next_chunk()).await {
                 Ok(chunk) => chunk,
@@ -269,9 +271,10 @@ impl Dispatch<'_> {
                     return Attempted::Final(DispatchOutcome::Cut);
                 }
             };
+            let now = self.gateway.clock.monotonic();
             let chunk = match chunk {
                 Ok(None) if wants_bytes => Err(BodyBroke(Cause::Closed)),
-                Ok(Some(_)) if alone.for_longer_than(self.outgoing.read_timeout, app) => {
+                Ok(Some(_)) if unread_since.for_longer_than(limit, app.is_alone(), now) => {
                     Err(BodyBroke(Cause::Timeout))
                 }
                 chunk => chunk,

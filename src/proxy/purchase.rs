@@ -34,7 +34,7 @@ pub mod claim;
 pub mod claimant;
 pub mod client;
 mod delivery;
-mod drain;
+pub mod drain;
 pub mod event;
 pub mod fate;
 pub mod following;

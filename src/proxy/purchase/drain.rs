@@ -41,6 +41,11 @@ pub enum Drain {
     },
 }
 
+/// Since when an answer that is read whole before it is given has no app to read it. One that drips would be
+/// read for ever: no silence in it is ever too long.
+#[derive(Debug, Default)]
+pub struct UnreadSince(Option<Duration>);
+
 /// Whether the reading goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -96,6 +101,20 @@ impl Drain {
 
     pub fn is_on(&self) -> bool {
         matches!(self, Self::On { .. })
+    }
+}
+
+// === impl UnreadSince ===
+
+impl UnreadSince {
+    /// Before the next piece is waited for: whether nobody has been there for longer than this.
+    pub fn for_longer_than(&mut self, limit: Duration, is_unread: bool, now: Duration) -> bool {
+        if !is_unread {
+            self.0 = None;
+            return false;
+        }
+        let since = *self.0.get_or_insert(now);
+        now.saturating_sub(since) > limit
     }
 }
 

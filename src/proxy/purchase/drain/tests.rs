@@ -51,3 +51,23 @@ fn what_was_suspected_counts_and_what_came_before_does_not() {
     };
     assert_eq!(drain, on);
 }
+
+#[test]
+fn only_time_without_any_reader_counts_against_an_answer_that_drips() {
+    let limit = Duration::from_secs(600);
+    let at = Duration::from_secs;
+    let mut unread = UnreadSince::default();
+    // Whether nobody reads, when it is asked, and whether that is too long.
+    let rows = [
+        (true, 10, false),
+        (true, 610, false),
+        (false, 611, false),
+        (true, 700, false),
+        (true, 1300, false),
+        (true, 1301, true),
+    ];
+    for (is_unread, now, wanted) in rows {
+        let is_late = unread.for_longer_than(limit, is_unread, at(now));
+        assert_eq!(is_late, wanted, "at {now} s");
+    }
+}
