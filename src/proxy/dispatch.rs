@@ -156,17 +156,15 @@ impl Dispatch<'_> {
             // The attempt is over at the service, too. The place of the last one is given back with its
             // price.
             self.place.give_back();
-            match self.rest(app, wait).await {
-                // Nobody waits for the answer, so nothing more is spent on it.
-                Ok(RetryWait::NoMore) => return (otherwise, false),
+            let is_awaited = match self.rest(app, wait).await {
+                Ok(RetryWait::NoMore) => false,
                 Ok(RetryWait::Stopped(refusal)) => {
                     return (DispatchOutcome::Stopped { refusal }, false);
                 }
-                Ok(RetryWait::Goes) => {}
+                Ok(RetryWait::Goes) => true,
                 Err(Cut) => return (DispatchOutcome::Cut, false),
-            }
-            // The machine may have slept through the wait.
-            if !self.may_repeat(app) {
+            };
+            if !Retries::resumes(is_awaited, self.may_repeat(app)) {
                 return (otherwise, false);
             }
             fresh_connection = self.outgoing.fresh_connection || fresh;

@@ -150,7 +150,7 @@ async fn told(gateway: &Gateway, answer: &OwnAnswer, run_id: &str) -> Look {
             }
         },
         Told::Absent => {
-            tracing::warn!(%run_id, "an eval run is over and tells no price; it stays unreported");
+            tracing::warn!(%run_id, "an eval run is over and names no price; it stays unreported");
             Look::Over
         }
         Told::Malformed => {

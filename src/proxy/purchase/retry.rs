@@ -12,6 +12,8 @@
 //! | 502, 504 without JSON, where an amount is owed and no key makes a repeat safe | gateway | – |
 //! | any refusal with `x-should-retry: false`, and any other status | refused | – |
 //!
+//! After the wait the attempt is made where an app still waits for the answer, and the key may still be sent.
+//!
 //! Even then nothing is repeated beyond the configured attempts, past the deadline, or under a key that may
 //! be too old (rule I6).
 //!
@@ -177,6 +179,12 @@ impl Retries {
             reason,
             fresh_connection,
         }
+    }
+
+    /// Whether the attempt that was waited for is made: nothing is spent on an answer for nobody, and the
+    /// machine may have slept through the wait.
+    pub fn resumes(is_awaited: bool, may_repeat: bool) -> bool {
+        is_awaited && may_repeat
     }
 
     /// Why the table allows another attempt, if it does.

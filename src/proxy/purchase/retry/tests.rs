@@ -140,3 +140,11 @@ fn the_amount_of_a_broken_replay_is_not_the_keys() {
     retries.saw_broken_head(|| told(0, true));
     assert_eq!(retries.broken_billed(), five, "the first stands");
 }
+
+#[test]
+fn after_a_wait_an_attempt_is_made_for_an_app_that_waits_under_a_key_that_may_be_sent() {
+    assert!(Retries::resumes(true, true));
+    for (is_awaited, may_repeat) in [(true, false), (false, true), (false, false)] {
+        assert!(!Retries::resumes(is_awaited, may_repeat));
+    }
+}

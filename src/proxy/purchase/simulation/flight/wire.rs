@@ -240,12 +240,13 @@ impl Flight {
             return Ok(Step::Resting { until, otherwise });
         }
         self.look();
-        if !self.here && !self.purchase.is_followed() {
-            world.count("nobody waits for a retry");
-            return Ok(self.settle(world, process, otherwise));
-        }
-        if !self.purchase.may_repeat(&world.clock) {
-            world.count("key too old for a retry");
+        let is_awaited = self.here || self.purchase.is_followed();
+        if !Retries::resumes(is_awaited, self.purchase.may_repeat(&world.clock)) {
+            world.count(if is_awaited {
+                "key too old for a retry"
+            } else {
+                "nobody waits for a retry"
+            });
             return Ok(self.settle(world, process, otherwise));
         }
         self.send(world, process)
