@@ -1,4 +1,4 @@
-//! How long a long ledger takes: `ledger verify`, `ledger rebuild`, and a daemon's start with its
+//! How long a long ledger takes: `ledger verify`, `ledger rebuild`, `spend`, and a daemon's start with its
 //! index and without, each in a process of its own; then `explain` and `receipts`, which look up what they show.
 //! `make bench-ledger ENTRIES=1000000`.
 //!
@@ -14,9 +14,10 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use bursar::clock::SystemClock;
-use bursar::ledger::query::{Filter, StateWord, find, list};
+use bursar::ledger::query::{Filter, GroupBy, StateWord, find, list};
 use bursar::ledger::{Ledger, LedgerOptions};
 use bursar::protocol::Operation;
+use jiff::tz::TimeZone;
 
 const ENTRIES_DEFAULT: u64 = 100_000;
 
@@ -54,7 +55,36 @@ fn main() {
         let began = now();
         let ledger = Ledger::open(options(&state)).expect("it opens");
         println!("{how:<24} {:>7.1} s", since(began));
+        runtime.block_on(until_whole(&ledger));
+        println!("{:<24} {:>7.1} s", "  until it is whole", since(began));
+        spend_in_a_daemon(&ledger);
         runtime.block_on(ledger.close());
+    }
+}
+
+/// Waits for totals that are added up beside requests.
+async fn until_whole(ledger: &Ledger) {
+    while ledger.health().is_adding_up {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// `spend` as the admin API asks it: of everything, by day in a zone that is not UTC's, and of a time that
+/// cuts a quarter hour at both ends.
+fn spend_in_a_daemon(ledger: &Ledger) {
+    let day_ms = 24 * 60 * 60 * 1000;
+    let now_ms = SystemClock::shared().wall_ms();
+    let berlin = TimeZone::get("Europe/Berlin").expect("a zone");
+    let cut = (Some(now_ms - 2 * day_ms + 1), Some(now_ms - day_ms + 1));
+    for (what, (since_ms, until_ms), by) in [
+        ("  spend, all", (None, None), GroupBy::App),
+        ("  spend by day", (None, None), GroupBy::Day),
+        ("  spend of a day, cut", cut, GroupBy::State),
+    ] {
+        let began = now();
+        let told = ledger.spend(since_ms, until_ms, &[by], &berlin);
+        told.expect("sums");
+        println!("{what:<24} {:>7.3} s", since(began));
     }
 }
 

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::RwLock;
 
@@ -46,6 +47,8 @@ pub struct Index {
     handle: Handle,
     /// Also what keeps a question and a batch apart: sled shows parts of a batch to who reads beside it.
     lines: Arc<RwLock<Lines>>,
+    /// A question found that rows are lost: it is neither asked nor written any more.
+    is_doubted: Arc<AtomicBool>,
 }
 
 /// Where the books stand with what is to be written.
@@ -164,6 +167,7 @@ impl Index {
         Self {
             handle: Handle::new(db),
             lines: Arc::default(),
+            is_doubted: Arc::default(),
         }
     }
 
@@ -328,6 +332,9 @@ impl Index {
         reached: &Reached,
         pending: Pending,
     ) -> Result<(), IndexError> {
+        if self.is_doubted.load(Ordering::Relaxed) {
+            return Err(IndexError::Incomplete);
+        }
         let db = self.handle.db()?;
         let mut batch = sled::Batch::default();
         let before = db.get(META)?;
@@ -381,6 +388,21 @@ impl Index {
                 ..Changes::default()
             })
         })
+    }
+
+    /// A question found that rows are lost. From now on it is not believed, and the next start makes it
+    /// anew.
+    pub fn doubt(&self) {
+        let _lines = self.lines.write();
+        self.is_doubted.store(true, Ordering::Relaxed);
+        let removed = guarded(|| {
+            let db = self.handle.db()?;
+            db.remove(META)?;
+            Ok(db.flush().map(drop)?)
+        });
+        if let Err(error) = removed {
+            tracing::warn!(%error, "the index cannot be marked as damaged");
+        }
     }
 
     /// Asks the index as it stands at one moment. What the writer has to add waits meanwhile.

@@ -127,7 +127,8 @@ fn ask_index(
         Err(Refusal::Ledger(error)) => Err(error),
         Err(Refusal::Index(IndexError::Unfit)) => Ok(None),
         Err(Refusal::Index(error)) => {
-            tracing::error!(%error, "the index cannot be asked; the journal answers, run `bursar ledger rebuild`");
+            tracing::error!(%error, "the index is damaged; the journal answers, and the next start makes it anew");
+            index.doubt();
             Ok(None)
         }
     }

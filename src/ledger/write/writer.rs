@@ -96,7 +96,7 @@ impl Writer {
                 return;
             }
             self.end_rebuild();
-            self.take_care();
+            self.step_retention();
             self.keep_lookups();
             // sled wakes all its threads for each batch, so the index hears of many commits at
             // once: when nothing else is to do, or when a slice has come together. A slice is
@@ -263,7 +263,7 @@ impl Writer {
     }
 
     /// Goes on with retention by one step, when one is due.
-    fn take_care(&mut self) {
+    fn step_retention(&mut self) {
         let Some(retention) = self.committer.options().retention else {
             return;
         };

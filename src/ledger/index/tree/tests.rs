@@ -270,4 +270,13 @@ async fn a_quarter_hour_that_is_lost_is_not_passed_over() {
     };
     let index = ledger.index().unwrap();
     assert_eq!(ask(Some(&index)), ask(None));
+
+    // From then on it is not believed, and a later write does not make it believed again.
+    buy(&ledger, None, billed(1)).await;
+    drop(index);
+    ledger.close().await;
+    let ledger = bench.open();
+    assert_eq!(ledger.health().index_rebuilds, 1);
+    ledger.close().await;
+    assert!(verify(&bench.state()).unwrap().ok);
 }

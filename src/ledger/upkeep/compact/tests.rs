@@ -17,8 +17,8 @@ use crate::ledger::query::{entries, spend, verify};
 use crate::ledger::read::filter::Filter;
 use crate::ledger::{Ledger, LedgerOptions};
 
-mod care;
 mod harm;
+mod retention;
 
 fn journal(state: &Path) -> Directory {
     Directory::open_to_read(&state.join("journal")).unwrap()
