@@ -38,8 +38,8 @@ pub enum ChangeError {
     Order(#[from] OrderError),
     #[error("that is no name of an app")]
     NoApp,
-    #[error("the state cannot be told: {0}")]
-    Told(serde_json::Error),
+    #[error("the answer cannot be written: {0}")]
+    Unwritable(serde_json::Error),
     #[error("the change failed; the log has the place")]
     Panicked,
 }
@@ -57,7 +57,7 @@ impl ChangeError {
                 StatusCode::BAD_REQUEST
             }
             Self::Order(OrderError::Ledger(_)) => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Told(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Unwritable(_) => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Apps(AppsError::Unknown { .. }) => StatusCode::NOT_FOUND,
             Self::Apps(AppsError::Ledger(_) | AppsError::Random(_) | AppsError::Damaged { .. })
             | Self::Panicked => StatusCode::INTERNAL_SERVER_ERROR,

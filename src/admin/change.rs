@@ -261,7 +261,7 @@ impl AppDocument {
 }
 
 fn to_value(document: &impl Serialize) -> Result<Value, ChangeError> {
-    serde_json::to_value(document).map_err(ChangeError::Told)
+    serde_json::to_value(document).map_err(ChangeError::Unwritable)
 }
 
 /// The file is written and flushed on a thread that may block.

@@ -6,6 +6,7 @@
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +16,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::body::{Body, Frame};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use tokio::task::spawn_blocking;
 use tokio::time::{Interval, interval};
 use uuid::Uuid;
@@ -40,13 +40,23 @@ const CLOCK_SLACK_MS: u64 = 60 * 60 * 1000;
 #[serde(deny_unknown_fields)]
 pub struct RunOpen {
     pub app: String,
-    /// Drawn by who opens the run, so that it can be taken up again after a restart of the daemon.
+    /// Drawn by the program that opens the run, so that it can be taken up again after a restart of the daemon.
     pub token: String,
     #[serde(default)]
     pub max_micro_usd: Option<MicroUsd>,
     /// The run to take up again.
     #[serde(default)]
     pub run: Option<String>,
+}
+
+/// The first line of the stream that holds a run open.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct RunOpened {
+    pub run: String,
+    pub app: String,
+    pub base_url: String,
+    pub started_ms: u64,
+    pub state_dir: PathBuf,
 }
 
 /// The answer's body: a first line, then an empty one each second, without end.
@@ -102,17 +112,18 @@ pub(super) async fn open(
     admin.apps.expect_run(hash, admin.clock.monotonic());
     let opened = with_limit(admin, run, asked.max_micro_usd, hash).await;
     if opened.is_err() {
-        // Nobody waits for a run that does not come.
+        // No request waits for a run that does not come.
         admin.apps.expect_no_run(hash);
     }
     let (open, limit) = opened?;
-    let first = json!({
-        "run": *open.run.id,
-        "app": *app.name,
-        "base_url": base_url,
-        "started_ms": admin.clock.wall_ms(),
-        "state_dir": admin.config.load().ledger.state_dir,
+    let first = serde_json::to_string(&RunOpened {
+        run: open.run.id.to_string(),
+        app: app.name.to_string(),
+        base_url,
+        started_ms: admin.clock.wall_ms(),
+        state_dir: admin.config.load().ledger.state_dir.clone(),
     });
+    let first = first.map_err(ChangeError::Unwritable)?;
     tracing::info!(run = %open.run.id, app = %app.name, "a run of bursar exec begins");
     holds.store(true, Ordering::Relaxed);
     Ok(RunBody {

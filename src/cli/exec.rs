@@ -27,7 +27,7 @@ use super::locate::{Keeper, Right, SourceArgs, keeper};
 use super::output::remark;
 use super::runtime::block_on;
 use super::source::Source;
-use crate::admin::runs::RunOpen;
+use crate::admin::runs::{RunOpen, RunOpened};
 use crate::config::{Env, Token};
 use crate::money::MicroUsd;
 
@@ -135,20 +135,12 @@ impl Run {
             run: None,
         };
         let (connection, first) = ask(&daemon, &asked).await.map_err(not_told)?;
-        let text = |name: &str| {
-            let value = first.get(name).and_then(Value::as_str);
-            value.map(str::to_owned).ok_or_else(|| {
-                CliError::Failed(format!(
-                    "the daemon's answer has no {name}; is it of another version?"
-                ))
-            })
-        };
         Ok(Self {
-            id: text("run")?,
-            app: text("app")?,
-            base_url: text("base_url")?,
-            started_ms: first.get("started_ms").and_then(Value::as_u64).unwrap_or(0),
-            state_dir: PathBuf::from(text("state_dir")?),
+            id: first.run,
+            app: first.app,
+            base_url: first.base_url,
+            started_ms: first.started_ms,
+            state_dir: first.state_dir,
             daemon,
             token,
             max,
@@ -199,7 +191,7 @@ impl Run {
 }
 
 /// Opens a run and reads its first line.
-async fn ask(daemon: &Client, asked: &RunOpen) -> Result<(Answer, Value), CliError> {
+async fn ask(daemon: &Client, asked: &RunOpen) -> Result<(Answer, RunOpened), CliError> {
     let body = serde_json::to_string(asked)?;
     let mut answer = daemon.post_json("/api/runs", body).await?;
     let is_run = answer.header(CONTENT_TYPE.as_str()) == Some("application/x-ndjson");
