@@ -115,7 +115,7 @@ async fn accept(
     Ok(())
 }
 
-/// The socket's mode lets nobody else in; who it is asked all the same.
+/// The socket's mode keeps other users out; the peer is identified all the same.
 fn via(stream: &UnixStream) -> Via {
     let own = rustix::process::geteuid().as_raw();
     let shown = stream.peer_cred().ok().map(|peer| peer.uid());

@@ -1,5 +1,5 @@
-//! The callers that may spend: the apps that the configuration declares, those that were added while bursar
-//! ran, and callers that are let in without being one.
+//! The apps that may spend: those that the configuration declares, those that were added while bursar ran,
+//! and the app of callers that are let in without a name.
 //!
 //! The door asks for the app of each request; the command line adds, removes and rotates, over the
 //! daemon's admin socket or, with no daemon, under the ledger's lock. A request keeps its app to its
@@ -44,7 +44,7 @@ use crate::ledger::state_dir::{Directory, Lock};
 pub struct Apps {
     runs: Runs,
     awaited: Awaited,
-    /// What each change is passed to, before the door gets it.
+    /// Each change is put in force in the caps before it is at the door.
     caps: OnceLock<Arc<Caps>>,
     table: ArcSwap<Table>,
     /// One change at a time.
@@ -56,7 +56,7 @@ pub struct Apps {
     ended: watch::Sender<()>,
 }
 
-/// Whose a request is.
+/// The app of a request, and its run.
 #[derive(Clone, Debug)]
 pub struct Caller {
     pub app: Arc<App>,
@@ -64,7 +64,7 @@ pub struct Caller {
     pub run: Option<Arc<Run>>,
 }
 
-/// A run that is open until this is dropped: then its token is nobody's.
+/// A run that is open until this is dropped: then its token is no caller's.
 pub struct OpenRun {
     apps: Arc<Apps>,
     pub run: Arc<Run>,
@@ -167,13 +167,13 @@ impl Apps {
         self.awaited.start(now);
     }
 
-    /// The callers that may spend at this moment.
+    /// The apps that may spend at this moment.
     pub fn table(&self) -> Arc<Table> {
         self.table.load_full()
     }
 
-    /// Whose request it is at the monotonic time `now`. Runs' tokens are looked at first; a run whose app
-    /// was removed is nobody's.
+    /// The caller of a request at the monotonic time `now`. Runs' tokens are compared first; the token of a
+    /// run whose app was removed is refused.
     pub fn caller(
         &self,
         token: Option<&[u8]>,
@@ -232,7 +232,7 @@ impl Apps {
         self.runs.holds(&run.id)
     }
 
-    /// Resolves when no connection holds this run any more.
+    /// Resolves when this run is no longer held open.
     pub async fn ended(&self, run: &Run) {
         let mut ended = self.ended.subscribe();
         while self.is_open(run) {
@@ -302,7 +302,7 @@ impl Apps {
     }
 
     /// Under the lock of the changes, and the caps before the door: no request passes the door before the
-    /// caps know it, and who has passed it when its app is removed gets no room.
+    /// caps know its app, and one that has passed it when its app is removed gets no room.
     fn put_in_force(&self, changing: &Changing, table: Table) {
         if let Some(caps) = self.caps.get() {
             caps.reload(rules::of(&table, &changing.declared.caps));
@@ -360,7 +360,7 @@ impl Alone {
     }
 }
 
-/// The callers that may spend, read without a lock: for looking only.
+/// The apps that may spend, read without a lock: for display only.
 pub fn read(state_dir: &Path, declared: &Declared) -> Result<Table, AppsError> {
     let stored = match Directory::open_to_read(state_dir) {
         Ok(directory) => Stored::read(&directory)?,

@@ -1,12 +1,12 @@
-//! Caps and freezes: who may spend how much, by hour, day and month, and who may not spend at all.
+//! Caps and freezes: how much each app may spend by hour, day and month, and which apps may not spend at all.
 //!
 //! A request asks before its intent is written, and keeps its [`Permit`] until its end is. What counts
 //! against a cap is folded from the ledger ([`crate::ledger::usage`]), so that editing a cap loses nothing
 //! and kill -9 forgets nothing; what is under way is reserved beside it. The rule, and the bound that
 //! follows from it, stand in [`engine`].
 //!
-//! Promise: one lock, nothing awaited under it, no float. What is refused here was not sent. How far a
-//! cap can be overrun is what `bursar caps` says.
+//! Promise: one lock, nothing awaited under it, no float. What is refused here was not sent. `bursar caps`
+//! prints by how much a cap can be exceeded.
 //!
 //! Lowest first: `window` < `orders` < `rules` < `refused` `view` < `engine` < this file, which holds the lock.
 
@@ -42,7 +42,7 @@ use crate::ledger::usage::{self, News, RunSoFar};
 use crate::ledger::{Ledger, LedgerError};
 use crate::money::MicroUsd;
 
-/// How often a request that waits looks whether a window has ended: clocks jump, and machines sleep.
+/// How often a waiting request checks whether a window has ended: clocks jump, and machines sleep.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
 
 /// All caps of a process.
@@ -73,7 +73,7 @@ pub struct RunLimit {
     run: Arc<str>,
 }
 
-/// Somebody in line; dropping it leaves the line.
+/// A waiting request; dropping it leaves the line.
 struct InLine<'a> {
     caps: &'a Arc<Caps>,
     entry: EntryId,
@@ -110,7 +110,7 @@ impl Caps {
         caps
     }
 
-    /// Other rules, from now on, also for who waits: requests of an app that is gone are refused.
+    /// Replaces the rules, also for waiting requests: those of an app that was removed are refused.
     pub fn reload(&self, rules: Rules) {
         self.change(|engine| {
             engine.rules = rules;
@@ -160,13 +160,13 @@ impl Caps {
                 })
             }
             Ok(Err(refused)) => Err(refused),
-            // The engine keeps the way of every request in line.
+            // The engine keeps the sender of each waiting request.
             Err(_) => Err(Refused::late(patience.as_secs())),
         }
     }
 
-    /// Gives a run a limit, until what is answered is dropped. `so_far` reads what the journal has of a
-    /// run; it is asked for one that this process does not know, and may block.
+    /// Limits a run until the returned value is dropped. `so_far` reads from the journal what the run has
+    /// spent; it is called for a run that this process does not know, and may block.
     pub fn open_run(
         self: &Arc<Self>,
         run: &Arc<str>,
@@ -206,7 +206,7 @@ impl Caps {
         self.engine.lock().over(entry, now_ms)
     }
 
-    /// Resolves when this app may send nothing, for who waits somewhere else.
+    /// Resolves when this app may send nothing, for requests that wait in another queue.
     pub async fn stopped(&self, app: &str) -> Refused {
         let mut ordered = self.ordered.subscribe();
         loop {
@@ -273,8 +273,8 @@ impl Caps {
         self.ordered.send_replace(());
     }
 
-    /// Until `stop` turns true: puts in force what was ordered in the file by somebody whom this process
-    /// did not answer, within a second of being able to.
+    /// Until `stop` turns true: puts orders in force that another process wrote into the file, within a
+    /// second of being able to.
     pub async fn follow(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         loop {
             tokio::select! {
@@ -316,7 +316,7 @@ impl Caps {
         self.change(|engine| engine.tell(news));
     }
 
-    /// Changes something, and gives turns to who has room after that.
+    /// Changes something, then admits the requests that have room after that.
     fn change(&self, change: impl FnOnce(&mut Engine)) {
         self.serve(|engine, now_ms| {
             change(engine);
@@ -324,8 +324,8 @@ impl Caps {
         });
     }
 
-    /// Sends what the engine answers, without its lock. What was admitted for a request that has gone is
-    /// let go, which may make room for others.
+    /// Sends what the engine answers, without its lock. What was admitted for a request that has left the
+    /// line is released, which may make room for others.
     fn serve(&self, serve: impl FnOnce(&mut Engine, u64) -> Answers) {
         let now_ms = self.clock.wall_ms();
         let mut answers = serve(&mut self.engine.lock(), now_ms);

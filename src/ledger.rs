@@ -7,14 +7,14 @@
 //! |---|---|---|
 //! | 0 | `shared_text` `id` `fingerprint` `kept_key` `error` `options` `entry` `sums` `rollup` `delivery` `record` | nouns: what is written |
 //! | 1 | `journal` | the state directory and its lines: written, read back, surveyed |
-//! | 2 | `fold` | pure: what records come to |
-//! | 3 | `index` | what is kept beside the journal and can be made anew from it |
+//! | 2 | `fold` | pure: the state that follows from records |
+//! | 3 | `index` | what is kept beside the journal and can be rebuilt from it |
 //! | 4 | `read` | questions, answered from files |
 //! | 5 | `upkeep` | compaction, retention, `ledger verify` |
-//! | 6 | `write` | the one thread that writes, and the way to it |
-//! | 7 | `handle` | [`Ledger`], which everybody else holds |
+//! | 6 | `write` | the one thread that writes, and the queue to it |
+//! | 7 | `handle` | [`Ledger`], the handle that all other rooms hold |
 //!
-//! Other rooms name what stands below; the folders are the ledger's own.
+//! Other rooms use the names exported below; the folders are private to the ledger.
 
 pub mod entry;
 pub mod error;

@@ -1,5 +1,5 @@
-//! The way of a request, a file or folder a step. Lowest first; each reaches only what stands above it
-//! in this list:
+//! The path of a request, one file or folder for each step. Lowest first; each reaches only what stands
+//! above it in this list:
 //!
 //! ```text
 //! refuse      every answer of our own: code, status, text
@@ -18,7 +18,7 @@
 //! attend      waiting for the service while watching the app
 //! dispatch    attempts, waits, deadline
 //! relay       the answer: whole, flowing, followed, or our own
-//! own_call    what bursar asks for itself; evidence: eval runs that have told no price
+//! own_call    bursar's own requests; evidence: eval runs whose price is not reported yet
 //! serve       one request, from its head to its last byte: calls the steps in their order
 //! accept      a connection; a head under one deadline
 //! ```

@@ -212,7 +212,7 @@ impl Server {
         proxy::check_trust(&config)?;
         let config = Arc::new(config);
         let metrics = Arc::new(Metrics::new()?);
-        // A connection before the ledger is open waits in the backlog.
+        // Clients that connect before the ledger is open wait in the backlog.
         let state_dir = &config.ledger.state_dir;
         let (inside, admin_outside): (Vec<_>, Vec<_>) = config
             .listen
@@ -372,7 +372,8 @@ impl Server {
                 for warning in &config.warnings {
                     tracing::warn!("{warning}");
                 }
-                // Whoever put a new one where systemd copies it from would take it for in use.
+                // Otherwise an operator who has put a new key where systemd copies it from would think it in
+                // use.
                 let key = &config.upstream.api_key;
                 if key.is_a_copy() && *key == self.config.upstream.api_key {
                     tracing::info!(
@@ -469,7 +470,7 @@ async fn open_ledger(
     options.retention = config.ledger.retention;
     let metrics = Arc::clone(metrics);
     options.on_commit = Some(Arc::new(move |took| metrics.journal_commit(took)));
-    // Replaying a long journal takes its time, and building the index anew still more.
+    // Replaying a long journal takes its time, and rebuilding the index still more.
     let opening = spawn_blocking(move || Ledger::open(options));
     let opened = tokio::select! {
         opened = opening => opened,

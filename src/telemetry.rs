@@ -3,9 +3,9 @@
 //! Log lines go to standard error, as text or as one JSON object a line. Records of the `log` crate
 //! (pingora, sled, rustls) are bridged into the same stream.
 //!
-//! Promise: only bursar's own lines follow `[log] level`. What other crates say is capped at `warn`
-//! and reduced to where it was said, whatever the level: at `debug` they print whole request heads
-//! (measured), and some of their warnings are written to hold a header's value. A panic is logged with
+//! Promise: only bursar's own lines follow `[log] level`. Lines of other crates are capped at `warn`
+//! and reduced to the place they come from, whatever the level: at `debug` they print whole request heads
+//! (measured), and some of their warnings may contain a header's value. A panic is logged with
 //! its place and never with its message, which may hold bytes of a request.
 
 pub mod exposition;
@@ -32,10 +32,10 @@ const OWN_TARGETS: &str = "bursar";
 const FOREIGN_LEVEL: LevelFilter = LevelFilter::WARN;
 
 /// Its one error is that a pooled connection is still held by its own watch: a new one is made instead,
-/// and what goes wrong with that is reported as the request's. No error of bursar's, then.
+/// and if that fails, the failure is reported as the request's. So this is no error of bursar's.
 const HARMLESS_TARGET: &str = "pingora_core::connectors";
 
-/// Tells of a line of another crate that there was one, and nothing that stands in it.
+/// Logs that another crate wrote a line, and nothing that stands in it.
 struct Foreign;
 
 /// The running log, whose level can be changed.
@@ -112,7 +112,7 @@ fn is_own(metadata: &Metadata<'_>) -> bool {
     metadata.target().starts_with(OWN_TARGETS)
 }
 
-/// Another crate's line is an error for who runs bursar, too.
+/// Another crate's line is an error for bursar's operator, too.
 fn is_error(target: &str, level: Level) -> bool {
     level == Level::ERROR && target != HARMLESS_TARGET
 }

@@ -24,7 +24,7 @@ pub struct SpendQuestion {
     pub zone: TimeZone,
 }
 
-/// What `/api/status` shows, beside the ledger.
+/// What `/api/status` reports, beside the ledger.
 #[derive(Clone, Debug)]
 pub struct Process {
     pub started_ms: u64,
@@ -82,8 +82,8 @@ pub fn receipts(listing: &Listing) -> serde_json::Result<Value> {
     Ok(json!({ "receipts": receipts, "last_seq": listing.last_seq }))
 }
 
-/// A list of entries or an explanation, as other users of this machine may read it: a key is asked with
-/// to have an answer again, no matter which app paid for it.
+/// A list of entries or an explanation, as other users of this machine may read it: with a key, any of them
+/// could fetch its answer again, which another app has paid for.
 pub fn without_keys(mut document: Value) -> Value {
     let strip = |entry: &mut Value| {
         if let Value::Object(fields) = entry {

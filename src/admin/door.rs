@@ -1,5 +1,5 @@
 //! Which requests may read. The same rules as at the proxy's door, for the same reason: a web page can send
-//! requests to localhost, and what is spent here is nobody's business but this machine's.
+//! requests to localhost, and what is spent here is no business of a web page.
 //!
 //! Promise: judged by Host, Origin and Sec-Fetch-Site alone; a page that a browser opens by hand
 //! (`Sec-Fetch-Site: none`) is let in.

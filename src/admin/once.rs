@@ -1,10 +1,10 @@
 //! What readers may make bursar ask the service for: once a minute, however many of them want to know.
 //!
 //! Why: every program of the machine reaches the admin port, and each question is a call with the
-//! organization's key. A question while one is under way gets its answer, and so does one within the
-//! minute behind it.
-//! Promise: one call at a time, which ends also when its reader has gone; an answer is never older
-//! than its age says. What is not worth a minute goes to those who wait for it, and is not kept.
+//! organization's key. A reader that asks while a call is under way gets that call's answer, and so does one
+//! that asks within the minute after it. Promise: one call at a time, which ends also when its reader has
+//! disconnected; an answer is never older than its stated age. An answer that need not be kept for a minute
+//! is sent only to readers that wait for it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,7 +55,7 @@ impl<T: Send + Sync + 'static> OnceAMinute<T> {
         Some((Arc::clone(&told.answer), self.age(told)))
     }
 
-    /// The answer holds no more: it was asked for under other settings.
+    /// Forgets the kept answer: it was asked for under other settings.
     pub fn forget(&self) {
         *self.newest.lock() = None;
     }
@@ -71,7 +71,7 @@ impl<T: Send + Sync + 'static> OnceAMinute<T> {
         let (tell, told) = watch::channel(None);
         *newest = Some(told.clone());
         let (call, keeps, at) = (call(), self.keeps, self.clock.monotonic());
-        // Not a part of whose question it is: who hangs up does not make room for the next call.
+        // A task of its own: a reader that disconnects does not make room for the next call.
         tokio::spawn(async move {
             let answer = Arc::new(call.await);
             let is_kept = keeps(&answer);

@@ -21,13 +21,13 @@ pub enum Order {
     Raise,
 }
 
-/// What is frozen or thawed.
+/// The app that is frozen or thawed.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FreezeOrder {
     /// `None`: all apps.
     pub app: Option<String>,
-    /// The user that gives the order.
+    /// The person behind the order.
     pub by: String,
 }
 
@@ -41,7 +41,7 @@ pub struct RaiseOrder {
     pub to_micro_usd: MicroUsd,
 }
 
-/// Longest name of the user that orders, in characters.
+/// Longest name of the person behind an order, in characters.
 const BY_CHARS_MAX: usize = 64;
 
 // === impl Order ===

@@ -1,8 +1,8 @@
-//! `/api/reconcile` and `bursar reconcile`: which figure is held against the ledger, and the document
-//! that comes of it.
+//! `/api/reconcile` and `bursar reconcile`: which figure is compared with the ledger, and the document
+//! with the result.
 //!
-//! Promise: the service's figure is taken as the integer it is reported as, from the member that the config
-//! names, or not at all; what is said of the document is its names and whole numbers only.
+//! Promise: the service's figure is read as the integer that it is in the document, from the member that the
+//! config names, or not at all; errors quote only the document's names and whole numbers.
 
 use std::time::Duration;
 
@@ -21,9 +21,9 @@ const LISTED_MAX: usize = 40;
 /// What is held against the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Figure {
-    /// The service's document has it, over the days of `[reconcile] window_days`.
+    /// The service's document contains it, over the days of `[reconcile] window_days`.
     Document,
-    /// Somebody typed it in, for `[since_ms, until_ms)`. No end: now.
+    /// An operator typed it in, for `[since_ms, until_ms)`. No end: now.
     Typed {
         billed: MicroUsd,
         since_ms: u64,

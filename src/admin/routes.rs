@@ -360,7 +360,7 @@ async fn read_in<T: Send + 'static>(
 ) -> Result<T, Failure> {
     let state_dir = admin.config.load().ledger.state_dir.clone();
     let reading = spawn_blocking(move || {
-        // Kept until the reading ends, also when who asked has gone.
+        // Kept until the reading ends, also when its reader has disconnected.
         let _turn = turn;
         question(&state_dir)
     });

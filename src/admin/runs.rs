@@ -1,8 +1,8 @@
 //! A run of `bursar exec`, opened over the Unix socket: the answer is a stream of lines that stays open
 //! as long as the run, the first of them with what the child has to know.
 //!
-//! Why a stream: the program that opened the run may be killed at any moment, and its connection ends with it.
-//! Promise: a run ends, and its token with it, within two seconds of its connection.
+//! Why a stream: the process that opened the run may be killed at any moment, and its connection ends with
+//! it. Promise: a run ends, and its token with it, within two seconds of its connection.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -40,7 +40,8 @@ const CLOCK_SLACK_MS: u64 = 60 * 60 * 1000;
 #[serde(deny_unknown_fields)]
 pub struct RunOpen {
     pub app: String,
-    /// Drawn by the program that opens the run, so that it can be taken up again after a restart of the daemon.
+    /// Drawn by the process that opens the run, so that the run can be continued after a restart of the
+    /// daemon.
     pub token: String,
     #[serde(default)]
     pub max_micro_usd: Option<MicroUsd>,
@@ -112,7 +113,7 @@ pub(super) async fn open(
     admin.apps.expect_run(hash, admin.clock.monotonic());
     let opened = with_limit(admin, run, asked.max_micro_usd, hash).await;
     if opened.is_err() {
-        // No request waits for a run that does not come.
+        // The run did not open: requests with its token are refused at once.
         admin.apps.expect_no_run(hash);
     }
     let (open, limit) = opened?;

@@ -19,8 +19,8 @@ use crate::ledger::Ledger;
 use crate::places::Places;
 use crate::telemetry::metrics::{Breaking, Metrics};
 
-/// Connections at once of all ports together, and as many of all Unix sockets: who fills the ports keeps
-/// no order out. A later reader waits until one has left, or has been silent or idle for too long.
+/// Connections at once of all ports together, and as many of all Unix sockets: full ports keep no order on a
+/// socket out. A connection above it waits until one has ended, or has been silent or idle for too long.
 const CONNECTIONS_MAX: usize = 64;
 
 /// Questions that read the journal at once.
@@ -46,7 +46,7 @@ pub struct AdminParts {
     pub auto_metrics: AskAutoMetrics,
 }
 
-/// Asks the service; the key stays with who is asked.
+/// Asks the service; the closure alone holds the key.
 pub type AskAutoMetrics = Box<dyn Fn() -> BoxFuture<'static, Result<Bytes, String>> + Send + Sync>;
 
 /// Shared by all admin connections.

@@ -6,7 +6,7 @@
 //! opens and not when one ends, for a stop ends them all: a token too many in it is refused a few seconds
 //! later than it could be.
 //!
-//! Promise: bounded; only a caller with a token of such a run has to wait, and only for some seconds;
+//! Promise: bounded; only a request with the token of such a run is asked to wait, and only for some seconds;
 //! a file that cannot be read or written costs the wait and nothing else.
 
 use std::time::Duration;
@@ -34,7 +34,7 @@ const ORPHAN_WAIT: Duration = Duration::from_millis(1_500);
 /// Most tokens that are waited for.
 const TOKENS_MAX: usize = 2 * RUNS_MAX;
 
-/// The runs that are waited for. Times are monotonic.
+/// The tokens that are waited for. Times are monotonic.
 #[derive(Debug, Default)]
 pub struct Awaited {
     missing: Mutex<Vec<(TokenHash, Duration)>>,
@@ -80,7 +80,7 @@ impl Awaited {
         }
     }
 
-    /// A run is about to open. Runs that were waited for in vain are forgotten.
+    /// A run is about to open. Tokens that were waited for in vain are forgotten.
     pub(super) fn expect(&self, token: TokenHash, now: Duration) {
         let mut missing = self.missing.lock();
         missing.retain(|(other, until)| *other != token && now < *until);

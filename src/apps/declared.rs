@@ -2,7 +2,7 @@
 
 use crate::config::{self, App, Config, Whereabouts};
 
-/// The apps of the configuration, and who else may spend.
+/// The apps of the configuration, and which callers beside them may spend.
 #[derive(Clone, Debug)]
 pub struct Declared {
     pub apps: Vec<App>,

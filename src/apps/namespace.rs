@@ -1,10 +1,10 @@
 //! Which users this process can distinguish: those of its user namespace.
 //!
-//! Why: a user that the namespace does not map (systemd's `PrivateUsers=yes`, a container without root)
-//! is shown by the kernel as one and the same stand-in. Taken for a user, it would make one app of
-//! everybody.
+//! Why: the kernel shows every user that the namespace does not map (systemd's `PrivateUsers=yes`, a
+//! container without root) as one and the same stand-in. Taken for a user, it would make one app of all of
+//! them.
 //!
-//! Promise: the stand-in is nobody's uid, and where the map cannot be read no user is told.
+//! Promise: the stand-in is no user's uid, and where the map cannot be read no user is reported.
 
 use std::fs::read_to_string;
 use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! The caps of all apps there are: declared, added, and that of callers that are none.
+//! The caps of all apps there are: declared, added, and the app of callers that are none.
 
 use super::table::Table;
 use crate::caps::Rules;

@@ -1,11 +1,11 @@
 //! Runs: `bursar exec` gives a child a token of its own, for one app, for as long as the child lives.
 //!
 //! A run lives in memory and as a name on its entries. Its token is known to this process and to the
-//! child alone; it ends when the connection that opened the run closes. Its limit is one of the caps
-//! ([`crate::caps`]); what it spent is in the ledger under its name, so that it can be taken up again
-//! after a restart.
+//! child alone; it ends when the process that opened the run closes the connection. Its limit is one of the
+//! caps ([`crate::caps`]); what it spent is in the ledger under its name, so that it can be continued after
+//! a restart.
 //!
-//! Promise: no more runs than a bound; a run's token is nobody's once the run has ended; compared in
+//! Promise: no more runs than a bound; a run's token is no caller's once the run has ended; compared in
 //! constant time as every token is.
 
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The apps that were added while bursar ran: one file in the state directory, hashes and no tokens.
 //!
 //! Promise: written whole or not at all, 0600, with a checksum; a file of another format or with a
-//! flipped bit is an error, for taken as empty it would open the door to every caller.
+//! flipped bit is an error, for taken as empty it would let every caller in.
 
 use serde::{Deserialize, Serialize};
 
@@ -297,7 +297,7 @@ impl StoredApp {
     }
 
     fn of(row: Row) -> Option<Self> {
-        // One with a reserved name is told by it, and can be removed.
+        // A reserved name gets an error of its own, and can be removed.
         if let Err(NameError::Form) = App::check_name(&row.name) {
             return None;
         }

@@ -1,7 +1,7 @@
-//! The callers known at one moment, and the one question of the door: which app's request is this?
+//! The known callers at one moment, and the one question of the door: which app is this request of?
 //!
-//! Promise: every hash is compared, each in constant time, so that the time of an answer says
-//! nothing of which token came close; two apps never have the same name, user or token.
+//! Promise: every hash is compared, each in constant time, so that the time of an answer reveals nothing of
+//! which token came close; two apps never have the same name, user or token.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::error::{APPS_MAX, AppsError};
 use super::stored::Stored;
 use crate::config::{App, DEFAULT_APP, TokenForm, TokenHash};
 
-/// Everybody who may spend.
+/// The apps that may spend.
 #[derive(Debug)]
 pub struct Table {
     known: Vec<Known>,
@@ -37,7 +37,7 @@ pub enum Origin {
     Added { at_ms: u64, token_at_ms: u64 },
 }
 
-/// A caller that is no app.
+/// Why a caller belongs to no app.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stranger {
     NoToken,
@@ -96,7 +96,7 @@ impl Table {
             }
         }
         Ok(Self {
-            // An address that other machines reach is never open to all callers.
+            // An address that other machines reach is never open to every caller.
             is_anonymous_allowed: !declared.remote
                 && declared.anonymous.unwrap_or(known.is_empty()),
             known,
@@ -105,12 +105,12 @@ impl Table {
         })
     }
 
-    /// Whose request it is: by the token that it shows where SDKs put the API key, else by the user
-    /// at the other end of a Unix socket, else by nothing.
+    /// The app of a request: by the token that it shows where SDKs put the API key, else by the user at the
+    /// other end of a Unix socket, else the default app where callers may be anonymous.
     ///
-    /// A token of ours that is not known is refused also where nobody needs one: who shows it means
-    /// an app, and that one was removed or rotated. Another text may be an SDK's placeholder, for
-    /// SDKs do not start without a key.
+    /// A token in our form that is not known is refused also where none is needed: it was made for an app,
+    /// and that app was removed or its token rotated. Another text may be an SDK's placeholder, for SDKs do
+    /// not start without a key.
     pub fn app_of(&self, token: Option<&[u8]>, user: Option<u32>) -> Result<Arc<App>, Stranger> {
         let form = match token {
             None => None,
@@ -166,7 +166,7 @@ impl Table {
         self.is_anonymous_allowed
     }
 
-    /// At least one caller from another machine could show who it is.
+    /// At least one app has a token, so callers from other machines can identify themselves.
     pub fn has_token(&self) -> bool {
         self.known.iter().any(|known| known.token.is_some())
     }

@@ -14,8 +14,8 @@
 //!
 //! The limit of a run ([`runs`]) is one more cap, whose window is the run's life.
 //!
-//! Why that bounds what is spent. A request that was admitted beside others left T + all of it ≤ L, as long as
-//! none costs more than it was taken to, so they end at or below the limit. Only one that went alone
+//! Why that bounds what is spent. A request that was admitted beside others left T + all of it ≤ L, as long
+//! as none costs more than it was taken to, so they end at or below the limit. Only one that went alone
 //! can go beyond, when T < L: by less than its own price. One that goes beside others and costs more
 //! than it was taken to is no worse: the others ended below L with its share to spare. So the service's
 //! books exceed a cap by at most one request. What can break it: two requests under way at one moment
@@ -67,7 +67,7 @@ pub struct Engine {
     pub refusals: BTreeMap<(Scope, Period), u64>,
     /// The limits of runs.
     pub runs: Runs,
-    /// The windows have to be made anew.
+    /// The purses have to be rebuilt.
     stale: bool,
     flights: HashMap<EntryId, Flight>,
     under: BTreeMap<Scope, Under>,
@@ -107,7 +107,7 @@ impl Engine {
         self.stale = true;
     }
 
-    /// Brings the windows up to now. What was spent does not depend on the limits: it is summed anew.
+    /// Brings the windows up to now. What was spent does not depend on the limits: it is summed again.
     pub fn roll(&mut self, now_ms: u64) {
         let is_over = |cap: &CapWindow| !cap.window.holds(now_ms);
         if !self.stale && !self.caps.values().any(is_over) {
@@ -150,7 +150,7 @@ impl Engine {
         self.under.get(scope).copied().unwrap_or_default()
     }
 
-    /// Why this app, or every app, may send nothing.
+    /// Why this app may send nothing: it is frozen, or all apps are.
     pub fn frozen(&self, app: &str) -> Option<Refused> {
         if self.rules.is_removed(app) {
             return Some(Refused::removed(app));
@@ -193,7 +193,7 @@ impl Engine {
                 .room(budget.counted(), budget.limit(), share.own)
             {
                 Room::Enough => {}
-                // It could not go with room below the caps either: no other request waits for that.
+                // It could not be sent with room below the caps either: no other request waits for that.
                 Room::Taken => {
                     waits = true;
                     without_room.clear();
@@ -349,7 +349,7 @@ impl Engine {
         }
     }
 
-    /// The ledger reports what is durable.
+    /// Takes from the ledger what is durable.
     pub fn tell(&mut self, news: &News) {
         match news {
             News::All { usage, ended } => {
@@ -472,14 +472,14 @@ impl Engine {
         }
     }
 
-    /// Takes a request out of the line that does not wait any longer.
+    /// Removes a request from the line that does not wait any longer.
     pub fn give_up(&mut self, entry: EntryId, now_ms: u64) -> Answers {
         self.lines.give_up(entry);
         self.serve(now_ms)
     }
 
-    /// Gives turns, as long as there is room. Where a cap has no room for the one whose turn it is, nobody
-    /// else is admitted below that cap before it.
+    /// Admits waiting requests in turn, as long as there is room. Where a cap has no room for the one whose
+    /// turn it is, no other is admitted below that cap before it.
     pub fn serve(&mut self, now_ms: u64) -> Answers {
         let mut answers = Answers::default();
         while let Some((entry, way, told)) = self.serve_one(now_ms) {
@@ -513,7 +513,7 @@ impl Engine {
         None
     }
 
-    /// Releases what was admitted for a request that has gone.
+    /// Releases what was admitted for requests that have left the line.
     pub fn let_go(&mut self, gone: Vec<EntryId>, now_ms: u64) -> Answers {
         for entry in gone {
             self.release(entry, End::Unsent);
@@ -521,7 +521,7 @@ impl Engine {
         self.serve(now_ms)
     }
 
-    /// Why a request in line had no turn for so long.
+    /// Why a waiting request had no turn for so long.
     pub fn late(&mut self, entry: EntryId, seconds: u64, now_ms: u64) -> Refused {
         if let Some(ask) = self.lines.ask_of(entry).cloned()
             && let Judged::Wait(scopes) = self.judge(&ask, now_ms)

@@ -1,8 +1,8 @@
-//! What an operator ordered: who is frozen, and which caps are raised for their window. One small file
-//! in the state directory.
+//! What an operator ordered: which apps are frozen, and which caps are raised for their window. One small
+//! file in the state directory.
 //!
-//! Promise: an order is on the disk before it counts as given, and it survives a restart. A file that
-//! cannot be read freezes everything, for it may have said so, until `bursar thaw` writes a new one.
+//! Promise: an order is on the disk before it is confirmed, and it survives a restart. A file that cannot be
+//! read freezes everything until `bursar thaw` writes a new one, for it may have held a freeze.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -46,7 +46,7 @@ pub struct Raise {
 /// All orders.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Orders {
-    /// Everybody is frozen.
+    /// All apps are frozen.
     pub all: Option<Frozen>,
     pub apps: BTreeMap<String, Frozen>,
     pub raised: Vec<Raise>,
@@ -69,7 +69,7 @@ pub enum OrderError {
     NotRaised { to: MicroUsd, configured: MicroUsd },
 }
 
-/// Nobody else writes the file as long as this lives.
+/// No other process writes the file as long as this lives.
 pub(super) struct Turn {
     _directory: Directory,
 }
@@ -203,7 +203,7 @@ impl Orders {
         self.all.iter().map(|frozen| (None, frozen)).chain(apps)
     }
 
-    /// The freeze of this app, or of all apps.
+    /// The freeze that applies to this app: that of all apps, else its own.
     pub fn frozen(&self, app: &str) -> Option<&Frozen> {
         self.all.as_ref().or_else(|| self.apps.get(app))
     }

@@ -1,7 +1,7 @@
 //! Why a request may not spend now, in words for the person whose program it was.
 //!
-//! Promise: the text names the app or all apps, the cap, its amount and when it begins anew, or who
-//! froze it and since when; nothing of the request is in it.
+//! Promise: the text names the app or all apps, the cap, its amount and when its next window begins, or the
+//! person behind the freeze and since when; nothing of the request is in it.
 
 use std::fmt;
 

@@ -64,7 +64,7 @@ pub struct CapsView {
 // === impl FrozenView ===
 
 impl FrozenView {
-    /// Everybody who is frozen.
+    /// All freezes.
     pub fn list(orders: &Orders) -> Vec<Self> {
         let view = |(app, frozen): (Option<&str>, &Frozen)| Self {
             app: app.map(str::to_owned),

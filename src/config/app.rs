@@ -124,7 +124,7 @@ impl App {
         }
     }
 
-    /// The app of the next `[[app]]`, which begins at `place`; `None` without a name that tells it from
+    /// The app of the next `[[app]]`, which begins at `place`; `None` without a name that differs from
     /// those `before` it.
     fn read(reader: &mut Reader<'_>, place: &Place, before: &[Self]) -> Option<Self> {
         let name = name(reader, place, before);

@@ -55,7 +55,7 @@ pub enum KeyError {
 /// Whether the permission bits of a key file are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyFile {
-    /// A file that somebody made: others must not reach it.
+    /// A file that the operator made: other users must not be able to read it.
     Plain,
     /// Below `$CREDENTIALS_DIRECTORY`: systemd guards the directory.
     Credential,

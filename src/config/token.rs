@@ -6,7 +6,7 @@
 //! A token of the operator's own (`token_file`) has at least 32 characters for the same reason.
 //!
 //! Promise: no `Debug` and no error shows a token or its hash; two hashes are compared in constant
-//! time; a mistyped token of ours differs from one that was never issued.
+//! time; a mistyped token of bursar's form gets another error than one that was never issued.
 
 use std::fmt::{self, Write};
 
@@ -22,7 +22,7 @@ pub const TOKEN_CHARS_MIN: usize = 32;
 const RANDOM_BYTES: usize = 32;
 const CHECKSUM_DIGITS: usize = 8;
 
-/// Tells these hashes apart from every other use of BLAKE3 here.
+/// Separates these hashes from every other use of BLAKE3 here.
 const HASH_CONTEXT: &str = "bursar 2026-11 app token";
 
 /// A new token; its memory is wiped. `bursar_`, 64 hexadecimal digits, 8 of checksum.

@@ -1,8 +1,8 @@
 //! Binding sockets: all of them before anything is served, each failure one clear line.
 //!
-//! Promise: a Unix socket that a process answers on is never taken away; a file that is no socket is
-//! never removed; a socket of ours is entered by its owner only, but for a proxy socket while apps are
-//! known by their users and nobody else may spend.
+//! Promise: a Unix socket that another process answers on is never taken away; a file that is no socket is
+//! never removed; only its owner can connect to a socket of ours, except to a proxy socket while apps are
+//! known by their users and no other caller may spend.
 
 mod given;
 
@@ -26,7 +26,7 @@ const BACKLOG: u32 = 1024;
 /// Read and write for the owner.
 const SOCKET_MODE: u32 = 0o600;
 
-/// Read and write for every user: the door asks which one it is.
+/// Read and write for all users: the door identifies each of them.
 const SHARED_SOCKET_MODE: u32 = 0o666;
 
 /// A socket that listens.
@@ -54,7 +54,7 @@ pub struct BindError {
     is_missing_address: bool,
 }
 
-/// Binds every address, or none. `skip_missing`: the configuration does not name these addresses, so one whose
+/// Binds every address, or none. `skip_missing`: no configuration names these addresses, so one whose
 /// family the machine lacks is skipped with a warning, as long as another is left.
 pub fn bind_all(addresses: &[ListenAddr], skip_missing: bool) -> Result<Vec<Bound>, BindError> {
     let mut bound = Vec::new();
@@ -107,7 +107,7 @@ fn bind_unix(path: &Path) -> io::Result<Bound> {
     Ok(Bound::Unix(listener, file))
 }
 
-/// Lets every user connect to a proxy's socket, or only this one. A caller that is no app is refused behind it.
+/// Lets every user connect to a proxy's socket, or only this one. The door refuses users that are no app.
 pub fn share(socket: &Path, with_everybody: bool) -> io::Result<()> {
     let mode = match with_everybody {
         true => SHARED_SOCKET_MODE,

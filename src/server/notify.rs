@@ -1,7 +1,7 @@
-//! What is reported to systemd: still starting, ready, reloading, stopping, alive.
+//! What systemd is notified of: still starting, ready, reloading, stopping, alive.
 //!
-//! Promise: without systemd (no `NOTIFY_SOCKET`) every call does nothing, and no call waits: a socket that
-//! is not read blocks its writer, so a thread of its own does. The watchdog is fed only
+//! Promise: without systemd (no `NOTIFY_SOCKET`) every call does nothing, and no call waits: a write to a
+//! socket without a reader blocks, so a thread of its own writes. The watchdog is fed only
 //! while the ledger's writer thread shows that it lives: a daemon that cannot write receipts is
 //! better restarted than left running.
 
@@ -23,7 +23,7 @@ const STARTING_PAUSE: Duration = Duration::from_secs(10);
 /// How much: from each asking on, a start that says nothing for so long has failed.
 const STARTING_TIME: Duration = Duration::from_secs(60);
 
-/// Words that wait to be sent; what comes above it is not sent.
+/// Notifications that may wait to be sent; those above it are dropped.
 const UNTOLD_MAX: usize = 64;
 
 type Words = Vec<NotifyState<'static>>;
@@ -31,7 +31,7 @@ type Words = Vec<NotifyState<'static>>;
 /// The thread that speaks.
 static TELLER: OnceLock<SyncSender<Words>> = OnceLock::new();
 
-/// The watchdog's last meal is not sent yet; one is enough.
+/// A keep-alive of the watchdog waits to be sent; one is enough.
 static MEAL_WAITS: AtomicBool = AtomicBool::new(false);
 
 /// Asks for more time to start, again and again until it is dropped.

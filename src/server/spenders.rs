@@ -1,8 +1,8 @@
-//! What follows for the process from who may spend: a line in the log, and who can connect to the
+//! What follows for the process from the list of apps: a line in the log, and which users can connect to the
 //! proxy's Unix sockets.
 //!
-//! Promise: that every caller may spend is never left unsaid; a socket is opened to other users only while
-//! the door asks each of them who it is.
+//! Promise: a warning is logged whenever every process may spend; a socket is opened to other users only
+//! while the door identifies each of them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! Label values that come from outside, held to a closed size. A label set that grows with what
-//! a caller sends would grow this process, Prometheus, and the bill for both (rule I11).
+//! requests contain would grow this process, Prometheus, and the bill for both (rule I11).
 //!
 //! Promise: the first so many well-formed values keep their names, everything after is `other`.
 

@@ -298,7 +298,7 @@ impl Metrics {
         add(&self.disconnects, &[phase], 1);
     }
 
-    /// Only the last version is shown: the service names each of its deploys anew.
+    /// Only the last version is shown: each of the service's deploys has a new name.
     pub fn route_version(&self, version: &str) {
         let mut current = self.current_route_version.lock();
         if *current != version {

@@ -48,7 +48,7 @@ pub struct Flight {
     pub share: Share,
     /// Its end is in the ledger.
     pub booked: bool,
-    /// The ledger reported it by itself, with its charge.
+    /// The ledger has reported its end in an event of its own, with its charge.
     pub told: bool,
 }
 

@@ -1,6 +1,6 @@
 //! The requests that wait for room below a cap. Each app has a line of its own, in the order of arrival,
-//! and so has each run of it, whose limit holds up no other request. The apps take turns: the one that was
-//! served longest ago is first.
+//! and so has each run of it, so that a run's limit delays no other request. The apps take turns: the one
+//! that was served longest ago is first.
 //!
 //! Promise: no request overtakes another within a line; bounded.
 
@@ -17,7 +17,8 @@ use crate::money::MicroUsd;
 /// Most requests that wait, of all apps.
 const WAITERS_MAX: usize = 512;
 
-/// What a waiter gets. It must not be dropped under the lock: what was admitted is let go then.
+/// The answer to a waiting request. It must not be dropped under the lock: what was admitted is released
+/// then.
 pub type Told = Result<MicroUsd, Refused>;
 
 /// The way to a waiter.
@@ -63,7 +64,7 @@ impl Answers {
         self.0.push((entry, way, told));
     }
 
-    /// Sends them, and returns what was admitted for requests that have gone.
+    /// Sends them, and returns what was admitted for requests that have left the line.
     pub fn send(self) -> Vec<EntryId> {
         let mut gone = Vec::new();
         for (entry, way, told) in self.0 {
@@ -94,7 +95,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Takes a request out of the line that does not wait any longer.
+    /// Removes a request from the line that does not wait any longer.
     pub fn give_up(&mut self, entry: EntryId) {
         for line in self.of.values_mut() {
             line.retain(|waiter| waiter.ask.entry != entry);

@@ -1,8 +1,8 @@
 //! What a request may cost: from the prices of its kind, else from those of others.
 //!
-//! Of its kind the two prices stand apart. One answer is either billed as those before it were, which may
-//! grow fourfold, or it is escalated and costs what the frontier's model takes; that was reported beside each
-//! cheap answer, so it needs no growth. What is *held* for a price that never comes is the larger of the
+//! The two prices of its kind are kept apart. An answer is either billed as those before it were, which may
+//! grow fourfold, or it is escalated and costs what the frontier's model takes; each cheap answer reports
+//! that price too, so it needs no growth. What is *held* for a price that never comes is the larger of the
 //! two, once.
 //!
 //! Promise: an estimate is in no sum of billed money; what is under way is never estimated lower than
@@ -20,7 +20,7 @@ use crate::protocol::Operation;
 /// How much dearer than all that were billed before it a request may be that goes beside others.
 const GROWTH: u128 = 4;
 
-/// The same of one whose kind is new, over the dearest of others: as far as a price is scaled by
+/// The same for a kind without any answer so far, over the dearest of others: as far as a price is scaled by
 /// the size of a body.
 const GROWTH_OF_OTHERS: u128 = 16;
 
@@ -51,7 +51,7 @@ impl Prices<'_> {
         let reserved = own.map(Dearest::of_one).or(others);
         let reserved = reserved.map_or(floor, |price| price.max(floor));
         let times = |price: MicroUsd, growth| u128::from(price.get()).saturating_mul(growth);
-        // Of a kind whose answers have reported no price so far, the next one may. Nothing is no measure.
+        // The answers of this kind have reported no price so far; the next one may. Zero is no measure.
         let room = match own {
             Some(dearest) => times(dearest.billed, GROWTH).max(dearest.frontier.get().into()),
             None => times(reserved, GROWTH),
@@ -77,7 +77,7 @@ impl Prices<'_> {
         (reserved, share)
     }
 
-    /// Where no price of its kind is known: the dearest of the same operation, else of the same app,
+    /// Where no price of its kind was reported: the dearest of the same operation, else of the same app,
     /// else of all.
     fn price_of_others(&self, ask: &Ask) -> Option<MicroUsd> {
         let dearest = |fits: &dyn Fn(&Arc<str>, Operation) -> bool| {

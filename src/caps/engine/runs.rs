@@ -1,9 +1,9 @@
 //! The limits of runs (`bursar exec --max-usd`): a budget without a window, for as long as its run lives.
 //!
-//! It is charged by the ledger's news of entries that have the run's name, evidence included. A budget
-//! outlives its connection, so that a run that is taken up again finds what is under way.
+//! The ledger's updates on entries with the run's name charge it, evidence included. A purse outlives its
+//! connection, so that a run that reconnects finds what is under way.
 //!
-//! Promise: what is under way, reported or held is counted once; a bounded number of budgets, of which none
+//! Promise: what is under way, reported or held is counted once; a bounded number of purses, of which none
 //! is forgotten that may still change.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -95,7 +95,7 @@ impl Runs {
         true
     }
 
-    /// The same, of a run that the journal knows this of.
+    /// The same, for a run of which the journal reports `so_far`.
     pub fn open(&mut self, run: &Arc<str>, limit: MicroUsd, so_far: RunSoFar) {
         if self.hold(run, limit) {
             return;
@@ -149,7 +149,7 @@ impl Runs {
         }
     }
 
-    /// What a request costs is known before the ledger reports it.
+    /// What a request costs is known here before the ledger reports it.
     pub fn hears(&mut self, run: Option<&str>, entry: EntryId, charge: Charge) {
         if let Some(budget) = self.budget_of(run) {
             budget.untold.insert(entry, charge);
@@ -194,7 +194,7 @@ impl Runs {
         budget.charge.merge(charged.charge);
     }
 
-    /// The journal was read anew, which gives no single charges. These ends are in it: what is known of
+    /// The journal was read again, which reports no single charges. These ends are in it: what is known of
     /// them here stays.
     pub fn keep_untold(&mut self, ended: &[EntryId], is_under_way: impl Fn(&EntryId) -> bool) {
         for budget in self.0.values_mut() {

@@ -128,7 +128,7 @@ impl GivenSocket {
     }
 }
 
-/// A connection that was accepted already (`Accept=yes`) listens for no connection.
+/// A connection that was accepted already (`Accept=yes`) is no listener.
 fn must_listen(socket: impl AsFd) -> Result<(), String> {
     match socket_acceptconn(socket) {
         Ok(true) => Ok(()),

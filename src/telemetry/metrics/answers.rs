@@ -1,5 +1,5 @@
-//! What the ledger counted of answers: by whom they were given, what they reported, and whose key they were
-//! given for. Asked at each scrape, so that a restart takes nothing away (rule I10).
+//! What the ledger counted of answers: which model served them, what they reported, and which of them were
+//! adopted retries or replays. Read at each scrape, so that a restart takes nothing away (rule I10).
 
 use std::collections::BTreeMap;
 

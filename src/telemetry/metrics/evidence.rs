@@ -1,8 +1,8 @@
 //! What bursar finds out for itself: looks at eval runs, and how far the ledger and the service's own
 //! figure are apart.
 //!
-//! Promise: a difference is shown only after a comparison was asked for, exact to the micro-dollar, with the
-//! time of the answer beside it; before that there is no sample, never a 0.
+//! Promise: a difference is shown only after a reconciliation was asked for, exact to the micro-dollar, with
+//! the time of the answer beside it; before that there is no sample, never a 0.
 
 use parking_lot::Mutex;
 use prometheus::IntCounterVec;
