@@ -70,29 +70,29 @@ enum Command {
     /// Run the inference service on this machine
     #[cfg(feature = "sandbox")]
     Sandbox(sandbox::Args),
-    /// Check the configuration and print what it comes to
+    /// Check the configuration and print the settings that result
     Check(check::Args),
-    /// Who may spend: add, remove, list apps and renew their tokens
+    /// Add, change, list and remove apps, and renew their tokens
     App(app::Args),
-    /// The organization's key: set another one
+    /// Replace the organization's key
     Key(key::Args),
-    /// Run a command that spends as an app, up to a limit, and print what it came to
+    /// Run a command that spends as an app, up to a limit, and print what it cost
     Exec(exec::Args),
-    /// What was spent, by app, day and more
+    /// Show what was spent, by app, day and more
     Spend(spend::Args),
     /// List receipts, newest last
     Receipts(receipts::Args),
-    /// What each cap has left, and the most it can be overrun; or raise one for its window
+    /// Show what each cap has left and how far it can be exceeded, or raise a cap for a while
     Caps(caps::Args),
-    /// Stop an app, or all, from spending, at once
+    /// Stop an app, or all apps, from spending, at once
     Freeze(freeze::Args),
-    /// Let an app, or all, spend again
+    /// Let an app, or all apps, spend again
     Thaw(freeze::Args),
-    /// One request's timeline, and why it cost what it cost
+    /// Show one request's timeline, and why it cost what it cost
     Explain(explain::Args),
-    /// Hold the ledger against the service's own figure, or against an invoice
+    /// Compare the ledger with the service's own figure, or with an invoice
     Reconcile(reconcile::Args),
-    /// Look after the ledger itself
+    /// Check, rebuild, export or compact the ledger
     Ledger(ledger::Args),
 }
 

@@ -24,23 +24,23 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Add an app and print its token, which is shown this once
+    /// Add an app and print its token; the token is printed this once
     Add(AddArgs),
-    /// Change the caps of an app that was added; what it spent counts on
+    /// Change the caps of an app that was added; what it has spent still counts
     Set(SetArgs),
-    /// Show the apps
+    /// List the apps
     List(ListArgs),
-    /// Take an app away; its token stops at once
+    /// Remove an app; its token is refused at once
     Remove(NameArgs),
-    /// Print a new token for an app; the old one stops at once
+    /// Print a new token for an app; the old one is refused at once
     Rotate(NameArgs),
 }
 
 #[derive(Debug, clap::Args)]
 struct AddArgs {
-    /// What the app is called: a-z, 0-9, and . _ -
+    /// The app's name: a-z, 0-9, and . _ -
     name: String,
-    /// A user (number) that is this app on a Unix socket without a token; may be repeated
+    /// Number of a user that is this app on a Unix socket, without a token; may be repeated
     #[arg(long = "uid", value_name = "UID")]
     uids: Vec<u32>,
     /// Most it may spend in a calendar hour, such as 0.50
@@ -52,7 +52,7 @@ struct AddArgs {
     /// Most it may spend in a calendar month
     #[arg(long, value_name = "USD", value_parser = usd, allow_negative_numbers = true)]
     cap_month_usd: Option<MicroUsd>,
-    /// The least that one of its requests is expected to cost, in place of [caps] request_floor_micro_usd
+    /// Least expected cost of one of its requests, in place of [caps] request_floor_micro_usd
     #[arg(long, value_name = "USD", value_parser = usd, allow_negative_numbers = true)]
     request_floor_usd: Option<MicroUsd>,
     #[command(flatten)]
@@ -72,7 +72,7 @@ struct SetArgs {
     /// Most it may spend in a calendar month
     #[arg(long, value_name = "USD|none", value_parser = amount, allow_negative_numbers = true)]
     cap_month_usd: Option<Amount>,
-    /// The least that one of its requests is expected to cost; none: as [caps] says
+    /// Least expected cost of one of its requests; none: that of [caps]
     #[arg(long, value_name = "USD|none", value_parser = amount, allow_negative_numbers = true)]
     request_floor_usd: Option<Amount>,
     #[command(flatten)]

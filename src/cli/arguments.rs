@@ -15,19 +15,19 @@ pub struct ConfigArgs {
     /// Configuration file [env: BURSAR_CONFIG]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Where the service is, without /v1 [env: BURSAR_UPSTREAM]
+    /// URL of the service, without /v1 [env: BURSAR_UPSTREAM]
     #[arg(long, value_name = "URL")]
     pub upstream: Option<String>,
     /// File with the organization's key [env: BURSAR_API_KEY_FILE, or the key in BURSAR_API_KEY]
     #[arg(long, value_name = "FILE")]
     pub api_key_file: Option<PathBuf>,
-    /// Where apps connect, IP:PORT or unix:/PATH; may be repeated
+    /// Address for apps, IP:PORT or unix:/PATH; may be repeated
     #[arg(long, value_name = "ADDR")]
     pub listen: Vec<String>,
-    /// Where metrics, health and the status page are
+    /// Address for metrics, health and the status page
     #[arg(long, value_name = "ADDR")]
     pub admin: Option<String>,
-    /// Where the ledger is [env: BURSAR_STATE_DIR]
+    /// Directory of the ledger [env: BURSAR_STATE_DIR]
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
 }

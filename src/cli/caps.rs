@@ -35,13 +35,13 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Order {
-    /// Raise a cap for the window of now; it falls back by itself, or with --undo
+    /// Raise a cap until the current hour, day or month ends; --undo ends the raise earlier
     Raise(Raise),
 }
 
 #[derive(Debug, clap::Args)]
 struct Raise {
-    /// The app whose cap it is; all: that of all apps together
+    /// The app whose cap is raised; all: the cap of all apps together
     #[arg(value_name = "APP|all", value_parser = name)]
     app: String,
     /// hour, day or month
@@ -51,7 +51,7 @@ struct Raise {
     #[arg(long, value_name = "USD", value_parser = usd, allow_negative_numbers = true)]
     #[arg(required_unless_present = "undo")]
     to_usd: Option<MicroUsd>,
-    /// Take a raise back: the configured amount holds again
+    /// End a raise: the configured amount applies again
     #[arg(long, conflicts_with = "to_usd")]
     undo: bool,
     #[command(flatten)]

@@ -18,10 +18,11 @@ const MIB: u64 = 1 << 20;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// How old, at least 2d: 90d, 52w, or a date [default: retention_days of the configuration]
+    /// Replace entries older than this, at least 2d: 90d, 52w, or a date [default: retention_days of the
+    /// configuration]
     #[arg(long, value_name = "TIME")]
     older_than: Option<String>,
-    /// Only say what would go
+    /// Print what would be replaced, and change nothing
     #[arg(long)]
     dry_run: bool,
     /// Time zone of dates [default: this machine's]
@@ -33,7 +34,7 @@ pub struct Args {
     /// Configuration file [env: BURSAR_CONFIG]
     #[arg(long, value_name = "FILE")]
     config: Option<std::path::PathBuf>,
-    /// Where the ledger is [env: BURSAR_STATE_DIR]
+    /// Directory of the ledger [env: BURSAR_STATE_DIR]
     #[arg(long, value_name = "DIR")]
     state_dir: Option<std::path::PathBuf>,
 }

@@ -42,7 +42,7 @@ pub struct Args {
     /// The app that spends
     #[arg(long, value_name = "NAME")]
     app: String,
-    /// Most that this run may spend, such as 2 or 0.50
+    /// Limit of this run, such as 2 or 0.50
     #[arg(long, value_name = "USD", value_parser = usd)]
     max_usd: Option<MicroUsd>,
     /// Print the receipt as one JSON object

@@ -25,7 +25,7 @@ pub struct Args {
     /// Idempotency-Key, or the service's x-request-id
     #[arg(value_name = "ID")]
     id: String,
-    /// Time zone of the times shown [default: this machine's]
+    /// Time zone of the times printed [default: this machine's]
     #[arg(long, value_name = "ZONE")]
     tz: Option<String>,
     /// Print one JSON object

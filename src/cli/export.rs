@@ -33,10 +33,10 @@ pub struct Args {
     /// One JSON object a line, or comma-separated values with a header row
     #[arg(long, value_enum, default_value_t = Format::Jsonl)]
     format: Format,
-    /// Begun since: today, 2026-01-31, 2026-01-31T08:00:00Z, or how long ago: 24h, 7d
+    /// Only entries from this time on: today, 2026-01-31, 2026-01-31T08:00:00Z, or an age: 24h, 7d
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Begun before
+    /// Only entries before this time
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
     /// Only this app
@@ -49,7 +49,7 @@ pub struct Args {
     /// Time zone of dates and of the column `local_time` [default: this machine's]
     #[arg(long, value_name = "ZONE")]
     tz: Option<String>,
-    /// Write this file, mode 0600, instead of standard output
+    /// Write to this file, mode 0600, instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]

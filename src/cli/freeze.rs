@@ -28,7 +28,7 @@ use crate::screen::shown;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The app; without it all apps
+    /// The app [default: all apps]
     #[arg(value_name = "APP", value_parser = name)]
     app: Option<String>,
     /// Print one JSON object

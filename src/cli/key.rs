@@ -42,13 +42,13 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Write another key into the configured file, once the service has taken it
+    /// Check a new key with the service, then write it into the configured file
     Set(SetArgs),
 }
 
 #[derive(Debug, clap::Args)]
 struct SetArgs {
-    /// Write it without asking the service
+    /// Write it without checking it with the service
     #[arg(long)]
     no_check: bool,
     /// Configuration file [env: BURSAR_CONFIG]
@@ -57,7 +57,7 @@ struct SetArgs {
     /// The file to write [default: the configured one]
     #[arg(long, value_name = "FILE")]
     api_key_file: Option<PathBuf>,
-    /// The service to ask [default: the configured one]
+    /// The service to check it with [default: the configured one]
     #[arg(long, value_name = "URL")]
     upstream: Option<String>,
 }

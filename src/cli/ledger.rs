@@ -35,11 +35,11 @@ pub struct Args {
 enum Command {
     /// Check every line, the chain of entries, and the index
     Verify(ReadArgs),
-    /// Make the index anew from the journal; no daemon may be running
+    /// Rebuild the index from the journal; no daemon may be running
     Rebuild(ReadArgs),
     /// Write entries as JSON Lines or CSV
     Export(export::Args),
-    /// Turn old entries into sums
+    /// Replace old entries by sums of them
     Compact(compact::Args),
 }
 
@@ -51,7 +51,7 @@ struct ReadArgs {
     /// Configuration file [env: BURSAR_CONFIG]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Where the ledger is [env: BURSAR_STATE_DIR]
+    /// Directory of the ledger [env: BURSAR_STATE_DIR]
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
 }

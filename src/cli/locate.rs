@@ -27,10 +27,10 @@ pub struct SourceArgs {
     /// Configuration file [env: BURSAR_CONFIG]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Where the ledger is [env: BURSAR_STATE_DIR]
+    /// Directory of the ledger [env: BURSAR_STATE_DIR]
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
-    /// Ask the daemon there, IP:PORT or unix:/PATH
+    /// Address of the daemon to ask, IP:PORT or unix:/PATH
     #[arg(long, value_name = "ADDR")]
     pub admin: Option<String>,
 }

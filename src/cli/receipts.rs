@@ -37,7 +37,7 @@ const FOLLOW_BACK_MS: u64 = 26 * 60 * 60 * 1000;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Go on and print receipts as they land
+    /// Keep running and print each receipt as it arrives
     #[arg(long, short)]
     follow: bool,
     /// Only this state: open, settled, failed, replayed, unreported (malformed ones among them),
@@ -58,13 +58,13 @@ pub struct Args {
     /// Only this model, as the app asked for it
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
-    /// Begun since: today, yesterday, 2026-01-31, 2026-01-31T08:00:00Z, or how long ago: 24h, 7d
+    /// Only entries from this time on: today, yesterday, 2026-01-31, 2026-01-31T08:00:00Z, or an age: 24h, 7d
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// The newest so many [default: 50; with --json all]
+    /// How many of the newest to print [default: 50; with --json all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
-    /// Time zone of the times shown [default: this machine's]
+    /// Time zone of the times printed [default: this machine's]
     #[arg(long, value_name = "ZONE")]
     tz: Option<String>,
     /// Print one JSON object a line

@@ -20,16 +20,16 @@ use crate::money::MicroUsd;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Compare with this figure, such as 123.456789, and not with the service's document
+    /// Compare with this figure, such as 123.456789, instead of the service's document
     #[arg(long, value_name = "USD", value_parser = usd, requires = "since")]
     billed_usd: Option<MicroUsd>,
-    /// First moment the figure is for: 2026-01-01, 2026-01-31T08:00:00Z, or how long ago: 30d
+    /// Start of the figure's period: 2026-01-01, 2026-01-31T08:00:00Z, or an age: 30d
     #[arg(long, value_name = "TIME", requires = "billed_usd")]
     since: Option<String>,
-    /// First moment it is not for any more [default: now]
+    /// End of the figure's period, not included [default: now]
     #[arg(long, value_name = "TIME", requires = "billed_usd")]
     until: Option<String>,
-    /// Time zone whose midnights dates begin at [default: this machine's]
+    /// Time zone of dates [default: this machine's]
     #[arg(long, value_name = "ZONE")]
     tz: Option<String>,
     /// Print one JSON object

@@ -17,7 +17,7 @@ use crate::telemetry::Logging;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Where to listen; a loopback address
+    /// Address to listen on; a loopback address
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8329")]
     listen: SocketAddr,
     /// Seed of the built-in models [default: 1]
@@ -26,17 +26,17 @@ pub struct Args {
     /// The organization's key [default: sandbox-key]
     #[arg(long, value_name = "K")]
     api_key: Option<String>,
-    /// TOML file of how it starts: seed, api_key, forbidden_keys, balance_micro_usd, state_dir, [limits],
+    /// TOML file with its initial state: seed, api_key, forbidden_keys, balance_micro_usd, state_dir, [limits],
     /// [settings], [[organization]], [[model]], [[fault]] and [[step]]; docs/sandbox.md has an example
     #[arg(long, value_name = "FILE")]
     scenario: Option<PathBuf>,
-    /// Where its state is kept, so that a restart goes on: balances, keys with their answers, the clock
+    /// Directory for the state that survives a restart: balances, keys with their answers, the clock
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
-    /// Print at the end what the client did wrong, with exit code 1 if there is something
+    /// Print at the end what the client did wrong; the exit code is 1 if there is something
     #[arg(long)]
     verdict: bool,
-    /// Print what the interface leaves open and the sandbox chose, then exit
+    /// Print what the sandbox assumes where the interface is silent, then exit
     #[arg(long)]
     assumptions: bool,
 }

@@ -18,16 +18,16 @@ use crate::money::MicroUsd;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// First moment: today, yesterday, 2026-01-31, 2026-01-31T08:00:00Z, or how long ago: 24h, 7d
+    /// Start of the period: today, yesterday, 2026-01-31, 2026-01-31T08:00:00Z, or an age: 24h, 7d
     #[arg(long, value_name = "TIME", default_value = "today")]
     since: String,
-    /// First moment that is not counted any more
+    /// End of the period, not included [default: no end]
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
     /// Group by app, lane, operation, served-by, day, state; several with commas
     #[arg(long, value_name = "WORDS", default_value = "app", value_delimiter = ',', value_parser = group_by)]
     by: Vec<GroupBy>,
-    /// Time zone whose midnights days begin at [default: this machine's]
+    /// Time zone of days and dates [default: this machine's]
     #[arg(long, value_name = "ZONE")]
     tz: Option<String>,
     /// Print one JSON object
