@@ -38,7 +38,7 @@ pub enum ChangeError {
     Order(#[from] OrderError),
     #[error("that is no name of an app")]
     NoApp,
-    #[error("the answer cannot be written: {0}")]
+    #[error("the state cannot be written as JSON: {0}")]
     Unwritable(serde_json::Error),
     #[error("the change failed; the log has the place")]
     Panicked,

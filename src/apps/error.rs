@@ -15,7 +15,7 @@ pub enum AppsError {
     #[error(transparent)]
     Ledger(#[from] LedgerError),
     #[error(
-        "{path} is damaged ({why}), so nobody can tell who may spend. Move it away and add its apps \
+        "{path} is damaged ({why}), so it is not known which apps may spend. Move it away and add its apps \
          again with `bursar app add`; the ledger is not concerned"
     )]
     Damaged { path: String, why: String },

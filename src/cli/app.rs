@@ -147,7 +147,7 @@ fn add(args: &AddArgs) -> Result<(), CliError> {
     if document.closed && !args.place.json {
         remark(
             "bursar: until now any caller of this machine could spend without a token. That has \
-             ended with this app, the first one: who shows none is refused (401 token_missing). \
+             ended with this app, the first one: a request without one is refused (401 token_missing). \
              Give each app a token, or let those without one go on as \"default\": anonymous = true in \
              [listen] of the configuration, then `systemctl reload bursar` or a restart",
         );

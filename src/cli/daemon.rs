@@ -118,7 +118,7 @@ const FOR_ITS_USER: &str = "Only the user of the daemon and root may give orders
 pub fn not_told(error: CliError) -> CliError {
     match error {
         CliError::Client(error) if error.means_silence() => CliError::Failed(format!(
-            "{error}. Whether it did what it was told is not known: look with `bursar app list` and \
+            "{error}. Whether it carried the order out is not known: look with `bursar app list` and \
              `bursar caps` when it answers again"
         )),
         error => error,

@@ -103,7 +103,7 @@ fn rebuild(args: &ReadArgs) -> Result<(), CliError> {
         ));
     }
     say(format_args!(
-        "the index and the lookup files were made anew: {entries} entries in {seconds} s"
+        "the index and the lookup files were rebuilt: {entries} entries in {seconds} s"
     ))
 }
 
@@ -172,7 +172,7 @@ fn print(report: &VerifyReport) -> Result<(), CliError> {
     match &report.index {
         IndexCheck::Agrees => say("index    agrees with the journal")?,
         IndexCheck::Differs(why) => say(format_args!(
-            "index    differs: {why}; `bursar ledger rebuild` makes it anew"
+            "index    differs: {why}; `bursar ledger rebuild` rebuilds it"
         ))?,
         IndexCheck::NotChecked(why) => say(format_args!("index    not checked: {why}"))?,
     }
@@ -216,6 +216,6 @@ fn sentence(damage: &Damage) -> String {
         DamageKind::Missing => format!("{records}: their lines are gone"),
         DamageKind::CutOff => format!("{records}: the journal's end was cut off"),
         DamageKind::Misplaced => format!("{place} are not where they belong; {records}"),
-        DamageKind::UnknownEnd => format!("{records}: nothing tells how far the journal reached"),
+        DamageKind::UnknownEnd => format!("{records}: nothing records how far the journal reached"),
     }
 }

@@ -83,7 +83,7 @@ struct Printer {
 pub fn receipts(args: &Args) -> Result<(), CliError> {
     if args.reason.is_some() && args.state.is_some_and(|state| state != StateWord::InDoubt) {
         return Err(CliError::usage(
-            "--reason tells why entries are in doubt: leave --state out, or make it in-doubt",
+            "--reason selects among entries in doubt: leave --state out, or make it in-doubt",
         ));
     }
     let zone = super::arguments::zone(args.tz.as_deref())?;
@@ -234,7 +234,7 @@ fn footer(receipts: &[Value]) -> String {
     {
         text.push_str(
             "\nIn doubt: the service may have billed it and the amount was not seen, so it is in no \
-             sum; `bursar explain ID` tells what happened and what would settle it.",
+             sum; `bursar explain ID` shows what happened and what would settle it.",
         );
     }
     text

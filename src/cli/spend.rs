@@ -177,7 +177,7 @@ fn untold(document: &Value) -> Option<String> {
     let untold = untold.filter(|untold| *untold > 0)?;
     let answers = if untold == 1 { "answer" } else { "answers" };
     Some(format!(
-        "\nNot in the audio: {untold} {answers} of the speech routes that told no length."
+        "\nNot in the audio: {untold} {answers} of the speech routes that reported no length."
     ))
 }
 
@@ -202,7 +202,7 @@ fn compared(document: &Value) -> Option<String> {
     let answers = document.get("compared").and_then(Value::as_u64);
     let answers = answers.filter(|answers| *answers > 0)?;
     Some(format!(
-        "\nSaved is over the answers that told both prices: of {} requests {answers}, billed {}, where \
+        "\nSaved is over the answers that carry both prices: of {} requests {answers}, billed {}, where \
          a frontier model would have cost {} by the service's estimate.",
         count(document, "requests"),
         money(document, "compared_billed_micro_usd"),

@@ -87,7 +87,7 @@ impl Listen {
         {
             reader.refuse(
                 &place,
-                "cannot be true with an address beyond loopback (allow_remote): whoever reaches it would spend",
+                "cannot be true with an address beyond loopback (allow_remote): every machine that reaches it could spend",
             );
         }
         if is_remote(&proxy) && allowed_hosts.is_empty() {

@@ -235,13 +235,13 @@ impl Compared {
 impl fmt::Display for Compared {
     /// What was saved, over how many answers.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let answers = match self.answers {
-            0 => return f.write_str("not known: no answer told both prices"),
-            1 => "1 answer".to_owned(),
-            more => format!("{more} answers"),
+        let (answers, carry) = match self.answers {
+            0 => return f.write_str("not known: no answer carries both prices"),
+            1 => ("1 answer".to_owned(), "carries"),
+            more => (format!("{more} answers"), "carry"),
         };
         match self.saved() {
-            Some(saved) => write!(f, "{saved} ({answers} told both prices)"),
+            Some(saved) => write!(f, "{saved} ({answers} {carry} both prices)"),
             None => write!(
                 f,
                 "nothing: {answers} cost {}, a frontier model would have cost {}",

@@ -84,7 +84,7 @@ pub async fn feed_watchdog(ledger: Ledger) {
 fn tell(words: &[NotifyState<'static>]) {
     let teller = TELLER.get_or_init(start_teller);
     if teller.try_send(words.to_vec()).is_err() {
-        tracing::warn!("systemd does not listen; it is not told what becomes of this process");
+        tracing::warn!("systemd does not read its notifications; the newest one was dropped");
     }
 }
 
@@ -95,7 +95,7 @@ fn start_teller() -> SyncSender<Words> {
         .spawn(move || {
             for words in untold {
                 if let Err(error) = sd_notify::notify(&words) {
-                    tracing::warn!(%error, "systemd could not be told");
+                    tracing::warn!(%error, "systemd could not be notified");
                 }
                 MEAL_WAITS.store(false, Ordering::SeqCst);
             }

@@ -20,12 +20,12 @@ pub fn say(apps: &Apps) {
         tracing::warn!(
             apps,
             "every process of this machine may spend without a token; `bursar app add NAME` or \
-             [[app]] names who may, and [listen] anonymous = false refuses others at once"
+             [[app]] names the apps that may, and [listen] anonymous = false refuses others at once"
         );
     } else {
         tracing::info!(
             apps,
-            "apps with a token or a user may spend, and nobody else"
+            "apps with a token or a user may spend, and no other caller"
         );
     }
     for known in table.known() {
@@ -38,8 +38,8 @@ pub fn say(apps: &Apps) {
             tracing::warn!(
                 app = &*app.name,
                 uid,
-                "this user cannot be told on a Unix socket, because this process's user namespace hides \
-                 who it is (PrivateUsers=yes, a container); the app needs its token"
+                "this user cannot be identified on a Unix socket, because this process's user namespace hides \
+                 its number (PrivateUsers=yes, a container); the app needs its token"
             );
         }
     }

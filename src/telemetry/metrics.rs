@@ -129,7 +129,7 @@ impl Metrics {
             traffic: TrafficMetrics::new(&families)?,
             route_version: families.infos(
                 "bursar_route_version_info",
-                "The route version that the last answer told.",
+                "The route version that the last answer reported.",
                 &["version"],
             )?,
             current_route_version: Mutex::default(),
@@ -249,7 +249,7 @@ impl Metrics {
             Kind::Counter,
             "bursar_frontier_would_have_cost_usd_total",
             "The service's estimate of what a frontier model would have cost, in USD, for the answers \
-             that told one. Others are billed too: bursar spend compares those that told both.",
+             that carried one. Others are billed too: bursar spend compares those that carry both.",
         );
         for ((app, lane), sum) in &estimates {
             family.sample(&[("app", *app), ("lane", lane.as_str())], sum.to_usd());

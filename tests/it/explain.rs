@@ -86,7 +86,7 @@ async fn each_attempt_is_told_with_its_own_receipt_lines_and_why_the_amount_stan
         "                   x-service-billed: 42\n",
         "                   x-service-billed: 0\n",
         "state         settled, $0.000042\n",
-        "why           An earlier attempt's head told this amount before its body broke",
+        "why           An earlier attempt's head contained this amount before its body broke",
         "request id    req-77\n",
         "a stored replay, 3 tokens in, 4 tokens out",
     ] {
@@ -122,14 +122,14 @@ async fn every_state_is_told_with_its_reason() {
             CHAT,
             None,
             "settled, $0.000007",
-            "told this amount in a header",
+            "reported this amount in a header",
         ),
         (
             vec![billed("0")],
             CHAT,
             None,
             "settled, $0.000000",
-            "told 0 in a header",
+            "reported 0 in a header",
         ),
         (
             vec![answered(&clarified)],
@@ -164,7 +164,7 @@ async fn every_state_is_told_with_its_reason() {
             CHAT,
             None,
             "x-service-billed: 4x2",
-            "An amount was told that cannot be read.",
+            "The reported amount cannot be read.",
         ),
         (
             vec![answered(&[])],
@@ -503,7 +503,7 @@ async fn keys_are_told_through_the_socket_and_not_on_a_port() {
             assert_eq!(key, Some(name), "{told}");
         }
         let (told, ..) = run(&["explain", "--admin", &port, asked]).await;
-        assert!(told.contains("not told on a port"), "{told}");
+        assert!(told.contains("not shown on a port"), "{told}");
     }
     let (port_told, ..) = run(&["receipts", "--json", "--admin", &port]).await;
     let (told, ..) = run(&["receipts", "--json", "--admin", &socket]).await;

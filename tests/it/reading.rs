@@ -319,7 +319,7 @@ async fn savings_are_told_over_the_answers_that_told_both_prices() {
     assert_eq!(answer.status, 200, "{}", answer.text());
 
     let page = daemon.admin_page("/").await.text();
-    let row = "<td>$0.000060 (1 answer told both prices)</td>";
+    let row = "<td>$0.000060 (1 answer carries both prices)</td>";
     assert!(page.contains(row), "{page}");
     let state = state.to_str().expect("a path");
     let spend = |more: &'static str| async move {

@@ -28,7 +28,7 @@ pub fn why(view: &EntryView, family: &[EntryView]) -> String {
 
 fn settled(view: &EntryView, billed: MicroUsd) -> String {
     if view.broken_billed_micro_usd == Some(billed) && !billed.is_zero() {
-        return "An earlier attempt's head told this amount before its body broke; the service bills \
+        return "An earlier attempt's head contained this amount before its body broke; the service bills \
                 a key once, whatever its repeats show."
             .to_owned();
     }
@@ -43,10 +43,10 @@ fn settled(view: &EntryView, billed: MicroUsd) -> String {
     };
     if billed.is_zero() {
         return format!(
-            "The service told 0 {place}, and nothing else under this key may have run."
+            "The service reported 0 {place}, and nothing else under this key may have run."
         );
     }
-    format!("The service told this amount {place}.")
+    format!("The service reported this amount {place}.")
 }
 
 fn failed(view: &EntryView) -> String {
@@ -90,7 +90,7 @@ fn replayed(view: &EntryView, family: &[EntryView]) -> String {
 
 fn unreported(view: &EntryView) -> &'static str {
     if view.receipt == ReceiptWord::Malformed {
-        return "The service told an amount that cannot be read (see the receipt lines). It is not \
+        return "The service reported an amount that cannot be read (see the receipt lines). It is not \
                 guessed.";
     }
     match (view.operation, view.stream) {
@@ -102,14 +102,14 @@ fn unreported(view: &EntryView) -> &'static str {
             "The answer is complete, and the interface gives no amount for audio, which is billed \
              by the minute."
         }
-        (Operation::EvalRun, _) => "The run was started; what it costs is told when it has ended.",
+        (Operation::EvalRun, _) => "The run was started; its cost is reported when it has ended.",
         (Operation::Deploy, _) => {
             "The answer is complete, and the interface gives no amount for a deployment."
         }
         (Operation::EndpointChat, _) => {
             "The answer is complete, and the interface gives no amount for a call of an endpoint."
         }
-        _ => "The answer is complete and told no amount.",
+        _ => "The answer is complete and carries no amount.",
     }
 }
 
@@ -136,7 +136,7 @@ fn in_doubt(reason: InDoubt) -> &'static str {
         InDoubt::Shutdown => {
             "bursar's shutdown ended it before the receipt came. The service may have billed it."
         }
-        InDoubt::Damaged => "The journal lines that told its end are damaged.",
+        InDoubt::Damaged => "The journal lines that recorded its end are damaged.",
         InDoubt::ReplayLostAmount => {
             "The answer is the repeat of one that was lost, and the amount went with the lost one: a \
              repeat shows 0. The service billed the key once, an amount that bursar never saw."
@@ -148,14 +148,14 @@ fn reconciled(view: &EntryView, billed: MicroUsd) -> String {
     match &view.reconciled_by {
         Some(How::Key { entry }) => key_told(*entry),
         Some(How::Run { run_id }) => {
-            format!("The end of eval run {run_id} told {billed}.")
+            format!("The end of eval run {run_id} reported {billed}.")
         }
         None => "Evidence came later.".to_owned(),
     }
 }
 
 fn key_told(entry: EntryId) -> String {
-    format!("A later answer under the same key told the amount; it stands on entry {entry}.")
+    format!("A later answer under the same key reported the amount; it stands on entry {entry}.")
 }
 
 /// What could still bring the amount; `None` when it is known.
@@ -168,7 +168,7 @@ pub fn what_would_settle(view: &EntryView) -> Option<&'static str> {
             "A GET /v1/eval-runs/{run_id} through bursar that finds the run completed or failed."
         }
         (true, _) => {
-            "An answer under the same key that tells an amount above 0, within 24 hours of the key's \
+            "An answer under the same key that reports an amount above 0, within 24 hours of the key's \
              first use. bursar sends nothing by itself to learn a price: it might run and bill."
         }
         (false, _) => {
@@ -181,7 +181,7 @@ pub fn what_would_settle(view: &EntryView) -> Option<&'static str> {
 pub const fn odd(kind: Anomaly) -> &'static str {
     match kind {
         Anomaly::ConflictingAmounts => {
-            "The answer told two different amounts; the first one stands."
+            "The answer reported two different amounts; the first one stands."
         }
         Anomaly::SecondAmountForKey => {
             "A second, different amount came for a key that was billed already; it is not added."
@@ -192,9 +192,9 @@ pub const fn odd(kind: Anomaly) -> &'static str {
         Anomaly::AmountOnFailure => {
             "A failed answer showed an amount; failures bill nothing, so it is not added."
         }
-        Anomaly::Malformed => "An amount was told that cannot be read.",
+        Anomaly::Malformed => "The reported amount cannot be read.",
         Anomaly::AboveCeiling => {
-            "The amount is above 1,000 USD for one request; it is in the sum as the service told it."
+            "The amount is above 1,000 USD for one request; it is in the sum as the service reported it."
         }
     }
 }

@@ -56,7 +56,7 @@ fn the_page_shows_what_is_known_and_what_is_not_and_escapes_both() {
     assert!(page.contains("<th>today, as far as known</th><td>$0.001234</td>"));
     assert!(page.contains("<th>who may spend</th><td>every process of this machine</td>"));
     assert!(page.contains(
-        "<th>saved against a frontier model (estimate)</th><td>not known: no answer told both prices</td>"
+        "<th>saved against a frontier model (estimate)</th><td>not known: no answer carries both prices</td>"
     ));
     assert!(page.contains("<th>today in doubt</th><td>2</td>"));
     assert!(page.contains("<th>requests in flight</th><td>4 of 4</td>"));

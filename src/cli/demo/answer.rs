@@ -78,7 +78,7 @@ impl Heard {
         parts.push(match receipt.billed {
             Told::Value(billed) => format!("billed {billed}"),
             Told::Malformed => "billed: not readable".to_owned(),
-            Told::Absent => "billed: not told".to_owned(),
+            Told::Absent => "billed: not reported".to_owned(),
         });
         if let Some(estimate) = receipt.would_have_cost.value() {
             parts.push(format!("frontier would have cost {estimate}"));

@@ -125,7 +125,7 @@ impl Reckoning {
             (self.total.in_doubt, "in doubt"),
             (
                 self.total.unreported,
-                "unreported (the service does not tell their price)",
+                "unreported (the service does not report their price)",
             ),
             (self.total.open, "in flight"),
         ];

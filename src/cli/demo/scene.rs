@@ -119,7 +119,7 @@ impl<'a> Scene<'a> {
         self.beside(&entry, &debits)?;
 
         let told = heard.receipt.billed.value();
-        self.expect(told.is_some(), "the answer tells no amount");
+        self.expect(told.is_some(), "the answer reports no amount");
         self.expect(
             entry.billed_micro_usd == told,
             "ledger and answer differ in the amount",
@@ -131,7 +131,7 @@ impl<'a> Scene<'a> {
         );
         self.expect(
             entry.served_by == heard.receipt.served_by,
-            "ledger and answer differ in who served",
+            "ledger and answer differ in the model that served",
         );
         Ok(entry)
     }

@@ -127,7 +127,7 @@ impl Receipt {
         };
         line("requests", self.requests.to_string());
         line("billed", format!("{}{limit}", shown(self.billed)));
-        let untold = some(self.untold, " did not tell");
+        let untold = some(self.untold, " did not report it");
         line("escalated", format!("{}{untold}", self.escalated));
         let how = match (self.joined, self.adopted) {
             (0, 0) => String::new(),
@@ -181,7 +181,7 @@ fn shown(amount: Option<MicroUsd>) -> String {
     )
 }
 
-/// ` (3 did not tell)`, and nothing for none.
+/// ` (3 did not report it)`, and nothing for none.
 fn some(count: u64, what: &str) -> String {
     match count {
         0 => String::new(),

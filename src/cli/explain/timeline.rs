@@ -37,7 +37,7 @@ pub fn told(entry: &Value, zone: &TimeZone) -> String {
         .get("key_origin")
         .is_some_and(|origin| !origin.is_null())
     {
-        let told = "not told on a port; the daemon's user is told it through the Unix socket";
+        let told = "not shown on a port; the daemon's user can read it through the Unix socket";
         facts.add("key", &format!("{told} ({})", origin(entry)));
     } else {
         facts.add("key", "none: this route takes no Idempotency-Key");

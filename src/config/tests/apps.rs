@@ -157,7 +157,7 @@ fn other_machines_are_let_in_only_when_asked_for_and_never_anonymously() {
         ),
         (
             "allow_remote = true\nanonymous = true\nallowed_hosts = [\"box\"]\n",
-            "config.toml:7: [listen] anonymous: cannot be true with an address beyond loopback (allow_remote): whoever reaches it would spend",
+            "config.toml:7: [listen] anonymous: cannot be true with an address beyond loopback (allow_remote): every machine that reaches it could spend",
         ),
         (
             "allow_remote = true\nadmin = [\"10.0.0.1:1\"]\n",

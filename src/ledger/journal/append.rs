@@ -144,7 +144,7 @@ impl Journal {
         if let Some(marker) = &mut self.marker
             && let Err(error) = marker.note(self.next_seq.saturating_sub(1))
         {
-            tracing::warn!(%error, "the journal's mark cannot be kept; the next start writes it anew");
+            tracing::warn!(%error, "the journal's mark cannot be kept; the next start writes it again");
             self.marker = None;
         }
         Ok(())

@@ -29,7 +29,7 @@ pub fn set_aside(
             segment = torn.segment,
             offset = torn.offset,
             bytes = torn.bytes,
-            "dropped an unfinished line at the journal's end; nobody was told that it is written"
+            "dropped an unfinished line at the journal's end; its write was never confirmed"
         );
     }
     for misplaced in &report.misplaced {
@@ -69,7 +69,7 @@ pub fn set_aside(
 pub fn note_lost(state: &Directory, first: u64) -> Result<(), LedgerError> {
     let name = format!("{LOST}{first}");
     let note = format!(
-        "Nothing told how far the journal reached: records from {first} on may have been lost.\n"
+        "Nothing recorded how far the journal reached: records from {first} on may have been lost.\n"
     );
     match state.child("quarantine")?.replace(&name, note.as_bytes()) {
         Err(error) if !error.is_full() => Err(error),

@@ -26,8 +26,8 @@ pub fn write(totals: &Totals, apps: &FirstSeen, text: &mut Exposition) {
     let mut family = text.family(
         Kind::Counter,
         "bursar_answers_total",
-        "Answers with a 2xx status on metered routes, by who served them and whether a specialist's answer \
-         was escalated, over the whole life of the ledger. Streams do not tell: unknown.",
+        "Answers with a 2xx status on metered routes, by the model that served them and whether a specialist's answer \
+         was escalated, over the whole life of the ledger. Streams do not report it: unknown.",
     );
     for ([app, lane, served_by, escalated], count) in &sums.answers {
         let labels = [
@@ -50,8 +50,8 @@ pub fn write(totals: &Totals, apps: &FirstSeen, text: &mut Exposition) {
     let mut family = text.family(
         Kind::Counter,
         "bursar_receipts_total",
-        "Answers on metered routes that were complete or told a price, by where it was told, over the whole \
-         life of the ledger. missing: the service told none; malformed: what it told is no amount.",
+        "Answers on metered routes that were complete or carried a price, by the place of the price, over the whole \
+         life of the ledger. missing: the answer carries none; malformed: what it carries is no amount.",
     );
     for kind in ReceiptKind::ALL {
         let count = totals.globals.receipts.get(kind).copied().unwrap_or(0);

@@ -51,7 +51,7 @@ pub fn write(text: &mut Exposition, view: &CapsView) {
     let mut family = text.family(
         Kind::Gauge,
         "bursar_frozen",
-        "1 for each app that is frozen; app=\"all\": everybody is.",
+        "1 for each app that is frozen; app=\"all\": all apps are.",
     );
     for frozen in &view.frozen {
         family.sample(&[("app", frozen.app.as_deref().unwrap_or(ALL_APPS))], 1);

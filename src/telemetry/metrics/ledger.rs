@@ -9,7 +9,7 @@ pub(super) fn write_audio(totals: &Totals, text: &mut Exposition) {
     let mut family = text.family(
         Kind::Counter,
         "bursar_audio_seconds_total",
-        "Sound of the speech routes' complete answers as the service told it, over the whole life of \
+        "Sound of the speech routes' complete answers as the service reported it, over the whole life of \
          the ledger.",
     );
     for (operation, ms) in totals.audio_ms() {
@@ -30,7 +30,7 @@ pub(super) fn write_unknowns(totals: &Totals, text: &mut Exposition) {
     let mut family = text.family(
         Kind::Gauge,
         "bursar_unreported_requests",
-        "Complete answers for which the service tells no amount.",
+        "Complete answers for which the service reports no amount.",
     );
     for (operation, count) in totals.unreported() {
         family.sample(&[("operation", operation.as_str())], count);
@@ -81,7 +81,7 @@ pub(super) fn write_health(health: &LedgerHealth, text: &mut Exposition) {
     text.family(
         Kind::Gauge,
         "bursar_index_lag_records",
-        "Records of the journal that the index has not been told of.",
+        "Records of the journal that are not in the index yet.",
     )
     .sample(&[], health.index_lag_records);
     text.family(

@@ -71,7 +71,8 @@ async fn a_user_that_the_namespace_hides_is_no_app_and_no_owner() {
 
     let log = std::fs::read_to_string(directory.path().join("log")).expect("a log");
     assert!(
-        log.contains("this user cannot be told on a Unix socket") && log.contains("uid=65534"),
+        log.contains("this user cannot be identified on a Unix socket")
+            && log.contains("uid=65534"),
         "{log}"
     );
     daemon.terminate().await;

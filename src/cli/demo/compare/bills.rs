@@ -318,8 +318,8 @@ pub fn show(stage: &Stage, straight: &Bills, through: &Bills) -> Result<(), CliE
         stage.fact("not known", format_args!("{} {}", view.id, state(view)))?;
     }
     for remark in [
-        "straight, no more was known than the answers told; what lost answers cost, nobody knew.",
-        "the repeat of a lost answer shows 0, and a stream that breaks tells no price: bursar lists",
+        "straight, only the amounts in the answers were known, and not what lost answers cost.",
+        "the repeat of a lost answer shows 0, and a stream that breaks reports no price: bursar lists",
         "both and adds nothing for them. Of a stream that broke, a part had been delivered: asking",
         "again is a new purchase, with bursar and without.",
     ] {

@@ -57,7 +57,7 @@ fn what_is_not_known_is_counted_beside_the_difference() {
 
     assert_eq!(
         reckoning.difference(),
-        "$0.000000; 2 unreported (the service does not tell their price)"
+        "$0.000000; 2 unreported (the service does not report their price)"
     );
     assert_eq!(reckoning.wrong(), ["2 unreported"]);
 }

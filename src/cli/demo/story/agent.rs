@@ -39,7 +39,7 @@ pub async fn agent_turn(scene: &mut Scene<'_>) -> Result<(), CliError> {
     // An agent stream would carry no amount in the interface; a whole answer does.
     scene.stage.fact(
         "note",
-        "sent without \"stream\": only then does the service tell what an agent turn costs",
+        "sent without \"stream\": only then does the service report what an agent turn costs",
     )?;
     let prompt = "How much have we spent so far, by operation?";
     let tools = tools();

@@ -134,7 +134,7 @@ pub async fn escalation(scene: &mut Scene<'_>) -> Result<(), CliError> {
     );
     scene.expect(
         entry.would_have_cost_micro_usd.is_some(),
-        "what the frontier model would have cost is not told",
+        "what the frontier model would have cost is not reported",
     );
     Ok(())
 }

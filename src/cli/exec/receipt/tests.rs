@@ -34,9 +34,9 @@ fn a_run_is_the_sum_of_its_entries() {
         "bursar: run r of nightly has ended\n\
          bursar:   requests                9\n\
          bursar:   billed                  $0.000050 of $2.000000\n\
-         bursar:   escalated               1 (1 did not tell)\n\
+         bursar:   escalated               1 (1 did not report it)\n\
          bursar:   retries saved           2 (1 joined, 1 adopted)\n\
-         bursar:   saved against frontier  $0.000060 (1 answer told both prices)\n\
+         bursar:   saved against frontier  $0.000060 (1 answer carries both prices)\n\
          bursar:   replayed, billed 0      1\n\
          bursar:   failed, billed 0        1\n\
          bursar:   in doubt                1\n\
@@ -65,7 +65,7 @@ fn what_cannot_be_known_is_not_told_as_a_number() {
          bursar:   billed                  $0.000000\n\
          bursar:   escalated               0\n\
          bursar:   retries saved           0\n\
-         bursar:   saved against frontier  not known: no answer told both prices"
+         bursar:   saved against frontier  not known: no answer carries both prices"
     );
     let mut beyond = Receipt::new();
     for _ in 0..2 {

@@ -135,7 +135,7 @@ fn only_answers_that_told_both_prices_are_compared() {
     assert_eq!(compared.saved(), Some(MicroUsdSum::from_micro_usd(72)));
     assert_eq!(
         compared.to_string(),
-        "$0.000072 (2 answers told both prices)"
+        "$0.000072 (2 answers carry both prices)"
     );
     assert_eq!(totals.billed().get(), 5_048, "they are in no other sum");
 
@@ -149,7 +149,7 @@ fn only_answers_that_told_both_prices_are_compared() {
     assert_eq!(earlier.compared.saved(), None);
     assert_eq!(
         earlier.compared.to_string(),
-        "not known: no answer told both prices"
+        "not known: no answer carries both prices"
     );
 }
 
