@@ -1,9 +1,9 @@
-//! `bursar app`: who may spend. Changes go to the running daemon over the socket in its state
+//! `bursar app`: the apps that may spend. Changes go to the running daemon over the socket in its state
 //! directory and are in force when the command ends; where no daemon runs, the file is changed under
 //! the ledger's lock.
 //!
-//! Promise: a token is printed once, on standard output, and stands nowhere else: alone in a pipe or
-//! file, in the line to paste at a terminal. What is said beside it goes to standard error.
+//! Promise: a token is printed once, on standard output, and is stored nowhere: alone in a pipe or
+//! file, in the line to paste at a terminal. All other text goes to standard error.
 
 use super::daemon::{document, order};
 use super::error::CliError;

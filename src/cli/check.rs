@@ -27,7 +27,7 @@ pub fn check(args: &Args) -> Result<(), CliError> {
             return Err(ServerError::NobodyMayCall.into());
         }
         Ok(_) => None,
-        // Perhaps only for this user: the state directory is the daemon's alone.
+        // Perhaps only unreadable for the user of this command: the state directory is the daemon's alone.
         Err(AppsError::Ledger(error)) => Some(error),
         Err(error) => return Err(ServerError::from(error).into()),
     };

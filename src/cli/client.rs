@@ -2,7 +2,7 @@
 //! it, and the demo spends through the door with it.
 //!
 //! One request, one connection: nothing is pooled, nothing is retried, redirects are not followed.
-//! Promise: an answer arrives chunk by chunk as it is sent; with a deadline a daemon that hangs is not waited for
+//! Promise: an answer arrives chunk by chunk as it is sent; with a deadline no peer that hangs is waited for
 //! longer, and a stream that is read piece by piece is never cut by it; dropping the request or the answer
 //! closes the connection at once, as an app that leaves would.
 
@@ -88,13 +88,14 @@ struct Connection(JoinHandle<()>);
 // === impl ClientError ===
 
 impl ClientError {
-    /// No daemon is at the address. Another user's, which may not be entered, is not nobody.
+    /// No daemon listens at the address. A socket of another user's, which may not be entered, does not
+    /// count.
     pub fn means_nobody(&self) -> bool {
         use io::ErrorKind::{ConnectionRefused, NotFound};
         matches!(self, Self::Connect { cause, .. } if matches!(cause.kind(), NotFound | ConnectionRefused))
     }
 
-    /// Somebody is there who does not get round to it.
+    /// A daemon listens and does not answer in time.
     pub fn means_silence(&self) -> bool {
         match self {
             Self::Silent { .. } | Self::ConnectTimeout { .. } => true,
@@ -244,7 +245,7 @@ impl Client {
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
             .await
             .map_err(broken)?;
-        // The request or the body fails with what breaks the connection, too.
+        // What breaks the connection is reported by the request or by the body, too.
         let connection = Connection(tokio::spawn(async move {
             let _ = connection.await;
         }));

@@ -6,7 +6,8 @@
 //! number printed was read from an answer, from the journal, or from the sandbox's books.
 //!
 //! Promise: nothing of an existing installation is read or written, nothing is left behind, and
-//! exit code 0 means that every step did what it says and that the difference is 0.
+//! exit code 0 means that every step did what its title says and that the difference is 0; with `--full`,
+//! that all of the difference stands under entries whose price the service does not report.
 
 mod answer;
 mod args;

@@ -1,8 +1,8 @@
 //! `bursar exec --app NAME [--max-usd N] -- CMD…`: runs a command whose SDKs spend through bursar, under
-//! a token and a limit of its own, and reports at the end what it came to.
+//! a token and a limit of its own, and prints at the end what it cost.
 //!
 //! The run lives as long as a connection to the daemon's socket: whatever ends this process ends the
-//! token. A daemon that restarts meanwhile gets the run again; what it spent is in the ledger.
+//! token. A daemon that restarts meanwhile gets the run again; what the run spent is in the ledger.
 //!
 //! Promise: the child has this process's standard input, output and error, gets its signals once, and
 //! its exit code is ours (128 and the number for a signal); the organization's key is not in its
@@ -98,7 +98,7 @@ pub fn exec(args: &Args) -> Result<(), CliError> {
         let place = run.place().await;
         let (id, app, max) = (run.id.clone(), run.app.clone(), run.max);
         let started_ms = run.started_ms;
-        // The token ends here, whoever else still has it.
+        // The token ends here, even if other processes still have it.
         drop(run);
         let receipt = receipt::of(&place, &id, started_ms).await;
         match receipt {

@@ -2,7 +2,7 @@
 //!
 //! The CSV has one header row and one column for each field the ledger keeps ([`COLUMNS`]); columns
 //! are only ever added at the end. Amounts are integers of micro-USD, and an empty cell is "not
-//! known" or "not told", never 0. What a spreadsheet would take for a formula gets an apostrophe before
+//! known" or "not reported", never 0. What a spreadsheet would take for a formula gets an apostrophe before
 //! it, also behind a semicolon, where many spreadsheets split; control characters and unseen ones stand
 //! there by their number ([`crate::screen`]). JSON Lines have every text as it came.
 //!

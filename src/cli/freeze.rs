@@ -270,7 +270,7 @@ impl Given {
     }
 }
 
-/// The user that gives the order.
+/// The person behind the order.
 pub fn caller() -> String {
     format!("user {}", rustix::process::getuid().as_raw())
 }

@@ -76,7 +76,7 @@ fn set(args: &SetArgs) -> Result<(), CliError> {
         ..Overrides::default()
     };
     let env = Env::from_process();
-    // Nobody types a key that has no place.
+    // No key is typed in before its place is known.
     let path = place(&overrides, &env)?;
     let before = regular(&path)?;
     let key = asked_for()?;

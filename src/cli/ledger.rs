@@ -1,5 +1,5 @@
-//! `bursar ledger`: `export`, `compact`; and here `verify`, which reads every line of the journal and says
-//! what is not as it should be, and `rebuild`, which makes the index anew from the journal.
+//! `bursar ledger`: `export`, `compact`; and here `verify`, which reads every line of the journal and reports
+//! damage, and `rebuild`, which rebuilds the index from the journal.
 //!
 //! Promise: `verify` modifies nothing, needs no daemon and disturbs none; exit code 1 when something
 //! is wrong, with the sequence numbers of what is lost. `rebuild` refuses while a daemon runs.
@@ -86,7 +86,7 @@ fn rebuild(args: &ReadArgs) -> Result<(), CliError> {
     let is_seen = std::io::stderr().is_terminal();
     let on_progress: OnProgress = Arc::new(move |seq, last| {
         if is_seen && seq % PROGRESS_RECORDS == 0 {
-            // Nobody misses a line of progress.
+            // A line of progress may be lost.
             let _ = write!(std::io::stderr(), "\r{seq} of {last} records ");
         }
     });

@@ -35,7 +35,7 @@ pub struct SourceArgs {
     pub admin: Option<String>,
 }
 
-/// What keeps it.
+/// The daemon or the files that keep it.
 pub enum Keeper {
     Daemon(Client),
     Files(Whereabouts),
@@ -177,7 +177,7 @@ pub async fn keeper(source: &SourceArgs, right: Right) -> Result<Keeper, CliErro
                     answer.status
                 )));
             }
-            // Nobody there: the files are ours if the lock is.
+            // No daemon: the files are ours if the lock is.
             Err(error) if error.means_nobody() => {}
             Err(error) => return Err(not_asked(error, &place.state_dir)),
         }
@@ -207,7 +207,7 @@ pub async fn find_to_order(source: &SourceArgs) -> Result<Result<Source, ClientE
             Err(error) => return Ok(Err(error)),
         }
     }
-    // An order for a directory that nobody uses would be obeyed by nobody.
+    // No process would carry out an order for a directory that is not in use.
     let place = source.files(place).await?;
     source.must_have_ledger(&place.state_dir)?;
     Ok(Ok(Source::Journal(place.state_dir)))

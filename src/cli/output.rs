@@ -38,7 +38,7 @@ pub fn say_json(document: &Value) -> Result<(), CliError> {
 
 /// A remark for the person at the terminal; never part of a result.
 pub fn remark(text: impl Display) {
-    // Without a standard error there is no reader.
+    // Without a standard error there is no place to report it.
     let _ = writeln!(io::stderr(), "{text}");
 }
 

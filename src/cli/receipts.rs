@@ -23,7 +23,7 @@ use crate::ledger::query::{Filter, StateWord, TAIL_CHARS};
 use crate::money::MicroUsd;
 use crate::protocol::Operation;
 
-/// How many are shown by default; `--json` then prints all.
+/// How many are printed where the command names no number; `--json` then prints all.
 const SHOWN: usize = 50;
 
 /// How many are shown before following begins.
@@ -145,8 +145,8 @@ pub fn receipts(args: &Args) -> Result<(), CliError> {
     })
 }
 
-/// Prints the newest, then whatever lands, until it is interrupted. An entry whose amount comes later
-/// is printed again then.
+/// Prints the newest, then each new one as it arrives, until a signal ends it. An entry whose amount comes
+/// later is printed again then.
 async fn follow(
     source: &Source,
     mut filter: Filter,
@@ -245,7 +245,7 @@ fn state_cell(receipt: &Value) -> String {
     let text = |name: &str| receipt.get(name).and_then(Value::as_str);
     match (text("state"), text("reason")) {
         (Some(state), Some(reason)) => format!("{state}({reason})"),
-        // The service sent a price that is none; another matter than no price.
+        // The service reported a price that cannot be read, which is not the same as none.
         (Some(state @ "unreported"), None) if text("receipt") == Some("malformed") => {
             format!("{state}(malformed)")
         }

@@ -76,7 +76,7 @@ pub fn sandbox(args: Args) -> Result<(), CliError> {
             }
         };
         let ready = move || {
-            // Nobody reads it where standard output is closed; it serves all the same.
+            // Standard output may be closed; the sandbox serves all the same.
             say(format_args!("sandbox listening on http://{address}")).ok();
         };
         let seen = serve_and_judge(listener, options, stop, ready)
@@ -115,7 +115,7 @@ fn options(args: Args) -> Result<Options, CliError> {
     Ok(options)
 }
 
-/// A mistake in TOML is described over several lines, with the line of the file drawn in between.
+/// A mistake in TOML is reported over several lines, with the line of the file drawn in between.
 fn on_one_line(told: &str) -> String {
     let is_drawing = |line: &&str| {
         let rest = line.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == ' ');

@@ -146,7 +146,7 @@ impl Source {
     }
 
     /// Every entry, oldest change first, a thousand held at once. One that changes while a daemon is
-    /// asked page by page is passed again.
+    /// asked page by page is returned again.
     pub async fn for_each_receipt(
         &self,
         filter: &Filter,

@@ -181,7 +181,7 @@ fn untold(document: &Value) -> Option<String> {
     ))
 }
 
-/// What answers with both prices cost less than a frontier model would have, by the service's
+/// What answers that carry both prices cost less than a frontier model would have, by the service's
 /// estimate. Beside the sum of all answers an estimate of some of them says nothing.
 fn saved(row: &Value) -> String {
     match row.get("compared").and_then(Value::as_u64) {

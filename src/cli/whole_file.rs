@@ -105,7 +105,7 @@ fn begin(next: &Path) -> io::Result<File> {
             }
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        // The process that had the lock before may have put it in its place, or removed it.
+        // The process that had the lock before may have put it in its place, or taken it away.
         let is_same = |there: Metadata| -> io::Result<bool> {
             let here = file.metadata()?;
             Ok((there.dev(), there.ino()) == (here.dev(), here.ino()))

@@ -78,7 +78,7 @@ async fn who_hangs_is_not_waited_for_and_a_stream_is_never_cut() {
     let client = Client::new(ListenAddr::Tcp(listener.local_addr().unwrap()));
     let client = client.answering_within(Duration::from_millis(200));
 
-    // Taken by the system alone: nobody accepts.
+    // Accepted by the system alone: no process accepts.
     let silent = client.get("/").await.unwrap_err();
     assert!(silent.means_silence() && !silent.means_nobody(), "{silent}");
     assert!(
@@ -96,7 +96,7 @@ async fn who_hangs_is_not_waited_for_and_a_stream_is_never_cut() {
             let head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\none\r\n";
             stream.write_all(head).await.unwrap();
             tokio::time::sleep(Duration::from_millis(500)).await;
-            // Whoever did not wait is gone.
+            // A client that did not wait is gone.
             let _ = stream.write_all(b"3\r\ntwo\r\n0\r\n\r\n").await;
         }
     });

@@ -1,4 +1,4 @@
-//! An answer as an app gets it, and it and its entry as a line each.
+//! An answer as an app gets it, and the line that describes it and its entry.
 
 use http::StatusCode;
 use serde_json::Value;
@@ -47,7 +47,7 @@ impl Heard {
         Ok(heard)
     }
 
-    /// What the head of an answer says.
+    /// What the head of an answer reports.
     pub fn head(answer: &client::Answer, names: &ServiceNames) -> Result<Self, CliError> {
         let status = answer.status;
         if !status.is_success() {

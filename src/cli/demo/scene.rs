@@ -65,7 +65,7 @@ impl<'a> Scene<'a> {
         std::mem::take(&mut self.wrong)
     }
 
-    /// Ends a step: what went wrong in it is shown, and kept under its number. Returns that.
+    /// Ends a step: prints what went wrong in it, keeps that under the step's number, and returns it.
     pub fn close(
         &mut self,
         number: &str,
@@ -74,7 +74,7 @@ impl<'a> Scene<'a> {
     ) -> Result<Vec<String>, CliError> {
         match ended {
             Ok(Ok(())) => {}
-            // Nobody reads on.
+            // Standard output has no reader any more.
             Ok(Err(error @ (CliError::ReaderGone | CliError::Output(_)))) => return Err(error),
             Ok(Err(error)) => self.wrong.push(error.to_string()),
             Err(_) => self

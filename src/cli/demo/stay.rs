@@ -16,7 +16,7 @@ const FOLLOW_PAUSE: Duration = Duration::from_millis(300);
 /// Stays up, and shows receipts as they land, until a signal comes.
 pub async fn stay(stage: &Stage, world: &World, interrupt: &mut Interrupt) -> Result<(), CliError> {
     let places = &world.places;
-    // Before the addresses are printed: a call that uses them at once is shown, too.
+    // Before the addresses are printed: a request that comes at once is shown, too.
     let mut seen = world.journal.last_seq().await?;
     say("")?;
     stage.heading("your turn: it stays up until Ctrl-C, and your receipts land here")?;

@@ -49,7 +49,7 @@ pub(super) struct Child {
     passed: Passed,
 }
 
-/// Every signal that is meant for the command and reaches this process instead.
+/// Every signal that may be sent to this process and is meant for the command.
 struct Passed {
     hangup: Signal,
     interrupt: Signal,
@@ -141,7 +141,8 @@ impl Child {
                 self.send(sent);
             }
             if sent == Sent::TSTP && self.has_stopped().await {
-                // As any process does that does not catch it. A signal that continues this process continues the child.
+                // As any process does that does not catch it. The signal that continues this process
+                // continues the child too.
                 let _ = kill_process(getpid(), Sent::STOP);
             }
         }
@@ -158,8 +159,8 @@ impl Child {
         Pid::from_raw(i32::try_from(self.child.id()?).ok()?)
     }
 
-    /// Whether the child stops, as it was asked to. It may not: the system lets no process stop that
-    /// nobody could let go on, such as the first of a container.
+    /// Whether the child stops, as it was asked to. It may not: the system does not stop a process that no
+    /// other could continue, such as the first of a container.
     async fn has_stopped(&self) -> bool {
         let only_look = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         for _ in 0..STOP_LOOKS {
@@ -214,7 +215,7 @@ fn is_in_front() -> bool {
     File::open("/dev/tty").is_ok_and(|terminal| tcgetpgrp(terminal).ok() == Some(getpgrp()))
 }
 
-/// As shells report it.
+/// In the form that shells use.
 fn code(status: ExitStatus) -> u8 {
     let code = match (status.code(), status.signal()) {
         (Some(code), _) => code,

@@ -1,8 +1,7 @@
-//! What a run came to, folded from the ledger's entries with its name.
+//! What a run cost, folded from the ledger's entries with its name.
 //!
 //! Promise: a sum holds known amounts only; what is not known is counted beside it. What was saved
-//! against a frontier model is given for the answers whose two prices the service reported, and for how
-//! many.
+//! against a frontier model is summed over the answers that carry both prices, with their number.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -29,7 +28,7 @@ pub(super) struct Receipt {
     /// `None`: more than can be held.
     billed: Option<MicroUsd>,
     escalated: u64,
-    /// Answers with a price that do not say whether they were.
+    /// Answers with a price that did not report whether they were escalated.
     untold: u64,
     joined: u64,
     adopted: u64,

@@ -24,7 +24,7 @@ async fn daemon_of(state_dir: &str) -> ListenAddr {
     ListenAddr::Tcp(address)
 }
 
-/// A port of loopback that nobody listens on.
+/// A port of loopback without a listener.
 async fn nobody() -> ListenAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     ListenAddr::Tcp(listener.local_addr().expect("an address"))

@@ -181,7 +181,7 @@ impl Lived {
         self.told.extend(told);
     }
 
-    /// All that the answers reported, in micro-USD.
+    /// The sum that answers reported to the apps, in micro-USD.
     pub fn told_in_all(&self) -> u64 {
         self.told.iter().map(|told| told.get()).sum()
     }

@@ -1,4 +1,4 @@
-//! What a day cost, case by case: the service's books, what the answers reported, and, where there is
+//! What a day cost, case by case: the service's books, what the apps' answers reported, and, where there is
 //! one, bursar's ledger.
 //!
 //! Promise: nothing is computed from the other side; a debit beyond the first for one question is a
@@ -23,8 +23,8 @@ use crate::ledger::entry::State;
 use crate::ledger::query::EntryView;
 use crate::money::MicroUsd;
 
-/// Work that an app gave up on goes on at the service, and bursar reads on for who left; they get
-/// this long to end.
+/// Work that an app gave up on continues at the service, and bursar reads its answer to the end for an app
+/// that left; both get this long to end.
 const REST_MAX: Duration = Duration::from_secs(8);
 
 /// The books count as at rest when they have not changed for so long.

@@ -1,6 +1,6 @@
-//! The bad day: what the service does to whom, and what the apps' users do then.
+//! The bad day: which faults each app meets, and what the apps' users do then.
 //!
-//! Promise: every question is another one, so that two debits for one question are a double bill.
+//! Promise: no question is asked for two purposes, so that two debits for one question are a double bill.
 
 use std::time::Duration;
 
