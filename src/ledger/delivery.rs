@@ -35,7 +35,7 @@ pub struct Handover {
     pub assumed: bool,
 }
 
-/// What a restarted proxy is told.
+/// What a restarted proxy reads back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Remembered {
     /// Of the last 24 hours, in the order in which they ended.

@@ -48,7 +48,7 @@ pub enum Delivery {
     Given,
     /// Settled first (rule I2); the answer, or the end of a stream, was to be written next.
     Pending,
-    /// The app had gone, or was to be told an error.
+    /// The app had gone, or was to get an error.
     Missed,
 }
 
@@ -179,16 +179,16 @@ pub struct Outcome {
     pub id: EntryId,
     pub at_ms: u64,
     pub attempts: Vec<Attempt>,
-    /// What the answer that counts told: the answered attempt's, else that of the last attempt
+    /// What the answer that counts reported: the answered attempt's, else that of the last attempt
     /// that had a head.
     pub receipt: Receipt,
-    /// The amount that an *earlier* attempt's 2xx head told before its body broke. The repeat of a
+    /// The amount in the 2xx head of an *earlier* attempt whose body broke. The repeat of a
     /// stored answer shows 0, so without this field the price would be lost (rule I3).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken_billed: Option<MicroUsd>,
     #[serde(default)]
     pub usage: Usage,
-    /// Seconds of audio, in milliseconds, where the body told `duration_s`.
+    /// Seconds of audio, in milliseconds, where the body reports `duration_s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audio_ms: Option<u64>,
     /// `x-request-id` of the last answer, cut to 128 characters.
@@ -200,7 +200,7 @@ pub struct Outcome {
     /// Why reading ended before the service's answer did, when it was our side that ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_by: Option<InDoubt>,
-    /// Who left or broke off before the answer was settled, in that order. Empty where nobody did.
+    /// The sides that left or broke off before the answer was settled, in that order. Empty where none did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub closed: Vec<Closed>,
     #[serde(default, skip_serializing_if = "Delivery::is_given")]
@@ -232,7 +232,7 @@ pub struct Timings {
 pub enum State {
     /// Written, not yet ended. Found so at start-up, it becomes `in_doubt(crash)`.
     Open,
-    /// The service told the amount.
+    /// The service reported the amount.
     Settled { billed: MicroUsd },
     /// Nothing was billed: every attempt was not sent or got a complete non-2xx.
     Failed,
@@ -247,8 +247,8 @@ pub enum State {
 }
 
 closed_set! {
-    /// Entry states without their details. `malformed` is no state of its own: it is what of
-    /// `unreported` told an amount that cannot be read, another matter than none told (rule I5).
+    /// Entry states without their details. `malformed` is no state of its own: it is the part of
+    /// `unreported` whose amount cannot be read, which is not the same as none (rule I5).
     StateWord {
         Open => "open",
         Settled => "settled",

@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use crate::protocol::body::hash_json;
 
 /// BLAKE3 of a request (method, path and query, body, `X-Service-Session`, `X-Service-RTE-Query`) or of
-/// a long key, keyed with a secret of this ledger, so that the disk tells nothing about prompts.
+/// a long key, keyed with a secret of this ledger, so that the disk reveals nothing about prompts.
 /// Lower-case hex in the journal.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint(pub [u8; 32]);

@@ -107,7 +107,8 @@ impl Ledger {
         KeptKey::new(secret, key, organization, || parts.hash_as_compared(secret))
     }
 
-    /// Who pays: by the service's address and the organization's key, neither of which is kept.
+    /// The paying organization: by the service's address and the organization's key, neither of which is
+    /// kept.
     pub fn organization(&self, address: &str, key: &[u8]) -> Organization {
         Organization::of(&self.inner.identity.fingerprint_secret, address, key)
     }
@@ -119,7 +120,7 @@ impl Ledger {
     }
 
     /// Folds, writes, makes durable, then answers: the one place an entry is settled. An outcome
-    /// that is told twice is answered with what the first became.
+    /// that is sent twice is answered with what the first became.
     pub async fn settle(&self, outcome: Outcome) -> Result<Settlement, LedgerError> {
         let id = outcome.id;
         let command = Command::Settle(Box::new(outcome));
@@ -130,13 +131,13 @@ impl Ledger {
     }
 
     /// Hands over an outcome that could not be written while its request lasted. The writer writes
-    /// it as soon as the journal is open again; told twice, it counts once. An error means that it
+    /// it as soon as the journal is open again; sent twice, it counts once. An error means that it
     /// will not be written, and that its entry is in doubt after the next start.
     pub fn settle_later(&self, outcome: Outcome) -> Result<(), LedgerError> {
         self.inner.shared.backlog().push(outcome)
     }
 
-    /// The terminal poll of an eval run told the run's amount: gives it to the entry of the POST
+    /// The terminal poll of an eval run reported the run's amount: gives it to the entry of the POST
     /// that carried the run id, once. `None` when no entry waits for it.
     pub async fn reconcile_run(
         &self,
@@ -190,21 +191,20 @@ impl Ledger {
         }
     }
 
-    /// From now on `on_usage` is told what counts against caps: all of it at once, then each commit,
-    /// before who waits for that is answered. The last one that was given is told.
+    /// From now on `on_usage` is called with what counts against caps: all of it at once, then each commit,
+    /// before requests that wait for the commit are answered. Only the `on_usage` given last is called.
     pub fn watch_usage(&self, on_usage: OnUsage) {
         self.inner.shared.watch_usage(on_usage);
     }
 
     /// The eval runs whose price is not known yet, oldest first, as of the last commit. They survive
-    /// a restart. The receiver is told of each change.
+    /// a restart. The receiver is notified of each change.
     pub fn waiting_runs(&self) -> watch::Receiver<Arc<[WaitingRun]>> {
         self.inner.shared.waiting_runs()
     }
 
-    /// Makes the index and the lookup files anew from the journal, as a start without them would, and closes the
-    /// ledger.
-    /// Blocks for the time that takes. Answers how many entries there are.
+    /// Rebuilds the index from the journal, as a start without one would, and closes the ledger.
+    /// Blocks for the time that takes. Returns how many entries there are.
     pub fn rebuild(
         mut options: LedgerOptions,
         on_progress: OnProgress,
@@ -227,7 +227,7 @@ impl Ledger {
     }
 
     /// Sums by group, over entries begun in `[since_ms, until_ms)`: from the index, or from the journal where
-    /// that has to tell. Days are those of `time_zone`. Blocks for the time that takes.
+    /// the index has no answer. Days are those of `time_zone`. Blocks for the time that takes.
     pub fn spend(
         &self,
         since_ms: Option<u64>,
@@ -288,7 +288,7 @@ impl Ledger {
         self.inner.shared.index()
     }
 
-    /// The last record that the index was told of.
+    /// The last record that is in the index.
     pub(in crate::ledger) fn indexed_seq(&self) -> u64 {
         let index = self.inner.shared.index();
         index.map_or(0, |index| index.last_seq())

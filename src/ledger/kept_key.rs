@@ -1,8 +1,8 @@
 //! An Idempotency-Key as the ledger keeps it, in the journal, in memory and in the index. The service
 //! scopes keys to the organization and binds them to one request, so both belong to it.
 //!
-//! Promise: what an app makes up is never taken for a hash, for another organization's key, or for a
-//! key that bursar minted; no organization's key can be told from what stands here.
+//! Promise: a key that an app makes up is never taken for a hash, for another organization's key, or for a
+//! key that bursar minted; no organization's key can be derived from what stands here.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ const KEY_CHARS_MAX: usize = 256;
 /// What an older bursar wrote before the hash of a long key, in the place of the key.
 const OLD_HASH_START: &str = "h:";
 
-/// Who chose the Idempotency-Key.
+/// The side that chose the Idempotency-Key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyOrigin {

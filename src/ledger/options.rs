@@ -31,7 +31,7 @@ pub struct LedgerOptions {
     pub clock: SharedClock,
     /// For `journal_commit_seconds`.
     pub on_commit: Option<OnCommit>,
-    /// Make the index anew from the whole journal, and tell how far it is.
+    /// Rebuild the index from the whole journal, and report the progress.
     pub rebuild: Option<OnProgress>,
     /// Without a sound index a journal of more bytes than this is added up while requests are served, and
     /// a shorter one before. Default [`REBUILD_BESIDE_BYTES`].

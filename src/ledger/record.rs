@@ -45,7 +45,7 @@ pub struct SegmentHeader {
     pub segment: u32,
     /// Sequence number of the first record of this segment.
     pub first_seq: u64,
-    /// When the segment was begun: tells which segments the last 24 h lie in.
+    /// When the segment was begun: shows which segments the last 24 h lie in.
     pub at_ms: u64,
     /// Only in the compacted segment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -99,7 +99,7 @@ pub struct Evidence {
 pub enum How {
     /// The key's amount stands on this other entry.
     Key { entry: EntryId },
-    /// The terminal poll of this eval run told the amount.
+    /// The terminal poll of this eval run reported the amount.
     Run { run_id: String },
 }
 
@@ -171,7 +171,7 @@ impl Record {
         }
     }
 
-    /// The service told an amount that cannot be read, and the entry is unreported for it.
+    /// The service reported an amount that cannot be read, and the entry is unreported for it.
     pub fn is_malformed(&self) -> bool {
         match self {
             Self::Outcome(outcome, _, verdict) => {

@@ -33,7 +33,7 @@ pub struct LineKey {
     pub app: Arc<str>,
     pub lane: Lane,
     pub operation: Operation,
-    /// `None`: not told.
+    /// `None`: not reported.
     pub served_by: Option<ServedBy>,
 }
 
@@ -58,7 +58,7 @@ pub struct Row {
     pub in_doubt: BTreeMap<InDoubt, Standing>,
     pub billed: MicroUsdSum,
     pub would_have_cost: MicroUsdSum,
-    /// Of the answers that told both, and so beside each other. A line of an earlier release lacks it:
+    /// Over the answers that carry both, and so comparable. A line of an earlier release lacks it:
     /// its answers are not compared.
     #[serde(skip_serializing_if = "Compared::is_none")]
     pub compared: Compared,
@@ -71,10 +71,10 @@ pub struct Row {
     /// Milliseconds of sound of the speech routes' complete answers, each rounded by itself.
     #[serde(skip_serializing_if = "is_none_of")]
     pub audio_ms: u64,
-    /// Complete answers of the speech routes that told no length that can be read.
+    /// Complete answers of the speech routes that reported no length that can be read.
     #[serde(skip_serializing_if = "is_none_of")]
     pub audio_untold: u64,
-    /// Complete 2xx answers, by what they told of escalation.
+    /// Complete 2xx answers, by what they reported of escalation.
     pub answers: BTreeMap<Escalated, u64>,
     pub clarifications: u64,
     /// Answers marked `Idempotent-Replayed`.
@@ -86,8 +86,8 @@ pub struct Row {
     pub held: Held,
 }
 
-/// Answers that told both prices: what was billed for them, and what a frontier model would have cost by
-/// the service's estimate. An answer that tells one of them alone (an image: no estimate) is not compared.
+/// Answers that carry both prices: what was billed for them, and what a frontier model would have cost by
+/// the service's estimate. An answer that carries one of them alone (an image: no estimate) is not compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compared {
     pub answers: u64,
@@ -95,7 +95,7 @@ pub struct Compared {
     pub frontier: MicroUsdSum,
 }
 
-/// Reservations of entries whose price was not told, and of those of them that evidence came for: what
+/// Reservations of entries whose price was not reported, and the part of them for which evidence came: what
 /// is between the two is held now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
@@ -183,7 +183,7 @@ impl LineKey {
         }
     }
 
-    /// `served_by` as a word; `unknown` when it was not told.
+    /// `served_by` as a word; `unknown` when it was not reported.
     pub fn served_by_word(&self) -> &'static str {
         self.served_by.map_or("unknown", ServedBy::as_str)
     }
@@ -210,7 +210,7 @@ impl Compared {
         *self == Self::default()
     }
 
-    /// One answer that told both.
+    /// One answer that carries both.
     pub fn add(&mut self, billed: MicroUsd, frontier: MicroUsd) {
         self.merge(Self {
             answers: 1,

@@ -25,8 +25,8 @@ use crate::protocol::ServedBy;
 /// unreported.
 const RUNS_MAX: usize = 10_000;
 
-/// Most entries of the past whose end is still remembered, so that an outcome told twice is
-/// answered and not counted twice. Four times the outcomes that may wait to be told again.
+/// Most entries of the past whose end is still remembered, so that an outcome that is sent twice is
+/// answered and not counted twice. Four times the outcomes that may wait to be sent again.
 pub const RECENT_MAX: usize = 16_384;
 
 /// An entry in flight.
@@ -47,7 +47,7 @@ pub struct WaitingRun {
     pub started_ms: u64,
 }
 
-/// What the index has not been told yet.
+/// What the index does not have yet.
 #[derive(Debug, Default)]
 pub struct Pending {
     pub sums: Changes,
@@ -75,7 +75,7 @@ pub struct Books {
     usage_seq: u64,
     /// The latest time that keys were forgotten by, Unix milliseconds.
     pruned_ms: u64,
-    /// What readers of usage were not told yet; `None`: they know nothing of these books.
+    /// What readers of usage do not have yet; `None`: they know nothing of these books.
     updates: Option<Vec<Charged>>,
     last_seq: u64,
 }
@@ -106,7 +106,7 @@ impl Books {
         books
     }
 
-    /// Before the first record: what keys are told apart by.
+    /// Before the first record: the secret that keys are hashed with.
     pub fn with_secret(mut self, secret: [u8; 32]) -> Self {
         self.keys = Keys::new(secret);
         self
@@ -123,7 +123,7 @@ impl Books {
         &self.usage
     }
 
-    /// What readers of usage are to be told; `None` when there is nothing.
+    /// The next update for readers of usage; `None` when there is nothing.
     pub fn take_usage_update(&mut self) -> Option<UsageUpdate> {
         match self.updates.replace(Vec::new()) {
             None => Some(UsageUpdate::All {

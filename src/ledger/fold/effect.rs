@@ -97,7 +97,7 @@ impl Effect {
                 }
                 _ => MicroUsdSum::default(),
             },
-            // Told or not told: a count of tokens that was told adds, another one does not.
+            // A reported count of tokens adds; an absent one does not.
             prompt_tokens: outcome.usage.prompt_tokens.map_or(0, |tokens| tokens),
             completion_tokens: outcome.usage.completion_tokens.map_or(0, |tokens| tokens),
             total_tokens: outcome.usage.total_tokens.map_or(0, |tokens| tokens),

@@ -1,8 +1,8 @@
-//! The Idempotency-Keys of the last 24 hours: whether a key's amount is known, and who else may have
-//! run under it. The service binds a key for 24 h to one request of one organization, so an amount told
-//! once is that purchase's amount; another request under the same key is a purchase of its own.
-//! What was asked with another key of the service is perhaps the same organization's: it keeps a 0 in
-//! doubt, explains a replay, and takes no amount away.
+//! The Idempotency-Keys of the last 24 hours: whether a key's amount is known, and which other entries may
+//! have run under it. The service binds a key for 24 h to one request of one organization, so an amount that
+//! was reported once is that purchase's amount; another request under the same key is a purchase of its own.
+//! A request that was sent with another key of the service is perhaps the same organization's: it keeps a 0
+//! in doubt, explains a replay, and takes no amount away.
 //!
 //! Promise: bounded; the oldest key goes first, and each one dropped early is counted. After a million
 //! others a dropped key may leave an entry in doubt, count a later amount as new, or let a 0 settle beside

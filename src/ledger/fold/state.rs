@@ -2,7 +2,7 @@
 //! key. This is where rules I3 (bill once), I4 (failures are free) and I5 (three kinds of nothing)
 //! are decided, and nowhere else.
 //!
-//! Promise: pure. An amount is taken only when it was told; what is not known stays in doubt and is
+//! Promise: pure. An amount is taken only when it was reported; what is not known stays in doubt and is
 //! never settled at zero.
 
 use crate::ledger::entry::{Anomaly, Attempt, AttemptEnd, InDoubt, Outcome, Settlement, State};
@@ -18,7 +18,8 @@ pub struct KeyView {
     /// The first positive amount of an equal request. It stands on another entry and is in the sum
     /// already.
     pub amount: Option<MicroUsd>,
-    /// An entry of an equal request was answered whole, and its amount was not told: it stands there.
+    /// An entry of an equal request was answered whole without an amount: the unreported purchase is that
+    /// entry.
     pub is_unreported: bool,
     /// An entry of another request was billed, or was answered whole without an amount.
     pub stands_on_another_request: bool,
@@ -39,7 +40,7 @@ pub fn fold(outcome: &Outcome, key: Option<&KeyView>) -> Settlement {
         anomalies.push(Anomaly::Malformed);
     }
 
-    // An amount that an earlier attempt told before it broke is this key's amount: the service
+    // An amount in the head of an earlier attempt that broke is this key's amount: the service
     // bills a key once, whatever its later answers show.
     let told_earlier = outcome.broken_billed.filter(|amount| !amount.is_zero());
     let on_another = key.and_then(|key| key.amount);
@@ -75,7 +76,7 @@ pub fn fold(outcome: &Outcome, key: Option<&KeyView>) -> Settlement {
     } else {
         state
     };
-    // Told is told: it is added, so that the ledger agrees with the service's books.
+    // A reported amount is added in any case, so that the ledger agrees with the service's books.
     if matches!(state, State::Settled { billed } if billed > CEILING) {
         anomalies.push(Anomaly::AboveCeiling);
     }
@@ -122,7 +123,7 @@ fn answered(
         reason: InDoubt::ReplayLostAmount,
     };
     // Interface, Idempotency-Key: a repeat of what is not stored "runs again and is not billed a second
-    // time", and a replay tells 0 also where the first answer told nothing.
+    // time", and a replay reports 0 also where the first answer reported nothing.
     let whole = end_at(outcome, index) == AttemptEnd::Answered && outcome.cut_by.is_none();
     let repeats_unreported = whole && key.is_some_and(|key| key.is_unreported);
     let stands_elsewhere = |otherwise| {
@@ -219,7 +220,7 @@ fn unanswered(outcome: &Outcome, keyed: bool) -> State {
 }
 
 /// Whether one of these attempts may have run, or what they ask for runs still (rule I4). What the entry
-/// is worth, what its app is told, and whether a limit stops its repeat go by this one answer.
+/// is worth, the answer to its app, and whether a limit stops its repeat follow from this one answer.
 pub fn may_have_run(attempts: &[Attempt], keyed: bool) -> bool {
     last_that_may_have_run(attempts, keyed).is_some()
 }

@@ -1,10 +1,10 @@
-//! Requests whose answer their app never received, as the journal tells them, so that a restarted
+//! Requests whose answer their app never received, as the journal records them, so that a restarted
 //! proxy still knows which purchase an app's retry belongs to.
 //!
-//! An entry is undelivered when its process died under it, when its outcome says that nobody had the
+//! An entry is undelivered when its process died under it, when its outcome says that no app had the
 //! answer, or when a `delivery` record says so afterwards: a receipt is settled before its answer is
 //! written (rule I2), so a failed write is known too late for the outcome. An intent that adopts a key
-//! takes the key's row out; its own end decides anew.
+//! removes the key's row; the end of that intent decides again.
 //!
 //! Promise: made of records alone, so what is read back equals what wrote it; bounded, and the oldest
 //! goes first. A key has one row at most, and an app's own key none.
@@ -161,7 +161,7 @@ impl Deliveries {
     }
 
     /// Answers that a killed process may not have written to their end, oldest first. `sure_seq`: up to here a
-    /// process ended in order, or the index was told so when the writer had had nothing to do for a
+    /// process ended in order, or the index recorded so when the writer had had nothing to do for a
     /// while.
     ///
     /// Assumed: such an answer was not delivered. An adopted repeat costs 0, a second purchase does

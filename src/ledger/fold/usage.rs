@@ -1,4 +1,4 @@
-//! What counts against caps, as the journal tells it: by app and quarter hour what was billed and what
+//! What counts against caps, as the journal records it: by app and quarter hour what was billed and what
 //! is held for entries whose price is not known; by app and operation the dearest of the last 1,000
 //! receipts, as billed and at the frontier's price, from which reservations are made.
 //!
@@ -32,7 +32,7 @@ const QUARTERS_MAX: usize = 35 * 24 * 4 + 1;
 /// "its last 1,000 receipts".
 const RECEIPTS: u64 = 1_000;
 
-/// A body larger than all that a price was told for is taken to cost more, in proportion, up to this.
+/// A body larger than all those with a reported price is taken to cost more, in proportion, up to this.
 const SCALE_MAX: u64 = 16;
 
 /// What entries of some app and time come to.
@@ -56,19 +56,19 @@ pub struct Prices {
     frontier: VecDeque<(u64, MicroUsd)>,
     /// The same of body sizes.
     largest: VecDeque<(u64, u64)>,
-    /// An answer came that tells no price, as the interface has it for some operations, or that cost
+    /// An answer came that reports no price, as the interface has it for some operations, or that cost
     /// nothing.
     untold: bool,
 }
 
-/// What a record tells of a price.
+/// What a record reports of a price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Price {
     Nothing,
     /// One of the two amounts is more than 0. `bytes` is the request body's size, 0 if it is not known.
     Told {
         billed: MicroUsd,
-        /// What the answer would have cost at the frontier's price, 0 if that was not told: the next one
+        /// What the answer would have cost at the frontier's price, 0 if that was not reported: the next one
         /// may be escalated.
         frontier: MicroUsd,
         bytes: u64,
@@ -107,16 +107,16 @@ pub struct Usage {
     pub prices: BTreeMap<(Arc<str>, Operation), Prices>,
 }
 
-/// What a reader of usage is told.
+/// What a reader of usage gets.
 #[derive(Clone, Debug)]
 pub enum UsageUpdate {
-    /// The journal was read anew. `ended`: entries of the last moments that are in it with their end.
+    /// The journal was read again. `ended`: entries of the last moments that are in it with their end.
     All { usage: Usage, ended: Vec<EntryId> },
     /// Records that were made durable, in their order.
     Records(Vec<Charged>),
 }
 
-/// Told of usage on the writer's thread, before who waits for the records is answered.
+/// Called with usage on the writer's thread, before requests that wait for the records are answered.
 pub type OnUsage = Box<dyn Fn(&UsageUpdate) + Send + Sync>;
 
 // === impl Charge ===
@@ -160,7 +160,7 @@ impl Prices {
         self.frontier = self.billed.clone();
     }
 
-    /// The dearest of the last 1,000; `None` while no price was told.
+    /// The dearest of the last 1,000; `None` while no price was reported.
     pub fn dearest(&self) -> Option<Dearest> {
         Some(Dearest {
             billed: self.billed.front()?.1,
@@ -238,7 +238,7 @@ impl Charged {
                         frontier,
                         bytes,
                     },
-                    // A run tells its price when it is over.
+                    // The price of a run is reported when the run is over.
                     State::Unreported if outcome.run_id.is_none() => Price::Untold,
                     State::Settled { .. } => Price::Untold,
                     _ => Price::Nothing,
@@ -399,7 +399,7 @@ impl Usage {
         sum
     }
 
-    /// The prices of an operation of an app, where one was told or is known to be never told.
+    /// The prices of an operation of an app, where one was reported or is known never to be reported.
     pub fn prices(&self, app: &Arc<str>, operation: Operation) -> Option<&Prices> {
         let prices = self.prices.get(&(Arc::clone(app), operation))?;
         (!prices.is_unknown()).then_some(prices)
@@ -408,7 +408,7 @@ impl Usage {
     /// What an entry is held at: its reservation, or more when a dearer one was seen meanwhile.
     pub fn raised(&self, labels: &Labels, bytes: u64) -> Option<MicroUsd> {
         let reserved = labels.reserved?;
-        // Who took over a key holds nothing: the entry that it was taken from does.
+        // An entry that took over a key holds nothing: the entry that it was taken from does.
         if reserved.is_zero() {
             return Some(reserved);
         }

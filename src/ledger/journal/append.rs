@@ -107,7 +107,7 @@ impl Journal {
             self.write(b"\n")?;
             self.lacks_newline = false;
         }
-        // With no record at all, or with only a torn header, the segment begins anew.
+        // With no record at all, or with only a torn header, the segment is begun again.
         if self.bytes == 0 {
             self.write_header(now_ms)?;
         }

@@ -1,11 +1,12 @@
 //! How far the journal reached: the last sequence number, in a small file beside the segments. A
 //! journal that was cut between two lines looks whole; this and the index know better.
 //!
-//! The number stands there twice, in two lines of one length. A start and a stop write both anew and sync them.
+//! The number stands there twice, in two lines of one length. A start and a stop write both again and sync
+//! them.
 //! In between each commit overwrites the line that is older, and hands it to the kernel: after kill -9 the mark
 //! knows all that was acknowledged, after a power cut what the kernel had written.
-//!
-//! Promise: written after the records it tells of, so that it never says more than was there. Of a write that
+//! Promise: written after the records that it counts, so that it is never above what was there. Of a write
+//! that was torn the other line is left. Absent and damaged are two things.
 //! was torn the other line is left. Absent and damaged are two things.
 
 use std::fs::File;

@@ -58,7 +58,7 @@ impl Runs {
         true
     }
 
-    /// Sorts by number, and tells the report what is misplaced and what is missing. `begins_at` is
+    /// Sorts by number, and reports what is misplaced and what is missing. `begins_at` is
     /// the first number there has to be, when that is known.
     pub fn arrange(mut self, begins_at: Option<u64>, report: &mut ScanReport) -> Vec<Run> {
         let mut highest = 0;

@@ -11,7 +11,7 @@ use crate::ledger::journal::report::{BadRange, ScanReport, TornTail};
 use crate::ledger::journal::segments::segment_name;
 use crate::ledger::journal::state_dir::Directory;
 
-/// Name of a note in `quarantine/`: nothing told how far the journal reached, so that records from
+/// Name of a note in `quarantine/`: nothing recorded how far the journal reached, so that records from
 /// this number on may be lost.
 pub const LOST: &str = "lost-";
 

@@ -26,7 +26,7 @@ struct Survey {
     /// The damaged range being extended.
     open: Option<BadRange>,
     runs: Runs,
-    /// The highest number that a line or a header tells of.
+    /// The highest number that stands in a line or a header.
     known_seq: u64,
     /// Damaged lines behind it, each a record perhaps.
     lines_behind: u64,

@@ -44,7 +44,7 @@ pub struct Lock {
     _file: File,
 }
 
-/// Who this ledger is. The secret makes fingerprints tell nothing to a reader of the disk.
+/// The identity of this ledger. Its secret makes fingerprints reveal nothing to a reader of the disk.
 #[derive(Clone)]
 pub struct Identity {
     pub ledger: Uuid,
@@ -116,7 +116,7 @@ impl Directory {
         })
     }
 
-    /// Opens an existing directory only to read what is in it. Whoever the system lets in may look:
+    /// Opens an existing directory only to read what is in it. Any user that the system lets in may read:
     /// an operator reads a service's ledger. Nothing is created.
     pub fn open_to_read(path: &Path) -> Result<Self, LedgerError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -218,7 +218,7 @@ impl Directory {
         Ok(names)
     }
 
-    /// Takes the lock, or says who holds it.
+    /// Takes the lock; the error names the process that holds it.
     pub fn lock(&self) -> Result<Lock, LedgerError> {
         let path = self.path.join(LOCK);
         let mut file = self.open_file(LOCK, OFlags::RDWR | OFlags::CREATE)?;
@@ -276,12 +276,12 @@ impl Directory {
         Some(pid).filter(|pid| *pid > 0)
     }
 
-    /// Who this ledger is, when it says so. The inner `None`: its file is damaged.
+    /// The identity of this ledger, where one is stored. The inner `None`: its file is damaged.
     pub fn known_identity(&self) -> Result<Option<Option<Identity>>, LedgerError> {
         Ok(self.read(IDENTITY)?.map(|text| IdentityFile::parse(&text)))
     }
 
-    /// Reads who this ledger is; `new` is stored when nothing is.
+    /// Reads the identity of this ledger; `new` is stored when none is.
     pub fn identity(&self, new: impl FnOnce() -> Identity) -> Result<Identity, LedgerError> {
         if let Some(text) = self.read(IDENTITY)? {
             return IdentityFile::parse(&text).ok_or_else(|| LedgerError::ForeignFormat {

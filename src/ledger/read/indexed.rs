@@ -1,8 +1,9 @@
 //! Sums from the index: whole quarter hours from its blocks; of a quarter hour that a bound cuts, the few
-//! entries from the journal, one by one; and so what the index was not told yet and what is in flight.
+//! entries from the journal, one by one; so too what is not in the index yet and what is in flight.
 //!
-//! Promise: the answer is the journal's, or the journal gives it. The index gives none where the journal is not as the
-//! index knows it: files changed by another hand, numbers that do not follow each other, anything damaged.
+//! Promise: the answer is the journal's, or comes from the journal. The index gives none where the journal is
+//! not as the index knows it: files changed by another hand, numbers that do not follow each other, anything
+//! damaged.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::RangeInclusive;
@@ -96,7 +97,7 @@ pub fn spend(
     ask(&sums, state_dir, copy.as_ref().map(|copy| &copy.index))
 }
 
-/// From the index where it can tell, else from the journal.
+/// From the index where it has the answer, else from the journal.
 pub fn ask(sums: &Sums<'_>, state_dir: &Path, index: Option<&Index>) -> Result<Spend, LedgerError> {
     let indexed = index.map(|index| steadily(|| ask_index(sums, index, state_dir)));
     match indexed.transpose()?.flatten() {

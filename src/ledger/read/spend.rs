@@ -47,7 +47,7 @@ pub struct SpendRow {
     /// What is known. What is not known is counted beside it, never in it.
     pub billed_micro_usd: MicroUsdSum,
     pub would_have_cost_micro_usd: MicroUsdSum,
-    /// Answers that told both prices, and the two sums over them: the only ones that can be compared.
+    /// Answers that carry both prices, and the two sums over them: the only ones that can be compared.
     pub compared: u64,
     pub compared_billed_micro_usd: MicroUsdSum,
     pub compared_would_have_cost_micro_usd: MicroUsdSum,
@@ -66,9 +66,9 @@ pub struct SpendRow {
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
     pub total_tokens: u64,
-    /// Milliseconds of sound that the speech routes told, each answer's rounded by itself.
+    /// Milliseconds of sound that the speech routes reported, each answer's rounded by itself.
     pub audio_ms: u64,
-    /// Answers of the speech routes that told no length.
+    /// Answers of the speech routes that reported no length.
     pub audio_untold: u64,
 }
 
@@ -215,7 +215,7 @@ impl<'a> Folding<'a> {
         }
     }
 
-    /// A record that is in the sums already: it only tells what is in flight.
+    /// A record that is in the sums already: it only shows what is in flight.
     pub(super) fn note(&mut self, record: &Record) {
         match record {
             Record::Intent(intent) => self.begin(intent),

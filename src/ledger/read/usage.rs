@@ -74,7 +74,7 @@ fn fold(state_dir: &Path, now_ms: u64) -> Result<(Usage, Open), LedgerError> {
     Ok((usage, open))
 }
 
-/// A run as the journal tells it.
+/// A run as the journal records it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunSoFar {
     pub charge: Charge,

@@ -11,7 +11,7 @@
 //! lies behind what is compacted, and those that end there. What is in doubt and cannot be resolved
 //! any more is kept as a count.
 //!
-//! Promise: at any instant the files tell the same sums. Nothing is compacted that is damaged, that
+//! Promise: at any instant the files hold the same sums. Nothing is compacted that is damaged, that
 //! this bursar does not understand, or whose sums come out different.
 //!
 //! [`Rollup`]: crate::ledger::rollup::Rollup

@@ -127,7 +127,7 @@ impl Retention {
     fn built(&mut self, written: Written, now: Duration) -> Step {
         let (built, stopped_by) = match written {
             Ok(written) => written,
-            // A journal that fails is opened anew by the writer; this is tried again later.
+            // A journal that fails is opened again by the writer; this is tried again later.
             Err(error) => {
                 tracing::error!(%error, "the journal could not be compacted");
                 self.retry(now);

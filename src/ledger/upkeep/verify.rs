@@ -48,7 +48,7 @@ pub enum IndexCheck {
 /// What [`verify`] found.
 #[derive(Clone, Debug, Serialize)]
 pub struct VerifyReport {
-    /// Nothing is wrong. A torn tail is nothing wrong: nobody was told that it is written.
+    /// Nothing is wrong. A torn tail is nothing wrong: its write was never confirmed.
     pub ok: bool,
     pub ledger: Option<String>,
     /// Segments, records, damaged ranges, gaps, torn tail.

@@ -18,7 +18,7 @@ use crate::ledger::id::EntryId;
 /// Most entries that wait. About a kilobyte each.
 pub const OUTCOMES_MAX: usize = 4_096;
 
-// What waits is told again after the journal was read anew: its ends must still be remembered then.
+// What waits is sent again after the journal was read again: its ends must still be remembered then.
 const _: () = assert!(OUTCOMES_MAX * 4 <= crate::ledger::fold::books::RECENT_MAX);
 
 /// What waits, oldest first. One thread takes from here.

@@ -3,8 +3,8 @@
 //!
 //! Promise: a reply means durable. A failed write or sync is final for that file: the batch is answered
 //! with the error, and the journal is opened and read again, at most once a second, before anything
-//! else is served. What was refused although its line reached the file ends as never sent; what this
-//! process was told is durable counts as known, whatever the file says now. When the disk is full,
+//! else is served. What was refused although its line reached the file ends as never sent; what
+//! has been confirmed as durable counts as known, whatever the file contains now. When the disk is full,
 //! intents are refused before anything is sent.
 //!
 //! After a failed sync the kernel may hold lines that are not on the disk and call them clean. They
@@ -87,7 +87,7 @@ impl PruneClock {
         }
     }
 
-    /// Never later than the wall clock. Begins anew once a day, for clocks that were set and for time that
+    /// Never later than the wall clock. Starts over once a day, for clocks that were set and for time that
     /// the machine slept.
     fn now_ms(&mut self, clock: &dyn Clock) -> u64 {
         let elapsed = clock.monotonic().saturating_sub(self.at);
@@ -229,7 +229,7 @@ impl Committer {
     /// Writes a batch and applies it. One reply for each command.
     fn write(&mut self, commands: &[&Command]) -> Vec<Reply> {
         if let Some(failure) = &self.failure {
-            // No new failure: the next try to open the journal is not put off by who asks meanwhile.
+            // No new failure: requests in the meantime do not put off the next try to open the journal.
             let error = unavailable(failure);
             return commands.iter().map(|_| Err(error.clone())).collect();
         }
@@ -271,7 +271,7 @@ impl Committer {
     }
 
     /// Decides what a command writes. It is applied to the books at once, so that the next command
-    /// of the batch sees it; when the write fails the books are read anew from the journal.
+    /// of the batch sees it; when the write fails the books are read again from the journal.
     fn prepare(&mut self, command: &Command, batch: &mut Draft) -> Reply {
         let now_ms = self.options.clock.wall_ms();
         let Some(loaded) = self.loaded.as_mut() else {
@@ -303,7 +303,7 @@ impl Committer {
             Command::Settle(outcome) => {
                 let id = outcome.id;
                 let Some((records, settlement)) = loaded.books.settle((**outcome).clone()) else {
-                    // Told twice, as after an error that came behind the write: the first stands.
+                    // Sent twice, as after an error that came behind the write: the first stands.
                     return loaded
                         .ended(id)
                         .map(Answer::Settled)
@@ -407,7 +407,7 @@ impl Committer {
             return Ok(());
         }
         loaded.journal.rotate(now_ms).inspect_err(|error| {
-            // The journal's own rule: after a failed write it is opened anew.
+            // The journal's own rule: after a failed write it is opened again.
             self.fail(error.clone());
         })
     }
@@ -524,7 +524,7 @@ impl Committer {
         }
     }
 
-    /// Lets go of the journal, so that it can be opened anew.
+    /// Closes the journal, so that it can be opened again.
     fn unload(&mut self) {
         if let Some(loaded) = self.loaded.take() {
             self.held.index = loaded.index;

@@ -1,4 +1,4 @@
-//! What the index is told while the journal is read: on a thread of its own, so that reading and
+//! Feeds the index while the journal is read: on a thread of its own, so that reading and
 //! writing share the time.
 //!
 //! Promise: bounded; a failure of the index ends the index and not the reading.
@@ -60,8 +60,8 @@ impl Feed {
                         reached: batch.reached,
                     });
                 }
-                // What makes an index believed comes last: one that was not made to its end is
-                // begun anew at the next start.
+                // The mark that makes an index trusted is written last: an index without it is
+                // rebuilt at the next start.
                 whole.map_or(Ok(()), |whole| own.write(&whole.reached, whole.pending))
             });
         match thread {

@@ -9,7 +9,7 @@ use crate::ledger::fold::undelivered::Deliveries;
 use crate::ledger::id::EntryId;
 use crate::ledger::record::Record;
 
-/// What no record tells of yet.
+/// What no record reports yet.
 #[derive(Debug, Default)]
 pub struct Left {
     crashed: Vec<EntryId>,

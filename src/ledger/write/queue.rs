@@ -1,8 +1,8 @@
-//! The way into the writer thread: bounded, async for those who ask, blocking for the one who
-//! serves. Everything that is waiting is taken at once, which is what makes a group commit.
+//! The way into the writer thread: bounded, async for the senders, blocking for the one reader.
+//! Everything that is waiting is taken at once, which is what makes a group commit.
 //!
-//! Promise: at most [`COMMANDS_MAX`] commands wait or are being committed; who comes later waits
-//! without holding memory. When the writer is gone nobody waits for ever.
+//! Promise: at most [`COMMANDS_MAX`] commands wait or are being committed; a later sender waits
+//! without holding memory. When the writer is gone no sender waits for ever.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -175,7 +175,7 @@ impl Queue {
 // === impl Request ===
 
 impl Request {
-    /// Answers. Who asked may have gone; the books are right all the same.
+    /// Answers. The sender may have gone; the books are right all the same.
     pub fn answer(self, reply: Reply) {
         let _ = self.reply.send(reply);
     }

@@ -27,7 +27,7 @@ pub struct LedgerHealth {
     /// Commits of this process: batches, not records.
     pub commits: u64,
     pub journal_bytes: u64,
-    /// Records that the index has not been told.
+    /// Records that are not in the index yet.
     pub index_lag_records: u64,
     /// Time since the writer thread last showed that it lives. It does so twice a second.
     pub heartbeat_age: Duration,
@@ -74,7 +74,7 @@ pub struct Shared {
     killed: AtomicBool,
 }
 
-/// What was told of usage, and who is told.
+/// The usage reported last, and the function that gets it.
 #[derive(Default)]
 struct Watched {
     usage: Usage,
@@ -195,7 +195,7 @@ impl Shared {
         self.is_adding_up
             .store(loaded.rebuild.is_some(), Ordering::Relaxed);
         self.set_index(loaded.index.clone());
-        // Books that were read anew count their changes from the beginning.
+        // Books that were read again count their changes from the beginning.
         self.runs_revision.store(u64::MAX, Ordering::Relaxed);
     }
 
@@ -222,7 +222,7 @@ impl Shared {
             let bytes = loaded.journal.bytes();
             self.journal_bytes.store(bytes, Ordering::Relaxed);
             let dropped = loaded.books.keys_dropped();
-            // Books that were read anew may have dropped fewer.
+            // Books that were read again may have dropped fewer.
             self.keys_dropped.fetch_max(dropped, Ordering::Relaxed);
             *self.totals.write() = Arc::new(loaded.books.totals().clone());
             let revision = loaded.books.runs_revision();
@@ -232,7 +232,7 @@ impl Shared {
         }
     }
 
-    /// Tells what became durable.
+    /// Reports what became durable.
     pub fn update_usage(&self, update: &UsageUpdate) {
         let mut watched = self.usage.lock();
         match update {

@@ -1,8 +1,8 @@
 //! The one thread that writes. It takes everything that waits, appends it in one write and one
-//! sync, answers all, and tells the index afterwards.
+//! sync, answers all, and updates the index afterwards.
 //!
 //! Promise: an answer means durable (see `committer`). What waits in the backlog for an outage to end is
-//! let go only when it is durable or can never be written.
+//! dropped only when it is durable or can never be written.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -187,7 +187,7 @@ impl Writer {
         true
     }
 
-    /// What became of an answer is noted when it can be: nobody tells it again.
+    /// A delivery that cannot be recorded now is recorded later: it is not sent a second time.
     fn keep_notes(&mut self, commands: &[&Command], replies: &[Reply]) {
         for (command, reply) in commands.iter().zip(replies) {
             if let Command::Deliver(row, handover) = command
@@ -203,7 +203,7 @@ impl Writer {
     }
 
     /// `on_failure = "serve"`: what could not be written now waits in memory, and counts as written
-    /// for who asked.
+    /// for its sender.
     fn keep_for_later(&mut self, commands: &[&Command], replies: &mut [Reply]) {
         for (command, reply) in commands.iter().zip(replies) {
             if !reply.as_ref().is_err_and(LedgerError::is_passing) {
@@ -448,7 +448,7 @@ impl Writer {
     }
 
     fn publish(&mut self) {
-        // First: who is answered behind this finds caps charged.
+        // First: a sender that is answered after this finds caps charged.
         if let Some(update) = self
             .committer
             .loaded_mut()
@@ -512,7 +512,7 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// Also reached by a panic: whoever waits is answered, and readiness tells.
+    /// Also reached by a panic: every waiting sender is answered, and readiness reports it.
     fn drop(&mut self) {
         self.shared.queue().abandon();
         let lost = self.shared.backlog().close();

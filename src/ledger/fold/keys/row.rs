@@ -39,7 +39,7 @@ pub struct Row {
 /// What is known of it.
 #[derive(Debug)]
 enum Known {
-    /// One entry told the amount, the first; nothing of the others is left to know.
+    /// One entry reported the amount, the first; nothing of the others is left to know.
     Billed {
         amount: MicroUsd,
         entry: EntryId,
@@ -127,7 +127,7 @@ impl Row {
         }
     }
 
-    /// All of it failed: whoever comes is the first.
+    /// All of it failed: the next entry under the key is the first.
     pub fn is_nothing(&self) -> bool {
         matches!(&self.known, Known::Quiet { answered: false })
     }

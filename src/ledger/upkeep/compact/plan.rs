@@ -185,7 +185,7 @@ impl Plan {
     }
 }
 
-/// The moment a record tells of.
+/// The moment of which a record reports.
 fn told_ms(record: &Record) -> u64 {
     match record {
         Record::Intent(intent) => intent.at_ms,

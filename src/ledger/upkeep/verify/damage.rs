@@ -22,7 +22,7 @@ closed_set! {
         CutOff => "cut_off",
         // Sound lines in another order, or twice. Nothing is lost.
         Misplaced => "misplaced",
-        // Nothing tells how far the journal reached.
+        // Nothing records how far the journal reached.
         UnknownEnd => "unknown_end",
     }
 }
@@ -41,7 +41,7 @@ pub struct Damage {
     pub bytes: Option<u64>,
 }
 
-/// All damage that a report tells of, by sequence number, and then what lost no record.
+/// All damage in a report, by sequence number, and then what lost no record.
 pub fn list(report: &ScanReport, is_end_known: bool, notes: &[String]) -> Vec<Damage> {
     let after: HashMap<u64, &BadRange> = report
         .bad
