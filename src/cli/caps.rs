@@ -191,7 +191,7 @@ fn report(view: &CapsView) -> String {
         ("reserved", Align::Right),
         ("left", Align::Right),
         ("worst case", Align::Right),
-        ("begins anew", Align::Left),
+        ("resets at", Align::Left),
     ]);
     for cap in &view.caps {
         let raised = match cap.limit == cap.configured {

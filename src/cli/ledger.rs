@@ -131,7 +131,10 @@ fn print(report: &VerifyReport) -> Result<(), CliError> {
             .unwrap_or("unknown: its identity file is lost")
     ))?;
     if report.identity_damaged {
-        say("wrong    identity.json cannot be read; move it away to have the journal tell it")?;
+        say(
+            "wrong    identity.json cannot be read; move it away, and the next start reads the \
+             ledger's id from the journal",
+        )?;
     }
     say(format_args!(
         "entries  {}, {} of them open",

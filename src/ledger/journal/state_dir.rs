@@ -286,8 +286,8 @@ impl Directory {
         if let Some(text) = self.read(IDENTITY)? {
             return IdentityFile::parse(&text).ok_or_else(|| LedgerError::ForeignFormat {
                 path: self.path.join(IDENTITY),
-                why: "it cannot be read as a ledger's identity; move it away to have the journal \
-                      tell it"
+                why: "it cannot be read as a ledger's identity; move it away, and the next start \
+                      reads the ledger's id from the journal"
                     .to_owned(),
             });
         }

@@ -131,7 +131,7 @@ impl Writer {
             .and_then(|loaded| loaded.index.as_ref())
             && let Err(error) = index.flush()
         {
-            tracing::warn!(%error, "the index could not be flushed; the journal will tell it");
+            tracing::warn!(%error, "the index could not be flushed; the next start completes it from the journal");
         }
     }
 
