@@ -90,7 +90,7 @@ fn nothing(id: &str) -> String {
     )
 }
 
-/// What the key was billed, and by which entries, where there are others than those shown.
+/// What the key was billed, and by which entries, where there are others than those printed.
 fn told_purchase(purchase: &Value, told: usize, zone: &TimeZone) -> String {
     let entries = list(purchase, "entries");
     if entries.len() <= told && told == 1 {

@@ -139,7 +139,7 @@ impl ConfigErrors {
     }
 
     /// Whether something was said of this key, on whatever line: a mistake in its value, or a word
-    /// that was meant to be it. A further search would report the same mistake twice.
+    /// that was meant to be it. A caller that looked for it further would report the same mistake twice.
     pub(super) fn has_named(&self, key: &Place) -> bool {
         let names = |place: &Place| place.name == key.name;
         let mut said = self.errors.iter();
