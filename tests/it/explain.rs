@@ -150,7 +150,7 @@ async fn every_state_is_told_with_its_reason() {
             CHAT,
             None,
             "unreported, amount not known",
-            "told no amount",
+            "carries no amount",
         ),
         (
             vec![billed("4x2")],
