@@ -255,7 +255,7 @@ impl Downstream {
         }
     }
 
-    /// Writes a response head. BodyEnd is decided here: a known length stays, HTTP/1.1 without one
+    /// Writes a response head. Framing is decided here: a known length stays, HTTP/1.1 without one
     /// becomes chunked, HTTP/1.0 without one ends with the connection.
     pub async fn write_head(&mut self, mut head: ResponseHeader) -> Result<(), AppGone> {
         if self.presence() == Presence::Gone {
