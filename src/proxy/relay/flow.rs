@@ -436,14 +436,16 @@ impl Flow<'_, '_> {
     }
 
     async fn leave(&mut self, leave: Leave) -> Event {
-        if let Some(flowing) = self.flowing.take() {
-            match leave {
-                Leave::Released => {
-                    let connector = &self.relay.settings.connector;
-                    flowing.answering.release(connector).await;
-                }
-                Leave::Abandoned | Leave::GivenUp => flowing.answering.abandon().await,
+        // A stop that cuts the giving of the last pieces comes behind the end of the exchange.
+        let Some(flowing) = self.flowing.take() else {
+            return Event::Did;
+        };
+        match leave {
+            Leave::Released => {
+                let connector = &self.relay.settings.connector;
+                flowing.answering.release(connector).await;
             }
+            Leave::Abandoned | Leave::GivenUp => flowing.answering.abandon().await,
         }
         self.relay.dispatch.place.give_back();
         match leave {
