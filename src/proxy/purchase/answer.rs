@@ -24,7 +24,7 @@
 //! A *piece* goes to the app until an equal request follows, and into the replay buffer from then on
 //! ([`super::forward`]); reading for nobody is bounded ([`super::drain`]).
 //!
-//! Why a second machine beside [`super::attempts`]: an attempt is one at a time and has no app; an answer has one
+//! Why a second machine beside [`super::retry`]: an attempt is one at a time and has no app; an answer has one
 //! attempt and up to two apps. They share no state but the purchase.
 //!
 //! Promise: no I/O, clock or randomness. Nothing of a complete answer's end goes out before its outcome is
@@ -176,7 +176,10 @@ impl AnswerFlow {
 
     /// Whether it matters just now if the app has hung up: it is looked at before the next event.
     pub fn asks_for_app(&self) -> bool {
-        self.forward.asks_for_app()
+        let mut plan = self.plan.iter();
+        let gives_more = matches!(self.doing, Pending::Reading)
+            || plan.any(|step| matches!(step, PlannedStep::Give(_)));
+        self.forward.asks_for_app(gives_more)
     }
 
     /// Its outcome is written, or being written.
@@ -271,12 +274,7 @@ impl AnswerFlow {
         match read.then {
             Then::More => self.plan.push_back(PlannedStep::Read),
             Then::Ended { rest, is_priced } => {
-                let is_settling = self
-                    .plan
-                    .iter()
-                    .any(|step| matches!(step, PlannedStep::Settle(_)));
-                let has_end =
-                    self.terms.form != AnswerForm::Chat || is_settling || self.is_settled();
+                let has_end = self.terms.form != AnswerForm::Chat || self.is_settling();
                 // "all three SDK parsers take a clean end for success". Assumed: without its end mark a
                 // chat stream is complete if its receipt came.
                 if has_end || is_priced {
@@ -292,20 +290,20 @@ impl AnswerFlow {
 
     /// Once.
     fn settles(&mut self, ending: AnswerEnd) {
-        let is_planned = self
-            .plan
-            .iter()
-            .any(|step| matches!(step, PlannedStep::Settle(_)));
-        if !self.is_settled() && !is_planned {
+        if !self.is_settling() {
             self.plan.push_back(PlannedStep::Settle(ending));
         }
     }
 
+    fn is_settling(&self) -> bool {
+        let mut plan = self.plan.iter();
+        self.is_settled() || plan.any(|step| matches!(step, PlannedStep::Settle(_)))
+    }
+
     /// The service's part is over.
     fn ends(&mut self, ending: AnswerEnd, rest: Vec<Bytes>) {
-        let before = self.plan.len();
+        let settles_now = !self.is_settling();
         self.settles(ending);
-        let settles_now = self.plan.len() > before;
         let (leave, last) = if ending == AnswerEnd::Complete {
             self.plan.push_back(PlannedStep::FreePlace);
             self.plan.extend(rest.into_iter().map(PlannedStep::Give));
@@ -499,19 +497,22 @@ impl AnswerFlow {
                 }
             }
         }
-        let is_followed = self.is_followed();
         let wait = match (self.phase, self.forward.is_to_app()) {
-            (Phase::Flows, _) => self.drain.since().map_or(Wait::Long, |since| {
-                let until = since.saturating_add(self.bounds().time);
-                Wait::AtMost(until.saturating_sub(app.now))
-            }),
+            (Phase::Flows, _) => match self.drain.since() {
+                Some(since) => {
+                    let until = since.saturating_add(self.bounds().time);
+                    Wait::AtMost(until.saturating_sub(app.now))
+                }
+                None if self.app_reads(app) == Reader::Somebody => Wait::Long,
+                None => Wait::WhileFollowed,
+            },
             // With its end mark the app may leave; the service's end is then only worth a moment.
             (Phase::Settled, true) => match app.presence {
                 Presence::Here => Wait::Long,
                 Presence::Suspect => Wait::AtMost(AFTER_END_WAIT),
                 Presence::Gone => Wait::TheEnd(AFTER_END_WAIT),
             },
-            (Phase::Settled, false) if is_followed => Wait::Long,
+            (Phase::Settled, false) if self.is_followed() => Wait::WhileFollowed,
             // Nobody reads, and everything is settled: no drain bounds this any more.
             (Phase::Settled, false) => Wait::TheEnd(AFTER_END_WAIT),
         };
@@ -568,11 +569,15 @@ impl AnswerFlow {
         purchase.is_some_and(|purchase| purchase.is_followed())
     }
 
-    /// What goes into the replay buffer is not for the leading app any more, wherever that is.
     fn reader(&self, app: &AppView) -> Reader {
         if self.is_followed() {
             return Reader::Somebody;
         }
+        self.app_reads(app)
+    }
+
+    /// What goes into the replay buffer is not for the leading app any more, wherever that is.
+    fn app_reads(&self, app: &AppView) -> Reader {
         match app.presence {
             _ if !self.forward.is_to_app() => Reader::Nobody,
             Presence::Here => Reader::Somebody,

@@ -78,6 +78,8 @@ pub enum Action {
 pub enum Wait {
     /// Until it has changed who reads.
     Long,
+    /// The same, for a follower alone: until it has left, which it may have done by now.
+    WhileFollowed,
     AtMost(Duration),
     /// For this long at most, and for the end alone: nobody wants what else comes.
     TheEnd(Duration),

@@ -64,11 +64,12 @@ impl Forward {
         matches!(self.to, To::App(_))
     }
 
-    /// Whether it matters just now if the app has hung up: then its repeat may come, and take over.
-    pub fn asks_for_app(&self) -> bool {
+    /// Whether it matters just now if the app has hung up: then its repeat may come, and take over. An app
+    /// that has all pieces may leave; `gives_more`: another is to come.
+    pub fn asks_for_app(&self, gives_more: bool) -> bool {
         match self.to {
             To::App(Had::Nothing) => true,
-            To::App(Had::Part) => self.kind != Kind::Stream,
+            To::App(Had::Part) => gives_more && self.kind != Kind::Stream,
             To::Replay => false,
         }
     }

@@ -262,13 +262,13 @@ impl Flow<'_, '_> {
                 let moved = read.await.map_or(Moved::TimeUp, Moved::Read);
                 return self.heard(moved);
             }
-            (Some(flowing), Wait::Long | Wait::AtMost(_)) => {
+            (Some(flowing), Wait::Long | Wait::WhileFollowed | Wait::AtMost(_)) => {
                 // A document is read to its end, and what is settled ends by itself.
                 let yields_place = self.is_stream && !answer.is_settled();
                 let place = self.held.place.as_ref().filter(|_| yields_place);
                 let displaced = place.map(Drained::displaced);
                 let purchase = self.relay.app.purchase.clone();
-                let follower = purchase.filter(|purchase| purchase.is_followed());
+                let follower = purchase.filter(|_| wait == Wait::WhileFollowed);
                 let chunk = async {
                     tokio::select! {
                         biased;

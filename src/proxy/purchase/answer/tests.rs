@@ -266,7 +266,7 @@ fn an_app_that_had_nothing_loses_the_answer_to_its_repeat_and_one_with_a_part_do
     let mut follower = bench.follow();
     assert!(bench.purchase.is_followed());
     let said = play(&mut answer, Presence::Gone, vec![Event::Did, piece()]);
-    assert_eq!(said, ["read Long", "keep"]);
+    assert_eq!(said, ["read WhileFollowed", "keep"]);
     follower.delivered();
 
     let bench = Bench::new();
@@ -366,6 +366,54 @@ fn a_document_is_read_to_its_end_for_nobody_without_room_or_leave() {
     assert_eq!(said, ["write head", "read AtMost(600s)"]);
 }
 
+/// A follower may leave between the machine's look at it and the wait: the wait itself has to end then, because
+/// nothing else bounds it.
+#[test]
+fn what_is_read_for_a_follower_alone_is_awaited_while_it_follows() {
+    for is_settled in [false, true] {
+        let bench = Bench::new();
+        let mut answer = bench.answer(AnswerForm::Chat);
+        let lost = Event::Lost(Loss::AppGone);
+        play(&mut answer, Presence::Gone, vec![piece(), lost]);
+        let follower = bench.follow();
+        let event = if is_settled { end_mark() } else { piece() };
+        let mut said = play(&mut answer, Presence::Gone, vec![Event::Did, event]);
+        assert_eq!(said[0], "read WhileFollowed");
+        while said.len() < 5 && !said[said.len() - 1].starts_with("read") {
+            said.extend(play(&mut answer, Presence::Gone, vec![Event::Did]));
+        }
+        assert_eq!(said[said.len() - 1], "read WhileFollowed", "{said:?}");
+        drop(follower);
+        let said = play(&mut answer, Presence::Gone, vec![Event::Changed]);
+        let wanted = if is_settled {
+            "read TheEnd(1s)"
+        } else {
+            "Drain"
+        };
+        assert_eq!(said, [wanted]);
+    }
+}
+
+/// An app that closes its connection with the last byte of a document has not left it.
+#[test]
+fn an_app_is_looked_at_as_long_as_a_piece_of_a_document_is_to_come() {
+    let bench = Bench::new();
+    let mut answer = bench.answer(AnswerForm::Document);
+    play(&mut answer, Presence::Here, vec![piece(), OUT]);
+    assert!(answer.asks_for_app(), "it is read on");
+    play(&mut answer, Presence::Here, vec![ended(false)]);
+    assert!(
+        answer.asks_for_app(),
+        "its last chunk waits for the receipt"
+    );
+    let said = play(&mut answer, Presence::Here, vec![Event::Did, Event::Did]);
+    assert_eq!(said, ["FreePlace", "write"]);
+    assert!(!answer.asks_for_app(), "the app has it all");
+    let said = play(&mut answer, Presence::Here, vec![OUT]);
+    assert_eq!(said, ["Leave(Released)"]);
+    assert!(!answer.asks_for_app());
+}
+
 /// The service's end behind an end mark, by whether the app is still there.
 #[test]
 fn behind_its_end_mark_a_stream_waits_a_moment_for_its_end() {
@@ -433,4 +481,64 @@ fn a_whole_answer_that_its_app_did_not_take_is_kept_for_its_repeat() {
     assert_eq!(said, ["keep", "done false None"]);
     assert!(!bench.purchase.is_delivered());
     bench.follow();
+}
+
+/// Whatever came before: with its app gone, no follower, and a service that is silent, time alone brings an
+/// answer to its end.
+#[test]
+fn an_answer_that_nobody_reads_ends_by_time_alone() {
+    const FORMS: [AnswerForm; 3] = [AnswerForm::Document, AnswerForm::Stream, AnswerForm::Chat];
+    let mut state = 1_u32;
+    let mut chance = |below: u32| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 16) % below
+    };
+    for run in 0..3_000_usize {
+        let bench = Bench::new();
+        let mut answer = bench.answer(FORMS[run % 3]);
+        answer.terms.is_cancelled = chance(4) == 0;
+        let mut view = app(Presence::Here);
+        let mut event = piece();
+        let silent_from = chance(20);
+        let mut said = Vec::new();
+        for step in 0.. {
+            assert!(step < silent_from + 30, "{run} does not end: {said:?}");
+            view.presence = match view.presence {
+                _ if step >= silent_from => Presence::Gone,
+                Presence::Here if chance(6) == 0 => Presence::Suspect,
+                Presence::Suspect if chance(3) == 0 => Presence::Gone,
+                presence => presence,
+            };
+            let is_gone = view.presence == Presence::Gone;
+            let action = answer.on(event, &view);
+            said.push(word(&action));
+            event = match action {
+                Action::Read(wait) if is_gone => match wait {
+                    _ if step < silent_from && chance(3) > 0 => piece(),
+                    Wait::AtMost(limit) | Wait::TheEnd(limit) => {
+                        view.now += limit;
+                        Event::TimeUp
+                    }
+                    Wait::Long | Wait::WhileFollowed => panic!("{run} waits: {said:?}"),
+                },
+                Action::Read(_) => match chance(8) {
+                    0 => end_mark(),
+                    1 => ended(true),
+                    2 => ended(false),
+                    3 => read(Then::Broke(Cause::Reset)),
+                    4 => Event::Changed,
+                    _ => piece(),
+                },
+                Action::Write { .. } | Action::Finish | Action::Warn(_) if is_gone => {
+                    Event::Lost(Loss::AppGone)
+                }
+                Action::Write { .. } if chance(4) == 0 => Event::Wrote(Written::Held),
+                Action::Write { .. } | Action::Warn(_) => OUT,
+                Action::Drain | Action::Settle { .. } if chance(5) == 0 => Event::Refused,
+                Action::WriteWhole(_) => panic!("it flows"),
+                Action::Refuse(_) | Action::Done(_) => break,
+                _ => Event::Did,
+            };
+        }
+    }
 }

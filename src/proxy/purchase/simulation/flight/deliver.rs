@@ -51,6 +51,10 @@ impl Flight {
         let was_delivered = self.is_delivered();
         flowing.action = flowing.answer.on(event, &app);
         flowing.since = world.monotonic();
+        let waits_long = matches!(flowing.action, Action::Read(Wait::Long));
+        if waits_long && app.presence == Presence::Gone {
+            return Err("an answer is read for nobody without an end".to_owned());
+        }
         if !was_delivered && self.is_delivered() {
             let purchase = Arc::clone(&self.purchase);
             world.delivered(&purchase)?;
@@ -131,8 +135,10 @@ impl Flight {
                 Event::Did
             }
             Action::Write { piece, .. } => {
-                if is_settled {
+                if is_settled || is_end_mark(&piece) {
                     world.facts.giving(self.id, &world.reading)?;
+                }
+                if is_settled {
                     let is_kept = self.presence() == Presence::Here && self.is_delivered();
                     if is_kept && process.cutting {
                         world.count("kept end cut");
@@ -147,15 +153,20 @@ impl Flight {
                 }
                 self.write(world, piece)
             }
-            Action::Keep(piece) => match self.purchase.record_chunk(piece).now_or_never() {
-                Some(()) => Event::Did,
-                None if process.cutting => {
-                    world.count("keeping cut");
-                    self.is_cut(world);
-                    Event::Lost(Loss::Cut)
+            Action::Keep(piece) => {
+                if is_end_mark(&piece) {
+                    world.facts.giving(self.id, &world.reading)?;
                 }
-                None => return Ok(None),
-            },
+                match self.purchase.record_chunk(piece).now_or_never() {
+                    Some(()) => Event::Did,
+                    None if process.cutting => {
+                        world.count("keeping cut");
+                        self.is_cut(world);
+                        Event::Lost(Loss::Cut)
+                    }
+                    None => return Ok(None),
+                }
+            }
             Action::Warn(warning) => self.write(world, warning),
             Action::Finish => {
                 world.facts.giving(self.id, &world.reading)?;
@@ -202,7 +213,11 @@ impl Flight {
             return Some(Event::Read(read));
         }
         let limit = match wait {
-            Wait::Long => None,
+            Wait::WhileFollowed if !self.purchase.is_followed() => {
+                world.count("follower left the leader");
+                return Some(Event::Changed);
+            }
+            Wait::Long | Wait::WhileFollowed => None,
             Wait::AtMost(limit) | Wait::TheEnd(limit) => Some(limit),
         };
         let waited = world.monotonic().saturating_sub(flowing.since);
@@ -224,7 +239,7 @@ impl Flight {
             }
             9..=12 => {
                 world.count("stream ended");
-                let held = Some(Bytes::from_static(b"data: [DONE]\n\n"));
+                let held = Some(Bytes::from_static(END_MARK));
                 if !is_settled {
                     read.piece = piece();
                     read.end_mark = EndMark::Came { held };
@@ -236,7 +251,7 @@ impl Flight {
             }
             13..=14 if !is_settled => {
                 world.count("end mark came");
-                let held = Some(Bytes::from_static(b"data: [DONE]\n\n"));
+                let held = Some(Bytes::from_static(END_MARK));
                 read.end_mark = EndMark::Came { held };
             }
             15 if !is_settled => {
@@ -369,6 +384,12 @@ impl Flight {
 
 /// As in the configuration's default.
 const STREAM_TIME: Duration = Duration::from_secs(120);
+
+const END_MARK: &[u8] = b"data: [DONE]\n\n";
+
+fn is_end_mark(piece: &Bytes) -> bool {
+    &**piece == END_MARK
+}
 
 fn answer_head() -> Arc<ResponseHeader> {
     let mut head = ResponseHeader::build(StatusCode::OK, None).unwrap();
