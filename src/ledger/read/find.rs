@@ -292,9 +292,11 @@ impl Asked {
             && lower
                 .bytes()
                 .all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+        let id = lower.parse().ok();
         Self {
-            id: lower.parse().ok(),
-            part: is_part.then_some(lower),
+            id,
+            // Thousands of ids may begin as a whole one does: they share the minute.
+            part: Some(lower).filter(|_| is_part && id.is_none()),
             key: SoughtKey::of(secret, text),
             request_id: text.to_owned(),
         }

@@ -195,3 +195,17 @@ async fn what_is_held_is_bounded_and_that_there_is_more_is_told() {
     assert_eq!(found.entries.len(), FOUND_MAX);
     assert!(found.more);
 }
+
+/// Its beginning is the time: some thousand entries may share it.
+#[test]
+fn a_whole_id_is_not_looked_for_by_its_beginning() {
+    let id = uuid::Uuid::from_u128(0x0198_f3a2_1c4d_7abc_9def_0123_4567_89ab);
+    let written = [id.hyphenated().to_string(), id.simple().to_string()];
+
+    for text in written {
+        let sought = Asked::of(&text, &[0; 32]).sought();
+        assert_eq!((sought.head, sought.needles.len()), (None, 3), "{text}");
+    }
+    let part = Asked::of("0198f3a2", &[0; 32]).sought();
+    assert_eq!(part.head, Some(0x0198_f3a2));
+}
