@@ -4,7 +4,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 
-use crate::ledger::record::LINE_BYTES_MAX;
+use crate::ledger::record::{LINE_BYTES_MAX, Line};
 
 const READ_BUFFER_BYTES: usize = 256 << 10;
 
@@ -22,6 +22,13 @@ pub struct RawLine {
     pub ended: bool,
     /// It is longer than any record: its text was not kept.
     oversized: bool,
+}
+
+/// A last record whose newline is missing or is another byte: it counts, as a start would have it.
+pub fn whole(line: &[u8]) -> Option<&[u8]> {
+    let shorter = line.split_last().map(|(_, shorter)| shorter);
+    let mut texts = [Some(line), shorter].into_iter().flatten();
+    texts.find(|text| Line::glance(text).is_some())
 }
 
 // === impl Lines ===

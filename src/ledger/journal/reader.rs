@@ -14,7 +14,7 @@ use memchr::memmem::Finder;
 
 use crate::ledger::error::LedgerError;
 use crate::ledger::journal::high_water::HighWater;
-use crate::ledger::journal::lines::Lines;
+use crate::ledger::journal::lines::{Lines, whole};
 use crate::ledger::journal::scan::survey;
 use crate::ledger::journal::segments::{Segment, segment_name, segments};
 use crate::ledger::journal::state_dir::Directory;
@@ -97,13 +97,6 @@ pub struct Backward {
     is_cut: bool,
     /// The line at the end of `held` is longer than any record: only its newline is kept.
     is_oversized: bool,
-}
-
-/// A last record whose newline is missing or is another byte: it counts, as a start would have it.
-fn whole(line: &[u8]) -> Option<&[u8]> {
-    let shorter = line.split_last().map(|(_, shorter)| shorter);
-    let mut texts = [Some(line), shorter].into_iter().flatten();
-    texts.find(|text| Line::glance(text).is_some())
 }
 
 /// The lines among these that hold one of the texts, in order, each once.

@@ -72,6 +72,9 @@ pub fn for_each_entry<E: From<LedgerError>>(
         let (listing, _) = list_on(reader, filter)?;
         return listing.entries.into_iter().try_for_each(visit);
     }
+    if has_misplaced(&reader) {
+        reader = reader.in_order()?;
+    }
     let mut mark = filter.after_seq.unwrap_or(0);
     while !visit_pages(&reader, filter, &mut mark, &mut visit)? {
         reader = reader.in_order()?;
@@ -103,6 +106,11 @@ fn visit_pages<E: From<LedgerError>>(
     }
 }
 
+/// Whether a file has another segment's name: then the newest lines are not those of the last file.
+fn has_misplaced(reader: &JournalReader) -> bool {
+    reader.segments.iter().any(Segment::is_misplaced)
+}
+
 pub(super) fn list_on(
     mut reader: JournalReader,
     filter: &Filter,
@@ -113,6 +121,10 @@ pub(super) fn list_on(
         _ => limit,
     };
     let mut lookups = Lookups::beside(&reader);
+    if has_misplaced(&reader) {
+        reader = reader.in_order()?;
+        lookups = Lookups::none();
+    }
     loop {
         let listed = match filter.after_seq {
             None => newest(&reader, &lookups, filter, limit),

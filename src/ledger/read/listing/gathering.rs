@@ -242,7 +242,10 @@ impl<'a> Gathering<'a> {
         lookup: &SegmentLookup,
     ) -> Result<(), Detour> {
         let summary = lookup.summary();
-        if !summary.is_in_order || summary.last_seq.is_some_and(|last| last >= self.before_seq) {
+        // A mark may be behind the journal.
+        let is_first = self.last_seq.is_none();
+        let is_behind = |last: u64| last < self.before_seq || is_first;
+        if !summary.is_in_order || !summary.last_seq.is_none_or(is_behind) {
             return Err(Detour::Disorder);
         }
         self.last_seq = self.last_seq.max(summary.last_seq);
