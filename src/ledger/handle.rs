@@ -218,6 +218,7 @@ impl Ledger {
             });
         }
         let anew = Refresh {
+            is_thorough: true,
             is_anew: true,
             ..Refresh::default()
         };

@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 
 use crate::ledger::error::LedgerError;
 use crate::ledger::id::EntryId;
-use crate::ledger::journal::reader::JournalReader;
+use crate::ledger::journal::reader::{JournalReader, steadily};
 use crate::ledger::journal::state_dir::Directory;
 use crate::ledger::read::filter::Filter;
 use crate::protocol::Operation;
@@ -28,7 +28,7 @@ use crate::protocol::Operation;
 mod block;
 mod build;
 
-use block::{Block, ELSEWHERE, HEAD_ROWS, NONE, OTHER, Part, block_name, column};
+use block::{Block, ELSEWHERE, HEAD_ROWS, NONE, OTHER, Part, WORDS_MAX, block_name, column};
 pub use block::{Summary, Unfit, key_needle, request_needle, tail_needle};
 
 /// Name of the directory below the state directory.
@@ -105,7 +105,7 @@ pub fn refresh(
     wanted: &Refresh,
     cancel: &AtomicBool,
 ) -> Result<Refreshed, LedgerError> {
-    let reader = JournalReader::open(state_dir)?;
+    let reader = steadily(|| JournalReader::open(state_dir))?;
     let directory = Directory::open(state_dir)?.child(DIRECTORY)?;
     let mut refreshed = Refreshed::default();
     let segments = reader.segments.iter();
@@ -118,6 +118,10 @@ pub fn refresh(
     }
     for (index, segment) in reader.segments.iter().enumerate() {
         let is_sealed = index + 1 < reader.segments.len();
+        // A look at a file may read all of it.
+        if cancel.load(Ordering::Relaxed) {
+            return Ok(refreshed);
+        }
         if wanted.is_made(&reader, &directory, index, is_sealed) {
             continue;
         }
@@ -126,12 +130,7 @@ pub fn refresh(
             Err(LedgerError::Compacted) => continue,
             built => built?,
         };
-        let Some(bytes) = built else {
-            if cancel.load(Ordering::Relaxed) {
-                return Ok(refreshed);
-            }
-            continue;
-        };
+        let Some(bytes) = built else { continue };
         let name = block_name(segment.number);
         directory.replace(&name, &bytes).inspect_err(|_| {
             // On a full disk the journal needs its room.
@@ -364,11 +363,23 @@ impl SegmentLookup {
             (Part::Operation, is(operation, &summary.operations)),
             (Part::Model, is(filter.model.as_deref(), &summary.models)),
         ];
+        // Not of models: the intent that says one may lie in an earlier segment.
+        let is_ruled_out = |(part, allowed): &(Part, Option<Vec<bool>>)| {
+            let is_absent =
+                |allowed: &Vec<bool>| allowed.len() < WORDS_MAX && !allowed.contains(&true);
+            *part != Part::Model && allowed.as_ref().is_some_and(is_absent)
+        };
+        if wanted.iter().any(is_ruled_out) {
+            return Ok(Vec::new());
+        }
         let mut rows: Vec<u32> = match filter.id {
             Some(id) => self.rows_with(&[tail_needle(id.tail())])?,
             None => (0..summary.rows).collect(),
         };
         for (part, allowed) in wanted {
+            if rows.is_empty() {
+                return Ok(rows);
+            }
             if let Some(allowed) = allowed {
                 let codes = self.section(part)?;
                 let codes = codes.as_chunks::<2>().0;

@@ -1,7 +1,8 @@
 //! Makes the block of a segment from its lines.
 //!
-//! Promise: each line is taken as every reader of the journal takes it; a line that they pass over is in
-//! no block. Memory: some hundred bytes for each entry of one segment.
+//! Promise: each line is taken as every reader of the journal takes it; a damaged line that they pass over is in
+//! no block. A segment with lines of a newer bursar gets none: that bursar would miss them in it.
+//! Memory: some hundred bytes for each entry of one segment.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +17,7 @@ use crate::ledger::id::EntryId;
 use crate::ledger::journal::reader::{JournalReader, Place};
 use crate::ledger::kept_key::KeyForm;
 use crate::ledger::read::filter::Said;
-use crate::ledger::record::Record;
+use crate::ledger::record::{Line, Record};
 use crate::money::MicroUsd;
 
 /// Lines between two looks at whether it is still wanted.
@@ -64,7 +65,8 @@ struct Building {
 }
 
 /// The bytes of a segment's block; `segment` is an index into the reader's. With `is_sealed` the block stands for
-/// all of it. `None`: it was cancelled, or the segment can have none (no header, more than 4 GiB, too many entries).
+/// all of it. `None`: it was cancelled, or the segment can have none (no header, more
+/// than 4 GiB, lines of a newer bursar).
 pub fn build(
     reader: &JournalReader,
     segment: usize,
@@ -82,7 +84,9 @@ pub fn build(
     let mut forward = reader.forward(Place { segment, offset: 0 });
     let mut count = 0_u64;
     let mut reach = Reach::default();
-    while let Some((seq, record)) = forward.next_record()? {
+    while let Some(line) = forward.next_line()? {
+        let decoded = Line::decode(line);
+        let is_sealed_line = decoded.is_some() || Line::glance(line).is_some();
         let Place {
             segment: at,
             offset,
@@ -90,6 +94,16 @@ pub fn build(
         if at != segment {
             break;
         }
+        let (seq, record) = match decoded {
+            None if !is_sealed_line => continue,
+            Some(Line::Header(_)) => continue,
+            None
+            | Some(Line::Record {
+                record: Record::Unknown,
+                ..
+            }) => return Ok(None),
+            Some(Line::Record { seq, record }) => (seq, record),
+        };
         count += 1;
         if count.is_multiple_of(LINES_PER_LOOK) && cancel.load(Ordering::Relaxed) {
             return Ok(None);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -18,12 +18,14 @@ use crate::ledger::fingerprint::Fingerprint;
 use crate::ledger::fixtures::paper::{Paper, crashes, ends, evidence};
 use crate::ledger::fixtures::{Bench, billed, buy, intent};
 use crate::ledger::kept_key::{EntryKey, KeptKey, KeyForm, Organization};
-use crate::ledger::query::{entries, find, list, verify};
+use crate::ledger::query::{entries, find, list};
 use crate::ledger::read::filter::Listing;
 use crate::ledger::record::Record;
 use crate::ledger::upkeep::compact::{Wanted, build, clear, commit, plan};
 use crate::ledger::{Ledger, LedgerOptions};
 use crate::money::MicroUsd;
+
+mod harm;
 
 const MINUTE_MS: u64 = 60 * 1000;
 
@@ -534,71 +536,6 @@ async fn files_of_segments_that_are_gone_are_removed() {
         views(&entries(&state, &Filter::default()).unwrap())
     );
     assert!((10..40).contains(&left.len()), "{}", left.len());
-}
-
-#[tokio::test]
-async fn each_kind_of_unfit_file_is_named_by_verify_and_made_anew() {
-    let bench = bought(80).await;
-    let state = bench.state();
-    refreshed(&state);
-    let paths = blocks(&state);
-    assert!(paths.len() >= 5, "{paths:?}");
-    let sound = fs::read(&paths[4]).unwrap();
-    let mut damaged = fs::read(&paths[0]).unwrap();
-    let last = damaged.len() - 1;
-    damaged[last] ^= 1;
-    fs::write(&paths[0], &damaged).unwrap();
-    fs::write(&paths[1], &fs::read(&paths[1]).unwrap()[..100]).unwrap();
-    fs::write(&paths[2], &sound).unwrap();
-    let mut other = fs::read(&paths[3]).unwrap();
-    other[7] = b'9';
-    fs::write(&paths[3], other).unwrap();
-    let segment = bench.segment(5);
-    let file = fs::File::options().write(true).open(&segment).unwrap();
-    file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
-
-    let reader = JournalReader::open(&state).unwrap();
-    let unfit = check(&reader);
-    let said = verify(&state).unwrap();
-    let made = refreshed(&state).made;
-
-    let wanted = [
-        (1, Unfit::Damaged),
-        (2, Unfit::Damaged),
-        (3, Unfit::Foreign),
-        (4, Unfit::OtherFormat),
-        (5, Unfit::Stale),
-    ];
-    assert_eq!(unfit, wanted);
-    assert_eq!(said.unfit_lookups.len(), 5);
-    assert!(said.ok, "the journal is sound: {said:?}");
-    assert_eq!(made, 5);
-    assert!(check(&JournalReader::open(&state).unwrap()).is_empty());
-}
-
-#[tokio::test]
-async fn the_block_of_a_segment_that_was_cut_and_written_anew_is_not_asked() {
-    let bench = bought(3).await;
-    let state = bench.state();
-    let path = last_segment(&state);
-    let bytes = fs::read(&path).unwrap();
-    assert_eq!(refreshed_to_the_end(&state).made, 1);
-    let reader = JournalReader::open(&state).unwrap();
-    let of_all = Lookups::beside(&reader).of(&reader, 0).expect("a block");
-    assert_eq!(of_all.ends_at(), Some(reader.segments[0].bytes));
-    assert_eq!(of_all.summary().rows, 3);
-
-    // Lines that were never synced are lost, and others take their place.
-    let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
-    let mut text = lines[..lines.len() - 1].concat();
-    crashes(entry_id(9, 7), crate::ledger::fixtures::labels(7, None))
-        .encode(6, &mut text)
-        .unwrap();
-    text.extend_from_slice(&bytes);
-    fs::write(&path, text).unwrap();
-
-    let reader = JournalReader::open(&state).unwrap();
-    assert!(Lookups::beside(&reader).of(&reader, 0).is_none());
 }
 
 /// An entry is listed once and as it is, wherever one of its lines lies once more.
