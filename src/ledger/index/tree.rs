@@ -422,10 +422,13 @@ impl Index {
     /// were settled up to there have gone out, or were noted.
     pub fn note_given(&self, seq: u64) -> Result<(), IndexError> {
         guarded(|| {
-            if let Some(meta) = self.handle.db()?.get(META)? {
-                let mut meta: Meta = decode(&meta)?;
+            let db = self.handle.db()?;
+            if let Some(before) = db.get(META)? {
+                let mut meta: Meta = decode(&before)?;
                 meta.given_seq = seq.min(meta.last_seq);
-                self.handle.db()?.insert(META, encode(&meta)?)?;
+                let meta = encode(&meta)?;
+                // A question may take it away at the same time: then it stays away.
+                drop(db.compare_and_swap(META, Some(before), Some(meta))?);
             }
             Ok(())
         })
