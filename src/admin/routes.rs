@@ -160,7 +160,7 @@ fn elsewhere(admin: &Admin) -> Answer {
 }
 
 fn metrics(admin: &Admin) -> Answer {
-    let (totals, health) = (admin.ledger.totals(), admin.ledger.health());
+    let (totals, health) = admin.ledger.totals_and_health();
     match admin.metrics.render(&totals, &health) {
         Ok(text) => respond(StatusCode::OK, exposition::CONTENT_TYPE, text),
         Err(error) => {
@@ -277,7 +277,7 @@ async fn ask_service(admin: &Arc<Admin>) -> Result<Reconciliation, Failure> {
 }
 
 fn api_status(admin: &Admin) -> Result<Value, Failure> {
-    let (totals, health) = (admin.ledger.totals(), admin.ledger.health());
+    let (totals, health) = admin.ledger.totals_and_health();
     let config = admin.config.load();
     let process = Process {
         started_ms: admin.started_ms,
@@ -303,6 +303,7 @@ async fn status_page(admin: &Arc<Admin>) -> Answer {
         zone: zone.clone(),
     };
     let config = admin.config.load_full();
+    let (totals, health) = admin.ledger.totals_and_health();
     let html = page::render(&Status {
         now: calendar::shown(now_ms, &zone),
         since: calendar::shown(admin.started_ms, &zone),
@@ -316,8 +317,8 @@ async fn status_page(admin: &Arc<Admin>) -> Answer {
             .await
             .map_err(|why| why.to_string()),
         caps: &admin.caps.view(),
-        totals: &admin.ledger.totals(),
-        health: &admin.ledger.health(),
+        totals: &totals,
+        health: &health,
     });
     let mut answer = respond(StatusCode::OK, HTML, html);
     answer.headers_mut().insert(

@@ -255,6 +255,12 @@ impl Ledger {
         self.inner.shared.totals()
     }
 
+    /// Both as of one moment: whether the sums are those of the whole journal is part of the health.
+    pub fn totals_and_health(&self) -> (Arc<Totals>, LedgerHealth) {
+        let now = self.inner.clock.monotonic();
+        self.inner.shared.totals_and_health(now)
+    }
+
     pub fn health(&self) -> LedgerHealth {
         self.inner.shared.health(self.inner.clock.monotonic())
     }

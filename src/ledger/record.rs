@@ -171,6 +171,17 @@ impl Record {
         }
     }
 
+    /// When what it is a line of happened, Unix milliseconds. `None`: it has no time of its own.
+    pub fn at_ms(&self) -> Option<u64> {
+        match self {
+            Self::Intent(intent) => Some(intent.at_ms),
+            Self::Outcome(outcome, ..) => Some(outcome.at_ms),
+            Self::Crashed(ended, _) | Self::Withdrawn(ended, _) => Some(ended.at_ms),
+            Self::Reconciled(evidence, _) => Some(evidence.at_ms),
+            Self::Delivery(..) | Self::Rollup(_) | Self::Unknown => None,
+        }
+    }
+
     /// The service reported an amount that cannot be read, and the entry is unreported for it.
     pub fn is_malformed(&self) -> bool {
         match self {

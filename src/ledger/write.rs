@@ -7,6 +7,7 @@ mod committer;
 mod feed;
 mod left;
 mod load;
+mod prune_clock;
 pub mod queue;
 mod rebuild;
 pub mod shared;

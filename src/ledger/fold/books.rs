@@ -228,8 +228,9 @@ impl Books {
     }
 
     /// Takes over books that were made of the records before these: their sums, the runs that wait, and what
-    /// they have in flight of which nothing is known here. Answers the entries of the last.
-    pub fn take_over(&mut self, before: Self) -> Vec<EntryId> {
+    /// they have in flight of which nothing is known here. Answers the entries of the last. `known`: what these
+    /// books had in flight behind the last of those records. How an entry ended is not remembered for ever.
+    pub fn take_over(&mut self, before: Self, known: &HashSet<EntryId>) -> Vec<EntryId> {
         let since = std::mem::replace(&mut self.totals, before.totals);
         for (line, row) in &since.lines {
             self.totals.add_row(line, row);
@@ -250,8 +251,7 @@ impl Books {
         }
         let mut left = Vec::new();
         for (id, open) in before.open {
-            // An end that was written meanwhile is remembered, or its process is this one.
-            if !self.open.contains_key(&id) && !self.recent.contains_key(&id) {
+            if !known.contains(&id) {
                 left.push((open.seq, id));
                 self.open.insert(id, open);
             }

@@ -7,11 +7,11 @@ use jiff::tz::TimeZone;
 
 use super::settled;
 use crate::clock::Clock;
-use crate::ledger::Ledger;
 use crate::ledger::entry::{AttemptEnd, InDoubt, State};
 use crate::ledger::fixtures::{Bench, START_MS, begin, billed, buy, ended};
 use crate::ledger::query::spend;
 use crate::ledger::read::spend::GroupBy;
+use crate::ledger::{Ledger, LedgerOptions};
 use crate::protocol::receipt::Receipt;
 
 const HOUR_MS: u64 = 3_600_000;
@@ -125,6 +125,38 @@ async fn a_clock_that_is_ahead_for_a_moment_forgets_no_doubt() {
             State::InDoubt { reason },
             "restarts: {restarts}"
         );
+    }
+}
+
+/// The same where the key lies in an earlier segment than the last, and something is written while the clock is
+/// still ahead.
+#[tokio::test]
+async fn a_start_under_a_clock_that_is_ahead_forgets_no_doubt() {
+    for is_written in [false, true] {
+        let bench = Bench::new();
+        let options = LedgerOptions {
+            segment_bytes_max: 2_000,
+            ..bench.options()
+        };
+        let ledger = Ledger::open(options).unwrap();
+        let lost = begin(&ledger, Some("k")).await;
+        let broken = ended(lost, AttemptEnd::NoHead, Receipt::default());
+        ledger.settle(broken).await.unwrap();
+        for amount in 1..=10 {
+            buy(&ledger, None, billed(amount)).await;
+        }
+        ledger.close().await;
+
+        bench.clock.set_wall_ms(START_MS + 2 * DAY_MS);
+        let ledger = bench.open();
+        if is_written {
+            buy(&ledger, None, billed(1)).await;
+        }
+        bench.clock.set_wall_ms(START_MS + 1000);
+
+        let repeat = buy(&ledger, Some("k"), billed(0)).await;
+        let reason = InDoubt::ReplayLostAmount;
+        assert_eq!(repeat.state, State::InDoubt { reason }, "{is_written}");
     }
 }
 

@@ -7,13 +7,22 @@ use jiff::tz::TimeZone;
 
 use super::{in_doubt_now, settled};
 use crate::ledger::entry::{AttemptEnd, InDoubt, State};
-use crate::ledger::fixtures::{Bench, START_MS, begin, billed, buy, ended};
+use crate::ledger::fixtures::{Bench, START_MS, begin, billed, buy, ended, intent};
+use crate::ledger::fold::books::{Books, RECENT_MAX};
+use crate::ledger::id::EntryId;
 use crate::ledger::query::{SpendRow, spend, verify};
+use crate::ledger::record::{Position, Record};
 use crate::ledger::totals::Totals;
 use crate::ledger::{Ledger, LedgerOptions};
 use crate::protocol::receipt::Receipt;
 
 const DAY_MS: u64 = 24 * 3_600_000;
+
+const AT: Position = Position {
+    segment: 1,
+    offset: 0,
+    bytes: 0,
+};
 
 /// Opens the ledger without its index, and with nothing too short to be added up beside requests.
 fn open_without_index(bench: &Bench) -> Ledger {
@@ -122,6 +131,61 @@ async fn a_rebuild_that_a_stop_cuts_off_comes_to_the_same_sums() {
     ledger.close().await;
     assert_eq!(totals.billed().get(), 5 * 55 + 50);
     assert_eq!(anew(&bench).await, *totals);
+}
+
+/// However many requests end while the journal is added up: what the start found in flight ends once.
+#[test]
+fn what_a_start_has_ended_is_not_ended_again_when_the_sums_are_whole() {
+    let id = EntryId(uuid::Uuid::from_u128(1));
+    let begun = Record::Intent(Box::new(intent(id, START_MS, None)));
+    let mut before = Books::default();
+    before.apply(1, AT, &begun, true);
+    let mut books = Books::default();
+    books.apply(1, AT, &begun, false);
+    let known = books.open_ids().into_iter().collect();
+    let crashed = books.end(id, START_MS, Some(InDoubt::Crash)).unwrap();
+    books.apply(2, AT, &crashed, true);
+    for n in 1..=u64::try_from(RECENT_MAX).unwrap() {
+        let id = EntryId(uuid::Uuid::from_u128(u128::from(n + 1)));
+        let begun = Record::Intent(Box::new(intent(id, START_MS, None)));
+        books.apply(2 * n + 1, AT, &begun, true);
+        let withdrawn = books.end(id, START_MS, None).unwrap();
+        books.apply(2 * n + 2, AT, &withdrawn, true);
+    }
+    assert!(books.recent(id).is_none(), "it is long ago");
+    assert_eq!(books.take_over(before, &known), []);
+    assert_eq!(books.totals().open, 0);
+}
+
+/// What the journal lost at its end is missing to the new index too.
+#[tokio::test]
+async fn records_that_were_cut_off_are_missing_after_the_sums_are_whole() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    for amount in 1..=5 {
+        buy(&ledger, None, billed(amount)).await;
+    }
+    ledger.close().await;
+    let text = fs::read_to_string(bench.segment(1)).unwrap();
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    fs::write(bench.segment(1), lines[..lines.len() - 2].concat()).unwrap();
+
+    let ledger = open_without_index(&bench);
+    until_whole(&ledger).await;
+    buy(&ledger, None, billed(100)).await;
+    ledger.index().unwrap();
+    let told = ledger.spend(None, None, &[], &TimeZone::UTC).unwrap();
+    ledger.close().await;
+    let journal = spend(&bench.state(), None, None, &[], &TimeZone::UTC).unwrap();
+    assert_eq!(
+        (journal.damaged, journal.total.billed_micro_usd.get()),
+        (1, 110)
+    );
+    assert_eq!(told, journal);
+    let ledger = bench.open();
+    assert_eq!(ledger.health().index_rebuilds, 0, "nothing new is missing");
+    let told = ledger.spend(None, None, &[], &TimeZone::UTC).unwrap();
+    assert_eq!(told, journal);
 }
 
 /// An entry in flight that lies further back than what a start reads: its process died.

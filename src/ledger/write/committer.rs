@@ -17,7 +17,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::clock::Clock;
 use crate::ledger::delivery::Remembered;
 use crate::ledger::error::LedgerError;
 use crate::ledger::id::EntryId;
@@ -29,24 +28,13 @@ use crate::ledger::options::{LedgerOptions, OnFailure};
 use crate::ledger::record::Record;
 use crate::ledger::write::left::Left;
 use crate::ledger::write::load::{Held, Loaded, load};
+use crate::ledger::write::prune_clock::PruneClock;
 use crate::ledger::write::queue::{Answer, Command, Reply};
 use crate::ledger::write::rebuild::Rebuilt;
 use crate::ledger::write::shared::Shared;
 
 /// Least time between two tries to open a failed journal, or to get the reserve back.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
-
-/// How long the time that keys are forgotten by goes on from one look at the wall clock.
-const ANCHOR_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// The time that keys are forgotten by. A wall clock that is ahead for a moment must not drop keys whose
-/// 24 hours are not over: this goes no faster than the monotonic clock.
-#[derive(Debug)]
-struct PruneClock {
-    wall_ms: u64,
-    /// When the wall clock showed that, on the monotonic clock.
-    at: Duration,
-}
 
 /// The journal, while it can be written and while it cannot.
 pub struct Committer {
@@ -77,30 +65,6 @@ pub struct Committer {
     _lock: Lock,
 }
 
-// === impl PruneClock ===
-
-impl PruneClock {
-    fn begin(clock: &dyn Clock) -> Self {
-        Self {
-            wall_ms: clock.wall_ms(),
-            at: clock.monotonic(),
-        }
-    }
-
-    /// Never later than the wall clock. Starts over once a day, for clocks that were set and for time that
-    /// the machine slept.
-    fn now_ms(&mut self, clock: &dyn Clock) -> u64 {
-        let elapsed = clock.monotonic().saturating_sub(self.at);
-        let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
-        let steady_ms = self.wall_ms.saturating_add(elapsed_ms);
-        let now_ms = clock.wall_ms().min(steady_ms);
-        if elapsed >= ANCHOR_MAX {
-            *self = Self::begin(clock);
-        }
-        now_ms
-    }
-}
-
 // === impl Committer ===
 
 impl Committer {
@@ -123,7 +87,7 @@ impl Committer {
             serves: options.on_failure == OnFailure::Serve,
             outage_logged: false,
             tried_at: Duration::ZERO,
-            prune_clock: PruneClock::begin(&*options.clock),
+            prune_clock: PruneClock::begin(&*options.clock, None),
             refused: HashSet::new(),
             journal_ended_ms: 0,
             left: Left::default(),
@@ -134,6 +98,11 @@ impl Committer {
         committer.options.rebuild = None;
         if let Some(loaded) = &mut committer.loaded {
             committer.journal_ended_ms = loaded.books.deliveries().last_ms();
+            let ended_ms = committer.journal_ended_ms;
+            committer.prune_clock = PruneClock::begin(
+                &*committer.options.clock,
+                Some(ended_ms).filter(|ended_ms| *ended_ms > 0),
+            );
             let unclear = std::mem::take(&mut loaded.unclear);
             committer.left = Left::new(loaded.crashed(), unclear);
         }
@@ -373,11 +342,16 @@ impl Committer {
     }
 
     /// Takes over what was made anew beside the writer, and ends what it found in flight.
-    pub fn take_over(&mut self, rebuilt: Rebuilt) -> Result<(), LedgerError> {
+    /// `open`: what was in flight when that was begun.
+    pub fn take_over(
+        &mut self,
+        rebuilt: Rebuilt,
+        open: &HashSet<EntryId>,
+    ) -> Result<(), LedgerError> {
         let Some(loaded) = self.loaded.as_mut() else {
             return Err(LedgerError::Closed);
         };
-        let left = loaded.take_over(rebuilt, &self.directory)?;
+        let left = loaded.take_over(rebuilt, open, &self.directory)?;
         self.end_entries(&left, true).inspect_err(|error| {
             self.fail(error.clone());
         })

@@ -5,6 +5,7 @@
 //! is copied to `quarantine/` and reported, never skipped in silence. What a replay holds besides the
 //! index is what a running ledger holds, however long the journal is.
 
+use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
 
 use crate::ledger::delivery::Undelivered;
@@ -18,6 +19,7 @@ use crate::ledger::index::usage_file::UsageFile;
 use crate::ledger::journal::append::{Draft, Journal};
 use crate::ledger::journal::high_water::{HighWater, stopped_seq};
 use crate::ledger::journal::quarantine::{note_lost, set_aside};
+use crate::ledger::journal::reader::JournalReader;
 use crate::ledger::journal::report::{Missing, ScanReport};
 use crate::ledger::journal::scan::{scan, scan_until};
 use crate::ledger::journal::segments::{Segment, segments};
@@ -49,10 +51,24 @@ pub struct Loaded {
     /// Settled answers that the process before this one may not have given to their apps.
     pub unclear: Vec<Undelivered>,
     pub given_seq: u64,
-    /// While the totals and the index are made anew: until then `books` have the sums of this process alone.
-    pub rebuild: Option<Rebuild>,
+    pub coverage: Coverage,
     /// The last record that is known to be lost; 0 for none.
     lost_up_to: u64,
+}
+
+/// Of what the books have the sums.
+#[derive(Debug)]
+pub enum Coverage {
+    /// Of the whole journal.
+    Whole,
+    /// Of the records of this process alone. The others are added up beside the writer, from the records before
+    /// the first of this process. `open`: what was in flight then.
+    BeingAdded {
+        rebuild: Rebuild,
+        open: HashSet<EntryId>,
+    },
+    /// Of the records of this process alone: the others could not be added up. The next start tries again.
+    Partial,
 }
 
 /// What this process has of a ledger that it opens again.
@@ -127,7 +143,8 @@ pub fn load(
     let bytes: u64 = all.iter().map(|segment| segment.bytes).sum();
     let from = Begun {
         kept,
-        now_ms,
+        // The clock may be ahead now, which makes no key older.
+        now_ms: ended_ms(state, &all).map_or(now_ms, |ended_ms| ended_ms.min(now_ms)),
         secret: identity.fingerprint_secret,
         // Asked for, it is made before this returns.
         may_be_beside: options.rebuild.is_none() && bytes > options.rebuild_beside_bytes,
@@ -183,18 +200,15 @@ pub fn load(
         .map(|segment| segment.bytes)
         .sum();
     let journal = Journal::open(directory, identity.ledger, options, &report, earlier_bytes)?;
-    let rebuild = match loaded.beside.take() {
-        Some(index) => Some(begin_rebuild(
-            state,
-            &ledger,
-            index,
-            &from,
-            report.next_seq,
-        )?),
-        None => None,
+    let coverage = match loaded.beside.take() {
+        Some(index) => Coverage::BeingAdded {
+            open: loaded.books.open_ids().into_iter().collect(),
+            rebuild: begin_rebuild(state, &ledger, index, &from, report.next_seq)?,
+        },
+        None => Coverage::Whole,
     };
     let mut loaded = Loaded {
-        rebuild,
+        coverage,
         journal,
         books: loaded.books,
         index: loaded.index,
@@ -238,12 +252,14 @@ fn begin_rebuild(
             known_missing: Vec::new(),
             now_ms,
         };
-        let report = scan_until(stop, &directory, &all, &mut |seq, position, record| {
+        let mut report = scan_until(stop, &directory, &all, &mut |seq, position, record| {
             if seq < next_seq {
                 replayed.apply(&ledger, seq, position, &record);
             }
         })?;
         replayed.finish(&ledger);
+        // What the journal lost at its end is missing as it was to the start.
+        report.extend_to(next_seq.checked_sub(1));
         replayed.know_missing(&report);
         let Replayed { books, index, .. } = replayed;
         Ok(Rebuilt {
@@ -351,6 +367,25 @@ fn begin_anew(
             Opened::without()
         }
     }
+}
+
+/// When the journal's last record was written, by the clock of then. `None`: that cannot be read.
+fn ended_ms(state: &Directory, all: &[Segment]) -> Option<u64> {
+    let last = all.last()?;
+    let begun_ms = last.header.as_ref()?.at_ms;
+    if last.stands_for().is_some() {
+        return Some(begun_ms);
+    }
+    let reader = JournalReader::open(state.path()).ok()?;
+    let last = reader.stretches().checked_sub(1)?;
+    let mut backward = reader.backward(last, 0, None).ok()?;
+    let mut written_ms = None;
+    while written_ms.is_none()
+        && let Some((_, record)) = backward.next_record().ok()?
+    {
+        written_ms = record.at_ms();
+    }
+    written_ms.max(Some(begun_ms))
 }
 
 /// The first segment that is needed: for a record that index or usage lack, for an entry in flight, or
@@ -480,11 +515,30 @@ impl Loaded {
         self.books.open_ids()
     }
 
+    /// The sums of the whole journal are known.
+    pub fn is_whole(&self) -> bool {
+        matches!(self.coverage, Coverage::Whole)
+    }
+
+    /// Lets go of what is made beside the writer, once it is finished, with what was in flight when it was begun.
+    pub fn take_finished(&mut self) -> Option<(Rebuild, HashSet<EntryId>)> {
+        match std::mem::replace(&mut self.coverage, Coverage::Partial) {
+            Coverage::BeingAdded { rebuild, open } if rebuild.is_finished() => {
+                Some((rebuild, open))
+            }
+            other => {
+                self.coverage = other;
+                None
+            }
+        }
+    }
+
     /// Takes over what was made anew beside the writer. Answers the entries that are in flight by what was
-    /// read there alone: their process died long ago.
+    /// read there alone: their process died long ago. `open`: what was in flight when that was begun.
     pub fn take_over(
         &mut self,
         rebuilt: Rebuilt,
+        open: &HashSet<EntryId>,
         state: &Directory,
     ) -> Result<Vec<EntryId>, LedgerError> {
         let journal = state.child("journal")?;
@@ -492,7 +546,10 @@ impl Loaded {
         let lost_up_to = rebuilt.report.missing.last().map_or(0, |lost| lost.last);
         self.lost_up_to = self.lost_up_to.max(lost_up_to);
         self.index = rebuilt.index;
-        Ok(self.books.take_over(rebuilt.books))
+        // The new index was not told that answers were given.
+        self.given_seq = 0;
+        self.coverage = Coverage::Whole;
+        Ok(self.books.take_over(rebuilt.books, open))
     }
 
     /// Why an entry has no end: its line may be among those that are lost, or it was never written.

@@ -47,11 +47,18 @@ pub struct LedgerHealth {
     pub dropped: u64,
 }
 
+/// The sums, and whether they are those of the whole journal: whoever sees one sees the other that belongs to it.
+#[derive(Clone, Debug, Default)]
+struct Published {
+    totals: Arc<Totals>,
+    is_whole: bool,
+}
+
 #[derive(Debug)]
 pub struct Shared {
     queue: Queue,
     backlog: Backlog,
-    totals: RwLock<Arc<Totals>>,
+    published: RwLock<Published>,
     usage: Mutex<Watched>,
     runs: watch::Sender<Arc<[WaitingRun]>>,
     runs_revision: AtomicU64,
@@ -65,7 +72,6 @@ pub struct Shared {
     index_rebuilds: AtomicU64,
     quarantined: AtomicU64,
     keys_dropped: AtomicU64,
-    is_adding_up: AtomicBool,
     serves_unwritten: AtomicBool,
     /// The ledger is closed after the last request, and not only let go of.
     ends_in_order: AtomicBool,
@@ -111,7 +117,7 @@ impl Default for Shared {
         Self {
             queue: Queue::default(),
             backlog: Backlog::default(),
-            totals: RwLock::default(),
+            published: RwLock::default(),
             usage: Mutex::default(),
             runs: watch::Sender::new(Arc::from([])),
             runs_revision: AtomicU64::new(0),
@@ -125,7 +131,6 @@ impl Default for Shared {
             index_rebuilds: AtomicU64::default(),
             quarantined: AtomicU64::default(),
             keys_dropped: AtomicU64::default(),
-            is_adding_up: AtomicBool::default(),
             serves_unwritten: AtomicBool::default(),
             ends_in_order: AtomicBool::default(),
             #[cfg(test)]
@@ -144,7 +149,7 @@ impl Shared {
     }
 
     pub fn totals(&self) -> Arc<Totals> {
-        Arc::clone(&self.totals.read())
+        Arc::clone(&self.published.read().totals)
     }
 
     pub fn waiting_runs(&self) -> watch::Receiver<Arc<[WaitingRun]>> {
@@ -156,10 +161,16 @@ impl Shared {
     }
 
     pub fn health(&self, now: Duration) -> LedgerHealth {
+        self.totals_and_health(now).1
+    }
+
+    /// Both as of one moment.
+    pub fn totals_and_health(&self, now: Duration) -> (Arc<Totals>, LedgerHealth) {
+        let published = self.published.read().clone();
         let read = |value: &AtomicU64| value.load(Ordering::Relaxed);
         let beat = Duration::from_millis(read(&self.heartbeat_ms));
         let last_commit_ms = read(&self.last_commit_ms);
-        LedgerHealth {
+        let health = LedgerHealth {
             unavailable: self.unavailable.read().clone(),
             last_commit_ms: (last_commit_ms > 0).then_some(last_commit_ms),
             commits: read(&self.commits),
@@ -169,11 +180,12 @@ impl Shared {
             index_rebuilds: read(&self.index_rebuilds),
             quarantined: read(&self.quarantined),
             keys_dropped: read(&self.keys_dropped),
-            is_adding_up: self.is_adding_up.load(Ordering::Relaxed),
+            is_adding_up: !published.is_whole,
             serves_unwritten: self.serves_unwritten.load(Ordering::Relaxed),
             waiting: self.backlog.len(),
             dropped: self.backlog.dropped(),
-        }
+        };
+        (published.totals, health)
     }
 
     pub fn beat(&self, now: Duration) {
@@ -192,8 +204,6 @@ impl Shared {
         let rebuilds = u64::from(loaded.rebuilt);
         self.index_rebuilds.fetch_add(rebuilds, Ordering::Relaxed);
         self.index_lag_records.store(0, Ordering::Relaxed);
-        self.is_adding_up
-            .store(loaded.rebuild.is_some(), Ordering::Relaxed);
         self.set_index(loaded.index.clone());
         // Books that were read again count their changes from the beginning.
         self.runs_revision.store(u64::MAX, Ordering::Relaxed);
@@ -203,12 +213,11 @@ impl Shared {
         *self.index.write() = index;
     }
 
-    /// What was made anew beside the writer is whole. After the totals were published.
+    /// What was made anew beside the writer is whole. Before the totals are published.
     pub fn added_up(&self, loaded: &Loaded) {
         self.quarantined
             .store(loaded.quarantined, Ordering::Relaxed);
         self.set_index(loaded.index.clone());
-        self.is_adding_up.store(false, Ordering::Relaxed);
     }
 
     /// The index was not told of this many records.
@@ -224,7 +233,10 @@ impl Shared {
             let dropped = loaded.books.keys_dropped();
             // Books that were read again may have dropped fewer.
             self.keys_dropped.fetch_max(dropped, Ordering::Relaxed);
-            *self.totals.write() = Arc::new(loaded.books.totals().clone());
+            *self.published.write() = Published {
+                totals: Arc::new(loaded.books.totals().clone()),
+                is_whole: loaded.is_whole(),
+            };
             let revision = loaded.books.runs_revision();
             if self.runs_revision.swap(revision, Ordering::Relaxed) != revision {
                 self.runs.send_replace(loaded.books.waiting_runs().into());

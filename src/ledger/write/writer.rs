@@ -23,8 +23,8 @@ use crate::ledger::upkeep::lookups::LookupUpkeep;
 use crate::ledger::upkeep::retention::{Retention, Step};
 use crate::ledger::write::backlog::OUTCOMES_MAX;
 use crate::ledger::write::committer::Committer;
+use crate::ledger::write::load::{Coverage, Loaded};
 use crate::ledger::write::queue::{Answer, Command, Reply, Request};
-use crate::ledger::write::rebuild::Rebuild;
 use crate::ledger::write::shared::Shared;
 
 /// How long the writer waits for work before it shows that it lives.
@@ -238,22 +238,19 @@ impl Writer {
 
     /// Takes over the totals and the index that were made anew, when they are whole.
     fn end_rebuild(&mut self) {
-        let finished = self.committer.loaded_mut().and_then(|loaded| {
-            let is_finished = loaded.rebuild.as_ref().is_some_and(Rebuild::is_finished);
-            is_finished.then(|| loaded.rebuild.take()).flatten()
-        });
-        let Some(rebuild) = finished else {
+        let loaded = self.committer.loaded_mut();
+        let Some((rebuild, open)) = loaded.and_then(Loaded::take_finished) else {
             return;
         };
         let rebuilt = rebuild.finish();
-        match rebuilt.and_then(|rebuilt| self.committer.take_over(rebuilt)) {
+        match rebuilt.and_then(|rebuilt| self.committer.take_over(rebuilt, &open)) {
             Ok(()) => {
                 self.write_index(true);
                 self.note_files();
-                self.publish();
                 if let Some(loaded) = self.committer.loaded() {
                     self.shared.added_up(loaded);
                 }
+                self.publish();
                 tracing::info!("the totals and the index are whole again");
             }
             Err(error) => {
@@ -268,8 +265,8 @@ impl Writer {
             return;
         };
         let loaded = self.committer.loaded();
-        if loaded.is_some_and(|loaded| loaded.rebuild.is_some()) {
-            // It reads the segments as they are.
+        if loaded.is_some_and(|loaded| !loaded.is_whole()) {
+            // What adds them up reads the segments as they are, and which runs wait is not known before.
             return;
         }
         match self.retention.step(self.now()) {
@@ -473,7 +470,8 @@ impl Writer {
         let Some(loaded) = self.committer.loaded_mut() else {
             return;
         };
-        if loaded.books.pending_records() == 0 || loaded.rebuild.is_some() {
+        let is_being_added = matches!(loaded.coverage, Coverage::BeingAdded { .. });
+        if loaded.books.pending_records() == 0 || is_being_added {
             return;
         }
         let Some(index) = &loaded.index else {

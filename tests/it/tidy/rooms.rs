@@ -239,7 +239,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
     (
         "src/ledger/write",
         &[
-            &["queue", "backlog", "feed", "left", "rebuild"],
+            &["queue", "backlog", "feed", "left", "rebuild", "prune_clock"],
             &["load"],
             &["shared"],
             &["committer"],
