@@ -353,11 +353,13 @@ impl Block {
         if contents.ledger != header.ledger || contents.segment != segment.number {
             return Err(Unfit::Foreign);
         }
-        let is_fit = match contents.reach {
-            None => contents.stamp == stamp,
-            Some(reach) => contents.stamp.is_begun_as(&stamp) && reach.bytes <= segment.bytes,
-        };
-        if !is_fit {
+        let is_same = contents.stamp.is_begun_as(&stamp);
+        let reach = contents.reach.map(|reach| reach.bytes);
+        if is_same && reach.unwrap_or(contents.stamp.bytes) > segment.bytes {
+            // The daemon made it of a segment that has grown since it was listed here; or that was cut.
+            return Err(Unfit::Missing);
+        }
+        if !is_same || (reach.is_none() && contents.stamp != stamp) {
             return Err(Unfit::Stale);
         }
         if contents.sections.len() != PARTS {
