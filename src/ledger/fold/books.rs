@@ -23,7 +23,7 @@ use crate::protocol::ServedBy;
 
 /// Most eval runs that wait for their terminal poll; the oldest is forgotten first and stays
 /// unreported.
-const RUNS_MAX: usize = 10_000;
+pub const RUNS_MAX: usize = 10_000;
 
 /// Most entries of the past whose end is still remembered, so that an outcome that is sent twice is
 /// answered and not counted twice. Four times the outcomes that may wait to be sent again.

@@ -14,6 +14,7 @@ use crate::ledger::query::{SpendRow, spend, verify};
 use crate::ledger::record::{Position, Record};
 use crate::ledger::totals::Totals;
 use crate::ledger::{Ledger, LedgerOptions};
+use crate::money::MicroUsd;
 use crate::protocol::receipt::Receipt;
 
 const DAY_MS: u64 = 24 * 3_600_000;
@@ -155,6 +156,24 @@ fn what_a_start_has_ended_is_not_ended_again_when_the_sums_are_whole() {
     assert!(books.recent(id).is_none(), "it is long ago");
     assert_eq!(books.take_over(before, &known), []);
     assert_eq!(books.totals().open, 0);
+}
+
+/// A run that waits since before the last day is known again when the sums are whole; its price may come earlier.
+#[tokio::test]
+async fn a_runs_price_that_comes_while_the_journal_is_added_up_is_not_lost() {
+    let bench = Bench::new();
+    fill(&bench).await;
+    let ledger = open_without_index(&bench);
+    let price = MicroUsd::new(33);
+    ledger.reconcile_run("run-1", price).await.unwrap();
+    until_whole(&ledger).await;
+    assert_eq!(ledger.reconcile_run("run-1", price).await.unwrap(), None);
+    assert!(ledger.waiting_runs().borrow().is_empty());
+    assert_eq!(ledger.totals().billed().get(), 5 * 55 + 50 + 33);
+    let told = ledger.spend(None, None, &[], &TimeZone::UTC).unwrap();
+    assert_eq!(told.total, summed(&bench));
+    ledger.close().await;
+    assert!(verify(&bench.state()).unwrap().ok);
 }
 
 /// What the journal lost at its end is missing to the new index too.

@@ -13,7 +13,7 @@
 //! says what the kernel knows: lines it lost in the first failure are there until a power cut, and
 //! missing behind it, where the next start finds and reports the gap. They are not appended again.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +32,7 @@ use crate::ledger::write::prune_clock::PruneClock;
 use crate::ledger::write::queue::{Answer, Command, Reply};
 use crate::ledger::write::rebuild::Rebuilt;
 use crate::ledger::write::shared::Shared;
+use crate::money::MicroUsd;
 
 /// Least time between two tries to open a failed journal, or to get the reserve back.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -283,7 +284,10 @@ impl Committer {
             Command::ReconcileRun { run_id, billed } => {
                 match loaded.books.reconcile_run(run_id, *billed, now_ms) {
                     Some((record, id)) => (vec![record], Answer::Reconciled(Some(id))),
-                    None => return Ok(Answer::Reconciled(None)),
+                    None => {
+                        loaded.keep_price(run_id, *billed);
+                        return Ok(Answer::Reconciled(None));
+                    }
                 }
             }
             Command::Deliver(row, handover) => (
@@ -342,19 +346,33 @@ impl Committer {
     }
 
     /// Takes over what was made anew beside the writer, and ends what it found in flight.
-    /// `open`: what was in flight when that was begun.
+    /// `open`: what was in flight when that was begun. `prices`: of eval runs, by their ids.
     pub fn take_over(
         &mut self,
         rebuilt: Rebuilt,
         open: &HashSet<EntryId>,
+        prices: &BTreeMap<String, MicroUsd>,
     ) -> Result<(), LedgerError> {
         let Some(loaded) = self.loaded.as_mut() else {
             return Err(LedgerError::Closed);
         };
         let left = loaded.take_over(rebuilt, open, &self.directory)?;
-        self.end_entries(&left, true).inspect_err(|error| {
-            self.fail(error.clone());
-        })
+        let ended = self.end_entries(&left, true);
+        let written = ended.and_then(|()| self.reconcile_runs(prices));
+        written.inspect_err(|error| self.fail(error.clone()))
+    }
+
+    fn reconcile_runs(&mut self, prices: &BTreeMap<String, MicroUsd>) -> Result<(), LedgerError> {
+        let now_ms = self.options.clock.wall_ms();
+        let mut batch = self.begin()?;
+        if let Some(loaded) = self.loaded.as_mut() {
+            for (run_id, billed) in prices {
+                if let Some((record, _)) = loaded.books.reconcile_run(run_id, *billed, now_ms) {
+                    loaded.add(&mut batch, &record)?;
+                }
+            }
+        }
+        self.finish(&batch)
     }
 
     /// Tells how far the journal reaches, for the day when its end is cut off.

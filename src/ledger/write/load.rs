@@ -5,13 +5,13 @@
 //! is copied to `quarantine/` and reported, never skipped in silence. What a replay holds besides the
 //! index is what a running ledger holds, however long the journal is.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::AtomicBool;
 
 use crate::ledger::delivery::Undelivered;
 use crate::ledger::entry::{InDoubt, Settlement};
 use crate::ledger::error::LedgerError;
-use crate::ledger::fold::books::Books;
+use crate::ledger::fold::books::{Books, RUNS_MAX};
 use crate::ledger::fold::usage::KEPT_MS;
 use crate::ledger::id::EntryId;
 use crate::ledger::index::tree::{Index, Opened, Reached};
@@ -31,6 +31,7 @@ use crate::ledger::record::{Position, Record};
 use crate::ledger::upkeep::compact::clear;
 use crate::ledger::write::feed::Feed;
 use crate::ledger::write::rebuild::{Rebuild, Rebuilt};
+use crate::money::MicroUsd;
 
 /// How many records are told to the index at once while the journal is read.
 const INDEX_BATCH_RECORDS: u64 = 1_000;
@@ -62,13 +63,20 @@ pub enum Coverage {
     /// Of the whole journal.
     Whole,
     /// Of the records of this process alone. The others are added up beside the writer, from the records before
-    /// the first of this process. `open`: what was in flight then.
-    BeingAdded {
-        rebuild: Rebuild,
-        open: HashSet<EntryId>,
-    },
+    /// the first of this process.
+    BeingAdded(Adding),
     /// Of the records of this process alone: the others could not be added up. The next start tries again.
     Partial,
+}
+
+/// What is added up beside the writer.
+#[derive(Debug)]
+pub struct Adding {
+    pub rebuild: Rebuild,
+    /// What was in flight when it began.
+    pub open: HashSet<EntryId>,
+    /// Prices of eval runs that are not known before it is whole.
+    pub prices: BTreeMap<String, MicroUsd>,
 }
 
 /// What this process has of a ledger that it opens again.
@@ -201,10 +209,11 @@ pub fn load(
         .sum();
     let journal = Journal::open(directory, identity.ledger, options, &report, earlier_bytes)?;
     let coverage = match loaded.beside.take() {
-        Some(index) => Coverage::BeingAdded {
+        Some(index) => Coverage::BeingAdded(Adding {
             open: loaded.books.open_ids().into_iter().collect(),
             rebuild: begin_rebuild(state, &ledger, index, &from, report.next_seq)?,
-        },
+            prices: BTreeMap::new(),
+        }),
         None => Coverage::Whole,
     };
     let mut loaded = Loaded {
@@ -520,12 +529,19 @@ impl Loaded {
         matches!(self.coverage, Coverage::Whole)
     }
 
-    /// Lets go of what is made beside the writer, once it is finished, with what was in flight when it was begun.
-    pub fn take_finished(&mut self) -> Option<(Rebuild, HashSet<EntryId>)> {
+    /// Keeps the price of a run that may be among those that are not known yet.
+    pub fn keep_price(&mut self, run_id: &str, billed: MicroUsd) {
+        if let Coverage::BeingAdded(adding) = &mut self.coverage
+            && adding.prices.len() < RUNS_MAX
+        {
+            adding.prices.entry(run_id.to_owned()).or_insert(billed);
+        }
+    }
+
+    /// Lets go of what is made beside the writer, once it is finished.
+    pub fn take_finished(&mut self) -> Option<Adding> {
         match std::mem::replace(&mut self.coverage, Coverage::Partial) {
-            Coverage::BeingAdded { rebuild, open } if rebuild.is_finished() => {
-                Some((rebuild, open))
-            }
+            Coverage::BeingAdded(adding) if adding.rebuild.is_finished() => Some(adding),
             other => {
                 self.coverage = other;
                 None

@@ -239,11 +239,12 @@ impl Writer {
     /// Takes over the totals and the index that were made anew, when they are whole.
     fn end_rebuild(&mut self) {
         let loaded = self.committer.loaded_mut();
-        let Some((rebuild, open)) = loaded.and_then(Loaded::take_finished) else {
+        let Some(adding) = loaded.and_then(Loaded::take_finished) else {
             return;
         };
-        let rebuilt = rebuild.finish();
-        match rebuilt.and_then(|rebuilt| self.committer.take_over(rebuilt, &open)) {
+        let rebuilt = adding.rebuild.finish();
+        let (open, prices) = (adding.open, adding.prices);
+        match rebuilt.and_then(|rebuilt| self.committer.take_over(rebuilt, &open, &prices)) {
             Ok(()) => {
                 self.write_index(true);
                 self.note_files();
@@ -470,7 +471,7 @@ impl Writer {
         let Some(loaded) = self.committer.loaded_mut() else {
             return;
         };
-        let is_being_added = matches!(loaded.coverage, Coverage::BeingAdded { .. });
+        let is_being_added = matches!(loaded.coverage, Coverage::BeingAdded(_));
         if loaded.books.pending_records() == 0 || is_being_added {
             return;
         }
