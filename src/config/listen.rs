@@ -1,4 +1,4 @@
-//! `[listen]`: which addresses, and who may knock there.
+//! `[listen]`: the addresses, and which callers may connect to them.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A copy of the index, for whoever may not write to it: sled writes on opening.
+//! A copy of the index, for a process that may not write to it: sled writes when it opens one.
 //!
 //! Promise: the index itself is not touched; the copy is gone when this is dropped.
 

@@ -57,7 +57,7 @@ pub(super) fn guarded<T>(work: impl FnOnce() -> Result<T, IndexError>) -> Result
     done.unwrap_or(Err(IndexError::Panicked))
 }
 
-/// The words of such a panic are for sled's makers. What it means is said by who opens the index.
+/// The words of such a panic are for sled's authors; the caller that opens the index says what it means.
 fn hush() {
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |info| {

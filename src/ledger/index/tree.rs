@@ -45,7 +45,7 @@ const MOVED_ASIDE: &str = "index.damaged-";
 #[derive(Clone, Debug)]
 pub struct Index {
     handle: Handle,
-    /// Also what keeps a question and a batch apart: sled shows parts of a batch to who reads beside it.
+    /// Its lock also keeps questions and batches apart: sled shows parts of a batch to a concurrent reader.
     lines: Arc<RwLock<Lines>>,
     /// A question found that rows are lost: it is neither asked nor written any more.
     is_doubted: Arc<AtomicBool>,

@@ -47,7 +47,7 @@ pub struct LedgerHealth {
     pub dropped: u64,
 }
 
-/// The sums, and whether they are those of the whole journal: whoever sees one sees the other that belongs to it.
+/// The sums, and whether they are those of the whole journal. They are read together, so that they fit each other.
 #[derive(Clone, Debug, Default)]
 struct Published {
     totals: Arc<Totals>,

@@ -10,7 +10,7 @@
 //! | reading | the end mark came | settle, give what was held behind it, read the end |
 //! | reading | the service ended, and the answer is complete | settle if nothing did, give the place back, give the rest, leave the service, finish |
 //! | reading | broken, stopped, or ended without its end mark and its price | settle so, leave the service, break off; once it is settled: leave the service, finish |
-//! | reading | it has changed who reads, or the wait is over | look at the drain, then read, drain or stop; once it is settled, a wait that is over stops it |
+//! | reading | the reader has changed, or the wait is over | look at the drain, then read, drain or stop; once it is settled, a wait that is over stops it |
 //! | asking to drain | granted, refused | read; stop |
 //! | writing | written | next step |
 //! | writing | the write failed | the app has a part: next step; it has none: keep the piece for a repeat, with what was held |

@@ -76,7 +76,7 @@ pub enum Action {
 /// How long to wait for the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Until it has changed who reads.
+    /// Until the reader changes.
     Long,
     /// The same, for a follower alone: until it has left, which it may have done by now.
     WhileFollowed,
@@ -131,7 +131,7 @@ pub struct Done {
 #[derive(Clone, Debug)]
 pub enum Event {
     Read(Read),
-    /// It has changed who reads.
+    /// The reader has changed.
     Changed,
     TimeUp,
     Wrote(Written),

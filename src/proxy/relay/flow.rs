@@ -65,7 +65,7 @@ struct HeldForDrain {
 /// What came of waiting for the service.
 enum Moved {
     Read(Result<Option<Bytes>, BodyBroke>),
-    /// It has changed who reads.
+    /// The reader has changed.
     Changed,
     TimeUp,
     Stopped,
@@ -278,7 +278,7 @@ impl Flow<'_, '_> {
                     }
                 };
                 let app = &mut self.relay.app;
-                // `None` in whatever place: it has changed who reads.
+                // `None` in either place: the reader has changed.
                 let read = match (presence, wait) {
                     (Presence::Here, _) => app.attend_while_here(chunk).await,
                     (_, Wait::AtMost(limit)) => {

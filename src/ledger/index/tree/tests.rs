@@ -241,7 +241,7 @@ async fn another_ledgers_index_is_not_believed() {
     assert_eq!(ledger.health().index_rebuilds, 1);
 }
 
-/// A quarter hour that went missing is seen by whoever reads its block's quarter hours, and by `verify`.
+/// A missing quarter hour is noticed by a question that reads its block's quarter hours, and by `verify`.
 #[tokio::test]
 async fn a_quarter_hour_that_is_lost_is_not_passed_over() {
     let history = History::of(60);
