@@ -71,9 +71,9 @@ fuzz: ## each fuzz target for ten minutes (SECONDS_EACH=600); needs a nightly to
 bench: ## own time, memory and stream delay, as ratios to the echo upstream and to nginx
 	@scripts/bench.sh $(ARGS)
 
-bench-ledger: ## verify, rebuild and start with a long ledger (ENTRIES=1000000)
+bench-ledger: ## time, memory and room of a long ledger (ENTRIES=10000000)
 	@scripts/setup-native.sh
-	cargo bench --workspace --locked --bench ledger -- $(or $(ENTRIES),100000)
+	cargo bench --workspace --locked --bench ledger -- $(or $(ENTRIES),1000000)
 
 install: ## install the binary, the units and the config; build with `make release` first
 	@test -x $(TARGET)/release/bursar || { echo "error: no $(TARGET)/release/bursar: run 'make release' first" >&2; exit 1; }

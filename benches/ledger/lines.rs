@@ -1,5 +1,5 @@
-//! A ledger of any length, written line by line: the writer's own lines of a few hundred entries are the
-//! pattern, and each entry gets its own id, time, key, request id, app, operation, model and state.
+//! A ledger of any length, written line by line: two lines of the writer are the pattern, and each entry gets
+//! its own id, time, key, request id, app, lane, operation, model and state.
 //!
 //! Promise: memory does not grow with the length. Lines are sealed and segments begin as the writer does it, so
 //! that the ledger opens, verifies and is rebuilt as any other.
@@ -12,7 +12,7 @@ use bursar::clock::SystemClock;
 use bursar::ledger::SEGMENT_BYTES_MAX;
 use serde_json::Value;
 
-use crate::long;
+use crate::long::{self, Labels};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
@@ -22,9 +22,6 @@ pub const DAYS: u64 = 200;
 /// Entries of the last day, where there are as many.
 const LAST_DAY: u64 = 50_000;
 
-pub const APPS: u64 = 20;
-
-const OPERATIONS: [&str; 4] = ["chat", "embeddings", "rerank", "image_generation"];
 
 /// Of a hundred entries so many end otherwise than settled.
 const STATES: [&str; 3] = [
@@ -32,15 +29,6 @@ const STATES: [&str; 3] = [
     r#""unreported""#,
     r#"{"in_doubt":{"reason":"no_response"}}"#,
 ];
-
-/// What is known of an entry, to ask for it.
-#[derive(Clone, Debug)]
-pub struct Known {
-    pub id: String,
-    pub key: String,
-    pub request_id: String,
-    pub at_ms: u64,
-}
 
 /// A line in parts: text, and what differs from entry to entry between two texts.
 struct Pattern {
@@ -58,21 +46,22 @@ struct Segments {
     next_seq: u64,
 }
 
-/// Writes the ledger; answers what is known of some of its entries, oldest first.
-pub async fn write(state: &Path, entries: u64) -> Vec<Known> {
+/// Writes the ledger.
+pub async fn write(state: &Path, entries: u64) {
     long::write(state, 1, 1).await;
     let journal = state.join("journal");
     let sample = std::fs::read_to_string(journal.join("00000001.jsonl")).expect("a segment");
     let mut lines = sample.lines();
     let header: Value = serde_json::from_str(lines.next().expect("a header")).expect("JSON");
-    let find = |kind: &str| lines.clone().find(|line| line.contains(kind)).expect(kind);
-    let (intent, outcome) = (find(r#""kind":"intent""#), find(r#""kind":"outcome""#));
+    let find = |words: [&str; 2]| {
+        let mut lines = lines.clone();
+        let line = lines.find(|line| words.iter().all(|word| line.contains(word)));
+        line.expect("a line of the writer")
+    };
+    let outcome = find([r#""kind":"outcome""#, r#""settled""#]);
     let outcome_of: Value = serde_json::from_str(outcome).expect("JSON");
     let id = outcome_of["id"].as_str().expect("an id");
-    let intent = lines
-        .clone()
-        .find(|line| line.contains(r#""kind":"intent""#) && line.contains(id))
-        .unwrap_or(intent);
+    let intent = find([r#""kind":"intent""#, id]);
     // The mark stays: it says that the journal reached so far at least.
     let (intent, outcome) = (Pattern::of(intent), Pattern::of(outcome));
     for name in ["index", "usage", "stopped"] {
@@ -92,7 +81,6 @@ pub async fn write(state: &Path, entries: u64) -> Vec<Known> {
     let now_ms = SystemClock::shared().wall_ms();
     let last_day = entries.min(LAST_DAY);
     let earlier = entries - last_day;
-    let mut known = Vec::new();
     for number in 0..entries {
         let at_ms = if number < earlier {
             now_ms - DAYS * DAY_MS + number * ((DAYS - 1) * DAY_MS / earlier.max(1))
@@ -102,20 +90,17 @@ pub async fn write(state: &Path, entries: u64) -> Vec<Known> {
         let entry = Entry::of(number, at_ms);
         segments.write(&intent, &entry);
         segments.write(&outcome, &entry);
-        if number.is_multiple_of((entries / 7).max(1)) || number + 1 == entries {
-            known.push(entry.known);
-        }
     }
     segments.finish();
-    known
 }
 
 /// What is put into the slots.
 struct Entry {
-    known: Known,
-    app: String,
-    operation: &'static str,
-    model: String,
+    id: String,
+    key: String,
+    request_id: String,
+    at_ms: u64,
+    labels: Labels,
     state: String,
     adds: u64,
 }
@@ -128,24 +113,19 @@ impl Entry {
         let mut bits = [0; 10];
         bits.copy_from_slice(&random.as_bytes()[..10]);
         let hex = random.to_hex();
-        let index = |of: usize| usize::try_from(number).unwrap_or(0) % of;
         let billed = 10 + number % 500;
-        let (state, adds) = match STATES.get(index(100)) {
+        let (state, adds) = match STATES.get(usize::from(random.as_bytes()[31]) % 100) {
             Some(state) => ((*state).to_owned(), 0),
             None => (format!(r#"{{"settled":{{"billed":{billed}}}}}"#), billed),
         };
         Self {
-            known: Known {
-                id: uuid::Builder::from_unix_timestamp_millis(at_ms, &bits)
-                    .into_uuid()
-                    .to_string(),
-                key: format!("bursar-{}", &hex[..32]),
-                request_id: format!("req-{}", &hex[32..]),
-                at_ms,
-            },
-            app: format!("app-{}", number % APPS),
-            operation: OPERATIONS[index(OPERATIONS.len())],
-            model: format!("model-{}", number / 3 % 10),
+            id: uuid::Builder::from_unix_timestamp_millis(at_ms, &bits)
+                .into_uuid()
+                .to_string(),
+            key: format!("bursar-{}", &hex[..32]),
+            request_id: format!("req-{}", &hex[32..]),
+            at_ms,
+            labels: Labels::of(random.as_bytes()),
             state,
             adds,
         }
@@ -168,6 +148,7 @@ impl Pattern {
             ("key", value["key"]["value"].as_str().map(str::to_owned)),
             ("request_id", text("request_id")),
             ("app", quoted(text("app"))),
+            ("lane", quoted(text("lane"))),
             ("operation", quoted(text("operation"))),
             ("model", quoted(text("model"))),
             (
@@ -204,20 +185,21 @@ impl Pattern {
         write!(to, r#"{{"seq":{seq},"kind":"#).expect("memory");
         for (text, slot) in self.texts.iter().zip(&self.slots) {
             to.extend_from_slice(text.as_bytes());
-            let known = &entry.known;
+            let labels = &entry.labels;
             let written = match *slot {
-                "id" => write!(to, "{}", known.id),
-                "key" => write!(to, "{}", known.key),
-                "request_id" => write!(to, "{}", known.request_id),
-                "app" => write!(to, "\"{}\"", entry.app),
-                "operation" => write!(to, "\"{}\"", entry.operation),
-                "model" => write!(to, "\"{}\"", entry.model),
+                "id" => write!(to, "{}", entry.id),
+                "key" => write!(to, "{}", entry.key),
+                "request_id" => write!(to, "{}", entry.request_id),
+                "app" => write!(to, "\"{}\"", labels.app),
+                "lane" => write!(to, "\"{}\"", labels.lane),
+                "operation" => write!(to, "\"{}\"", labels.operation),
+                "model" => write!(to, "\"{}\"", labels.model),
                 "state" => write!(
                     to,
                     r#""state":{},"adds_micro_usd":{}"#,
                     entry.state, entry.adds
                 ),
-                _ => write!(to, "{}", known.at_ms),
+                _ => write!(to, "{}", entry.at_ms),
             };
             written.expect("memory");
         }
@@ -232,7 +214,7 @@ impl Pattern {
 impl Segments {
     fn write(&mut self, pattern: &Pattern, entry: &Entry) {
         if self.file.is_none() || self.bytes >= SEGMENT_BYTES_MAX {
-            self.begin(entry.known.at_ms);
+            self.begin(entry.at_ms);
         }
         let mut line = Vec::with_capacity(1024);
         pattern.print(self.next_seq, entry, &mut line);

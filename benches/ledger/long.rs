@@ -1,8 +1,8 @@
 //! A long ledger, and how much memory a program needs for it. For `make bench-ledger`, and for the test of
 //! memory in `tests/it/memory.rs`.
 //!
-//! Promise: the ledger is made by the ledger's own writer. Keys and request ids are random, as minted ones
-//! are: an index that is written in order is smaller and sooner made than a real one.
+//! Promise: the ledger is made by the ledger's own writer. Keys, request ids and what entries are filed under
+//! are random: an index that is written in order is smaller and sooner made than a real one.
 
 use std::path::Path;
 use std::process::{Command, ExitStatus};
@@ -23,8 +23,43 @@ use bursar::protocol::{Lane, Operation, Told, Usage};
 /// Entries that are written at once.
 const BATCH: u64 = 500;
 
-/// How often a program is looked at.
+const APPS: u8 = 20;
+const MODELS: u8 = 10;
+
+/// Of three lanes.
+const OPERATIONS: [(Lane, Operation); 5] = [
+    (Lane::Inference, Operation::Chat),
+    (Lane::Inference, Operation::Embeddings),
+    (Lane::Inference, Operation::Rerank),
+    (Lane::Agent, Operation::AgentTurn),
+    (Lane::Control, Operation::FrontierComparison),
+];
+
+/// How often a program is looked at. Its peak is kept for it.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// What an entry is filed under: one of 20 apps, 5 operations and 10 models.
+pub struct Labels {
+    pub app: String,
+    pub lane: Lane,
+    pub operation: Operation,
+    pub model: String,
+}
+
+// === impl Labels ===
+
+impl Labels {
+    /// `random`: the entry's own.
+    pub fn of(random: &[u8; 32]) -> Self {
+        let (lane, operation) = OPERATIONS[usize::from(random[11]) % OPERATIONS.len()];
+        Self {
+            app: format!("app-{}", random[10] % APPS),
+            lane,
+            operation,
+            model: format!("model-{}", random[12] % MODELS),
+        }
+    }
+}
 
 /// The most memory that a process has had, in KiB. 0: it has ended.
 pub fn peak_kib(pid: u32) -> u64 {
@@ -68,15 +103,23 @@ pub async fn write(state: &Path, entries: u64, between_ms: u64) {
 
 async fn buy(ledger: &Ledger, at_ms: u64, amount: u64) {
     let id = ledger.new_entry_id();
-    let random = blake3::hash(id.0.as_bytes()).to_hex();
-    let (key, request_id) = random.split_at(32);
+    let random = blake3::hash(id.0.as_bytes());
+    let hex = random.to_hex();
+    let (key, request_id) = hex.split_at(32);
+    let labels = Labels::of(random.as_bytes());
+    // Of a hundred one has no price, and one no answer.
+    let (end, billed) = match random.as_bytes()[31] % 100 {
+        0 => (AttemptEnd::Answered, Told::Absent),
+        1 => (AttemptEnd::NoHead, Told::Absent),
+        _ => (AttemptEnd::Answered, Told::Value(MicroUsd::new(amount))),
+    };
     let intent = Intent {
         id,
         at_ms,
-        app: Arc::from("notes"),
-        lane: Lane::Inference,
-        operation: Operation::Chat,
-        model: Some("auto".to_owned()),
+        app: Arc::from(labels.app),
+        lane: labels.lane,
+        operation: labels.operation,
+        model: Some(labels.model),
         stream: false,
         key: Some(KeptKey {
             form: KeyForm::Text(Arc::from(format!("bursar-{key}"))),
@@ -95,7 +138,7 @@ async fn buy(ledger: &Ledger, at_ms: u64, amount: u64) {
         id,
         at_ms,
         attempts: vec![Attempt {
-            end: AttemptEnd::Answered,
+            end,
             status: Some(200),
             wait_ms: 0,
             took_ms: 900,
@@ -103,7 +146,7 @@ async fn buy(ledger: &Ledger, at_ms: u64, amount: u64) {
             receipt_lines: vec![format!("x-service-billed: {amount}")],
         }],
         receipt: Receipt {
-            billed: Told::Value(MicroUsd::new(amount)),
+            billed,
             source: Some(ReceiptSource::Header),
             ..Receipt::default()
         },

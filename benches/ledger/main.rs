@@ -1,200 +1,279 @@
-//! How long a long ledger takes: `ledger verify`, `ledger rebuild`, `spend`, and a daemon's start with its
-//! index and without, each in a process of its own; then `explain` and `receipts`, which look up what they show.
-//! `make bench-ledger ENTRIES=1000000`.
+//! How long a long ledger takes, and how much memory and room: `ledger verify`, `ledger rebuild`, a daemon's
+//! start with its index and without, `explain`, `receipts` and `spend`; then the same room after entries that
+//! the ledger itself wrote. `make bench-ledger ENTRIES=1000000`.
 //!
-//! The entries are those of 200 days and 20 apps, of which 50,000 lie in the last day.
+//! The entries are those of 200 days, of which 50,000 lie in the last day. What is measured for its memory runs
+//! in a process of its own. With a directory as second argument the ledger is kept there, and one that is there
+//! is asked again.
 //!
 //! Promise: prints what was measured and asserts nothing about time.
 
 mod lines;
 mod long;
 
-use std::path::Path;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use bursar::clock::SystemClock;
-use bursar::ledger::query::{Filter, GroupBy, StateWord, find, list};
+use bursar::ledger::query::{EntryView, Filter, GroupBy, StateWord, find, list, spend};
 use bursar::ledger::{Ledger, LedgerOptions};
 use bursar::protocol::Operation;
 use jiff::tz::TimeZone;
 
-const ENTRIES_DEFAULT: u64 = 100_000;
+const ENTRIES_DEFAULT: u64 = 1_000_000;
+
+/// Entries that the ledger itself writes.
+const LIVE_MAX: u64 = 1_000_000;
+
+/// Time from one of them to the next: as many a day as the last of the other ledger.
+const LIVE_EVERY_MS: u64 = 1_728;
 
 /// How many receipts are asked for.
 const NEWEST: usize = 50;
 
+/// How many entries are asked for one by one.
+const SAMPLES: u64 = 8;
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// What is asked, its bounds of time, and what is grouped by.
+type SpendAsked = (&'static str, Option<u64>, Option<u64>, GroupBy);
+
 fn main() {
-    let asked = std::env::args().skip(1).find_map(|word| word.parse().ok());
-    let entries: u64 = asked.unwrap_or(ENTRIES_DEFAULT);
-    let directory = tempfile::tempdir().expect("a directory");
-    let state = directory.path().join("state");
-    let began = now();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let known = runtime.block_on(lines::write(&state, entries));
-    println!("{entries} entries written in {:.1} s", since(began));
-    println!("journal {} MiB", bytes(&state.join("journal")) >> 20);
-    runtime.block_on(timed("ledger verify", &["ledger", "verify"], &state));
-    runtime.block_on(timed("ledger rebuild", &["ledger", "rebuild"], &state));
-    for name in ["index", "lookup"] {
-        let bytes = bytes(&state.join(name));
-        println!(
-            "{name:<7} {} MiB, {} bytes an entry",
-            bytes >> 20,
-            bytes / entries
-        );
-    }
-    look_ups(&state, &known);
-    runtime.block_on(timed(
-        "spend, all",
-        &["spend", "--since", "2020-01-01"],
-        &state,
-    ));
-    std::fs::remove_dir_all(state.join("index")).expect("the index goes");
-    for how in ["start without an index", "start with its index"] {
-        let began = now();
-        let ledger = Ledger::open(options(&state)).expect("it opens");
-        println!("{how:<24} {:>7.1} s", since(began));
-        runtime.block_on(until_whole(&ledger));
-        println!("{:<24} {:>7.1} s", "  until it is whole", since(began));
-        spend_in_a_daemon(&ledger);
-        runtime.block_on(ledger.close());
+    let words: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|word| !word.starts_with("--"))
+        .collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["start", state] => runtime.block_on(start(Path::new(state))),
+        ["live", state, entries] => {
+            let entries = entries.parse().expect("a number");
+            runtime.block_on(long::write(Path::new(state), entries, LIVE_EVERY_MS));
+        }
+        words => {
+            let entries = words.first().and_then(|word| word.parse().ok());
+            let kept = words.get(1).map(PathBuf::from);
+            runtime.block_on(measure(entries.unwrap_or(ENTRIES_DEFAULT), kept));
+        }
     }
 }
 
-/// Waits for totals that are added up beside requests.
-async fn until_whole(ledger: &Ledger) {
+async fn measure(entries: u64, kept: Option<PathBuf>) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let state = kept.unwrap_or_else(|| directory.path().join("state"));
+    if !state.exists() {
+        let began = now();
+        lines::write(&state, entries).await;
+        print_s(&format!("{entries} entries written"), since(began));
+        println!("journal {} MiB", bytes(&state.join("journal")) >> 20);
+        command("ledger verify", &["ledger", "verify"], &state).await;
+        command("ledger rebuild", &["ledger", "rebuild"], &state).await;
+    }
+    print_room(&state, entries);
+    look_ups(&state);
+    spend_by_itself(&state);
+    own("start with its index", &["start", text(&state)]).await;
+    fs::remove_dir_all(state.join("index")).expect("the index goes");
+    own("start without an index", &["start", text(&state)]).await;
+
+    let live = directory.path().join("live");
+    let entries = entries.min(LIVE_MAX);
+    let asked = entries.to_string();
+    own(&format!("{entries} live entries"), &["live", text(&live), &asked]).await;
+    print_room(&live, entries);
+}
+
+/// A daemon's start and what is asked of it, in a process of its own.
+async fn start(state: &Path) {
+    let began = now();
+    let ledger = Ledger::open(LedgerOptions::new(state, SystemClock::shared())).expect("it opens");
+    print_s("  until it serves", since(began));
     while ledger.health().is_adding_up {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-}
-
-/// `spend` as the admin API asks it: of everything, by day in a zone that is not UTC's, and of a time that
-/// cuts a quarter hour at both ends.
-fn spend_in_a_daemon(ledger: &Ledger) {
-    let day_ms = 24 * 60 * 60 * 1000;
-    let now_ms = SystemClock::shared().wall_ms();
+    print_s("  until it is whole", since(began));
     let berlin = TimeZone::get("Europe/Berlin").expect("a zone");
-    let cut = (Some(now_ms - 2 * day_ms + 1), Some(now_ms - day_ms + 1));
-    for (what, (since_ms, until_ms), by) in [
-        ("  spend, all", (None, None), GroupBy::App),
-        ("  spend by day", (None, None), GroupBy::Day),
-        ("  spend of a day, cut", cut, GroupBy::State),
-    ] {
+    for (what, since_ms, until_ms, by) in spend_asked() {
         let began = now();
         let told = ledger.spend(since_ms, until_ms, &[by], &berlin);
-        told.expect("sums");
-        println!("{what:<24} {:>7.3} s", since(began));
+        let rows = told.expect("sums").rows.len();
+        print_ms(&format!("  spend {what} ({rows} rows)"), since(began));
+    }
+    ledger.close().await;
+}
+
+/// Of everything, by day in a zone that is not UTC's, of quarter hours, and of a time that cuts a quarter hour at
+/// both ends.
+fn spend_asked() -> [SpendAsked; 6] {
+    let today_ms = now_ms() - now_ms() % DAY_MS;
+    let (since, until) = (Some(today_ms - 2 * DAY_MS), Some(today_ms - DAY_MS));
+    let cut = |bound: Option<u64>| bound.map(|bound| bound + 60_001);
+    [
+        ("all by app", None, None, GroupBy::App),
+        ("all by state", None, None, GroupBy::State),
+        ("all by day", None, None, GroupBy::Day),
+        ("of a day", since, until, GroupBy::Operation),
+        ("of a day, cut", cut(since), cut(until), GroupBy::Operation),
+        ("of a day by state, cut", cut(since), cut(until), GroupBy::State),
+    ]
+}
+
+/// `bursar spend` without a daemon: the index is copied first.
+fn spend_by_itself(state: &Path) {
+    for (what, since_ms, until_ms, by) in spend_asked() {
+        let began = now();
+        spend(state, since_ms, until_ms, &[by], &TimeZone::UTC).expect("sums");
+        print_ms(&format!("spend {what}, no daemon"), since(began));
     }
 }
 
+/// Entries of all ages.
+fn samples(state: &Path) -> Vec<EntryView> {
+    let (first, length) = (now_ms() - lines::DAYS * DAY_MS, lines::DAYS * DAY_MS);
+    let sample = |number| {
+        let asked = Filter {
+            until_ms: Some(first + length * number / SAMPLES),
+            limit: Some(1),
+            ..Filter::default()
+        };
+        list(state, &asked).expect("an answer").entries.pop()
+    };
+    (1..=SAMPLES).filter_map(sample).collect()
+}
+
 /// Asks for entries of all ages; prints the longest time of each kind of question.
-fn look_ups(state: &Path, known: &[lines::Known]) {
-    let longest = |what: &str, ask: &dyn Fn(&lines::Known) -> String| {
-        let times = known.iter().map(|entry| {
+fn look_ups(state: &Path) {
+    let samples = samples(state);
+    let longest = |what: &str, ask: &dyn Fn(&EntryView) -> String| {
+        let times = samples.iter().map(|entry| {
             let text = ask(entry);
             let began = now();
             let found = find(state, &text).expect("an answer");
+            let took = since(began);
             assert_eq!(found.entries.len(), 1, "{text}");
-            since(began)
+            took
         });
         print_ms(&format!("explain by {what}"), times.fold(0.0, f64::max));
     };
-    longest("id", &|entry| entry.id.clone());
+    longest("id", &|entry| entry.id.to_string());
     longest("an id's end", &|entry| {
-        entry.id[entry.id.len() - 12..].to_owned()
+        let id = entry.id.to_string();
+        id[id.len() - 12..].to_owned()
     });
-    longest("key", &|entry| entry.key.clone());
-    longest("request id", &|entry| entry.request_id.clone());
+    longest("key", &|entry| entry.key.clone().expect("a key"));
+    longest("request id", &|entry| {
+        entry.request_id.clone().expect("a request id")
+    });
     let began = now();
-    assert!(
-        find(state, "nothing of this ledger")
-            .expect("an answer")
-            .by
-            .is_none()
-    );
+    let found = find(state, "nothing of this ledger").expect("an answer");
+    assert!(found.by.is_none(), "nothing is found");
     print_ms("explain nothing", since(began));
 
-    let middle = known.get(known.len() / 2).map_or(0, |entry| entry.at_ms);
+    let middle = samples.get(samples.len() / 2).map(|entry| entry.at_ms);
+    for (what, asked) in receipts_asked(middle) {
+        let began = now();
+        let listed = list(state, &asked).expect("an answer").entries.len();
+        print_ms(&format!("receipts {what} ({listed})"), since(began));
+    }
+}
+
+fn receipts_asked(middle: Option<u64>) -> [(&'static str, Filter); 9] {
     let newest = Filter {
         limit: Some(NEWEST),
         ..Filter::default()
     };
-    let questions = [
-        ("receipts", newest.clone()),
+    let of_app = |app: &str| Filter {
+        app: Some(app.to_owned()),
+        ..newest.clone()
+    };
+    let in_state = |state| Filter {
+        state: Some(state),
+        ..newest.clone()
+    };
+    [
+        ("newest", newest.clone()),
+        ("by app", of_app("app-7")),
+        ("of no app", of_app("nobody")),
         (
-            "receipts by app",
-            Filter {
-                app: Some("app-7".to_owned()),
-                ..newest.clone()
-            },
-        ),
-        (
-            "receipts of no app",
-            Filter {
-                app: Some("nobody".to_owned()),
-                ..newest.clone()
-            },
-        ),
-        (
-            "receipts by operation",
+            "by operation",
             Filter {
                 operation: Some(Operation::Rerank),
                 ..newest.clone()
             },
         ),
+        ("by state", in_state(StateWord::InDoubt)),
+        ("of a rare state", in_state(StateWord::Malformed)),
         (
-            "receipts by state",
-            Filter {
-                state: Some(StateWord::InDoubt),
-                ..newest.clone()
-            },
-        ),
-        (
-            "receipts of a rare state",
-            Filter {
-                state: Some(StateWord::Malformed),
-                ..newest.clone()
-            },
-        ),
-        (
-            "receipts by model",
+            "by model",
             Filter {
                 model: Some("model-3".to_owned()),
                 ..newest.clone()
             },
         ),
         (
-            "receipts before a time",
+            "before a time",
             Filter {
-                until_ms: Some(middle),
+                until_ms: middle,
                 ..newest.clone()
             },
         ),
         (
-            "receipts by all of them",
+            "by all of them",
             Filter {
-                until_ms: Some(middle),
-                app: Some("app-7".to_owned()),
+                until_ms: middle,
                 model: Some("model-3".to_owned()),
                 state: Some(StateWord::Settled),
-                ..newest
+                ..of_app("app-7")
             },
         ),
-    ];
-    for (what, asked) in questions {
-        let began = now();
-        let listed = list(state, &asked).expect("an answer").entries.len();
-        print_ms(&format!("{what} ({listed})"), since(began));
+    ]
+}
+
+/// Runs a command of the program; prints its time and the most memory it had.
+async fn command(what: &str, arguments: &[&str], state: &Path) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bursar"));
+    command.args(arguments).arg("--state-dir").arg(state);
+    timed(what, command.stdout(Stdio::null())).await;
+}
+
+/// The same of this program.
+async fn own(what: &str, arguments: &[&str]) {
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    timed(what, command.args(arguments)).await;
+}
+
+async fn timed(what: &str, command: &mut Command) {
+    let began = now();
+    let (status, peak_kib) = long::run(command).await;
+    assert!(status.success(), "{what}: {status}");
+    let (took, peak_mib) = (since(began), peak_kib >> 10);
+    println!("{what:<36} {took:>9.1} s  {peak_mib:>5} MiB at most");
+}
+
+/// What the files beside the journal take.
+fn print_room(state: &Path, entries: u64) {
+    for name in ["index", "lookup"] {
+        let bytes = bytes(&state.join(name));
+        let each = bytes / entries;
+        println!("{name:<36} {:>9} MiB, {each} bytes an entry", bytes >> 20);
     }
 }
 
-fn print_ms(what: &str, seconds: f64) {
-    println!("{what:<32} {:>7.1} ms", seconds * 1_000.0);
+fn print_s(what: &str, seconds: f64) {
+    println!("{what:<36} {seconds:>9.2} s");
 }
 
-fn options(state: &Path) -> LedgerOptions {
-    LedgerOptions::new(state, SystemClock::shared())
+fn print_ms(what: &str, seconds: f64) {
+    println!("{what:<36} {:>9.1} ms", seconds * 1_000.0);
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a path of text")
 }
 
 fn now() -> Duration {
@@ -202,27 +281,18 @@ fn now() -> Duration {
     SystemClock::shared().monotonic()
 }
 
+fn now_ms() -> u64 {
+    SystemClock::shared().wall_ms()
+}
+
 fn since(began: Duration) -> f64 {
     now().saturating_sub(began).as_secs_f64()
 }
 
-/// Runs a command of the program; prints its time and the most memory it had.
-async fn timed(what: &str, arguments: &[&str], state: &Path) {
-    let began = now();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_bursar"));
-    command.args(arguments).arg("--state-dir").arg(state);
-    let (status, peak_kib) = long::run(command.stdout(Stdio::null())).await;
-    assert!(status.success(), "{what}: {status}");
-    println!(
-        "{what:<24} {:>7.1} s  {:>5} MiB",
-        since(began),
-        peak_kib >> 10
-    );
-}
-
-fn bytes(directory: &Path) -> u64 {
-    let files = std::fs::read_dir(directory).expect("a directory");
-    files
-        .map(|file| file.unwrap().metadata().unwrap().len())
-        .sum()
+/// What files and directories take on the disk, as `du` counts it.
+fn bytes(path: &Path) -> u64 {
+    let metadata = fs::symlink_metadata(path).expect("a file");
+    let files = fs::read_dir(path).into_iter().flatten();
+    let below: u64 = files.map(|file| bytes(&file.unwrap().path())).sum();
+    metadata.blocks() * 512 + below
 }
