@@ -4,11 +4,14 @@
 //!
 //! Two passes. The first finds what was asked for and its keys, the second all lines of those. In a segment with
 //! a lookup file the lines are those that the file names; any other is searched for the text, which is as fast as
-//! `grep`. Each line is decoded and compared.
+//! `grep`. Each line is decoded and compared. A whole id states when it was made: the segment of that time is
+//! read first, and the first pass ends where the id is found.
+//!
 //! Promise: reads only; at most [`FOUND_MAX`] entries are held, and the answer says when there are more. It is the
 //! same with lookup files and without.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use memchr::memmem::Finder;
@@ -16,6 +19,7 @@ use memchr::memmem::Finder;
 use crate::ledger::error::LedgerError;
 use crate::ledger::id::EntryId;
 use crate::ledger::journal::reader::{JournalReader, steadily};
+use crate::ledger::journal::segments::Segment;
 use crate::ledger::journal::state_dir::Directory;
 use crate::ledger::kept_key::{EPOCH_MS, KeptKey, KeyForm, SoughtKey};
 use crate::ledger::read::filter::Said;
@@ -72,11 +76,27 @@ struct Asked {
     request_id: String,
 }
 
-/// The entries of the first pass, with their keys.
+/// An entry of the first pass.
+struct Hit {
+    started_ms: u64,
+    key: Option<KeptKey>,
+}
+
+/// The entries of the first pass.
 #[derive(Default)]
 struct Hits {
-    by: BTreeMap<FoundBy, HashSet<EntryId>>,
-    keys: HashMap<EntryId, KeptKey>,
+    by: BTreeMap<FoundBy, HashMap<EntryId, Hit>>,
+    more: bool,
+}
+
+/// The lines of the second pass.
+struct Gathered<'a> {
+    asked: &'a HashMap<EntryId, Hit>,
+    /// Entries of the same keys are gathered, too.
+    keys: Vec<&'a KeptKey>,
+    held: HashSet<EntryId>,
+    /// By number: a line may lie twice, or before an earlier one.
+    lines: BTreeMap<u64, Record>,
     more: bool,
 }
 
@@ -90,6 +110,9 @@ struct Sought {
     /// The first digits of ids.
     head: Option<u32>,
 }
+
+/// Takes a line; whether more are wanted.
+type Visit<'a> = dyn FnMut(u64, Record) -> ControlFlow<()> + 'a;
 
 /// Looks for `text`. Time: a few reads for each segment with a lookup file, and two passes over the bytes of
 /// the others.
@@ -111,11 +134,17 @@ pub fn find(state_dir: &Path, text: &str) -> Result<Found, LedgerError> {
 
 fn find_on(reader: &JournalReader, lookups: &Lookups, asked: &Asked) -> Result<Found, Detour> {
     let mut hits = Hits::default();
-    each_with(reader, lookups, &asked.sought(), &mut |_, record| {
-        if let Some(said) = Said::of(&record)
-            && let Some(by) = asked.matches(&said)
-        {
-            hits.take(by, &said);
+    let order = asked.segments(reader);
+    // A break: whatever stands in other lines, the answer is the same.
+    let _ = each_with(reader, lookups, order, &asked.sought(), &mut |_, record| {
+        let said = Said::of(&record);
+        let by = said.as_ref().and_then(|said| asked.matches(said));
+        match by.zip(said) {
+            Some((by, said)) => {
+                let had_room = hits.take(by, &said);
+                asked.is_decided(by, had_room)
+            }
+            None => ControlFlow::Continue(()),
         }
     })?;
     let mut by_kind = hits.by.into_iter();
@@ -124,61 +153,48 @@ fn find_on(reader: &JournalReader, lookups: &Lookups, asked: &Asked) -> Result<F
     };
     let is_part = matches!(by, FoundBy::Tail | FoundBy::Prefix);
     if is_part {
-        // The end of one id and the beginning of another: nobody can know which is meant.
+        // The end of one id and the beginning of another: both may be meant.
         ids.extend(by_kind.flat_map(|(_, ids)| ids));
     }
     let is_ambiguous = is_part && ids.len() > 1;
-    let keys: Vec<&KeptKey> = if is_ambiguous {
-        Vec::new()
-    } else {
-        ids.iter().filter_map(|id| hits.keys.get(id)).collect()
-    };
+    let mut keys: Vec<&KeptKey> = Vec::new();
+    if !is_ambiguous {
+        keys.extend(ids.values().filter_map(|hit| hit.key.as_ref()));
+    }
 
     let mut sought = Sought::default();
     keys.iter().for_each(|key| sought.add_key(&key.form));
-    ids.iter().for_each(|id| sought.add_id(*id));
-    let mut held: HashSet<EntryId> = ids.clone();
-    let mut more = hits.more;
-    // By number: a line may lie twice, or before an earlier one.
-    let mut lines: BTreeMap<u64, Record> = BTreeMap::new();
-    each_with(reader, lookups, &sought, &mut |seq, record| {
-        if let Record::Delivery(row, _) = &record {
-            if held.contains(&row.id) {
-                lines.insert(seq, record);
-            }
-            return;
-        }
-        let Some(said) = Said::of(&record) else {
-            return;
-        };
-        let is_kin = said
-            .key
-            .is_some_and(|key| keys.iter().any(|other| key.is_same_key(other)));
-        if !is_kin && !ids.contains(&said.id) {
-            return;
-        }
-        if held.len() < FOUND_MAX {
-            held.insert(said.id);
-        }
-        if held.contains(&said.id) {
-            lines.insert(seq, record);
-        } else {
-            more = true;
-        }
+    ids.keys().for_each(|id| sought.add_id(*id));
+    let mut gathered = Gathered {
+        asked: &ids,
+        keys,
+        held: ids.keys().copied().collect(),
+        lines: BTreeMap::new(),
+        more: hits.more,
+    };
+    let all = || (0..reader.segments.len()).collect();
+    let read = each_with(reader, lookups, all(), &sought, &mut |seq, record| {
+        gathered.take(seq, record)
     })?;
+    if read.is_break() {
+        // The key has more entries than an answer: of those held the lines are read by their ids.
+        gathered.keys.clear();
+        sought.needles.clear();
+        let held = gathered.held.iter();
+        sought.needles.extend(held.map(|id| tail_needle(id.tail())));
+        let _ = each_with(reader, lookups, all(), &sought, &mut |seq, record| {
+            gathered.take(seq, record)
+        })?;
+    }
+    let Gathered { lines, more, .. } = gathered;
     let mut views = Views::default();
     for (seq, record) in lines {
         views.apply(seq, record);
     }
-
     let mut family = views.finish(|_| true);
     family.sort_by_key(|view| (view.at_ms, view.id));
-    let is_asked = |view: &EntryView| ids.contains(&view.id);
-    let entries: Vec<EntryView> = family
-        .iter()
-        .filter(|view| is_asked(view))
-        .cloned()
-        .collect();
+    let is_asked = |view: &&EntryView| ids.contains_key(&view.id);
+    let entries: Vec<EntryView> = family.iter().filter(is_asked).cloned().collect();
     if is_ambiguous {
         return Ok(Found {
             by: Some(by),
@@ -187,12 +203,6 @@ fn find_on(reader: &JournalReader, lookups: &Lookups, asked: &Asked) -> Result<F
             ..Found::default()
         });
     }
-    // The service binds a key for 24 hours; what came under it at another time is another purchase.
-    let of_epoch = |view: &EntryView| {
-        let near = |asked: &EntryView| asked.at_ms.abs_diff(view.at_ms) < EPOCH_MS;
-        entries.iter().any(near)
-    };
-    family.retain(of_epoch);
     Ok(Found {
         by: Some(by),
         entries,
@@ -202,35 +212,46 @@ fn find_on(reader: &JournalReader, lookups: &Lookups, asked: &Asked) -> Result<F
     })
 }
 
-/// Hands out, segment by segment, the records whose line holds what is sought, and perhaps others.
+/// Hands out, segment by segment, the records whose line holds what is sought, and perhaps others, until `visit`
+/// wants no more.
 fn each_with(
     reader: &JournalReader,
     lookups: &Lookups,
+    segments: Vec<usize>,
     sought: &Sought,
-    visit: &mut dyn FnMut(u64, Record),
-) -> Result<(), Detour> {
+    visit: &mut Visit<'_>,
+) -> Result<ControlFlow<()>, Detour> {
     if sought.texts.is_empty() {
-        return Ok(());
+        return Ok(ControlFlow::Continue(()));
     }
     let texts = sought.texts.iter();
     let finders: Vec<Finder<'_>> = texts.map(Finder::new).collect();
-    for segment in 0..reader.segments.len() {
+    for segment in segments {
         let lookup = lookups.of(reader, segment);
         let mut from = 0;
+        let mut flow = ControlFlow::Continue(());
         if let Some(lookup) = lookup.filter(|lookup| lookup.summary().is_in_order) {
-            each_at(reader, segment, &lookup, sought, visit)?;
-            let Some(behind) = lookup.ends_at() else {
-                continue;
-            };
-            from = behind;
-        }
-        reader.holding(segment, from, &finders, &mut |line| {
-            if let Some(Line::Record { seq, record }) = Line::decode(line) {
-                visit(seq, record);
+            flow = each_at(reader, segment, &lookup, sought, visit)?;
+            match lookup.ends_at() {
+                Some(behind) => from = behind,
+                None if flow.is_continue() => continue,
+                None => {}
             }
-        })?;
+        }
+        if flow.is_continue() {
+            reader.holding(segment, from, &finders, &mut |line| {
+                if flow.is_continue()
+                    && let Some(Line::Record { seq, record }) = Line::decode(line)
+                {
+                    flow = visit(seq, record);
+                }
+            })?;
+        }
+        if flow.is_break() {
+            return Ok(flow);
+        }
     }
-    Ok(())
+    Ok(ControlFlow::Continue(()))
 }
 
 /// The same by the lookup file of a segment.
@@ -239,14 +260,14 @@ fn each_at(
     segment: usize,
     lookup: &SegmentLookup,
     sought: &Sought,
-    visit: &mut dyn FnMut(u64, Record),
-) -> Result<(), Detour> {
+    visit: &mut Visit<'_>,
+) -> Result<ControlFlow<()>, Detour> {
     let mut rows = lookup.rows_with(&sought.needles)?;
     if let Some(head) = sought.head {
         rows.extend(lookup.rows_beginning(head)?);
     }
     if rows.is_empty() {
-        return Ok(());
+        return Ok(ControlFlow::Continue(()));
     }
     let offsets = lookup.offsets()?;
     let mut places: Vec<u32> = rows.iter().flat_map(|row| offsets.all(*row)).collect();
@@ -257,9 +278,11 @@ fn each_at(
         let read = lines.record(u64::from(place));
         let read = read.map_err(|error| reader.file_error(segment, error))?;
         let (seq, record) = read.ok_or_else(|| lookup.contradicted())?;
-        visit(seq, record);
+        if visit(seq, record).is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
     }
-    Ok(())
+    Ok(ControlFlow::Continue(()))
 }
 
 /// What long keys are hashed with. Where it is lost, no line is found by one.
@@ -267,6 +290,11 @@ fn secret(state_dir: &Path) -> [u8; 32] {
     let directory = Directory::open_to_read(state_dir).ok();
     let identity = directory.and_then(|directory| directory.known_identity().ok()??);
     identity.map_or([0; 32], |identity| identity.fingerprint_secret)
+}
+
+/// When an id was made, Unix milliseconds: its first 48 bits.
+fn made_ms(id: EntryId) -> u64 {
+    u64::try_from(id.0.as_u128() >> 80).unwrap_or(u64::MAX)
 }
 
 fn needle(key: &KeyForm) -> String {
@@ -318,6 +346,29 @@ impl Asked {
         sought
     }
 
+    /// All segments, as they are looked through for this: that of an id's time first.
+    fn segments(&self, reader: &JournalReader) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..reader.segments.len()).collect();
+        if let Some(id) = self.id {
+            let is_begun = |segment: &Segment| {
+                let header = segment.header.as_ref();
+                header.is_some_and(|header| header.at_ms <= made_ms(id))
+            };
+            let likely = reader.segments.iter().rposition(is_begun);
+            order.sort_by_key(|segment| Some(*segment) != likely);
+        }
+        order
+    }
+
+    /// A break: after such a hit no other one counts.
+    fn is_decided(&self, by: FoundBy, had_room: bool) -> ControlFlow<()> {
+        match by {
+            FoundBy::Id => ControlFlow::Break(()),
+            FoundBy::Key if self.id.is_none() && !had_room => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
     fn matches(&self, said: &Said<'_>) -> Option<FoundBy> {
         let part = self.part.as_deref();
         let ends = |part: &str| said.id.to_string().ends_with(part);
@@ -341,16 +392,54 @@ impl Asked {
 // === impl Hits ===
 
 impl Hits {
-    fn take(&mut self, by: FoundBy, said: &Said<'_>) {
+    /// Takes a hit. False: of its kind there are more than may be held.
+    fn take(&mut self, by: FoundBy, said: &Said<'_>) -> bool {
         let ids = self.by.entry(by).or_default();
-        if ids.len() >= FOUND_MAX && !ids.contains(&said.id) {
-            self.more = true;
-            return;
+        let has_room = ids.len() < FOUND_MAX || ids.contains_key(&said.id);
+        if has_room {
+            let hit = Hit {
+                started_ms: said.started_ms,
+                key: said.key.cloned(),
+            };
+            ids.insert(said.id, hit);
         }
-        ids.insert(said.id);
-        if let Some(key) = said.key {
-            self.keys.insert(said.id, key.clone());
+        self.more |= !has_room;
+        has_room
+    }
+}
+
+// === impl Gathered ===
+
+impl Gathered<'_> {
+    /// Takes a line. A break: there are more entries of the keys than may be held.
+    fn take(&mut self, seq: u64, record: Record) -> ControlFlow<()> {
+        let id = match &record {
+            Record::Delivery(row, _) => Some(row.id),
+            other => {
+                let said = Said::of(other);
+                let kin = said.as_ref().filter(|said| self.is_kin(said));
+                if kin.is_some_and(|kin| !self.held.contains(&kin.id)) {
+                    if self.held.len() >= FOUND_MAX {
+                        self.more = true;
+                        return ControlFlow::Break(());
+                    }
+                    self.held.extend(kin.map(|kin| kin.id));
+                }
+                said.map(|said| said.id)
+            }
+        };
+        if id.is_some_and(|id| self.held.contains(&id)) {
+            self.lines.insert(seq, record);
         }
+        ControlFlow::Continue(())
+    }
+
+    /// The service binds a key for 24 hours; what came under it at another time is another purchase.
+    fn is_kin(&self, said: &Said<'_>) -> bool {
+        let is_same = |key| self.keys.iter().any(|other| other.is_same_key(key));
+        let mut asked = self.asked.values();
+        said.key.is_some_and(is_same)
+            && asked.any(|hit| hit.started_ms.abs_diff(said.started_ms) < EPOCH_MS)
     }
 }
 

@@ -196,6 +196,28 @@ async fn what_is_held_is_bounded_and_that_there_is_more_is_told() {
     assert!(found.more);
 }
 
+/// Of a key with more entries than an answer holds, the lines of those held are all read; what came under it on
+/// another day is no part of the purchase.
+#[tokio::test]
+async fn a_key_of_many_entries_hides_none_of_the_one_asked_for() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    for _ in 0..FOUND_MAX + 5 {
+        begin(&ledger, Some("k")).await;
+    }
+    let lost = begin(&ledger, Some("k")).await;
+    let broken = ended(lost, AttemptEnd::NoHead, Receipt::default());
+    ledger.settle(broken).await.unwrap();
+    bench.clock.advance(DAY * 2);
+    let alone = begin(&ledger, Some("k")).await;
+
+    let found = find(&bench.state(), &lost.to_string()).unwrap();
+    assert_eq!((found.family.len(), found.more), (FOUND_MAX, true));
+    assert!(matches!(found.entries[0].state, State::InDoubt { .. }));
+    let found = find(&bench.state(), &alone.to_string()).unwrap();
+    assert_eq!((ids(&found.family), found.more), (vec![alone], false));
+}
+
 /// Its beginning is the time: some thousand entries may share it.
 #[test]
 fn a_whole_id_is_not_looked_for_by_its_beginning() {
