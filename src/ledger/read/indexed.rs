@@ -1,12 +1,15 @@
 //! Sums from the index: whole quarter hours from its blocks; of a quarter hour that a bound cuts, the few
 //! entries from the journal, one by one; so too what is not in the index yet and what is in flight.
 //!
+//! The index is held only while its blocks are added up: the writer waits for that, and not for the journal to be
+//! read, which takes long where an entry of a cut quarter hour ended days later.
+//!
 //! Promise: the answer is the journal's, or comes from the journal. The index gives none where the journal is
 //! not as the index knows it: files changed by another hand, numbers that do not follow each other, anything
 //! damaged.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -37,17 +40,23 @@ enum Refusal {
     Ledger(LedgerError),
 }
 
-/// A question on its way through the index.
+/// What the index has of an answer, and what the journal is to add.
 struct Asking<'a, 'b> {
     sums: &'a Sums<'b>,
-    snapshot: &'a Snapshot<'a>,
-    reader: &'a JournalReader,
-    /// The whole quarter hours that are asked for.
-    since_ms: u64,
-    until_ms: u64,
-    /// Those that a bound cuts, by their beginnings.
-    edges: BTreeMap<u64, Edge>,
+    /// Opened behind what the index has reached: all that it lacks is there.
+    reader: JournalReader,
+    /// The last record that is in the index.
+    last_seq: u64,
+    /// The first one that the journal is read from.
+    from_seq: u64,
+    /// The sums of whole quarter hours.
+    grouped: Grouped,
     groups: Groups,
+    days: Days,
+    /// The quarter hours that a bound cuts, by their beginnings.
+    edges: BTreeMap<u64, Edge>,
+    /// Entries that evidence comes for behind what the index knows. Empty where it is not asked by state.
+    reconciled: HashSet<EntryId>,
 }
 
 /// Groups of lines and states, by number.
@@ -123,7 +132,8 @@ fn ask_index(
     index: &Index,
     state_dir: &Path,
 ) -> Result<Option<Spend>, LedgerError> {
-    match index.ask(|snapshot| answer(sums, snapshot, state_dir)) {
+    let asked = index.ask(|snapshot| Asking::of(sums, snapshot, state_dir));
+    match asked.and_then(Asking::finish) {
         Ok(spend) => Ok(Some(spend)),
         Err(Refusal::Ledger(error)) => Err(error),
         Err(Refusal::Index(IndexError::Unfit)) => Ok(None),
@@ -135,86 +145,76 @@ fn ask_index(
     }
 }
 
-fn answer(sums: &Sums<'_>, snapshot: &Snapshot<'_>, state_dir: &Path) -> Result<Spend, Refusal> {
-    if !snapshot.is_journal_sound() {
-        return Err(IndexError::Unfit.into());
-    }
-    let is_by_state = sums.group.contains(&GroupBy::State);
-    if is_by_state && !snapshot.is_filed_by_state() {
-        return Err(IndexError::Unfit.into());
-    }
-    // Behind what the index has reached: all that it lacks is there.
-    let reader = JournalReader::open(state_dir)?;
-    let stands_for = reader.segments.first().and_then(Segment::stands_for);
-    let compacted_seq = stands_for.map_or(0, |stands_for| stands_for.seq);
-    let files = snapshot.files().ok_or(IndexError::Unfit)?;
-    let is_misplaced = reader.segments.iter().any(Segment::is_misplaced);
-    if compacted_seq > snapshot.last_seq() || is_misplaced || !files.still_hold(&reader.segments) {
-        return Err(IndexError::Unfit.into());
-    }
-    let quarter = Length::Quarter;
-    let is_cut = |at_ms: &u64| !at_ms.is_multiple_of(quarter.ms());
-    let bounds = [sums.since_ms, sums.until_ms];
-    let mut edges = BTreeMap::new();
-    for cut in bounds.iter().flatten().filter(|at_ms| is_cut(at_ms)) {
-        let edge = snapshot.edge(quarter.floor(*cut))?;
-        if edge.ends.is_some_and(|(first, _)| first <= compacted_seq) {
-            return Err(IndexError::Unfit.into());
-        }
-        edges.insert(quarter.floor(*cut), edge);
-    }
-    let since_ms = sums.since_ms.unwrap_or(0);
-    let asking = Asking {
-        sums,
-        snapshot,
-        reader: &reader,
-        since_ms: match is_cut(&since_ms) {
-            true => quarter.floor(since_ms).saturating_add(quarter.ms()),
-            false => since_ms,
-        },
-        until_ms: quarter.floor(sums.until_ms.unwrap_or(u64::MAX)),
-        edges,
-        groups: Groups::default(),
-    };
-    asking.answer(compacted_seq)
-}
-
 // === impl Asking ===
 
-impl Asking<'_, '_> {
-    fn answer(mut self, compacted_seq: u64) -> Result<Spend, Refusal> {
-        let is_by_state = self.sums.group.contains(&GroupBy::State);
-        let last_seq = self.snapshot.last_seq();
-        let open_seq = self.snapshot.oldest_open_seq().unwrap_or(u64::MAX);
-        let from_seq = open_seq.min(last_seq.saturating_add(1));
-        if from_seq <= compacted_seq {
+impl<'a, 'b> Asking<'a, 'b> {
+    /// Takes from the index all that it has.
+    fn of(sums: &'a Sums<'b>, snapshot: &Snapshot<'_>, state_dir: &Path) -> Result<Self, Refusal> {
+        let is_by_state = sums.group.contains(&GroupBy::State);
+        if !snapshot.is_journal_sound() || (is_by_state && !snapshot.is_filed_by_state()) {
             return Err(IndexError::Unfit.into());
         }
-        let tail = if is_by_state {
-            self.read_tail(from_seq)?
-        } else {
-            Tail::default()
+        let reader = JournalReader::open(state_dir)?;
+        let stands_for = reader.segments.first().and_then(Segment::stands_for);
+        let compacted_seq = stands_for.map_or(0, |stands_for| stands_for.seq);
+        let files = snapshot.files().ok_or(IndexError::Unfit)?;
+        let is_misplaced = reader.segments.iter().any(Segment::is_misplaced);
+        let last_seq = snapshot.last_seq();
+        let open_seq = snapshot.oldest_open_seq().unwrap_or(u64::MAX);
+        let from_seq = open_seq.min(last_seq.saturating_add(1));
+        if from_seq <= compacted_seq || is_misplaced || !files.still_hold(&reader.segments) {
+            return Err(IndexError::Unfit.into());
+        }
+        let mut asking = Self {
+            sums,
+            reader,
+            last_seq,
+            from_seq,
+            grouped: Grouped::default(),
+            groups: Groups::default(),
+            days: Days::default(),
+            edges: BTreeMap::new(),
+            reconciled: HashSet::new(),
         };
-        let mut days = Days::default();
-        let mut grouped = self.whole_quarters(&mut days)?;
-        self.move_resolved(&tail, &mut grouped, &mut days)?;
+        let quarter = Length::Quarter;
+        let bounds = [sums.since_ms, sums.until_ms];
+        let is_cut = |at_ms: &u64| !at_ms.is_multiple_of(quarter.ms());
+        for cut in bounds.into_iter().flatten().filter(is_cut) {
+            let edge = snapshot.edge(quarter.floor(cut))?;
+            if edge.ends.is_some_and(|(first, _)| first <= compacted_seq) {
+                return Err(IndexError::Unfit.into());
+            }
+            asking.edges.insert(quarter.floor(cut), edge);
+        }
+        let since_ms = sums.since_ms.unwrap_or(0);
+        let since_ms = since_ms.checked_next_multiple_of(quarter.ms());
+        let since_ms = since_ms.unwrap_or(u64::MAX);
+        let until_ms = quarter.floor(sums.until_ms.unwrap_or(u64::MAX));
+        asking.add_quarters(snapshot, since_ms, until_ms)?;
+        if is_by_state {
+            asking.move_resolved(snapshot, since_ms..until_ms)?;
+        }
+        Ok(asking)
+    }
 
-        let mut reconciled: HashSet<EntryId> = tail.evidence.iter().map(|(id, _)| *id).collect();
+    /// Adds what the journal alone has.
+    fn finish(mut self) -> Result<Spend, Refusal> {
+        let mut reconciled = std::mem::take(&mut self.reconciled);
         for edge in self.edges.values() {
             reconciled.extend(edge.evidence.iter().map(|(id, ..)| *id));
         }
         let mut folding = Folding::new(self.sums, reconciled);
-        for ((number, group), figures) in &grouped.rows {
+        for ((number, group), figures) in &self.grouped.rows {
             let (line, state) = self.groups.get(*group)?;
-            let day = || days.get(*number);
+            let day = || self.days.get(*number);
             let words = self.sums.words_of_day(day, line, *state);
             folding.add_words(words, &figures.row());
         }
         for (quarter_ms, edge) in &self.edges {
             self.read_edge(*quarter_ms, edge, &mut folding)?;
         }
-        self.read_numbers(from_seq..=u64::MAX, &mut |seq, record| {
-            if seq > last_seq {
+        self.read_numbers(self.from_seq..=u64::MAX, &mut |seq, record| {
+            if seq > self.last_seq {
                 folding.apply(record);
             } else {
                 folding.note(record);
@@ -223,60 +223,67 @@ impl Asking<'_, '_> {
         Ok(folding.finish(0)?)
     }
 
-    fn whole_quarters(&mut self, days: &mut Days) -> Result<Grouped, Refusal> {
-        if self.since_ms >= self.until_ms {
-            return Ok(Grouped::default());
+    /// Adds the whole quarter hours in `since_ms..until_ms`.
+    fn add_quarters(
+        &mut self,
+        snapshot: &Snapshot<'_>,
+        since_ms: u64,
+        until_ms: u64,
+    ) -> Result<(), Refusal> {
+        if since_ms >= until_ms {
+            return Ok(());
         }
-        let (sums, groups) = (self.sums, &mut self.groups);
-        let grouped = self.snapshot.sums(
-            self.since_ms,
-            self.until_ms,
+        let (sums, groups, days) = (self.sums, &mut self.groups, &mut self.days);
+        self.grouped = snapshot.sums(
+            since_ms,
+            until_ms,
             &mut |from_ms, until_ms| days.place(sums, from_ms, until_ms),
             &mut |line, state| groups.number(sums, line, state),
         )?;
-        if grouped.rows.len() > sums.rows_max {
+        if self.grouped.rows.len() > sums.rows_max {
             let max = sums.rows_max;
             return Err(LedgerError::TooManyRows { max }.into());
         }
-        Ok(grouped)
+        Ok(())
     }
 
-    /// An entry that evidence came for behind what the index knows is filed under another state now.
+    /// An entry that evidence comes for behind what the index knows is filed under another state now.
     fn move_resolved(
         &mut self,
-        tail: &Tail,
-        grouped: &mut Grouped,
-        days: &mut Days,
+        snapshot: &Snapshot<'_>,
+        quarters: Range<u64>,
     ) -> Result<(), Refusal> {
+        let tail = self.read_tail()?;
         for (id, started_ms) in &tail.evidence {
+            self.reconciled.insert(*id);
             let quarter_ms = Length::Quarter.floor(*started_ms);
-            let is_whole = (self.since_ms..self.until_ms).contains(&quarter_ms);
-            if !is_whole || tail.ended.contains(id) {
+            if !quarters.contains(&quarter_ms) || tail.ended.contains(id) {
                 continue;
             }
-            let filed = self.snapshot.filed(*id, quarter_ms)?;
+            let filed = snapshot.filed(*id, quarter_ms)?;
             let filed = filed.ok_or(IndexError::Unfit)?;
             let until_ms = quarter_ms.saturating_add(Length::Quarter.ms());
-            let place = days.place(self.sums, quarter_ms, until_ms);
+            let place = self.days.place(self.sums, quarter_ms, until_ms);
             let place = place.ok_or(IndexError::Unfit)?;
             let figures = Figures::of(&filed.row);
             let line = &filed.at.line;
             let was = self.groups.number(self.sums, line, filed.at.state);
             let is = self.groups.number(self.sums, line, StateWord::Reconciled);
-            grouped.take_away((place, was), &figures)?;
-            grouped.add((place, is), &figures);
+            self.grouped.take_away((place, was), &figures)?;
+            self.grouped.add((place, is), &figures);
         }
         Ok(())
     }
 
-    fn read_tail(&self, from_seq: u64) -> Result<Tail, Refusal> {
+    fn read_tail(&self) -> Result<Tail, Refusal> {
         let mut tail = Tail::default();
-        let last_seq = self.snapshot.last_seq();
-        self.read_numbers(from_seq..=u64::MAX, &mut |seq, record| match record {
-            Record::Reconciled(evidence, labels) if seq > last_seq => {
+        self.read_numbers(self.from_seq..=u64::MAX, &mut |seq, record| match record {
+            Record::Reconciled(evidence, labels) if seq > self.last_seq => {
                 tail.evidence.push((evidence.id, labels.started_ms));
             }
-            Record::Outcome(..) | Record::Crashed(..) | Record::Withdrawn(..) if seq > last_seq => {
+            Record::Outcome(..) | Record::Crashed(..) | Record::Withdrawn(..)
+                if seq > self.last_seq =>
+            {
                 tail.ended.extend(record.entry());
             }
             _ => {}

@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use proptest::prelude::*;
 
-use super::ask_index;
+use super::{Asking, ask_index};
 use crate::clock::Clock;
 use crate::ledger::Ledger;
 use crate::ledger::entry::AttemptEnd;
@@ -205,6 +205,35 @@ async fn an_answer_has_what_the_index_does_not_know_yet() {
     let rows = answer.unwrap().rows;
     let words = rows.iter().map(|row| row.labels[&GroupBy::State].as_str());
     assert_eq!(words.collect::<Vec<_>>(), ["reconciled", "settled"]);
+}
+
+/// The writer goes on while the journal is read for an answer, which is as of the moment that it was asked.
+#[tokio::test]
+async fn what_is_written_while_the_journal_is_read_is_in_the_next_answer() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    let lost = begin(&ledger, Some("k")).await;
+    let broken = ended(lost, AttemptEnd::NoHead, Receipt::default());
+    ledger.settle(broken).await.unwrap();
+    ledger.close().await;
+    let ledger = bench.open();
+    let asked = Asked {
+        since_ms: Some(START_MS - 7 * MINUTE_MS),
+        ..by_state()
+    };
+    let (sums, state) = (sums(&asked), bench.state());
+    let before = sums.of(&JournalReader::open(&state).unwrap()).unwrap();
+
+    let index = ledger.index().unwrap();
+    let asking = index.ask(|snapshot| Asking::of(&sums, snapshot, &state));
+    let paid = begin(&ledger, Some("k")).await;
+    let told = ended(paid, AttemptEnd::Answered, billed(7));
+    ledger.settle(told).await.unwrap();
+    ledger.close().await;
+    assert_eq!(index.last_seq(), 5, "it was written");
+
+    let answer = asking.and_then(Asking::finish).unwrap();
+    assert_eq!(answer, before);
 }
 
 /// A journal that another hand has changed answers for itself.
