@@ -13,6 +13,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::support::daemon::{Daemon, command, run_arguments};
+use crate::support::within;
 use long::{peak_kib, run, write};
 
 const ENTRIES: u64 = 1_000_000;
@@ -102,7 +103,7 @@ async fn bounded(what: &str, inner: &Command) {
     judge(what, peak, cage.is_some());
 }
 
-/// Starts a daemon below the limit; it is measured when it is ready.
+/// Starts a daemon below the limit; it is measured when it is ready and its totals are whole.
 async fn started(what: &str, state: &Path) {
     let cage = Cage::new("daemon");
     let state = state.to_str().expect("a path");
@@ -118,6 +119,13 @@ async fn started(what: &str, state: &Path) {
         Ok(daemon) => daemon,
         Err(mut child) => panic!("{what}: {:?}", child.wait().await),
     };
+    within(PATIENCE, "whole totals", || async {
+        let status = daemon.admin_page("/api/status").await;
+        String::from_utf8_lossy(&status.body)
+            .contains(r#""adding_up":false"#)
+            .then_some(())
+    })
+    .await;
     let peak = peak_kib(daemon.child.id().expect("a pid"));
     daemon.terminate().await;
     judge(what, peak, cage.is_some());

@@ -280,6 +280,11 @@ impl Books {
         self.pending.records
     }
 
+    /// For books that are made for their sums: keys are needed to settle what is asked of others.
+    pub fn forget_keys(&mut self) {
+        self.keys = Keys::default();
+    }
+
     pub fn prune(&mut self, now_ms: u64) {
         self.pruned_ms = self.pruned_ms.max(now_ms);
         self.keys.prune(now_ms);

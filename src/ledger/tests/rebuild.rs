@@ -2,10 +2,11 @@
 //! from the first of them; the totals are not shown before they are whole.
 
 use std::fs;
+use std::time::Duration;
 
 use jiff::tz::TimeZone;
 
-use super::{in_doubt_now, settled};
+use super::{EIO, ENOSPC, in_doubt_now, settled};
 use crate::ledger::entry::{AttemptEnd, InDoubt, State};
 use crate::ledger::fixtures::{Bench, START_MS, begin, billed, buy, ended, intent};
 use crate::ledger::fold::books::{Books, RECENT_MAX};
@@ -207,17 +208,22 @@ async fn records_that_were_cut_off_are_missing_after_the_sums_are_whole() {
     assert_eq!(told, journal);
 }
 
-/// An entry in flight that lies further back than what a start reads: its process died.
-#[tokio::test]
-async fn what_was_in_flight_long_ago_is_ended_when_it_is_found() {
-    let bench = Bench::new();
-    let ledger = Ledger::open(options(&bench)).unwrap();
+/// An entry in flight that lies further back than what a start reads.
+async fn lose_one_long_ago(bench: &Bench) -> EntryId {
+    let ledger = Ledger::open(options(bench)).unwrap();
     let lost = begin(&ledger, Some("k")).await;
     bench.clock.set_wall_ms(START_MS + 3 * DAY_MS);
     for amount in 1..=20 {
         buy(&ledger, None, billed(amount)).await;
     }
-    drop(ledger);
+    lost
+}
+
+/// Its process died.
+#[tokio::test]
+async fn what_was_in_flight_long_ago_is_ended_when_it_is_found() {
+    let bench = Bench::new();
+    let lost = lose_one_long_ago(&bench).await;
 
     let ledger = open_without_index(&bench);
     until_whole(&ledger).await;
@@ -229,4 +235,33 @@ async fn what_was_in_flight_long_ago_is_ended_when_it_is_found() {
     let reason = InDoubt::Crash;
     assert_eq!(found.entries[0].state, State::InDoubt { reason });
     assert!(verify(&bench.state()).unwrap().ok);
+}
+
+/// Its end is the first that is written, and that fails. The reserve has room for it, or it waits for the disk.
+#[tokio::test]
+async fn what_was_in_flight_long_ago_is_ended_also_where_that_cannot_be_written_at_once() {
+    for failures in [vec![EIO], vec![ENOSPC], vec![ENOSPC, ENOSPC]] {
+        let bench = Bench::new();
+        lose_one_long_ago(&bench).await;
+        let ledger = open_without_index(&bench);
+        for errno in &failures {
+            bench.fail_next_write(0, *errno);
+        }
+        while ledger.health().is_adding_up {
+            bench.clock.advance(Duration::from_secs(1));
+            // Its answer may be that the journal is not open.
+            let _ = ledger.undelivered().await;
+            tokio::task::yield_now().await;
+        }
+        for _ in 0..3 {
+            bench.clock.advance(Duration::from_secs(1));
+            let _ = ledger.undelivered().await;
+        }
+        let totals = ledger.totals();
+        assert_eq!((totals.open, totals.requests()), (0, 21), "{failures:?}");
+        assert_eq!(in_doubt_now(&totals, InDoubt::Crash), 1, "{failures:?}");
+        assert!(ledger.health().is_writable(), "{failures:?}");
+        ledger.close().await;
+        assert!(verify(&bench.state()).unwrap().ok, "{failures:?}");
+    }
 }

@@ -356,10 +356,19 @@ impl Committer {
         let Some(loaded) = self.loaded.as_mut() else {
             return Err(LedgerError::Closed);
         };
-        let left = loaded.take_over(rebuilt, open, &self.directory)?;
-        let ended = self.end_entries(&left, true);
-        let written = ended.and_then(|()| self.reconcile_runs(prices));
-        written.inspect_err(|error| self.fail(error.clone()))
+        let crashed = loaded.take_over(rebuilt, open, &self.directory)?;
+        // Kept until they are written: a full disk may not have the room now.
+        self.left.add_crashed(crashed);
+        match self.end_what_died() {
+            Err(error) if error.is_full() => self.open_reserve(),
+            Err(error) => self.fail(error),
+            Ok(()) => {}
+        }
+        if self.failure.is_none() {
+            let written = self.reconcile_runs(prices);
+            written.inspect_err(|error| self.fail(error.clone()))?;
+        }
+        Ok(())
     }
 
     fn reconcile_runs(&mut self, prices: &BTreeMap<String, MicroUsd>) -> Result<(), LedgerError> {

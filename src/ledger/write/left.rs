@@ -32,6 +32,10 @@ impl Left {
         &self.crashed
     }
 
+    pub fn add_crashed(&mut self, crashed: Vec<EntryId>) {
+        self.crashed.extend(crashed);
+    }
+
     pub fn crashed_are_written(&mut self) {
         self.crashed.clear();
     }

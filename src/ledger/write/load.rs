@@ -248,10 +248,10 @@ fn begin_rebuild(
     let directory = state.child("journal")?;
     // As they are now that the journal is open: without an unfinished line, and with nothing behind it.
     let all = segments(&directory, Some(ledger))?;
-    let (ledger, now_ms, secret) = (ledger.to_owned(), begun.now_ms, begun.secret);
+    let (ledger, now_ms) = (ledger.to_owned(), begun.now_ms);
     let work = move |stop: &AtomicBool| {
         let mut replayed = Replayed {
-            books: Books::default().with_secret(secret),
+            books: Books::default(),
             index,
             beside: None,
             feed: None,
@@ -264,6 +264,10 @@ fn begin_rebuild(
         let mut report = scan_until(stop, &directory, &all, &mut |seq, position, record| {
             if seq < next_seq {
                 replayed.apply(&ledger, seq, position, &record);
+                if seq.is_multiple_of(PRUNE_RECORDS) {
+                    // The books of this process hold the day's already.
+                    replayed.books.forget_keys();
+                }
             }
         })?;
         replayed.finish(&ledger);
@@ -529,7 +533,8 @@ impl Loaded {
         matches!(self.coverage, Coverage::Whole)
     }
 
-    /// Keeps the price of a run that may be among those that are not known yet.
+    /// Keeps the price of a run that may be among those that are not known yet. A kill loses it, and no money:
+    /// the journal holds the run as one that waits, and once the totals are whole its price is asked for again.
     pub fn keep_price(&mut self, run_id: &str, billed: MicroUsd) {
         if let Coverage::BeingAdded(adding) = &mut self.coverage
             && adding.prices.len() < RUNS_MAX
