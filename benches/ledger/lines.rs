@@ -22,7 +22,6 @@ pub const DAYS: u64 = 200;
 /// Entries of the last day, where there are as many.
 const LAST_DAY: u64 = 50_000;
 
-
 /// Of a hundred entries so many end otherwise than settled.
 const STATES: [&str; 3] = [
     r#""failed""#,

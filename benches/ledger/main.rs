@@ -84,7 +84,11 @@ async fn measure(entries: u64, kept: Option<PathBuf>) {
     let live = directory.path().join("live");
     let entries = entries.min(LIVE_MAX);
     let asked = entries.to_string();
-    own(&format!("{entries} live entries"), &["live", text(&live), &asked]).await;
+    own(
+        &format!("{entries} live entries"),
+        &["live", text(&live), &asked],
+    )
+    .await;
     print_room(&live, entries);
 }
 
@@ -119,7 +123,12 @@ fn spend_asked() -> [SpendAsked; 6] {
         ("all by day", None, None, GroupBy::Day),
         ("of a day", since, until, GroupBy::Operation),
         ("of a day, cut", cut(since), cut(until), GroupBy::Operation),
-        ("of a day by state, cut", cut(since), cut(until), GroupBy::State),
+        (
+            "of a day by state, cut",
+            cut(since),
+            cut(until),
+            GroupBy::State,
+        ),
     ]
 }
 

@@ -83,7 +83,7 @@ type Step = (u8, u8, u16, u8);
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let pause = prop_oneof![6 => 0..20u16, 3 => 20..600u16, 1 => 600..3000u16];
     let fate = prop_oneof![30 => Just(9u8), 1 => Just(0u8), 1 => Just(1u8)];
-    prop::collection::vec((0..14u8, any::<u8>(), pause, fate), 10..90)
+    prop::collection::vec((0..14u8, any::<u8>(), pause, fate), 10..70)
 }
 
 /// An id as bursar makes them: its time, then what looks random.
@@ -170,6 +170,8 @@ impl History {
         }
         history.paper.finish();
         history.paper.bench.clock.set_wall_ms(history.paper.now_ms);
+        history.texts.sort();
+        history.texts.dedup();
         history
     }
 
@@ -181,10 +183,8 @@ impl History {
         begun.operation = Operation::ALL[which / 3 % 4];
         begun.model = [Some("auto"), Some("large"), None][which / 7 % 3].map(str::to_owned);
         let text = id.to_string();
-        self.texts.push(text[..8].to_owned());
-        self.texts.push(text[text.len() - 8..].to_owned());
-        self.texts.push(text[text.len() - 12..].to_owned());
-        self.texts.push(text);
+        let parts = [&text[..8], &text[28..], &text[24..], &text];
+        self.texts.push(parts[at % 4].to_owned());
         if let Some(key) = &begun.key
             && let Some(text) = key.form.text()
         {
@@ -362,7 +362,7 @@ fn answers(history: &History) -> Vec<(String, Value)> {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 24,
+        cases: 10,
         max_shrink_iters: 200,
         ..ProptestConfig::default()
     })]
