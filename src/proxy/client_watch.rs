@@ -13,6 +13,7 @@ use http::Method;
 use super::downstream::Downstream;
 use crate::ledger::entry::Stage;
 use crate::proxy::gateway::Gateway;
+use crate::proxy::purchase::attempts::Wanted;
 use crate::proxy::purchase::client::Presence;
 use crate::proxy::purchase::shared::Purchase;
 use crate::proxy::settings::Settings;
@@ -78,13 +79,14 @@ impl<'a> ClientWatch<'a> {
         Arc::clone(&self.settings)
     }
 
-    /// The app has left, and nobody has taken its place.
+    /// The app has left, and no other has taken its place.
     pub fn is_alone(&self) -> bool {
-        self.downstream.presence() != Presence::Here
-            && !self
-                .purchase
-                .as_ref()
-                .is_some_and(|purchase| purchase.is_followed())
+        self.downstream.presence() != Presence::Here && !self.is_followed()
+    }
+
+    fn is_followed(&self) -> bool {
+        let purchase = self.purchase.as_ref();
+        purchase.is_some_and(|purchase| purchase.is_followed())
     }
 
     pub fn is_head_request(&self) -> bool {
@@ -151,19 +153,15 @@ impl<'a> ClientWatch<'a> {
         }
     }
 
-    /// Waits between attempts. `false` when by the end of it nobody waits for the answer.
-    pub async fn rest(&mut self, wait: Duration) -> Result<bool, Cut> {
-        self.attend(tokio::time::sleep(wait)).await?;
-        Ok(self.is_awaited())
-    }
-
-    /// The app, or one that follows, waits for the answer.
-    pub fn is_awaited(&mut self) -> bool {
-        self.look() == Presence::Here
-            || self
-                .purchase
-                .as_ref()
-                .is_some_and(|purchase| purchase.is_followed())
+    /// Which app waits for the answer.
+    pub fn wanted(&mut self) -> Wanted {
+        if self.look() == Presence::Here {
+            Wanted::ByItsApp
+        } else if self.is_followed() {
+            Wanted::ByFollower
+        } else {
+            Wanted::ByNone
+        }
     }
 
     /// Looks once whether the app is there, and reports to the table when it is not.
@@ -175,11 +173,6 @@ impl<'a> ClientWatch<'a> {
         presence
     }
 
-    /// A write failed: the app is gone.
-    pub fn lost(&mut self) {
-        self.notice();
-    }
-
     /// The app has its answer's end mark: openai-python leaves as soon as it has read it.
     pub fn satisfied(&mut self) {
         if let Departure::NotYet = self.departure {
@@ -187,7 +180,8 @@ impl<'a> ClientWatch<'a> {
         }
     }
 
-    fn notice(&mut self) {
+    /// The app has left, or a write to it failed.
+    pub fn notice(&mut self) {
         if let Departure::NotYet = self.departure {
             self.departure = Departure::At(self.stage, self.gateway.clock.monotonic());
             self.gateway.metrics.disconnect(self.stage.as_str());

@@ -1,9 +1,8 @@
-//! The retry loop: attempts until there is an answer for the app, by the route's row of the table,
-//! within the app's patience.
+//! The attempts of one request, until there is an answer for the app. When the next one is made is decided
+//! in [`crate::proxy::purchase::attempts`]; this carries it out.
 //!
-//! Promise: every attempt repeats the same head and the same bytes; nothing is repeated that the
-//! table does not allow; a wait that does not fit into what is left of the deadline is not begun,
-//! and a running attempt is never cut, for that would burn a paid answer.
+//! Promise: every attempt repeats the same head and the same bytes; a running attempt is cut by bursar's
+//! stop alone, for that would burn a paid answer; a wait ends at once where the app may not spend any more.
 
 pub mod place;
 pub mod words;
@@ -21,12 +20,12 @@ use super::client_watch::{ClientWatch, Cut};
 use super::gateway::Gateway;
 use super::limits::guard::SpendGuard;
 use super::limits::queue::{Turn, Unserved};
-use super::limits::waiters::CROWD_RETRY_AFTER;
+use super::limits::waiters::Waiter;
+use super::purchase::attempts::{AttemptAction, AttemptEvent, AttemptView, RetryLoop};
 use super::purchase::backoff::{asked_wait, declines_retry, random_share};
-use super::purchase::client::Presence;
 use super::purchase::drain::UnreadSince;
 use super::purchase::lost::Cause;
-use super::purchase::retry::{Ending, Next, Refused, Retries};
+use super::purchase::retry::{Ending, Refused, Repeat, Retries};
 use super::refuse::{Code, Refusal};
 use super::settings::Settings;
 use super::upstream::exchange::{self, Answering, BodyBroke, Failed, Outgoing, WHOLE_BYTES_MAX};
@@ -66,10 +65,8 @@ pub enum DispatchOutcome {
     Whole { head: ResponseHeader, body: Bytes },
     /// A 2xx answer whose rest is still to come: a stream, or more than 1 MiB.
     Flowing(Box<Flowing>),
-    /// No answer.
+    /// No answer, or none that bursar may ask for again.
     Nothing { refusal: Refusal },
-    /// bursar may not send the next attempt, which the table would have allowed.
-    Stopped { refusal: Refusal },
     /// bursar's own shutdown ended it.
     Cut,
 }
@@ -91,15 +88,6 @@ enum Attempted {
         ending: Ending,
         otherwise: DispatchOutcome,
     },
-}
-
-/// How a wait for the next attempt ended.
-enum RetryWait {
-    Goes,
-    /// No place came in time, or nobody waits for the answer any more.
-    NoMore,
-    /// bursar may not send it.
-    Stopped(Refusal),
 }
 
 /// When an attempt began, and how long it had been waited for.
@@ -126,71 +114,88 @@ impl Dispatch<'_> {
     }
 
     async fn run_attempts(&mut self, app: &mut ClientWatch<'_>) -> (DispatchOutcome, bool) {
-        let mut waited = Duration::ZERO;
-        let mut fresh_connection = self.outgoing.fresh_connection;
         let purchase = app.purchase.as_ref();
-        if purchase.is_some_and(|purchase| !purchase.may_begin(&*self.gateway.clock)) {
-            // What the key stands for may have run, and may not be asked for under it any more.
-            let refusal = Code::OutcomeUnknown.into();
-            return (DispatchOutcome::Nothing { refusal }, false);
-        }
+        let may_begin = purchase.is_none_or(|purchase| purchase.may_begin(&*self.gateway.clock));
+        let (mut attempts, mut action) = RetryLoop::begin(self.route.is_inference(), may_begin);
+        let mut last = DispatchOutcome::from(Code::Internal);
+        // Between two attempts it is one of the requests that wait.
+        let mut waiter = None;
         loop {
-            let attempted = self.attempt(app, waited, fresh_connection).await;
-            let (ending, otherwise) = match attempted {
-                Attempted::Final(reached) => return (reached, false),
-                Attempted::Ended { ending, otherwise } => (ending, otherwise),
-            };
-            let now = self.gateway.clock.monotonic();
-            let next = self
-                .retries
-                .next(&ending, random_share(), now, self.may_repeat(app));
-            let (wait, reason, fresh) = match next {
-                Next::Repeat {
-                    wait,
-                    reason,
-                    fresh_connection,
-                } => (wait, reason, fresh_connection),
-                Next::Exhausted => return (otherwise, true),
-                Next::Stop => return (otherwise, false),
-            };
-            // The attempt is over at the service, too. The place of the last one is given back with its
-            // price.
-            self.place.give_back();
-            let is_awaited = match self.rest(app, wait).await {
-                Ok(RetryWait::NoMore) => false,
-                Ok(RetryWait::Stopped(refusal)) => {
-                    return (DispatchOutcome::Stopped { refusal }, false);
+            let event = match action {
+                AttemptAction::Send(repeat) => {
+                    waiter = None;
+                    if let Some(repeat) = &repeat {
+                        self.gateway.metrics.retry(repeat.reason);
+                    }
+                    match self.attempt(app, repeat.unwrap_or_default()).await {
+                        Attempted::Final(reached) => return (reached, false),
+                        Attempted::Ended { ending, otherwise } => {
+                            last = otherwise;
+                            AttemptEvent::Ended(ending)
+                        }
+                    }
                 }
-                Ok(RetryWait::Goes) => true,
-                Err(Cut) => return (DispatchOutcome::Cut, false),
+                AttemptAction::Wait { wait, beyond } => match self.waiter(beyond) {
+                    Ok(entered) => {
+                        // The attempt is over at the service, too. The place of the last one is given
+                        // back with its price.
+                        self.place.give_back();
+                        waiter = Some(entered);
+                        match self.rest(app, wait).await {
+                            Ok(event) => event,
+                            Err(Cut) => return (DispatchOutcome::Cut, false),
+                        }
+                    }
+                    Err(crowd) => AttemptEvent::Crowded(crowd),
+                },
+                AttemptAction::Queue { while_here } => match self.queue(app, while_here).await {
+                    Ok(event) => event,
+                    Err(Cut) => return (DispatchOutcome::Cut, false),
+                },
+                AttemptAction::Ask => self.leave(app),
+                AttemptAction::EndAsLast { exhausted } => {
+                    if waiter.is_some() {
+                        self.place.give_back();
+                    }
+                    return (last, exhausted);
+                }
+                AttemptAction::Refuse(refusal) => {
+                    self.place.give_back();
+                    self.unreached = None;
+                    let refusal = match so_far(&self.retries) {
+                        Some(words) => refusal.and(&words),
+                        None => refusal,
+                    };
+                    return (DispatchOutcome::Nothing { refusal }, false);
+                }
             };
-            if !Retries::resumes(is_awaited, self.may_repeat(app)) {
-                return (otherwise, false);
-            }
-            fresh_connection = self.outgoing.fresh_connection || fresh;
-            waited = wait;
-            self.waited = self.waited.saturating_add(wait);
-            self.gateway.metrics.retry(reason);
+            let view = self.view(app);
+            action = attempts.on(event, &self.retries, view);
         }
     }
 
-    /// Rule I6: a key is not sent again once its age is in doubt.
-    fn may_repeat(&self, app: &ClientWatch<'_>) -> bool {
+    fn view(&self, app: &mut ClientWatch<'_>) -> AttemptView {
         let clock = &*self.gateway.clock;
-        app.purchase
-            .as_ref()
-            .is_none_or(|purchase| purchase.may_repeat(clock))
+        let purchase = app.purchase.as_ref();
+        AttemptView {
+            now: clock.monotonic(),
+            share: random_share(),
+            may_repeat: purchase.is_none_or(|purchase| purchase.may_repeat(clock)),
+            wanted: app.wanted(),
+        }
     }
 
-    async fn attempt(
-        &mut self,
-        app: &mut ClientWatch<'_>,
-        waited: Duration,
-        fresh_connection: bool,
-    ) -> Attempted {
+    fn waiter(&self, beyond: bool) -> Result<Waiter, Refusal> {
+        if beyond {
+            return Ok(self.gateway.waiters.enter_again(&self.app));
+        }
+        self.gateway.among_waiters(&self.app)
+    }
+
+    async fn attempt(&mut self, app: &mut ClientWatch<'_>, repeat: Repeat) -> Attempted {
         let gateway = self.gateway;
         let clock = AttemptClock {
-            waited,
+            waited: repeat.wait,
             began: gateway.clock.monotonic(),
         };
         self.first_byte_at = None;
@@ -202,7 +207,7 @@ impl Dispatch<'_> {
                 &settings.connector,
                 &settings.peers,
                 self.outgoing,
-                fresh_connection,
+                self.outgoing.fresh_connection || repeat.fresh_connection,
             ))
             .await;
         match answering {
@@ -305,9 +310,7 @@ impl Dispatch<'_> {
         self.saw_broken_head(&head.headers);
         Attempted::Ended {
             ending: Ending::Broken,
-            otherwise: DispatchOutcome::Nothing {
-                refusal: Code::UpstreamBroken.into(),
-            },
+            otherwise: Code::UpstreamBroken.into(),
         }
     }
 
@@ -387,9 +390,7 @@ impl Dispatch<'_> {
                 head: head.clone(),
                 body,
             },
-            None => DispatchOutcome::Nothing {
-                refusal: Code::UpstreamBroken.into(),
-            },
+            None => Code::UpstreamBroken.into(),
         };
         Attempted::Ended { ending, otherwise }
     }
@@ -449,61 +450,41 @@ impl Dispatch<'_> {
         ReceiptLines::of_headers(&settings.names, &head.headers, clean).into_vec()
     }
 
-    /// Waits between attempts, and for a place for the next one. An order to freeze, or the end of the run,
-    /// ends it at once.
-    async fn rest(&mut self, app: &mut ClientWatch<'_>, wait: Duration) -> Result<RetryWait, Cut> {
-        let _waiting = match self.gateway.among_waiters(&self.app) {
-            Ok(waiter) => waiter,
-            Err(_) if self.retries.may_have_run() || wait.is_zero() => {
-                self.gateway.waiters.enter_again(&self.app)
-            }
-            Err(crowd) => {
-                // Tell the app to retry no earlier than the service asked.
-                let crowd = crowd.after(wait.max(CROWD_RETRY_AFTER));
-                return Ok(RetryWait::Stopped(self.stopped_by(crowd)));
-            }
-        };
+    /// Waits between attempts.
+    async fn rest(
+        &mut self,
+        app: &mut ClientWatch<'_>,
+        wait: Duration,
+    ) -> Result<AttemptEvent, Cut> {
         let began = self.gateway.clock.monotonic();
-        let awaited = tokio::select! {
+        let rested = tokio::select! {
             biased;
-            halt = self.halted() => Err(halt),
-            awaited = app.rest(wait) => Ok(awaited?),
+            halt = self.halted() => AttemptEvent::Halted(halt),
+            rested = app.attend(tokio::time::sleep(wait)) => {
+                rested?;
+                AttemptEvent::Waited
+            }
         };
-        match awaited {
-            Ok(true) => {}
-            Ok(false) => return Ok(RetryWait::NoMore),
-            Err(halt) => {
-                let rested = self.gateway.clock.monotonic().saturating_sub(began);
-                self.waited = self.waited.saturating_add(rested);
-                return Ok(RetryWait::Stopped(halt));
-            }
-        }
-        let rested = self.next_turn(app).await?;
-        Ok(match (rested, self.forbidden(app)) {
-            (RetryWait::Goes, Some(refusal)) => {
-                self.place.give_back();
-                RetryWait::Stopped(refusal)
-            }
-            (rested, _) => rested,
-        })
+        let took = self.gateway.clock.monotonic().saturating_sub(began);
+        self.waited = self.waited.saturating_add(took);
+        Ok(rested)
     }
 
-    /// A place for the next attempt.
-    async fn next_turn(&mut self, app: &mut ClientWatch<'_>) -> Result<RetryWait, Cut> {
-        if !self.route.is_inference() {
-            return Ok(RetryWait::Goes);
-        }
+    /// Waits for a place for the next attempt.
+    async fn queue(
+        &mut self,
+        app: &mut ClientWatch<'_>,
+        while_here: bool,
+    ) -> Result<AttemptEvent, Cut> {
         let began = self.gateway.clock.monotonic();
         let enter = self
             .gateway
             .queue
             .enter(&self.app, Turn::Again, self.retries.deadline());
-        let is_here = app.look() == Presence::Here;
         let entered = async {
-            if is_here {
+            if while_here {
                 app.attend_while_here(enter).await
             } else {
-                // Somebody follows: the place is for them.
                 app.attend(enter).await.map(Some)
             }
         };
@@ -512,60 +493,47 @@ impl Dispatch<'_> {
             halt = self.halted() => Err(halt),
             entered = entered => Ok(entered?),
         };
-        let waited = self.gateway.clock.monotonic().saturating_sub(began);
-        self.queued = self.queued.saturating_add(waited);
+        let took = self.gateway.clock.monotonic().saturating_sub(began);
+        self.queued = self.queued.saturating_add(took);
         Ok(match entered {
-            // A follower may have left meanwhile.
-            Ok(Some(Ok(_))) if !app.is_awaited() => RetryWait::NoMore,
             Ok(Some(Ok((slot, _)))) => {
                 self.place.take_over(slot);
-                RetryWait::Goes
+                AttemptEvent::Placed
             }
-            Ok(Some(Err(Unserved::Closed))) => {
-                self.closed().map_or(RetryWait::NoMore, RetryWait::Stopped)
-            }
-            Ok(Some(Err(_)) | None) => RetryWait::NoMore,
-            Err(halt) => RetryWait::Stopped(halt),
+            Ok(Some(Err(Unserved::Closed))) => AttemptEvent::QueueClosed,
+            Ok(Some(Err(_))) => AttemptEvent::NoPlace,
+            Ok(None) => AttemptEvent::AppLeft,
+            Err(halt) => AttemptEvent::Halted(halt),
         })
     }
 
     /// Resolves when an operator freezes the app, or its run ends; pends for ever for what costs nothing.
     async fn halted(&self) -> Refusal {
         match &self.guard {
-            Some(guard) => self.stopped_by(guard.halted().await),
+            Some(guard) => guard.halted().await,
             None => std::future::pending().await,
         }
     }
 
-    /// Why the next attempt may not be sent, if it may not.
-    fn forbidden(&self, app: &ClientWatch<'_>) -> Option<Refusal> {
-        let Some(purchase) = &app.purchase else {
-            let held = self.guard.as_ref().and_then(SpendGuard::holds);
-            return held.map(|refusal| self.stopped_by(refusal));
+    /// What forbids the next attempt.
+    fn leave(&self, app: &ClientWatch<'_>) -> AttemptEvent {
+        let guard = self.guard.as_ref();
+        let limit = match &app.purchase {
+            Some(purchase) => {
+                let over = self.gateway.caps.over(purchase.entry);
+                over.map(|over| Refusal::from(&over))
+            }
+            None => guard.and_then(SpendGuard::holds),
         };
-        let caps = &self.gateway.caps;
-        if let Some(halt) = self.guard.as_ref().and_then(SpendGuard::halts) {
-            return Some(self.stopped_by(halt));
-        }
-        if self.retries.may_have_run() {
-            // The same purchase goes on: it is charged already.
-            return None;
-        }
-        let over = caps.over(purchase.entry)?;
-        Some(self.stopped_by((&over).into()))
+        let halt = guard.and_then(SpendGuard::halts);
+        AttemptEvent::Leave { halt, limit }
     }
+}
 
-    /// bursar is stopping, and nobody waits for a place any more. `None` where an attempt may have run:
-    /// that is what the app has to know.
-    fn closed(&self) -> Option<Refusal> {
-        let refusal = || self.stopped_by(Refusal::new(Code::ShuttingDown));
-        (!self.retries.may_have_run()).then(refusal)
-    }
-
-    fn stopped_by(&self, refusal: Refusal) -> Refusal {
-        match so_far(&self.retries) {
-            Some(words) => refusal.and(&words),
-            None => refusal,
+impl From<Code> for DispatchOutcome {
+    fn from(code: Code) -> Self {
+        Self::Nothing {
+            refusal: code.into(),
         }
     }
 }

@@ -9,6 +9,7 @@
 //! lost          how an attempt ended that brought no head
 //! age, backoff  of a key; between attempts
 //! retry         what follows the end of an attempt
+//! attempts      the attempts of one request, and what stands between two of them
 //! claimant      what makes two requests equal
 //! delivery      which app has what of an answer, and what is kept of it
 //! fate          how it ended, for the table and the ledger
@@ -21,7 +22,7 @@
 //! slots, claim  the table of undelivered requests
 //! ```
 //!
-//! Each of `client`, `retry`, `delivery`, `forward`, `drain`, `answer` and `following` has its table of states in
+//! Each of `client`, `retry`, `attempts`, `delivery`, `forward`, `drain`, `answer` and `following` has its table of states in
 //! its head. The shells that move bytes (`dispatch`, `relay`, `client_watch`, `downstream`) carry out what
 //! these decide.
 //!
@@ -29,6 +30,7 @@
 
 pub mod age;
 pub mod answer;
+pub mod attempts;
 pub mod backoff;
 pub mod claim;
 pub mod claimant;

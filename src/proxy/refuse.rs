@@ -306,13 +306,7 @@ impl Refusal {
         let mut detail: String = what.into();
         detail.push(' ');
         detail.push_str(code.text());
-        Self {
-            code,
-            detail: Cow::Owned(detail),
-            allow: None,
-            retry_after_s: None,
-            queued: None,
-        }
+        Self::saying(code, detail)
     }
 
     /// A text of the place that refuses, instead of the code's own.
@@ -320,9 +314,7 @@ impl Refusal {
         Self {
             code,
             detail: Cow::Owned(what.into()),
-            allow: None,
-            retry_after_s: None,
-            queued: None,
+            ..Self::new(code)
         }
     }
 
@@ -345,6 +337,12 @@ impl Refusal {
         let begun = u64::from(wait.subsec_nanos() > 0);
         self.retry_after_s = Some(wait.as_secs().saturating_add(begun).max(1));
         self
+    }
+
+    /// The same, with another try no earlier than after this time.
+    pub fn no_earlier_than(self, wait: Duration) -> Self {
+        let asked = Duration::from_secs(self.retry_after_s.unwrap_or(0));
+        self.after(wait.max(asked))
     }
 
     pub fn status(&self) -> StatusCode {

@@ -36,9 +36,7 @@ pub async fn run(mut relay: Relay<'_>, reached: DispatchOutcome) -> bool {
             too_large(&mut relay, *flowing).await
         }
         DispatchOutcome::Flowing(flowing) => flow::flow(&mut relay, flowing).await,
-        DispatchOutcome::Nothing { refusal } | DispatchOutcome::Stopped { refusal } => {
-            nothing(&mut relay, refusal, None).await
-        }
+        DispatchOutcome::Nothing { refusal } => nothing(&mut relay, refusal, None).await,
         DispatchOutcome::Cut => {
             let refusal = Refusal::new(Code::ShuttingDown);
             nothing(&mut relay, refusal, Some(InDoubt::Shutdown)).await

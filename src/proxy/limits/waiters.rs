@@ -21,7 +21,7 @@ pub const WAITERS_MAX: usize = CONNECTIONS_MAX - 128;
 pub const OF_ONE_APP_MAX: usize = WAITERS_MAX - 128;
 
 /// Places among the waiting requests come free with each that goes.
-pub const CROWD_RETRY_AFTER: Duration = Duration::from_secs(1);
+const CROWD_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// All waiting requests, counted by app.
 #[derive(Debug, Default)]

@@ -12,10 +12,8 @@
 //! | 502, 504 without JSON, where an amount is owed and no key makes a repeat safe | gateway | – |
 //! | any refusal with `x-should-retry: false`, and any other status | refused | – |
 //!
-//! After the wait the attempt is made where an app still waits for the answer, and the key may still be sent.
-//!
 //! Even then nothing is repeated beyond the configured attempts, past the deadline, or under a key that may
-//! be too old (rule I6).
+//! be too old (rule I6). What happens between two attempts is decided in [`super::attempts`].
 //!
 //! Promise: pure. The retry loop and the model check decide by the same lines, so what the model
 //! holds of them holds on the wire.
@@ -72,16 +70,21 @@ pub struct Refused {
     pub asked: Option<Duration>,
 }
 
+/// An attempt that repeats another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Repeat {
+    /// The wait before it.
+    pub wait: Duration,
+    /// For the counter.
+    pub reason: &'static str,
+    /// The pool may hold more connections that the service has closed.
+    pub fresh_connection: bool,
+}
+
 /// What follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    Repeat {
-        wait: Duration,
-        /// For the counter.
-        reason: &'static str,
-        /// The pool may hold more connections that the service has closed.
-        fresh_connection: bool,
-    },
+    Repeat(Repeat),
     /// The table allows another attempt, and none is left.
     Exhausted,
     Stop,
@@ -121,6 +124,11 @@ impl Retries {
     /// An attempt may have run: only a repeat shows what it came to.
     pub fn may_have_run(&self) -> bool {
         state::may_have_run(&self.attempts, self.keyed)
+    }
+
+    /// A limit counts what it may cost already.
+    pub fn is_charged(&self) -> bool {
+        self.is_metered && self.may_have_run()
     }
 
     /// How the ledger has it.
@@ -174,17 +182,11 @@ impl Retries {
         if now.saturating_add(wait) >= self.bounds.deadline || !may_repeat {
             return Next::Stop;
         }
-        Next::Repeat {
+        Next::Repeat(Repeat {
             wait,
             reason,
             fresh_connection,
-        }
-    }
-
-    /// Whether the attempt that was waited for is made: nothing is spent on an answer for nobody, and the
-    /// machine may have slept through the wait.
-    pub fn resumes(is_awaited: bool, may_repeat: bool) -> bool {
-        is_awaited && may_repeat
+        })
     }
 
     /// Why the table allows another attempt, if it does.

@@ -181,6 +181,7 @@ const EVENTS: &[&str] = &[
     "receipt twice",
     "receipts in conflict",
     "reconciled",
+    "refused between attempts",
     "refused by the service",
     "replayed",
     "reply lost",
@@ -208,6 +209,7 @@ const EVENTS: &[&str] = &[
     "transient",
     "unreported",
     "withdrawn",
+    "waits beyond the crowd",
     "without a key",
     "write failed",
 ];

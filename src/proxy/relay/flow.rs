@@ -363,7 +363,7 @@ impl Flow<'_, '_> {
     }
 
     fn lost(&mut self) -> Event {
-        self.relay.app.lost();
+        self.relay.app.notice();
         Event::Lost(if self.relay.app.downstream.is_cut() {
             Loss::Cut
         } else {

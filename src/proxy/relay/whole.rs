@@ -227,7 +227,7 @@ async fn write_whole(
     match written {
         Ok(()) => Event::Did,
         Err(_) => {
-            relay.app.lost();
+            relay.app.notice();
             Event::Lost(Loss::AppGone)
         }
     }

@@ -93,7 +93,7 @@ fn each_end_of_an_attempt_is_recorded_and_repeated_by_the_routes_row() {
         let retries = retries(path, 1);
         assert_eq!(retries.end_of(&ending), end, "{path} {ending:?}");
         let repeats = match retries.next(&ending, 0, Duration::ZERO, true) {
-            Next::Repeat { reason, .. } => Some(reason),
+            Next::Repeat(repeat) => Some(repeat.reason),
             Next::Exhausted | Next::Stop => None,
         };
         assert_eq!(repeats, reason, "{path} {ending:?}");
@@ -108,11 +108,11 @@ fn nothing_is_repeated_without_an_attempt_time_or_a_key_left() {
         ..refused(429)
     });
     let late = Duration::from_secs(600).saturating_sub(PAUSE);
-    let again = Next::Repeat {
+    let again = Next::Repeat(Repeat {
         wait: PAUSE,
         reason: "busy",
         fresh_connection: false,
-    };
+    });
     let in_time = late.saturating_sub(Duration::from_nanos(1));
     let next = |attempts, now, may_repeat| retries(path, attempts).next(&busy, 0, now, may_repeat);
     assert_eq!(next(1, in_time, true), again);
@@ -121,11 +121,11 @@ fn nothing_is_repeated_without_an_attempt_time_or_a_key_left() {
     assert_eq!(next(1, late, true), Next::Stop);
     assert_eq!(next(1, in_time, false), Next::Stop);
     let stale = Ending::Lost(Lost::StaleConnection);
-    let at_once = Next::Repeat {
+    let at_once = Next::Repeat(Repeat {
         wait: Duration::ZERO,
         reason: "no_head",
         fresh_connection: true,
-    };
+    });
     assert_eq!(retries(path, 1).next(&stale, u32::MAX, late, true), at_once);
 }
 
@@ -139,12 +139,4 @@ fn the_amount_of_a_broken_replay_is_not_the_keys() {
     assert_eq!(retries.broken_billed(), five, "the real one is kept");
     retries.saw_broken_head(|| told(0, true));
     assert_eq!(retries.broken_billed(), five, "the first stands");
-}
-
-#[test]
-fn after_a_wait_an_attempt_is_made_for_an_app_that_waits_under_a_key_that_may_be_sent() {
-    assert!(Retries::resumes(true, true));
-    for (is_awaited, may_repeat) in [(true, false), (false, true), (false, false)] {
-        assert!(!Retries::resumes(is_awaited, may_repeat));
-    }
 }

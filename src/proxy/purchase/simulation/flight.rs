@@ -23,13 +23,17 @@ use crate::protocol::receipt::Receipt;
 use crate::protocol::routes::{ReceiptFrom, Route};
 use crate::protocol::{Told, Usage};
 use crate::proxy::purchase::answer::AnswerFlow;
+use crate::proxy::purchase::attempts::{
+    AttemptAction, AttemptEvent, AttemptView, RetryLoop, Wanted,
+};
 use crate::proxy::purchase::backoff::{asked_wait, declines_retry};
 use crate::proxy::purchase::client::{AppProbe, Presence, Written};
 use crate::proxy::purchase::event::{Action, AnswerEnd, AnswerForm, AppView, Event, Terms};
 use crate::proxy::purchase::fate::Fate;
 use crate::proxy::purchase::lost::{Cause, Lost};
-use crate::proxy::purchase::retry::{Bounds, Ending, Next, Refused, Retries};
+use crate::proxy::purchase::retry::{Bounds, Ending, Refused, Retries};
 use crate::proxy::purchase::shared::Purchase;
+use crate::proxy::refuse::Code;
 
 /// A request that leads.
 pub struct Flight {
@@ -52,6 +56,8 @@ pub struct Flight {
     is_close_delimited: bool,
     held: Option<Bytes>,
     pub retries: Retries,
+    /// From its first attempt on.
+    attempts: Option<RetryLoop>,
     state: Option<State>,
     tries: u32,
     pub step: Step,
@@ -65,9 +71,12 @@ pub enum Step {
     Intended(bool),
     /// Sent; a job of the service, unless it was lost on its way.
     Waiting(Option<u64>),
-    Resting {
-        until: Duration,
-        otherwise: Outlook,
+    /// Between two attempts.
+    Between {
+        action: AttemptAction,
+        since: Duration,
+        /// What the last one came to.
+        last: Outlook,
     },
     Flowing(Box<Flowing>),
     /// Its outcome waits for a commit.
@@ -133,7 +142,7 @@ impl Step {
             Self::Intending => "waits for its intent",
             Self::Intended(_) => "has its intent",
             Self::Waiting(_) => "waits for an answer",
-            Self::Resting { .. } => "rests",
+            Self::Between { .. } => "is between two attempts",
             Self::Flowing(_) => "flows",
             Self::Settling(..) => "waits for its outcome",
             Self::Settled { .. } => "has its outcome",
@@ -158,6 +167,7 @@ impl Flight {
             id: purchase.entry,
             purchase,
             retries: Retries::new(&route, bounds),
+            attempts: None,
             route,
             repeats,
             stream: false,
@@ -256,8 +266,12 @@ impl Flight {
                 self.close(world, process, self.purchase.fate_unsent(false));
                 Step::Over
             }
-            Step::Waiting(job) => self.wait(world, process, job),
-            Step::Resting { until, otherwise } => self.rest(world, process, until, otherwise)?,
+            Step::Waiting(job) => self.wait(world, process, job)?,
+            Step::Between {
+                action,
+                since,
+                last,
+            } => self.between(world, process, action, since, last)?,
             Step::Flowing(flowing) => self.flow(world, process, flowing)?,
             Step::Settled {
                 ok,

@@ -11,11 +11,13 @@ impl Flight {
         if process.cutting {
             return Ok(self.settle(world, process, Outlook::Cut));
         }
-        if !self.purchase.may_begin(&world.clock) {
+        let queues = self.route.is_inference();
+        let (attempts, action) = RetryLoop::begin(queues, self.purchase.may_begin(&world.clock));
+        self.attempts = Some(attempts);
+        if let AttemptAction::Refuse(_) = action {
             world.count("adopted key too old to send");
-            return Ok(self.settle(world, process, Outlook::Nothing));
         }
-        self.send(world, process)
+        self.acts(world, process, action, Outlook::Nothing)
     }
 
     fn send(&mut self, world: &mut World, process: &mut Process) -> Result<Step, String> {
@@ -28,7 +30,7 @@ impl Flight {
                 Cause::Connect
             };
             world.count("not sent");
-            return Ok(self.lose(world, process, Lost::NotSent(cause)));
+            return self.lose(world, process, Lost::NotSent(cause));
         }
         if world.chance.one_in(12) {
             world.count("lost on its way");
@@ -45,11 +47,11 @@ impl Flight {
         world: &mut World,
         process: &mut Process,
         job: Option<u64>,
-    ) -> Step {
+    ) -> Result<Step, String> {
         if process.cutting && world.chance.one_in(4) {
             world.count("cut while waiting");
             self.record(AttemptEnd::NoHead, None);
-            return self.settle(world, process, Outlook::Cut);
+            return Ok(self.settle(world, process, Outlook::Cut));
         }
         let Some(job) = job else {
             return self.lose(world, process, Lost::NoHead(Cause::Reset));
@@ -65,7 +67,7 @@ impl Flight {
                 world.count("no head came");
                 self.lose(world, process, Lost::NoHead(Cause::Timeout))
             }
-            None => Step::Waiting(Some(job)),
+            None => Ok(Step::Waiting(Some(job))),
             Some(_) if world.chance.one_in(8) => {
                 world.count("reply lost");
                 let is_stale = self.route.retry.no_head && world.chance.one_in(3);
@@ -89,7 +91,7 @@ impl Flight {
         world: &mut World,
         process: &mut Process,
         answer: &ServiceAnswer,
-    ) -> Step {
+    ) -> Result<Step, String> {
         if world.chance.one_in(8) {
             world.count("broke behind its head");
             self.record(AttemptEnd::Broken, Some(200));
@@ -115,7 +117,7 @@ impl Flight {
                     receipt = Receipt::from_headers(&world.names, &headers);
                 }
             }
-            return self.begin_stream(world, receipt);
+            return Ok(self.begin_stream(world, receipt));
         }
         self.record(AttemptEnd::Answered, Some(200));
         let headers = self.headers(world, answer);
@@ -125,7 +127,7 @@ impl Flight {
         }
         world.count("answered");
         let run_id = answer.run_id.clone();
-        self.settle(world, process, Outlook::Success { receipt, run_id })
+        Ok(self.settle(world, process, Outlook::Success { receipt, run_id }))
     }
 
     /// What the service's head contains, with the mistakes that a service may make.
@@ -170,7 +172,12 @@ impl Flight {
         headers
     }
 
-    fn lose(&mut self, world: &mut World, process: &mut Process, lost: Lost) -> Step {
+    fn lose(
+        &mut self,
+        world: &mut World,
+        process: &mut Process,
+        lost: Lost,
+    ) -> Result<Step, String> {
         let ending = Ending::Lost(lost);
         self.record(self.retries.end_of(&ending), None);
         self.decide(world, process, ending, Outlook::Nothing)
@@ -182,7 +189,7 @@ impl Flight {
         process: &mut Process,
         status: u16,
         has_json: bool,
-    ) -> Step {
+    ) -> Result<Step, String> {
         let status = StatusCode::from_u16(status).unwrap();
         let mut headers = HeaderMap::new();
         match world.chance.below(8) {
@@ -208,48 +215,119 @@ impl Flight {
         world: &mut World,
         process: &mut Process,
         ending: Ending,
-        otherwise: Outlook,
-    ) -> Step {
-        let may_repeat = self.purchase.may_repeat(&world.clock);
-        let (now, share) = (world.monotonic(), world.chance.share());
-        match self.retries.next(&ending, share, now, may_repeat) {
-            Next::Repeat { wait, reason, .. } => {
-                world.count(reason);
-                let until = now + wait;
-                Step::Resting { until, otherwise }
-            }
-            Next::Exhausted => {
-                world.count("retries over");
-                self.settle(world, process, otherwise)
-            }
-            Next::Stop => self.settle(world, process, otherwise),
-        }
+        last: Outlook,
+    ) -> Result<Step, String> {
+        self.goes_on(world, process, AttemptEvent::Ended(ending), last)
     }
 
-    pub(super) fn rest(
+    /// What the loop of attempts makes of an event.
+    fn goes_on(
         &mut self,
         world: &mut World,
         process: &mut Process,
-        until: Duration,
-        otherwise: Outlook,
+        event: AttemptEvent,
+        last: Outlook,
+    ) -> Result<Step, String> {
+        self.look();
+        let view = AttemptView {
+            now: world.monotonic(),
+            share: world.chance.share(),
+            may_repeat: self.purchase.may_repeat(&world.clock),
+            wanted: match (self.here, self.purchase.is_followed()) {
+                (true, _) => Wanted::ByItsApp,
+                (false, true) => Wanted::ByFollower,
+                (false, false) => Wanted::ByNone,
+            },
+        };
+        let is_asked = matches!(event, AttemptEvent::Leave { .. });
+        let attempts = self.attempts.as_mut().ok_or("attempts of no loop")?;
+        let action = attempts.on(event, &self.retries, view);
+        match &action {
+            AttemptAction::EndAsLast { exhausted: true } => world.count("retries over"),
+            AttemptAction::EndAsLast { .. } if view.wanted == Wanted::ByNone => {
+                world.count("nobody waits for a retry");
+            }
+            AttemptAction::EndAsLast { .. } if is_asked && !view.may_repeat => {
+                world.count("key too old for a retry");
+            }
+            AttemptAction::Wait { beyond: true, .. } => world.count("waits beyond the crowd"),
+            AttemptAction::Send(Some(repeat)) => world.count(repeat.reason),
+            _ => {}
+        }
+        self.acts(world, process, action, last)
+    }
+
+    fn acts(
+        &mut self,
+        world: &mut World,
+        process: &mut Process,
+        action: AttemptAction,
+        last: Outlook,
+    ) -> Result<Step, String> {
+        match action {
+            AttemptAction::Send(_) => self.send(world, process),
+            AttemptAction::EndAsLast { .. } => Ok(self.settle(world, process, last)),
+            AttemptAction::Refuse(refusal) => {
+                world.count("refused between attempts");
+                let is_unknown = refusal.code == Code::OutcomeUnknown;
+                if self.retries.attempts().is_empty() && !is_unknown {
+                    return Err("refused before its first attempt".to_owned());
+                }
+                Ok(self.settle(world, process, Outlook::Nothing))
+            }
+            action => Ok(Step::Between {
+                action,
+                since: world.monotonic(),
+                last,
+            }),
+        }
+    }
+
+    /// Between two attempts: chance decides how what is waited for comes.
+    pub(super) fn between(
+        &mut self,
+        world: &mut World,
+        process: &mut Process,
+        action: AttemptAction,
+        since: Duration,
+        last: Outlook,
     ) -> Result<Step, String> {
         if process.cutting {
             return Ok(self.settle(world, process, Outlook::Cut));
         }
-        if world.monotonic() < until {
-            return Ok(Step::Resting { until, otherwise });
-        }
-        self.look();
-        let is_awaited = self.here || self.purchase.is_followed();
-        if !Retries::resumes(is_awaited, self.purchase.may_repeat(&world.clock)) {
-            world.count(if is_awaited {
-                "key too old for a retry"
-            } else {
-                "nobody waits for a retry"
-            });
-            return Ok(self.settle(world, process, otherwise));
-        }
-        self.send(world, process)
+        let waits_since = world.monotonic().saturating_sub(since);
+        let event = match action {
+            AttemptAction::Wait { beyond: false, .. } if world.chance.one_in(12) => {
+                AttemptEvent::Crowded(Code::QueueFull.into())
+            }
+            AttemptAction::Wait { .. } | AttemptAction::Queue { .. } if world.chance.one_in(24) => {
+                AttemptEvent::Halted(Code::Frozen.into())
+            }
+            AttemptAction::Wait { wait, .. } if waits_since < wait => {
+                let step = Step::Between {
+                    action,
+                    since,
+                    last,
+                };
+                return Ok(step);
+            }
+            AttemptAction::Wait { .. } => AttemptEvent::Waited,
+            AttemptAction::Queue { while_here } => match world.chance.below(12) {
+                0 => AttemptEvent::NoPlace,
+                1 => AttemptEvent::QueueClosed,
+                _ if while_here && self.has_hung_up() => AttemptEvent::AppLeft,
+                _ => AttemptEvent::Placed,
+            },
+            _ => {
+                let of =
+                    |world: &mut World, code: Code| world.chance.one_in(16).then(|| code.into());
+                AttemptEvent::Leave {
+                    halt: of(world, Code::Frozen),
+                    limit: of(world, Code::CapReached),
+                }
+            }
+        };
+        self.goes_on(world, process, event, last)
     }
 }
 
