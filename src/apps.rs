@@ -247,7 +247,7 @@ impl Apps {
     }
 
     /// The caps of the apps as they are now.
-    pub fn cap_rules(&self, caps: &config::Caps) -> Rules {
+    pub fn cap_rules(&self, caps: &config::CapsTable) -> Rules {
         rules::of(&self.table(), caps)
     }
 

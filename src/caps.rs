@@ -28,9 +28,9 @@ use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
 use self::engine::{Answers, Engine};
-pub use self::engine::{Ask, End, Repeats};
+pub use self::engine::{Ask, FlightEnd, Repeats};
 pub use self::orders::{Frozen, OrderError, Orders, Raise};
-use self::orders::{Turn, Version};
+use self::orders::{OrdersVersion, Turn};
 pub use self::refused::{Reached, Refused};
 pub use self::rules::{Rules, Scope};
 pub use self::view::{CapView, CapsView, FrozenView};
@@ -38,7 +38,7 @@ pub use self::window::{Period, Window};
 use crate::clock::SharedClock;
 use crate::config::ALL_APPS;
 use crate::ledger::entry::{EntryId, State};
-use crate::ledger::usage::{self, News, RunSoFar};
+use crate::ledger::usage::{self, RunSoFar, UsageUpdate};
 use crate::ledger::{Ledger, LedgerError};
 use crate::money::MicroUsd;
 
@@ -49,7 +49,7 @@ const LOOK_PAUSE: Duration = Duration::from_secs(1);
 pub struct Caps {
     engine: Mutex<Engine>,
     /// One order at a time is written; the version of their file that is known here.
-    ordering: Mutex<Option<Version>>,
+    ordering: Mutex<Option<OrdersVersion>>,
     /// Marked with each order, and with other rules.
     ordered: watch::Sender<()>,
     state_dir: PathBuf,
@@ -63,7 +63,7 @@ pub struct Permit {
     entry: EntryId,
     /// What is held for it while its price is not known.
     pub reserved: MicroUsd,
-    end: End,
+    end: FlightEnd,
 }
 
 /// A run's limit holds until this is dropped.
@@ -92,7 +92,7 @@ impl Caps {
         clock: SharedClock,
     ) -> Arc<Self> {
         let state_dir = state_dir.into();
-        let version = Version::of(&state_dir);
+        let version = OrdersVersion::of(&state_dir);
         let orders = Orders::read(&state_dir, clock.wall_ms());
         let caps = Arc::new(Self {
             engine: Mutex::new(Engine::new(rules, orders)),
@@ -156,7 +156,7 @@ impl Caps {
                     caps: Arc::clone(self),
                     entry,
                     reserved,
-                    end: End::Unknown,
+                    end: FlightEnd::Unknown,
                 })
             }
             Ok(Err(refused)) => Err(refused),
@@ -260,7 +260,7 @@ impl Caps {
         self.catch_up(&mut version);
         let orders = change(&self.engine.lock().orders);
         orders.write(&self.state_dir)?;
-        *version = Version::of(&self.state_dir);
+        *version = OrdersVersion::of(&self.state_dir);
         self.put_in_force(orders);
         Ok(())
     }
@@ -290,8 +290,8 @@ impl Caps {
     }
 
     /// A file that has gone, or that cannot be read, says nothing to a process that runs.
-    fn catch_up(&self, known: &mut Option<Version>) {
-        let there = Version::of(&self.state_dir);
+    fn catch_up(&self, known: &mut Option<OrdersVersion>) {
+        let there = OrdersVersion::of(&self.state_dir);
         if there.is_none() || there == *known {
             return;
         }
@@ -312,7 +312,7 @@ impl Caps {
         }
     }
 
-    fn tell(&self, news: &News) {
+    fn tell(&self, news: &UsageUpdate) {
         self.change(|engine| engine.tell(news));
     }
 
@@ -357,7 +357,7 @@ impl fmt::Debug for Caps {
 pub fn read(state_dir: &Path, rules: Rules, now_ms: u64) -> Result<CapsView, LedgerError> {
     let orders = Orders::read(state_dir, now_ms);
     let mut engine = Engine::new(rules, orders);
-    engine.tell(&News::All {
+    engine.tell(&UsageUpdate::All {
         usage: usage::read(state_dir, now_ms)?,
         ended: Vec::new(),
     });
@@ -374,7 +374,7 @@ impl Drop for InLine<'_> {
         let entry = self.entry;
         self.caps.serve(|engine, now_ms| {
             // It may have been admitted at the very moment at which it left.
-            engine.release(entry, End::Unsent);
+            engine.release(entry, FlightEnd::Unsent);
             engine.give_up(entry, now_ms)
         });
     }
@@ -385,7 +385,7 @@ impl Drop for InLine<'_> {
 impl Permit {
     /// Nothing was written of it, and nothing was sent.
     pub fn unsent(&mut self) {
-        self.end = End::Unsent;
+        self.end = FlightEnd::Unsent;
     }
 
     /// What it came to is known, and is on its way to the ledger: others count with it from now on.
@@ -395,7 +395,7 @@ impl Permit {
 
     /// Its end is in the ledger, or waits for it in memory.
     pub fn settled(&mut self, state: State) {
-        self.end = End::Settled(state);
+        self.end = FlightEnd::Settled(state);
     }
 }
 

@@ -27,12 +27,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use self::app::{
-    ALL_APPS, App, Caps, DEFAULT_APP, Limits, NameError, OTHER_APP, OnClarification,
+    ALL_APPS, App, CapsTable, DEFAULT_APP, Limits, NameError, OTHER_APP, OnClarification,
 };
 pub use self::env::{BURSAR_STATE_DIR, Env, LISTEN_FDNAMES, NO_PROXY, Overrides, PROXIES};
-pub use self::errors::{ConfigErrors, Place};
+pub use self::errors::{ConfigErrors, Location};
 pub use self::key::{ApiKey, KEY_CHARS_MAX, KeyError, KeyFile, read_key};
-pub use self::ledger::{Durability, Ledger, OnFailure, Reconcile};
+pub use self::ledger::{Durability, LedgerTable, OnFailure, Reconcile};
 pub use self::listen::Listen;
 use self::listen::is_remote;
 use self::reader::{Need, Reader};
@@ -57,9 +57,9 @@ pub struct Config {
     pub listen: Listen,
     pub retry: Retry,
     pub shaping: Shaping,
-    pub ledger: Ledger,
+    pub ledger: LedgerTable,
     pub streams: Streams,
-    pub caps: Caps,
+    pub caps: CapsTable,
     /// In the order of the file.
     pub apps: Vec<App>,
     /// Where each of them stands: `config.toml:12`.
@@ -78,13 +78,13 @@ struct Values {
     names: Option<ServiceNames>,
     upstream: Option<Upstream>,
     key_place: KeyPlace,
-    ledger: Option<Ledger>,
+    ledger: Option<LedgerTable>,
     state_dir_in_file: bool,
     listen: Listen,
     retry: Retry,
     shaping: Shaping,
     streams: Streams,
-    caps: Caps,
+    caps: CapsTable,
     apps: Vec<App>,
     app_places: Vec<String>,
     reconcile: Reconcile,
@@ -102,9 +102,9 @@ pub struct Whereabouts {
     pub state_dir_in_file: bool,
     /// As [`Listen::admin`].
     pub admin: Vec<ListenAddr>,
-    /// As [`Ledger::retention`].
+    /// As [`LedgerTable::retention`].
     pub retention: Option<Duration>,
-    pub caps: Caps,
+    pub caps: CapsTable,
     /// As [`Listen::anonymous`].
     pub anonymous: Option<bool>,
     /// As [`Listen::proxy`].
@@ -183,14 +183,14 @@ impl Values {
     fn read(reader: &mut Reader<'_>) -> Self {
         let names = upstream::names(reader);
         let (upstream, key_place) = Upstream::read(reader);
-        let ledger = Ledger::read(reader);
+        let ledger = LedgerTable::read(reader);
         let state_dir_in_file = reader.place("state_dir").is_some();
         let state_dir = ledger.as_ref().map(|ledger| ledger.state_dir.as_path());
         let listen = Listen::read(reader, state_dir);
         let retry = Retry::read(reader);
         let shaping = Shaping::read(reader);
         let streams = Streams::read(reader);
-        let caps = Caps::read(reader);
+        let caps = CapsTable::read(reader);
         let (apps, app_places) = app::read_apps(reader);
         Self {
             names,

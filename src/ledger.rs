@@ -47,7 +47,7 @@ pub use handle::{Ledger, compact};
 pub(crate) use journal::state_dir;
 pub use options::{Durability, LedgerOptions, OnCommit, OnFailure, OnProgress, SEGMENT_BYTES_MAX};
 pub use read::reconcile;
-pub use totals::{Compared, LineKey, MicroUsdSum, Row, Standing, Totals};
+pub use totals::{Compared, LineKey, LineSums, MicroUsdSum, Standing, Totals};
 pub use upkeep::compact::{CompactReport, RETENTION_MS_MIN};
 pub use write::shared::LedgerHealth;
 
@@ -70,7 +70,7 @@ pub mod query {
 /// What counts against caps.
 pub mod usage {
     pub use super::fold::usage::{
-        Charge, Charged, Dearest, OnUsage, Price, Prices, Usage, UsageUpdate as News, quarter_of,
+        CapUsage, Charge, Charged, Dearest, OnUsage, Price, PriceHistory, UsageUpdate, quarter_of,
     };
     pub use super::read::usage::{RunSoFar, read, read_run};
 }

@@ -41,26 +41,26 @@ pub enum Rest {
 
 /// The places of one listener.
 #[derive(Clone, Debug)]
-pub struct Places(Arc<Shared>);
+pub struct Places(Arc<DoorPlaces>);
 
 /// One of them, until it is dropped.
 #[derive(Debug)]
 pub struct Place {
-    shared: Arc<Shared>,
+    shared: Arc<DoorPlaces>,
     ticket: u64,
     given_away: Arc<Notify>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct DoorPlaces {
     of_one_door: usize,
     all: usize,
-    state: Mutex<State>,
+    state: Mutex<Holders>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Holders {
     holders: BTreeMap<u64, Holder>,
     next: u64,
 }
@@ -95,7 +95,7 @@ impl Places {
     /// `of_one_door`: how many may come in by ports, and as many by Unix sockets. The difference between
     /// that and `all` is reserved for the other door.
     pub fn new(of_one_door: usize, all: usize) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(DoorPlaces {
             of_one_door,
             all,
             state: Mutex::default(),
@@ -163,9 +163,9 @@ impl Places {
     }
 }
 
-// === impl State ===
+// === impl Holders ===
 
-impl State {
+impl Holders {
     /// Takes a place from an idle connection, of one door or of any.
     fn give_away(&mut self, of: Option<Door>, now: Instant) -> Result<(), Full> {
         let mut resting: Vec<(Doing, u64)> = Vec::new();

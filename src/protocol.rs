@@ -104,7 +104,7 @@ closed_set! {
 /// (rule I5): zero is a fact, absence is an alarm, and an unreadable value is never guessed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Told<T> {
+pub enum Reported<T> {
     #[default]
     Absent,
     Malformed,
@@ -120,9 +120,9 @@ impl Operation {
     }
 }
 
-// === impl Told ===
+// === impl Reported ===
 
-impl<T: Copy> Told<T> {
+impl<T: Copy> Reported<T> {
     pub fn value(&self) -> Option<T> {
         match self {
             Self::Value(value) => Some(*value),
@@ -131,7 +131,7 @@ impl<T: Copy> Told<T> {
     }
 }
 
-impl<T> Told<T> {
+impl<T> Reported<T> {
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Absent)
     }

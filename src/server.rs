@@ -32,7 +32,7 @@ use tokio::time::timeout;
 use self::itself::UpstreamIsItself;
 use self::listen::{BindError, Bound, Given, SocketFile, bind_all, take_over};
 use self::reload::ReloadError;
-use self::signals::{Asked, Signals};
+use self::signals::{SignalAction, Signals};
 use crate::admin::{self, Admin, AdminListener, AdminParts};
 use crate::apps::{Apps, AppsError, Declared};
 use crate::clock::{SharedClock, SystemClock};
@@ -350,8 +350,8 @@ impl Server {
         loop {
             tokio::select! {
                 asked = signals.next() => match asked {
-                    Asked::Stop => return Ok(()),
-                    Asked::Reload => {
+                    SignalAction::Stop => return Ok(()),
+                    SignalAction::Reload => {
                         notify::reloading();
                         self.reload(logging, overrides, env).await;
                         notify::ready();

@@ -18,7 +18,7 @@ use bursar::ledger::undelivered::Delivery;
 use bursar::ledger::{Durability, Ledger, LedgerOptions};
 use bursar::money::MicroUsd;
 use bursar::protocol::receipt::{Receipt, ReceiptSource};
-use bursar::protocol::{Lane, Operation, Told, Usage};
+use bursar::protocol::{Lane, Operation, Reported, Usage};
 
 /// Entries that are written at once.
 const BATCH: u64 = 500;
@@ -109,9 +109,9 @@ async fn buy(ledger: &Ledger, at_ms: u64, amount: u64) {
     let labels = Labels::of(random.as_bytes());
     // Of a hundred one has no price, and one no answer.
     let (end, billed) = match random.as_bytes()[31] % 100 {
-        0 => (AttemptEnd::Answered, Told::Absent),
-        1 => (AttemptEnd::NoHead, Told::Absent),
-        _ => (AttemptEnd::Answered, Told::Value(MicroUsd::new(amount))),
+        0 => (AttemptEnd::Answered, Reported::Absent),
+        1 => (AttemptEnd::NoHead, Reported::Absent),
+        _ => (AttemptEnd::Answered, Reported::Value(MicroUsd::new(amount))),
     };
     let intent = Intent {
         id,

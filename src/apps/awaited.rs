@@ -43,7 +43,7 @@ pub struct Awaited {
 }
 
 #[derive(Serialize, Deserialize)]
-struct File {
+struct AwaitedFile {
     format: u32,
     tokens_blake3: Vec<String>,
 }
@@ -102,7 +102,7 @@ impl Awaited {
     ) -> Result<(), LedgerError> {
         let missing = self.missing.lock();
         let tokens = open.iter().chain(missing.iter().map(|(token, _)| token));
-        let file = File {
+        let file = AwaitedFile {
             format: FORMAT,
             tokens_blake3: tokens
                 .take(TOKENS_MAX)
@@ -142,7 +142,7 @@ impl Awaited {
 }
 
 fn parse(text: &str) -> Option<Vec<TokenHash>> {
-    let file: File = serde_json::from_str(text).ok()?;
+    let file: AwaitedFile = serde_json::from_str(text).ok()?;
     let tokens = file.tokens_blake3.iter().take(TOKENS_MAX);
     let tokens = tokens.map(|token| TokenHash::from_hex(token)).collect();
     (file.format == FORMAT).then_some(tokens)?

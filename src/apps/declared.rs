@@ -11,7 +11,7 @@ pub struct Declared {
     pub anonymous: Option<bool>,
     /// An address beyond loopback is listened on.
     pub remote: bool,
-    pub caps: config::Caps,
+    pub caps: config::CapsTable,
 }
 
 // === impl Declared ===

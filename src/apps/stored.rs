@@ -67,15 +67,15 @@ pub struct StoredApp {
 }
 
 #[derive(Serialize, Deserialize)]
-struct File {
+struct AppsFile {
     format: u32,
-    apps: Vec<Row>,
+    apps: Vec<AppRow>,
     /// CRC-32C of the apps as they are written.
     crc: String,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Row {
+struct AppRow {
     name: String,
     token_blake3: String,
     #[serde(default)]
@@ -115,7 +115,7 @@ impl Stored {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        let file: File = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let file: AppsFile = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if file.format != FORMAT {
             return Err(format!(
                 "it is of format {}, and this release knows {FORMAT}",
@@ -135,8 +135,8 @@ impl Stored {
     }
 
     fn print(&self) -> serde_json::Result<String> {
-        let apps: Vec<Row> = self.apps.iter().map(StoredApp::row).collect();
-        let file = File {
+        let apps: Vec<AppRow> = self.apps.iter().map(StoredApp::row).collect();
+        let file = AppsFile {
             format: FORMAT,
             crc: sum(&apps)?,
             apps,
@@ -279,7 +279,7 @@ fn unknown(name: &str) -> AppsError {
     }
 }
 
-fn sum(apps: &[Row]) -> serde_json::Result<String> {
+fn sum(apps: &[AppRow]) -> serde_json::Result<String> {
     let text = serde_json::to_string(apps)?;
     Ok(format!("{:08x}", crc32c::crc32c(text.as_bytes())))
 }
@@ -296,7 +296,7 @@ impl StoredApp {
         }
     }
 
-    fn of(row: Row) -> Option<Self> {
+    fn of(row: AppRow) -> Option<Self> {
         // A reserved name gets an error of its own, and can be removed.
         if let Err(NameError::Form) = App::check_name(&row.name) {
             return None;
@@ -316,8 +316,8 @@ impl StoredApp {
         })
     }
 
-    fn row(&self) -> Row {
-        Row {
+    fn row(&self) -> AppRow {
+        AppRow {
             name: self.name.clone(),
             token_blake3: self.token.to_hex(),
             uids: self.uids.clone(),

@@ -41,7 +41,7 @@ fn declare(apps: Vec<App>) -> Declared {
         apps,
         anonymous: None,
         remote: false,
-        caps: config::Caps {
+        caps: config::CapsTable {
             time_zone: jiff::tz::TimeZone::UTC,
             all: Limits::default(),
             request_floor: MicroUsd::ZERO,

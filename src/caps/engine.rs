@@ -35,7 +35,7 @@ use super::view::{CapView, CapsView, FrozenView};
 use super::window::{Period, Window};
 use crate::ledger::entry::{EntryId, State};
 use crate::ledger::totals::MicroUsdSum;
-use crate::ledger::usage::{Charge, Charged, News, Price, Usage, quarter_of};
+use crate::ledger::usage::{CapUsage, Charge, Charged, Price, UsageUpdate, quarter_of};
 use crate::money::MicroUsd;
 
 mod cap_window;
@@ -47,12 +47,12 @@ mod runs;
 
 use self::cap_window::{CapWindow, Unbooked};
 use self::flight::Flight;
-pub use self::flight::{Ask, End, Repeats};
+pub use self::flight::{Ask, FlightEnd, Repeats};
 pub use self::line::Answers;
-use self::line::{Lines, Told, Way};
+use self::line::{Decision, WaitingLines, Way};
 use self::price::Prices;
 use self::room::{Room, Share, Take, Under, sum};
-use self::runs::Runs;
+use self::runs::RunBudgets;
 
 /// Ends that the ledger could not write yet and that are counted one by one. More than can wait there.
 const UNBOOKED_MAX: usize = 8_192;
@@ -61,18 +61,18 @@ const UNBOOKED_MAX: usize = 8_192;
 pub struct Engine {
     pub rules: Rules,
     pub orders: Orders,
-    usage: Usage,
+    usage: CapUsage,
     pub caps: BTreeMap<(Scope, Period), CapWindow>,
     /// Refusals of this process. They outlive their cap, which may be set again.
     pub refusals: BTreeMap<(Scope, Period), u64>,
     /// The limits of runs.
-    pub runs: Runs,
+    pub runs: RunBudgets,
     /// The purses have to be rebuilt.
     stale: bool,
     flights: HashMap<EntryId, Flight>,
     under: BTreeMap<Scope, Under>,
     unbooked: HashMap<EntryId, Unbooked>,
-    lines: Lines,
+    lines: WaitingLines,
 }
 
 /// What is to become of an ask now.
@@ -90,15 +90,15 @@ impl Engine {
         Self {
             rules,
             orders,
-            usage: Usage::default(),
+            usage: CapUsage::default(),
             caps: BTreeMap::new(),
             refusals: BTreeMap::new(),
-            runs: Runs::default(),
+            runs: RunBudgets::default(),
             stale: true,
             flights: HashMap::new(),
             under: BTreeMap::new(),
             unbooked: HashMap::new(),
-            lines: Lines::default(),
+            lines: WaitingLines::default(),
         }
     }
 
@@ -289,7 +289,7 @@ impl Engine {
         let Some(flight) = flight.filter(|flight| flight.share.counts && !flight.booked) else {
             return;
         };
-        let charge = flight.came_to(End::Settled(state));
+        let charge = flight.came_to(FlightEnd::Settled(state));
         let (app, at_ms) = (Arc::clone(&flight.ask.app), flight.at_ms);
         let run = flight.ask.run.clone();
         if charge == Charge::default() || self.unbooked.len() >= UNBOOKED_MAX {
@@ -300,7 +300,7 @@ impl Engine {
     }
 
     /// A request has ended.
-    pub fn release(&mut self, entry: EntryId, end: End) {
+    pub fn release(&mut self, entry: EntryId, end: FlightEnd) {
         let Some(flight) = self.flights.remove(&entry) else {
             return;
         };
@@ -310,11 +310,11 @@ impl Engine {
         // The ledger has no record of it, or cannot write now: what is known here counts until it can.
         let heard = self.unbooked.remove(&entry).map(|unbooked| unbooked.charge);
         let charge = match (end, heard) {
-            (End::Unknown, Some(heard)) => heard,
+            (FlightEnd::Unknown, Some(heard)) => heard,
             _ => flight.came_to(end),
         };
         self.runs
-            .ends(&flight, (end != End::Unsent).then_some(charge));
+            .ends(&flight, (end != FlightEnd::Unsent).then_some(charge));
         if flight.booked || charge == Charge::default() {
             return;
         }
@@ -350,9 +350,9 @@ impl Engine {
     }
 
     /// Takes from the ledger what is durable.
-    pub fn tell(&mut self, news: &News) {
+    pub fn tell(&mut self, news: &UsageUpdate) {
         match news {
-            News::All { usage, ended } => {
+            UsageUpdate::All { usage, ended } => {
                 self.usage = usage.clone();
                 ended.iter().for_each(|entry| self.booked(*entry));
                 let flights = &self.flights;
@@ -361,7 +361,7 @@ impl Engine {
                 self.stale = true;
                 self.estimate_anew(|_| true);
             }
-            News::Records(records) => records.iter().for_each(|charged| {
+            UsageUpdate::Records(records) => records.iter().for_each(|charged| {
                 self.book(charged);
                 self.runs.charge(charged);
                 if let Some(entry) = charged.entry {
@@ -488,7 +488,7 @@ impl Engine {
         answers
     }
 
-    fn serve_one(&mut self, now_ms: u64) -> Option<(EntryId, Way, Told)> {
+    fn serve_one(&mut self, now_ms: u64) -> Option<(EntryId, Way, Decision)> {
         let mut closed: Vec<Scope> = Vec::new();
         for ask in self.lines.heads() {
             let judged = self.judge(&ask, now_ms);
@@ -516,7 +516,7 @@ impl Engine {
     /// Releases what was admitted for requests that have left the line.
     pub fn let_go(&mut self, gone: Vec<EntryId>, now_ms: u64) -> Answers {
         for entry in gone {
-            self.release(entry, End::Unsent);
+            self.release(entry, FlightEnd::Unsent);
         }
         self.serve(now_ms)
     }

@@ -76,13 +76,13 @@ pub(super) struct Turn {
 
 /// Which version of the file is there. Each is a file of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Version {
+pub(super) struct OrdersVersion {
     inode: u64,
     modified: (i64, i64),
 }
 
 #[derive(Serialize, Deserialize)]
-struct Body {
+struct OrdersFile {
     format: u32,
     orders: Orders,
 }
@@ -103,9 +103,9 @@ impl Turn {
     }
 }
 
-// === impl Version ===
+// === impl OrdersVersion ===
 
-impl Version {
+impl OrdersVersion {
     /// `None`: no file, or none that can be looked at.
     pub(super) fn of(state_dir: &Path) -> Option<Self> {
         let metadata = std::fs::symlink_metadata(state_dir.join(NAME)).ok()?;
@@ -151,7 +151,7 @@ impl Orders {
     /// Puts them on the disk.
     pub fn write(&self, state_dir: &Path) -> Result<(), LedgerError> {
         let directory = Directory::open_or_create(state_dir)?;
-        let body = Body {
+        let body = OrdersFile {
             format: FORMAT,
             orders: self.clone(),
         };
@@ -273,7 +273,7 @@ fn parse(text: &str) -> Option<Orders> {
     if !line.starts_with(START) || !is_sealed(line) {
         return None;
     }
-    let body: Body = serde_json::from_slice(line).ok()?;
+    let body: OrdersFile = serde_json::from_slice(line).ok()?;
     (body.format == FORMAT).then_some(body.orders)
 }
 

@@ -65,7 +65,7 @@ impl Scope {
 // === impl Rules ===
 
 impl Rules {
-    pub fn new<'a>(caps: &config::Caps, apps: impl IntoIterator<Item = &'a App>) -> Self {
+    pub fn new<'a>(caps: &config::CapsTable, apps: impl IntoIterator<Item = &'a App>) -> Self {
         let of_app = |app: &App| OfApp {
             limits: app.limits,
             floor: app.request_floor,

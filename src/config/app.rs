@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 
-use super::errors::{At, Place};
+use super::errors::{At, Location};
 use super::key::{ApiKey, KeyFile};
 use super::reader::{Need, Reader};
 use super::requests::{AgentReceipts, OnDisconnect};
@@ -73,7 +73,7 @@ pub struct Limits {
 
 /// `[caps]`
 #[derive(Clone, PartialEq, Eq)]
-pub struct Caps {
+pub struct CapsTable {
     /// Whose hours, days and months count.
     pub time_zone: TimeZone,
     /// All apps together.
@@ -126,7 +126,7 @@ impl App {
 
     /// The app of the next `[[app]]`, which begins at `place`; `None` without a name that differs from
     /// those `before` it.
-    fn read(reader: &mut Reader<'_>, place: &Place, before: &[Self]) -> Option<Self> {
+    fn read(reader: &mut Reader<'_>, place: &Location, before: &[Self]) -> Option<Self> {
         let name = name(reader, place, before);
         let token_file = reader.path("token_file");
         let token = match (&token_file, reader.need()) {
@@ -251,9 +251,9 @@ impl Limits {
     }
 }
 
-// === impl Caps ===
+// === impl CapsTable ===
 
-impl Caps {
+impl CapsTable {
     pub fn read(reader: &mut Reader<'_>) -> Self {
         reader.enter("caps");
         let zone = reader.text("time_zone");
@@ -282,7 +282,7 @@ impl Caps {
     }
 }
 
-impl fmt::Debug for Caps {
+impl fmt::Debug for CapsTable {
     /// The zone by its name: its table of transitions is long.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Caps")
@@ -353,7 +353,7 @@ fn token(reader: &mut Reader<'_>, file: &At<PathBuf>, before: &[App]) -> Option<
     Some(hash)
 }
 
-fn name(reader: &mut Reader<'_>, table: &Place, before: &[App]) -> Option<String> {
+fn name(reader: &mut Reader<'_>, table: &Location, before: &[App]) -> Option<String> {
     let given = reader.text("name");
     let Some(At { value, place }) = given else {
         if !reader.has_refused_key("name") {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// Where a value was given: a key on a line of the file, a flag, an environment variable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     /// Line of the file, counted from 1. `None`: not in the file.
     line: Option<usize>,
     /// `[upstream] base_url`, `--upstream`, `BURSAR_UPSTREAM`, or nothing.
@@ -15,9 +15,9 @@ pub struct Place {
 /// One mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ConfigError {
-    place: Place,
+    place: Location,
     /// The key that was meant, where another word stands for it.
-    meant: Option<Place>,
+    meant: Option<Location>,
     message: String,
 }
 
@@ -40,12 +40,12 @@ pub(super) fn bracketed(table: &str) -> String {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct At<T> {
     pub value: T,
-    pub place: Place,
+    pub place: Location,
 }
 
-// === impl Place ===
+// === impl Location ===
 
-impl Place {
+impl Location {
     /// A key of the file, not yet on a line; also how a key is named in print.
     pub(super) fn key(table: &str, key: &str) -> Self {
         let name = match table {
@@ -80,7 +80,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)
     }
@@ -93,7 +93,7 @@ impl<T> At<T> {
     pub fn named(name: &str, value: T) -> Self {
         Self {
             value,
-            place: Place::named(name),
+            place: Location::named(name),
         }
     }
 }
@@ -108,15 +108,15 @@ impl ConfigErrors {
         }
     }
 
-    pub(super) fn push(&mut self, place: &Place, message: impl Into<String>) {
+    pub(super) fn push(&mut self, place: &Location, message: impl Into<String>) {
         self.push_misspelt(place, None, message);
     }
 
     /// A word that is no key; perhaps `meant` was.
     pub(super) fn push_misspelt(
         &mut self,
-        place: &Place,
-        meant: Option<Place>,
+        place: &Location,
+        meant: Option<Location>,
         message: impl Into<String>,
     ) {
         self.errors.push(ConfigError {
@@ -129,25 +129,25 @@ impl ConfigErrors {
     /// The file itself cannot be read.
     pub(super) fn push_unreadable(&mut self, why: &str) {
         let path = self.path.as_deref().unwrap_or(Path::new(""));
-        let place = Place::named(&path.display().to_string());
+        let place = Location::named(&path.display().to_string());
         self.push(&place, why);
     }
 
     /// Whether something was said of this place already.
-    pub(super) fn has(&self, place: &Place) -> bool {
+    pub(super) fn has(&self, place: &Location) -> bool {
         self.errors.iter().any(|error| error.place == *place)
     }
 
     /// Whether something was said of this key, on whatever line: a mistake in its value, or a word
     /// that was meant to be it. A caller that looked for it further would report the same mistake twice.
-    pub(super) fn has_named(&self, key: &Place) -> bool {
-        let names = |place: &Place| place.name == key.name;
+    pub(super) fn has_named(&self, key: &Location) -> bool {
+        let names = |place: &Location| place.name == key.name;
         let mut said = self.errors.iter();
         said.any(|error| names(&error.place) || error.meant.as_ref().is_some_and(names))
     }
 
     /// A line of the file as a person finds it: `config.toml:12`.
-    pub(super) fn shown(&self, place: &Place) -> String {
+    pub(super) fn shown(&self, place: &Location) -> String {
         let path = self.path.as_deref().unwrap_or(Path::new("")).display();
         match place.line {
             Some(line) => format!("{path}:{line}"),

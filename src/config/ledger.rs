@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::env;
-use super::errors::Place;
+use super::errors::Location;
 use super::reader::Reader;
 use super::written::quoted;
 use crate::protocol::closed_set;
@@ -16,7 +16,7 @@ const SPEND_FIELD_BYTES_MAX: usize = 128;
 
 /// `[ledger]`
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ledger {
+pub struct LedgerTable {
     /// From the root of the file system.
     pub state_dir: PathBuf,
     pub durability: Durability,
@@ -57,9 +57,9 @@ closed_set! {
     }
 }
 
-// === impl Ledger ===
+// === impl LedgerTable ===
 
-impl Ledger {
+impl LedgerTable {
     /// `None`: there is no state directory, which is reported.
     pub fn read(reader: &mut Reader<'_>) -> Option<Self> {
         reader.enter("ledger");
@@ -149,7 +149,7 @@ fn state_dir(reader: &mut Reader<'_>) -> Option<PathBuf> {
         .and_then(|path| std::path::absolute(path).ok());
     if found.is_none() {
         reader.refuse(
-            &Place::default(),
+            &Location::default(),
             "no state directory: set state_dir in [ledger] of the configuration file, BURSAR_STATE_DIR, or --state-dir DIR",
         );
     }

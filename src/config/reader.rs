@@ -14,11 +14,11 @@ use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
 use super::env::{self, Env, Overrides};
-use super::errors::{At, ConfigErrors, Place, bracketed};
+use super::errors::{At, ConfigErrors, Location, bracketed};
 use super::key::ApiKey;
 use super::opened::read_text;
 use super::rows::{self, InForce, Row};
-use super::written::{Lines, entries, integer_of, kind_of, list, quoted};
+use super::written::{LineStarts, entries, integer_of, kind_of, list, quoted};
 use crate::money::MicroUsd;
 
 /// What the configuration is read for. Keys and types of the whole file are always checked; values
@@ -41,9 +41,9 @@ pub struct Reader<'a> {
     env: &'a Env,
     /// The directory that relative paths of the file start from.
     file_dir: PathBuf,
-    lines: Lines,
+    lines: LineStarts,
     /// By name, each entry of a table and where it begins. Only `[[app]]` may have several.
-    tables: BTreeMap<&'static str, Vec<(Place, &'a DeTable<'a>)>>,
+    tables: BTreeMap<&'static str, Vec<(Location, &'a DeTable<'a>)>>,
     table: (&'static str, usize),
     /// Of `table`; `None`: the file has none.
     members: Option<&'a DeTable<'a>>,
@@ -100,13 +100,16 @@ impl<'a> Reader<'a> {
                 return Err(errors);
             }
         };
-        let lines = Lines::of(&text);
+        let lines = LineStarts::of(&text);
         let (file, syntax_errors) = DeTable::parse_recoverable(&text);
         if !syntax_errors.is_empty() {
             for error in syntax_errors {
                 let line = error.span().map_or(1, |span| lines.line_of(&span));
                 let message = error.message().replace('\n', "; ");
-                errors.push(&Place::of_line(line), format!("not valid TOML: {message}"));
+                errors.push(
+                    &Location::of_line(line),
+                    format!("not valid TOML: {message}"),
+                );
             }
             return Err(errors);
         }
@@ -132,7 +135,7 @@ impl<'a> Reader<'a> {
         env: &'a Env,
         need: &'a Need,
         errors: ConfigErrors,
-        lines: Lines,
+        lines: LineStarts,
     ) -> Self {
         Self {
             need,
@@ -152,7 +155,7 @@ impl<'a> Reader<'a> {
 
     /// Divides the file into its tables. A key without a row is a mistake.
     fn divide(&mut self, file: &'a DeTable<'a>) {
-        self.tables.insert("", vec![(Place::default(), file)]);
+        self.tables.insert("", vec![(Location::default(), file)]);
         for (key, value) in file {
             if let Some(table) = rows::table_named(key.get_ref()) {
                 let line = self.lines.line_of(&key.span());
@@ -167,7 +170,7 @@ impl<'a> Reader<'a> {
                 let name = key.get_ref();
                 let is_table = table.is_empty() && rows::table_named(name).is_some();
                 if rows::row(table, name).is_none() && !is_table {
-                    let place = Place::of_line(self.lines.line_of(&key.span()));
+                    let place = Location::of_line(self.lines.line_of(&key.span()));
                     let message = rows::refusal(table, name, value.get_ref());
                     let meant = rows::meant(table, name);
                     self.errors.push_misspelt(&place, meant, message);
@@ -196,7 +199,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Turns to one entry of a list of tables. Returns where it begins.
-    pub fn enter_entry(&mut self, table: &'static str, entry: usize) -> Place {
+    pub fn enter_entry(&mut self, table: &'static str, entry: usize) -> Location {
         let entries = self.tables.get(table);
         let found = entries.and_then(|entries| entries.get(entry));
         self.table = (table, entry);
@@ -210,10 +213,10 @@ impl<'a> Reader<'a> {
     }
 
     /// Where the file gives a key of this table.
-    pub fn place(&self, key: &str) -> Option<Place> {
+    pub fn place(&self, key: &str) -> Option<Location> {
         let value = self.members?.get(key)?;
         let line = self.lines.line_of(&value.span());
-        Some(Place::key(self.table.0, key).on_line(line))
+        Some(Location::key(self.table.0, key).on_line(line))
     }
 
     pub fn variable(&mut self, name: &str) -> Option<At<String>> {
@@ -221,7 +224,7 @@ impl<'a> Reader<'a> {
         match value.to_str() {
             Some(text) => Some(At::named(name, text.to_owned())),
             None => {
-                self.refuse(&Place::named(name), "is not valid UTF-8");
+                self.refuse(&Location::named(name), "is not valid UTF-8");
                 None
             }
         }
@@ -230,7 +233,7 @@ impl<'a> Reader<'a> {
     // === mistakes ===
 
     /// Notes a mistake in the value that is read now.
-    pub fn refuse(&mut self, place: &Place, why: impl Into<String>) {
+    pub fn refuse(&mut self, place: &Location, why: impl Into<String>) {
         if self.is_needed {
             self.errors.push(place, why);
         }
@@ -242,13 +245,13 @@ impl<'a> Reader<'a> {
     }
 
     /// What stands there is a mistake already.
-    pub fn has_refused(&self, place: &Place) -> bool {
+    pub fn has_refused(&self, place: &Location) -> bool {
         self.errors.has(place)
     }
 
     /// The same of a key of this table that was given and could not be taken.
     pub fn has_refused_key(&self, key: &str) -> bool {
-        self.errors.has_named(&Place::key(self.table.0, key))
+        self.errors.has_named(&Location::key(self.table.0, key))
     }
 
     /// What is allowed and deserves a line in the log.
@@ -257,7 +260,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A place as people read it.
-    pub fn shown(&self, place: &Place) -> String {
+    pub fn shown(&self, place: &Location) -> String {
         self.errors.shown(place)
     }
 
@@ -269,7 +272,7 @@ impl<'a> Reader<'a> {
         let row = rows::row(self.table.0, key);
         if row.is_none() {
             let message = "stands on no line of the shipped config.toml";
-            self.errors.push(&Place::key(self.table.0, key), message);
+            self.errors.push(&Location::key(self.table.0, key), message);
         }
         row
     }
@@ -293,7 +296,7 @@ impl<'a> Reader<'a> {
             }
         }
         let value = row.default.as_ref().and_then(read)?;
-        let place = Place::key(self.table.0, key);
+        let place = Location::key(self.table.0, key);
         Some(At { value, place })
     }
 
@@ -418,7 +421,7 @@ impl<'a> Reader<'a> {
         let given = self.given(key, wanted, DeValue::as_array);
         for element in given.iter().flat_map(|given| given.value) {
             let line = self.lines.line_of(&element.span());
-            let place = Place::key(self.table.0, key).on_line(line);
+            let place = Location::key(self.table.0, key).on_line(line);
             match read(element.get_ref()) {
                 Some(value) => elements.push(At { value, place }),
                 None => {
@@ -459,7 +462,7 @@ impl<'a> Reader<'a> {
         let given = self.given(key, wanted, DeValue::as_table);
         for (name, element) in given.iter().flat_map(|given| given.value) {
             let line = self.lines.line_of(&name.span());
-            let place = Place::key(self.table.0, key).on_line(line);
+            let place = Location::key(self.table.0, key).on_line(line);
             let name = name.get_ref();
             match element.get_ref().as_str() {
                 Some(text) => {

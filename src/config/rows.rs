@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 
 use toml::de::DeValue;
 
-use super::errors::{Place, bracketed};
+use super::errors::{Location, bracketed};
 
 const SHIPPED: &str = include_str!("../../config.toml");
 
@@ -82,7 +82,7 @@ impl InForce {
         };
         fixed
             .filter(|(at, _)| value(self, *at) != value(new, *at))
-            .map(|(_, row)| Place::key(row.table, row.key).to_string())
+            .map(|(_, row)| Location::key(row.table, row.key).to_string())
             .collect()
     }
 }
@@ -204,13 +204,13 @@ pub fn refusal(table: &str, key: &str, value: &DeValue<'_>) -> String {
 }
 
 /// The key that an unknown one was perhaps meant to be: in its table, or the same in another.
-pub fn meant(table: &str, key: &str) -> Option<Place> {
+pub fn meant(table: &str, key: &str) -> Option<Location> {
     if is_the_key_itself(table, key) {
-        return Some(Place::key(table, "api_key_file"));
+        return Some(Location::key(table, "api_key_file"));
     }
     match elsewhere(table, key) {
-        Some(other) => Some(Place::key(other, key)),
-        None => nearest(table, key, false).map(|near| Place::key(table, &near)),
+        Some(other) => Some(Location::key(other, key)),
+        None => nearest(table, key, false).map(|near| Location::key(table, &near)),
     }
 }
 

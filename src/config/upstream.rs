@@ -8,7 +8,7 @@ use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::{PemObject, SectionKind};
 
 use super::env;
-use super::errors::{At, Place};
+use super::errors::{At, Location};
 use super::key::{ApiKey, KeyFile};
 use super::reader::{Need, Reader};
 use super::value::{BaseUrl, extra_route};
@@ -86,7 +86,7 @@ fn base_url(reader: &mut Reader<'_>) -> Option<BaseUrl> {
         // A value that was given and could not be taken is reported already.
         if !reader.has_refused_key("base_url") {
             reader.refuse(
-                &Place::default(),
+                &Location::default(),
                 "no upstream: set base_url in [upstream] of the configuration file, BURSAR_UPSTREAM, or --upstream URL",
             );
         }
@@ -106,19 +106,19 @@ fn base_url(reader: &mut Reader<'_>) -> Option<BaseUrl> {
 
 /// The first of: flag, `BURSAR_API_KEY_FILE`, `BURSAR_API_KEY`, file, systemd credential. The
 /// first that is given counts, readable or not: a key that was meant is never replaced.
-fn key_place(reader: &mut Reader<'_>) -> (Place, KeyPlace) {
+fn key_place(reader: &mut Reader<'_>) -> (Location, KeyPlace) {
     let file = |place, path| (place, KeyPlace::File(path));
     let flag = reader.overrides().api_key_file.clone();
     let env = reader.env();
     let in_file = reader.text("api_key_file");
     if let Some(path) = flag {
-        return file(Place::named("--api-key-file"), path);
+        return file(Location::named("--api-key-file"), path);
     }
     if let Some(path) = env.path(env::BURSAR_API_KEY_FILE) {
-        return file(Place::named(env::BURSAR_API_KEY_FILE), path);
+        return file(Location::named(env::BURSAR_API_KEY_FILE), path);
     }
     if env.get(env::BURSAR_API_KEY).is_some() {
-        return (Place::named(env::BURSAR_API_KEY), KeyPlace::Variable);
+        return (Location::named(env::BURSAR_API_KEY), KeyPlace::Variable);
     }
     if let Some(given) = in_file {
         let At { value, place } = reader.whole_path(given);
@@ -127,12 +127,12 @@ fn key_place(reader: &mut Reader<'_>) -> (Place, KeyPlace) {
     let directory = env.path(env::CREDENTIALS_DIRECTORY);
     let credential = directory.map(|directory| directory.join("api-key"));
     match credential.filter(|path| path.exists()) {
-        Some(path) => file(Place::named("$CREDENTIALS_DIRECTORY/api-key"), path),
-        None => (Place::default(), KeyPlace::Nowhere),
+        Some(path) => file(Location::named("$CREDENTIALS_DIRECTORY/api-key"), path),
+        None => (Location::default(), KeyPlace::Nowhere),
     }
 }
 
-fn api_key(reader: &mut Reader<'_>, place: &Place, source: &KeyPlace) -> Option<ApiKey> {
+fn api_key(reader: &mut Reader<'_>, place: &Location, source: &KeyPlace) -> Option<ApiKey> {
     let key = match source {
         KeyPlace::File(path) => ApiKey::from_file(path, KeyFile::at(path, reader.env())),
         KeyPlace::Variable => {

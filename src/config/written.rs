@@ -7,16 +7,16 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-use super::errors::{ConfigErrors, Place};
+use super::errors::{ConfigErrors, Location};
 
 /// Finds the line of a byte offset.
-pub struct Lines {
+pub struct LineStarts {
     starts: Vec<usize>,
 }
 
-// === impl Lines ===
+// === impl LineStarts ===
 
-impl Lines {
+impl LineStarts {
     pub fn of(text: &str) -> Self {
         let after_breaks = memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1);
         Self {
@@ -35,17 +35,17 @@ pub fn entries<'a>(
     shown: &str,
     value: &'a DeValue<'a>,
     line: usize,
-    lines: &Lines,
+    lines: &LineStarts,
     errors: &mut ConfigErrors,
-) -> Vec<(Place, &'a DeTable<'a>)> {
-    let place = Place::of_line(line);
+) -> Vec<(Location, &'a DeTable<'a>)> {
+    let place = Location::of_line(line);
     let given = kind_of(value);
     match (value, shown.starts_with("[[")) {
         (DeValue::Table(members), false) => vec![(place, members)],
         (DeValue::Array(list), true) => {
             let mut entries = Vec::new();
             for element in list {
-                let place = Place::of_line(lines.line_of(&element.span()));
+                let place = Location::of_line(lines.line_of(&element.span()));
                 match element.get_ref() {
                     DeValue::Table(members) => entries.push((place, members)),
                     other => {

@@ -43,10 +43,10 @@ use crate::money::MicroUsd;
 /// An open ledger. Clones share it; the last one dropped closes it.
 #[derive(Clone)]
 pub struct Ledger {
-    inner: Arc<Inner>,
+    inner: Arc<OpenLedger>,
 }
 
-struct Inner {
+struct OpenLedger {
     shared: Arc<Shared>,
     clock: SharedClock,
     identity: Identity,
@@ -74,7 +74,7 @@ impl Ledger {
             .spawn(move || writer.run())
             .map_err(|error| LedgerError::io(&path, error))?;
         Ok(Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(OpenLedger {
                 shared,
                 clock,
                 identity,
@@ -307,7 +307,7 @@ impl Ledger {
     }
 }
 
-impl Drop for Inner {
+impl Drop for OpenLedger {
     fn drop(&mut self) {
         self.shared.queue().close();
         if let Some(writer) = self.writer.get_mut().take() {

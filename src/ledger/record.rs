@@ -13,7 +13,7 @@ use crate::ledger::entry::{Anomaly, Intent, Labels, Outcome, State};
 use crate::ledger::id::EntryId;
 use crate::ledger::rollup::Rollup;
 use crate::money::MicroUsd;
-use crate::protocol::{ServedBy, Told};
+use crate::protocol::{Reported, ServedBy};
 
 /// The format of a segment of entries.
 pub const FORMAT: u32 = 1;
@@ -75,7 +75,7 @@ pub struct Verdict {
 
 /// An entry that ended without an outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ended {
+pub struct EndedEntry {
     pub id: EntryId,
     pub at_ms: u64,
     pub state: State,
@@ -110,9 +110,9 @@ pub enum Record {
     Outcome(Box<Outcome>, Labels, Verdict),
     /// Found open at start-up: the process died. `in_doubt(crash)`, `in_doubt(damaged)` when its end
     /// may lie in damaged lines, or `replayed` when the key's amount stands on another entry.
-    Crashed(Ended, Labels),
+    Crashed(EndedEntry, Labels),
     /// Its intent reached the disk in a commit that failed, so it was never sent: `failed`.
-    Withdrawn(Ended, Labels),
+    Withdrawn(EndedEntry, Labels),
     Reconciled(Evidence, Labels),
     /// What became of an answer, where its outcome could not know it.
     Delivery(Box<Undelivered>, Handover),
@@ -186,7 +186,7 @@ impl Record {
     pub fn is_malformed(&self) -> bool {
         match self {
             Self::Outcome(outcome, _, verdict) => {
-                verdict.state == State::Unreported && outcome.receipt.billed == Told::Malformed
+                verdict.state == State::Unreported && outcome.receipt.billed == Reported::Malformed
             }
             _ => false,
         }

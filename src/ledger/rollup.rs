@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ledger::entry::{Labels, StateWord};
 use crate::ledger::shared_text;
-use crate::ledger::sums::{Globals, LineKey, Row};
+use crate::ledger::sums::{Globals, LineKey, LineSums};
 use crate::protocol::{Lane, Operation, ServedBy};
 
 /// How long a time one rollup is about.
@@ -30,7 +30,7 @@ pub struct Rollup {
     pub served_by: Option<ServedBy>,
     /// What its entries came to.
     pub state: StateWord,
-    pub row: Row,
+    pub row: LineSums,
     /// The counters kept by no line, of all entries that the segment stands for and of those it
     /// still lists. On its first rollup only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -48,7 +48,7 @@ pub struct RollupAt {
 // === impl Rollup ===
 
 impl Rollup {
-    pub fn new(at: RollupAt, row: Row) -> Self {
+    pub fn new(at: RollupAt, row: LineSums) -> Self {
         Self {
             at_ms: at.at_ms,
             app: at.line.app,

@@ -47,7 +47,7 @@ pub struct Standing {
 /// The sums of a line. A sum that an older line lacks reads as none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Row {
+pub struct LineSums {
     /// Entries that ended, in whatever state.
     pub requests: u64,
     pub settled: u64,
@@ -82,8 +82,8 @@ pub struct Row {
     /// Entries that took over the key of an undelivered one.
     pub adopted: u64,
     /// What caps hold for entries whose price is not known: reservations, no billed money.
-    #[serde(skip_serializing_if = "Held::is_none")]
-    pub held: Held,
+    #[serde(skip_serializing_if = "HeldSums::is_none")]
+    pub held: HeldSums,
 }
 
 /// Answers that carry both prices: what was billed for them, and what a frontier model would have cost by
@@ -98,7 +98,7 @@ pub struct Compared {
 /// Reservations of entries whose price was not reported, and the part of them for which evidence came: what
 /// is between the two is held now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Held {
+pub struct HeldSums {
     pub came: MicroUsdSum,
     pub left: MicroUsdSum,
 }
@@ -251,9 +251,9 @@ impl fmt::Display for Compared {
     }
 }
 
-// === impl Held ===
+// === impl HeldSums ===
 
-impl Held {
+impl HeldSums {
     fn is_none(&self) -> bool {
         *self == Self::default()
     }
@@ -269,9 +269,9 @@ impl Held {
     }
 }
 
-// === impl Row ===
+// === impl LineSums ===
 
-impl Row {
+impl LineSums {
     pub fn in_doubt_now(&self) -> u64 {
         self.in_doubt.values().map(|standing| standing.now()).sum()
     }

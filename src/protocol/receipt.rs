@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::money::MicroUsd;
 use crate::protocol::names::{IDEMPOTENT_REPLAYED, ServiceNames};
-use crate::protocol::{Escalated, ServedBy, Told, closed_set};
+use crate::protocol::{Escalated, Reported, ServedBy, closed_set};
 
 /// Longest kept specialist category, in bytes. A longer one is dropped: it becomes a metric label.
 const SPECIALIST_BYTES_MAX: usize = 32;
@@ -32,10 +32,10 @@ closed_set! {
 /// What one answer reported about its price and its route.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
-    pub billed: Told<MicroUsd>,
+    pub billed: Reported<MicroUsd>,
     /// Where `billed` was found, readable or not. `None` while it is absent.
     pub source: Option<ReceiptSource>,
-    pub would_have_cost: Told<MicroUsd>,
+    pub would_have_cost: Reported<MicroUsd>,
     pub served_by: Option<ServedBy>,
     /// Coarse category, only when it is well-formed: `[a-z0-9-]{1,32}`.
     pub specialist: Option<String>,
@@ -91,7 +91,7 @@ impl Receipt {
     /// Assumed: that 0 is a stream's amount if the stream came to its end, but not if it broke,
     /// because its head goes out before its amount is known. A clarification is known in its head.
     pub fn is_early_zero(&self) -> bool {
-        self.billed == Told::Value(MicroUsd::ZERO)
+        self.billed == Reported::Value(MicroUsd::ZERO)
             && self.source == Some(ReceiptSource::Header)
             && self.input_required.is_none()
     }
@@ -99,7 +99,7 @@ impl Receipt {
     /// For a stream that broke: its amount would have followed the head.
     pub fn forget_early_zero(&mut self) {
         if self.is_early_zero() {
-            self.billed = Told::Absent;
+            self.billed = Reported::Absent;
             self.source = None;
         }
     }
@@ -120,18 +120,21 @@ impl Receipt {
     }
 
     /// Takes the amount of a JSON body (`cost_micro_usd` of the frontier comparison).
-    pub fn absorb_body_cost(&mut self, cost: Told<MicroUsd>) {
+    pub fn absorb_body_cost(&mut self, cost: Reported<MicroUsd>) {
         self.tell_billed(cost, ReceiptSource::Body);
     }
 
     /// The first value counts, readable or not, because bursar does not guess which of two is true.
     /// A 0 gives way to any other value: the first positive amount counts (rule I3), and an
     /// unreadable one may have been positive.
-    fn tell_billed(&mut self, told: Told<MicroUsd>, source: ReceiptSource) {
+    fn tell_billed(&mut self, told: Reported<MicroUsd>, source: ReceiptSource) {
         if told.is_absent() {
             return;
         }
-        if matches!(self.billed, Told::Absent | Told::Value(MicroUsd::ZERO)) {
+        if matches!(
+            self.billed,
+            Reported::Absent | Reported::Value(MicroUsd::ZERO)
+        ) {
             self.billed = told;
             self.source = Some(source);
         } else if self.billed != told {
@@ -139,15 +142,15 @@ impl Receipt {
         }
     }
 
-    fn tell_would_have_cost(&mut self, told: Told<MicroUsd>) {
+    fn tell_would_have_cost(&mut self, told: Reported<MicroUsd>) {
         if self.would_have_cost.is_absent() {
             self.would_have_cost = told;
         }
     }
 }
 
-fn amount(text: &[u8]) -> Told<MicroUsd> {
-    MicroUsd::parse(text).map_or(Told::Malformed, Told::Value)
+fn amount(text: &[u8]) -> Reported<MicroUsd> {
+    MicroUsd::parse(text).map_or(Reported::Malformed, Reported::Value)
 }
 
 fn served_by(text: &[u8]) -> ServedBy {

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use self::schedule::{Look, Schedule};
 use super::own_call::{self, OwnAnswer};
 use crate::ledger::WaitingRun;
-use crate::protocol::Told;
+use crate::protocol::Reported;
 use crate::protocol::body::AnswerPeek;
 use crate::protocol::routes::{ReceiptFrom, Route};
 use crate::proxy::gateway::Gateway;
@@ -138,7 +138,7 @@ async fn told(gateway: &Gateway, answer: &OwnAnswer, run_id: &str) -> Look {
         return Look::NotYet;
     }
     match run.cost_micro_usd {
-        Told::Value(billed) => match gateway.ledger.reconcile_run(run_id, billed).await {
+        Reported::Value(billed) => match gateway.ledger.reconcile_run(run_id, billed).await {
             Ok(entry) => {
                 let entry = entry.map(|entry| entry.to_string());
                 tracing::info!(%run_id, entry, %billed, "an eval run told its price");
@@ -149,11 +149,11 @@ async fn told(gateway: &Gateway, answer: &OwnAnswer, run_id: &str) -> Look {
                 Look::Unreadable
             }
         },
-        Told::Absent => {
+        Reported::Absent => {
             tracing::warn!(%run_id, "an eval run is over and names no price; it stays unreported");
             Look::Over
         }
-        Told::Malformed => {
+        Reported::Malformed => {
             tracing::warn!(%run_id, "the price of an eval run is no amount; it stays unreported");
             Look::Over
         }

@@ -22,7 +22,7 @@ use crate::protocol::names::X_REQUEST_ID;
 use crate::protocol::receipt::Receipt;
 use crate::protocol::receipt::lines::ReceiptLines;
 use crate::protocol::routes::{ReceiptFrom, Route};
-use crate::protocol::{Told, Usage};
+use crate::protocol::{Reported, Usage};
 use crate::proxy::gateway::Gateway;
 use crate::proxy::limits::queue::Slot;
 use crate::proxy::purchase::fate::Fate;
@@ -325,15 +325,15 @@ impl Gathered {
         }
     }
 
-    fn absorb_body_cost(&mut self, cost: Told<MicroUsd>) {
+    fn absorb_body_cost(&mut self, cost: Reported<MicroUsd>) {
         self.receipt.absorb_body_cost(cost);
         match cost {
-            Told::Value(cost) => {
+            Reported::Value(cost) => {
                 let line = format!("body cost_micro_usd: {}", cost.get());
                 self.lines.push(line.as_bytes());
             }
-            Told::Malformed => self.lines.push(b"body cost_micro_usd: not an amount"),
-            Told::Absent => {}
+            Reported::Malformed => self.lines.push(b"body cost_micro_usd: not an amount"),
+            Reported::Absent => {}
         }
     }
 
@@ -345,7 +345,7 @@ impl Gathered {
 
     /// The service named an amount, of any size, and not only as a 0 in the head of a stream.
     pub fn is_priced(&self) -> bool {
-        matches!(self.receipt.billed, Told::Value(_)) && !self.receipt.is_early_zero()
+        matches!(self.receipt.billed, Reported::Value(_)) && !self.receipt.is_early_zero()
     }
 }
 

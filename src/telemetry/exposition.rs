@@ -11,7 +11,7 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// What a family counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MetricType {
     Counter,
     Gauge,
 }
@@ -41,10 +41,10 @@ impl Exposition {
         Self { text }
     }
 
-    pub fn family(&mut self, kind: Kind, name: &'static str, help: &str) -> Family<'_> {
+    pub fn family(&mut self, kind: MetricType, name: &'static str, help: &str) -> Family<'_> {
         let kind = match kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
+            MetricType::Counter => "counter",
+            MetricType::Gauge => "gauge",
         };
         write_line(
             &mut self.text,

@@ -28,7 +28,7 @@ pub use self::families::InFlightGuard;
 use self::families::{Families, add, bool_label, long_buckets, observe, set, short_buckets};
 use self::ledger::{write_audio, write_health, write_unknowns};
 pub use self::traffic::{Breaking, Traffic, TrafficMetrics};
-use super::exposition::{Exposition, Kind};
+use super::exposition::{Exposition, MetricType};
 use super::labels::FirstSeen;
 use crate::caps::Caps;
 use crate::ledger::totals::MicroUsdSum;
@@ -231,7 +231,7 @@ impl Metrics {
                 .merge(row.would_have_cost);
         }
         let mut family = text.family(
-            Kind::Counter,
+            MetricType::Counter,
             "bursar_billed_usd_total",
             "What the service said it billed, in USD, over the whole life of the ledger. What is \
              not known is in bursar_in_doubt_requests and bursar_unreported_requests.",
@@ -246,7 +246,7 @@ impl Metrics {
             family.sample(&labels, sum.to_usd());
         }
         let mut family = text.family(
-            Kind::Counter,
+            MetricType::Counter,
             "bursar_frontier_would_have_cost_usd_total",
             "The service's estimate of what a frontier model would have cost, in USD, for the answers \
              that carried one. Others are billed too: bursar spend compares those that carry both.",
@@ -255,7 +255,7 @@ impl Metrics {
             family.sample(&[("app", *app), ("lane", lane.as_str())], sum.to_usd());
         }
         text.family(
-            Kind::Counter,
+            MetricType::Counter,
             "bursar_drained_usd_total",
             "What answers cost whose app had left when they ended, in USD, over the whole life of the \
              ledger. It is in bursar_billed_usd_total too.",

@@ -15,7 +15,7 @@ use bursar::ledger::undelivered::Delivery;
 use bursar::ledger::{Durability, Ledger, LedgerOptions};
 use bursar::money::MicroUsd;
 use bursar::protocol::receipt::{Receipt, ReceiptSource};
-use bursar::protocol::{Lane, Operation, Told, Usage};
+use bursar::protocol::{Lane, Operation, Reported, Usage};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -74,7 +74,9 @@ async fn buy(ledger: &Ledger, at_ms: u64, app: &str, amount: Option<u64>) {
         .await
         .unwrap();
     let receipt = Receipt {
-        billed: amount.map_or(Told::Absent, |amount| Told::Value(MicroUsd::new(amount))),
+        billed: amount.map_or(Reported::Absent, |amount| {
+            Reported::Value(MicroUsd::new(amount))
+        }),
         source: amount.map(|_| ReceiptSource::Header),
         ..Receipt::default()
     };

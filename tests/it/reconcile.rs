@@ -21,7 +21,7 @@ struct Place {
 }
 
 /// What a command printed and how it ended.
-struct Told {
+struct Reported {
     code: Option<i32>,
     out: String,
     err: String,
@@ -79,11 +79,11 @@ impl Place {
     }
 }
 
-async fn reconcile(state: &Path, arguments: &[&str]) -> Told {
+async fn reconcile(state: &Path, arguments: &[&str]) -> Reported {
     let state = state.to_str().expect("a path");
     let arguments = [&["reconcile", "--state-dir", state], arguments].concat();
     let done = command(&arguments).output().await.expect("it runs");
-    Told {
+    Reported {
         code: done.status.code(),
         out: String::from_utf8(done.stdout).expect("UTF-8"),
         err: String::from_utf8(done.stderr).expect("UTF-8"),

@@ -3,7 +3,7 @@
 //! Promise: absent, malformed and zero stay three things; the first amount counts; an equal one
 //! changes nothing and another one is a conflict.
 
-use bursar::protocol::Told;
+use bursar::protocol::Reported;
 use bursar::protocol::names::ServiceNames;
 use bursar::protocol::receipt::Receipt;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -60,8 +60,8 @@ pub fn check(bytes: &[u8]) {
 fn compare(receipt: &Receipt, told: &[&[u8]]) {
     let amounts: Vec<Option<u64>> = told.iter().map(|text| plain_amount(text)).collect();
     match (&receipt.billed, amounts.first()) {
-        (Told::Absent, None) | (Told::Malformed, Some(None)) => {}
-        (Told::Value(billed), Some(Some(plain))) => assert_eq!(billed.get(), *plain),
+        (Reported::Absent, None) | (Reported::Malformed, Some(None)) => {}
+        (Reported::Value(billed), Some(Some(plain))) => assert_eq!(billed.get(), *plain),
         (billed, plain) => panic!("{billed:?} was read where {plain:?} stands"),
     }
     let others = amounts

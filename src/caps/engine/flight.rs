@@ -31,7 +31,7 @@ pub struct Repeats {
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum FlightEnd {
     /// It never had an intent.
     Unsent,
     Settled(State),
@@ -56,12 +56,14 @@ pub struct Flight {
 
 impl Flight {
     /// What an end of it is charged with.
-    pub fn came_to(&self, end: End) -> Charge {
+    pub fn came_to(&self, end: FlightEnd) -> Charge {
         let mut charge = Charge::default();
         match end {
-            End::Unsent => {}
-            End::Settled(state) if !state.is_unresolved() => charge.billed = state.adds().into(),
-            End::Settled(_) | End::Unknown => charge.held.came = self.reserved.into(),
+            FlightEnd::Unsent => {}
+            FlightEnd::Settled(state) if !state.is_unresolved() => {
+                charge.billed = state.adds().into()
+            }
+            FlightEnd::Settled(_) | FlightEnd::Unknown => charge.held.came = self.reserved.into(),
         }
         charge
     }

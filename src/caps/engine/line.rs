@@ -19,10 +19,10 @@ const WAITERS_MAX: usize = 512;
 
 /// The answer to a waiting request. It must not be dropped under the lock: what was admitted is released
 /// then.
-pub type Told = Result<MicroUsd, Refused>;
+pub type Decision = Result<MicroUsd, Refused>;
 
 /// The way to a waiter.
-pub type Way = oneshot::Sender<Told>;
+pub type Way = oneshot::Sender<Decision>;
 
 /// An app's own line, or that of a run of it.
 type LineOf = (Arc<str>, Option<Arc<str>>);
@@ -37,7 +37,7 @@ struct Waiter {
 
 /// All lines.
 #[derive(Debug, Default)]
-pub struct Lines {
+pub struct WaitingLines {
     of: BTreeMap<LineOf, VecDeque<Waiter>>,
     /// When an app was last given a turn, by number.
     turns: HashMap<Arc<str>, u64>,
@@ -47,7 +47,7 @@ pub struct Lines {
 /// Answers to be sent when the lock is let go of.
 #[must_use]
 #[derive(Debug, Default)]
-pub struct Answers(Vec<(EntryId, Way, Told)>);
+pub struct Answers(Vec<(EntryId, Way, Decision)>);
 
 fn line_of(ask: &Ask) -> LineOf {
     (Arc::clone(&ask.app), ask.run.clone())
@@ -56,11 +56,11 @@ fn line_of(ask: &Ask) -> LineOf {
 // === impl Answers ===
 
 impl Answers {
-    pub fn one(entry: EntryId, way: Way, told: Told) -> Self {
+    pub fn one(entry: EntryId, way: Way, told: Decision) -> Self {
         Self(vec![(entry, way, told)])
     }
 
-    pub fn add(&mut self, entry: EntryId, way: Way, told: Told) {
+    pub fn add(&mut self, entry: EntryId, way: Way, told: Decision) {
         self.0.push((entry, way, told));
     }
 
@@ -76,9 +76,9 @@ impl Answers {
     }
 }
 
-// === impl Lines ===
+// === impl WaitingLines ===
 
-impl Lines {
+impl WaitingLines {
     pub fn waiting(&self) -> usize {
         self.of.values().map(VecDeque::len).sum()
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::flight::Ask;
 use super::room::{Share, Take};
 use crate::caps::rules::{Rules, Scope};
-use crate::ledger::usage::{Dearest, Usage};
+use crate::ledger::usage::{CapUsage, Dearest};
 use crate::money::MicroUsd;
 use crate::protocol::Operation;
 
@@ -28,7 +28,7 @@ const GROWTH_OF_OTHERS: u128 = 16;
 #[derive(Clone, Copy, Debug)]
 pub struct Prices<'a> {
     pub rules: &'a Rules,
-    pub usage: &'a Usage,
+    pub usage: &'a CapUsage,
 }
 
 // === impl Prices ===

@@ -38,7 +38,7 @@ pub struct RunBudget {
 
 /// The budgets of all runs that are known.
 #[derive(Debug, Default)]
-pub struct Runs(BTreeMap<Arc<str>, RunBudget>);
+pub struct RunBudgets(BTreeMap<Arc<str>, RunBudget>);
 
 // === impl RunBudget ===
 
@@ -82,9 +82,9 @@ impl RunBudget {
     }
 }
 
-// === impl Runs ===
+// === impl RunBudgets ===
 
-impl Runs {
+impl RunBudgets {
     /// One connection more holds a run open. `false`: this process does not know the run.
     pub fn hold(&mut self, run: &str, limit: MicroUsd) -> bool {
         let Some(budget) = self.0.get_mut(run) else {

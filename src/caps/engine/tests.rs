@@ -30,7 +30,7 @@ fn limits(hour: Option<u64>, day: Option<u64>) -> Limits {
 }
 
 fn rules(all: Limits, apps: &[(&str, Limits)], floor: u64) -> Rules {
-    let caps = config::Caps {
+    let caps = config::CapsTable {
         time_zone: TimeZone::UTC,
         all,
         request_floor: usd(floor),
@@ -50,7 +50,7 @@ struct Bench {
     engine: Engine,
     now_ms: u64,
     numbers: u128,
-    ways: Vec<(EntryId, oneshot::Receiver<Told>)>,
+    ways: Vec<(EntryId, oneshot::Receiver<Decision>)>,
 }
 
 /// What became of an ask.
@@ -170,14 +170,14 @@ impl Bench {
             ..charged(entry, app, operation, at_ms, state, reserved, bytes)
         };
         if frontier > 0 {
-            charged.price = Price::Told {
+            charged.price = Price::Reported {
                 billed: state.adds(),
                 frontier: usd(frontier),
                 bytes,
             };
         }
-        self.engine.tell(&News::Records(vec![charged]));
-        self.engine.release(entry, End::Settled(state));
+        self.engine.tell(&UsageUpdate::Records(vec![charged]));
+        self.engine.release(entry, FlightEnd::Settled(state));
         let answers = self.engine.serve(self.now_ms);
         self.send(answers);
     }
@@ -219,10 +219,10 @@ fn charged(
         at_ms,
         charge,
         price: match state {
-            State::Unreported => Price::Untold,
-            State::Settled { .. } if amount.is_zero() => Price::Untold,
+            State::Unreported => Price::Unreported,
+            State::Settled { .. } if amount.is_zero() => Price::Unreported,
             _ if amount.is_zero() => Price::Nothing,
-            _ => Price::Told {
+            _ => Price::Reported {
                 billed: amount,
                 frontier: MicroUsd::ZERO,
                 bytes,
@@ -385,7 +385,7 @@ fn what_failed_gives_back_at_once_and_what_is_in_doubt_holds() {
         0,
     );
     evidence.charge.held.left = usd(400).into();
-    bench.engine.tell(&News::Records(vec![evidence]));
+    bench.engine.tell(&UsageUpdate::Records(vec![evidence]));
     bench.admitted("a");
 }
 
@@ -544,17 +544,17 @@ fn an_end_that_cannot_be_written_counts_from_memory_until_it_is() {
     bench.buy("a", 300);
     let (entry, _) = bench.admitted("a");
     let state = State::Settled { billed: usd(650) };
-    bench.engine.release(entry, End::Settled(state));
+    bench.engine.release(entry, FlightEnd::Settled(state));
     let counted = |bench: &Bench| {
         let cap = &bench.engine.caps[&(Scope::All, Period::Day)];
         bench.engine.counted(&Scope::All, cap).billed.get()
     };
     assert_eq!(counted(&bench), 950);
     let late = charged(entry, "a", Operation::Chat, NOON, state, usd(300), 100);
-    bench.engine.tell(&News::Records(vec![late]));
+    bench.engine.tell(&UsageUpdate::Records(vec![late]));
     assert_eq!(counted(&bench), 950, "once");
     let (lost, _) = bench.admitted("a");
-    bench.engine.release(lost, End::Unknown);
+    bench.engine.release(lost, FlightEnd::Unknown);
     assert!(
         bench.refused("a").contains("reached"),
         "held at the dearest"

@@ -11,7 +11,7 @@ use crate::ledger::query::EntryView;
 use crate::money::MicroUsd;
 use crate::protocol::names::{ServiceNames, X_BURSAR_ADOPTED, X_BURSAR_ENTRY};
 use crate::protocol::receipt::Receipt;
-use crate::protocol::{Escalated, ServedBy, Told};
+use crate::protocol::{Escalated, Reported, ServedBy};
 
 /// Largest answer that is read, in bytes.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
@@ -76,9 +76,9 @@ impl Heard {
         let receipt = &self.receipt;
         let mut parts = vec![self.status.as_u16().to_string()];
         parts.push(match receipt.billed {
-            Told::Value(billed) => format!("billed {billed}"),
-            Told::Malformed => "billed: not readable".to_owned(),
-            Told::Absent => "billed: not reported".to_owned(),
+            Reported::Value(billed) => format!("billed {billed}"),
+            Reported::Malformed => "billed: not readable".to_owned(),
+            Reported::Absent => "billed: not reported".to_owned(),
         });
         if let Some(estimate) = receipt.would_have_cost.value() {
             parts.push(format!("frontier would have cost {estimate}"));

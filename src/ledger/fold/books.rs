@@ -14,10 +14,10 @@ use crate::ledger::fold::quarters::Changes;
 use crate::ledger::fold::state::fold;
 use crate::ledger::fold::totals::Totals;
 use crate::ledger::fold::undelivered::Deliveries;
-use crate::ledger::fold::usage::{Charged, Usage, UsageUpdate};
+use crate::ledger::fold::usage::{CapUsage, Charged, UsageUpdate};
 use crate::ledger::id::EntryId;
 use crate::ledger::kept_key::KeptKey;
-use crate::ledger::record::{Ended, Evidence, How, Position, Record, Verdict};
+use crate::ledger::record::{EndedEntry, Evidence, How, Position, Record, Verdict};
 use crate::money::MicroUsd;
 use crate::protocol::ServedBy;
 
@@ -70,7 +70,7 @@ pub struct Books {
     totals: Totals,
     pending: Pending,
     deliveries: Deliveries,
-    usage: Usage,
+    usage: CapUsage,
     /// The record that `usage` reached before the first was applied.
     usage_seq: u64,
     /// The latest time that keys were forgotten by, Unix milliseconds.
@@ -113,13 +113,13 @@ impl Books {
     }
 
     /// Goes on from what was charged up to a record.
-    pub fn with_usage(mut self, usage: Usage, last_seq: u64) -> Self {
+    pub fn with_usage(mut self, usage: CapUsage, last_seq: u64) -> Self {
         self.usage = usage;
         self.usage_seq = last_seq;
         self
     }
 
-    pub fn usage(&self) -> &Usage {
+    pub fn usage(&self) -> &CapUsage {
         &self.usage
     }
 
@@ -333,7 +333,7 @@ impl Books {
         let mut labels = open.labels.clone();
         let Some(reason) = why else {
             let state = State::Failed;
-            return Some(Record::Withdrawn(Ended { id, at_ms, state }, labels));
+            return Some(Record::Withdrawn(EndedEntry { id, at_ms, state }, labels));
         };
         let amount_stands_elsewhere = labels
             .key
@@ -346,7 +346,7 @@ impl Books {
             labels.reserved = self.usage.raised(&labels, open.request_bytes);
             State::InDoubt { reason }
         };
-        Some(Record::Crashed(Ended { id, at_ms, state }, labels))
+        Some(Record::Crashed(EndedEntry { id, at_ms, state }, labels))
     }
 
     /// The record that gives an eval run's entry its amount; `None` when no entry waits for it.

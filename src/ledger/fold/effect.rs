@@ -6,15 +6,15 @@ use crate::ledger::entry::{AttemptEnd, Labels, Outcome, State};
 use crate::ledger::kept_key::KeyOrigin;
 use crate::ledger::record::{COMPACTED, Record, Verdict};
 use crate::ledger::rollup::Rollup;
-use crate::ledger::sums::{Globals, Held, LineKey, MicroUsdSum, ReceiptKind, Row};
-use crate::protocol::Told;
+use crate::ledger::sums::{Globals, HeldSums, LineKey, LineSums, MicroUsdSum, ReceiptKind};
+use crate::protocol::Reported;
 use crate::protocol::receipt::ReceiptSource;
 
 /// What one record adds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effect {
     pub line: LineKey,
-    pub row: Row,
+    pub row: LineSums,
     pub globals: Option<Globals>,
 }
 
@@ -30,10 +30,10 @@ impl Effect {
                 Some(Self::of_outcome(outcome, labels, verdict))
             }
             Record::Crashed(ended, labels) | Record::Withdrawn(ended, labels) => {
-                let mut row = Row {
+                let mut row = LineSums {
                     requests: 1,
                     adopted: adopted(labels),
-                    ..Row::default()
+                    ..LineSums::default()
                 };
                 row.enter(ended.state);
                 row.held = held_from(ended.state, labels);
@@ -44,10 +44,10 @@ impl Effect {
                 })
             }
             Record::Reconciled(evidence, labels) => {
-                let mut row = Row {
+                let mut row = LineSums {
                     reconciled: 1,
                     billed: evidence.adds_micro_usd.into(),
-                    ..Row::default()
+                    ..LineSums::default()
                 };
                 row.held.left = held_from(evidence.was, labels).came;
                 match evidence.was {
@@ -87,7 +87,7 @@ impl Effect {
         let has = |end| outcome.attempts.iter().any(|attempt| attempt.end == end);
         let is_answered = has(AttemptEnd::Answered);
 
-        let mut row = Row {
+        let mut row = LineSums {
             requests: 1,
             billed: verdict.adds_micro_usd.into(),
             // Estimates are kept apart (rule I5), and counted once a key as the amount is.
@@ -104,7 +104,7 @@ impl Effect {
             clarifications: u64::from(is_answered && receipt.input_required.is_some()),
             replays: u64::from(receipt.replayed),
             adopted: adopted(labels),
-            ..Row::default()
+            ..LineSums::default()
         };
         if let (State::Settled { billed }, Some(estimate)) =
             (verdict.state, receipt.would_have_cost.value())
@@ -133,11 +133,11 @@ impl Effect {
         if is_answered || (has(AttemptEnd::Broken) && !receipt.billed.is_absent()) {
             let kind = match (receipt.replayed, receipt.billed, receipt.source) {
                 (true, ..) => ReceiptKind::Replay,
-                (_, Told::Malformed, _) => ReceiptKind::Malformed,
-                (_, Told::Value(_), Some(ReceiptSource::Sse)) => ReceiptKind::Sse,
-                (_, Told::Value(_), Some(ReceiptSource::Body)) => ReceiptKind::Body,
-                (_, Told::Value(_), _) => ReceiptKind::Header,
-                (_, Told::Absent, _) => ReceiptKind::Missing,
+                (_, Reported::Malformed, _) => ReceiptKind::Malformed,
+                (_, Reported::Value(_), Some(ReceiptSource::Sse)) => ReceiptKind::Sse,
+                (_, Reported::Value(_), Some(ReceiptSource::Body)) => ReceiptKind::Body,
+                (_, Reported::Value(_), _) => ReceiptKind::Header,
+                (_, Reported::Absent, _) => ReceiptKind::Missing,
             };
             globals.receipts.insert(kind, 1);
         }
@@ -161,8 +161,8 @@ fn adopted(labels: &Labels) -> u64 {
 }
 
 /// What caps hold for an entry that came into this state.
-pub fn held_from(state: State, labels: &Labels) -> Held {
-    let mut held = Held::default();
+pub fn held_from(state: State, labels: &Labels) -> HeldSums {
+    let mut held = HeldSums::default();
     if state.is_unresolved()
         && let Some(reserved) = labels.reserved
     {

@@ -21,8 +21,8 @@ mod row;
 mod table;
 
 pub use row::KeyCharge;
-use row::{Epoch, Row};
-use table::{Place, Table};
+use row::{Epoch, KeyRow};
+use table::{KeyTable, RowNumber};
 
 /// Most keys held. At most 100 bytes each, without what [`WAITING_MAX`] bounds.
 pub const KEYS_MAX: usize = 1_000_000;
@@ -40,16 +40,16 @@ const REQUESTS_MAX: usize = 64;
 pub struct Keys {
     /// The ledger's.
     secret: [u8; 32],
-    table: Table,
+    table: KeyTable,
     keys_max: usize,
-    /// What is known in boxes: [`Row::weight`] of all.
+    /// What is known in boxes: [`KeyRow::weight`] of all.
     waiting: usize,
     waiting_max: usize,
     dropped: u64,
 }
 
 /// What an entry is looked up by.
-struct Asked {
+struct KeyQuery {
     key: ShortHash,
     organization: Option<NonZeroU64>,
     request: ShortHash,
@@ -72,7 +72,7 @@ impl Keys {
     pub fn new(secret: [u8; 32]) -> Self {
         Self {
             secret,
-            table: Table::default(),
+            table: KeyTable::default(),
             keys_max: KEYS_MAX,
             waiting: 0,
             waiting_max: WAITING_MAX,
@@ -87,7 +87,7 @@ impl Keys {
 
     /// All that waits for a key's amount.
     pub fn unresolved(&self) -> impl Iterator<Item = &Unresolved> {
-        self.table.rows().flat_map(Row::unresolved)
+        self.table.rows().flat_map(KeyRow::unresolved)
     }
 
     /// An entry of the key begins.
@@ -151,7 +151,7 @@ impl Keys {
         let asked = self.asked(key, None, Some(id), at_ms);
         let row = self.find(&asked).and_then(|place| self.table.get(place));
         row.into_iter()
-            .flat_map(Row::unresolved)
+            .flat_map(KeyRow::unresolved)
             .filter(|waiting| waiting.id != id)
             .cloned()
             .collect()
@@ -233,7 +233,7 @@ impl Keys {
         fingerprint: Option<Fingerprint>,
         id: Option<EntryId>,
         at_ms: u64,
-    ) -> Asked {
+    ) -> KeyQuery {
         let short = |hash: Fingerprint| ShortHash::of(&hash.0);
         let old_request = fingerprint.map(short);
         let request = match (key.origin, key.request) {
@@ -246,7 +246,7 @@ impl Keys {
             (KeyOrigin::Minted | KeyOrigin::Adopted { .. }, _) => ShortHash::default(),
         };
         let is_own = key.origin == KeyOrigin::App;
-        Asked {
+        KeyQuery {
             key: key.id(&self.secret),
             organization: key.organization.and_then(|one| NonZeroU64::new(one.0)),
             request,
@@ -257,7 +257,7 @@ impl Keys {
     }
 
     /// The rows of the key under the same name of an organization.
-    fn rows_of(&self, asked: &Asked) -> impl Iterator<Item = (Place, &Row)> {
+    fn rows_of(&self, asked: &KeyQuery) -> impl Iterator<Item = (RowNumber, &KeyRow)> {
         let organization = asked.organization;
         self.table
             .of(asked.key)
@@ -266,7 +266,7 @@ impl Keys {
 
     /// The rows of the key under another name of an organization, which may be the same one: it changes
     /// with its API key, and an older bursar named none.
-    fn others_rows_of(&self, asked: &Asked) -> impl Iterator<Item = &Row> {
+    fn others_rows_of(&self, asked: &KeyQuery) -> impl Iterator<Item = &KeyRow> {
         let organization = asked.organization;
         let rows = self.table.of(asked.key).map(|(_, row)| row);
         rows.filter(move |row| row.organization != organization)
@@ -274,7 +274,7 @@ impl Keys {
 
     /// The row that holds the entry, else that of its request which its time falls in. A clock that was
     /// set back does not begin one: the service's own 24 h go on.
-    fn find(&self, asked: &Asked) -> Option<Place> {
+    fn find(&self, asked: &KeyQuery) -> Option<RowNumber> {
         if let Some(id) = asked.id
             && let Some((place, _)) = self.rows_of(asked).find(|(_, row)| row.holds(id))
         {
@@ -296,7 +296,7 @@ impl Keys {
 
     /// The row of an older bursar for an equal request. It may be another organization's: no amount is taken
     /// from it or brought to it.
-    fn find_old(&self, asked: &Asked) -> Option<&Row> {
+    fn find_old(&self, asked: &KeyQuery) -> Option<&KeyRow> {
         let request = asked.old_request?;
         asked.organization?;
         self.table
@@ -308,11 +308,11 @@ impl Keys {
     }
 
     /// Changes what is known of the entry's row, or of a new one. `None`: the key has too many.
-    fn change<T>(&mut self, asked: &Asked, change: impl FnOnce(&mut Epoch) -> T) -> Option<T> {
+    fn change<T>(&mut self, asked: &KeyQuery, change: impl FnOnce(&mut Epoch) -> T) -> Option<T> {
         let place = match self.find(asked) {
             Some(place) => place,
             None if !self.has_room(asked) => return None,
-            None => self.table.push_back(Row::new(
+            None => self.table.push_back(KeyRow::new(
                 asked.key,
                 asked.organization,
                 asked.request,
@@ -324,7 +324,7 @@ impl Keys {
 
     fn change_at<T>(
         &mut self,
-        place: Place,
+        place: RowNumber,
         at_ms: u64,
         change: impl FnOnce(&mut Epoch) -> T,
     ) -> Option<T> {
@@ -337,7 +337,7 @@ impl Keys {
     }
 
     /// Whether another request of the key may be known. The oldest of which nothing is left makes room.
-    fn has_room(&mut self, asked: &Asked) -> bool {
+    fn has_room(&mut self, asked: &KeyQuery) -> bool {
         if self.rows_of(asked).count() < REQUESTS_MAX {
             return true;
         }

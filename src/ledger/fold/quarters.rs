@@ -14,14 +14,14 @@ use crate::ledger::fold::effect::Effect;
 use crate::ledger::id::EntryId;
 use crate::ledger::record::Record;
 use crate::ledger::rollup::RollupAt;
-use crate::ledger::sums::Row;
+use crate::ledger::sums::LineSums;
 
 /// The changes of some records.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
-    pub added: BTreeMap<RollupAt, Row>,
+    pub added: BTreeMap<RollupAt, LineSums>,
     /// What left a state for another one.
-    pub removed: BTreeMap<RollupAt, Row>,
+    pub removed: BTreeMap<RollupAt, LineSums>,
     /// Entries whose price may still come, and what they added.
     pub unresolved: BTreeMap<EntryId, Filed>,
     pub evidence: Vec<Evidenced>,
@@ -36,7 +36,7 @@ pub struct Changes {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filed {
     pub at: RollupAt,
-    pub row: Row,
+    pub row: LineSums,
     /// It is an eval run's, which may wait for its price for any time.
     pub is_of_run: bool,
 }
@@ -46,7 +46,7 @@ pub struct Filed {
 pub struct Evidenced {
     pub id: EntryId,
     pub at: RollupAt,
-    pub row: Row,
+    pub row: LineSums,
     /// `false`: its end lies before these records.
     pub is_moved: bool,
 }
@@ -147,12 +147,12 @@ impl Changes {
         *last = seq.max(*last);
     }
 
-    fn add(&mut self, at: RollupAt, row: &Row) {
+    fn add(&mut self, at: RollupAt, row: &LineSums) {
         merge(&mut self.added, at, row);
     }
 }
 
-fn merge(rows: &mut BTreeMap<RollupAt, Row>, at: RollupAt, row: &Row) {
+fn merge(rows: &mut BTreeMap<RollupAt, LineSums>, at: RollupAt, row: &LineSums) {
     match rows.entry(at) {
         Entry::Occupied(sums) => sums.into_mut().merge(row),
         Entry::Vacant(place) => drop(place.insert(row.clone())),

@@ -7,7 +7,7 @@
 
 use crate::ledger::entry::{Anomaly, Attempt, AttemptEnd, InDoubt, Outcome, Settlement, State};
 use crate::money::MicroUsd;
-use crate::protocol::{ServedBy, Told};
+use crate::protocol::{Reported, ServedBy};
 
 /// 1,000 USD: more than one request can be expected to cost.
 const CEILING: MicroUsd = MicroUsd::new(1_000_000_000);
@@ -36,7 +36,7 @@ pub fn fold(outcome: &Outcome, key: Option<&KeyView>) -> Settlement {
     if outcome.receipt.conflicting_amounts > 0 {
         anomalies.push(Anomaly::ConflictingAmounts);
     }
-    if outcome.receipt.billed == Told::Malformed {
+    if outcome.receipt.billed == Reported::Malformed {
         anomalies.push(Anomaly::Malformed);
     }
 

@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use crate::ledger::entry::InDoubt;
 pub use crate::ledger::fold::effect::Effect;
 use crate::ledger::sums::Globals;
-pub use crate::ledger::sums::{Compared, LineKey, MicroUsdSum, ReceiptKind, Row, Standing};
+pub use crate::ledger::sums::{Compared, LineKey, LineSums, MicroUsdSum, ReceiptKind, Standing};
 use crate::protocol::Operation;
 
 /// The whole ledger in sums. Cheap to clone by its `Arc`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    pub lines: BTreeMap<LineKey, Row>,
+    pub lines: BTreeMap<LineKey, LineSums>,
     pub globals: Globals,
     /// Entries in flight: an intent and no end yet.
     pub open: u64,
@@ -83,7 +83,7 @@ impl Totals {
         sums
     }
 
-    pub fn add_row(&mut self, line: &LineKey, row: &Row) {
+    pub fn add_row(&mut self, line: &LineKey, row: &LineSums) {
         if let Some(sums) = self.lines.get_mut(line) {
             sums.merge(row);
         } else {

@@ -19,7 +19,7 @@ use crate::ledger::fold::effect::held_from;
 use crate::ledger::id::EntryId;
 use crate::ledger::record::Record;
 use crate::ledger::rollup::GRAIN_MS;
-use crate::ledger::sums::{Held, MicroUsdSum};
+use crate::ledger::sums::{HeldSums, MicroUsdSum};
 use crate::money::MicroUsd;
 use crate::protocol::Operation;
 
@@ -39,12 +39,12 @@ const SCALE_MAX: u64 = 16;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Charge {
     pub billed: MicroUsdSum,
-    pub held: Held,
+    pub held: HeldSums,
 }
 
 /// The prices of one operation of one app, as far as reservations need them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Prices {
+pub struct PriceHistory {
     /// Receipts so far.
     receipts: u64,
     /// Numbers and amounts of the last 1,000 that no later one exceeds: the first is the dearest. The first
@@ -66,7 +66,7 @@ pub struct Prices {
 pub enum Price {
     Nothing,
     /// One of the two amounts is more than 0. `bytes` is the request body's size, 0 if it is not known.
-    Told {
+    Reported {
         billed: MicroUsd,
         /// What the answer would have cost at the frontier's price, 0 if that was not reported: the next one
         /// may be escalated.
@@ -74,7 +74,7 @@ pub enum Price {
         bytes: u64,
     },
     /// Complete, and without a price, or for nothing: the next one may cost something.
-    Untold,
+    Unreported,
 }
 
 /// The dearest answers of a kind. They need not be one.
@@ -101,17 +101,20 @@ pub struct Charged {
 
 /// All of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct CapUsage {
     /// By the beginning of the quarter hour, Unix milliseconds, and app.
     pub quarters: BTreeMap<u64, BTreeMap<Arc<str>, Charge>>,
-    pub prices: BTreeMap<(Arc<str>, Operation), Prices>,
+    pub prices: BTreeMap<(Arc<str>, Operation), PriceHistory>,
 }
 
 /// What a reader of usage gets.
 #[derive(Clone, Debug)]
 pub enum UsageUpdate {
     /// The journal was read again. `ended`: entries of the last moments that are in it with their end.
-    All { usage: Usage, ended: Vec<EntryId> },
+    All {
+        usage: CapUsage,
+        ended: Vec<EntryId>,
+    },
     /// Records that were made durable, in their order.
     Records(Vec<Charged>),
 }
@@ -132,17 +135,17 @@ impl Charge {
     }
 }
 
-// === impl Prices ===
+// === impl PriceHistory ===
 
-impl Prices {
+impl PriceHistory {
     fn add(&mut self, price: Price) {
         let (billed, frontier, bytes) = match price {
             Price::Nothing => return,
-            Price::Untold => {
+            Price::Unreported => {
                 self.untold = true;
                 return;
             }
-            Price::Told {
+            Price::Reported {
                 billed,
                 frontier,
                 bytes,
@@ -233,14 +236,14 @@ impl Charged {
                 let billed = verdict.adds_micro_usd;
                 let frontier = estimate.unwrap_or(MicroUsd::ZERO);
                 let price = match verdict.state {
-                    _ if !billed.is_zero() || !frontier.is_zero() => Price::Told {
+                    _ if !billed.is_zero() || !frontier.is_zero() => Price::Reported {
                         billed,
                         frontier,
                         bytes,
                     },
                     // The price of a run is reported when the run is over.
-                    State::Unreported if outcome.run_id.is_none() => Price::Untold,
-                    State::Settled { .. } => Price::Untold,
+                    State::Unreported if outcome.run_id.is_none() => Price::Unreported,
+                    State::Settled { .. } => Price::Unreported,
                     _ => Price::Nothing,
                 };
                 let id = outcome.id;
@@ -258,7 +261,7 @@ impl Charged {
                 let price = if adds.is_zero() {
                     Price::Nothing
                 } else {
-                    Price::Told {
+                    Price::Reported {
                         billed: adds,
                         frontier: MicroUsd::ZERO,
                         bytes: 0,
@@ -269,9 +272,9 @@ impl Charged {
                     entry: Some(evidence.id),
                     charge: Charge {
                         billed: adds.into(),
-                        held: Held {
+                        held: HeldSums {
                             left,
-                            ..Held::default()
+                            ..HeldSums::default()
                         },
                     },
                     price,
@@ -292,9 +295,9 @@ impl Charged {
                 // The dearest of them is not known any more, and no mean is it: the larger one stands
                 // for what was billed, too, and so has the room to grow that a frontier's price has not.
                 let price = match billed.max(frontier) {
-                    MicroUsd::ZERO if row.settled > 0 => Price::Untold,
+                    MicroUsd::ZERO if row.settled > 0 => Price::Unreported,
                     MicroUsd::ZERO => Price::Nothing,
-                    billed => Price::Told {
+                    billed => Price::Reported {
                         billed,
                         frontier,
                         bytes: 0,
@@ -354,9 +357,9 @@ pub const fn quarter_of(at_ms: u64) -> u64 {
     at_ms - at_ms % GRAIN_MS
 }
 
-// === impl Usage ===
+// === impl CapUsage ===
 
-impl Usage {
+impl CapUsage {
     pub fn add(&mut self, charged: &Charged) {
         if !charged.charge.is_none() {
             let apps = self.quarters.entry(charged.quarter_ms()).or_default();
@@ -400,7 +403,7 @@ impl Usage {
     }
 
     /// The prices of an operation of an app, where one was reported or is known never to be reported.
-    pub fn prices(&self, app: &Arc<str>, operation: Operation) -> Option<&Prices> {
+    pub fn prices(&self, app: &Arc<str>, operation: Operation) -> Option<&PriceHistory> {
         let prices = self.prices.get(&(Arc::clone(app), operation))?;
         (!prices.is_unknown()).then_some(prices)
     }

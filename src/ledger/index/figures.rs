@@ -1,11 +1,11 @@
 //! The figures of a row of sums, numbered, and how they are spelled in the index: a bit for each one that is
 //! not 0, then those, in as few bytes as each takes.
 //!
-//! Promise: every figure of a [`Row`] has its place, or this does not compile. What decodes was encoded by
+//! Promise: every figure of a [`LineSums`] has its place, or this does not compile. What decodes was encoded by
 //! this format.
 
 use crate::ledger::entry::InDoubt;
-use crate::ledger::sums::{Compared, Held, MicroUsdSum, Row, Standing};
+use crate::ledger::sums::{Compared, HeldSums, LineSums, MicroUsdSum, Standing};
 use crate::protocol::Escalated;
 
 /// Figures that are no list.
@@ -33,8 +33,8 @@ impl Default for Figures {
 }
 
 impl Figures {
-    pub fn of(row: &Row) -> Self {
-        let Row {
+    pub fn of(row: &LineSums) -> Self {
+        let LineSums {
             requests,
             settled,
             failed,
@@ -97,7 +97,7 @@ impl Figures {
         figures
     }
 
-    pub fn row(&self) -> Row {
+    pub fn row(&self) -> LineSums {
         let sum = |place: usize| self.0.get(place).copied().unwrap_or(0);
         let count = |place: usize| u64::try_from(sum(place)).unwrap_or(u64::MAX);
         let money = |place: usize| MicroUsdSum::from_micro_usd(sum(place));
@@ -105,7 +105,7 @@ impl Figures {
             came: count(place),
             left: count(place + 1),
         };
-        let mut row = Row {
+        let mut row = LineSums {
             requests: count(0),
             settled: count(1),
             failed: count(2),
@@ -128,11 +128,11 @@ impl Figures {
             clarifications: count(18),
             replays: count(19),
             adopted: count(20),
-            held: Held {
+            held: HeldSums {
                 came: money(21),
                 left: money(22),
             },
-            ..Row::default()
+            ..LineSums::default()
         };
         for (at, reason) in InDoubt::ALL.iter().enumerate() {
             let standing = standing(IN_DOUBT + 2 * at);

@@ -17,15 +17,15 @@ use super::write::filed;
 use crate::ledger::entry::StateWord;
 use crate::ledger::fold::quarters::Filed;
 use crate::ledger::id::EntryId;
-use crate::ledger::journal::segments::Files;
-use crate::ledger::sums::{LineKey, Row};
+use crate::ledger::journal::segments::JournalFiles;
+use crate::ledger::sums::{LineKey, LineSums};
 
 /// The index while nothing is written to it.
 pub struct Snapshot<'a> {
     db: &'a sled::Db,
     lines: &'a Lines,
     meta: Meta,
-    files: Option<Files>,
+    files: Option<JournalFiles>,
     is_journal_sound: bool,
 }
 
@@ -43,7 +43,7 @@ pub struct Edge {
     /// How many of its entries have ended.
     pub requests: u128,
     /// What evidence for its entries added.
-    pub evidence: Vec<(EntryId, LineKey, Row)>,
+    pub evidence: Vec<(EntryId, LineKey, LineSums)>,
 }
 
 /// Which stretch of time all of a block counts for; `None`: its parts count for different ones.
@@ -105,7 +105,7 @@ impl<'a> Snapshot<'a> {
     }
 
     /// The journal's files when it was last read or written in order.
-    pub fn files(&self) -> Option<&Files> {
+    pub fn files(&self) -> Option<&JournalFiles> {
         self.files.as_ref()
     }
 

@@ -32,7 +32,7 @@ use crate::ledger::fold::books::{Books, Pending};
 use crate::ledger::fold::quarters::Changes;
 use crate::ledger::fold::totals::Totals;
 use crate::ledger::journal::report::Missing;
-use crate::ledger::journal::segments::{Files, Segment};
+use crate::ledger::journal::segments::{JournalFiles, Segment};
 use crate::ledger::sums::{Globals, MicroUsdSum};
 
 /// How many damaged indexes are kept for a look.
@@ -293,7 +293,7 @@ impl Index {
     }
 
     /// Remembers the journal's files as they are now.
-    pub fn know_files(&self, files: &Files) -> Result<(), IndexError> {
+    pub fn know_files(&self, files: &JournalFiles) -> Result<(), IndexError> {
         guarded(|| {
             let db = self.handle.db()?;
             Ok(db.insert(FILES, encode(files)?).map(drop)?)
@@ -301,7 +301,7 @@ impl Index {
     }
 
     /// The files as they were then; `None`: that was not noted.
-    pub fn known_files(&self) -> Result<Option<Files>, IndexError> {
+    pub fn known_files(&self) -> Result<Option<JournalFiles>, IndexError> {
         guarded(|| {
             let files = self.handle.db()?.get(FILES)?;
             files.map(|files| decode(&files)).transpose()

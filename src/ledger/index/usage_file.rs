@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::error::LedgerError;
-use crate::ledger::fold::usage::{Charge, Prices, Usage};
+use crate::ledger::fold::usage::{CapUsage, Charge, PriceHistory};
 use crate::ledger::journal::state_dir::Directory;
 use crate::ledger::record::{is_sealed, seal};
 use crate::ledger::shared_text;
@@ -27,7 +27,7 @@ const FORMAT_OF_ONE_PRICE: u32 = 1;
 pub struct UsageFile {
     /// The record it reaches; 0 for none.
     pub last_seq: u64,
-    pub usage: Usage,
+    pub usage: CapUsage,
 }
 
 /// What every format has.
@@ -59,7 +59,7 @@ struct PriceRow {
     #[serde(with = "shared_text")]
     app: Arc<str>,
     operation: Operation,
-    prices: Prices,
+    prices: PriceHistory,
 }
 
 // === impl UsageFile ===
@@ -95,7 +95,7 @@ impl UsageFile {
             );
             return Self::default();
         };
-        let mut usage = Usage::default();
+        let mut usage = CapUsage::default();
         for row in body.quarters {
             let apps = usage.quarters.entry(row.at_ms).or_default();
             apps.entry(row.app).or_default().merge(row.charge);
@@ -117,7 +117,7 @@ impl UsageFile {
         state: &Directory,
         ledger: &str,
         last_seq: u64,
-        usage: &Usage,
+        usage: &CapUsage,
     ) -> Result<(), LedgerError> {
         let quarters = usage.quarters.iter().flat_map(|(at_ms, apps)| {
             apps.iter().map(|(app, charge)| QuarterRow {

@@ -13,7 +13,7 @@ const RUNS_MAX: usize = 1_000_000;
 
 /// Lines that follow each other in a segment, numbered one by one.
 #[derive(Clone, Copy, Debug)]
-pub struct Run {
+pub struct SeqRun {
     /// Index into the segments that are read.
     pub segment: usize,
     /// File number of that segment.
@@ -26,13 +26,13 @@ pub struct Run {
 
 /// All stretches, first as they lie, then as they count.
 #[derive(Debug, Default)]
-pub struct Runs {
-    all: Vec<Run>,
+pub struct SeqRuns {
+    all: Vec<SeqRun>,
 }
 
-// === impl Runs ===
+// === impl SeqRuns ===
 
-impl Runs {
+impl SeqRuns {
     /// Takes the next line in the order of the files. False: there are too many stretches.
     pub fn push(&mut self, segment: usize, at: Position, end: u64, seq: u64) -> bool {
         if let Some(run) = self.all.last_mut()
@@ -47,7 +47,7 @@ impl Runs {
         if self.all.len() >= RUNS_MAX {
             return false;
         }
-        self.all.push(Run {
+        self.all.push(SeqRun {
             segment,
             number: at.segment,
             offset: at.offset,
@@ -60,7 +60,7 @@ impl Runs {
 
     /// Sorts by number, and reports what is misplaced and what is missing. `begins_at` is
     /// the first number there has to be, when that is known.
-    pub fn arrange(mut self, begins_at: Option<u64>, report: &mut ScanReport) -> Vec<Run> {
+    pub fn arrange(mut self, begins_at: Option<u64>, report: &mut ScanReport) -> Vec<SeqRun> {
         let mut highest = 0;
         for run in &self.all {
             if run.first_seq <= highest {

@@ -63,7 +63,7 @@ struct Stretch {
 /// Before a line, or at the end of what is read at once: a segment, or a stretch of one in a journal that
 /// is read in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct LinePosition {
     pub segment: usize,
     pub offset: u64,
 }
@@ -75,11 +75,11 @@ pub struct LinesAt {
 }
 
 /// Reads on from a place, through all segments.
-pub struct Forward<'a> {
+pub struct ForwardReader<'a> {
     reader: &'a JournalReader,
-    place: Place,
+    place: LinePosition,
     /// Where the line that was read last begins.
-    began: Place,
+    began: LinePosition,
     lines: Option<Lines<Take<File>>>,
 }
 
@@ -181,7 +181,7 @@ impl JournalReader {
         Ok(self)
     }
 
-    /// Whether the lines at a [`Place`] lie in the order of their numbers. Reads each for its checksum.
+    /// Whether the lines at a [`LinePosition`] lie in the order of their numbers. Reads each for its checksum.
     pub fn lies_in_order(&self, place: usize) -> Result<bool, LedgerError> {
         if self.is_in_order {
             return Ok(true);
@@ -189,7 +189,7 @@ impl JournalReader {
         let first = |place: usize| self.stretches.get(place).and_then(|known| known.first_seq);
         let next = first(place.saturating_add(1)).unwrap_or(u64::MAX);
         let mut floor = first(place).unwrap_or(0);
-        let mut forward = self.forward(Place {
+        let mut forward = self.forward(LinePosition {
             segment: place,
             offset: 0,
         });
@@ -254,11 +254,11 @@ impl JournalReader {
     }
 
     /// A place with no record up to `seq` behind it that is not near.
-    pub fn place_after(&self, seq: u64) -> Result<Place, LedgerError> {
+    pub fn place_after(&self, seq: u64) -> Result<LinePosition, LedgerError> {
         let next = seq.saturating_add(1);
         let begins_before = |stretch: &Stretch| stretch.first_seq.is_some_and(|at| at <= next);
         let segment = self.stretches.iter().rposition(begins_before);
-        let mut place = Place {
+        let mut place = LinePosition {
             segment: segment.unwrap_or(0),
             offset: 0,
         };
@@ -272,7 +272,7 @@ impl JournalReader {
         let (mut low, mut high) = (found.offset, found.end);
         while high.saturating_sub(low) > NEAR_BYTES {
             let offset = low + (high - low) / 2;
-            let mut from = self.forward(Place { offset, ..place });
+            let mut from = self.forward(LinePosition { offset, ..place });
             match from.next_record()? {
                 Some((known, _)) if known <= seq => low = offset,
                 _ => high = offset,
@@ -283,8 +283,8 @@ impl JournalReader {
     }
 
     /// Reads on from a place. One within a line passes over the rest of that line.
-    pub fn forward(&self, place: Place) -> Forward<'_> {
-        Forward {
+    pub fn forward(&self, place: LinePosition) -> ForwardReader<'_> {
+        ForwardReader {
             reader: self,
             place,
             began: place,
@@ -366,7 +366,7 @@ impl JournalReader {
         }
     }
 
-    fn lines(&self, from: Place) -> Result<Lines<Take<File>>, LedgerError> {
+    fn lines(&self, from: LinePosition) -> Result<Lines<Take<File>>, LedgerError> {
         let stretch = self.stretch(from.segment)?;
         let (mut file, _) = self.file(stretch.segment)?;
         file.seek(SeekFrom::Start(from.offset))
@@ -386,7 +386,7 @@ impl JournalReader {
         Ok((known.open(&self.journal)?, known.bytes))
     }
 
-    /// An error of what is read at a [`Place`].
+    /// An error of what is read at a [`LinePosition`].
     pub fn error(&self, place: usize, error: std::io::Error) -> LedgerError {
         let segment = self.stretches.get(place).map_or(0, |known| known.segment);
         self.file_error(segment, error)
@@ -399,16 +399,16 @@ impl JournalReader {
     }
 }
 
-// === impl Forward ===
+// === impl ForwardReader ===
 
-impl Forward<'_> {
+impl ForwardReader<'_> {
     /// Behind the line that was read last.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> LinePosition {
         self.place
     }
 
     /// Before the line that was read last.
-    pub fn began(&self) -> Place {
+    pub fn began(&self) -> LinePosition {
         self.began
     }
 

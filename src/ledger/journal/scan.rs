@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::ledger::error::LedgerError;
 use crate::ledger::journal::lines::Lines;
-use crate::ledger::journal::order::{Run, Runs};
+use crate::ledger::journal::order::{SeqRun, SeqRuns};
 use crate::ledger::journal::report::{BadRange, Misplaced, RANGES_MAX, ScanReport, TornTail};
 use crate::ledger::journal::segments::{Segment, segment_name};
 use crate::ledger::journal::state_dir::Directory;
@@ -25,7 +25,7 @@ struct Survey {
     report: ScanReport,
     /// The damaged range being extended.
     open: Option<BadRange>,
-    runs: Runs,
+    runs: SeqRuns,
     /// The highest number that stands in a line or a header.
     known_seq: u64,
     /// Damaged lines behind it, each a record perhaps.
@@ -69,7 +69,7 @@ pub fn survey(
     stop: &AtomicBool,
     journal: &Directory,
     segments: &[Segment],
-) -> Result<(Vec<Run>, ScanReport), LedgerError> {
+) -> Result<(Vec<SeqRun>, ScanReport), LedgerError> {
     let mut survey = Survey::default();
     for (index, segment) in segments.iter().enumerate() {
         if stop.load(Ordering::Relaxed) {
@@ -93,7 +93,7 @@ fn read_run(
     stop: &AtomicBool,
     journal: &Directory,
     segment: &Segment,
-    run: &Run,
+    run: &SeqRun,
     next_seq: u64,
     report: &mut ScanReport,
     visit: &mut dyn FnMut(u64, Position, Record),

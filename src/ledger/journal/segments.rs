@@ -35,7 +35,7 @@ pub struct Segment {
 
 /// The files of the journal at some moment: whether they are the same later.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Files(Vec<FileState>);
+pub struct JournalFiles(Vec<FileState>);
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct FileState {
@@ -109,9 +109,9 @@ pub fn segments(journal: &Directory, ledger: Option<&str>) -> Result<Vec<Segment
     Ok(found)
 }
 
-// === impl Files ===
+// === impl JournalFiles ===
 
-impl Files {
+impl JournalFiles {
     pub fn of(segments: &[Segment]) -> Self {
         let state = |segment: &Segment| FileState {
             number: segment.number,

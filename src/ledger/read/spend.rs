@@ -14,12 +14,12 @@ use crate::ledger::error::LedgerError;
 use crate::ledger::fold::effect::Effect;
 use crate::ledger::fold::quarters::filed_under;
 use crate::ledger::id::EntryId;
-use crate::ledger::journal::reader::{JournalReader, Place};
+use crate::ledger::journal::reader::{JournalReader, LinePosition};
 use crate::ledger::journal::scan::scan;
 use crate::ledger::read::listing::reconciled_after;
 use crate::ledger::record::Record;
 use crate::ledger::rollup::{GRAIN_MS, Rollup};
-use crate::ledger::sums::{LineKey, MicroUsdSum, Row};
+use crate::ledger::sums::{LineKey, LineSums, MicroUsdSum};
 use crate::protocol::closed_set;
 
 /// Most rows of an answer: ten years of days for two dozen apps and operations.
@@ -98,7 +98,7 @@ pub struct Sums<'a> {
 pub(super) struct Folding<'a> {
     asked: &'a Sums<'a>,
     /// By the words of the group; with the count of open entries.
-    rows: BTreeMap<Vec<String>, (Row, u64)>,
+    rows: BTreeMap<Vec<String>, (LineSums, u64)>,
     open: HashMap<EntryId, Labels>,
     /// Entries that evidence comes for. Filled only when it is asked by state.
     reconciled: HashSet<EntryId>,
@@ -115,7 +115,7 @@ impl Sums<'_> {
         let first = reader.first_since(self.since_ms);
         let reconciled = if self.group.contains(&GroupBy::State) {
             let segment = first;
-            reconciled_after(reader, Place { segment, offset: 0 })?
+            reconciled_after(reader, LinePosition { segment, offset: 0 })?
         } else {
             HashSet::new()
         };
@@ -205,11 +205,11 @@ impl<'a> Folding<'a> {
         }
     }
 
-    pub(super) fn add(&mut self, at_ms: u64, line: &LineKey, state: StateWord, row: &Row) {
+    pub(super) fn add(&mut self, at_ms: u64, line: &LineKey, state: StateWord, row: &LineSums) {
         self.add_words(self.asked.words(at_ms, line, state), row);
     }
 
-    pub(super) fn add_words(&mut self, words: Vec<String>, row: &Row) {
+    pub(super) fn add_words(&mut self, words: Vec<String>, row: &LineSums) {
         if let Some((sums, _)) = self.row(words) {
             sums.merge(row);
         }
@@ -248,7 +248,7 @@ impl<'a> Folding<'a> {
         self.add(rollup.at_ms, &effect.line, rollup.state, &effect.row);
     }
 
-    fn row(&mut self, words: Vec<String>) -> Option<&mut (Row, u64)> {
+    fn row(&mut self, words: Vec<String>) -> Option<&mut (LineSums, u64)> {
         if self.rows.len() >= self.asked.rows_max && !self.rows.contains_key(&words) {
             self.is_cut = true;
             return None;
@@ -269,7 +269,7 @@ impl<'a> Folding<'a> {
             let max = self.asked.rows_max;
             return Err(LedgerError::TooManyRows { max });
         }
-        let mut total = (Row::default(), 0);
+        let mut total = (LineSums::default(), 0);
         let mut rows = Vec::with_capacity(self.rows.len());
         for (words, (row, open)) in self.rows {
             total.0.merge(&row);
@@ -289,7 +289,7 @@ impl<'a> Folding<'a> {
 // === impl SpendRow ===
 
 impl SpendRow {
-    fn new(labels: BTreeMap<GroupBy, String>, row: &Row, open: u64) -> Self {
+    fn new(labels: BTreeMap<GroupBy, String>, row: &LineSums, open: u64) -> Self {
         Self {
             labels,
             requests: row.requests.saturating_add(open),

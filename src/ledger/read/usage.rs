@@ -9,22 +9,22 @@ use std::path::Path;
 
 use crate::ledger::entry::Labels;
 use crate::ledger::error::LedgerError;
-use crate::ledger::fold::usage::{Charge, Charged, KEPT_MS, Usage, quarter_of};
+use crate::ledger::fold::usage::{CapUsage, Charge, Charged, KEPT_MS, quarter_of};
 use crate::ledger::id::EntryId;
-use crate::ledger::journal::reader::{JournalReader, Place};
+use crate::ledger::journal::reader::{JournalReader, LinePosition};
 use crate::ledger::kept_key::KeyOrigin;
 use crate::ledger::record::Record;
-use crate::ledger::sums::Held;
+use crate::ledger::sums::HeldSums;
 use crate::money::MicroUsd;
 
 /// What counts against caps now. Reads the journal of the last five weeks.
-pub fn read(state_dir: &Path, now_ms: u64) -> Result<Usage, LedgerError> {
+pub fn read(state_dir: &Path, now_ms: u64) -> Result<CapUsage, LedgerError> {
     let (mut usage, open) = fold(state_dir, now_ms)?;
     for (labels, bytes) in open.into_values() {
         let came = usage.raised(&labels, bytes);
         let apps = usage.quarters.entry(quarter_of(labels.started_ms));
         let charge = apps.or_default().entry(labels.app).or_default();
-        let mut held = Held::default();
+        let mut held = HeldSums::default();
         if let Some(came) = came {
             held.came = came.into();
         }
@@ -38,7 +38,7 @@ pub fn read(state_dir: &Path, now_ms: u64) -> Result<Usage, LedgerError> {
 }
 
 /// The same without the entries that have no end: for a start, which writes one.
-pub(crate) fn read_ended(state_dir: &Path, now_ms: u64) -> Result<Usage, LedgerError> {
+pub(crate) fn read_ended(state_dir: &Path, now_ms: u64) -> Result<CapUsage, LedgerError> {
     let (mut usage, _) = fold(state_dir, now_ms)?;
     usage.prune();
     Ok(usage)
@@ -47,12 +47,12 @@ pub(crate) fn read_ended(state_dir: &Path, now_ms: u64) -> Result<Usage, LedgerE
 /// Entries without an end, with the size of their requests.
 type Open = HashMap<EntryId, (Labels, u64)>;
 
-fn fold(state_dir: &Path, now_ms: u64) -> Result<(Usage, Open), LedgerError> {
+fn fold(state_dir: &Path, now_ms: u64) -> Result<(CapUsage, Open), LedgerError> {
     let reader = JournalReader::open(state_dir)?;
     let since_ms = now_ms.saturating_sub(KEPT_MS);
     let segment = reader.first_since(Some(since_ms));
-    let mut forward = reader.forward(Place { segment, offset: 0 });
-    let mut usage = Usage::default();
+    let mut forward = reader.forward(LinePosition { segment, offset: 0 });
+    let mut usage = CapUsage::default();
     let mut open = Open::new();
     while let Some((_, record)) = forward.next_record()? {
         let mut bytes = 0;
@@ -86,7 +86,7 @@ pub struct RunSoFar {
 pub fn read_run(state_dir: &Path, run: &str, since_ms: u64) -> Result<RunSoFar, LedgerError> {
     let reader = JournalReader::open(state_dir)?;
     let segment = reader.first_since(Some(since_ms));
-    let mut forward = reader.forward(Place { segment, offset: 0 });
+    let mut forward = reader.forward(LinePosition { segment, offset: 0 });
     let mut so_far = RunSoFar::default();
     // Of its entries what is held for them while they have no end.
     let mut open: HashMap<EntryId, Option<MicroUsd>> = HashMap::new();
@@ -130,9 +130,9 @@ pub fn read_run(state_dir: &Path, run: &str, since_ms: u64) -> Result<RunSoFar, 
     }
     for reserved in open.into_values().flatten() {
         so_far.charge.merge(Charge {
-            held: Held {
+            held: HeldSums {
                 came: reserved.into(),
-                ..Held::default()
+                ..HeldSums::default()
             },
             ..Charge::default()
         });

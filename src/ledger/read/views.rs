@@ -18,7 +18,7 @@ use crate::ledger::record::{How, Record};
 use crate::ledger::shared_text;
 use crate::money::MicroUsd;
 use crate::protocol::receipt::ReceiptSource;
-use crate::protocol::{Escalated, Lane, Operation, ServedBy, Told, Usage, closed_set};
+use crate::protocol::{Escalated, Lane, Operation, Reported, ServedBy, Usage, closed_set};
 
 /// An entry with everything the ledger keeps of it.
 #[derive(Clone, Debug, Serialize)]
@@ -108,7 +108,7 @@ closed_set! {
     ReceiptWord {
         Absent => "absent",
         Malformed => "malformed",
-        Told => "told",
+        Reported => "told",
     }
 }
 
@@ -193,11 +193,11 @@ impl EntryView {
         self.become_state(state);
         self.anomalies = anomalies;
         self.receipt = match receipt.billed {
-            Told::Malformed => ReceiptWord::Malformed,
-            Told::Value(_) => ReceiptWord::Told,
+            Reported::Malformed => ReceiptWord::Malformed,
+            Reported::Value(_) => ReceiptWord::Reported,
             // An earlier attempt told it before its body broke.
-            Told::Absent if outcome.broken_billed.is_some() => ReceiptWord::Told,
-            Told::Absent => ReceiptWord::Absent,
+            Reported::Absent if outcome.broken_billed.is_some() => ReceiptWord::Reported,
+            Reported::Absent => ReceiptWord::Absent,
         };
         self.would_have_cost_micro_usd = receipt.would_have_cost.value();
         self.receipt_source = receipt.source;

@@ -1,4 +1,4 @@
-use super::{Ended, Evidence, How, Line, Record, SegmentHeader, Verdict};
+use super::{EndedEntry, Evidence, How, Line, Record, SegmentHeader, Verdict};
 use crate::clock::BootId;
 use crate::ledger::delivery::{Handover, Undelivered};
 use crate::ledger::entry::Outcome;
@@ -31,7 +31,7 @@ fn samples() -> Vec<Record> {
             },
         ),
         Record::Crashed(
-            Ended {
+            EndedEntry {
                 id: id(),
                 at_ms: START_MS,
                 state,
@@ -39,7 +39,7 @@ fn samples() -> Vec<Record> {
             labels(START_MS, None),
         ),
         Record::Withdrawn(
-            Ended {
+            EndedEntry {
                 id: id(),
                 at_ms: START_MS,
                 state: State::Failed,

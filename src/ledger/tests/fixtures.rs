@@ -17,7 +17,7 @@ use crate::ledger::kept_key::{KeptKey, KeyForm, Organization};
 use crate::ledger::{Durability, FingerprintParts, Ledger, LedgerError, LedgerOptions};
 use crate::money::MicroUsd;
 use crate::protocol::receipt::{Receipt, ReceiptSource};
-use crate::protocol::{Lane, Operation, Told, Usage};
+use crate::protocol::{Lane, Operation, Reported, Usage};
 
 pub(crate) mod history;
 pub(crate) mod paper;
@@ -100,7 +100,7 @@ pub(crate) fn refused(status: u16) -> Attempt {
 
 pub(crate) fn billed(amount: u64) -> Receipt {
     Receipt {
-        billed: Told::Value(MicroUsd::new(amount)),
+        billed: Reported::Value(MicroUsd::new(amount)),
         source: Some(ReceiptSource::Header),
         ..Receipt::default()
     }

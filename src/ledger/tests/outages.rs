@@ -13,7 +13,7 @@ use crate::ledger::record::SegmentHeader;
 use crate::ledger::write::backlog::OUTCOMES_MAX;
 use crate::ledger::{Durability, Ledger, LedgerError, LedgerOptions, OnFailure};
 use crate::money::MicroUsd;
-use crate::protocol::Told;
+use crate::protocol::Reported;
 use crate::protocol::receipt::Receipt;
 
 #[tokio::test]
@@ -224,7 +224,7 @@ async fn i5_an_absent_a_malformed_and_a_zero_receipt_read_as_three_things() {
     let bench = Bench::new();
     let ledger = bench.open();
     let malformed = Receipt {
-        billed: Told::Malformed,
+        billed: Reported::Malformed,
         ..Receipt::default()
     };
     for receipt in [Receipt::default(), malformed, billed(0)] {

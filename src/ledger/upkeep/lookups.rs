@@ -23,7 +23,7 @@ const NICE: i32 = 10;
 #[derive(Debug)]
 pub struct LookupUpkeep {
     state_dir: PathBuf,
-    next: Next,
+    next: NextLook,
     job: Option<JoinHandle<Result<Refreshed, LedgerError>>>,
     /// Nothing was looked at yet: files are read whole once.
     is_first: bool,
@@ -33,7 +33,7 @@ pub struct LookupUpkeep {
 
 /// When the next look is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
+enum NextLook {
     /// When the journal is in another segment than this one, or that has grown.
     Behind(u32, u64),
     /// At this moment, on the monotonic clock.
@@ -46,7 +46,7 @@ impl LookupUpkeep {
     pub fn new(state_dir: PathBuf) -> Self {
         Self {
             state_dir,
-            next: Next::At(Duration::ZERO),
+            next: NextLook::At(Duration::ZERO),
             job: None,
             is_first: true,
             cancel: Arc::default(),
@@ -65,7 +65,7 @@ impl LookupUpkeep {
 
     /// Segments became others.
     pub fn look_again(&mut self) {
-        self.next = Next::At(Duration::ZERO);
+        self.next = NextLook::At(Duration::ZERO);
     }
 
     /// Before the writer ends.
@@ -79,10 +79,10 @@ impl LookupUpkeep {
 
     fn is_due(&self, now: Duration, (segment, bytes): (u32, u64)) -> bool {
         match self.next {
-            Next::Behind(known, known_bytes) => {
+            NextLook::Behind(known, known_bytes) => {
                 segment != known || bytes >= known_bytes.saturating_add(UNSEALED_BYTES)
             }
-            Next::At(at) => now >= at,
+            NextLook::At(at) => now >= at,
         }
     }
 
@@ -99,13 +99,13 @@ impl LookupUpkeep {
             };
             refresh(&state_dir, &wanted, &cancel)
         };
-        self.next = Next::Behind(segment, bytes);
+        self.next = NextLook::Behind(segment, bytes);
         let thread = std::thread::Builder::new().name("ledger-lookup".to_owned());
         match thread.spawn(work) {
             Ok(job) => self.job = Some(job),
             Err(error) => {
                 tracing::warn!(%error, "no thread to make lookup files");
-                self.next = Next::At(now.saturating_add(RETRY_PAUSE));
+                self.next = NextLook::At(now.saturating_add(RETRY_PAUSE));
             }
         }
     }
@@ -117,13 +117,13 @@ impl LookupUpkeep {
             }
             Ok(Err(error)) => {
                 tracing::warn!(%error, "lookup files could not be made; their segments are read instead");
-                self.next = Next::At(now.saturating_add(RETRY_PAUSE));
+                self.next = NextLook::At(now.saturating_add(RETRY_PAUSE));
             }
             Err(_) => {
                 tracing::error!(
                     "lookup files could not be made: a panic; their segments are read instead"
                 );
-                self.next = Next::At(now.saturating_add(RETRY_PAUSE));
+                self.next = NextLook::At(now.saturating_add(RETRY_PAUSE));
             }
         }
     }

@@ -32,7 +32,7 @@ pub struct Retention {
 
 /// What the writer has to do.
 #[derive(Debug)]
-pub enum Step {
+pub enum RetentionStep {
     Nothing,
     /// To leave its segment if that is old, and [`Retention::begin`].
     Due,
@@ -59,9 +59,9 @@ fn panicked() -> LedgerError {
 
 impl Retention {
     /// Goes on by one step, when one is due. Never waits for a job.
-    pub fn step(&mut self, now: Duration) -> Step {
+    pub fn step(&mut self, now: Duration) -> RetentionStep {
         match self.job.take() {
-            None if now >= self.next_look => return Step::Due,
+            None if now >= self.next_look => return RetentionStep::Due,
             None => {}
             Some(Job::Building(thread)) if thread.is_finished() => {
                 let written = thread.join().unwrap_or_else(|_| Err(panicked()));
@@ -76,7 +76,7 @@ impl Retention {
             }
             busy => self.job = busy,
         }
-        Step::Nothing
+        RetentionStep::Nothing
     }
 
     /// Begins to write what takes the place of old segments.
@@ -124,24 +124,24 @@ impl Retention {
         }
     }
 
-    fn built(&mut self, written: Written, now: Duration) -> Step {
+    fn built(&mut self, written: Written, now: Duration) -> RetentionStep {
         let (built, stopped_by) = match written {
             Ok(written) => written,
             // A journal that fails is opened again by the writer; this is tried again later.
             Err(error) => {
                 tracing::error!(%error, "the journal could not be compacted");
                 self.retry(now);
-                return Step::Nothing;
+                return RetentionStep::Nothing;
             }
         };
         if let Some(why) = stopped_by {
             tracing::error!(why, "old entries cannot be compacted; they stay");
         }
         match built {
-            Some(built) => Step::Built(built),
+            Some(built) => RetentionStep::Built(built),
             None => {
                 self.next_look = now.saturating_add(LOOK_PAUSE);
-                Step::Nothing
+                RetentionStep::Nothing
             }
         }
     }

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use crate::ledger::fold::books::WaitingRun;
 use crate::ledger::fold::totals::Totals;
-use crate::ledger::fold::usage::{OnUsage, Usage, UsageUpdate};
+use crate::ledger::fold::usage::{CapUsage, OnUsage, UsageUpdate};
 use crate::ledger::index::tree::Index;
 use crate::ledger::write::backlog::{Backlog, OUTCOMES_MAX};
 use crate::ledger::write::load::Loaded;
@@ -83,7 +83,7 @@ pub struct Shared {
 /// The usage reported last, and the function that gets it.
 #[derive(Default)]
 struct Watched {
-    usage: Usage,
+    usage: CapUsage,
     on_usage: Option<OnUsage>,
 }
 

@@ -13,14 +13,14 @@ use crate::ledger::error::LedgerError;
 use crate::ledger::fold::state::{KeyView, fold};
 use crate::ledger::index::tree::Reached;
 use crate::ledger::index::usage_file::UsageFile;
-use crate::ledger::journal::segments::{Files, segments};
+use crate::ledger::journal::segments::{JournalFiles, segments};
 use crate::ledger::journal::state_dir::{Directory, Identity, Lock};
 use crate::ledger::options::LedgerOptions;
 use crate::ledger::upkeep::compact::{
     Built, CompactReport, PASS_BYTES, RETENTION_MS_MIN, Wanted, build, clear, commit, plan,
 };
 use crate::ledger::upkeep::lookups::LookupUpkeep;
-use crate::ledger::upkeep::retention::{Retention, Step};
+use crate::ledger::upkeep::retention::{Retention, RetentionStep};
 use crate::ledger::write::backlog::OUTCOMES_MAX;
 use crate::ledger::write::committer::Committer;
 use crate::ledger::write::load::{Coverage, Loaded};
@@ -271,13 +271,13 @@ impl Writer {
             return;
         }
         match self.retention.step(self.now()) {
-            Step::Nothing => {}
-            Step::Due => {
+            RetentionStep::Nothing => {}
+            RetentionStep::Due => {
                 if self.committer.loaded().is_some() && !self.committer.is_full() {
                     self.begin_compaction(retention);
                 }
             }
-            Step::Built(built) => self.end_compaction(built),
+            RetentionStep::Built(built) => self.end_compaction(built),
         }
     }
 
@@ -395,7 +395,7 @@ impl Writer {
         // What another hand has changed since is for the next start to see.
         let noted = match index.known_files() {
             Ok(Some(known)) if !known.still_hold(&listed) => Ok(()),
-            Ok(_) => index.know_files(&Files::of(&listed)),
+            Ok(_) => index.know_files(&JournalFiles::of(&listed)),
             Err(error) => Err(error),
         };
         if let Err(error) = noted {

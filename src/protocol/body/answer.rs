@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::field::{self, Members};
 use crate::money::MicroUsd;
-use crate::protocol::{Told, Usage};
+use crate::protocol::{Reported, Usage};
 
 /// Longest run id, in characters. bursar polls a run by its id, and a cut id would name another
 /// run.
@@ -19,7 +19,7 @@ const RUN_STATUS_BYTES_MAX: usize = 32;
 pub struct AnswerPeek {
     pub usage: Usage,
     /// `cost_micro_usd` of the frontier comparison.
-    pub cost_micro_usd: Told<MicroUsd>,
+    pub cost_micro_usd: Reported<MicroUsd>,
     /// `duration_s` of the speech routes, in milliseconds.
     pub audio_ms: Option<u64>,
     /// `run` of `GET /v1/eval-runs/{run_id}`.
@@ -34,14 +34,14 @@ pub struct RunPeek {
     pub id: String,
     /// `queued`, `running`, `evaluating`, `completed`, `failed`, or a word of a later service.
     pub status: String,
-    pub cost_micro_usd: Told<MicroUsd>,
+    pub cost_micro_usd: Reported<MicroUsd>,
 }
 
 #[derive(Default)]
 struct RunMembers {
     id: Option<String>,
     status: Option<String>,
-    cost_micro_usd: Told<MicroUsd>,
+    cost_micro_usd: Reported<MicroUsd>,
 }
 
 // === impl AnswerPeek ===

@@ -8,7 +8,7 @@ use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor}
 use serde_json::value::RawValue;
 
 use crate::money::MicroUsd;
-use crate::protocol::{Told, Usage};
+use crate::protocol::{Reported, Usage};
 
 /// Most digits of a count. Every count below 10^15 is exact wherever it goes from here.
 const COUNT_DIGITS_MAX: usize = 15;
@@ -23,7 +23,7 @@ pub(super) trait Members<'de>: Default {
 }
 
 /// A JSON object read into `T`.
-struct Object<T>(T);
+struct ObjectOf<T>(T);
 
 /// A key, judged while it is parsed, so that only a wanted key is copied.
 struct Key<T> {
@@ -33,19 +33,19 @@ struct Key<T> {
 
 /// Reads `json` into `T` when it is one complete object.
 pub(super) fn read_object<'de, T: Members<'de>>(json: &'de [u8]) -> Option<T> {
-    serde_json::from_slice::<Object<T>>(json)
+    serde_json::from_slice::<ObjectOf<T>>(json)
         .ok()
         .map(|object| object.0)
 }
 
-// === impl Object ===
+// === impl ObjectOf ===
 
-impl<'de, T: Members<'de>> Deserialize<'de> for Object<T> {
+impl<'de, T: Members<'de>> Deserialize<'de> for ObjectOf<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct ObjectVisitor<T>(PhantomData<T>);
 
         impl<'de, T: Members<'de>> Visitor<'de> for ObjectVisitor<T> {
-            type Value = Object<T>;
+            type Value = ObjectOf<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a JSON object")
@@ -61,7 +61,7 @@ impl<'de, T: Members<'de>> Deserialize<'de> for Object<T> {
                         }
                     }
                 }
-                Ok(Object(members))
+                Ok(ObjectOf(members))
             }
         }
 
@@ -101,19 +101,19 @@ pub(super) fn text(value: &RawValue) -> Option<String> {
 
 /// An amount: `[0-9]{1,15}`. `null` counts as missing; anything else, `1.0` and `"12"` included, is
 /// malformed.
-pub(super) fn amount(value: &RawValue) -> Told<MicroUsd> {
+pub(super) fn amount(value: &RawValue) -> Reported<MicroUsd> {
     match value.get() {
-        "null" => Told::Absent,
-        digits => MicroUsd::parse(digits.as_bytes()).map_or(Told::Malformed, Told::Value),
+        "null" => Reported::Absent,
+        digits => MicroUsd::parse(digits.as_bytes()).map_or(Reported::Malformed, Reported::Value),
     }
 }
 
 /// The same amount twice in one body counts once; two different ones cannot both be true.
-pub(super) fn tell(told: &mut Told<MicroUsd>, again: Told<MicroUsd>) {
+pub(super) fn tell(told: &mut Reported<MicroUsd>, again: Reported<MicroUsd>) {
     if told.is_absent() {
         *told = again;
     } else if !again.is_absent() && *told != again {
-        *told = Told::Malformed;
+        *told = Reported::Malformed;
     }
 }
 

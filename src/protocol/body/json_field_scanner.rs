@@ -18,7 +18,7 @@ const KEY_BYTES_MAX: usize = 6 * 16 + 2;
 /// One answer's bytes on their way.
 #[derive(Debug, Default)]
 pub struct JsonFieldScanner {
-    at: At,
+    at: Expecting,
     /// The name of this member, with its quotes.
     key: Vec<u8>,
     is_wanted: bool,
@@ -32,7 +32,7 @@ pub struct JsonFieldScanner {
 
 /// Where the next byte stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum At {
+enum Expecting {
     #[default]
     Start,
     /// Before a member's name, or the end.
@@ -54,7 +54,7 @@ impl JsonFieldScanner {
     pub fn feed(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         while let Some((byte, behind)) = rest.split_first() {
-            if self.at == At::Text && !self.escaped {
+            if self.at == Expecting::Text && !self.escaped {
                 let plain = memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
                 let (text, more) = rest.split_at(plain);
                 self.keep(text);
@@ -67,11 +67,13 @@ impl JsonFieldScanner {
                 continue;
             }
             match self.at {
-                At::Start | At::Member | At::Colon | At::End => self.between(*byte),
-                At::Key => self.key(*byte),
-                At::Value => self.value(*byte),
-                At::Text => self.text(*byte),
-                At::Nowhere => return,
+                Expecting::Start | Expecting::Member | Expecting::Colon | Expecting::End => {
+                    self.between(*byte)
+                }
+                Expecting::Key => self.key(*byte),
+                Expecting::Value => self.value(*byte),
+                Expecting::Text => self.text(*byte),
+                Expecting::Nowhere => return,
             }
             rest = behind;
         }
@@ -79,7 +81,7 @@ impl JsonFieldScanner {
 
     /// What the answer told, now that it has ended.
     pub fn peek(&self) -> AnswerPeek {
-        if self.at != At::End {
+        if self.at != Expecting::End {
             return AnswerPeek::default();
         }
         AnswerPeek::read(&[b"{", self.kept.as_slice(), b"}"].concat())
@@ -88,25 +90,25 @@ impl JsonFieldScanner {
     fn between(&mut self, byte: u8) {
         self.at = match (self.at, byte) {
             (at, b' ' | b'\t' | b'\n' | b'\r') => at,
-            (At::Start, b'{') => At::Member,
-            (At::Member, b',') => At::Member,
-            (At::Member, b'}') => At::End,
-            (At::Member, b'"') => {
+            (Expecting::Start, b'{') => Expecting::Member,
+            (Expecting::Member, b',') => Expecting::Member,
+            (Expecting::Member, b'}') => Expecting::End,
+            (Expecting::Member, b'"') => {
                 self.key.clear();
                 self.key.push(b'"');
-                At::Key
+                Expecting::Key
             }
-            (At::Colon, b':') => {
+            (Expecting::Colon, b':') => {
                 self.begin();
                 return;
             }
-            _ => At::Nowhere,
+            _ => Expecting::Nowhere,
         };
     }
 
     /// The name has come; so does its value now.
     fn begin(&mut self) {
-        self.at = At::Value;
+        self.at = Expecting::Value;
         self.depth = 0;
         let name: Option<String> = serde_json::from_slice(&self.key).ok();
         self.is_wanted = name.is_some_and(|name| AnswerPeek::wants(&name));
@@ -129,18 +131,18 @@ impl JsonFieldScanner {
         } else if byte == b'\\' {
             self.escaped = true;
         } else if byte == b'"' {
-            self.at = At::Colon;
+            self.at = Expecting::Colon;
         }
     }
 
     fn value(&mut self, byte: u8) {
         match byte {
-            b',' if self.depth == 0 => self.at = At::Member,
-            b'}' if self.depth == 0 => self.at = At::End,
-            b']' if self.depth == 0 => self.at = At::Nowhere,
+            b',' if self.depth == 0 => self.at = Expecting::Member,
+            b'}' if self.depth == 0 => self.at = Expecting::End,
+            b']' if self.depth == 0 => self.at = Expecting::Nowhere,
             _ => {
                 match byte {
-                    b'"' => self.at = At::Text,
+                    b'"' => self.at = Expecting::Text,
                     b'{' | b'[' => self.depth = self.depth.saturating_add(1),
                     b'}' | b']' => self.depth = self.depth.saturating_sub(1),
                     _ => {}
@@ -157,17 +159,17 @@ impl JsonFieldScanner {
             self.escaped = false;
         } else if byte == b'\\' {
             self.escaped = true;
-        } else if byte == b'"' && self.at == At::Text {
-            self.at = At::Value;
+        } else if byte == b'"' && self.at == Expecting::Text {
+            self.at = Expecting::Value;
         }
     }
 
     fn keep(&mut self, bytes: &[u8]) {
-        if !self.is_wanted || self.at == At::Nowhere {
+        if !self.is_wanted || self.at == Expecting::Nowhere {
             return;
         }
         if self.kept.len().saturating_add(bytes.len()) > KEPT_BYTES_MAX {
-            self.at = At::Nowhere;
+            self.at = Expecting::Nowhere;
             self.kept = Vec::new();
             return;
         }

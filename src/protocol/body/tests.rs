@@ -2,10 +2,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::money::MicroUsd;
-use crate::protocol::{Told, Usage};
+use crate::protocol::{Reported, Usage};
 
-fn usd(micro_usd: u64) -> Told<MicroUsd> {
-    Told::Value(MicroUsd::new(micro_usd))
+fn usd(micro_usd: u64) -> Reported<MicroUsd> {
+    Reported::Value(MicroUsd::new(micro_usd))
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -192,15 +192,15 @@ fn a_body_amount_is_an_integer_or_not_known() {
         ("0", usd(0)),
         ("1234", usd(1234)),
         ("999999999999999", usd(999_999_999_999_999)),
-        ("null", Told::Absent),
-        ("1.0", Told::Malformed),
-        ("1e3", Told::Malformed),
-        ("\"12\"", Told::Malformed),
-        ("-1", Told::Malformed),
-        ("-0", Told::Malformed),
-        ("1000000000000000", Told::Malformed),
-        ("true", Told::Malformed),
-        ("{}", Told::Malformed),
+        ("null", Reported::Absent),
+        ("1.0", Reported::Malformed),
+        ("1e3", Reported::Malformed),
+        ("\"12\"", Reported::Malformed),
+        ("-1", Reported::Malformed),
+        ("-0", Reported::Malformed),
+        ("1000000000000000", Reported::Malformed),
+        ("true", Reported::Malformed),
+        ("{}", Reported::Malformed),
     ];
     for (cost, expected) in table {
         let body =
@@ -215,7 +215,7 @@ fn a_body_amount_is_an_integer_or_not_known() {
         assert_eq!(run.cost_micro_usd, expected, "{cost}");
     }
     let none = AnswerPeek::read(br#"{"content":"\"cost_micro_usd\":5","x":{"cost_micro_usd":5}}"#);
-    assert_eq!(none.cost_micro_usd, Told::Absent);
+    assert_eq!(none.cost_micro_usd, Reported::Absent);
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn two_different_amounts_in_one_body_are_malformed() {
     );
     assert_eq!(
         cost(r#"{"cost_micro_usd":5,"cost_micro_usd":6}"#),
-        Told::Malformed
+        Reported::Malformed
     );
 }
 
@@ -287,7 +287,7 @@ fn a_run_is_read_from_its_envelope() {
     );
     assert_eq!(run.cost_micro_usd, usd(4200));
     assert!(run.is_terminal());
-    assert_eq!(answer.cost_micro_usd, Told::Absent);
+    assert_eq!(answer.cost_micro_usd, Reported::Absent);
 
     let created = AnswerPeek::read(br#"{"run_id":"run_7","status":"queued"}"#);
     assert_eq!(created.run_id.as_deref(), Some("run_7"));

@@ -19,8 +19,8 @@ fn read(pairs: &[(&str, &str)]) -> Receipt {
     Receipt::from_headers(&names(), &headers(pairs))
 }
 
-fn usd(micro_usd: u64) -> Told<MicroUsd> {
-    Told::Value(MicroUsd::new(micro_usd))
+fn usd(micro_usd: u64) -> Reported<MicroUsd> {
+    Reported::Value(MicroUsd::new(micro_usd))
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn a_json_answer_tells_its_whole_receipt() {
 
 #[test]
 fn absent_malformed_and_zero_are_three_different_things() {
-    assert_eq!(read(&[]).billed, Told::Absent);
+    assert_eq!(read(&[]).billed, Reported::Absent);
     assert_eq!(read(&[]).source, None);
     assert_eq!(read(&[("x-service-billed", "0")]).billed, usd(0));
 
@@ -75,7 +75,7 @@ fn absent_malformed_and_zero_are_three_different_things() {
     ];
     for value in malformed {
         let receipt = read(&[("x-service-billed", value)]);
-        assert_eq!(receipt.billed, Told::Malformed, "{value:?}");
+        assert_eq!(receipt.billed, Reported::Malformed, "{value:?}");
         assert_eq!(receipt.source, Some(ReceiptSource::Header), "{value:?}");
     }
 }
@@ -112,7 +112,7 @@ fn tell(receipt: &mut Receipt, place: ReceiptSource, value: &str) {
 #[test]
 fn i3_the_first_positive_amount_stands_wherever_two_are_told() {
     // The first and the second value; which one counts; whether they contradict each other.
-    let table: [(&str, &str, Told<MicroUsd>, usize, u32); 16] = [
+    let table: [(&str, &str, Reported<MicroUsd>, usize, u32); 16] = [
         ("12", "12", usd(12), 0, 0),
         ("12", "0012", usd(12), 0, 0),
         ("12", "13", usd(12), 0, 1),
@@ -124,13 +124,13 @@ fn i3_the_first_positive_amount_stands_wherever_two_are_told() {
         ("0", "0", usd(0), 1, 0),
         ("0", "00", usd(0), 1, 0),
         // An unreadable value is not a 0 either, and no later amount replaces it.
-        ("x", "12", Told::Malformed, 0, 1),
+        ("x", "12", Reported::Malformed, 0, 1),
         ("12", "x", usd(12), 0, 1),
-        ("0", "x", Told::Malformed, 1, 0),
-        ("x", "0", Told::Malformed, 0, 1),
-        ("-1", "1.5", Told::Malformed, 0, 0),
-        ("", "7", Told::Malformed, 0, 1),
-        ("1234567890123456", "0", Told::Malformed, 0, 1),
+        ("0", "x", Reported::Malformed, 1, 0),
+        ("x", "0", Reported::Malformed, 0, 1),
+        ("-1", "1.5", Reported::Malformed, 0, 0),
+        ("", "7", Reported::Malformed, 0, 1),
+        ("1234567890123456", "0", Reported::Malformed, 0, 1),
     ];
     for (first, second, billed, stands, conflicts) in table {
         for (place, other) in PLACES
@@ -153,14 +153,14 @@ fn i3_the_first_positive_amount_stands_wherever_two_are_told() {
 #[test]
 fn of_a_repeated_header_the_first_positive_amount_stands() {
     // Values of the header; amount; conflicts.
-    let table: [(&[&str], Told<MicroUsd>, u32); 7] = [
+    let table: [(&[&str], Reported<MicroUsd>, u32); 7] = [
         (&["12", "12"], usd(12), 0),
         (&["12", "13", "12", "14"], usd(12), 2),
         (&["0", "12", "0"], usd(12), 1),
         (&["0", "12", "13"], usd(12), 1),
-        (&["x", "12"], Told::Malformed, 1),
-        (&["0", "x", "12"], Told::Malformed, 1),
-        (&["0", "0", "x"], Told::Malformed, 0),
+        (&["x", "12"], Reported::Malformed, 1),
+        (&["0", "x", "12"], Reported::Malformed, 1),
+        (&["0", "0", "x"], Reported::Malformed, 0),
     ];
     for (values, billed, conflicts) in table {
         let pairs: Vec<_> = values
@@ -180,11 +180,11 @@ fn a_zero_in_the_head_of_a_stream_that_broke_is_no_amount() {
     const ZERO: (&str, &str) = ("x-service-billed", "0");
     const ASKS: (&str, &str) = ("x-service-input-required", "document");
     let table = [
-        (vec![STREAM, ZERO], Told::Absent),
+        (vec![STREAM, ZERO], Reported::Absent),
         (vec![STREAM, ZERO, ASKS], usd(0)),
         (vec![STREAM, ("x-service-billed", "7")], usd(7)),
-        (vec![STREAM, ("x-service-billed", "x")], Told::Malformed),
-        (vec![STREAM], Told::Absent),
+        (vec![STREAM, ("x-service-billed", "x")], Reported::Malformed),
+        (vec![STREAM], Reported::Absent),
         (vec![JSON, ZERO], usd(0)),
     ];
     for (pairs, billed) in table {
@@ -380,7 +380,7 @@ fn a_comment_amount_has_the_grammar_of_a_header_amount_and_no_room_around_it() {
     ] {
         let mut receipt = Receipt::default();
         receipt.absorb_comment(&names(), b"service-billed-micro-usd", value);
-        assert_eq!(receipt.billed, Told::Malformed, "{value:?}");
+        assert_eq!(receipt.billed, Reported::Malformed, "{value:?}");
     }
 }
 
@@ -402,7 +402,7 @@ fn comment_names_match_exactly() {
 #[test]
 fn a_body_amount_is_a_receipt_when_no_header_told_one() {
     let mut receipt = Receipt::default();
-    receipt.absorb_body_cost(Told::Absent);
+    receipt.absorb_body_cost(Reported::Absent);
     assert_eq!(receipt, Receipt::default());
 
     receipt.absorb_body_cost(usd(40));

@@ -9,7 +9,7 @@ fn a_time_keeps_its_milliseconds() {
 fn a_family_has_its_head_once_and_its_labels_escaped() {
     let mut text = Exposition::after("earlier 1\n".to_owned());
 
-    text.family(Kind::Counter, "bursar_x_usd_total", "Money.")
+    text.family(MetricType::Counter, "bursar_x_usd_total", "Money.")
         .sample(&[("app", "a\"b\\c\nd"), ("lane", "agent")], 1)
         .sample(&[], "0.000002");
 

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use crate::ledger::Totals;
 use crate::ledger::entry::Anomaly;
 use crate::ledger::totals::ReceiptKind;
-use crate::telemetry::exposition::{Exposition, Kind};
+use crate::telemetry::exposition::{Exposition, MetricType};
 use crate::telemetry::labels::FirstSeen;
 
 /// Sums over the lines of the ledger.
 #[derive(Default)]
-struct Sums<'a> {
+struct AnswerSums<'a> {
     /// By app, lane, served-by and escalation.
     answers: BTreeMap<[&'a str; 4], u64>,
     /// By lane and type.
@@ -22,9 +22,9 @@ struct Sums<'a> {
 }
 
 pub fn write(totals: &Totals, apps: &FirstSeen, text: &mut Exposition) {
-    let sums = Sums::of(totals, apps);
+    let sums = AnswerSums::of(totals, apps);
     let mut family = text.family(
-        Kind::Counter,
+        MetricType::Counter,
         "bursar_answers_total",
         "Answers with a 2xx status on metered routes, by the model that served them and whether a specialist's answer \
          was escalated, over the whole life of the ledger. Streams do not report it: unknown.",
@@ -39,7 +39,7 @@ pub fn write(totals: &Totals, apps: &FirstSeen, text: &mut Exposition) {
         family.sample(&labels, count);
     }
     let mut family = text.family(
-        Kind::Counter,
+        MetricType::Counter,
         "bursar_tokens_total",
         "Tokens that answers reported, over the whole life of the ledger.",
     );
@@ -48,7 +48,7 @@ pub fn write(totals: &Totals, apps: &FirstSeen, text: &mut Exposition) {
     }
     // A series that only appears with its first event hides that event from `increase()`.
     let mut family = text.family(
-        Kind::Counter,
+        MetricType::Counter,
         "bursar_receipts_total",
         "Answers on metered routes that were complete or carried a price, by the place of the price, over the whole \
          life of the ledger. missing: the answer carries none; malformed: what it carries is no amount.",
@@ -58,7 +58,7 @@ pub fn write(totals: &Totals, apps: &FirstSeen, text: &mut Exposition) {
         family.sample(&[("source", kind.as_str())], count);
     }
     let mut family = text.family(
-        Kind::Counter,
+        MetricType::Counter,
         "bursar_receipt_anomalies_total",
         "Receipts that contradict something, over the whole life of the ledger. They are listed, never added \
          to a sum.",
@@ -68,7 +68,7 @@ pub fn write(totals: &Totals, apps: &FirstSeen, text: &mut Exposition) {
         family.sample(&[("kind", kind.as_str())], count);
     }
     let mut family = text.family(
-        Kind::Counter,
+        MetricType::Counter,
         "bursar_specialist_answers_total",
         "Answers by the specialist's category, over the whole life of the ledger; the first 32 categories, \
          then other.",
@@ -94,13 +94,14 @@ pub fn write(totals: &Totals, apps: &FirstSeen, text: &mut Exposition) {
             sums.clarifications,
         ),
     ] {
-        text.family(Kind::Counter, name, help).sample(&[], count);
+        text.family(MetricType::Counter, name, help)
+            .sample(&[], count);
     }
 }
 
-// === impl Sums ===
+// === impl AnswerSums ===
 
-impl<'a> Sums<'a> {
+impl<'a> AnswerSums<'a> {
     fn of(totals: &'a Totals, apps: &'a FirstSeen) -> Self {
         let mut sums = Self::default();
         for (line, row) in &totals.lines {

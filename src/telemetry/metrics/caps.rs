@@ -2,12 +2,12 @@
 
 use crate::caps::{CapView, CapsView};
 use crate::config::ALL_APPS;
-use crate::telemetry::exposition::{Exposition, Kind, MsAsSeconds};
+use crate::telemetry::exposition::{Exposition, MetricType, MsAsSeconds};
 
 pub fn write(text: &mut Exposition, view: &CapsView) {
     let mut family =
         |name: &'static str, help: &'static str, value: &dyn Fn(&CapView) -> String| {
-            let mut family = text.family(Kind::Gauge, name, help);
+            let mut family = text.family(MetricType::Gauge, name, help);
             for cap in &view.caps {
                 let labels = [("app", cap.scope.as_str()), ("period", cap.period.as_str())];
                 family.sample(&labels, value(cap));
@@ -40,7 +40,7 @@ pub fn write(text: &mut Exposition, view: &CapsView) {
         &|cap| MsAsSeconds(cap.resets_at_ms).to_string(),
     );
     let mut family = text.family(
-        Kind::Counter,
+        MetricType::Counter,
         "bursar_cap_refusals_total",
         "Requests that were refused because a cap was reached.",
     );
@@ -49,7 +49,7 @@ pub fn write(text: &mut Exposition, view: &CapsView) {
         family.sample(&labels, cap.refusals);
     }
     let mut family = text.family(
-        Kind::Gauge,
+        MetricType::Gauge,
         "bursar_frozen",
         "1 for each app that is frozen; app=\"all\": all apps are.",
     );
@@ -57,7 +57,7 @@ pub fn write(text: &mut Exposition, view: &CapsView) {
         family.sample(&[("app", frozen.app.as_deref().unwrap_or(ALL_APPS))], 1);
     }
     text.family(
-        Kind::Gauge,
+        MetricType::Gauge,
         "bursar_cap_waiting_requests",
         "Requests that wait for room below a cap.",
     )

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use prometheus::IntCounterVec;
 
 use super::families::{Families, add};
-use crate::telemetry::exposition::{Exposition, Kind, MsAsSeconds};
+use crate::telemetry::exposition::{Exposition, MetricType, MsAsSeconds};
 
 /// What `eval_run_looks_total{result}` can be.
 const EVAL_RUN_LOOKS: [&str; 5] = ["not_yet", "over", "gone", "unreadable", "busy"];
@@ -56,7 +56,7 @@ impl EvidenceMetrics {
     pub(super) fn write(&self, text: &mut Exposition) {
         let difference = *self.difference.lock();
         let mut family = text.family(
-            Kind::Gauge,
+            MetricType::Gauge,
             "bursar_reconcile_difference_usd",
             "The service's spend figure less the ledger's sum over the same days, in USD, when \
              `bursar reconcile` last asked.",
@@ -65,7 +65,7 @@ impl EvidenceMetrics {
             family.sample(&[], usd(micro_usd));
         }
         let mut family = text.family(
-            Kind::Gauge,
+            MetricType::Gauge,
             "bursar_reconcile_timestamp_seconds",
             "When `bursar reconcile` last asked.",
         );

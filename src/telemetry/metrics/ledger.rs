@@ -2,12 +2,12 @@
 //! scrape; nothing is kept here.
 
 use crate::ledger::{LedgerHealth, Totals};
-use crate::telemetry::exposition::{Exposition, Kind, MsAsSeconds};
+use crate::telemetry::exposition::{Exposition, MetricType, MsAsSeconds};
 
 /// What speech is billed by, where the service reports no price.
 pub(super) fn write_audio(totals: &Totals, text: &mut Exposition) {
     let mut family = text.family(
-        Kind::Counter,
+        MetricType::Counter,
         "bursar_audio_seconds_total",
         "Sound of the speech routes' complete answers as the service reported it, over the whole life of \
          the ledger.",
@@ -20,7 +20,7 @@ pub(super) fn write_audio(totals: &Totals, text: &mut Exposition) {
 /// What the ledger does not know the price of (rule I12): counted, beside the sum that is known.
 pub(super) fn write_unknowns(totals: &Totals, text: &mut Exposition) {
     let mut family = text.family(
-        Kind::Gauge,
+        MetricType::Gauge,
         "bursar_in_doubt_requests",
         "Entries that may have been billed and whose amount is not known, by the reason.",
     );
@@ -28,7 +28,7 @@ pub(super) fn write_unknowns(totals: &Totals, text: &mut Exposition) {
         family.sample(&[("reason", reason.as_str())], count);
     }
     let mut family = text.family(
-        Kind::Gauge,
+        MetricType::Gauge,
         "bursar_unreported_requests",
         "Complete answers for which the service reports no amount.",
     );
@@ -39,33 +39,33 @@ pub(super) fn write_unknowns(totals: &Totals, text: &mut Exposition) {
 
 pub(super) fn write_health(health: &LedgerHealth, text: &mut Exposition) {
     text.family(
-        Kind::Gauge,
+        MetricType::Gauge,
         "bursar_ledger_writable",
         "1 while the ledger takes entries; 0: metered requests are refused, or with [ledger] \
          on_failure = \"serve\" sent and kept in memory.",
     )
     .sample(&[], u8::from(health.is_writable()));
     text.family(
-        Kind::Gauge,
+        MetricType::Gauge,
         "bursar_ledger_unwritten_entries",
         "Entries that wait in memory because the ledger could not be written. They are lost if the \
          process dies before it can be.",
     )
     .sample(&[], health.waiting);
     text.family(
-        Kind::Counter,
+        MetricType::Counter,
         "bursar_ledger_dropped_entries_total",
         "Entries whose outcome found no room to wait: in doubt after the next start.",
     )
     .sample(&[], health.dropped);
     text.family(
-        Kind::Gauge,
+        MetricType::Gauge,
         "bursar_journal_bytes",
         "Size of all segments of the journal.",
     )
     .sample(&[], health.journal_bytes);
     let mut family = text.family(
-        Kind::Gauge,
+        MetricType::Gauge,
         "bursar_journal_last_commit_timestamp_seconds",
         "When the last group commit was durable.",
     );
@@ -73,25 +73,25 @@ pub(super) fn write_health(health: &LedgerHealth, text: &mut Exposition) {
         family.sample(&[], MsAsSeconds(at_ms));
     }
     text.family(
-        Kind::Gauge,
+        MetricType::Gauge,
         "bursar_journal_quarantined_ranges",
         "Damaged ranges of the journal that were set aside; `bursar ledger verify` lists them.",
     )
     .sample(&[], health.quarantined);
     text.family(
-        Kind::Gauge,
+        MetricType::Gauge,
         "bursar_index_lag_records",
         "Records of the journal that are not in the index yet.",
     )
     .sample(&[], health.index_lag_records);
     text.family(
-        Kind::Counter,
+        MetricType::Counter,
         "bursar_index_rebuilds_total",
         "Indexes rebuilt from the journal because the one found was not believed.",
     )
     .sample(&[], health.index_rebuilds);
     text.family(
-        Kind::Counter,
+        MetricType::Counter,
         "bursar_keys_dropped_total",
         "Idempotency-Keys forgotten, or their entries without an amount, before their 24 hours were over.",
     )

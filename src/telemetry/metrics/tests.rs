@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::ledger::entry::{Anomaly, InDoubt};
-use crate::ledger::totals::{LineKey, ReceiptKind, Row, Standing};
+use crate::ledger::totals::{LineKey, LineSums, ReceiptKind, Standing};
 use crate::money::MicroUsd;
 use crate::protocol::{Escalated, ServedBy};
 
@@ -15,10 +15,10 @@ fn line(app: &str, served_by: Option<ServedBy>) -> LineKey {
     }
 }
 
-fn billed(micro_usd: u64) -> Row {
-    Row {
+fn billed(micro_usd: u64) -> LineSums {
+    LineSums {
         billed: MicroUsd::new(micro_usd).into(),
-        ..Row::default()
+        ..LineSums::default()
     }
 }
 
@@ -78,9 +78,9 @@ fn money_on_metrics_is_the_ledgers_to_the_last_digit() {
         &billed(9_007_199_254_740_993),
     );
     totals.add_row(&line("ci", None), &billed(1));
-    let drained = Row {
+    let drained = LineSums {
         drained: MicroUsd::new(9_007_199_254_740_993).into(),
-        ..Row::default()
+        ..LineSums::default()
     };
     totals.add_row(&line("ci", None), &drained);
 
@@ -119,7 +119,7 @@ fn apps_past_the_limit_are_one_series_and_no_money_is_lost() {
 #[test]
 fn what_is_not_known_is_counted_and_never_summed() {
     let metrics = Metrics::new().unwrap();
-    let mut row = Row::default();
+    let mut row = LineSums::default();
     row.in_doubt
         .insert(InDoubt::Crash, Standing { came: 3, left: 1 });
     row.unreported = Standing { came: 2, left: 0 };
@@ -127,9 +127,9 @@ fn what_is_not_known_is_counted_and_never_summed() {
     totals.add_row(&line("agent", None), &row);
     let mut speech = line("agent", None);
     speech.operation = Operation::Speech;
-    let row = Row {
+    let row = LineSums {
         audio_ms: 61_005,
-        ..Row::default()
+        ..LineSums::default()
     };
     totals.add_row(&speech, &row);
 
@@ -149,12 +149,12 @@ fn what_is_not_known_is_counted_and_never_summed() {
 #[test]
 fn what_the_ledger_counts_is_its_own_figure_and_nothing_is_lost_by_a_second_process() {
     let mut totals = Totals::default();
-    let mut row = Row {
+    let mut row = LineSums {
         prompt_tokens: 12,
         clarifications: 2,
         replays: 3,
         adopted: 4,
-        ..Row::default()
+        ..LineSums::default()
     };
     row.answers.insert(Escalated::Unknown, 5);
     totals.add_row(&line("agent", None), &row);

@@ -18,7 +18,7 @@ use bursar::ledger::undelivered::{Delivery, FirstSent, KeyUse};
 use bursar::ledger::{Durability, Ledger, LedgerOptions, Totals};
 use bursar::money::MicroUsd;
 use bursar::protocol::receipt::{Receipt, ReceiptSource};
-use bursar::protocol::{Lane, Operation, Told, Usage};
+use bursar::protocol::{Lane, Operation, Reported, Usage};
 use serde_json::Value;
 
 /// 2026-05-09 00:00 UTC.
@@ -300,7 +300,9 @@ fn outcome(id: EntryId, clock: &ManualClock, end: AttemptEnd, billed: Option<u64
             receipt_lines: Vec::new(),
         }],
         receipt: Receipt {
-            billed: billed.map_or(Told::Absent, |billed| Told::Value(MicroUsd::new(billed))),
+            billed: billed.map_or(Reported::Absent, |billed| {
+                Reported::Value(MicroUsd::new(billed))
+            }),
             source: billed.map(|_| ReceiptSource::Header),
             ..Receipt::default()
         },

@@ -33,8 +33,8 @@ enum Known {
     /// No answer of its kind came; so much is held for the request, for what others cost.
     New(u64),
     /// Answers came, and none told a price; so much is held for the request.
-    Untold(u64),
-    Told(Dearest),
+    Unreported(u64),
+    Reported(Dearest),
 }
 
 /// A request under way.
@@ -53,15 +53,15 @@ impl Known {
         match bench.engine.usage.prices(&Arc::from(app), operation) {
             None if others => Self::New(0),
             None => Self::Nothing,
-            Some(prices) => prices.dearest().map_or(Self::Untold(0), Self::Told),
+            Some(prices) => prices.dearest().map_or(Self::Unreported(0), Self::Reported),
         }
     }
 
     fn held(self, bench: &Bench, entry: EntryId) -> Self {
         let reserved = bench.engine.flights[&entry].reserved.get();
         match self {
-            Self::Untold(_) if reserved == 0 => Self::Nothing,
-            Self::Untold(_) => Self::Untold(reserved),
+            Self::Unreported(_) if reserved == 0 => Self::Nothing,
+            Self::Unreported(_) => Self::Unreported(reserved),
             Self::New(_) => Self::New(reserved),
             known => known,
         }
@@ -73,9 +73,9 @@ impl Known {
         match self {
             Self::Nothing => first * quarters / 16,
             Self::New(known) => known * quarters,
-            Self::Untold(known) => known * quarters / 4,
-            Self::Told(dearest) if is_escalated => dearest.frontier.get() * quarters / 16,
-            Self::Told(dearest) => dearest.billed.get() * quarters / 4,
+            Self::Unreported(known) => known * quarters / 4,
+            Self::Reported(dearest) if is_escalated => dearest.frontier.get() * quarters / 16,
+            Self::Reported(dearest) => dearest.billed.get() * quarters / 4,
         }
     }
 }
@@ -182,13 +182,13 @@ proptest! {
                             run: in_run.then(|| run.to_string()),
                             ..charged(entry, app, operation, NOON, DOUBT, reserved, 100)
                         };
-                        bench.engine.tell(&News::Records(vec![dead]));
+                        bench.engine.tell(&UsageUpdate::Records(vec![dead]));
                     }
                     let charge = bench.engine.runs.get(&run).expect("its budget").1.counted();
                     waiting.clear();
                     let usage = std::mem::take(&mut bench.engine.usage);
                     bench.engine = Engine::new(rules.clone(), Orders::default());
-                    bench.engine.tell(&News::All { usage, ended: Vec::new() });
+                    bench.engine.tell(&UsageUpdate::All { usage, ended: Vec::new() });
                     let so_far = RunSoFar { charge, entries: Vec::new() };
                     bench.engine.runs.open(&run, usd(of_run), so_far);
                     bench.ways.clear();

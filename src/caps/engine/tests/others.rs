@@ -166,7 +166,7 @@ fn what_an_answer_told_counts_before_the_ledger_has_it_and_once() {
         bench.buy("a", 100);
         let (entry, _) = bench.admitted("a");
         bench.engine.hear(entry, heard);
-        bench.engine.release(entry, End::Unknown);
+        bench.engine.release(entry, FlightEnd::Unknown);
         assert_eq!(day(&bench), end, "{heard:?}");
     }
 }

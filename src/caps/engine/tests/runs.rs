@@ -145,7 +145,7 @@ fn later_evidence_reaches_the_run() {
         ..charged(started, "a", Operation::Chat, NOON, state, usd(100), 0)
     };
     evidence.charge.held.left = usd(100).into();
-    bench.engine.tell(&News::Records(vec![evidence]));
+    bench.engine.tell(&UsageUpdate::Records(vec![evidence]));
     assert_eq!(bench.of_run(), (10, 0));
     bench.goes();
 }
@@ -240,19 +240,19 @@ fn an_end_counts_once_whether_the_ledger_tells_it_late_anew_or_never() {
             run: Some(RUN.to_owned()),
             ..charged(entry, "a", Operation::Chat, NOON, state, usd(0), 100)
         };
-        bench.engine.tell(&News::Records(vec![late]));
+        bench.engine.tell(&UsageUpdate::Records(vec![late]));
     };
     let anew = |bench: &mut Bench, entry| {
         let usage = bench.engine.usage.clone();
         let ended = vec![entry];
-        bench.engine.tell(&News::All { usage, ended });
+        bench.engine.tell(&UsageUpdate::All { usage, ended });
     };
     // Known before it is written, and written later.
     let mut bench = bench(1_000, 0);
     let entry = bench.goes();
     bench.engine.hear(entry, state);
     assert_eq!(bench.of_run(), (300, 0));
-    bench.engine.release(entry, End::Unknown);
+    bench.engine.release(entry, FlightEnd::Unknown);
     assert_eq!(bench.of_run(), (300, 0));
     told(&mut bench, entry);
     assert_eq!(bench.of_run(), (300, 0));
@@ -260,15 +260,15 @@ fn an_end_counts_once_whether_the_ledger_tells_it_late_anew_or_never() {
     let entry = bench.goes();
     bench.engine.hear(entry, state);
     anew(&mut bench, entry);
-    bench.engine.release(entry, End::Settled(state));
+    bench.engine.release(entry, FlightEnd::Settled(state));
     assert_eq!(bench.of_run(), (600, 0));
     let entry = bench.goes();
-    bench.engine.release(entry, End::Settled(state));
+    bench.engine.release(entry, FlightEnd::Settled(state));
     anew(&mut bench, entry);
     assert_eq!(bench.of_run(), (900, 0));
     // It was never sent.
     let entry = bench.goes();
-    bench.engine.release(entry, End::Unsent);
+    bench.engine.release(entry, FlightEnd::Unsent);
     assert_eq!(bench.of_run(), (900, 0));
     let entry = bench.goes();
     bench.settle(entry, "a", 1);

@@ -27,18 +27,18 @@ pub struct KeyCharge {
 
 /// 24 h of one request under one key, from its first intent on.
 #[derive(Debug)]
-pub struct Row {
+pub struct KeyRow {
     pub key: ShortHash,
     /// `None`: a line of an older bursar named none.
     pub organization: Option<NonZeroU64>,
     pub request: ShortHash,
     pub started_ms: u64,
-    known: Known,
+    known: KeyState,
 }
 
 /// What is known of it.
 #[derive(Debug)]
-enum Known {
+enum KeyState {
     /// One entry reported the amount, the first; nothing of the others is left to know.
     Billed {
         amount: MicroUsd,
@@ -65,9 +65,9 @@ pub struct Epoch {
     unresolved: Vec<Unresolved>,
 }
 
-// === impl Row ===
+// === impl KeyRow ===
 
-impl Row {
+impl KeyRow {
     /// Nothing is known of it yet.
     pub fn new(
         key: ShortHash,
@@ -80,67 +80,67 @@ impl Row {
             organization,
             request,
             started_ms,
-            known: Known::Quiet { answered: false },
+            known: KeyState::Quiet { answered: false },
         }
     }
 
     pub fn amount(&self) -> Option<(MicroUsd, EntryId)> {
         match &self.known {
-            Known::Billed { amount, entry } => Some((*amount, *entry)),
-            Known::Quiet { .. } => None,
-            Known::More(epoch) => epoch.amount,
+            KeyState::Billed { amount, entry } => Some((*amount, *entry)),
+            KeyState::Quiet { .. } => None,
+            KeyState::More(epoch) => epoch.amount,
         }
     }
 
     pub fn unresolved(&self) -> impl Iterator<Item = &Unresolved> {
         let epoch = match &self.known {
-            Known::More(epoch) => Some(epoch),
-            Known::Billed { .. } | Known::Quiet { .. } => None,
+            KeyState::More(epoch) => Some(epoch),
+            KeyState::Billed { .. } | KeyState::Quiet { .. } => None,
         };
         epoch.into_iter().flat_map(|epoch| &epoch.unresolved)
     }
 
     pub fn holds(&self, id: EntryId) -> bool {
         match &self.known {
-            Known::More(epoch) => {
+            KeyState::More(epoch) => {
                 epoch.open.contains(&id) || self.unresolved().any(|waiting| waiting.id == id)
             }
-            Known::Billed { .. } | Known::Quiet { .. } => false,
+            KeyState::Billed { .. } | KeyState::Quiet { .. } => false,
         }
     }
 
     /// What it holds beside its place in the table.
     pub fn weight(&self) -> usize {
         match &self.known {
-            Known::More(epoch) => epoch.unresolved.len().max(1),
-            Known::Billed { .. } | Known::Quiet { .. } => 0,
+            KeyState::More(epoch) => epoch.unresolved.len().max(1),
+            KeyState::Billed { .. } | KeyState::Quiet { .. } => 0,
         }
     }
 
     /// Keeps of what is in a box what needs none.
     pub fn forget_waiting(&mut self) {
-        if let Known::More(epoch) = &self.known {
+        if let KeyState::More(epoch) = &self.known {
             self.known = match epoch.amount {
-                Some((amount, entry)) => Known::Billed { amount, entry },
-                None => Known::Quiet { answered: true },
+                Some((amount, entry)) => KeyState::Billed { amount, entry },
+                None => KeyState::Quiet { answered: true },
             };
         }
     }
 
     /// All of it failed: the next entry under the key is the first.
     pub fn is_nothing(&self) -> bool {
-        matches!(&self.known, Known::Quiet { answered: false })
+        matches!(&self.known, KeyState::Quiet { answered: false })
     }
 
     pub fn is_busy(&self) -> bool {
-        matches!(&self.known, Known::More(epoch) if !epoch.open.is_empty())
+        matches!(&self.known, KeyState::More(epoch) if !epoch.open.is_empty())
     }
 
     pub fn may_have_run_beside(&self, id: EntryId) -> bool {
         match &self.known {
-            Known::Billed { .. } => true,
-            Known::Quiet { answered } => *answered,
-            Known::More(epoch) => {
+            KeyState::Billed { .. } => true,
+            KeyState::Quiet { answered } => *answered,
+            KeyState::More(epoch) => {
                 epoch.answered
                     || epoch.open.iter().any(|open| *open != id)
                     || epoch.unresolved.iter().any(|waiting| waiting.id != id)
@@ -162,56 +162,56 @@ impl Row {
 
     pub fn charge(&self) -> Option<KeyCharge> {
         match &self.known {
-            Known::Billed { entry, .. } => Some(KeyCharge {
+            KeyState::Billed { entry, .. } => Some(KeyCharge {
                 since_ms: self.started_ms,
                 entries: vec![*entry],
             }),
-            Known::Quiet { answered } => answered.then(|| KeyCharge {
+            KeyState::Quiet { answered } => answered.then(|| KeyCharge {
                 since_ms: self.started_ms,
                 entries: Vec::new(),
             }),
-            Known::More(epoch) => epoch.charge(self.started_ms),
+            KeyState::More(epoch) => epoch.charge(self.started_ms),
         }
     }
 
     /// Of an entry that is about to begin before the row did, the clock was ahead then or is behind now: the
     /// 24 h are counted from there, so that no key is bound until a time that was wrong.
     pub fn change<T>(&mut self, at_ms: u64, change: impl FnOnce(&mut Epoch) -> T) -> T {
-        let nothing = Known::Quiet { answered: false };
+        let nothing = KeyState::Quiet { answered: false };
         let mut epoch = match std::mem::replace(&mut self.known, nothing) {
-            Known::Billed { amount, entry } => Box::new(Epoch {
+            KeyState::Billed { amount, entry } => Box::new(Epoch {
                 begun_ms: self.started_ms,
                 amount: Some((amount, entry)),
                 amount_ms: self.started_ms,
                 answered: true,
                 ..Epoch::default()
             }),
-            Known::Quiet { answered } => Box::new(Epoch {
+            KeyState::Quiet { answered } => Box::new(Epoch {
                 begun_ms: self.started_ms,
                 answered,
                 ..Epoch::default()
             }),
-            Known::More(epoch) => epoch,
+            KeyState::More(epoch) => epoch,
         };
         self.started_ms = self.started_ms.min(at_ms);
         let answer = change(&mut epoch);
         let is_quiet = epoch.open.is_empty() && epoch.unresolved.is_empty();
         self.known = match epoch.amount {
             Some((amount, entry)) if is_quiet && epoch.amount_ms == self.started_ms => {
-                Known::Billed { amount, entry }
+                KeyState::Billed { amount, entry }
             }
-            None if is_quiet => Known::Quiet {
+            None if is_quiet => KeyState::Quiet {
                 answered: epoch.answered,
             },
             // Something is under way, or the amount counts in another window than the row.
-            Some(_) | None => Known::More(epoch),
+            Some(_) | None => KeyState::More(epoch),
         };
         answer
     }
     /// What is allocated for it beside its place in the table, but for what others share.
     #[cfg(test)]
     pub fn boxed_bytes(&self) -> usize {
-        let Known::More(epoch) = &self.known else {
+        let KeyState::More(epoch) = &self.known else {
             return 0;
         };
         let texts = epoch.unresolved.iter().map(|waiting| {

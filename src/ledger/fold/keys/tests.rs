@@ -1,4 +1,4 @@
-use super::row::Row;
+use super::row::KeyRow;
 use super::{EPOCH_MS, KEYS_MAX, Keys, Unresolved};
 use crate::ledger::entry::{InDoubt, State};
 use crate::ledger::fingerprint::Fingerprint;
@@ -393,7 +393,7 @@ fn a_key_takes_at_most_100_bytes_at_the_bound() {
     keys.prune(START_MS);
 
     assert_eq!(keys.table.len(), KEYS_MAX);
-    assert_eq!(keys.table.rows().map(Row::boxed_bytes).sum::<usize>(), 0);
+    assert_eq!(keys.table.rows().map(KeyRow::boxed_bytes).sum::<usize>(), 0);
     let bytes = most.max(keys.table.bytes());
     assert!(bytes <= 100 * KEYS_MAX, "{} bytes a key", bytes / KEYS_MAX);
 
@@ -447,11 +447,11 @@ fn i11_entries_that_wait_for_an_amount_take_at_most_32_mib_and_the_oldest_are_co
             keys.prune(START_MS);
         }
         if number % 65_536 == 0 {
-            most = most.max(keys.table.rows().map(Row::boxed_bytes).sum::<usize>());
+            most = most.max(keys.table.rows().map(KeyRow::boxed_bytes).sum::<usize>());
         }
     }
     keys.prune(START_MS);
-    most = most.max(keys.table.rows().map(Row::boxed_bytes).sum::<usize>());
+    most = most.max(keys.table.rows().map(KeyRow::boxed_bytes).sum::<usize>());
 
     assert!(keys.unresolved().count() <= super::WAITING_MAX);
     assert_eq!(keys.unresolved().count(), keys.waiting);

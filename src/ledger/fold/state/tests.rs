@@ -17,7 +17,7 @@ use crate::ledger::fixtures::{attempt, billed, outcome, refused};
 use crate::ledger::id::EntryId;
 use crate::money::MicroUsd;
 use crate::protocol::receipt::Receipt;
-use crate::protocol::{ServedBy, Told};
+use crate::protocol::{Reported, ServedBy};
 
 /// One row: what was seen, and what it comes to.
 struct Row {
@@ -137,7 +137,7 @@ fn nothing_told() -> Receipt {
 
 fn malformed() -> Receipt {
     Receipt {
-        billed: Told::Malformed,
+        billed: Reported::Malformed,
         ..Receipt::default()
     }
 }

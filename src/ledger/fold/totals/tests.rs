@@ -6,7 +6,7 @@ use crate::ledger::record::{Record, Verdict};
 use crate::ledger::sums::{OTHER, SPECIALISTS_MAX};
 use crate::money::MicroUsd;
 use crate::protocol::receipt::Receipt;
-use crate::protocol::{Escalated, Told};
+use crate::protocol::{Escalated, Reported};
 
 fn answered(receipt: Receipt, state: State) -> Record {
     let id = EntryId(uuid::Uuid::nil());
@@ -47,7 +47,7 @@ fn a_sum_of_largest_amounts_does_not_overflow_and_survives_json() {
 fn i5_estimates_and_replays_never_enter_the_billed_sum() {
     let mut totals = Totals::default();
     let told = Receipt {
-        would_have_cost: Told::Value(MicroUsd::new(900)),
+        would_have_cost: Reported::Value(MicroUsd::new(900)),
         escalated: Escalated::True,
         ..billed(100)
     };
@@ -89,7 +89,7 @@ fn i10_what_was_drained_is_a_part_of_what_was_billed() {
     let earlier = row.replace(",\"drained\":23", "");
     assert_ne!(earlier, row);
     assert!(
-        serde_json::from_str::<super::Row>(&earlier)
+        serde_json::from_str::<super::LineSums>(&earlier)
             .unwrap()
             .drained
             .is_zero()
@@ -101,11 +101,11 @@ fn i10_what_was_drained_is_a_part_of_what_was_billed() {
 #[test]
 fn only_answers_that_told_both_prices_are_compared() {
     let both = |billed_: u64, estimate: u64| Receipt {
-        would_have_cost: Told::Value(MicroUsd::new(estimate)),
+        would_have_cost: Reported::Value(MicroUsd::new(estimate)),
         ..billed(billed_)
     };
     let unreported = Receipt {
-        would_have_cost: Told::Value(MicroUsd::new(70)),
+        would_have_cost: Reported::Value(MicroUsd::new(70)),
         ..Receipt::default()
     };
     let replay = Receipt {
@@ -144,7 +144,7 @@ fn only_answers_that_told_both_prices_are_compared() {
     let member = row.find(",\"compared\":{").unwrap();
     let end = member + row[member..].find('}').unwrap() + 1;
     let earlier = [&row[..member], &row[end..]].concat();
-    let earlier: super::Row = serde_json::from_str(&earlier).unwrap();
+    let earlier: super::LineSums = serde_json::from_str(&earlier).unwrap();
     assert_eq!(earlier.would_have_cost.get(), 190);
     assert_eq!(earlier.compared.saved(), None);
     assert_eq!(

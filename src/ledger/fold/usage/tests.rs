@@ -11,10 +11,10 @@ use crate::ledger::journal::state_dir::Directory;
 use crate::ledger::read::usage::{read, read_run};
 use crate::ledger::record::seal;
 use crate::ledger::rollup::Rollup;
-use crate::ledger::sums::{Compared, Row};
+use crate::ledger::sums::{Compared, LineSums};
 use crate::ledger::{Ledger, LedgerOptions, compact};
 use crate::protocol::receipt::Receipt;
-use crate::protocol::{Escalated, Lane, Told};
+use crate::protocol::{Escalated, Lane, Reported};
 
 struct Bench {
     folder: tempfile::TempDir,
@@ -46,7 +46,7 @@ impl Bench {
     }
 
     /// As the ledger tells it, and as a reader of its files finds it.
-    fn usage(&self, ledger: &Ledger) -> Usage {
+    fn usage(&self, ledger: &Ledger) -> CapUsage {
         let told = told(ledger);
         let read = read(&self.state_dir(), self.now_ms()).unwrap();
         assert_eq!(told, read, "files and daemon tell the same");
@@ -73,8 +73,8 @@ impl Bench {
     }
 }
 
-fn told(ledger: &Ledger) -> Usage {
-    let got: Arc<parking_lot::Mutex<Usage>> = Arc::default();
+fn told(ledger: &Ledger) -> CapUsage {
+    let got: Arc<parking_lot::Mutex<CapUsage>> = Arc::default();
     let to = Arc::clone(&got);
     ledger.watch_usage(Box::new(move |news| {
         if let UsageUpdate::All { usage, .. } = news {
@@ -84,7 +84,7 @@ fn told(ledger: &Ledger) -> Usage {
     std::mem::take(&mut *got.lock())
 }
 
-fn sums(usage: &Usage) -> (u128, u128) {
+fn sums(usage: &CapUsage) -> (u128, u128) {
     let all = usage.charged(None, 0, u64::MAX);
     (all.billed.get(), all.held.now())
 }
@@ -232,9 +232,9 @@ async fn a_clock_that_was_ahead_takes_nothing_from_what_a_cap_was_charged() {
 async fn an_answer_for_nothing_is_seen_and_a_failure_is_not() {
     let bench = Bench::new();
     let ledger = bench.open();
-    let prices = |usage: &Usage| {
+    let prices = |usage: &CapUsage| {
         let prices = usage.prices(&Arc::from("notes"), Operation::Chat);
-        prices.map(Prices::dearest)
+        prices.map(PriceHistory::dearest)
     };
     let id = bench.begin(&ledger, 5).await;
     let failed = ended(id, AttemptEnd::Refused, Receipt::default());
@@ -290,7 +290,7 @@ async fn what_a_run_was_charged_is_read_as_it_was_told() {
 
 #[test]
 fn the_dearest_is_that_of_the_last_thousand() {
-    let mut prices = Prices::default();
+    let mut prices = PriceHistory::default();
     let mut told: Vec<u64> = Vec::new();
     let mut random = 0x1234_5678_9abc_def1_u64;
     for _ in 0..5_000 {
@@ -301,7 +301,7 @@ fn the_dearest_is_that_of_the_last_thousand() {
         told.push(amount);
         // The one rises where the other falls.
         let frontier = 1_000_000 - amount;
-        prices.add(Price::Told {
+        prices.add(Price::Reported {
             billed: MicroUsd::new(amount),
             frontier: MicroUsd::new(frontier),
             bytes: amount / 7,
@@ -319,7 +319,7 @@ fn the_dearest_is_that_of_the_last_thousand() {
 
 fn cheap(billed: u64, frontier: u64) -> Receipt {
     Receipt {
-        would_have_cost: Told::Value(MicroUsd::new(frontier)),
+        would_have_cost: Reported::Value(MicroUsd::new(frontier)),
         ..fixtures::billed(billed)
     }
 }
@@ -331,7 +331,7 @@ async fn what_was_billed_and_what_the_frontier_takes_are_kept_apart_also_in_what
     for (billed, frontier) in [(10, 260), (12, 90)] {
         bench.buy(&ledger, 5, cheap(billed, frontier)).await;
     }
-    let dearest = |usage: &Usage| {
+    let dearest = |usage: &CapUsage| {
         let prices = usage.prices(&Arc::from("notes"), Operation::Chat).unwrap();
         let dearest = prices.dearest().unwrap();
         (dearest.billed.get(), dearest.frontier.get())
@@ -357,13 +357,13 @@ async fn what_was_billed_and_what_the_frontier_takes_are_kept_apart_also_in_what
 #[test]
 fn the_mean_of_the_frontiers_price_is_that_of_the_answers_that_told_it() {
     let sum = |micro_usd| MicroUsdSum::from_micro_usd(micro_usd);
-    let told = Row {
+    let told = LineSums {
         requests: 4,
         settled: 4,
         billed: sum(40),
         would_have_cost: sum(260),
         answers: [(Escalated::False, 4)].into(),
-        ..Row::default()
+        ..LineSums::default()
     };
     let compared = Compared {
         answers: 1,
@@ -375,7 +375,7 @@ fn the_mean_of_the_frontiers_price_is_that_of_the_answers_that_told_it() {
         // A line of an earlier release.
         (Compared::default(), 65),
     ] {
-        let row = Row {
+        let row = LineSums {
             compared,
             ..told.clone()
         };
@@ -393,7 +393,7 @@ fn the_mean_of_the_frontiers_price_is_that_of_the_answers_that_told_it() {
         let wanted = MicroUsd::new(wanted);
         assert_eq!(
             charged.price,
-            Price::Told {
+            Price::Reported {
                 billed: wanted,
                 frontier: wanted,
                 bytes: 0
@@ -425,7 +425,7 @@ async fn the_price_of_a_file_of_the_first_format_stands_for_both() {
     let ledger = bench.open();
     let usage = told(&ledger);
     assert_eq!(usage.quarters, before.quarters);
-    let of_chat = |usage: &Usage| {
+    let of_chat = |usage: &CapUsage| {
         let prices = usage.prices(&Arc::from("notes"), Operation::Chat).unwrap();
         let dearest = prices.for_body(1).unwrap();
         (dearest.billed.get(), dearest.frontier.get())
@@ -447,10 +447,10 @@ async fn the_price_of_a_file_of_the_first_format_stands_for_both() {
 fn a_file_of_another_ledger_is_not_believed() {
     let bench = Bench::new();
     let state = Directory::open_or_create(&bench.state_dir()).unwrap();
-    let mut usage = Usage::default();
+    let mut usage = CapUsage::default();
     usage
         .prices
-        .insert((Arc::from("a"), Operation::Chat), Prices::default());
+        .insert((Arc::from("a"), Operation::Chat), PriceHistory::default());
     UsageFile::write(&state, "one", 7, &usage).unwrap();
     assert_eq!(UsageFile::read(&state, "one").last_seq, 7);
     assert_eq!(UsageFile::read(&state, "one").usage, usage);

@@ -8,7 +8,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::ledger::id::EntryId;
-use crate::ledger::journal::reader::{JournalReader, LinesAt, Place};
+use crate::ledger::journal::reader::{JournalReader, LinePosition, LinesAt};
 use crate::ledger::read::filter::{Filter, Listing, Said};
 use crate::ledger::read::lookup::{Detour, Lookups, Offsets, SegmentLookup, tail_needle};
 use crate::ledger::read::views::{EntryView, Views};
@@ -174,7 +174,7 @@ impl<'a> Gathering<'a> {
         &mut self,
         reader: &JournalReader,
         lookups: &Lookups,
-        from: Option<Place>,
+        from: Option<LinePosition>,
     ) -> Result<(), Detour> {
         let last = reader.stretches().checked_sub(1);
         let Some(last) = from.map_or(last, |from| last.map(|last| last.min(from.segment))) else {

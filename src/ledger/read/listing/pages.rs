@@ -10,7 +10,7 @@ use super::gathering::{Gathering, Piece, Work, views};
 use crate::ledger::entry::State;
 use crate::ledger::error::LedgerError;
 use crate::ledger::id::EntryId;
-use crate::ledger::journal::reader::{Forward, JournalReader, Place};
+use crate::ledger::journal::reader::{ForwardReader, JournalReader, LinePosition};
 use crate::ledger::read::filter::{Filter, Listing, Said};
 use crate::ledger::read::lookup::{Detour, Lookups};
 use crate::ledger::record::{Line, Record};
@@ -29,7 +29,7 @@ pub struct Pages<'a> {
 /// The entries that evidence comes for behind a place.
 pub fn reconciled_after(
     reader: &JournalReader,
-    from: Place,
+    from: LinePosition,
 ) -> Result<HashSet<EntryId>, LedgerError> {
     let mut found = HashSet::new();
     let mut forward = reader.forward(from);
@@ -63,7 +63,7 @@ impl<'a> Pages<'a> {
 
     /// The oldest `limit` entries that changed last after `mark`. Fewer: there are no more.
     pub fn page(&mut self, mark: u64, limit: usize) -> Result<Listing, Detour> {
-        let floor = Place {
+        let floor = LinePosition {
             segment: self.reader.first_since(self.filter.since_ms),
             offset: 0,
         };
@@ -143,7 +143,7 @@ impl<'a> Pages<'a> {
     }
 
     /// Adds the lines that lie before the page, or before an entry's evidence.
-    fn complete(&mut self, pieces: Vec<Piece>, from: Place) -> Result<Vec<Piece>, Detour> {
+    fn complete(&mut self, pieces: Vec<Piece>, from: LinePosition) -> Result<Vec<Piece>, Detour> {
         let mut gathering = Gathering::of(self.filter, pieces, self.work);
         gathering.read_back(self.reader, &Lookups::none(), Some(from))?;
         let (pieces, work) = gathering.finish();
@@ -155,7 +155,7 @@ impl<'a> Pages<'a> {
     fn begun_before(
         &mut self,
         piece: Piece,
-        forward: &Forward<'_>,
+        forward: &ForwardReader<'_>,
     ) -> Result<Option<Piece>, Detour> {
         if piece.is_of_model().is_some() {
             return Ok(Some(piece));
@@ -181,7 +181,7 @@ impl<'a> Pages<'a> {
         Ok(())
     }
 
-    fn reconciled(&mut self, from: Place) -> Result<&HashSet<EntryId>, LedgerError> {
+    fn reconciled(&mut self, from: LinePosition) -> Result<&HashSet<EntryId>, LedgerError> {
         let known = match self.reconciled.take() {
             Some(known) => known,
             None => reconciled_after(self.reader, from)?,

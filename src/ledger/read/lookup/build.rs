@@ -14,7 +14,7 @@ use super::block::{
 use crate::ledger::entry::{InDoubt, State};
 use crate::ledger::error::LedgerError;
 use crate::ledger::id::EntryId;
-use crate::ledger::journal::reader::{JournalReader, Place};
+use crate::ledger::journal::reader::{JournalReader, LinePosition};
 use crate::ledger::kept_key::KeyForm;
 use crate::ledger::read::filter::Said;
 use crate::ledger::record::{Line, Record};
@@ -81,13 +81,13 @@ pub fn build(
     };
     let mut building = Building::default();
     building.summary.is_in_order = true;
-    let mut forward = reader.forward(Place { segment, offset: 0 });
+    let mut forward = reader.forward(LinePosition { segment, offset: 0 });
     let mut count = 0_u64;
     let mut reach = Reach::default();
     while let Some(line) = forward.next_line()? {
         let decoded = Line::decode(line);
         let is_sealed_line = decoded.is_some() || Line::glance(line).is_some();
-        let Place {
+        let LinePosition {
             segment: at,
             offset,
         } = forward.began();

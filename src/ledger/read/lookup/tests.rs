@@ -227,7 +227,7 @@ impl History {
             self.texts.push(request_id.clone());
             outcome.request_id = Some(request_id);
             if which.is_multiple_of(2) {
-                outcome.receipt.billed = crate::protocol::Told::Malformed;
+                outcome.receipt.billed = crate::protocol::Reported::Malformed;
             }
         }
         record

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::fold::{Folding, evidence_from};
+use super::fold::{Replacement, evidence_from};
 use super::plan::{Plan, Wanted};
 use super::write::{Built, NEXT, cannot, write};
 use crate::ledger::error::LedgerError;
@@ -25,7 +25,7 @@ pub fn build(
         return Ok(None);
     };
     let evidenced = evidence_from(journal, &plan.segments, &plan.rest)?;
-    let mut folding = Folding::new(evidenced, &wanted.awaited);
+    let mut folding = Replacement::new(evidenced, &wanted.awaited);
     for segment in plan.old.iter().chain(&plan.segments) {
         if cancel.load(Ordering::Relaxed) {
             return Ok(None);

@@ -16,16 +16,16 @@ use crate::ledger::journal::segments::Segment;
 use crate::ledger::journal::state_dir::Directory;
 use crate::ledger::record::{Line, Position, Record};
 use crate::ledger::rollup::RollupAt;
-use crate::ledger::sums::{Globals, Row};
+use crate::ledger::sums::{Globals, LineSums};
 
 /// What was made of the lines so far.
-pub struct Folding<'a> {
+pub struct Replacement<'a> {
     evidenced: HashSet<EntryId>,
     awaited: &'a HashSet<EntryId>,
     /// Entries that did not come to their last state yet.
     held: HashMap<EntryId, Vec<(u64, Record)>>,
     /// The new sums. Those of the compacted segment there is are added when it is written.
-    pub rows: BTreeMap<RollupAt, Row>,
+    pub rows: BTreeMap<RollupAt, LineSums>,
     pub globals: Globals,
     /// Of all lines read: what the new segment must add up to.
     pub totals: Totals,
@@ -59,9 +59,9 @@ pub fn evidence_from(
     Ok(found)
 }
 
-// === impl Folding ===
+// === impl Replacement ===
 
-impl<'a> Folding<'a> {
+impl<'a> Replacement<'a> {
     pub fn new(evidenced: HashSet<EntryId>, awaited: &'a HashSet<EntryId>) -> Self {
         Self {
             evidenced,

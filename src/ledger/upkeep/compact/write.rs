@@ -12,7 +12,7 @@ use std::io::{BufWriter, Read, Take, Write};
 
 use rustix::fs::OFlags;
 
-use super::fold::Folding;
+use super::fold::Replacement;
 use super::plan::Plan;
 use crate::ledger::error::LedgerError;
 use crate::ledger::fold::effect::Effect;
@@ -50,7 +50,7 @@ pub fn write(
     plan: &Plan,
     like: &SegmentHeader,
     stands_for: StandsFor,
-    mut folding: Folding<'_>,
+    mut folding: Replacement<'_>,
 ) -> Result<Built, LedgerError> {
     let (kept_lines, kept) = folding.take_kept();
     let mut count = u64::try_from(kept_lines.len()).unwrap_or(u64::MAX);
@@ -127,7 +127,7 @@ pub fn cannot(why: String) -> LedgerError {
 fn merged(
     journal: &Directory,
     plan: &Plan,
-    folding: &Folding<'_>,
+    folding: &Replacement<'_>,
     mut visit: impl FnMut(Rollup) -> Result<(), LedgerError>,
 ) -> Result<(), LedgerError> {
     let mut old = OldRollups::open(journal, plan.old.as_ref())?;

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::money::MicroUsd;
-use crate::protocol::Told;
+use crate::protocol::Reported;
 
 fn scanned(body: &[u8], chunk: usize) -> AnswerPeek {
     let mut scanner = JsonFieldScanner::default();
@@ -30,22 +30,22 @@ fn what_stands_behind_megabytes_is_told_in_any_chunking() {
 #[test]
 fn a_price_is_the_one_of_the_top_level_or_none() {
     let told = |body: &str| scanned(body.as_bytes(), 3).cost_micro_usd;
-    let seven = Told::Value(MicroUsd::new(7));
+    let seven = Reported::Value(MicroUsd::new(7));
 
     assert_eq!(told(r#"{"content":"…","cost_micro_usd":7}"#), seven);
     assert_eq!(told(r#"{"cost_micro\u005fusd":7}"#), seven);
     assert_eq!(told(r#"{"cost_micro_usd":7,"cost_micro_usd":7}"#), seven);
     assert_eq!(
         told(r#"{"cost_micro_usd":7,"cost_micro_usd":8}"#),
-        Told::Malformed
+        Reported::Malformed
     );
-    assert_eq!(told(r#"{"cost_micro_usd":7.5}"#), Told::Malformed);
+    assert_eq!(told(r#"{"cost_micro_usd":7.5}"#), Reported::Malformed);
     assert_eq!(
         told(r#"{"content":"{\"cost_micro_usd\":7}"}"#),
-        Told::Absent
+        Reported::Absent
     );
-    assert_eq!(told(r#"{"more":{"cost_micro_usd":7}}"#), Told::Absent);
-    assert_eq!(told(r#"{"cost_micro_usd":null}"#), Told::Absent);
+    assert_eq!(told(r#"{"more":{"cost_micro_usd":7}}"#), Reported::Absent);
+    assert_eq!(told(r#"{"cost_micro_usd":null}"#), Reported::Absent);
 }
 
 #[test]

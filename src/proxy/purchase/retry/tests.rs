@@ -1,7 +1,7 @@
 use http::Method;
 
 use super::*;
-use crate::protocol::Told;
+use crate::protocol::Reported;
 use crate::protocol::routes::{Lookup, RouteTable};
 
 const PAUSE: Duration = Duration::from_secs(2);
@@ -42,7 +42,7 @@ fn refused(status: u16) -> Refused {
 
 fn told(amount: u64, replayed: bool) -> Receipt {
     Receipt {
-        billed: Told::Value(MicroUsd::new(amount)),
+        billed: Reported::Value(MicroUsd::new(amount)),
         replayed,
         ..Receipt::default()
     }

@@ -21,7 +21,7 @@ use crate::ledger::undelivered::Delivery;
 use crate::money::MicroUsd;
 use crate::protocol::receipt::Receipt;
 use crate::protocol::routes::{ReceiptFrom, Route};
-use crate::protocol::{Told, Usage};
+use crate::protocol::{Reported, Usage};
 use crate::proxy::purchase::answer::AnswerFlow;
 use crate::proxy::purchase::attempts::{
     AttemptAction, AttemptEvent, AttemptView, RetryLoop, Wanted,

@@ -123,7 +123,7 @@ impl Flight {
         let headers = self.headers(world, answer);
         let mut receipt = Receipt::from_headers(&world.names, &headers);
         if self.route.receipt == ReceiptFrom::BodyCost {
-            receipt.absorb_body_cost(Told::Value(MicroUsd::new(answer.shown)));
+            receipt.absorb_body_cost(Reported::Value(MicroUsd::new(answer.shown)));
         }
         world.count("answered");
         let run_id = answer.run_id.clone();
