@@ -10,15 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bursar::clock::{Clock, ManualClock, SystemClock};
-use bursar::ledger::entry::{
-    Attempt, AttemptEnd, Fingerprint, Intent, KeyOrigin, Outcome, Timings,
-};
+use bursar::ledger::entry::{Attempt, AttemptEnd, Fingerprint, Intent, KeyOrigin, Outcome};
 use bursar::ledger::kept_key::{KeptKey, KeyForm};
-use bursar::ledger::undelivered::Delivery;
 use bursar::ledger::{Durability, Ledger, LedgerOptions};
 use bursar::money::MicroUsd;
 use bursar::protocol::receipt::{Receipt, ReceiptSource};
-use bursar::protocol::{Lane, Operation, Reported, Usage};
+use bursar::protocol::{Lane, Operation, Reported};
 
 /// Entries that are written at once.
 const BATCH: u64 = 500;
@@ -114,53 +111,38 @@ async fn buy(ledger: &Ledger, at_ms: u64, amount: u64) {
         _ => (AttemptEnd::Answered, Reported::Value(MicroUsd::new(amount))),
     };
     let intent = Intent {
-        id,
-        at_ms,
-        app: Arc::from(labels.app),
-        lane: labels.lane,
-        operation: labels.operation,
         model: Some(labels.model),
-        stream: false,
         key: Some(KeptKey {
             form: KeyForm::Text(Arc::from(format!("bursar-{key}"))),
             origin: KeyOrigin::Minted,
             organization: None,
             request: None,
         }),
-        fingerprint: Fingerprint([1; 32]),
-        run: None,
         request_bytes: 400,
-        key_use: None,
-        reserved: None,
+        ..Intent::new(
+            id,
+            at_ms,
+            Arc::from(labels.app),
+            labels.lane,
+            labels.operation,
+            Fingerprint([1; 32]),
+        )
     };
     ledger.intend(intent).await.expect("an intent");
     let outcome = Outcome {
-        id,
-        at_ms,
         attempts: vec![Attempt {
-            end,
-            status: Some(200),
-            wait_ms: 0,
             took_ms: 900,
-            cause: None,
             receipt_lines: vec![format!("x-service-billed: {amount}")],
+            ..Attempt::new(end, Some(200))
         }],
         receipt: Receipt {
             billed,
             source: Some(ReceiptSource::Header),
             ..Receipt::default()
         },
-        broken_billed: None,
-        usage: Usage::default(),
-        audio_ms: None,
         request_id: Some(format!("req-{request_id}")),
-        run_id: None,
-        cut_by: None,
-        closed: Vec::new(),
-        delivery: Delivery::default(),
-        drained: false,
         response_bytes: 700,
-        timings: Timings::default(),
+        ..Outcome::new(id, at_ms)
     };
     ledger.settle(outcome).await.expect("settled");
 }

@@ -89,31 +89,29 @@ async fn get(served: &Served, path: &str) -> String {
 
 async fn intend(ledger: &Ledger) -> Intent {
     let intent = Intent {
-        id: ledger.new_entry_id(),
-        at_ms: 1_774_778_400_000,
-        app: Arc::from("default"),
-        lane: Lane::Inference,
-        operation: Operation::Chat,
         model: Some("<script>".to_owned()),
-        stream: false,
         key: Some(KeptKey {
             form: KeyForm::Text(Arc::from("k-1")),
             origin: KeyOrigin::Minted,
             organization: None,
             request: None,
         }),
-        fingerprint: ledger.fingerprint(&FingerprintParts {
-            method: "POST",
-            path_and_query: "/v1/chat/completions",
-            body: b"{}",
-            session: None,
-            rte_query: None,
-            made_stream: false,
-        }),
-        key_use: None,
-        reserved: None,
-        run: None,
         request_bytes: 2,
+        ..Intent::new(
+            ledger.new_entry_id(),
+            1_774_778_400_000,
+            Arc::from("default"),
+            Lane::Inference,
+            Operation::Chat,
+            ledger.fingerprint(&FingerprintParts {
+                method: "POST",
+                path_and_query: "/v1/chat/completions",
+                body: b"{}",
+                session: None,
+                rte_query: None,
+                made_stream: false,
+            }),
+        )
     };
     ledger.intend(intent.clone()).await.unwrap();
     intent

@@ -327,6 +327,77 @@ impl FirstSent {
     }
 }
 
+// === impl Intent ===
+
+impl Intent {
+    /// Without a model, a key, a run and a body, for an answer that is no stream.
+    pub fn new(
+        id: EntryId,
+        at_ms: u64,
+        app: Arc<str>,
+        lane: Lane,
+        operation: Operation,
+        fingerprint: Fingerprint,
+    ) -> Self {
+        Self {
+            id,
+            at_ms,
+            app,
+            lane,
+            operation,
+            model: None,
+            stream: false,
+            key: None,
+            fingerprint,
+            request_bytes: 0,
+            run: None,
+            key_use: None,
+            reserved: None,
+        }
+    }
+}
+
+// === impl Attempt ===
+
+impl Attempt {
+    /// Made at once, and ended in no time.
+    pub const fn new(end: AttemptEnd, status: Option<u16>) -> Self {
+        Self {
+            end,
+            status,
+            wait_ms: 0,
+            took_ms: 0,
+            cause: None,
+            receipt_lines: Vec::new(),
+        }
+    }
+}
+
+// === impl Outcome ===
+
+impl Outcome {
+    /// Of a request that no attempt was made for.
+    pub fn new(id: EntryId, at_ms: u64) -> Self {
+        Self {
+            id,
+            at_ms,
+            attempts: Vec::new(),
+            receipt: Receipt::default(),
+            broken_billed: None,
+            usage: Usage::default(),
+            audio_ms: None,
+            request_id: None,
+            run_id: None,
+            cut_by: None,
+            closed: Vec::new(),
+            delivery: Delivery::default(),
+            drained: false,
+            response_bytes: 0,
+            timings: Timings::default(),
+        }
+    }
+}
+
 // === impl Delivery ===
 
 impl Delivery {

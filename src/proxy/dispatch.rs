@@ -424,12 +424,11 @@ impl Dispatch<'_> {
             .metrics
             .attempt(self.route.operation, attempt_result(end, status));
         self.retries.record(Attempt {
-            end,
-            status: status.map(|status| status.as_u16()),
             wait_ms: millis(clock.waited),
             took_ms: millis(took),
             cause: cause.map(str::to_owned),
             receipt_lines: self.receipt_lines(head),
+            ..Attempt::new(end, status.map(|status| status.as_u16()))
         });
     }
 

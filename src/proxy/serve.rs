@@ -209,19 +209,21 @@ async fn intend(
         return Err(Ended::AppLeft);
     }
     let intent = Intent {
-        id: request.entry_id,
-        at_ms: gateway.clock.wall_ms(),
-        app: Arc::clone(&purchase.request_key.app),
-        lane: admitted.route.lane,
-        operation: admitted.route.operation,
         model: prepared.peek.model.clone(),
         stream: prepared.peek.stream,
         key: request.key.clone(),
-        fingerprint: purchase.request_key.fingerprint,
         key_use: purchase.key_use(),
         request_bytes,
         reserved: Some(reserved),
         run: admitted.caller.run.as_ref().map(|run| run.id.to_string()),
+        ..Intent::new(
+            request.entry_id,
+            gateway.clock.wall_ms(),
+            Arc::clone(&purchase.request_key.app),
+            admitted.route.lane,
+            admitted.route.operation,
+            purchase.request_key.fingerprint,
+        )
     };
     // Rule I1: nothing leaves before its intent is durable.
     if let Err(error) = gateway.ledger.intend(intent).await {

@@ -116,8 +116,6 @@ impl OpenEntry {
     ) -> Result<Settlement, LedgerError> {
         self.progress = Progress::Settled;
         let outcome = Outcome {
-            id: self.purchase.entry,
-            at_ms: self.gateway.clock.wall_ms(),
             attempts: attempts.to_vec(),
             receipt: gathered.receipt.clone(),
             broken_billed: gathered.broken_billed,
@@ -136,6 +134,7 @@ impl OpenEntry {
                 total_ms: millis(measured.total),
                 own_us: u64::try_from(measured.own.as_micros()).unwrap_or(u64::MAX),
             },
+            ..Outcome::new(self.purchase.entry, self.gateway.clock.wall_ms())
         };
         if let Some(permit) = &self.permit {
             // What the key is known for is left to the ledger, which answers in a moment.
@@ -226,21 +225,9 @@ impl Drop for OpenEntry {
         }
         // The request may have run, so its amount is in doubt.
         let outcome = Outcome {
-            id: self.purchase.entry,
-            at_ms: self.gateway.clock.wall_ms(),
-            attempts: Vec::new(),
-            receipt: Receipt::default(),
-            broken_billed: None,
-            usage: Usage::default(),
-            audio_ms: None,
-            request_id: None,
-            run_id: None,
             cut_by: Some(InDoubt::Crash),
-            closed: Vec::new(),
             delivery: self.purchase.delivery_if_missed(),
-            drained: false,
-            response_bytes: 0,
-            timings: Timings::default(),
+            ..Outcome::new(self.purchase.entry, self.gateway.clock.wall_ms())
         };
         let (gateway, purchase) = (Arc::clone(&self.gateway), Arc::clone(&self.purchase));
         let permit = self.permit.take();

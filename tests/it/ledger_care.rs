@@ -7,15 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bursar::clock::{Clock, ManualClock, SystemClock};
-use bursar::ledger::entry::{
-    Attempt, AttemptEnd, Fingerprint, Intent, KeyOrigin, Outcome, Timings,
-};
+use bursar::ledger::entry::{Attempt, AttemptEnd, Fingerprint, Intent, KeyOrigin, Outcome};
 use bursar::ledger::kept_key::{KeptKey, KeyForm};
-use bursar::ledger::undelivered::Delivery;
 use bursar::ledger::{Durability, Ledger, LedgerOptions};
 use bursar::money::MicroUsd;
 use bursar::protocol::receipt::{Receipt, ReceiptSource};
-use bursar::protocol::{Lane, Operation, Reported, Usage};
+use bursar::protocol::{Lane, Operation, Reported};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -52,24 +49,22 @@ async fn buy(ledger: &Ledger, at_ms: u64, app: &str, amount: Option<u64>) {
     let id = ledger.new_entry_id();
     ledger
         .intend(Intent {
-            id,
-            at_ms,
-            app: Arc::from(app),
-            lane: Lane::Inference,
-            operation: Operation::Chat,
             model: Some("auto".to_owned()),
-            stream: false,
             key: Some(KeptKey {
                 form: KeyForm::Text(Arc::from(id.to_string())),
                 origin: KeyOrigin::Minted,
                 organization: None,
                 request: None,
             }),
-            fingerprint: Fingerprint([1; 32]),
-            run: None,
             request_bytes: 10,
-            key_use: None,
-            reserved: None,
+            ..Intent::new(
+                id,
+                at_ms,
+                Arc::from(app),
+                Lane::Inference,
+                Operation::Chat,
+                Fingerprint([1; 32]),
+            )
         })
         .await
         .unwrap();
@@ -81,28 +76,13 @@ async fn buy(ledger: &Ledger, at_ms: u64, app: &str, amount: Option<u64>) {
         ..Receipt::default()
     };
     let outcome = Outcome {
-        id,
-        at_ms,
         attempts: vec![Attempt {
-            end: AttemptEnd::Answered,
-            status: Some(200),
-            wait_ms: 0,
             took_ms: 5,
-            cause: None,
-            receipt_lines: Vec::new(),
+            ..Attempt::new(AttemptEnd::Answered, Some(200))
         }],
         receipt,
-        broken_billed: None,
-        usage: Usage::default(),
-        audio_ms: None,
-        request_id: None,
-        run_id: None,
-        cut_by: None,
-        closed: Vec::new(),
-        delivery: Delivery::default(),
-        drained: false,
         response_bytes: 10,
-        timings: Timings::default(),
+        ..Outcome::new(id, at_ms)
     };
     ledger.settle(outcome).await.unwrap();
 }

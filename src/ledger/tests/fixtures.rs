@@ -6,9 +6,8 @@ use std::sync::Arc;
 use tempfile::TempDir;
 
 use crate::clock::ManualClock;
-use crate::ledger::entry::Delivery;
 use crate::ledger::entry::Labels;
-use crate::ledger::entry::{Attempt, AttemptEnd, Intent, Outcome, Settlement, Timings};
+use crate::ledger::entry::{Attempt, AttemptEnd, Intent, Outcome, Settlement};
 use crate::ledger::fingerprint::Fingerprint;
 use crate::ledger::id::EntryId;
 use crate::ledger::journal::faults;
@@ -17,7 +16,7 @@ use crate::ledger::kept_key::{KeptKey, KeyForm, Organization};
 use crate::ledger::{Durability, FingerprintParts, Ledger, LedgerError, LedgerOptions};
 use crate::money::MicroUsd;
 use crate::protocol::receipt::{Receipt, ReceiptSource};
-use crate::protocol::{Lane, Operation, Reported, Usage};
+use crate::protocol::{Lane, Operation, Reported};
 
 pub(crate) mod history;
 pub(crate) mod paper;
@@ -77,17 +76,16 @@ impl Bench {
 
 pub(crate) fn attempt(end: AttemptEnd) -> Attempt {
     Attempt {
-        end,
-        status: match end {
-            AttemptEnd::NotSent | AttemptEnd::NoHead => None,
-            AttemptEnd::Refused => Some(503),
-            AttemptEnd::Gateway => Some(502),
-            AttemptEnd::Answered | AttemptEnd::Broken => Some(200),
-        },
-        wait_ms: 0,
         took_ms: 10,
-        cause: None,
-        receipt_lines: Vec::new(),
+        ..Attempt::new(
+            end,
+            match end {
+                AttemptEnd::NotSent | AttemptEnd::NoHead => None,
+                AttemptEnd::Refused => Some(503),
+                AttemptEnd::Gateway => Some(502),
+                AttemptEnd::Answered | AttemptEnd::Broken => Some(200),
+            },
+        )
     }
 }
 
@@ -108,19 +106,17 @@ pub(crate) fn billed(amount: u64) -> Receipt {
 
 pub(crate) fn intent(id: EntryId, at_ms: u64, key: Option<&str>) -> Intent {
     Intent {
-        id,
-        at_ms,
-        app: Arc::from("notes"),
-        lane: Lane::Inference,
-        operation: Operation::Chat,
         model: Some("auto".to_owned()),
-        stream: false,
         key: key.map(minted),
-        fingerprint: Fingerprint([7; 32]),
-        run: None,
         request_bytes: 120,
-        key_use: None,
-        reserved: None,
+        ..Intent::new(
+            id,
+            at_ms,
+            Arc::from("notes"),
+            Lane::Inference,
+            Operation::Chat,
+            Fingerprint([7; 32]),
+        )
     }
 }
 
@@ -140,21 +136,10 @@ pub(crate) fn labels(at_ms: u64, key: Option<&str>) -> Labels {
 
 pub(crate) fn outcome(id: EntryId, attempts: Vec<Attempt>, receipt: Receipt) -> Outcome {
     Outcome {
-        id,
-        at_ms: START_MS + 1_000,
         attempts,
         receipt,
-        broken_billed: None,
-        usage: Usage::default(),
-        audio_ms: None,
-        request_id: None,
-        run_id: None,
-        cut_by: None,
-        closed: Vec::new(),
-        delivery: Delivery::Given,
-        drained: false,
         response_bytes: 300,
-        timings: Timings::default(),
+        ..Outcome::new(id, START_MS + 1_000)
     }
 }
 

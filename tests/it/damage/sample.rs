@@ -10,15 +10,14 @@ use std::time::Duration;
 
 use bursar::clock::{Clock, ManualClock, SharedClock};
 use bursar::ledger::entry::{
-    Attempt, AttemptEnd, EntryId, Fingerprint, InDoubt, Intent, KeyOrigin, Outcome, Settlement,
-    Timings,
+    Attempt, AttemptEnd, EntryId, Fingerprint, Intent, KeyOrigin, Outcome, Settlement,
 };
 use bursar::ledger::kept_key::{KeptKey, KeyForm};
-use bursar::ledger::undelivered::{Delivery, FirstSent, KeyUse};
+use bursar::ledger::undelivered::{FirstSent, KeyUse};
 use bursar::ledger::{Durability, Ledger, LedgerOptions, Totals};
 use bursar::money::MicroUsd;
 use bursar::protocol::receipt::{Receipt, ReceiptSource};
-use bursar::protocol::{Lane, Operation, Reported, Usage};
+use bursar::protocol::{Lane, Operation, Reported};
 use serde_json::Value;
 
 /// 2026-05-09 00:00 UTC.
@@ -244,27 +243,26 @@ pub async fn buy(ledger: &Ledger, clock: &ManualClock, key: &str, amount: u64) -
 async fn begin(ledger: &Ledger, clock: &ManualClock, key: Option<&str>) -> EntryId {
     let id = ledger.new_entry_id();
     let intent = Intent {
-        id,
-        at_ms: clock.wall_ms(),
-        app: Arc::from("notes"),
-        lane: Lane::Inference,
-        operation: Operation::Chat,
         model: Some("auto".to_owned()),
-        stream: false,
         key: key.map(|key| KeptKey {
             form: KeyForm::Text(Arc::from(key)),
             origin: KeyOrigin::Minted,
             organization: None,
             request: None,
         }),
-        fingerprint: Fingerprint([7; 32]),
-        run: None,
         request_bytes: 120,
         key_use: key.map(|_| KeyUse {
             first_sent: FirstSent::now(clock),
             adoptions: 0,
         }),
-        reserved: None,
+        ..Intent::new(
+            id,
+            clock.wall_ms(),
+            Arc::from("notes"),
+            Lane::Inference,
+            Operation::Chat,
+            Fingerprint([7; 32]),
+        )
     };
     ledger.intend(intent).await.expect("an intent");
     id
@@ -284,20 +282,17 @@ async fn end(
 
 fn outcome(id: EntryId, clock: &ManualClock, end: AttemptEnd, billed: Option<u64>) -> Outcome {
     Outcome {
-        id,
-        at_ms: clock.wall_ms(),
         attempts: vec![Attempt {
-            end,
-            status: match end {
-                AttemptEnd::NotSent | AttemptEnd::NoHead => None,
-                AttemptEnd::Refused => Some(503),
-                AttemptEnd::Gateway => Some(502),
-                AttemptEnd::Answered | AttemptEnd::Broken => Some(200),
-            },
-            wait_ms: 0,
             took_ms: 10,
-            cause: None,
-            receipt_lines: Vec::new(),
+            ..Attempt::new(
+                end,
+                match end {
+                    AttemptEnd::NotSent | AttemptEnd::NoHead => None,
+                    AttemptEnd::Refused => Some(503),
+                    AttemptEnd::Gateway => Some(502),
+                    AttemptEnd::Answered | AttemptEnd::Broken => Some(200),
+                },
+            )
         }],
         receipt: Receipt {
             billed: billed.map_or(Reported::Absent, |billed| {
@@ -306,16 +301,8 @@ fn outcome(id: EntryId, clock: &ManualClock, end: AttemptEnd, billed: Option<u64
             source: billed.map(|_| ReceiptSource::Header),
             ..Receipt::default()
         },
-        broken_billed: None,
-        usage: Usage::default(),
-        audio_ms: None,
         request_id: Some(format!("req-{id}")),
-        run_id: None,
-        cut_by: None::<InDoubt>,
-        closed: Vec::new(),
-        delivery: Delivery::default(),
-        drained: false,
         response_bytes: 300,
-        timings: Timings::default(),
+        ..Outcome::new(id, clock.wall_ms())
     }
 }

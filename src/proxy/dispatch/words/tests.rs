@@ -8,17 +8,6 @@ use crate::protocol::routes::{Lookup, RouteTable};
 use crate::proxy::purchase::backoff::Backoff;
 use crate::proxy::purchase::retry::Bounds;
 
-fn attempt(end: AttemptEnd, status: Option<u16>) -> Attempt {
-    Attempt {
-        end,
-        status,
-        wait_ms: 0,
-        took_ms: 0,
-        cause: None,
-        receipt_lines: Vec::new(),
-    }
-}
-
 /// As of a chat, which honors a key, or of speech, which does not.
 fn retries(attempts: Vec<Attempt>, keyed: bool) -> Retries {
     let path = match keyed {
@@ -45,10 +34,10 @@ fn retries(attempts: Vec<Attempt>, keyed: bool) -> Retries {
 
 #[test]
 fn what_may_have_run_is_never_told_as_not_sent() {
-    let unsent = || attempt(AttemptEnd::NotSent, None);
-    let lost = || attempt(AttemptEnd::NoHead, None);
-    let running = || attempt(AttemptEnd::Refused, Some(409));
-    let busy = || attempt(AttemptEnd::Refused, Some(503));
+    let unsent = || Attempt::new(AttemptEnd::NotSent, None);
+    let lost = || Attempt::new(AttemptEnd::NoHead, None);
+    let running = || Attempt::new(AttemptEnd::Refused, Some(409));
+    let busy = || Attempt::new(AttemptEnd::Refused, Some(503));
     let connect = Lost::NotSent(Cause::Connect);
     let reset = Lost::NoHead(Cause::Reset);
     let timeout = Lost::NoHead(Cause::Timeout);
@@ -100,10 +89,10 @@ fn what_may_have_run_is_never_told_as_not_sent() {
 
 #[test]
 fn one_attempt_that_may_have_run_is_never_told_as_none() {
-    let busy = || attempt(AttemptEnd::Refused, Some(503));
-    let unsent = || attempt(AttemptEnd::NotSent, None);
-    let lost = || attempt(AttemptEnd::NoHead, None);
-    let running = || attempt(AttemptEnd::Refused, Some(409));
+    let busy = || Attempt::new(AttemptEnd::Refused, Some(503));
+    let unsent = || Attempt::new(AttemptEnd::NotSent, None);
+    let lost = || Attempt::new(AttemptEnd::NoHead, None);
+    let running = || Attempt::new(AttemptEnd::Refused, Some(409));
     let rows = [
         (vec![busy()], true, "answered 503"),
         (vec![unsent()], true, "did not reach"),

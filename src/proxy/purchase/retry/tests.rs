@@ -19,14 +19,7 @@ fn retries(path: &str, attempts_before: usize) -> Retries {
     let deadline = Duration::from_secs(600);
     let mut retries = Retries::new(route, Bounds { backoff, deadline });
     for _ in 0..attempts_before {
-        retries.record(Attempt {
-            end: AttemptEnd::NotSent,
-            status: None,
-            wait_ms: 0,
-            took_ms: 0,
-            cause: None,
-            receipt_lines: Vec::new(),
-        });
+        retries.record(Attempt::new(AttemptEnd::NotSent, None));
     }
     retries
 }

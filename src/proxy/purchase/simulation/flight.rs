@@ -16,12 +16,12 @@ use pingora::http::ResponseHeader;
 use super::scribe::Command;
 use super::service::{Ask, Repeats, ServiceAnswer};
 use super::world::{Process, World};
-use crate::ledger::entry::{Attempt, AttemptEnd, EntryId, InDoubt, Outcome, State, Timings};
+use crate::ledger::entry::{Attempt, AttemptEnd, EntryId, InDoubt, Outcome, State};
 use crate::ledger::undelivered::Delivery;
 use crate::money::MicroUsd;
+use crate::protocol::Reported;
 use crate::protocol::receipt::Receipt;
 use crate::protocol::routes::{ReceiptFrom, Route};
-use crate::protocol::{Reported, Usage};
 use crate::proxy::purchase::answer::AnswerFlow;
 use crate::proxy::purchase::attempts::{
     AttemptAction, AttemptEvent, AttemptView, RetryLoop, Wanted,
@@ -285,12 +285,8 @@ impl Flight {
 
     fn record(&mut self, end: AttemptEnd, status: Option<u16>) {
         self.retries.record(Attempt {
-            end,
-            status,
-            wait_ms: 0,
             took_ms: 1,
-            cause: None,
-            receipt_lines: Vec::new(),
+            ..Attempt::new(end, status)
         });
     }
 
@@ -324,21 +320,13 @@ impl Flight {
             _ => None,
         };
         let outcome = Box::new(Outcome {
-            id: self.id,
-            at_ms: world.wall_ms(),
             attempts: self.retries.attempts().to_vec(),
             receipt,
             broken_billed: self.retries.broken_billed(),
-            usage: Usage::default(),
-            audio_ms: None,
-            request_id: None,
             run_id,
             cut_by,
-            closed: Vec::new(),
             delivery,
-            drained: false,
-            response_bytes: 0,
-            timings: Timings::default(),
+            ..Outcome::new(self.id, world.wall_ms())
         });
         process.scribe.queue.push(Command::Settle(outcome.clone()));
         Step::Settling(outcome, reached)

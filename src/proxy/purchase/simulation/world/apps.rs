@@ -104,22 +104,21 @@ impl World {
             (Some(_), _) => "adopted",
         });
         let intent = Intent {
-            id: purchase.entry,
-            at_ms: self.wall_ms(),
-            app: Arc::clone(&purchase.request_key.app),
-            lane: route.lane,
-            operation: route.operation,
-            model: None,
             stream,
             key: purchase.key.as_ref().map(|key| {
                 let request = || purchase.request_key.fingerprint;
                 KeptKey::new(&[0; 32], key, Organization(self.service_key), request)
             }),
-            fingerprint: purchase.request_key.fingerprint,
-            run: None,
             request_bytes: 1,
             key_use: purchase.key_use(),
-            reserved: None,
+            ..Intent::new(
+                purchase.entry,
+                self.wall_ms(),
+                Arc::clone(&purchase.request_key.app),
+                route.lane,
+                route.operation,
+                purchase.request_key.fingerprint,
+            )
         };
         let bounds = Bounds {
             backoff: Backoff {
