@@ -4,13 +4,14 @@
 //! 0 done, 1 failed, 2 usage, 78 configuration. `--json` output only ever gains fields. A reader
 //! that closes the pipe is no mistake.
 //!
-//! This file reads the line and hands it to its command. Below it, lowest first: `client` `table` < `error`
+//! This file reads the line and hands it to its command. Below it, lowest first: `cells` `client` `table` < `error`
 //! < `output` `daemon` `runtime` < `arguments` `source` (what a command reads) < `locate` (which daemon or
 //! directory) < the commands.
 
 pub mod app;
 pub mod arguments;
 pub mod caps;
+pub mod cells;
 pub mod check;
 pub mod client;
 pub mod compact;
@@ -48,7 +49,7 @@ use crate::server;
 /// A local proxy that holds the key, bills each call once, and keeps exact receipts.
 #[derive(Debug, Parser)]
 #[command(name = "bursar", version, after_help = FIRST_STEPS)]
-struct Line {
+struct CommandLine {
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -99,7 +100,7 @@ enum Command {
 /// The whole program.
 pub fn main() -> ExitCode {
     server::keep_memory_private();
-    let line = match Line::try_parse() {
+    let line = match CommandLine::try_parse() {
         Ok(line) => line,
         // Help and version come this way, too; they go to standard output and are no mistake.
         Err(error) => {
@@ -118,7 +119,7 @@ pub fn main() -> ExitCode {
 
 fn obey(command: Option<Command>) -> Result<(), CliError> {
     match command {
-        None => say(Line::command().render_help()),
+        None => say(CommandLine::command().render_help()),
         Some(Command::Run(args)) => run::run(&args),
         #[cfg(feature = "sandbox")]
         Some(Command::Demo(args)) => demo::demo(args),

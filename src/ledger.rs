@@ -60,7 +60,7 @@ pub mod query {
     pub use super::read::indexed::spend;
     pub use super::read::listing::{compacted_until_ms, entries, for_each_entry, list};
     pub use super::read::spend::{GroupBy, Spend, SpendRow};
-    pub use super::read::views::{EntryView, ReceiptWord};
+    pub use super::read::views::{DeliveryWord, EntryView, ReceiptWord};
     pub use super::read::window::{Unknown, Window, window};
     pub use super::record::How;
     pub use super::upkeep::compact::{CompactReport, compactable};

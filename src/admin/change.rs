@@ -10,7 +10,6 @@ use std::sync::atomic::AtomicBool;
 use http::Request;
 use hyper::body::Incoming;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use tokio::task::spawn_blocking;
 
 use super::body::{ChangeError, parse, read};
@@ -85,7 +84,7 @@ pub struct AppDocument {
 
 /// What can be asked for here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum ChangeRoute {
     AddApp,
     SetApp,
     RemoveApp,
@@ -96,13 +95,14 @@ pub enum Change {
 
 /// What a change came to.
 pub(super) enum Made {
-    Document(Value),
+    /// The text of a document.
+    Document(String),
     Run(RunBody),
 }
 
-// === impl Change ===
+// === impl ChangeRoute ===
 
-impl Change {
+impl ChangeRoute {
     pub fn of(path: &str) -> Option<Self> {
         match path {
             "/api/apps/add" => Some(Self::AddApp),
@@ -118,7 +118,7 @@ impl Change {
 /// Makes a change and answers what it came to.
 pub(super) async fn make(
     admin: &Arc<Admin>,
-    change: Change,
+    change: ChangeRoute,
     request: Request<Incoming>,
     holds_run: &AtomicBool,
 ) -> Result<Made, ChangeError> {
@@ -126,17 +126,17 @@ pub(super) async fn make(
     let now_ms = admin.clock.wall_ms();
     let apps = Arc::clone(&admin.apps);
     let document = match change {
-        Change::OpenRun => {
+        ChangeRoute::OpenRun => {
             let asked: RunOpen = parse(&body)?;
             return runs::open(admin, asked, holds_run).await.map(Made::Run);
         }
-        Change::AddApp => {
+        ChangeRoute::AddApp => {
             let new: AppAdd = parse(&body)?;
             let name = new.name.clone();
             let was_open = apps.table().is_anonymous_allowed();
             let token = on_disk(move || apps.add(&new, now_ms)).await?;
             tracing::info!(app = %name, "an app was added");
-            to_value(&NewToken::new(
+            text_of(&NewToken::new(
                 &name,
                 &token,
                 was_open,
@@ -144,33 +144,33 @@ pub(super) async fn make(
                 &admin.proxy,
             ))?
         }
-        Change::SetApp => {
+        ChangeRoute::SetApp => {
             let asked: AppSet = parse(&body)?;
             let name = asked.name.clone();
             on_disk(move || apps.set(&asked)).await?;
             tracing::info!(app = %name, "an app has other caps");
-            to_value(&AppDocument::named(&name, &admin.apps.table()))?
+            text_of(&AppDocument::named(&name, &admin.apps.table()))?
         }
-        Change::RemoveApp => {
+        ChangeRoute::RemoveApp => {
             let AppName { name } = parse(&body)?;
             let asked = name.clone();
             on_disk(move || apps.remove(&asked)).await?;
             tracing::info!(app = %name, "an app was removed");
-            to_value(&Removed::new(&name, &admin.apps.table()))?
+            text_of(&Removed::new(&name, &admin.apps.table()))?
         }
-        Change::Order(order) => {
+        ChangeRoute::Order(order) => {
             let act = orders::understood(admin, order, &body)?;
             spawn_blocking(act)
                 .await
                 .map_err(|_| ChangeError::Panicked)??;
-            to_value(&admin.caps.view())?
+            text_of(&admin.caps.view())?
         }
-        Change::RotateApp => {
+        ChangeRoute::RotateApp => {
             let AppName { name } = parse(&body)?;
             let asked = name.clone();
             let token = on_disk(move || apps.rotate(&asked, now_ms)).await?;
             tracing::info!(app = %name, "an app has a new token");
-            to_value(&NewToken::new(
+            text_of(&NewToken::new(
                 &name,
                 &token,
                 false,
@@ -260,8 +260,8 @@ impl AppDocument {
     }
 }
 
-fn to_value(document: &impl Serialize) -> Result<Value, ChangeError> {
-    serde_json::to_value(document).map_err(ChangeError::Unwritable)
+fn text_of(document: &impl Serialize) -> Result<String, ChangeError> {
+    serde_json::to_string(document).map_err(ChangeError::Unwritable)
 }
 
 /// The file is written and flushed on a thread that may block.

@@ -1,17 +1,20 @@
-//! The JSON that the reading API answers and that `--json` prints: built here once, so that asking
-//! the daemon and reading the journal give the same text.
+//! The documents that the reading API answers and that `--json` prints. They are types, written here and read
+//! back by the commands, so that asking the daemon and reading the journal give the same text.
 //!
 //! Promise: names and meanings stay put, fields are only ever added. An amount that is not known is
-//! `null`, never 0; amounts are integers in micro-USD.
+//! `null`, never 0; amounts are integers in micro-USD. A document that lacks a figure is refused, and never
+//! read as one of 0.
 
 use jiff::tz::TimeZone;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
+use serde_json::{Map, Value};
 
 use crate::calendar;
-use crate::ledger::LedgerHealth;
-use crate::ledger::entry::State;
-use crate::ledger::query::{EntryView, GroupBy, Listing, Spend};
+use crate::ledger::entry::{InDoubt, State, StateWord};
+use crate::ledger::query::{EntryView, GroupBy, Listing, Spend, SpendRow};
 use crate::ledger::totals::Totals;
+use crate::ledger::{LedgerHealth, MicroUsdSum};
+use crate::money::MicroUsd;
 use crate::telemetry::metrics::Traffic;
 
 /// What `/api/spend` and `bursar spend` ask.
@@ -24,132 +27,287 @@ pub struct SpendQuestion {
     pub zone: TimeZone,
 }
 
-/// What `/api/status` reports, beside the ledger.
-#[derive(Clone, Debug)]
-pub struct Process {
-    pub started_ms: u64,
-    pub now_ms: u64,
+/// The answer to a question about spend: the sums, then the same by group.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SpendDocument {
+    /// RFC 3339, as `until`. `None`: no bound.
+    pub since: Option<String>,
+    pub until: Option<String>,
+    pub time_zone: String,
+    pub by: Vec<GroupBy>,
+    #[serde(flatten, deserialize_with = "sums")]
+    pub total: SpendRow,
+    /// Damaged ranges and gaps: the sums lack what was in them.
+    pub damaged: u64,
+    /// A bound cut through a quarter hour that is kept in sums only: it counts for its beginning.
+    pub rounded: bool,
+    pub rows: Vec<SpendRow>,
+}
+
+/// One entry. Its state is one word; the reason of a doubt stands beside it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "Map<String, Value>")]
+pub struct EntryDocument(pub EntryView);
+
+/// A list of entries, and the sequence number to go on from.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ReceiptsDocument {
+    pub receipts: Vec<EntryDocument>,
+    pub last_seq: Option<u64>,
+}
+
+/// The daemon at this moment. A figure that a daemon of another release leaves out reads as none.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StatusDocument {
+    pub version: String,
+    pub pid: u32,
+    pub started: Option<String>,
+    pub uptime_s: u64,
+    pub draining: bool,
     pub in_flight: usize,
     /// Callers that are no app may spend.
     pub anonymous: bool,
-    pub draining: bool,
     pub proxy: Vec<String>,
     pub upstream: String,
+    pub traffic: TrafficStatus,
+    /// This and the next four: `None` while the journal is added up.
+    pub billed_micro_usd: Option<MicroUsdSum>,
+    pub drained_micro_usd: Option<MicroUsdSum>,
+    pub requests: Option<u64>,
+    pub in_doubt: Option<u64>,
+    pub unreported: Option<u64>,
+    pub ledger: LedgerStatus,
+}
+
+/// What holds requests back on their way to the service.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TrafficStatus {
+    pub waiting: i64,
+    pub at_service: i64,
+    /// 0, here and in the next: bursar sets no limit.
+    pub in_flight_limit: i64,
+    pub per_minute_limit: i64,
+    pub held_back_by: Vec<String>,
+}
+
+/// How well the ledger is.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LedgerStatus {
     pub state_dir: String,
-    pub traffic: Traffic,
+    pub writable: bool,
+    pub unavailable: Option<String>,
+    pub last_commit: Option<String>,
+    pub commits: u64,
+    pub journal_bytes: u64,
+    pub index_lag_records: u64,
+    pub adding_up: bool,
+    pub quarantined: u64,
+    pub unwritten_waiting: usize,
+    pub unwritten_dropped: u64,
 }
 
-/// The answer to a question about spend: the sums, then the same by group.
-pub fn spend(asked: &SpendQuestion, spend: &Spend) -> serde_json::Result<Value> {
-    let mut document = Map::new();
-    let at = |ms: Option<u64>| ms.and_then(calendar::rfc3339);
-    document.insert("since".to_owned(), json!(at(asked.since_ms)));
-    document.insert("until".to_owned(), json!(at(asked.until_ms)));
-    let zone = asked.zone.iana_name().unwrap_or("local");
-    document.insert("time_zone".to_owned(), json!(zone));
-    document.insert("by".to_owned(), serde_json::to_value(&asked.by)?);
-    if let Value::Object(total) = serde_json::to_value(&spend.total)? {
-        document.extend(total);
-    }
-    // Damaged ranges and gaps: the sums lack what was in them.
-    document.insert("damaged".to_owned(), json!(spend.damaged));
-    // A bound cut through a quarter hour that is kept in sums only: it counts for its beginning.
-    document.insert("rounded".to_owned(), json!(spend.is_rounded));
-    document.insert("rows".to_owned(), serde_json::to_value(&spend.rows)?);
-    Ok(Value::Object(document))
+/// Why a question was not answered, or a change not made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorDocument {
+    pub detail: String,
 }
 
-/// One entry. Its state is one word; why it is in doubt stands beside it.
-pub fn receipt(view: &EntryView) -> serde_json::Result<Value> {
-    let mut document = serde_json::to_value(view)?;
-    if let Value::Object(fields) = &mut document {
-        fields.insert("at".to_owned(), json!(calendar::rfc3339(view.at_ms)));
-        fields.insert("state".to_owned(), json!(view.state.word()));
-        if let State::InDoubt { reason } = view.state {
-            fields.insert("reason".to_owned(), json!(reason));
+// === impl SpendDocument ===
+
+impl SpendDocument {
+    pub fn new(asked: &SpendQuestion, spend: Spend) -> Self {
+        let at = |ms: Option<u64>| ms.and_then(calendar::rfc3339);
+        Self {
+            since: at(asked.since_ms),
+            until: at(asked.until_ms),
+            time_zone: asked.zone.iana_name().unwrap_or("local").to_owned(),
+            by: asked.by.clone(),
+            total: spend.total,
+            damaged: spend.damaged,
+            rounded: spend.is_rounded,
+            rows: spend.rows,
         }
     }
-    Ok(document)
 }
 
-/// A list of entries, and the sequence number to go on from.
-pub fn receipts(listing: &Listing) -> serde_json::Result<Value> {
-    let receipts: Vec<Value> = listing
-        .entries
-        .iter()
-        .map(receipt)
-        .collect::<Result<_, _>>()?;
-    Ok(json!({ "receipts": receipts, "last_seq": listing.last_seq }))
+/// serde hands flattened members on without their 128 bits.
+fn sums<'de, D: Deserializer<'de>>(from: D) -> Result<SpendRow, D::Error> {
+    let members = Map::deserialize(from)?;
+    serde_json::from_value(Value::Object(members)).map_err(de::Error::custom)
 }
 
-/// A list of entries or an explanation, as other users of this machine may read it: with a key, any of them
-/// could fetch its answer again, which another app has paid for.
-pub fn without_keys(mut document: Value) -> Value {
-    let strip = |entry: &mut Value| {
-        if let Value::Object(fields) = entry {
-            fields.shift_remove("key");
-            fields.shift_remove("key_hash");
-        }
-    };
-    for name in ["receipts", "entries"] {
-        if let Some(Value::Array(entries)) = document.get_mut(name) {
-            entries.iter_mut().for_each(strip);
-        }
+// === impl EntryDocument ===
+
+impl EntryDocument {
+    /// As other users of this machine may read it: with a key, any of them could fetch its answer again, which
+    /// another app has paid for.
+    #[must_use]
+    pub fn without_key(mut self) -> Self {
+        self.0.key = None;
+        self.0.key_hash = None;
+        self
     }
-    if let Some(purchase) = document.get_mut("purchase") {
-        strip(purchase);
-    }
-    document
 }
 
-/// The daemon at this moment.
-pub fn status(
-    process: &Process,
-    totals: &Totals,
-    health: &LedgerHealth,
-) -> serde_json::Result<Value> {
-    // Not known while the journal is added up; never lower than it is.
-    let whole = Some(totals).filter(|_| !health.is_adding_up);
-    let in_doubt = whole.map(|totals| totals.in_doubt().values().sum::<u64>());
-    let unreported = whole.map(|totals| totals.unreported().values().sum::<u64>());
-    Ok(json!({
-        "version": env!("CARGO_PKG_VERSION"),
-        "pid": std::process::id(),
-        "started": calendar::rfc3339(process.started_ms),
-        "uptime_s": process.now_ms.saturating_sub(process.started_ms) / 1000,
-        "draining": process.draining,
-        "in_flight": process.in_flight,
-        "anonymous": process.anonymous,
-        "proxy": process.proxy,
-        "upstream": process.upstream,
-        "traffic": {
-            "waiting": process.traffic.waiting,
-            "at_service": process.traffic.in_flight,
-            // 0: bursar sets no limit.
-            "in_flight_limit": process.traffic.in_flight_limit,
-            "per_minute_limit": process.traffic.per_minute_limit,
-            "held_back_by": process.traffic.breaking,
+/// The members of an entry's document.
+pub(super) fn members_of(entry: &EntryView) -> serde_json::Result<Map<String, Value>> {
+    let mut members = object(entry)?;
+    members.insert("at".to_owned(), calendar::rfc3339(entry.at_ms).into());
+    members.insert("state".to_owned(), entry.state.word().as_str().into());
+    if let Some(reason) = entry.state.reason() {
+        members.insert("reason".to_owned(), reason.as_str().into());
+    }
+    Ok(members)
+}
+
+/// The members of a document that is an object.
+pub(super) fn object(document: &impl Serialize) -> serde_json::Result<Map<String, Value>> {
+    match serde_json::to_value(document)? {
+        Value::Object(members) => Ok(members),
+        other => serde_json::from_value(other),
+    }
+}
+
+/// A word with what stands beside it, as one state again.
+pub(super) fn state(
+    word: StateWord,
+    billed: Option<MicroUsd>,
+    reason: Option<InDoubt>,
+) -> serde_json::Result<State> {
+    let lacks = |what| de::Error::custom(format_args!("{word} without {what}"));
+    Ok(match word {
+        StateWord::Open => State::Open,
+        StateWord::Failed => State::Failed,
+        StateWord::Replayed => State::Replayed,
+        StateWord::Unreported | StateWord::Malformed => State::Unreported,
+        StateWord::Settled => State::Settled {
+            billed: billed.ok_or_else(|| lacks("an amount"))?,
         },
-        "billed_micro_usd": serde_json::to_value(whole.map(Totals::billed))?,
-        "drained_micro_usd": serde_json::to_value(whole.map(Totals::drained))?,
-        "requests": whole.map(Totals::requests),
-        "in_doubt": in_doubt,
-        "unreported": unreported,
-        "ledger": {
-            "state_dir": process.state_dir,
-            "writable": health.is_writable(),
-            "unavailable": health.unavailable,
-            "last_commit": health.last_commit_ms.and_then(calendar::rfc3339),
-            "commits": health.commits,
-            "journal_bytes": health.journal_bytes,
-            "index_lag_records": health.index_lag_records,
-            "adding_up": health.is_adding_up,
-            "quarantined": health.quarantined,
-            "unwritten_waiting": health.waiting,
-            "unwritten_dropped": health.dropped,
+        StateWord::Reconciled => State::Reconciled {
+            billed: billed.ok_or_else(|| lacks("an amount"))?,
         },
-    }))
+        StateWord::InDoubt => State::InDoubt {
+            reason: reason.ok_or_else(|| lacks("a reason"))?,
+        },
+    })
+}
+
+impl Serialize for EntryDocument {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        members_of(&self.0)
+            .map_err(ser::Error::custom)?
+            .serialize(to)
+    }
+}
+
+impl TryFrom<Map<String, Value>> for EntryDocument {
+    type Error = serde_json::Error;
+
+    fn try_from(mut members: Map<String, Value>) -> serde_json::Result<Self> {
+        #[derive(Deserialize)]
+        struct Standing {
+            state: StateWord,
+            billed_micro_usd: Option<MicroUsd>,
+            reason: Option<InDoubt>,
+        }
+        let standing = Standing::deserialize(&members)?;
+        let state = state(standing.state, standing.billed_micro_usd, standing.reason)?;
+        members.insert("state".to_owned(), serde_json::to_value(state)?);
+        serde_json::from_value(Value::Object(members)).map(Self)
+    }
+}
+
+// === impl ReceiptsDocument ===
+
+impl ReceiptsDocument {
+    /// The same as other users of this machine may read it.
+    #[must_use]
+    pub fn without_keys(self) -> Self {
+        let receipts = self.receipts.into_iter();
+        Self {
+            receipts: receipts.map(EntryDocument::without_key).collect(),
+            last_seq: self.last_seq,
+        }
+    }
+}
+
+impl From<Listing> for ReceiptsDocument {
+    fn from(listing: Listing) -> Self {
+        Self {
+            receipts: listing.entries.into_iter().map(EntryDocument).collect(),
+            last_seq: listing.last_seq,
+        }
+    }
+}
+
+impl From<ReceiptsDocument> for Listing {
+    fn from(document: ReceiptsDocument) -> Self {
+        let receipts = document.receipts.into_iter();
+        Self {
+            entries: receipts.map(|EntryDocument(entry)| entry).collect(),
+            last_seq: document.last_seq,
+        }
+    }
+}
+
+// === impl StatusDocument ===
+
+impl StatusDocument {
+    /// The same with the ledger's figures.
+    #[must_use]
+    pub fn with_totals(self, totals: &Totals, is_adding_up: bool) -> Self {
+        // Not known while the journal is added up; never lower than it is.
+        if is_adding_up {
+            return self;
+        }
+        Self {
+            billed_micro_usd: Some(totals.billed()),
+            drained_micro_usd: Some(totals.drained()),
+            requests: Some(totals.requests()),
+            in_doubt: Some(totals.in_doubt().values().sum()),
+            unreported: Some(totals.unreported().values().sum()),
+            ..self
+        }
+    }
+}
+
+impl From<Traffic> for TrafficStatus {
+    fn from(traffic: Traffic) -> Self {
+        let causes = traffic.breaking.into_iter();
+        Self {
+            waiting: traffic.waiting,
+            at_service: traffic.in_flight,
+            in_flight_limit: traffic.in_flight_limit,
+            per_minute_limit: traffic.per_minute_limit,
+            held_back_by: causes.map(str::to_owned).collect(),
+        }
+    }
+}
+
+// === impl LedgerStatus ===
+
+impl LedgerStatus {
+    pub fn new(state_dir: String, health: LedgerHealth) -> Self {
+        Self {
+            state_dir,
+            writable: health.is_writable(),
+            last_commit: health.last_commit_ms.and_then(calendar::rfc3339),
+            unavailable: health.unavailable,
+            commits: health.commits,
+            journal_bytes: health.journal_bytes,
+            index_lag_records: health.index_lag_records,
+            adding_up: health.is_adding_up,
+            quarantined: health.quarantined,
+            unwritten_waiting: health.waiting,
+            unwritten_dropped: health.dropped,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) use tests::sample;

@@ -11,7 +11,7 @@ use crate::protocol::browser::{is_known_host, is_made_by_a_page};
 
 /// A request that is turned away: what it gets to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct AdminRefusal {
     pub status: StatusCode,
     pub text: &'static str,
 }
@@ -22,19 +22,19 @@ pub fn admit(
     headers: &HeaderMap,
     allowed_hosts: &[String],
     may_change: bool,
-) -> Result<(), Refused> {
+) -> Result<(), AdminRefusal> {
     let mut hosts = headers.get_all(HOST).iter();
     let host = hosts.next().and_then(|host| host.to_str().ok());
     let is_known = host.is_some_and(|host| is_known_host(host, allowed_hosts));
     if !is_known || hosts.next().is_some() {
-        return Err(Refused {
+        return Err(AdminRefusal {
             status: StatusCode::FORBIDDEN,
             text: "This Host name is not allowed here. Use localhost or 127.0.0.1, or list the \
                    name in [listen] allowed_hosts.",
         });
     }
     if headers.contains_key(ORIGIN) || is_made_by_a_page(headers) {
-        return Err(Refused {
+        return Err(AdminRefusal {
             status: StatusCode::FORBIDDEN,
             text: "Web pages may not read this. Open the address itself, or use the command line.",
         });
@@ -42,7 +42,7 @@ pub fn admit(
     match *method {
         Method::GET | Method::HEAD => Ok(()),
         Method::POST if may_change => Ok(()),
-        _ => Err(Refused {
+        _ => Err(AdminRefusal {
             status: StatusCode::METHOD_NOT_ALLOWED,
             text: "Everything here is read with GET or HEAD. Changes take the socket in the state \
                    directory: use the command line.",
@@ -51,10 +51,10 @@ pub fn admit(
 }
 
 /// A target that names another receiver is none of this listener's, whatever its Host says.
-pub fn check_target(uri: &Uri) -> Result<(), Refused> {
+pub fn check_target(uri: &Uri) -> Result<(), AdminRefusal> {
     match uri.authority() {
         None => Ok(()),
-        Some(_) => Err(Refused {
+        Some(_) => Err(AdminRefusal {
             status: StatusCode::BAD_REQUEST,
             text: "The request target has to start with a slash.",
         }),

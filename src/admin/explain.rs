@@ -6,110 +6,200 @@
 
 mod words;
 
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize, Serializer, ser};
+use serde_json::{Map, Value};
 
-use super::documents;
+use super::documents::{EntryDocument, members_of, object, state};
+use crate::calendar;
 use crate::ledger::MicroUsdSum;
-use crate::ledger::entry::{EntryId, KeyOrigin, State};
-use crate::ledger::query::{EntryView, Found};
+use crate::ledger::entry::{EntryId, Fingerprint, InDoubt, KeyOrigin, State, StateWord};
+use crate::ledger::query::{EntryView, Found, FoundBy};
+use crate::money::MicroUsd;
+use crate::protocol::Operation;
 
-/// `found_by` (`id`, `key`, `request_id`, `tail`, `prefix`, or `null` for nothing), `entries`, `purchase`
-/// (the key and all entries of it), `candidates` (of an end or a beginning that several ids have), `more`.
-pub fn explanation(found: &Found) -> serde_json::Result<Value> {
-    let entries: Vec<Value> = found
-        .entries
-        .iter()
-        .map(|view| explained(view, &found.family))
-        .collect::<Result<_, _>>()?;
-    let brief = |views: &[EntryView]| -> serde_json::Result<Vec<Value>> {
-        views.iter().map(documents::receipt).map(line).collect()
-    };
-    Ok(json!({
-        "found_by": found.by,
-        "entries": entries,
-        "purchase": purchase(found)?,
-        "candidates": brief(&found.candidates)?,
-        "more": found.more,
-    }))
+/// What was found, and what it means.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Explanation {
+    /// `None`: nothing was found.
+    pub found_by: Option<FoundBy>,
+    pub entries: Vec<ExplainedEntry>,
+    /// `None` without a key.
+    pub purchase: Option<KeyPurchase>,
+    /// Entries whose ids all end or begin with what was asked for.
+    pub candidates: Vec<EntryLine>,
+    /// There are more entries than are shown.
+    pub more: bool,
 }
 
-/// An entry, and in sentences: why it stands as it does, what would settle it, what is odd.
-fn explained(view: &EntryView, family: &[EntryView]) -> serde_json::Result<Value> {
-    let mut document = documents::receipt(view)?;
-    if let Value::Object(fields) = &mut document {
-        fields.insert("why".to_owned(), json!(words::why(view, family)));
-        let next = words::what_would_settle(view);
-        fields.insert("what_would_settle".to_owned(), json!(next));
-        let odd: Vec<&str> = view
-            .anomalies
-            .iter()
-            .map(|kind| words::odd(*kind))
-            .collect();
-        fields.insert("odd".to_owned(), json!(odd));
-        let was = view.was.map(State::word);
-        if was.is_some() {
-            fields.insert("was".to_owned(), json!(was));
-        }
-        let reason = match view.was {
-            Some(State::InDoubt { reason }) => Some(reason),
-            _ => None,
-        };
-        if reason.is_some() {
-            fields.insert("was_reason".to_owned(), json!(reason));
-        }
-        let adopted_by: Vec<EntryId> = family
-            .iter()
-            .filter(|other| other.key_origin == Some(KeyOrigin::Adopted { from: view.id }))
-            .map(|other| other.id)
-            .collect();
-        if !adopted_by.is_empty() {
-            fields.insert("adopted_by".to_owned(), json!(adopted_by));
-        }
-    }
-    Ok(document)
+/// An entry, and what is said of it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "Map<String, Value>")]
+pub struct ExplainedEntry {
+    pub entry: EntryView,
+    pub said: Sentences,
 }
 
-/// What one key bought. `null` without a key.
-fn purchase(found: &Found) -> serde_json::Result<Value> {
-    let keyed = found.entries.iter().find(|view| view.kept_key.is_some());
-    let Some(keyed) = keyed else {
-        return Ok(Value::Null);
-    };
-    let mut billed = MicroUsdSum::default();
-    for view in &found.family {
-        billed.add(view.state.adds());
-    }
-    let is_unknown = |view: &&EntryView| view.state.billed().is_none();
-    let entries: Vec<Value> = found
-        .family
-        .iter()
-        .map(documents::receipt)
-        .map(line)
-        .collect::<Result<_, _>>()?;
-    let (name, key) = match &keyed.key_hash {
-        Some(hash) => ("key_hash", json!(hash)),
-        None => ("key", json!(keyed.key)),
-    };
-    Ok(json!({
-        name: key,
-        "entries": entries,
-        "billed_micro_usd": serde_json::to_value(billed)?,
-        "not_known": found.family.iter().filter(is_unknown).count(),
-    }))
+/// Why an entry stands as it does, what would settle it, what is odd.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Sentences {
+    pub why: String,
+    /// `None`: the amount is known.
+    pub what_would_settle: Option<String>,
+    pub odd: Vec<String>,
+    /// Of the doubt that evidence ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    was_reason: Option<InDoubt>,
+    /// The entries that its key went on to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub adopted_by: Vec<EntryId>,
+}
+
+/// What one key bought.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct KeyPurchase {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Of a key that is longer than what is kept as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_hash: Option<Fingerprint>,
+    /// All entries of the key, oldest first.
+    pub entries: Vec<EntryLine>,
+    pub billed_micro_usd: MicroUsdSum,
+    /// How many of them have an amount that is not known.
+    pub not_known: usize,
 }
 
 /// What a list shows of an entry.
-fn line(document: serde_json::Result<Value>) -> serde_json::Result<Value> {
-    let document = document?;
-    let field = |name: &str| document.get(name).cloned().unwrap_or_default();
-    Ok(json!({
-        "id": field("id"),
-        "at": field("at"),
-        "at_ms": field("at_ms"),
-        "app": field("app"),
-        "operation": field("operation"),
-        "state": field("state"),
-        "reason": field("reason"),
-        "billed_micro_usd": field("billed_micro_usd"),
-    }))
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct EntryLine {
+    pub id: EntryId,
+    pub at: Option<String>,
+    pub at_ms: u64,
+    pub app: String,
+    pub operation: Operation,
+    pub state: StateWord,
+    /// Of a doubt.
+    pub reason: Option<InDoubt>,
+    pub billed_micro_usd: Option<MicroUsd>,
+}
+
+// === impl Explanation ===
+
+impl Explanation {
+    pub fn new(found: &Found) -> Self {
+        let entries = found.entries.iter();
+        let explained = entries.map(|entry| ExplainedEntry {
+            entry: entry.clone(),
+            said: Sentences::new(entry, &found.family),
+        });
+        Self {
+            found_by: found.by,
+            entries: explained.collect(),
+            purchase: KeyPurchase::of(found),
+            candidates: found.candidates.iter().map(EntryLine::of).collect(),
+            more: found.more,
+        }
+    }
+
+    /// The same as other users of this machine may read it ([`EntryDocument::without_key`]).
+    #[must_use]
+    pub fn without_keys(mut self) -> Self {
+        let stripped = self.entries.into_iter().map(|explained| ExplainedEntry {
+            entry: EntryDocument(explained.entry).without_key().0,
+            said: explained.said,
+        });
+        self.entries = stripped.collect();
+        if let Some(purchase) = &mut self.purchase {
+            purchase.key = None;
+            purchase.key_hash = None;
+        }
+        self
+    }
+}
+
+// === impl ExplainedEntry ===
+
+impl Serialize for ExplainedEntry {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let members = || -> serde_json::Result<Map<String, Value>> {
+            let mut members = members_of(&self.entry)?;
+            if let Some(was) = self.entry.was {
+                members.insert("was".to_owned(), was.word().as_str().into());
+            }
+            members.extend(object(&self.said)?);
+            Ok(members)
+        };
+        members().map_err(ser::Error::custom)?.serialize(to)
+    }
+}
+
+impl TryFrom<Map<String, Value>> for ExplainedEntry {
+    type Error = serde_json::Error;
+
+    fn try_from(mut members: Map<String, Value>) -> serde_json::Result<Self> {
+        let said = Sentences::deserialize(&members)?;
+        let was = members.shift_remove("was").map(StateWord::deserialize);
+        let EntryDocument(mut entry) = EntryDocument::try_from(members)?;
+        // Only what is not known waits for evidence.
+        entry.was = match was.transpose()? {
+            Some(word) => Some(state(word, None, said.was_reason)?),
+            None => None,
+        };
+        Ok(Self { entry, said })
+    }
+}
+
+// === impl Sentences ===
+
+impl Sentences {
+    fn new(entry: &EntryView, family: &[EntryView]) -> Self {
+        let odd = entry.anomalies.iter().map(|kind| words::odd(*kind));
+        let heirs = family
+            .iter()
+            .filter(|other| other.key_origin == Some(KeyOrigin::Adopted { from: entry.id }));
+        Self {
+            why: words::why(entry, family),
+            what_would_settle: words::what_would_settle(entry).map(str::to_owned),
+            odd: odd.map(str::to_owned).collect(),
+            was_reason: entry.was.and_then(State::reason),
+            adopted_by: heirs.map(|heir| heir.id).collect(),
+        }
+    }
+}
+
+// === impl KeyPurchase ===
+
+impl KeyPurchase {
+    fn of(found: &Found) -> Option<Self> {
+        let keyed = found.entries.iter().find(|view| view.kept_key.is_some())?;
+        let mut billed = MicroUsdSum::default();
+        for view in &found.family {
+            billed.add(view.state.adds());
+        }
+        let is_unknown = |view: &&EntryView| view.state.billed().is_none();
+        Some(Self {
+            key: keyed.key.clone(),
+            key_hash: keyed.key_hash,
+            entries: found.family.iter().map(EntryLine::of).collect(),
+            billed_micro_usd: billed,
+            not_known: found.family.iter().filter(is_unknown).count(),
+        })
+    }
+}
+
+// === impl EntryLine ===
+
+impl EntryLine {
+    fn of(entry: &EntryView) -> Self {
+        Self {
+            id: entry.id,
+            at: calendar::rfc3339(entry.at_ms),
+            at_ms: entry.at_ms,
+            app: entry.app.to_string(),
+            operation: entry.operation,
+            state: entry.state.word(),
+            reason: entry.state.reason(),
+            billed_micro_usd: entry.billed_micro_usd,
+        }
+    }
 }

@@ -21,11 +21,11 @@ pub const KEPT: Duration = Duration::from_secs(60);
 pub struct OnceAMinute<T> {
     clock: SharedClock,
     keeps: fn(&T) -> bool,
-    newest: Mutex<Option<watch::Receiver<Option<Told<T>>>>>,
+    newest: Mutex<Option<watch::Receiver<Option<DoneCall<T>>>>>,
 }
 
 /// An answer, and when its call began, on the monotonic clock: its figures are no older.
-struct Told<T> {
+struct DoneCall<T> {
     at: Duration,
     answer: Arc<T>,
     is_kept: bool,
@@ -49,10 +49,10 @@ impl<T: Send + Sync + 'static> OnceAMinute<T> {
     where
         F: Future<Output = T> + Send + 'static,
     {
-        let mut told = self.newest_or(call);
-        let told = told.wait_for(Option::is_some).await.ok()?;
-        let told = told.as_ref()?;
-        Some((Arc::clone(&told.answer), self.age(told)))
+        let mut newest = self.newest_or(call);
+        let done = newest.wait_for(Option::is_some).await.ok()?;
+        let done = done.as_ref()?;
+        Some((Arc::clone(&done.answer), self.age(done)))
     }
 
     /// Forgets the kept answer: it was asked for under other settings.
@@ -60,40 +60,40 @@ impl<T: Send + Sync + 'static> OnceAMinute<T> {
         *self.newest.lock() = None;
     }
 
-    fn newest_or<F>(&self, call: impl FnOnce() -> F) -> watch::Receiver<Option<Told<T>>>
+    fn newest_or<F>(&self, call: impl FnOnce() -> F) -> watch::Receiver<Option<DoneCall<T>>>
     where
         F: Future<Output = T> + Send + 'static,
     {
         let mut newest = self.newest.lock();
-        if let Some(told) = newest.as_ref().filter(|told| self.is_good(told)) {
-            return told.clone();
+        if let Some(newest) = newest.as_ref().filter(|newest| self.is_good(newest)) {
+            return newest.clone();
         }
-        let (tell, told) = watch::channel(None);
-        *newest = Some(told.clone());
+        let (sender, receiver) = watch::channel(None);
+        *newest = Some(receiver.clone());
         let (call, keeps, at) = (call(), self.keeps, self.clock.monotonic());
         // A task of its own: a reader that disconnects does not make room for the next call.
         tokio::spawn(async move {
             let answer = Arc::new(call.await);
             let is_kept = keeps(&answer);
-            tell.send_replace(Some(Told {
+            sender.send_replace(Some(DoneCall {
                 at,
                 answer,
                 is_kept,
             }));
         });
-        told
+        receiver
     }
 
-    fn is_good(&self, told: &watch::Receiver<Option<Told<T>>>) -> bool {
-        match &*told.borrow() {
-            Some(told) => told.is_kept && self.age(told) < KEPT,
+    fn is_good(&self, call: &watch::Receiver<Option<DoneCall<T>>>) -> bool {
+        match &*call.borrow() {
+            Some(done) => done.is_kept && self.age(done) < KEPT,
             // Under way, unless its task died.
-            None => told.has_changed().is_ok(),
+            None => call.has_changed().is_ok(),
         }
     }
 
-    fn age(&self, told: &Told<T>) -> Duration {
-        self.clock.monotonic().saturating_sub(told.at)
+    fn age(&self, done: &DoneCall<T>) -> Duration {
+        self.clock.monotonic().saturating_sub(done.at)
     }
 }
 

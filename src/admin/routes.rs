@@ -3,6 +3,7 @@
 //! Promise: every answer is whole, is not cached, and names no secret: what is shown is the ledger,
 //! the metrics and the addresses.
 
+use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -14,19 +15,23 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use jiff::tz::TimeZone;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use super::change::{self, AppsDocument, Change, Made, Via};
-use super::documents::{self, Process, SpendQuestion};
+use super::change::{self, AppsDocument, ChangeRoute, Made, Via};
+use super::documents::{
+    ErrorDocument, LedgerStatus, ReceiptsDocument, SpendDocument, SpendQuestion, StatusDocument,
+};
+use super::explain::Explanation;
 use super::failure::Failure;
 use super::page::{self, Status};
 use super::reconcile::{self, Figure, Reconciliation};
 use super::runs::{self, RunBody};
 use super::shared::Admin;
-use super::{door, explain, query};
+use super::{door, query};
 use crate::calendar;
 use crate::config::ListenAddr;
 use crate::ledger::LedgerError;
@@ -57,7 +62,7 @@ pub async fn answer(
 ) -> Answer {
     let config = admin.config.load_full();
     let allowed = &config.listen.allowed_hosts;
-    let change = Change::of(request.uri().path()).filter(|_| via == Via::Owner);
+    let change = ChangeRoute::of(request.uri().path()).filter(|_| via == Via::Owner);
     let may_change = change.is_some();
     let admitted = door::admit(request.method(), request.headers(), allowed, may_change)
         .and_then(|()| door::check_target(request.uri()));
@@ -78,17 +83,14 @@ pub async fn answer(
     }
     if let Some(change) = change.filter(|_| request.method() == Method::POST) {
         return match change::make(admin, change, request, holds_run).await {
-            Ok(Made::Document(document)) => respond(StatusCode::OK, JSON, format!("{document}\n")),
+            Ok(Made::Document(text)) => document(StatusCode::OK, &text),
             Ok(Made::Run(body)) => {
                 let mut answer = Response::new(Either::Right(body));
                 let kind = HeaderValue::from_static("application/x-ndjson");
                 answer.headers_mut().insert(CONTENT_TYPE, kind);
                 answer
             }
-            Err(error) => {
-                let document = json!({ "detail": error.to_string() });
-                respond(error.status(), JSON, format!("{document}\n"))
-            }
+            Err(error) => refused(error.status(), error.to_string()),
         };
     }
     let asked = request.uri().query().unwrap_or_default();
@@ -97,21 +99,15 @@ pub async fn answer(
         "/healthz" => return verdict(admin.healthy().map(|()| None)),
         "/readyz" => return readyz(admin),
         "/" => return status_page(admin).await,
-        "/api/spend" => api_spend(admin, asked).await,
-        "/api/receipts" => with_keys(via, api_receipts(admin, asked).await),
-        "/api/explain" => with_keys(via, api_explain(admin, asked).await),
-        "/api/reconcile" => api_reconcile(admin, via, asked)
-            .await
-            .and_then(|document| Ok(serde_json::to_value(document)?)),
-        "/api/caps" => query::nothing(asked)
-            .map_err(Failure::from)
-            .and_then(|()| Ok(serde_json::to_value(admin.caps.view())?)),
-        "/api/apps" => query::nothing(asked)
-            .map_err(Failure::from)
-            .and_then(|()| Ok(serde_json::to_value(AppsDocument::of(&admin.apps.table()))?)),
-        "/api/status" => query::nothing(asked)
-            .map_err(Failure::from)
-            .and_then(|()| api_status(admin)),
+        "/api/spend" => written(api_spend(admin, asked).await),
+        "/api/receipts" => written(api_receipts(admin, via, asked).await),
+        "/api/explain" => written(api_explain(admin, via, asked).await),
+        "/api/reconcile" => written(api_reconcile(admin, via, asked).await),
+        "/api/caps" => written(query::nothing(asked).map(|()| admin.caps.view())),
+        "/api/apps" => {
+            written(query::nothing(asked).map(|()| AppsDocument::of(&admin.apps.table())))
+        }
+        "/api/status" => written(query::nothing(asked).map(|()| status(admin))),
         _ => {
             let text = "Here are /, /metrics, /healthz, /readyz, /api/status, /api/spend, \
                         /api/receipts, /api/apps, /api/caps, /api/explain and /api/reconcile. Apps are \
@@ -120,7 +116,7 @@ pub async fn answer(
         }
     };
     match answered {
-        Ok(document) => respond(StatusCode::OK, JSON, format!("{document}\n")),
+        Ok(text) => document(StatusCode::OK, &text),
         Err(failure) => failed(&failure),
     }
 }
@@ -152,11 +148,11 @@ fn elsewhere(admin: &Admin) -> Answer {
     let detail = format!(
         "This is bursar's admin address, where receipts are read. The base URL of apps is {address} (or …/agent/v1)."
     );
-    let document = json!({
+    let error = json!({
         "detail": detail,
         "error": { "message": detail, "type": "bursar_error", "param": null, "code": "route_unknown" },
     });
-    respond(StatusCode::NOT_FOUND, JSON, format!("{document}\n"))
+    document(StatusCode::NOT_FOUND, &error)
 }
 
 fn metrics(admin: &Admin) -> Answer {
@@ -190,30 +186,36 @@ fn readyz(admin: &Admin) -> Answer {
     }
 }
 
-async fn api_spend(admin: &Arc<Admin>, asked: &str) -> Result<Value, Failure> {
+async fn api_spend(admin: &Arc<Admin>, asked: &str) -> Result<SpendDocument, Failure> {
     let asked = query::spend(asked)?;
     let sums = read_spend(admin, asked.clone()).await?;
-    Ok(documents::spend(&asked, &sums)?)
-}
-
-async fn api_receipts(admin: &Arc<Admin>, asked: &str) -> Result<Value, Failure> {
-    let filter = query::receipts(asked)?;
-    let listing = read(admin, move |state_dir| list(state_dir, &filter)).await?;
-    Ok(documents::receipts(&listing)?)
-}
-
-async fn api_explain(admin: &Arc<Admin>, asked: &str) -> Result<Value, Failure> {
-    let text = query::explain(asked)?;
-    let found = read(admin, move |state_dir| find(state_dir, &text)).await?;
-    Ok(explain::explanation(&found)?)
+    Ok(SpendDocument::new(&asked, sums))
 }
 
 /// Only the daemon's user and root read Idempotency-Keys.
-fn with_keys(via: Via, document: Result<Value, Failure>) -> Result<Value, Failure> {
-    match via {
-        Via::Owner => document,
-        Via::Reader => document.map(documents::without_keys),
-    }
+async fn api_receipts(
+    admin: &Arc<Admin>,
+    via: Via,
+    asked: &str,
+) -> Result<ReceiptsDocument, Failure> {
+    let filter = query::receipts(asked)?;
+    let listing = read(admin, move |state_dir| list(state_dir, &filter)).await?;
+    let receipts = ReceiptsDocument::from(listing);
+    Ok(match via {
+        Via::Owner => receipts,
+        Via::Reader => receipts.without_keys(),
+    })
+}
+
+/// The same holds for keys here.
+async fn api_explain(admin: &Arc<Admin>, via: Via, asked: &str) -> Result<Explanation, Failure> {
+    let text = query::explain(asked)?;
+    let found = read(admin, move |state_dir| find(state_dir, &text)).await?;
+    let explanation = Explanation::new(&found);
+    Ok(match via {
+        Via::Owner => explanation,
+        Via::Reader => explanation.without_keys(),
+    })
 }
 
 /// Holds the ledger against the service's own figure, or against one that was typed in.
@@ -276,21 +278,26 @@ async fn ask_service(admin: &Arc<Admin>) -> Result<Reconciliation, Failure> {
     Ok(Reconciliation::new(&asked.spend_field, &window, &compared))
 }
 
-fn api_status(admin: &Admin) -> Result<Value, Failure> {
+fn status(admin: &Admin) -> StatusDocument {
     let (totals, health) = admin.ledger.totals_and_health();
     let config = admin.config.load();
-    let process = Process {
-        started_ms: admin.started_ms,
-        now_ms: admin.clock.wall_ms(),
+    let uptime_ms = admin.clock.wall_ms().saturating_sub(admin.started_ms);
+    let is_adding_up = health.is_adding_up;
+    let status = StatusDocument {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: std::process::id(),
+        started: calendar::rfc3339(admin.started_ms),
+        uptime_s: uptime_ms / 1000,
+        draining: admin.draining.load(Ordering::Relaxed),
         in_flight: (admin.in_flight)(),
         anonymous: admin.apps.table().is_anonymous_allowed(),
-        traffic: admin.metrics.traffic.now(),
-        draining: admin.draining.load(Ordering::Relaxed),
         proxy: admin.proxy.iter().map(ToString::to_string).collect(),
         upstream: config.upstream.base_url.to_string(),
-        state_dir: config.ledger.state_dir.display().to_string(),
+        traffic: admin.metrics.traffic.now().into(),
+        ledger: LedgerStatus::new(config.ledger.state_dir.display().to_string(), health),
+        ..StatusDocument::default()
     };
-    Ok(documents::status(&process, &totals, &health)?)
+    status.with_totals(&totals, is_adding_up)
 }
 
 async fn status_page(admin: &Arc<Admin>) -> Answer {
@@ -376,8 +383,7 @@ fn failed(failure: &Failure) -> Answer {
     if status == StatusCode::INTERNAL_SERVER_ERROR {
         tracing::error!(error = %failure, "a question to the ledger failed");
     }
-    let document = json!({ "detail": failure.to_string() });
-    respond(status, JSON, format!("{document}\n"))
+    refused(status, failure.to_string())
 }
 
 fn status_of(failure: &Failure) -> StatusCode {
@@ -391,6 +397,23 @@ fn status_of(failure: &Failure) -> StatusCode {
             StatusCode::INTERNAL_SERVER_ERROR
         }
     }
+}
+
+/// The text of a document.
+fn written<E: Into<Failure>>(answer: Result<impl Serialize, E>) -> Result<String, Failure> {
+    Ok(serde_json::to_string(&answer.map_err(Into::into)?)?)
+}
+
+fn refused(status: StatusCode, detail: String) -> Answer {
+    let error = ErrorDocument { detail };
+    match serde_json::to_string(&error) {
+        Ok(text) => document(status, &text),
+        Err(_) => plain(status, &error.detail),
+    }
+}
+
+fn document(status: StatusCode, text: &impl Display) -> Answer {
+    respond(status, JSON, format!("{text}\n"))
 }
 
 fn plain(status: StatusCode, text: &str) -> Answer {

@@ -112,7 +112,7 @@ impl Admin {
         Ok(())
     }
 
-    /// Everybody is frozen.
+    /// All apps are frozen.
     fn frozen(&self) -> Option<String> {
         let view = self.caps.view();
         let all = view.frozen.iter().find(|frozen| frozen.app.is_none())?;

@@ -5,12 +5,13 @@
 //! Promise: a token is printed once, on standard output, and is stored nowhere: alone in a pipe or
 //! file, in the line to paste at a terminal. All other text goes to standard error.
 
-use super::daemon::{document, order};
+use super::arguments::usd;
+use super::daemon::{known_apps, order};
 use super::error::CliError;
-use super::locate::{Keeper, Right, SourceArgs, keeper};
+use super::locate::{Keeper, Right, SourceArgs};
 use super::output::{at_terminal, remark, say, say_document};
 use super::runtime::block_on;
-use super::table::{Align, Table};
+use super::table::{Align, TextTable};
 use crate::admin::change::{AppDocument, AppName, AppsDocument, NewToken, Removed};
 use crate::apps::{self, Alone, AppAdd, AppSet, Declared};
 use crate::clock::SystemClock;
@@ -19,11 +20,11 @@ use crate::money::MicroUsd;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: AppCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum AppCommand {
     /// Add an app and print its token; the token is printed this once
     Add(AddArgs),
     /// Change the caps of an app that was added; what it has spent still counts
@@ -108,11 +109,11 @@ struct PlaceArgs {
 
 pub fn app(args: &Args) -> Result<(), CliError> {
     match &args.command {
-        Command::Add(args) => add(args),
-        Command::Set(args) => set(args),
-        Command::List(args) => show(args),
-        Command::Remove(args) => remove(args),
-        Command::Rotate(args) => rotate(args),
+        AppCommand::Add(args) => add(args),
+        AppCommand::Set(args) => set(args),
+        AppCommand::List(args) => show(args),
+        AppCommand::Remove(args) => remove(args),
+        AppCommand::Rotate(args) => rotate(args),
     }
 }
 
@@ -126,7 +127,7 @@ fn add(args: &AddArgs) -> Result<(), CliError> {
         request_floor_micro_usd: args.request_floor_usd,
     };
     let document: NewToken = block_on(async {
-        match keeper(&args.place.source, Right::Change).await? {
+        match args.place.source.keeper(Right::Change).await? {
             Keeper::Daemon(daemon) => order(&daemon, "/api/apps/add", &new).await,
             Keeper::Files(place) => {
                 let mut apps = Alone::open(&place.state_dir, Declared::from(&place))?;
@@ -175,7 +176,7 @@ fn set(args: &SetArgs) -> Result<(), CliError> {
     }
     let mut without_daemon = None;
     let document: Option<AppDocument> = block_on(async {
-        match keeper(&args.place.source, Right::Change).await? {
+        match args.place.source.keeper(Right::Change).await? {
             Keeper::Daemon(daemon) => order(&daemon, "/api/apps/set", &asked).await,
             Keeper::Files(place) => {
                 let mut apps = Alone::open(&place.state_dir, Declared::from(&place))?;
@@ -201,7 +202,7 @@ fn set(args: &SetArgs) -> Result<(), CliError> {
 fn rotate(args: &NameArgs) -> Result<(), CliError> {
     let document: NewToken = block_on(async {
         let name = &args.name;
-        match keeper(&args.place.source, Right::Change).await? {
+        match args.place.source.keeper(Right::Change).await? {
             Keeper::Daemon(daemon) => order(&daemon, "/api/apps/rotate", &args.asked()).await,
             Keeper::Files(place) => {
                 let mut apps = Alone::open(&place.state_dir, Declared::from(&place))?;
@@ -217,7 +218,7 @@ fn rotate(args: &NameArgs) -> Result<(), CliError> {
 fn remove(args: &NameArgs) -> Result<(), CliError> {
     let document: Removed = block_on(async {
         let name = &args.name;
-        match keeper(&args.place.source, Right::Change).await? {
+        match args.place.source.keeper(Right::Change).await? {
             Keeper::Daemon(daemon) => order(&daemon, "/api/apps/remove", &args.asked()).await,
             Keeper::Files(place) => {
                 let mut apps = Alone::open(&place.state_dir, Declared::from(&place))?;
@@ -239,11 +240,8 @@ fn remove(args: &NameArgs) -> Result<(), CliError> {
 
 fn show(args: &ListArgs) -> Result<(), CliError> {
     let document: AppsDocument = block_on(async {
-        match keeper(&args.place.source, Right::Look).await? {
-            Keeper::Daemon(daemon) => {
-                let answer = daemon.get("/api/apps").await?;
-                document(&daemon, answer).await
-            }
+        match args.place.source.keeper(Right::Look).await? {
+            Keeper::Daemon(daemon) => known_apps(&daemon).await,
             Keeper::Files(place) => {
                 let table = apps::read(&place.state_dir, &Declared::from(&place))?;
                 Ok(AppsDocument::of(&table))
@@ -261,8 +259,8 @@ fn show(args: &ListArgs) -> Result<(), CliError> {
 }
 
 /// The apps for people, one a line.
-fn rows(known: &[AppDocument]) -> Table {
-    let mut table = Table::new(&[
+fn rows(known: &[AppDocument]) -> TextTable {
+    let mut table = TextTable::new(&[
         ("app", Align::Left),
         ("token", Align::Left),
         ("users", Align::Left),
@@ -340,13 +338,6 @@ impl PlaceArgs {
         remark_if_anonymous(document.anonymous);
         Ok(())
     }
-}
-
-fn usd(text: &str) -> Result<MicroUsd, String> {
-    MicroUsd::parse_usd(text).ok_or_else(|| {
-        "an amount of dollars from 0 on is wanted, such as 12.50: at most six digits behind the point"
-            .to_owned()
-    })
 }
 
 fn amount(text: &str) -> Result<Amount, String> {

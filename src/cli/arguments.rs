@@ -1,4 +1,4 @@
-//! Arguments that several commands share: the flags beside the configuration, and a time zone.
+//! Arguments that several commands share: the flags beside the configuration, a time zone, amounts, words.
 
 use std::path::PathBuf;
 
@@ -8,6 +8,8 @@ use super::error::CliError;
 use super::output::remark;
 use crate::calendar;
 use crate::config::Overrides;
+use crate::ledger::query::StateWord;
+use crate::money::MicroUsd;
 
 /// Flags that `run` and `check` share; each wins over environment and file.
 #[derive(Clone, Debug, clap::Args)]
@@ -43,6 +45,23 @@ pub fn zone(name: Option<&str>) -> Result<TimeZone, CliError> {
         "bursar: this machine's time zone is not understood (TZ, /etc/localtime); this is in UTC",
     );
     Ok(TimeZone::UTC)
+}
+
+/// An amount in dollars, `7.50`.
+pub fn usd(text: &str) -> Result<MicroUsd, String> {
+    MicroUsd::parse_usd(text).ok_or_else(|| {
+        "an amount of dollars from 0 on is wanted, such as 12.50: at most six digits behind the point"
+            .to_owned()
+    })
+}
+
+/// A state as it is typed: `in-doubt` or `in_doubt`.
+pub fn state_word(word: &str) -> Result<StateWord, String> {
+    StateWord::from_word(&word.replace('-', "_")).ok_or_else(|| {
+        "one of open, settled, failed, replayed, unreported, malformed, in-doubt, reconciled is \
+         wanted"
+            .to_owned()
+    })
 }
 
 // === impl ConfigArgs ===

@@ -5,6 +5,7 @@
 
 use jiff::tz::TimeZone;
 
+use super::arguments::usd;
 use super::daemon::order;
 use super::error::CliError;
 use super::freeze::{caller, name, scope};
@@ -12,7 +13,7 @@ use super::locate::SourceArgs;
 use super::output::{remark, say, say_document};
 use super::runtime::block_on;
 use super::source::Source;
-use super::table::{Align, Table};
+use super::table::{Align, TextTable};
 use crate::admin::orders::RaiseOrder;
 use crate::apps::{Apps, Declared};
 use crate::calendar;
@@ -25,7 +26,7 @@ use crate::screen::shown;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
-    order: Option<Order>,
+    command: Option<CapsCommand>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -34,13 +35,13 @@ pub struct Args {
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Order {
+enum CapsCommand {
     /// Raise a cap until the current hour, day or month ends; --undo ends the raise earlier
-    Raise(Raise),
+    Raise(RaiseArgs),
 }
 
 #[derive(Debug, clap::Args)]
-struct Raise {
+struct RaiseArgs {
     /// The app whose cap is raised; all: the cap of all apps together
     #[arg(value_name = "APP|all", value_parser = name)]
     app: String,
@@ -59,7 +60,7 @@ struct Raise {
 }
 
 pub fn caps(args: &Args) -> Result<(), CliError> {
-    if let Some(Order::Raise(asked)) = &args.order {
+    if let Some(CapsCommand::Raise(asked)) = &args.command {
         return raise(asked);
     }
     let now_ms = SystemClock::shared().wall_ms();
@@ -79,7 +80,7 @@ pub fn caps(args: &Args) -> Result<(), CliError> {
     }
 }
 
-fn raise(asked: &Raise) -> Result<(), CliError> {
+fn raise(asked: &RaiseArgs) -> Result<(), CliError> {
     let app = scope(Some(&asked.app));
     let (period, now_ms) = (asked.period, SystemClock::shared().wall_ms());
     let source = block_on(asked.source.find_to_order())?;
@@ -164,13 +165,6 @@ fn period(text: &str) -> Result<Period, String> {
     Period::from_word(text).ok_or_else(|| "hour, day or month is wanted".to_owned())
 }
 
-fn usd(text: &str) -> Result<MicroUsd, String> {
-    MicroUsd::parse_usd(text).ok_or_else(|| {
-        "an amount of dollars from 0 on is wanted, such as 7.50: at most six digits behind the point"
-            .to_owned()
-    })
-}
-
 /// The answer for people.
 fn report(view: &CapsView) -> String {
     let zone = view.time_zone.as_deref();
@@ -182,7 +176,7 @@ fn report(view: &CapsView) -> String {
         format!("FROZEN since {since}: {app}, by {}", shown(&frozen.by))
     });
     let mut lines: Vec<String> = frozen.collect();
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("cap of", Align::Left),
         ("window", Align::Left),
         ("limit", Align::Right),

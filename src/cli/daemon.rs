@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use super::client::{Answer, Client, ClientError};
 use super::error::CliError;
+use crate::admin::change::AppsDocument;
+use crate::admin::documents::ErrorDocument;
 use crate::ledger::state_dir::Directory;
 
 /// How long a question may take that has a daemon read its journal, or ask the service.
@@ -44,10 +45,8 @@ pub async fn document<T: DeserializeOwned>(client: &Client, answer: Answer) -> R
     if status.is_success() {
         return Ok(serde_json::from_slice(&body).map_err(ClientError::from)?);
     }
-    let refusal = serde_json::from_slice::<Value>(&body).ok();
-    let detail = refusal.and_then(|body| body.get("detail")?.as_str().map(str::to_owned));
     // As where no daemon runs: the words say it all.
-    if let Some(detail) = detail {
+    if let Ok(ErrorDocument { detail }) = serde_json::from_slice(&body) {
         return Err(CliError::Failed(detail));
     }
     let said = String::from_utf8_lossy(&body).trim().to_owned();
@@ -55,6 +54,11 @@ pub async fn document<T: DeserializeOwned>(client: &Client, answer: Answer) -> R
         "the daemon at {} answered {status}: {said}",
         client.address()
     )))
+}
+
+/// The apps that a daemon knows.
+pub async fn known_apps(client: &Client) -> Result<AppsDocument, CliError> {
+    document(client, client.get("/api/apps").await?).await
 }
 
 /// A path with its parameters.
@@ -86,10 +90,8 @@ impl Question {
 /// A daemon is there and was asked nothing: why, and what to do.
 pub fn not_asked(error: ClientError, state_dir: &Path) -> CliError {
     if error.means_silence() {
-        return CliError::Failed(format!(
-            "{error}. Nothing was changed. {}",
-            end_it(state_dir)
-        ));
+        let what_helps = end_it(state_dir);
+        return CliError::Silent { error, what_helps };
     }
     if error.means_forbidden() {
         return CliError::Failed(format!("{error}.\n{FOR_ITS_USER}"));

@@ -6,8 +6,7 @@
 //! number printed was read from an answer, from the journal, or from the sandbox's books.
 //!
 //! Promise: nothing of an existing installation is read or written, nothing is left behind, and
-//! exit code 0 means that every step did what its title says and that the difference is 0; with `--full`,
-//! that all of the difference stands under entries whose price the service does not report.
+//! exit code 0 means that every step did what its title says and that the difference is 0.
 
 mod answer;
 mod args;
@@ -16,7 +15,7 @@ mod compare;
 mod files;
 mod reckoning;
 mod scene;
-mod stage;
+mod screen;
 mod stay;
 mod story;
 mod world;
@@ -25,7 +24,7 @@ pub use self::args::Args;
 use self::files::Folder;
 use self::reckoning::Reckoning;
 use self::scene::Scene;
-use self::stage::Stage;
+use self::screen::Screen;
 use self::stay::stay;
 use self::story::Story;
 use self::world::{Interrupt, World, failed};
@@ -48,15 +47,15 @@ pub fn demo(args: Args) -> Result<(), CliError> {
 
 async fn run(args: Args) -> Result<(), CliError> {
     let mut interrupt = Interrupt::install()?;
-    let stage = Stage::of_standard_output();
+    let screen = Screen::of_standard_output();
     if args.compare {
-        return compare::compare(&args, &stage, &mut interrupt).await;
+        return compare::compare(&args, &screen, &mut interrupt).await;
     }
     let folder = Folder::new().map_err(|error| failed("make a temporary directory", &error))?;
     let mut world = World::start(&args, &folder).await?;
 
     let shown = tokio::select! {
-        shown = show(&stage, &world, &folder) => shown,
+        shown = show(&screen, &world, &folder) => shown,
         () = interrupt.wait() => {
             // A sentence may have been cut short.
             let interrupted = CliError::Failed("interrupted before the story ended".to_owned());
@@ -64,7 +63,7 @@ async fn run(args: Args) -> Result<(), CliError> {
         }
     };
     let ended = match shown {
-        Ok(()) if !args.once => stay(&stage, &world, &mut interrupt).await,
+        Ok(()) if !args.once => stay(&screen, &world, &mut interrupt).await,
         shown => shown,
     };
     tokio::select! {
@@ -76,19 +75,19 @@ async fn run(args: Args) -> Result<(), CliError> {
 }
 
 /// The story and the table.
-async fn show(stage: &Stage, world: &World, folder: &Folder) -> Result<(), CliError> {
-    stage
+async fn show(screen: &Screen, world: &World, folder: &Folder) -> Result<(), CliError> {
+    screen
         .heading("bursar demo: the service's sandbox, and bursar in front of it, in one process")?;
     say("")?;
-    stage.fact("base URL", world.places.base_url())?;
-    stage.fact("try it", world.places.curl())?;
-    stage.fact(
+    screen.fact("base URL", world.places.base_url())?;
+    screen.fact("try it", world.places.curl())?;
+    screen.fact(
         "files",
         format_args!("{} (removed at the end)", folder.path().display()),
     )?;
 
     let mut story = Story::new(Scene::new(
-        stage,
+        screen,
         Client::new(ListenAddr::Tcp(world.places.door)),
         world.service(),
         world.journal.clone(),
@@ -98,20 +97,20 @@ async fn show(stage: &Stage, world: &World, folder: &Folder) -> Result<(), CliEr
 
     let reckoning = Reckoning::when_settled(&world.journal, &world.service()).await?;
     say("")?;
-    stage.heading("the ledger beside the service's own books")?;
+    screen.heading("the ledger beside the service's own books")?;
     say("")?;
     say(reckoning.table())?;
     say("")?;
-    stage.fact("difference", reckoning.difference())?;
+    screen.fact("difference", reckoning.difference())?;
     wrong.extend(reckoning.wrong());
     if wrong.is_empty() {
-        return stage.good(
+        return screen.good(
             "result",
             "every step did what it says; ledger and books agree to the micro-dollar",
         );
     }
     for what in &wrong {
-        stage.bad("WRONG", what)?;
+        screen.bad("WRONG", what)?;
     }
     Err(CliError::Failed(format!(
         "the demo did not do what it says: {} wrong",

@@ -33,6 +33,12 @@ pub enum CliError {
     Apps(#[from] AppsError),
     #[error(transparent)]
     Client(#[from] ClientError),
+    /// A daemon listens and does not answer; it was asked for no change.
+    #[error("{error}. Nothing was changed. {what_helps}")]
+    Silent {
+        error: ClientError,
+        what_helps: String,
+    },
     #[error(transparent)]
     Json(#[from] serde_json::Error),
     #[error("{0}")]

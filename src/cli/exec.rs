@@ -17,13 +17,14 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use http::header::CONTENT_TYPE;
-use serde_json::Value;
+use serde::de::IgnoredAny;
 
 use self::child::{Child, Surroundings};
+use super::arguments::usd;
 use super::client::{Answer, Client, ClientError};
 use super::daemon::{document, not_told};
 use super::error::CliError;
-use super::locate::{Keeper, Right, SourceArgs, keeper};
+use super::locate::{Keeper, Right, SourceArgs};
 use super::output::remark;
 use super::runtime::block_on;
 use super::source::Source;
@@ -56,7 +57,7 @@ pub struct Args {
 }
 
 /// A run as the daemon opened it. Dropping it ends the run.
-struct Run {
+struct RunLease {
     daemon: Client,
     token: Token,
     max: Option<MicroUsd>,
@@ -70,7 +71,7 @@ struct Run {
 
 pub fn exec(args: &Args) -> Result<(), CliError> {
     let code = block_on(async {
-        let daemon = match keeper(&args.source, Right::Change).await? {
+        let daemon = match args.source.keeper(Right::Change).await? {
             Keeper::Daemon(daemon) => daemon,
             Keeper::Files(place) => {
                 return Err(CliError::Failed(format!(
@@ -81,7 +82,7 @@ pub fn exec(args: &Args) -> Result<(), CliError> {
                 )));
             }
         };
-        let run = Run::open(daemon, &args.app, args.max_usd).await?;
+        let run = RunLease::open(daemon, &args.app, args.max_usd).await?;
         let surroundings = Surroundings {
             base_url: format!("{}/v1", run.base_url),
             token: run.token.reveal(),
@@ -116,15 +117,9 @@ pub fn exec(args: &Args) -> Result<(), CliError> {
     }
 }
 
-fn usd(text: &str) -> Result<MicroUsd, String> {
-    MicroUsd::parse_usd(text).ok_or_else(|| {
-        "an amount is wanted, such as 2 or 0.50: at most six digits behind the point".to_owned()
-    })
-}
+// === impl RunLease ===
 
-// === impl Run ===
-
-impl Run {
+impl RunLease {
     async fn open(daemon: Client, app: &str, max: Option<MicroUsd>) -> Result<Self, CliError> {
         let token = Token::draw()
             .map_err(|error| CliError::Failed(format!("no token can be drawn: {error}")))?;
@@ -196,7 +191,7 @@ async fn ask(daemon: &Client, asked: &RunOpen) -> Result<(Answer, RunOpened), Cl
     let mut answer = daemon.post_json("/api/runs", body).await?;
     let is_run = answer.header(CONTENT_TYPE.as_str()) == Some("application/x-ndjson");
     if !answer.status.is_success() || !is_run {
-        document::<Value>(daemon, answer).await?;
+        document::<IgnoredAny>(daemon, answer).await?;
         return Err(CliError::Failed("the daemon opened no run".to_owned()));
     }
     let mut line = BytesMut::new();

@@ -4,20 +4,19 @@
 //! Promise: what is not known is said to be not known; text of others (models, receipt lines) is
 //! printed as [`crate::screen`] shows it; `--json` prints the document of `/api/explain`.
 
-mod fields;
 mod timeline;
 
 use jiff::tz::TimeZone;
-use serde_json::Value;
 
-use self::fields::{amount, list, text, time};
+use super::cells;
 use super::error::CliError;
 use super::locate::SourceArgs;
-use super::output::{say, say_json};
+use super::output::{say, say_document};
 use super::runtime::block_on;
-use super::table::{Align, Table};
+use super::table::{Align, TextTable};
+use crate::admin::explain::{EntryLine, KeyPurchase};
+use crate::calendar;
 use crate::ledger::query::{PART_CHARS_MIN, TAIL_CHARS};
-use crate::money::MicroUsd;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -41,42 +40,38 @@ pub fn explain(args: &Args) -> Result<(), CliError> {
     if id.is_empty() {
         return Err(CliError::usage("an id is wanted"));
     }
-    let document = block_on(async { args.source.find().await?.explain(id).await })?;
+    let found = block_on(async { args.source.find().await?.explain(id).await })?;
     if args.json {
-        say_json(&document)?;
+        say_document(&found)?;
     }
-    let candidates = list(&document, "candidates");
-    if !candidates.is_empty() {
+    if !found.candidates.is_empty() {
         if !args.json {
-            say(lines(candidates, &zone))?;
+            say(lines(&found.candidates, &zone))?;
         }
-        let several = if is_cut(&document) { "more than " } else { "" };
+        let several = if found.more { "more than " } else { "" };
         return Err(CliError::Failed(format!(
             "{several}{} ids begin or end with {id:?}: give more of it. Ids begin with the time, so that \
              those of one minute begin alike; their last {TAIL_CHARS} characters differ",
-            candidates.len()
+            found.candidates.len()
         )));
     }
-    let entries = list(&document, "entries");
-    if entries.is_empty() {
+    if found.entries.is_empty() {
         return Err(CliError::Failed(nothing(id)));
     }
     if args.json {
         return Ok(());
     }
-    for (at, entry) in entries.iter().enumerate() {
+    for (at, explained) in found.entries.iter().enumerate() {
         if at > 0 {
             say("")?;
         }
-        say(timeline::told(entry, &zone))?;
+        say(timeline::of(explained, &zone))?;
     }
-    if let Some(purchase) = document
-        .get("purchase")
-        .filter(|purchase| !purchase.is_null())
-    {
-        say(told_purchase(purchase, entries.len(), &zone))?;
+    let purchase = found.purchase.as_ref();
+    if let Some(all) = purchase.and_then(|all| all_of_the_key(all, found.entries.len(), &zone)) {
+        say(all)?;
     }
-    if is_cut(&document) {
+    if found.more {
         say("\nThere are more entries than can be shown at once.")?;
     }
     Ok(())
@@ -90,29 +85,26 @@ fn nothing(id: &str) -> String {
     )
 }
 
-/// What the key was billed, and by which entries, where there are others than those printed.
-fn told_purchase(purchase: &Value, told: usize, zone: &TimeZone) -> String {
-    let entries = list(purchase, "entries");
-    if entries.len() <= told && told == 1 {
-        return String::new();
+/// What the key was billed, and by which entries, where there are others than the one printed.
+fn all_of_the_key(purchase: &KeyPurchase, printed: usize, zone: &TimeZone) -> Option<String> {
+    if printed <= 1 && purchase.entries.len() <= 1 {
+        return None;
     }
-    let billed = purchase.get("billed_micro_usd").and_then(Value::as_u64);
-    let billed = billed.map_or_else(|| "?".to_owned(), |sum| MicroUsd::new(sum).to_string());
-    let unknown = purchase.get("not_known").and_then(Value::as_u64);
-    let unknown = match unknown {
-        Some(0) | None => String::new(),
-        Some(count) => format!(", {count} of them with an amount that is not known"),
+    let unknown = match purchase.not_known {
+        0 => String::new(),
+        count => format!(", {count} of them with an amount that is not known"),
     };
-    format!(
-        "\nall of this key: billed {billed} in {} entries{unknown}\n{}",
-        entries.len(),
-        lines(entries, zone)
-    )
+    Some(format!(
+        "\nall of this key: billed {} in {} entries{unknown}\n{}",
+        purchase.billed_micro_usd,
+        purchase.entries.len(),
+        lines(&purchase.entries, zone)
+    ))
 }
 
 /// A line an entry.
-fn lines(entries: &[Value], zone: &TimeZone) -> Table {
-    let mut table = Table::new(&[
+fn lines(entries: &[EntryLine], zone: &TimeZone) -> TextTable {
+    let mut table = TextTable::new(&[
         ("entry", Align::Left),
         ("time", Align::Left),
         ("app", Align::Left),
@@ -121,24 +113,16 @@ fn lines(entries: &[Value], zone: &TimeZone) -> Table {
         ("state", Align::Left),
     ]);
     for entry in entries {
-        let state = match (text(entry, "state"), text(entry, "reason")) {
-            (Some(state), Some(reason)) => format!("{state}({reason})"),
-            (state, _) => state.unwrap_or("?").to_owned(),
-        };
         table.row([
-            text(entry, "id").unwrap_or("?").to_owned(),
-            time(entry, "at_ms", zone),
-            text(entry, "app").unwrap_or("?").to_owned(),
-            text(entry, "operation").unwrap_or("?").to_owned(),
-            amount(entry, "billed_micro_usd").unwrap_or_else(|| "unknown".to_owned()),
-            state,
+            entry.id.to_string(),
+            calendar::shown(entry.at_ms, zone),
+            entry.app.clone(),
+            entry.operation.to_string(),
+            cells::amount(entry.billed_micro_usd),
+            cells::state(entry.state, entry.reason),
         ]);
     }
     table
-}
-
-fn is_cut(document: &Value) -> bool {
-    document.get("more").and_then(Value::as_bool) == Some(true)
 }
 
 #[cfg(test)]

@@ -9,23 +9,26 @@
 //! Promise: memory does not grow with the ledger; a file is there whole or not at all, and only its
 //! owner may read it.
 
+use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use clap::ValueEnum;
 use jiff::tz::TimeZone;
-use serde_json::Value;
 
+use super::arguments::state_word;
 use super::error::CliError;
 use super::locate::SourceArgs;
 use super::output::remark;
-use super::receipts::state_word;
 use super::runtime::block_on;
 use super::source::Source;
 use super::whole_file::WholeFile;
+use crate::admin::documents::EntryDocument;
 use crate::calendar;
 use crate::clock::SystemClock;
-use crate::ledger::query::{Filter, StateWord, compacted_until_ms};
+use crate::ledger::entry::{Closed, KeyOrigin, State};
+use crate::ledger::query::{EntryView, Filter, How, StateWord, compacted_until_ms};
+use crate::money::MicroUsd;
 use crate::screen::shown;
 
 #[derive(Debug, clap::Args)]
@@ -62,116 +65,162 @@ enum Format {
     Csv,
 }
 
-/// A column: its name, and where its cell comes from.
+/// A column: its name in the header row, and its cell of an entry. An empty cell: not known, or not reported.
 struct Column {
     name: &'static str,
-    cell: Cell,
-}
-
-/// Where a cell comes from.
-enum Cell {
-    /// The value at this JSON pointer: a text, a number, or a truth value.
-    At(&'static str),
-    /// When the entry began, on the clocks of the zone asked for.
-    LocalTime,
-    /// The one word an object or a text at the pointer begins with.
-    Word(&'static str),
-    /// How many the list at the pointer has.
-    Count(&'static str),
-    /// From each element of the list the value at the second pointer, with spaces between.
-    Each(&'static str, &'static str),
+    cell: fn(&EntryView, &TimeZone) -> String,
 }
 
 /// The header row. New columns go to the end.
 const COLUMNS: &[Column] = &[
-    at("id", "/id"),
-    at("seq", "/seq"),
-    at("at", "/at"),
-    Column {
-        name: "local_time",
-        cell: Cell::LocalTime,
-    },
-    at("at_ms", "/at_ms"),
-    at("ended_ms", "/ended_ms"),
-    at("app", "/app"),
-    at("lane", "/lane"),
-    at("operation", "/operation"),
-    at("model", "/model"),
-    at("stream", "/stream"),
-    at("state", "/state"),
-    at("reason", "/reason"),
-    at("billed_micro_usd", "/billed_micro_usd"),
-    at("receipt", "/receipt"),
-    at("would_have_cost_micro_usd", "/would_have_cost_micro_usd"),
-    at("receipt_source", "/receipt_source"),
-    at("served_by", "/served_by"),
-    at("specialist", "/specialist"),
-    at("escalated", "/escalated"),
-    at("route_version", "/route_version"),
-    at("input_required", "/input_required"),
-    at("replayed", "/replayed"),
-    at("key", "/key"),
-    Column {
-        name: "key_origin",
-        cell: Cell::Word("/key_origin"),
-    },
-    at("adopted_from", "/key_origin/adopted/from"),
-    at("request_id", "/request_id"),
-    at("run_id", "/run_id"),
-    at("prompt_tokens", "/usage/prompt_tokens"),
-    at("completion_tokens", "/usage/completion_tokens"),
-    at("total_tokens", "/usage/total_tokens"),
-    at("audio_ms", "/audio_ms"),
-    Column {
-        name: "attempts",
-        cell: Cell::Count("/attempts"),
-    },
-    each("attempt_ends", "/attempts", "/end"),
-    each("attempt_statuses", "/attempts", "/status"),
-    each("attempt_causes", "/attempts", "/cause"),
-    each("attempt_waits_ms", "/attempts", "/wait_ms"),
-    each("attempt_took_ms", "/attempts", "/took_ms"),
-    each("anomalies", "/anomalies", ""),
-    Column {
-        name: "reconciled_by",
-        cell: Cell::Word("/reconciled_by"),
-    },
-    at("reconciled_by_entry", "/reconciled_by/key/entry"),
-    at("reconciled_by_run", "/reconciled_by/run/run_id"),
-    at("request_bytes", "/request_bytes"),
-    at("response_bytes", "/response_bytes"),
-    at("queue_ms", "/timings/queue_ms"),
-    at("first_byte_ms", "/timings/first_byte_ms"),
-    at("total_ms", "/timings/total_ms"),
-    at("own_us", "/timings/own_us"),
-    at("broken_billed_micro_usd", "/broken_billed_micro_usd"),
-    at("drained", "/drained"),
-    each("closed_by", "/closed", "/by"),
-    each("closed_stages", "/closed", "/stage"),
-    at("reconciled_ms", "/reconciled_ms"),
-    at("delivery", "/delivery"),
-    Column {
-        name: "reconciled_from",
-        cell: Cell::Word("/was"),
-    },
-    at("key_hash", "/key_hash"),
+    column("id", |entry, _| entry.id.to_string()),
+    column("seq", |entry, _| entry.seq.to_string()),
+    column("at", |entry, _| text(calendar::rfc3339(entry.at_ms))),
+    column("local_time", |entry, zone| {
+        calendar::shown(entry.at_ms, zone)
+    }),
+    column("at_ms", |entry, _| entry.at_ms.to_string()),
+    column("ended_ms", |entry, _| text(entry.ended_ms)),
+    column("app", |entry, _| entry.app.to_string()),
+    column("lane", |entry, _| entry.lane.to_string()),
+    column("operation", |entry, _| entry.operation.to_string()),
+    column("model", |entry, _| text(entry.model.as_ref())),
+    column("stream", |entry, _| text(entry.stream)),
+    column("state", |entry, _| entry.state.word().to_string()),
+    column("reason", |entry, _| text(entry.state.reason())),
+    column("billed_micro_usd", |entry, _| {
+        micro_usd(entry.billed_micro_usd)
+    }),
+    column("receipt", |entry, _| entry.receipt.to_string()),
+    column("would_have_cost_micro_usd", |entry, _| {
+        micro_usd(entry.would_have_cost_micro_usd)
+    }),
+    column("receipt_source", |entry, _| text(entry.receipt_source)),
+    column("served_by", |entry, _| text(entry.served_by)),
+    column("specialist", |entry, _| text(entry.specialist.as_ref())),
+    column("escalated", |entry, _| entry.escalated.to_string()),
+    column("route_version", |entry, _| {
+        text(entry.route_version.as_ref())
+    }),
+    column("input_required", |entry, _| {
+        text(entry.input_required.as_ref())
+    }),
+    column("replayed", |entry, _| entry.replayed.to_string()),
+    column("key", |entry, _| text(entry.key.as_ref())),
+    column("key_origin", |entry, _| {
+        text(entry.key_origin.map(|origin| match origin {
+            KeyOrigin::Minted => "minted",
+            KeyOrigin::App => "app",
+            KeyOrigin::Adopted { .. } => "adopted",
+        }))
+    }),
+    column("adopted_from", |entry, _| match entry.key_origin {
+        Some(KeyOrigin::Adopted { from }) => from.to_string(),
+        _ => String::new(),
+    }),
+    column("request_id", |entry, _| text(entry.request_id.as_ref())),
+    column("run_id", |entry, _| text(entry.run_id.as_ref())),
+    column("prompt_tokens", |entry, _| text(entry.usage.prompt_tokens)),
+    column("completion_tokens", |entry, _| {
+        text(entry.usage.completion_tokens)
+    }),
+    column("total_tokens", |entry, _| text(entry.usage.total_tokens)),
+    column("audio_ms", |entry, _| text(entry.audio_ms)),
+    column("attempts", |entry, _| entry.attempts.len().to_string()),
+    column("attempt_ends", |entry, _| {
+        each(&entry.attempts, |attempt| Some(attempt.end))
+    }),
+    column("attempt_statuses", |entry, _| {
+        each(&entry.attempts, |attempt| attempt.status)
+    }),
+    column("attempt_causes", |entry, _| {
+        each(&entry.attempts, |attempt| attempt.cause.clone())
+    }),
+    column("attempt_waits_ms", |entry, _| {
+        each(&entry.attempts, |attempt| Some(attempt.wait_ms))
+    }),
+    column("attempt_took_ms", |entry, _| {
+        each(&entry.attempts, |attempt| Some(attempt.took_ms))
+    }),
+    column("anomalies", |entry, _| {
+        each(&entry.anomalies, |kind| Some(*kind))
+    }),
+    column("reconciled_by", |entry, _| {
+        text(entry.reconciled_by.as_ref().map(|how| match how {
+            How::Key { .. } => "key",
+            How::Run { .. } => "run",
+        }))
+    }),
+    column("reconciled_by_entry", |entry, _| {
+        match &entry.reconciled_by {
+            Some(How::Key { entry }) => entry.to_string(),
+            _ => String::new(),
+        }
+    }),
+    column("reconciled_by_run", |entry, _| match &entry.reconciled_by {
+        Some(How::Run { run_id }) => run_id.clone(),
+        _ => String::new(),
+    }),
+    column("request_bytes", |entry, _| text(entry.request_bytes)),
+    column("response_bytes", |entry, _| text(entry.response_bytes)),
+    column("queue_ms", |entry, _| {
+        text(entry.timings.map(|times| times.queue_ms))
+    }),
+    column("first_byte_ms", |entry, _| {
+        text(entry.timings.and_then(|times| times.first_byte_ms))
+    }),
+    column("total_ms", |entry, _| {
+        text(entry.timings.map(|times| times.total_ms))
+    }),
+    column("own_us", |entry, _| {
+        text(entry.timings.map(|times| times.own_us))
+    }),
+    column("broken_billed_micro_usd", |entry, _| {
+        micro_usd(entry.broken_billed_micro_usd)
+    }),
+    column("drained", |entry, _| entry.drained.to_string()),
+    column("closed_by", |entry, _| {
+        closings(entry, |closed| closed.by.as_str())
+    }),
+    column("closed_stages", |entry, _| {
+        closings(entry, |closed| closed.stage.as_str())
+    }),
+    column("reconciled_ms", |entry, _| text(entry.reconciled_ms)),
+    column("delivery", |entry, _| text(entry.delivery)),
+    column("reconciled_from", |entry, _| {
+        text(entry.was.map(State::word))
+    }),
+    column("key_hash", |entry, _| text(entry.key_hash)),
+    column("run", |entry, _| text(entry.run.as_ref())),
 ];
 
 /// What an element that lacks the value shows in a list. A `-` would look like a formula.
 const NONE_IN_LIST: &str = "none";
 
-const fn at(name: &'static str, pointer: &'static str) -> Column {
-    Column {
-        name,
-        cell: Cell::At(pointer),
-    }
+const fn column(name: &'static str, cell: fn(&EntryView, &TimeZone) -> String) -> Column {
+    Column { name, cell }
 }
 
-const fn each(name: &'static str, list: &'static str, pointer: &'static str) -> Column {
-    Column {
-        name,
-        cell: Cell::Each(list, pointer),
-    }
+fn text(value: Option<impl Display>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
+}
+
+fn micro_usd(amount: Option<MicroUsd>) -> String {
+    text(amount.map(MicroUsd::get))
+}
+
+/// From each element one value, with spaces between.
+fn each<T, V: Display>(list: &[T], value: impl Fn(&T) -> Option<V>) -> String {
+    let words = list.iter().map(|element| match value(element) {
+        Some(value) => value.to_string(),
+        None => NONE_IN_LIST.to_owned(),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Empty where no side left early.
+fn closings(entry: &EntryView, word: fn(&Closed) -> &'static str) -> String {
+    each(&entry.closed, |closed| Some(word(closed)))
 }
 
 pub fn export(args: &Args) -> Result<(), CliError> {
@@ -228,8 +277,8 @@ fn write_to<W: Write>(
     match format {
         Format::Jsonl => {
             let mut out = out;
-            block_on(source.for_each_receipt(filter, &mut |receipt| {
-                serde_json::to_writer(&mut out, &receipt).map_err(|error| {
+            block_on(source.for_each_receipt(filter, &mut |entry| {
+                serde_json::to_writer(&mut out, &EntryDocument(entry)).map_err(|error| {
                     let kind = error.io_error_kind();
                     kind.map_or(CliError::Json(error), |kind| gone_or_failed(kind.into()))
                 })?;
@@ -241,8 +290,8 @@ fn write_to<W: Write>(
             let mut rows = csv::Writer::from_writer(out);
             let names = COLUMNS.iter().map(|column| column.name);
             rows.write_record(names).map_err(csv_error)?;
-            block_on(source.for_each_receipt(filter, &mut |receipt| {
-                let cells = COLUMNS.iter().map(|column| column.cell.of(&receipt, zone));
+            block_on(source.for_each_receipt(filter, &mut |entry| {
+                let cells = COLUMNS.iter().map(|column| column.of(&entry, zone));
                 rows.write_record(cells).map_err(csv_error)
             }))?;
             rows.into_inner()
@@ -265,48 +314,11 @@ fn gone_or_failed(error: io::Error) -> CliError {
     }
 }
 
-// === impl Cell ===
+// === impl Column ===
 
-impl Cell {
-    fn of(&self, receipt: &Value, zone: &TimeZone) -> String {
-        match self {
-            Self::At(pointer) => receipt.pointer(pointer).map(plain).unwrap_or_default(),
-            Self::LocalTime => {
-                let at_ms = receipt.get("at_ms").and_then(Value::as_u64);
-                at_ms.map_or_else(String::new, |at_ms| calendar::shown(at_ms, zone))
-            }
-            Self::Word(pointer) => match receipt.pointer(pointer) {
-                Some(Value::Object(one)) => one.keys().next().cloned().unwrap_or_default(),
-                Some(word) => plain(word),
-                None => String::new(),
-            },
-            Self::Count(pointer) => {
-                let list = receipt.pointer(pointer).and_then(Value::as_array);
-                list.map_or_else(String::new, |list| list.len().to_string())
-            }
-            Self::Each(pointer, within) => {
-                let list = receipt.pointer(pointer).and_then(Value::as_array);
-                let cells = list.into_iter().flatten().map(|element| {
-                    let cell = element.pointer(within).map(plain).unwrap_or_default();
-                    if cell.is_empty() {
-                        NONE_IN_LIST.to_owned()
-                    } else {
-                        cell
-                    }
-                });
-                let cells: Vec<String> = cells.collect();
-                harmless(&cells.join(" "))
-            }
-        }
-    }
-}
-
-/// A value as a cell. `null` is empty.
-fn plain(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => harmless(text),
-        other => other.to_string(),
+impl Column {
+    fn of(&self, entry: &EntryView, zone: &TimeZone) -> String {
+        harmless(&(self.cell)(entry, zone))
     }
 }
 

@@ -8,13 +8,13 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
-use serde_json::json;
+use serde::Serialize;
 
 use super::client::ClientError;
-use super::daemon::{document, end_it, not_asked, order};
+use super::daemon::{end_it, known_apps, order};
 use super::error::CliError;
-use super::locate::{SourceArgs, find_to_order};
-use super::output::say;
+use super::locate::SourceArgs;
+use super::output::{say, say_document};
 use super::runtime::block_on;
 use super::source::Source;
 use crate::admin::change::AppsDocument;
@@ -38,9 +38,20 @@ pub struct Args {
     source: SourceArgs,
 }
 
-/// What is in force after an order, or before one.
-struct Given {
-    frozen: Vec<FrozenView>,
+/// What an order came to: the document of `--json`.
+#[derive(Serialize)]
+struct OrderDocument<'a> {
+    order: &'a str,
+    app: Option<&'a str>,
+    by: String,
+    /// A daemon runs, and obeys.
+    in_force: bool,
+    frozen: &'a [FrozenView],
+}
+
+/// What is frozen after an order, or before one.
+struct Freezes {
+    freezes: Vec<FrozenView>,
     /// No daemon runs: the directory whose next daemon obeys.
     waits_in: Option<PathBuf>,
 }
@@ -66,16 +77,15 @@ pub fn freeze(args: &Args) -> Result<(), CliError> {
         by: by.clone(),
     };
     let change = |orders: &Orders| orders.freeze(app, frozen);
-    let keeper = match block_on(find_to_order(&args.source))? {
-        Ok(keeper) => keeper,
-        Err(error) if error.means_silence() => return beside(args, app, &error, change),
-        Err(error) => return Err(not_asked(error, &args.source.whereabouts()?.state_dir)),
+    let keeper = match block_on(args.source.find_to_order()) {
+        Err(CliError::Silent { error, .. }) => return beside(args, app, &error, change),
+        keeper => keeper?,
     };
     if let Some(app) = app {
         must_be_known(args, &keeper, app, "Nothing was frozen")?;
     }
-    let given = give(keeper, "/api/freeze", app, &by, change)?;
-    let before = given.of(app).filter(|frozen| frozen.since_ms < now_ms);
+    let in_force = give(keeper, "/api/freeze", app, &by, change)?;
+    let before = in_force.of(app).filter(|frozen| frozen.since_ms < now_ms);
     let done = before.map_or_else(
         || format!("{} frozen", whose(app)),
         |before| {
@@ -91,7 +101,7 @@ pub fn freeze(args: &Args) -> Result<(), CliError> {
     args.say(
         "freeze",
         app,
-        &given,
+        &in_force,
         format_args!("{done}: nothing that costs money is sent until `bursar thaw{thaw}`"),
     )
 }
@@ -131,33 +141,30 @@ pub fn thaw(args: &Args) -> Result<(), CliError> {
     if let (Some(app), false) = (app, was_frozen) {
         must_be_known(args, &keeper, app, "Nothing was thawed")?;
     }
-    let given = give(keeper, "/api/thaw", app, &by, |orders| orders.thaw(app))?;
+    let in_force = give(keeper, "/api/thaw", app, &by, |orders| orders.thaw(app))?;
     let done = match (app, was_frozen) {
         (Some(app), true) => format!("the app {app} is thawed"),
         (Some(app), false) => format!("the app {app} was not frozen by its name"),
         (None, true) => "the freeze of all apps has ended".to_owned(),
         (None, false) => "there was no freeze of all apps".to_owned(),
     };
-    let left: Vec<&str> = given
-        .frozen
+    let left: Vec<&str> = in_force
+        .freezes
         .iter()
         .filter_map(|one| one.app.as_deref())
         .collect();
     let still = match &*left {
-        _ if given.of(None).is_some() => "; all apps are frozen still: `bursar thaw`".to_owned(),
+        _ if in_force.of(None).is_some() => "; all apps are frozen still: `bursar thaw`".to_owned(),
         [] => String::new(),
         left => format!("; still frozen by name: {}", left.join(", ")),
     };
-    args.say("thaw", app, &given, format_args!("{done}{still}"))
+    args.say("thaw", app, &in_force, format_args!("{done}{still}"))
 }
 
 /// A slip in the name would leave the app that was meant as it was.
 fn must_be_known(args: &Args, keeper: &Source, app: &str, nothing: &str) -> Result<(), CliError> {
     let known: AppsDocument = match keeper {
-        Source::Daemon(client) => block_on(async {
-            let answer = client.get("/api/apps").await?;
-            document(client, answer).await
-        })?,
+        Source::Daemon(client) => block_on(known_apps(client))?,
         Source::Journal(state_dir) => {
             let declared = Declared::from(&args.source.whereabouts()?);
             AppsDocument::of(&apps::read(state_dir, &declared)?)
@@ -172,16 +179,19 @@ fn must_be_known(args: &Args, keeper: &Source, app: &str, nothing: &str) -> Resu
 }
 
 /// What is frozen now.
-fn frozen_by(keeper: &Source) -> Result<Given, CliError> {
+fn frozen_by(keeper: &Source) -> Result<Freezes, CliError> {
     match keeper {
         Source::Daemon(_) => {
             let now_ms = SystemClock::shared().wall_ms();
             let view = block_on(keeper.caps(&Rules::none(), now_ms))?;
-            Ok(Given::of_daemon(view))
+            Ok(Freezes::of_daemon(view))
         }
         Source::Journal(state_dir) => {
             let now_ms = SystemClock::shared().wall_ms();
-            Ok(Given::of_file(&Orders::read(state_dir, now_ms), state_dir))
+            Ok(Freezes::of_file(
+                &Orders::read(state_dir, now_ms),
+                state_dir,
+            ))
         }
     }
 }
@@ -192,19 +202,19 @@ fn give(
     app: Option<&str>,
     by: &str,
     change: impl FnOnce(&Orders) -> Orders,
-) -> Result<Given, CliError> {
+) -> Result<Freezes, CliError> {
     match keeper {
         Source::Daemon(client) => {
             let asked = FreezeOrder {
                 app: app.map(str::to_owned),
                 by: by.to_owned(),
             };
-            Ok(Given::of_daemon(block_on(order(&client, path, &asked))?))
+            Ok(Freezes::of_daemon(block_on(order(&client, path, &asked))?))
         }
         Source::Journal(state_dir) => {
             let now_ms = SystemClock::shared().wall_ms();
             let orders = Orders::order(&state_dir, now_ms, change)?;
-            Ok(Given::of_file(&orders, &state_dir))
+            Ok(Freezes::of_file(&orders, &state_dir))
         }
     }
 }
@@ -223,48 +233,51 @@ impl Args {
         &self,
         order: &str,
         app: Option<&str>,
-        given: &Given,
+        in_force: &Freezes,
         text: impl Display,
     ) -> Result<(), CliError> {
         if self.json {
-            return say(json!({
-                "order": order,
-                "app": app,
-                "by": caller(),
-                "in_force": given.waits_in.is_none(),
-                "frozen": given.frozen,
-            }));
+            return say_document(&OrderDocument {
+                order,
+                app,
+                by: caller(),
+                in_force: in_force.waits_in.is_none(),
+                frozen: &in_force.freezes,
+            });
         }
-        let note = given.waits_in.as_ref().map_or_else(String::new, |place| {
-            format!(
-                "\nno daemon runs on {}: it holds from the next start",
-                place.display()
-            )
-        });
+        let note = in_force
+            .waits_in
+            .as_ref()
+            .map_or_else(String::new, |place| {
+                format!(
+                    "\nno daemon runs on {}: it holds from the next start",
+                    place.display()
+                )
+            });
         say(format_args!("{text}{note}"))
     }
 }
 
-// === impl Given ===
+// === impl Freezes ===
 
-impl Given {
+impl Freezes {
     fn of_daemon(view: CapsView) -> Self {
         Self {
-            frozen: view.frozen,
+            freezes: view.frozen,
             waits_in: None,
         }
     }
 
     fn of_file(orders: &Orders, state_dir: &Path) -> Self {
         Self {
-            frozen: FrozenView::list(orders),
+            freezes: FrozenView::list(orders),
             waits_in: Some(state_dir.to_owned()),
         }
     }
 
     /// The freeze of this app by its name; of all apps without one.
     fn of(&self, app: Option<&str>) -> Option<&FrozenView> {
-        self.frozen
+        self.freezes
             .iter()
             .find(|frozen| frozen.app.as_deref() == app)
     }

@@ -37,17 +37,17 @@ const FOR_GROUP: u32 = 0o070;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: KeyCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum KeyCommand {
     /// Check a new key with the service, then write it into the configured file
-    Set(SetArgs),
+    Set(KeySetArgs),
 }
 
 #[derive(Debug, clap::Args)]
-struct SetArgs {
+struct KeySetArgs {
     /// Write it without checking it with the service
     #[arg(long)]
     no_check: bool,
@@ -64,11 +64,11 @@ struct SetArgs {
 
 pub fn key(args: &Args) -> Result<(), CliError> {
     match &args.command {
-        Command::Set(args) => set(args),
+        KeyCommand::Set(args) => set(args),
     }
 }
 
-fn set(args: &SetArgs) -> Result<(), CliError> {
+fn set(args: &KeySetArgs) -> Result<(), CliError> {
     let overrides = Overrides {
         config: args.config.clone(),
         upstream: args.upstream.clone(),

@@ -28,11 +28,11 @@ const PRINTED_MAX: usize = 100;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: LedgerCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum LedgerCommand {
     /// Check every line, the chain of entries, and the index
     Verify(ReadArgs),
     /// Rebuild the index from the journal; no daemon may be running
@@ -58,10 +58,10 @@ struct ReadArgs {
 
 pub fn ledger(args: &Args) -> Result<(), CliError> {
     match &args.command {
-        Command::Verify(args) => print_verified(args),
-        Command::Rebuild(args) => rebuild(args),
-        Command::Export(args) => export::export(args),
-        Command::Compact(args) => compact::compact(args),
+        LedgerCommand::Verify(args) => print_verified(args),
+        LedgerCommand::Rebuild(args) => rebuild(args),
+        LedgerCommand::Export(args) => export::export(args),
+        LedgerCommand::Compact(args) => compact::compact(args),
     }
 }
 

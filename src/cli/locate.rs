@@ -9,13 +9,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde_json::Value;
-
-use super::client::{ANSWER_DEADLINE, Client, ClientError};
+use super::client::{ANSWER_DEADLINE, Client};
 use super::daemon::{ANSWER_BYTES_MAX, not_asked};
 use super::error::CliError;
 use super::output::remark;
 use super::source::Source;
+use crate::admin::documents::StatusDocument;
 use crate::config::{BURSAR_STATE_DIR, Env, ListenAddr, Overrides, Whereabouts};
 
 /// How long a reading command waits for a daemon before it reads the files instead.
@@ -62,39 +61,82 @@ impl SourceArgs {
 
     /// The daemon named by `--admin`, else the one whose socket answers, else the files.
     pub async fn find(&self) -> Result<Source, CliError> {
-        if let Some(daemon) = self.named_daemon()? {
-            return Ok(daemon);
+        if self.admin.is_some() {
+            return Ok(Source::Daemon(self.named_client()?));
         }
-        let whereabouts = self.whereabouts()?;
-        for address in &whereabouts.admin {
-            if matches!(address, ListenAddr::Unix(_)) {
-                let client = Client::new(address.clone()).answering_within(LOOK_DEADLINE);
-                // Whatever keeps it from answering, the files are there.
-                match client.get("/api/status").await {
-                    Ok(answer) if answer.status.is_success() => return Ok(Source::Daemon(client)),
-                    Err(error) if error.means_silence() => {
-                        remark(format_args!("bursar: {error}; this is read from its files"));
-                    }
-                    Ok(_) | Err(_) => {}
+        let place = self.whereabouts()?;
+        for client in socket_clients(&place, LOOK_DEADLINE) {
+            // Whatever keeps it from answering, the files are there.
+            match client.get("/api/status").await {
+                Ok(answer) if answer.status.is_success() => return Ok(Source::Daemon(client)),
+                Err(error) if error.means_silence() => {
+                    remark(format_args!("bursar: {error}; this is read from its files"));
                 }
+                Ok(_) | Err(_) => {}
             }
         }
-        let state_dir = self.files(whereabouts).await?.state_dir;
-        self.must_have_ledger(&state_dir)?;
-        Ok(Source::Journal(state_dir))
+        self.journal(place).await
     }
 
     /// For long listings and for following: the files, unless a daemon was named.
     pub async fn find_files(&self) -> Result<Source, CliError> {
-        if let Some(daemon) = self.named_daemon()? {
-            return Ok(daemon);
+        match self.admin {
+            Some(_) => Ok(Source::Daemon(self.named_client()?)),
+            None => self.journal(self.whereabouts()?).await,
         }
-        let state_dir = self.files(self.whereabouts()?).await?.state_dir;
+    }
+
+    /// For orders: the daemon that takes them, else the state directory.
+    pub async fn find_to_order(&self) -> Result<Source, CliError> {
+        match self.keeper(Right::Change).await? {
+            Keeper::Daemon(client) => Ok(Source::Daemon(client)),
+            // No process would carry out an order for a directory that is not in use.
+            Keeper::Files(place) => {
+                self.must_have_ledger(&place.state_dir)?;
+                Ok(Source::Journal(place.state_dir))
+            }
+        }
+    }
+
+    /// The daemon named by `--admin`, else the one whose socket answers, else the files. A daemon that is there
+    /// and does not answer is an error: it must not be taken for none.
+    pub async fn keeper(&self, right: Right) -> Result<Keeper, CliError> {
+        if let Some(address) = &self.admin {
+            let daemon = self.named_client()?;
+            if right == Right::Change && matches!(daemon.address(), ListenAddr::Tcp(_)) {
+                return Err(CliError::usage(format_args!(
+                    "--admin {address}: changes take the daemon's socket: --admin unix:/…/admin.sock, or \
+                     --state-dir DIR"
+                )));
+            }
+            return Ok(Keeper::Daemon(daemon));
+        }
+        let place = self.whereabouts()?;
+        for daemon in socket_clients(&place, ANSWER_DEADLINE) {
+            match daemon.get("/api/apps").await {
+                Ok(answer) if answer.status.is_success() => return Ok(Keeper::Daemon(daemon)),
+                Ok(answer) => {
+                    return Err(CliError::Failed(format!(
+                        "the daemon at {} answered {}",
+                        daemon.address(),
+                        answer.status
+                    )));
+                }
+                // No daemon: the files are ours if the lock is.
+                Err(error) if error.means_nobody() => {}
+                Err(error) => return Err(not_asked(error, &place.state_dir)),
+            }
+        }
+        Ok(Keeper::Files(self.files(place).await?))
+    }
+
+    async fn journal(&self, place: Whereabouts) -> Result<Source, CliError> {
+        let state_dir = self.files(place).await?.state_dir;
         self.must_have_ledger(&state_dir)?;
         Ok(Source::Journal(state_dir))
     }
 
-    /// The place whose files are read or changed, unless nobody named its ledger and a daemon of another
+    /// The place whose files are read or changed. An error where its ledger was not named and a daemon of another
     /// one answers on the port: the system service's, while its user's own was found. What was read or
     /// changed here would be nothing to that daemon.
     pub async fn files(&self, place: Whereabouts) -> Result<Whereabouts, CliError> {
@@ -106,15 +148,8 @@ impl SourceArgs {
         Ok(place)
     }
 
-    fn named_daemon(&self) -> Result<Option<Source>, CliError> {
-        match &self.admin {
-            None => Ok(None),
-            Some(_) => Ok(Some(Source::Daemon(self.named_client()?))),
-        }
-    }
-
     /// The daemon of `--admin`.
-    pub fn named_client(&self) -> Result<Client, CliError> {
+    fn named_client(&self) -> Result<Client, CliError> {
         let address = self.admin.as_deref().unwrap_or_default();
         let bare = address.strip_prefix("http://").unwrap_or(address);
         let address = ListenAddr::parse(bare.trim_end_matches('/'))
@@ -144,79 +179,13 @@ impl SourceArgs {
             ))),
         }
     }
-
-    /// The daemon whose socket answers, else the state directory.
-    pub async fn find_to_order(&self) -> Result<Source, CliError> {
-        match find_to_order(self).await? {
-            Ok(source) => Ok(source),
-            Err(error) => Err(not_asked(error, &self.whereabouts()?.state_dir)),
-        }
-    }
 }
 
-/// The daemon named by `--admin`, else the one whose socket answers, else the files.
-pub async fn keeper(source: &SourceArgs, right: Right) -> Result<Keeper, CliError> {
-    if let Some(address) = &source.admin {
-        let daemon = source.named_client()?;
-        if right == Right::Change && matches!(daemon.address(), ListenAddr::Tcp(_)) {
-            return Err(not_over_a_port(address));
-        }
-        return Ok(Keeper::Daemon(daemon));
-    }
-    let place = source.whereabouts()?;
-    for address in &place.admin {
-        if !matches!(address, ListenAddr::Unix(_)) {
-            continue;
-        }
-        let daemon = Client::new(address.clone()).answering_within(ANSWER_DEADLINE);
-        match daemon.get("/api/apps").await {
-            Ok(answer) if answer.status.is_success() => return Ok(Keeper::Daemon(daemon)),
-            Ok(answer) => {
-                return Err(CliError::Failed(format!(
-                    "the daemon at {address} answered {}",
-                    answer.status
-                )));
-            }
-            // No daemon: the files are ours if the lock is.
-            Err(error) if error.means_nobody() => {}
-            Err(error) => return Err(not_asked(error, &place.state_dir)),
-        }
-    }
-    Ok(Keeper::Files(source.files(place).await?))
-}
-
-/// For orders, as [`keeper`] for changes of apps. `Err` of the inner kind: a daemon is there and does not
-/// take the order; it must not be taken for none.
-pub async fn find_to_order(source: &SourceArgs) -> Result<Result<Source, ClientError>, CliError> {
-    if let Some(address) = &source.admin {
-        let daemon = source.named_client()?;
-        if matches!(daemon.address(), ListenAddr::Tcp(_)) {
-            return Err(not_over_a_port(address));
-        }
-        return Ok(Ok(Source::Daemon(daemon)));
-    }
-    let place = source.whereabouts()?;
-    for address in &place.admin {
-        if !matches!(address, ListenAddr::Unix(_)) {
-            continue;
-        }
-        let daemon = Client::new(address.clone()).answering_within(ANSWER_DEADLINE);
-        match daemon.get("/api/status").await {
-            Ok(_) => return Ok(Ok(Source::Daemon(daemon))),
-            Err(error) if error.means_nobody() => {}
-            Err(error) => return Ok(Err(error)),
-        }
-    }
-    // No process would carry out an order for a directory that is not in use.
-    let place = source.files(place).await?;
-    source.must_have_ledger(&place.state_dir)?;
-    Ok(Ok(Source::Journal(place.state_dir)))
-}
-
-fn not_over_a_port(address: &str) -> CliError {
-    CliError::usage(format_args!(
-        "--admin {address}: changes take the daemon's socket: --admin unix:/…/admin.sock, or --state-dir DIR"
-    ))
+/// The daemons whose sockets are configured.
+fn socket_clients(place: &Whereabouts, deadline: Duration) -> impl Iterator<Item = Client> {
+    let is_socket = |address: &&ListenAddr| matches!(address, ListenAddr::Unix(_));
+    let sockets = place.admin.iter().filter(is_socket);
+    sockets.map(move |address| Client::new(address.clone()).answering_within(deadline))
 }
 
 /// Asks the configured ports, and where no daemon is there, and the file names no ledger either, the default
@@ -257,9 +226,8 @@ async fn must_be_its_daemons(place: &Whereabouts, default: &ListenAddr) -> Resul
 async fn ledger_at(address: &ListenAddr) -> Option<String> {
     let client = Client::new(address.clone()).answering_within(LOOK_DEADLINE);
     let answer = client.get("/api/status").await.ok()?;
-    let status = answer.json::<Value>(ANSWER_BYTES_MAX).await.ok()?;
-    let state_dir = status.pointer("/ledger/state_dir")?.as_str()?;
-    Some(state_dir.to_owned())
+    let status: StatusDocument = answer.json(ANSWER_BYTES_MAX).await.ok()?;
+    Some(status.ledger.state_dir).filter(|state_dir| !state_dir.is_empty())
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
-use serde_json::Value;
 
 use super::error::CliError;
 use crate::screen;
@@ -26,14 +25,9 @@ pub fn say(line: impl Display) -> Result<(), CliError> {
     }
 }
 
-/// A document on standard output as one line of JSON.
+/// A document as one line of JSON on standard output, which may be a person's screen: see [`crate::screen`].
 pub fn say_document(document: &impl Serialize) -> Result<(), CliError> {
-    say(serde_json::to_string(document)?)
-}
-
-/// A JSON document on standard output, which may be a person's screen: see [`crate::screen`].
-pub fn say_json(document: &Value) -> Result<(), CliError> {
-    say(screen::shown_json(&document.to_string()))
+    say(screen::shown_json(&serde_json::to_string(document)?))
 }
 
 /// A remark for the person at the terminal; never part of a result.

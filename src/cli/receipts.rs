@@ -7,21 +7,22 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use serde_json::Value;
 
+use super::arguments::state_word;
+use super::cells;
 use super::error::CliError;
 use super::locate::SourceArgs;
-use super::output::{say, say_json};
+use super::output::{say, say_document};
 use super::runtime::block_on;
 use super::source::{Pulse, Source};
-use super::table::{Align, Table};
+use super::table::{Align, TextTable};
 use crate::admin::RECEIPTS_MAX;
+use crate::admin::documents::EntryDocument;
 use crate::calendar;
 use crate::clock::SystemClock;
-use crate::ledger::entry::InDoubt;
-use crate::ledger::query::{Filter, StateWord, TAIL_CHARS};
-use crate::money::MicroUsd;
-use crate::protocol::Operation;
+use crate::ledger::entry::{InDoubt, State};
+use crate::ledger::query::{EntryView, Filter, ReceiptWord, StateWord, TAIL_CHARS};
+use crate::protocol::{Operation, Usage};
 
 /// How many are printed where the command names no number; `--json` then prints all.
 const SHOWN: usize = 50;
@@ -124,21 +125,21 @@ pub fn receipts(args: &Args) -> Result<(), CliError> {
                 } else {
                     args.source.find_files().await?
                 };
-                let listed = source.receipts(&filter, limit).await?.listed;
+                let listed = source.receipts(&filter, limit).await?.entries;
                 if listed.is_empty() && !args.json {
                     let any = source.receipts(&Filter::default(), 1).await?;
-                    return say(if any.listed.is_empty() {
+                    return say(if any.entries.is_empty() {
                         "No receipts yet."
                     } else {
                         "No receipt matches."
                     });
                 }
-                printer.print_all(&listed)
+                printer.print_all(listed)
             }
             None => {
                 let source = args.source.find_files().await?;
                 source
-                    .for_each_receipt(&filter, &mut |receipt| say_json(&receipt))
+                    .for_each_receipt(&filter, &mut |entry| say_document(&EntryDocument(entry)))
                     .await
             }
         }
@@ -157,15 +158,13 @@ async fn follow(
     let mut pulse = source.pulse().await?;
     let mut landed = source.receipts(&filter, shown).await?;
     filter.since_ms = filter.since_ms.max(now_ms.checked_sub(FOLLOW_BACK_MS));
-    let mut are_all = true;
     loop {
-        for receipt in &landed.listed {
+        let are_all = landed.entries.len() < RECEIPTS_MAX;
+        for entry in landed.entries {
             // A request that has just begun shows when it has ended, unless begun ones are asked
             // for.
-            if filter.state.is_some()
-                || receipt.get("state").and_then(Value::as_str) != Some("open")
-            {
-                printer.print_one(receipt)?;
+            if filter.state.is_some() || entry.state != State::Open {
+                printer.print_one(entry)?;
             }
         }
         filter.after_seq = filter.after_seq.max(landed.last_seq).or(Some(0));
@@ -173,7 +172,6 @@ async fn follow(
             pulse = next_pulse(source, &pulse).await?;
         }
         landed = source.receipts(&filter, RECEIPTS_MAX).await?;
-        are_all = landed.listed.len() < RECEIPTS_MAX;
     }
 }
 
@@ -186,14 +184,6 @@ async fn next_pulse(source: &Source, before: &Pulse) -> Result<Pulse, CliError> 
             return Ok(now);
         }
     }
-}
-
-pub fn state_word(word: &str) -> Result<StateWord, String> {
-    StateWord::from_word(&word.replace('-', "_")).ok_or_else(|| {
-        "one of open, settled, failed, replayed, unreported, malformed, in-doubt, reconciled is \
-         wanted"
-            .to_owned()
-    })
 }
 
 fn operation(word: &str) -> Result<Operation, String> {
@@ -217,21 +207,18 @@ fn reason(word: &str) -> Result<InDoubt, String> {
 }
 
 /// How many of each state were shown, and what a doubt is, when there is one.
-fn footer(receipts: &[Value]) -> String {
-    let word = |receipt: &Value| state_cell(receipt).replace('_', " ");
+fn footer(entries: &[EntryView]) -> String {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for receipt in receipts {
-        *counts.entry(word(receipt)).or_default() += 1;
+    for entry in entries {
+        let word = state_cell(entry).replace('_', " ");
+        *counts.entry(word).or_default() += 1;
     }
     let counted: Vec<String> = counts
         .iter()
         .map(|(state, count)| format!("{count} {state}"))
         .collect();
-    let mut text = format!("\n{} shown: {}.", receipts.len(), counted.join(", "));
-    if receipts
-        .iter()
-        .any(|receipt| receipt.get("state").and_then(Value::as_str) == Some("in_doubt"))
-    {
+    let mut text = format!("\n{} shown: {}.", entries.len(), counted.join(", "));
+    if entries.iter().any(|entry| entry.state.reason().is_some()) {
         text.push_str(
             "\nIn doubt: the service may have billed it and the amount was not seen, so it is in no \
              sum; `bursar explain ID` shows what happened and what would settle it.",
@@ -241,26 +228,23 @@ fn footer(receipts: &[Value]) -> String {
 }
 
 /// The state with what belongs to it: the reason of a doubt, or that the price was none.
-fn state_cell(receipt: &Value) -> String {
-    let text = |name: &str| receipt.get(name).and_then(Value::as_str);
-    match (text("state"), text("reason")) {
-        (Some(state), Some(reason)) => format!("{state}({reason})"),
+fn state_cell(entry: &EntryView) -> String {
+    match (entry.state, entry.receipt) {
         // The service reported a price that cannot be read, which is not the same as none.
-        (Some(state @ "unreported"), None) if text("receipt") == Some("malformed") => {
-            format!("{state}(malformed)")
-        }
-        (state, _) => state.unwrap_or("?").to_owned(),
+        (State::Unreported, ReceiptWord::Malformed) => "unreported(malformed)".to_owned(),
+        (state, _) => cells::state(state.word(), state.reason()),
     }
 }
 
 // === impl Printer ===
 
 impl Printer {
-    fn print_all(&self, receipts: &[Value]) -> Result<(), CliError> {
+    fn print_all(&self, entries: Vec<EntryView>) -> Result<(), CliError> {
         if self.json {
-            return receipts.iter().try_for_each(say_json);
+            let mut entries = entries.into_iter();
+            return entries.try_for_each(|entry| say_document(&EntryDocument(entry)));
         }
-        let mut table = Table::new(&[
+        let mut table = TextTable::new(&[
             ("time", Align::Left),
             ("app", Align::Left),
             ("operation", Align::Left),
@@ -271,18 +255,18 @@ impl Printer {
             ("state", Align::Left),
             ("entry", Align::Left),
         ]);
-        for receipt in receipts {
-            table.row(self.cells(receipt));
+        for entry in &entries {
+            table.row(self.cells(entry));
         }
         say(table)?;
-        say(footer(receipts))
+        say(footer(&entries))
     }
 
-    fn print_one(&self, receipt: &Value) -> Result<(), CliError> {
+    fn print_one(&self, entry: EntryView) -> Result<(), CliError> {
         if self.json {
-            return say_json(receipt);
+            return say_document(&EntryDocument(entry));
         }
-        let mut table = Table::headless(&[
+        let mut table = TextTable::headless(&[
             (19, Align::Left),
             (8, Align::Left),
             (10, Align::Left),
@@ -293,27 +277,23 @@ impl Printer {
             (11, Align::Left),
             (TAIL_CHARS, Align::Left),
         ]);
-        table.row(self.cells(receipt));
+        table.row(self.cells(&entry));
         say(table)
     }
 
-    fn cells(&self, receipt: &Value) -> [String; 9] {
-        let text = |name: &str| receipt.get(name).and_then(Value::as_str);
-        let or_dash = |name: &str| text(name).unwrap_or("-").to_owned();
-        let at_ms = receipt.get("at_ms").and_then(Value::as_u64);
+    fn cells(&self, entry: &EntryView) -> [String; 9] {
         [
-            at_ms.map_or_else(
-                || "?".to_owned(),
-                |at_ms| calendar::shown(at_ms, &self.zone),
-            ),
-            or_dash("app"),
-            or_dash("operation"),
-            or_dash("model"),
-            or_dash("served_by"),
-            tokens(receipt),
-            billed(receipt),
-            state_cell(receipt),
-            tail(text("id").unwrap_or("-")).to_owned(),
+            calendar::shown(entry.at_ms, &self.zone),
+            entry.app.to_string(),
+            entry.operation.to_string(),
+            entry.model.clone().unwrap_or_else(|| "-".to_owned()),
+            entry
+                .served_by
+                .map_or_else(|| "-".to_owned(), |by| by.to_string()),
+            tokens(entry.usage),
+            cells::amount(entry.billed_micro_usd),
+            state_cell(entry),
+            tail(&entry.id.to_string()).to_owned(),
         ]
     }
 }
@@ -325,12 +305,8 @@ fn tail(id: &str) -> &str {
 }
 
 /// `12+34`: input and output.
-fn tokens(receipt: &Value) -> String {
-    let told = |name: &str| {
-        let count = receipt.get("usage").and_then(|usage| usage.get(name));
-        count.and_then(Value::as_u64)
-    };
-    match (told("prompt_tokens"), told("completion_tokens")) {
+fn tokens(usage: Usage) -> String {
+    match (usage.prompt_tokens, usage.completion_tokens) {
         (None, None) => "-".to_owned(),
         (input, output) => {
             let shown =
@@ -338,14 +314,6 @@ fn tokens(receipt: &Value) -> String {
             format!("{}+{}", shown(input), shown(output))
         }
     }
-}
-
-fn billed(receipt: &Value) -> String {
-    let amount = receipt.get("billed_micro_usd").and_then(Value::as_u64);
-    amount.map_or_else(
-        || "unknown".to_owned(),
-        |amount| MicroUsd::new(amount).to_string(),
-    )
 }
 
 #[cfg(test)]

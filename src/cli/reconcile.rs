@@ -7,11 +7,12 @@
 
 use jiff::tz::TimeZone;
 
+use super::arguments::usd;
 use super::error::CliError;
 use super::locate::SourceArgs;
 use super::output::{say, say_document};
 use super::runtime::block_on;
-use super::table::{Align, Table};
+use super::table::{Align, TextTable};
 use crate::admin::reconcile::{Figure, Reconciliation};
 use crate::calendar;
 use crate::clock::SystemClock;
@@ -72,12 +73,6 @@ pub fn reconcile(args: &Args) -> Result<(), CliError> {
     }
 }
 
-fn usd(text: &str) -> Result<MicroUsd, String> {
-    MicroUsd::parse_usd(text).ok_or_else(|| {
-        "an amount is wanted, such as 123.456789: at most six digits behind the point".to_owned()
-    })
-}
-
 /// The answer for people.
 fn report(document: &Reconciliation, zone: &TimeZone) -> String {
     let at = |ms: u64| calendar::shown(ms, zone);
@@ -100,7 +95,7 @@ fn report(document: &Reconciliation, zone: &TimeZone) -> String {
         "typed" => "figure given".to_owned(),
         field => format!("service, {field}"),
     };
-    let mut figures = Table::headless(&[(0, Align::Left), (0, Align::Right)]);
+    let mut figures = TextTable::headless(&[(0, Align::Left), (0, Align::Right)]);
     figures.row([service, document.service.to_string()]);
     figures.row(["ledger".to_owned(), document.ledger.to_string()]);
     figures.row(["difference".to_owned(), difference(document)]);
@@ -125,7 +120,7 @@ fn zeros(document: &Reconciliation) -> String {
 }
 
 fn reasons(document: &Reconciliation) -> Option<String> {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("kind", Align::Left),
         ("which", Align::Left),
         ("entries", Align::Right),

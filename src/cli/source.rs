@@ -7,18 +7,18 @@
 //! place is looked at.
 
 use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::path::PathBuf;
-
-use serde_json::Value;
 
 use super::client::Client;
 use super::daemon::{Question, ask};
 use super::error::CliError;
-use crate::admin::documents::{self, SpendQuestion};
+use crate::admin::RECEIPTS_MAX;
+use crate::admin::documents::{ReceiptsDocument, SpendDocument, SpendQuestion, StatusDocument};
+use crate::admin::explain::Explanation;
 use crate::admin::reconcile::{Figure, Reconciliation};
-use crate::admin::{RECEIPTS_MAX, explain};
 use crate::caps::{self, CapsView, Rules};
-use crate::ledger::query::{Filter, find, for_each_entry, list, spend, window};
+use crate::ledger::query::{EntryView, Filter, Listing, find, for_each_entry, list, spend, window};
 use crate::ledger::reconcile::compare;
 
 /// A place that answers.
@@ -28,23 +28,21 @@ pub enum Source {
     Journal(PathBuf),
 }
 
-/// Some entries, and the number to go on from.
-#[derive(Clone, Debug, Default)]
-pub struct Receipts {
-    /// As [`documents::receipt`] describes them, oldest change first.
-    pub listed: Vec<Value>,
-    pub last_seq: Option<u64>,
-}
-
 /// Changes when something may have been added to the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pulse(String);
+pub enum Pulse {
+    Daemon {
+        pid: u32,
+        commits: u64,
+    },
+    /// Names and sizes of the journal's files.
+    Journal(Vec<(OsString, u64)>),
+}
 
 // === impl Source ===
 
 impl Source {
-    /// The document that [`documents::spend`] describes.
-    pub async fn spend(&self, asked: &SpendQuestion) -> Result<Value, CliError> {
+    pub async fn spend(&self, asked: &SpendQuestion) -> Result<SpendDocument, CliError> {
         match self {
             Self::Journal(state_dir) => {
                 let sums = spend(
@@ -54,7 +52,7 @@ impl Source {
                     &asked.by,
                     &asked.zone,
                 )?;
-                Ok(documents::spend(asked, &sums)?)
+                Ok(SpendDocument::new(asked, sums))
             }
             Self::Daemon(client) => {
                 let zone = asked.zone.iana_name().ok_or_else(|| {
@@ -71,8 +69,7 @@ impl Source {
         }
     }
 
-    /// The service's own figure is asked for by a
-    /// daemon alone: it holds the key.
+    /// The service's own figure is asked for by a daemon alone: it holds the key.
     pub async fn reconcile(&self, asked: &Figure, now_ms: u64) -> Result<Reconciliation, CliError> {
         match (self, asked) {
             (Self::Daemon(client), _) => {
@@ -112,35 +109,26 @@ impl Source {
 
     /// The newest `limit` entries; with `after_seq` the oldest `limit` that changed since. Holds
     /// them, and no others.
-    pub async fn receipts(&self, filter: &Filter, limit: usize) -> Result<Receipts, CliError> {
+    pub async fn receipts(&self, filter: &Filter, limit: usize) -> Result<Listing, CliError> {
         let asked = Filter {
             limit: Some(limit),
             ..filter.clone()
         };
         match self {
-            Self::Journal(state_dir) => {
-                let listing = list(state_dir, &asked)?;
-                let listed = listing.entries.iter().map(documents::receipt);
-                Ok(Receipts {
-                    listed: listed.collect::<Result<_, _>>()?,
-                    last_seq: listing.last_seq,
-                })
-            }
+            Self::Journal(state_dir) => Ok(list(state_dir, &asked)?),
             Self::Daemon(client) if limit <= RECEIPTS_MAX => page(client, &asked).await,
             Self::Daemon(client) => {
                 let mut newest = VecDeque::new();
-                let last_seq = all_pages(client, filter, &mut |receipt| {
-                    newest.push_back(receipt);
+                let last_seq = all_pages(client, filter, &mut |entry| {
+                    newest.push_back(entry);
                     if newest.len() > limit {
                         newest.pop_front();
                     }
                     Ok(())
                 })
                 .await?;
-                Ok(Receipts {
-                    listed: newest.into(),
-                    last_seq,
-                })
+                let entries = newest.into();
+                Ok(Listing { entries, last_seq })
             }
         }
     }
@@ -150,12 +138,10 @@ impl Source {
     pub async fn for_each_receipt(
         &self,
         filter: &Filter,
-        visit: &mut dyn FnMut(Value) -> Result<(), CliError>,
+        visit: &mut dyn FnMut(EntryView) -> Result<(), CliError>,
     ) -> Result<(), CliError> {
         match self {
-            Self::Journal(state_dir) => {
-                for_each_entry(state_dir, filter, |view| visit(documents::receipt(&view)?))
-            }
+            Self::Journal(state_dir) => for_each_entry(state_dir, filter, visit),
             Self::Daemon(client) => all_pages(client, filter, visit).await.map(|_| ()),
         }
     }
@@ -167,10 +153,9 @@ impl Source {
         }
     }
 
-    /// The document that [`explain::explanation`] describes.
-    pub async fn explain(&self, text: &str) -> Result<Value, CliError> {
+    pub async fn explain(&self, text: &str) -> Result<Explanation, CliError> {
         match self {
-            Self::Journal(state_dir) => Ok(explain::explanation(&find(state_dir, text)?)?),
+            Self::Journal(state_dir) => Ok(Explanation::new(&find(state_dir, text)?)),
             Self::Daemon(client) => {
                 let mut question = Question::new("/api/explain");
                 question.add("id", text);
@@ -194,12 +179,14 @@ impl Source {
                     sizes.push((entry.file_name(), bytes));
                 }
                 sizes.sort();
-                Ok(Pulse(format!("{sizes:?}")))
+                Ok(Pulse::Journal(sizes))
             }
             Self::Daemon(client) => {
-                let status: Value = ask(client, &Question::new("/api/status")).await?;
-                let commits = status.pointer("/ledger/commits");
-                Ok(Pulse(format!("{:?} {commits:?}", status.get("pid"))))
+                let status: StatusDocument = ask(client, &Question::new("/api/status")).await?;
+                Ok(Pulse::Daemon {
+                    pid: status.pid,
+                    commits: status.ledger.commits,
+                })
             }
         }
     }
@@ -209,7 +196,7 @@ impl Source {
 async fn all_pages(
     client: &Client,
     filter: &Filter,
-    visit: &mut dyn FnMut(Value) -> Result<(), CliError>,
+    visit: &mut dyn FnMut(EntryView) -> Result<(), CliError>,
 ) -> Result<Option<u64>, CliError> {
     let mut after_seq = filter.after_seq.unwrap_or(0);
     loop {
@@ -218,17 +205,17 @@ async fn all_pages(
             limit: Some(RECEIPTS_MAX),
             ..filter.clone()
         };
-        let receipts = page(client, &asked).await?;
-        let is_last = receipts.listed.len() < RECEIPTS_MAX;
-        receipts.listed.into_iter().try_for_each(&mut *visit)?;
-        match receipts.last_seq {
+        let listing = page(client, &asked).await?;
+        let is_last = listing.entries.len() < RECEIPTS_MAX;
+        listing.entries.into_iter().try_for_each(&mut *visit)?;
+        match listing.last_seq {
             Some(last) if last > after_seq && !is_last => after_seq = last,
             last => return Ok(last),
         }
     }
 }
 
-async fn page(client: &Client, filter: &Filter) -> Result<Receipts, CliError> {
+async fn page(client: &Client, filter: &Filter) -> Result<Listing, CliError> {
     let mut question = Question::new("/api/receipts");
     question.add_number("since_ms", filter.since_ms);
     question.add_number("until_ms", filter.until_ms);
@@ -237,30 +224,19 @@ async fn page(client: &Client, filter: &Filter) -> Result<Receipts, CliError> {
         "limit",
         filter.limit.and_then(|limit| u64::try_from(limit).ok()),
     );
-    if let Some(app) = &filter.app {
-        question.add("app", app);
+    let words = [
+        ("app", filter.app.clone()),
+        ("operation", filter.operation.map(|word| word.to_string())),
+        ("model", filter.model.clone()),
+        ("state", filter.state.map(|word| word.to_string())),
+        ("reason", filter.reason.map(|word| word.to_string())),
+        ("id", filter.id.map(|id| id.to_string())),
+    ];
+    for (name, word) in words {
+        if let Some(word) = word {
+            question.add(name, &word);
+        }
     }
-    if let Some(operation) = filter.operation {
-        question.add("operation", operation.as_str());
-    }
-    if let Some(model) = &filter.model {
-        question.add("model", model);
-    }
-    if let Some(state) = filter.state {
-        question.add("state", state.as_str());
-    }
-    if let Some(reason) = filter.reason {
-        question.add("reason", reason.as_str());
-    }
-    if let Some(id) = filter.id {
-        question.add("id", &id.to_string());
-    }
-    let mut document: Value = ask(client, &question).await?;
-    let last_seq = document.get("last_seq").and_then(Value::as_u64);
-    match document.get_mut("receipts").map(Value::take) {
-        Some(Value::Array(listed)) => Ok(Receipts { listed, last_seq }),
-        _ => Err(CliError::Failed(
-            "the daemon's answer holds no receipts".to_owned(),
-        )),
-    }
+    let document: ReceiptsDocument = ask(client, &question).await?;
+    Ok(document.into())
 }

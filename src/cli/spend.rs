@@ -3,18 +3,16 @@
 //! Promise: the sums are the ledger's, in integers; entries in doubt and unreported ones are counted
 //! and never estimated.
 
-use serde_json::Value;
-
+use super::cells::seconds;
 use super::error::CliError;
 use super::locate::SourceArgs;
-use super::output::{remark, say};
+use super::output::{remark, say, say_document};
 use super::runtime::block_on;
-use super::table::{Align, Table};
-use crate::admin::documents::SpendQuestion;
+use super::table::{Align, TextTable};
+use crate::admin::documents::{SpendDocument, SpendQuestion};
 use crate::calendar;
 use crate::clock::SystemClock;
-use crate::ledger::query::GroupBy;
-use crate::money::MicroUsd;
+use crate::ledger::query::{GroupBy, SpendRow};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -57,30 +55,26 @@ pub fn spend(args: &Args) -> Result<(), CliError> {
         source.spend(&asked).await
     })?;
     if args.json {
-        say(&document)?;
+        say_document(&document)?;
     } else {
         say(heading(&asked))?;
-        say(table(&args.by, &document))?;
-        if let Some(compared) = compared(&document) {
-            say(compared)?;
-        }
-        if let Some(drained) = drained(&document) {
-            say(drained)?;
-        }
-        if let Some(unknown) = unknown(&document) {
-            say(unknown)?;
-        }
-        if let Some(untold) = untold(&document) {
-            say(untold)?;
-        }
+        say(table(&document))?;
+        let total = &document.total;
+        let sentences = [
+            compared(total),
+            drained(total),
+            unknown(total),
+            without_length(total),
+        ];
+        sentences.into_iter().flatten().try_for_each(say)?;
     }
-    if document.get("damaged").and_then(Value::as_u64) != Some(0) {
+    if document.damaged > 0 {
         remark(
             "bursar: parts of the journal are damaged and missing in these sums; \
              see `bursar ledger verify`",
         );
     }
-    if document.get("rounded").and_then(Value::as_bool) == Some(true) {
+    if document.rounded {
         remark(
             "bursar: that long ago only sums by quarter hour are left; the one that --since or --until \
              cuts counts for the moment it begins",
@@ -106,7 +100,8 @@ fn heading(asked: &SpendQuestion) -> String {
     }
 }
 
-fn table(by: &[GroupBy], document: &Value) -> Table {
+fn table(document: &SpendDocument) -> TextTable {
+    let by = &document.by;
     let titles: Vec<String> = by.iter().map(|by| by.as_str().replace('_', " ")).collect();
     let figures = [
         "requests",
@@ -117,124 +112,89 @@ fn table(by: &[GroupBy], document: &Value) -> Table {
         "output tokens",
         "saved against frontier",
     ];
-    let has_audio = has_audio(document);
+    // Speech is a column only where there was some: few ledgers hold any.
+    let has_audio = document.total.audio_ms > 0 || document.total.audio_untold > 0;
     let columns: Vec<(&str, Align)> = titles
         .iter()
         .map(|title| (title.as_str(), Align::Left))
         .chain(figures.iter().map(|title| (*title, Align::Right)))
         .chain(has_audio.then_some(("audio", Align::Right)))
         .collect();
-    let mut table = Table::new(&columns);
-    let sums = |row: &Value| {
-        let audio = has_audio.then(|| audio(row));
+    let mut table = TextTable::new(&columns);
+    let sums = |row: &SpendRow| {
+        let audio = has_audio.then(|| seconds(row.audio_ms));
         sums(row).into_iter().chain(audio)
     };
-    let rows = document.get("rows").and_then(Value::as_array);
-    for row in rows.into_iter().flatten() {
-        let words = by.iter().map(|by| text(row, by.as_str()));
+    for row in &document.rows {
+        let words = by
+            .iter()
+            .map(|by| row.labels.get(by).cloned().unwrap_or_default());
         table.row(words.chain(sums(row)));
     }
     table.rule();
-    let mut words: Vec<String> = by.iter().map(|_| String::new()).collect();
+    let mut words = vec![String::new(); by.len()];
     if let Some(first) = words.first_mut() {
         "all".clone_into(first);
     }
-    table.row(words.into_iter().chain(sums(document)));
+    table.row(words.into_iter().chain(sums(&document.total)));
     table
 }
 
-fn sums(row: &Value) -> [String; 7] {
+fn sums(row: &SpendRow) -> [String; 7] {
     [
-        count(row, "requests"),
-        money(row, "billed_micro_usd"),
-        count(row, "in_doubt"),
-        count(row, "unreported"),
-        count(row, "prompt_tokens"),
-        count(row, "completion_tokens"),
+        row.requests.to_string(),
+        row.billed_micro_usd.to_string(),
+        row.in_doubt.to_string(),
+        row.unreported.to_string(),
+        row.prompt_tokens.to_string(),
+        row.completion_tokens.to_string(),
         saved(row),
     ]
 }
 
-/// Speech is a column only where there was some: few ledgers hold any.
-fn has_audio(document: &Value) -> bool {
-    ["audio_ms", "audio_untold"]
-        .iter()
-        .any(|name| document.get(name).and_then(Value::as_u64) > Some(0))
-}
-
-/// Sound in seconds, `12.345 s`.
-fn audio(row: &Value) -> String {
-    let ms = row.get("audio_ms").and_then(Value::as_u64);
-    ms.map_or_else(
-        || "?".to_owned(),
-        |ms| format!("{}.{:03} s", ms / 1000, ms % 1000),
-    )
-}
-
-/// What the seconds do not hold, in a sentence.
-fn untold(document: &Value) -> Option<String> {
-    let untold = document.get("audio_untold").and_then(Value::as_u64);
-    let untold = untold.filter(|untold| *untold > 0)?;
-    let answers = if untold == 1 { "answer" } else { "answers" };
-    Some(format!(
-        "\nNot in the audio: {untold} {answers} of the speech routes that reported no length."
-    ))
-}
-
 /// What answers that carry both prices cost less than a frontier model would have, by the service's
 /// estimate. Beside the sum of all answers an estimate of some of them says nothing.
-fn saved(row: &Value) -> String {
-    match row.get("compared").and_then(Value::as_u64) {
-        None => "?".to_owned(),
-        Some(0) => "not known".to_owned(),
-        Some(_) => {
-            let saved = row.get("saved_micro_usd").and_then(Value::as_u64);
-            saved.map_or_else(
-                || "nothing".to_owned(),
-                |saved| MicroUsd::new(saved).to_string(),
-            )
-        }
+fn saved(row: &SpendRow) -> String {
+    match row.saved_micro_usd {
+        _ if row.compared == 0 => "not known".to_owned(),
+        None => "nothing".to_owned(),
+        Some(saved) => saved.to_string(),
     }
 }
 
 /// Over which answers was compared, in a sentence.
-fn compared(document: &Value) -> Option<String> {
-    let answers = document.get("compared").and_then(Value::as_u64);
-    let answers = answers.filter(|answers| *answers > 0)?;
-    Some(format!(
-        "\nSaved is over the answers that carry both prices: of {} requests {answers}, billed {}, where \
-         a frontier model would have cost {} by the service's estimate.",
-        count(document, "requests"),
-        money(document, "compared_billed_micro_usd"),
-        money(document, "compared_would_have_cost_micro_usd"),
-    ))
+fn compared(total: &SpendRow) -> Option<String> {
+    (total.compared > 0).then(|| {
+        format!(
+            "\nSaved is over the answers that carry both prices: of {} requests {}, billed {}, where \
+             a frontier model would have cost {} by the service's estimate.",
+            total.requests,
+            total.compared,
+            total.compared_billed_micro_usd,
+            total.compared_would_have_cost_micro_usd,
+        )
+    })
 }
 
 /// What part of the sum no app has read, in a sentence.
-fn drained(document: &Value) -> Option<String> {
-    let drained = document.get("drained_micro_usd").and_then(Value::as_u64);
-    let drained = drained.filter(|drained| *drained > 0).map(MicroUsd::new)?;
-    Some(format!(
-        "\nOf this, {drained} went to answers whose app had left before they ended."
-    ))
+fn drained(total: &SpendRow) -> Option<String> {
+    let drained = total.drained_micro_usd;
+    (!drained.is_zero()).then(|| {
+        format!("\nOf this, {drained} went to answers whose app had left before they ended.")
+    })
 }
 
 /// What the sum does not hold, in a sentence.
-fn unknown(document: &Value) -> Option<String> {
-    let number = |name: &str| document.get(name).and_then(Value::as_u64);
-    let parts: Vec<String> = [
-        ("in_doubt", "in doubt", "in-doubt"),
-        ("unreported", "unreported", "unreported"),
-        ("open", "open", "open"),
-    ]
-    .into_iter()
-    .filter_map(|(name, word, state)| {
-        let count = number(name).filter(|count| *count > 0)?;
-        Some(format!(
-            "{count} {word} (`bursar receipts --state {state}`)"
-        ))
-    })
-    .collect();
+fn unknown(total: &SpendRow) -> Option<String> {
+    let counts = [
+        (total.in_doubt, "in doubt", "in-doubt"),
+        (total.unreported, "unreported", "unreported"),
+        (total.open, "open", "open"),
+    ];
+    let counts = counts.into_iter().filter(|(count, ..)| *count > 0);
+    let parts: Vec<String> = counts
+        .map(|(count, word, state)| format!("{count} {word} (`bursar receipts --state {state}`)"))
+        .collect();
     (!parts.is_empty()).then(|| {
         format!(
             "\nNot in the sum, because the price is not known: {}.",
@@ -243,20 +203,15 @@ fn unknown(document: &Value) -> Option<String> {
     })
 }
 
-fn text(row: &Value, name: &str) -> String {
-    let word = row.get(name).and_then(Value::as_str);
-    word.unwrap_or("?").to_owned()
-}
-
-/// A figure that is missing shows as `?`, never as 0.
-fn count(row: &Value, name: &str) -> String {
-    let number = row.get(name).and_then(Value::as_u64);
-    number.map_or_else(|| "?".to_owned(), |number| number.to_string())
-}
-
-fn money(row: &Value, name: &str) -> String {
-    let amount = row.get(name).and_then(Value::as_u64).map(MicroUsd::new);
-    amount.map_or_else(|| "?".to_owned(), |amount| amount.to_string())
+/// What the seconds do not hold, in a sentence.
+fn without_length(total: &SpendRow) -> Option<String> {
+    let count = total.audio_untold;
+    let answers = if count == 1 { "answer" } else { "answers" };
+    (count > 0).then(|| {
+        format!(
+            "\nNot in the audio: {count} {answers} of the speech routes that reported no length."
+        )
+    })
 }
 
 #[cfg(test)]

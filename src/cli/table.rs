@@ -16,15 +16,15 @@ pub enum Align {
 
 /// A table that is filled row by row.
 #[derive(Clone, Debug)]
-pub struct Table {
+pub struct TextTable {
     aligns: Vec<Align>,
     /// Narrowest each column may be.
     widths_min: Vec<usize>,
-    rows: Vec<Row>,
+    rows: Vec<TableRow>,
 }
 
 #[derive(Clone, Debug)]
-enum Row {
+enum TableRow {
     Cells(Vec<String>),
     /// A line under the rows so far, as before a sum.
     Rule,
@@ -32,14 +32,14 @@ enum Row {
 
 const GAP: &str = "  ";
 
-// === impl Table ===
+// === impl TextTable ===
 
-impl Table {
+impl TextTable {
     pub fn new(columns: &[(&str, Align)]) -> Self {
         Self {
             aligns: columns.iter().map(|(_, align)| *align).collect(),
             widths_min: vec![0; columns.len()],
-            rows: vec![Row::Cells(
+            rows: vec![TableRow::Cells(
                 columns
                     .iter()
                     .map(|(title, _)| shown(title).into_owned())
@@ -65,11 +65,11 @@ impl Table {
             .map(|cell| shown(cell.as_ref()).into_owned())
             .collect();
         cells.resize(self.aligns.len(), String::new());
-        self.rows.push(Row::Cells(cells));
+        self.rows.push(TableRow::Cells(cells));
     }
 
     pub fn rule(&mut self) {
-        self.rows.push(Row::Rule);
+        self.rows.push(TableRow::Rule);
     }
 
     /// Only the head is there.
@@ -80,7 +80,7 @@ impl Table {
     fn widths(&self) -> Vec<usize> {
         let mut widths = self.widths_min.clone();
         for row in &self.rows {
-            if let Row::Cells(cells) = row {
+            if let TableRow::Cells(cells) = row {
                 for (width, cell) in widths.iter_mut().zip(cells) {
                     *width = (*width).max(cell.chars().count());
                 }
@@ -90,13 +90,13 @@ impl Table {
     }
 }
 
-impl fmt::Display for Table {
+impl fmt::Display for TextTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let widths = self.widths();
         for row in &self.rows {
             let cells: Vec<String> = match row {
-                Row::Rule => widths.iter().map(|width| "-".repeat(*width)).collect(),
-                Row::Cells(cells) => cells
+                TableRow::Rule => widths.iter().map(|width| "-".repeat(*width)).collect(),
+                TableRow::Cells(cells) => cells
                     .iter()
                     .zip(&widths)
                     .zip(&self.aligns)

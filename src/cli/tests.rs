@@ -4,7 +4,7 @@ use crate::server::ServerError;
 
 #[test]
 fn the_command_line_is_consistent() {
-    Line::command().debug_assert();
+    CommandLine::command().debug_assert();
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn every_mistake_has_its_exit_code() {
 
 #[test]
 fn the_help_names_the_three_commands_to_start_with() {
-    let help = Line::command().render_help().to_string();
+    let help = CommandLine::command().render_help().to_string();
 
     for command in ["bursar demo", "bursar sandbox", "bursar run"] {
         assert!(help.contains(command), "{command}");
@@ -69,7 +69,7 @@ fn named_commands(text: &str, is_shell: impl Fn(&str) -> bool) -> Vec<String> {
 
 /// Why it is no command of this program.
 fn misnamed(words: &str) -> Option<String> {
-    let mut command = &Line::command();
+    let mut command = &CommandLine::command();
     let mut is_path = true;
     for word in words.split_whitespace().take_while(|word| *word != "--") {
         let word = word.trim_matches(|letter| "[](),.:;\"\\".contains(letter));

@@ -86,25 +86,25 @@ pub struct Intent {
     pub reserved: Option<MicroUsd>,
 }
 
-/// How one attempt ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AttemptEnd {
-    /// Fewer than all request bytes were handed to the kernel (or the stream was refused): the
-    /// service cannot have run it.
-    NotSent,
-    /// Sent, or possibly sent, and no response head came.
-    NoHead,
-    /// An answer whose status is not 2xx. Its head decides: "A request or turn that fails bills
-    /// nothing", however slow or broken the body is that follows.
-    Refused,
-    /// A 502/504 without a JSON body on an unkeyed metered route: it may come from a hop after the
-    /// work was done.
-    Gateway,
-    /// A 2xx answer, complete.
-    Answered,
-    /// A 2xx head whose body broke.
-    Broken,
+closed_set! {
+    /// How one attempt ended.
+    AttemptEnd {
+        /// Fewer than all request bytes were handed to the kernel (or the stream was refused): the
+        /// service cannot have run it.
+        NotSent => "not_sent",
+        /// Sent, or possibly sent, and no response head came.
+        NoHead => "no_head",
+        /// An answer whose status is not 2xx. Its head decides: "A request or turn that fails bills
+        /// nothing", however slow or broken the body is that follows.
+        Refused => "refused",
+        /// A 502/504 without a JSON body on an unkeyed metered route: it may come from a hop after the
+        /// work was done.
+        Gateway => "gateway",
+        /// A 2xx answer, complete.
+        Answered => "answered",
+        /// A 2xx head whose body broke.
+        Broken => "broken",
+    }
 }
 
 /// One try to get a request served.
@@ -442,15 +442,23 @@ impl State {
     }
 
     /// The state without its details, as it stands in filters and in print.
-    pub const fn word(self) -> &'static str {
+    pub const fn word(self) -> StateWord {
         match self {
-            Self::Open => "open",
-            Self::Settled { .. } => "settled",
-            Self::Failed => "failed",
-            Self::Replayed => "replayed",
-            Self::Unreported => "unreported",
-            Self::InDoubt { .. } => "in_doubt",
-            Self::Reconciled { .. } => "reconciled",
+            Self::Open => StateWord::Open,
+            Self::Settled { .. } => StateWord::Settled,
+            Self::Failed => StateWord::Failed,
+            Self::Replayed => StateWord::Replayed,
+            Self::Unreported => StateWord::Unreported,
+            Self::InDoubt { .. } => StateWord::InDoubt,
+            Self::Reconciled { .. } => StateWord::Reconciled,
+        }
+    }
+
+    /// Why the amount is not known, of an entry in doubt.
+    pub const fn reason(self) -> Option<InDoubt> {
+        match self {
+            Self::InDoubt { reason } => Some(reason),
+            _ => None,
         }
     }
 }

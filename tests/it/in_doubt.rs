@@ -57,7 +57,10 @@ impl Place {
     /// The states of all entries.
     fn states(&self) -> Vec<&'static str> {
         let entries = crate::support::bursar::entries(&self.state());
-        entries.iter().map(|entry| entry.state.word()).collect()
+        entries
+            .iter()
+            .map(|entry| entry.state.word().as_str())
+            .collect()
     }
 
     async fn ended(&self) {

@@ -114,7 +114,10 @@ async fn an_amount_that_was_told_before_a_shutdown_cut_the_answer_is_settled() {
     assert_eq!(daemon.ended().await.code(), Some(0));
     let entries = entries(&state);
     let billed = entries[0].billed_micro_usd.map(|billed| billed.get());
-    assert_eq!((entries[0].state.word(), billed), ("settled", Some(42)));
+    assert_eq!(
+        (entries[0].state.word().as_str(), billed),
+        ("settled", Some(42))
+    );
 }
 
 #[tokio::test]

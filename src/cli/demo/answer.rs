@@ -3,7 +3,8 @@
 use http::StatusCode;
 use serde_json::Value;
 
-use super::stage::Prose;
+use super::screen::Prose;
+use crate::cli::cells::seconds;
 use crate::cli::client;
 use crate::cli::error::CliError;
 use crate::ledger::entry::{EntryId, State};
@@ -109,7 +110,7 @@ pub fn entry_line(entry: &EntryView) -> String {
 pub fn state_line(entry: &EntryView) -> String {
     let state = match entry.state {
         State::InDoubt { reason } => format!("in doubt ({reason})"),
-        state => state.word().to_owned(),
+        state => state.word().to_string(),
     };
     let mut parts = vec![match entry.billed_micro_usd {
         Some(billed) => format!("{state} {billed}"),
@@ -154,11 +155,6 @@ fn attempts(entry: &EntryView) -> String {
         statuses.join(", "),
         waits.join(" and ")
     )
-}
-
-/// Milliseconds as `0.143 s`.
-pub fn seconds(ms: u64) -> String {
-    format!("{}.{:03} s", ms / 1000, ms % 1000)
 }
 
 /// `one debit of $0.000012`, `no debit`, `2 debits of $0.000024`.

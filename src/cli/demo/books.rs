@@ -25,7 +25,7 @@ pub struct Service {
 
 /// `GET /sandbox/books`, as far as it is read.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Books {
+pub struct ServiceBooks {
     pub debits: Vec<Debit>,
 }
 
@@ -40,8 +40,8 @@ pub struct Debit {
 }
 
 #[derive(Debug, Deserialize)]
-struct Log {
-    requests: Vec<Received>,
+struct RequestLog {
+    requests: Vec<LoggedRequest>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -51,7 +51,7 @@ struct Faults {
 
 /// A request that came in, as far as it is read.
 #[derive(Clone, Debug, Deserialize)]
-struct Received {
+struct LoggedRequest {
     request_id: String,
     idempotency_key: Option<String>,
     session: Option<String>,
@@ -66,13 +66,13 @@ impl Service {
         }
     }
 
-    pub async fn books(&self) -> Result<Books, CliError> {
+    pub async fn books(&self) -> Result<ServiceBooks, CliError> {
         read(self.client.get("/sandbox/books").await?).await
     }
 
     /// Every request that came in.
-    async fn received(&self) -> Result<Vec<Received>, CliError> {
-        let log: Log = read(self.client.get("/sandbox/requests").await?).await?;
+    async fn received(&self) -> Result<Vec<LoggedRequest>, CliError> {
+        let log: RequestLog = read(self.client.get("/sandbox/requests").await?).await?;
         Ok(log.requests)
     }
 

@@ -25,12 +25,12 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use self::bills::{Bills, Ledger};
+use self::bills::Bills;
 use self::day::Case;
 use super::args::Args;
 use super::books::Service;
 use super::files::Folder;
-use super::stage::Stage;
+use super::screen::Screen;
 use super::world::{DEMO_KEY, Interrupt, World, failed};
 use crate::cli::client::Client;
 use crate::cli::error::CliError;
@@ -52,14 +52,14 @@ struct Bare {
 
 pub(super) async fn compare(
     args: &Args,
-    stage: &Stage,
+    screen: &Screen,
     interrupt: &mut Interrupt,
 ) -> Result<(), CliError> {
     let folder = Folder::new().map_err(|error| failed("make a temporary directory", &error))?;
     let bare = Bare::start(args.seed).await?;
     let mut world = World::start(args, &folder).await?;
     let shown = tokio::select! {
-        shown = show(args, stage, &bare, &world) => shown,
+        shown = show(args, screen, &bare, &world) => shown,
         () = interrupt.wait() => {
             Err(CliError::Failed("interrupted before the story ended".to_owned()))
         }
@@ -75,20 +75,20 @@ pub(super) async fn compare(
     }
 }
 
-async fn show(args: &Args, stage: &Stage, bare: &Bare, world: &World) -> Result<(), CliError> {
+async fn show(args: &Args, screen: &Screen, bare: &Bare, world: &World) -> Result<(), CliError> {
     if !args.json {
-        stage.heading("bursar demo --compare: one bad day, straight and through bursar")?;
+        screen.heading("bursar demo --compare: one bad day, straight and through bursar")?;
         say("")?;
-        stage.fact(
+        screen.fact(
             "apps",
             "give up, try again and send no Idempotency-Key, as SDKs do",
         )?;
-        stage.fact(
+        screen.fact(
             "services",
             format_args!("two equal sandboxes, seed {}", args.seed),
         )?;
         for case in Case::ALL {
-            stage.fact("", format_args!("{}: {}", case.name(), case.title()))?;
+            screen.fact("", format_args!("{}: {}", case.name(), case.title()))?;
         }
     }
     let services = [Service::new(bare.address), world.service()];
@@ -117,8 +117,7 @@ async fn show(args: &Args, stage: &Stage, bare: &Bare, world: &World) -> Result<
     };
     let [bare_service, service] = &services;
     let straight = Bills::when_at_rest(straight, bare_service, None).await?;
-    let ledger = Ledger::new(world.journal.clone());
-    let through = Bills::when_at_rest(through, service, Some(&ledger)).await?;
+    let through = Bills::when_at_rest(through, service, Some(&world.journal)).await?;
     let wrong = through.wrong();
 
     if args.json {
@@ -140,19 +139,19 @@ async fn show(args: &Args, stage: &Stage, bare: &Bare, world: &World) -> Result<
         }
         say(document)?;
     } else {
-        bills::show(stage, &straight, &through)?;
+        bills::show(screen, &straight, &through)?;
         if !args.once {
             say("")?;
-            stage.fact(
+            screen.fact(
                 "books",
                 format_args!("straight: http://{}/sandbox/books", bare.address),
             )?;
             let service = world.places.service;
-            stage.fact(
+            screen.fact(
                 "",
                 format_args!("through bursar: http://{service}/sandbox/books"),
             )?;
-            stage.fact("", "they stay up until Ctrl-C")?;
+            screen.fact("", "they stay up until Ctrl-C")?;
         }
     }
     if wrong.is_empty() {

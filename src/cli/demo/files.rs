@@ -28,7 +28,7 @@ pub struct Folder(PathBuf);
 
 /// The journal of a ledger that another process writes.
 #[derive(Clone, Debug)]
-pub struct Journal {
+pub struct LedgerFiles {
     state_dir: PathBuf,
 }
 
@@ -57,9 +57,9 @@ impl Drop for Folder {
     }
 }
 
-// === impl Journal ===
+// === impl LedgerFiles ===
 
-impl Journal {
+impl LedgerFiles {
     pub fn new(state_dir: &Path) -> Self {
         Self {
             state_dir: state_dir.to_owned(),

@@ -8,10 +8,10 @@ use std::time::Duration;
 use http::Method;
 use tokio::time::{Instant, sleep};
 
-use super::books::{Books, Service};
-use super::files::Journal;
+use super::books::{Service, ServiceBooks};
+use super::files::LedgerFiles;
 use crate::cli::error::CliError;
-use crate::cli::table::{Align, Table};
+use crate::cli::table::{Align, TextTable};
 use crate::ledger::MicroUsdSum;
 use crate::ledger::query::{EntryView, GroupBy, Spend, SpendRow};
 use crate::protocol::routes::{Lookup, RouteTable};
@@ -25,8 +25,8 @@ const LOOK_PAUSE: Duration = Duration::from_millis(50);
 /// Both sides at one moment.
 #[derive(Debug)]
 pub struct Reckoning {
-    pub lines: BTreeMap<String, Line>,
-    pub total: Line,
+    pub lines: BTreeMap<String, OperationSums>,
+    pub total: OperationSums,
     pub damaged: u64,
     /// Sums that differ under one Idempotency-Key.
     unequal: Vec<String>,
@@ -34,7 +34,7 @@ pub struct Reckoning {
 
 /// What both sides say of an operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Line {
+pub struct OperationSums {
     pub requests: u64,
     pub known: MicroUsdSum,
     pub in_doubt: u64,
@@ -48,7 +48,7 @@ pub struct Line {
 
 impl Reckoning {
     /// Reads both sides until they are at rest, or the time is up.
-    pub async fn when_settled(journal: &Journal, service: &Service) -> Result<Self, CliError> {
+    pub async fn when_settled(journal: &LedgerFiles, service: &Service) -> Result<Self, CliError> {
         let until = Instant::now() + SETTLE_MAX;
         loop {
             let spend = journal.spend(GroupBy::Operation).await?;
@@ -69,8 +69,8 @@ impl Reckoning {
         total.open == 0 && (has_unknown || total.known == total.debited)
     }
 
-    pub fn of(spend: &Spend, entries: &[EntryView], books: &Books) -> Self {
-        let mut lines: BTreeMap<String, Line> = BTreeMap::new();
+    pub fn of(spend: &Spend, entries: &[EntryView], books: &ServiceBooks) -> Self {
+        let mut lines: BTreeMap<String, OperationSums> = BTreeMap::new();
         for row in &spend.rows {
             let operation = row.labels.get(&GroupBy::Operation).cloned();
             lines
@@ -78,7 +78,7 @@ impl Reckoning {
                 .or_default()
                 .add_row(row);
         }
-        let mut total = Line::default();
+        let mut total = OperationSums::default();
         total.add_row(&spend.total);
         let routes = RouteTable::new(&[]);
         for debit in &books.debits {
@@ -99,8 +99,8 @@ impl Reckoning {
         }
     }
 
-    pub fn table(&self) -> Table {
-        let mut table = Table::new(&[
+    pub fn table(&self) -> TextTable {
+        let mut table = TextTable::new(&[
             ("operation", Align::Left),
             ("requests", Align::Right),
             ("known sum", Align::Right),
@@ -159,7 +159,7 @@ impl Reckoning {
 }
 
 /// Sums under one key that are not the same on both sides.
-fn unequal_keys(entries: &[EntryView], books: &Books) -> Vec<String> {
+fn unequal_keys(entries: &[EntryView], books: &ServiceBooks) -> Vec<String> {
     let mut by_key: BTreeMap<&str, (MicroUsdSum, MicroUsdSum)> = BTreeMap::new();
     for entry in entries {
         if let (Some(key), Some(billed)) = (&entry.key, entry.billed_micro_usd) {
@@ -196,9 +196,9 @@ pub fn difference(known: MicroUsdSum, debited: MicroUsdSum) -> String {
     )
 }
 
-// === impl Line ===
+// === impl OperationSums ===
 
-impl Line {
+impl OperationSums {
     fn add_row(&mut self, row: &SpendRow) {
         self.requests += row.requests;
         self.known.merge(row.billed_micro_usd);

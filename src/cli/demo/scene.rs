@@ -1,5 +1,5 @@
 //! A scene of a story: the door that the calls go through, the ledger and the service's books that each
-//! answer is compared with, and the stage that shows all of it.
+//! answer is compared with, and the screen that shows all of it.
 //!
 //! Promise: what does not hold is kept, step by step, until the story ends.
 
@@ -10,8 +10,8 @@ use tokio::time::error::Elapsed;
 
 use super::answer::{Heard, debits_line, entry_line};
 use super::books::Service;
-use super::files::Journal;
-use super::stage::Stage;
+use super::files::LedgerFiles;
+use super::screen::Screen;
 use crate::cli::client::{Answer, Client, ClientError};
 use crate::cli::error::CliError;
 use crate::ledger::query::EntryView;
@@ -26,10 +26,10 @@ pub const STEP_MAX: Duration = Duration::from_secs(30);
 /// What a step plays with, and what went wrong so far.
 #[derive(Debug)]
 pub struct Scene<'a> {
-    pub stage: &'a Stage,
+    pub screen: &'a Screen,
     pub door: Client,
     pub service: Service,
-    pub journal: Journal,
+    pub journal: LedgerFiles,
     pub names: ServiceNames,
     /// What did not happen as announced, over all steps.
     wrong: Vec<String>,
@@ -39,14 +39,14 @@ pub struct Scene<'a> {
 
 impl<'a> Scene<'a> {
     pub fn new(
-        stage: &'a Stage,
+        screen: &'a Screen,
         door: Client,
         service: Service,
-        journal: Journal,
+        journal: LedgerFiles,
         names: ServiceNames,
     ) -> Self {
         Self {
-            stage,
+            screen,
             door,
             service,
             journal,
@@ -83,7 +83,7 @@ impl<'a> Scene<'a> {
         }
         let mut closed = Vec::new();
         for what in self.wrong.iter_mut().skip(wrong_before) {
-            self.stage.bad("WRONG", &what)?;
+            self.screen.bad("WRONG", &what)?;
             closed.push(what.clone());
             *what = format!("{number}: {what}");
         }
@@ -92,9 +92,9 @@ impl<'a> Scene<'a> {
 
     /// One chat call, answered with JSON.
     pub async fn ask(&self, prompt: &str) -> Result<Heard, CliError> {
-        self.stage.fact("asked", prompt)?;
+        self.screen.fact("asked", prompt)?;
         let heard = Heard::whole(self.post(CHAT, &chat(prompt)).await?, &self.names).await?;
-        self.stage.prose("answer", heard.text())?;
+        self.screen.prose("answer", heard.text())?;
         Ok(heard)
     }
 
@@ -104,7 +104,7 @@ impl<'a> Scene<'a> {
 
     /// Shows what the answer says, what the ledger has, and what the books have, and compares.
     pub async fn receipt(&mut self, heard: &Heard) -> Result<EntryView, CliError> {
-        self.stage.fact("receipt", heard.line())?;
+        self.screen.fact("receipt", heard.line())?;
         let id = heard
             .entry
             .ok_or_else(|| CliError::Failed("the answer has no X-Bursar-Entry".to_owned()))?;
@@ -138,8 +138,8 @@ impl<'a> Scene<'a> {
 
     /// Shows an entry, and what the books have of it.
     pub fn beside(&self, entry: &EntryView, debits: &[MicroUsd]) -> Result<(), CliError> {
-        self.stage.fact("ledger", entry_line(entry))?;
-        self.stage.fact("books", debits_line(debits))
+        self.screen.fact("ledger", entry_line(entry))?;
+        self.screen.fact("books", debits_line(debits))
     }
 
     /// How often the service was asked under the entry's key.
@@ -151,7 +151,7 @@ impl<'a> Scene<'a> {
         let key = entry.key.as_deref().unwrap_or_default();
         let count = self.service.requests_with(key).await?;
         let requests = if count == 1 { "request" } else { "requests" };
-        self.stage.fact(
+        self.screen.fact(
             "service",
             format_args!("got {count} {requests} under this call's Idempotency-Key"),
         )?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::answer::entry_line;
 use super::reckoning::Reckoning;
-use super::stage::Stage;
+use super::screen::Screen;
 use super::world::{Interrupt, World};
 use crate::cli::error::CliError;
 use crate::cli::output::say;
@@ -14,25 +14,29 @@ use crate::ledger::entry::State;
 const FOLLOW_PAUSE: Duration = Duration::from_millis(300);
 
 /// Stays up, and shows receipts as they land, until a signal comes.
-pub async fn stay(stage: &Stage, world: &World, interrupt: &mut Interrupt) -> Result<(), CliError> {
+pub async fn stay(
+    screen: &Screen,
+    world: &World,
+    interrupt: &mut Interrupt,
+) -> Result<(), CliError> {
     let places = &world.places;
     // Before the addresses are printed: a request that comes at once is shown, too.
     let mut seen = world.journal.last_seq().await?;
     say("")?;
-    stage.heading("your turn: it stays up until Ctrl-C, and your receipts land here")?;
+    screen.heading("your turn: it stays up until Ctrl-C, and your receipts land here")?;
     say("")?;
-    stage.fact("base URL", places.base_url())?;
-    stage.fact("agents", places.agent_url())?;
+    screen.fact("base URL", places.base_url())?;
+    screen.fact("agents", places.agent_url())?;
     if let Some(admin) = places.admin {
-        stage.fact("status", format_args!("http://{admin}/"))?;
-        stage.fact("metrics", format_args!("http://{admin}/metrics"))?;
+        screen.fact("status", format_args!("http://{admin}/"))?;
+        screen.fact("metrics", format_args!("http://{admin}/metrics"))?;
     }
-    stage.fact(
+    screen.fact(
         "books",
         format_args!("http://{}/sandbox/books", places.service),
     )?;
-    stage.fact("curl", places.curl())?;
-    stage.fact("Python", "")?;
+    screen.fact("curl", places.curl())?;
+    screen.fact("Python", "")?;
     say(places.python())?;
     say("")?;
 
@@ -47,7 +51,7 @@ pub async fn stay(stage: &Stage, world: &World, interrupt: &mut Interrupt) -> Re
             if entry.state != State::Open {
                 came = true;
                 let line = entry_line(&entry);
-                stage.fact("receipt", format_args!("{} {line}", entry.operation))?;
+                screen.fact("receipt", format_args!("{} {line}", entry.operation))?;
             }
         }
     }
@@ -56,7 +60,7 @@ pub async fn stay(stage: &Stage, world: &World, interrupt: &mut Interrupt) -> Re
         say("")?;
         say(reckoning.table())?;
         say("")?;
-        stage.fact("difference", reckoning.difference())?;
+        screen.fact("difference", reckoning.difference())?;
     }
     say("stopping")
 }

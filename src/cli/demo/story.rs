@@ -70,7 +70,7 @@ impl<'a> Story<'a> {
             let number = format!("step {}/{}", at + 1, Step::ALL.len());
             say("")?;
             self.scene
-                .stage
+                .screen
                 .heading(format_args!("{number}: {}", step.title()))?;
             let wrong_before = self.scene.wrong_so_far();
             let ended = timeout(STEP_MAX, self.play(step)).await;

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 
 use super::args::Args;
 use super::books::Service;
-use super::files::{Folder, Journal};
+use super::files::{Folder, LedgerFiles};
 use crate::cli::error::CliError;
 use crate::clock::SystemClock;
 use crate::config::{Config, Env, ListenAddr, Overrides};
@@ -39,13 +39,13 @@ pub struct World {
     server: Server,
     sandbox: JoinHandle<io::Result<()>>,
     stop_sandbox: oneshot::Sender<()>,
-    pub places: Places,
-    pub journal: Journal,
+    pub places: Addresses,
+    pub journal: LedgerFiles,
     pub names: ServiceNames,
 }
 
 /// Where everything is.
-pub struct Places {
+pub struct Addresses {
     pub door: SocketAddr,
     pub admin: Option<SocketAddr>,
     pub service: SocketAddr,
@@ -73,7 +73,7 @@ impl World {
             .map_err(|error| failed("listen", &error))?;
         let config = config(args, service, folder.path())?;
         let names = config.names.clone();
-        let journal = Journal::new(&config.ledger.state_dir);
+        let journal = LedgerFiles::new(&config.ledger.state_dir);
         let server = Server::start(config, SystemClock::shared()).await?;
         let tcp = |addresses: &[ListenAddr]| {
             addresses.iter().find_map(|address| match address {
@@ -99,7 +99,7 @@ impl World {
             server,
             sandbox,
             stop_sandbox,
-            places: Places {
+            places: Addresses {
                 door,
                 admin,
                 service,
@@ -141,9 +141,9 @@ fn config(args: &Args, service: SocketAddr, folder: &Path) -> Result<Config, Cli
     Ok(Config::load(&overrides, &env)?)
 }
 
-// === impl Places ===
+// === impl Addresses ===
 
-impl Places {
+impl Addresses {
     pub fn base_url(&self) -> String {
         format!("http://{}/v1", self.door)
     }

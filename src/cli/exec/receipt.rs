@@ -10,9 +10,11 @@ use serde_json::{Value, json};
 
 use crate::cli::error::CliError;
 use crate::cli::source::Source;
-use crate::ledger::query::Filter;
+use crate::ledger::entry::{KeyOrigin, State};
+use crate::ledger::query::{DeliveryWord, EntryView, Filter};
 use crate::ledger::{Compared, MicroUsdSum};
 use crate::money::MicroUsd;
+use crate::protocol::Escalated;
 
 /// How long the last answers of a run may take to be settled.
 const SETTLE_MAX: Duration = Duration::from_secs(3);
@@ -23,13 +25,13 @@ const CLOCK_SLACK_MS: u64 = 60 * 60 * 1000;
 
 /// The sums of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Receipt {
+pub(super) struct RunReceipt {
     requests: u64,
     /// `None`: more than can be held.
     billed: Option<MicroUsd>,
     escalated: u64,
     /// Answers with a price that did not report whether they were escalated.
-    untold: u64,
+    escalation_unknown: u64,
     joined: u64,
     adopted: u64,
     replayed: u64,
@@ -41,16 +43,16 @@ pub(super) struct Receipt {
 }
 
 /// Reads until every entry of the run has ended, or for some seconds.
-pub(super) async fn of(place: &Source, run: &str, started_ms: u64) -> Result<Receipt, CliError> {
+pub(super) async fn of(place: &Source, run: &str, started_ms: u64) -> Result<RunReceipt, CliError> {
     let filter = Filter {
         since_ms: Some(started_ms.saturating_sub(CLOCK_SLACK_MS)),
         ..Filter::default()
     };
     let until = tokio::time::Instant::now() + SETTLE_MAX;
     loop {
-        let mut receipt = Receipt::new();
-        let mut visit = |entry: Value| {
-            if entry.get("run").and_then(Value::as_str) == Some(run) {
+        let mut receipt = RunReceipt::new();
+        let mut visit = |entry: EntryView| {
+            if entry.run.as_deref() == Some(run) {
                 receipt.add(&entry);
             }
             Ok(())
@@ -63,9 +65,9 @@ pub(super) async fn of(place: &Source, run: &str, started_ms: u64) -> Result<Rec
     }
 }
 
-// === impl Receipt ===
+// === impl RunReceipt ===
 
-impl Receipt {
+impl RunReceipt {
     fn new() -> Self {
         Self {
             billed: Some(MicroUsd::ZERO),
@@ -73,39 +75,32 @@ impl Receipt {
         }
     }
 
-    /// Takes one entry, as [`crate::admin::documents::receipt`] describes it.
-    fn add(&mut self, entry: &Value) {
-        let text = |name: &str| entry.get(name).and_then(Value::as_str);
-        let amount = |name: &str| entry.get(name).and_then(Value::as_u64).map(MicroUsd::new);
+    fn add(&mut self, entry: &EntryView) {
         self.requests += 1;
-        let billed = amount("billed_micro_usd");
-        if let Some(billed) = billed {
-            self.billed = self.billed.and_then(|sum| sum.checked_add(billed));
+        self.billed = self
+            .billed
+            .and_then(|sum| sum.checked_add(entry.state.adds()));
+        match entry.state {
+            State::Open => self.open += 1,
+            State::Failed => self.failed += 1,
+            State::InDoubt { .. } => self.in_doubt += 1,
+            State::Unreported => self.unreported += 1,
+            State::Replayed => self.replayed += 1,
+            State::Settled { .. } | State::Reconciled { .. } => {}
         }
-        match text("state") {
-            Some("open") => self.open += 1,
-            Some("failed") => self.failed += 1,
-            Some("in_doubt") => self.in_doubt += 1,
-            Some("unreported") => self.unreported += 1,
-            Some("replayed") => self.replayed += 1,
-            _ => {}
+        match entry.escalated {
+            Escalated::True => self.escalated += 1,
+            Escalated::Unknown if !entry.state.adds().is_zero() => self.escalation_unknown += 1,
+            Escalated::Unknown | Escalated::False => {}
         }
-        if text("escalated") == Some("true") || entry.get("escalated") == Some(&json!(true)) {
-            self.escalated += 1;
-        } else if billed.is_some_and(|billed| billed > MicroUsd::ZERO)
-            && text("escalated") == Some("unknown")
-        {
-            self.untold += 1;
-        }
-        if entry.pointer("/key_origin/adopted").is_some() {
+        if matches!(entry.key_origin, Some(KeyOrigin::Adopted { .. })) {
             self.adopted += 1;
         }
-        if text("delivery") == Some("late") {
+        if entry.delivery == Some(DeliveryWord::Late) {
             self.joined += 1;
         }
-        let is_settled = text("state") == Some("settled");
-        if let (true, Some(billed), Some(estimate)) =
-            (is_settled, billed, amount("would_have_cost_micro_usd"))
+        if let (State::Settled { billed }, Some(estimate)) =
+            (entry.state, entry.would_have_cost_micro_usd)
         {
             self.compared.add(billed, estimate);
         }
@@ -126,8 +121,11 @@ impl Receipt {
         };
         line("requests", self.requests.to_string());
         line("billed", format!("{}{limit}", shown(self.billed)));
-        let untold = some(self.untold, " did not report it");
-        line("escalated", format!("{}{untold}", self.escalated));
+        let unknown = match self.escalation_unknown {
+            0 => String::new(),
+            count => format!(" ({count} did not report it)"),
+        };
+        line("escalated", format!("{}{unknown}", self.escalated));
         let how = match (self.joined, self.adopted) {
             (0, 0) => String::new(),
             (joined, adopted) => format!(" ({joined} joined, {adopted} adopted)"),
@@ -157,7 +155,7 @@ impl Receipt {
             "requests": self.requests,
             "billed_micro_usd": self.billed,
             "escalated": self.escalated,
-            "escalated_unknown": self.untold,
+            "escalated_unknown": self.escalation_unknown,
             "saved_retries": self.saved_retries(),
             "joined": self.joined,
             "adopted": self.adopted,
@@ -178,14 +176,6 @@ fn shown(amount: Option<MicroUsd>) -> String {
         || "more than can be shown".to_owned(),
         |sum| sum.to_string(),
     )
-}
-
-/// ` (3 did not report it)`, and nothing for none.
-fn some(count: u64, what: &str) -> String {
-    match count {
-        0 => String::new(),
-        count => format!(" ({count}{what})"),
-    }
 }
 
 #[cfg(test)]

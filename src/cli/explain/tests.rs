@@ -1,13 +1,17 @@
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
+use crate::admin::documents::sample;
+use crate::admin::explain::ExplainedEntry;
 
-fn entry() -> Value {
-    json!({
-        "id": "0190aaaa-0000-7000-8000-000000000001", "at_ms": 1_700_000_000_000u64,
-        "app": "notes", "lane": "inference", "operation": "chat", "stream": false,
-        "model": "a\u{1b}[31mb", "key": "bursar-1", "key_origin": "minted",
-        "request_bytes": 120, "state": "settled", "billed_micro_usd": 42,
+fn explained(others: &Value) -> ExplainedEntry {
+    let mut members = json!({
+        "app": "notes", "model": "a\u{1b}[31mb", "stream": false, "key": "bursar-1",
+        "key_hash": null, "key_origin": "minted", "at_ms": 1_700_000_000_000_u64,
+        "state": "settled", "request_id": "req-9", "specialist": "coding", "escalated": "false",
+        "route_version": null, "input_required": null, "audio_ms": null, "delivery": null,
+        "would_have_cost_micro_usd": null, "response_bytes": null, "was": null, "run": null,
+        "usage": {"prompt_tokens": 12, "completion_tokens": 34},
         "attempts": [
             {"end": "refused", "status": 503, "wait_ms": 0, "took_ms": 12},
             {"end": "no_head", "wait_ms": 500, "took_ms": 1003, "cause": "reset"},
@@ -15,20 +19,29 @@ fn entry() -> Value {
              "receipt_lines": ["x-service-billed: 42", "x-service-served-by: specialist"]},
         ],
         "closed": [{"by": "app", "stage": "waiting", "after_ms": 512}],
-        "request_id": "req-9", "served_by": "specialist", "specialist": "coding",
-        "escalated": "false", "usage": {"prompt_tokens": 12, "completion_tokens": 34},
-        "why": "Because.", "what_would_settle": null, "odd": ["Odd."],
         "timings": {"queue_ms": 0, "first_byte_ms": 2700, "total_ms": 2725, "own_us": 1234},
-    })
+        "why": "Because.", "what_would_settle": null, "odd": ["Odd."],
+    });
+    for (name, value) in others.as_object().into_iter().flatten() {
+        members[name] = value.clone();
+    }
+    let mut document = sample::members();
+    for (name, value) in members.as_object_mut().unwrap() {
+        document.insert(name.clone(), value.take());
+    }
+    document.retain(|_, value| !value.is_null());
+    serde_json::from_value(Value::Object(document)).unwrap()
+}
+
+fn timeline_of(others: &Value) -> String {
+    timeline::of(&explained(others), &TimeZone::UTC)
 }
 
 #[test]
 fn an_entry_is_told_in_the_order_in_which_it_happened() {
-    let told = timeline::told(&entry(), &TimeZone::UTC);
-
     assert_eq!(
-        told,
-        "entry         0190aaaa-0000-7000-8000-000000000001\n\
+        timeline_of(&json!({})),
+        "entry         018f3c00-0000-7000-8000-000000000001\n\
          began         2023-11-14 22:13:20 (UTC)\n\
          app           notes\n\
          request       chat, inference lane, model a\\u{1b}[31mb, 120 bytes\n\
@@ -50,87 +63,98 @@ fn an_entry_is_told_in_the_order_in_which_it_happened() {
 
 #[test]
 fn an_amount_that_is_not_known_is_said_to_be_not_known() {
-    let mut doubt = entry();
-    doubt["state"] = json!("in_doubt");
-    doubt["reason"] = json!("no_response");
-    doubt["billed_micro_usd"] = Value::Null;
-    doubt["what_would_settle"] = json!("An answer.");
-    doubt["key"] = Value::Null;
-    doubt["key_origin"] = Value::Null;
-
-    let told = timeline::told(&doubt, &TimeZone::UTC);
+    let text = timeline_of(&json!({
+        "state": "in_doubt", "reason": "no_response", "billed_micro_usd": null,
+        "what_would_settle": "An answer.", "key": null, "key_origin": null,
+    }));
 
     assert!(
-        told.contains("state         in doubt (no response), amount not known\n"),
-        "{told}"
+        text.contains("state         in doubt (no response), amount not known\n"),
+        "{text}"
     );
-    assert!(told.contains("settles it    An answer.\n"), "{told}");
-    assert!(told.contains("key           none: "), "{told}");
-    assert!(!told.contains("$0.000000"), "{told}");
+    assert!(text.contains("settles it    An answer.\n"), "{text}");
+    assert!(text.contains("key           none: "), "{text}");
+    assert!(!text.contains("$0.000000"), "{text}");
+}
+
+#[test]
+fn a_key_that_is_not_shown_is_not_taken_for_none() {
+    let hidden = timeline_of(&json!({"key": null}));
+    assert!(
+        hidden.contains("key           not shown on a port; "),
+        "{hidden}"
+    );
+    let hash = timeline_of(&json!({"key": null, "key_hash": "0a".repeat(32)}));
+    assert!(
+        hash.contains("key           longer than 256 characters, "),
+        "{hash}"
+    );
 }
 
 #[test]
 fn evidence_and_adoption_name_what_came_before() {
-    let mut later = entry();
-    later["key_origin"] = json!({"adopted": {"from": "0190bbbb"}});
-    later["was"] = json!("in_doubt");
-    later["was_reason"] = json!("client_gone");
-    later["reconciled_ms"] = json!(1_700_000_060_000u64);
+    let text = timeline_of(&json!({
+        "key_origin": {"adopted": {"from": "018f3c00-0000-7000-8000-00000000000b"}},
+        "was": "in_doubt", "was_reason": "client_gone", "reconciled_ms": 1_700_000_060_000_u64,
+    }));
 
-    let told = timeline::told(&later, &TimeZone::UTC);
-
-    assert!(told.contains("(taken over from entry 0190bbbb, "), "{told}");
     assert!(
-        told.contains("came 2023-11-14 22:14:20; until then it was in doubt (client gone)"),
-        "{told}"
+        text.contains("(taken over from entry 018f3c00-0000-7000-8000-00000000000b, "),
+        "{text}"
+    );
+    assert!(
+        text.contains("came 2023-11-14 22:14:20; until then it was in doubt (client gone)"),
+        "{text}"
     );
 }
 
 #[test]
 fn an_answer_that_was_not_received_says_so_and_where_its_key_went() {
+    let [c, d] = ["c", "d"].map(|end| format!("018f3c00-0000-7000-8000-00000000000{end}"));
     let rows = [
         (
-            json!({"delivery": "missed", "adopted_by": ["0190cccc"]}),
-            "the app did not receive the answer; its key went on to entry 0190cccc\n",
+            json!({"delivery": "missed", "adopted_by": [c]}),
+            format!("the app did not receive the answer; its key went on to entry {c}\n"),
         ),
         (
             json!({"delivery": "late"}),
-            "an equal request of the app was given the answer later\n",
+            "an equal request of the app was given the answer later\n".to_owned(),
         ),
         (
-            json!({"adopted_by": ["0190cccc", "0190dddd"]}),
-            "its key went on to entry 0190cccc, 0190dddd\n",
+            json!({"adopted_by": [c, d]}),
+            format!("its key went on to entry {c}, {d}\n"),
         ),
     ];
-    for (told, wanted) in rows {
-        let mut lost = entry();
-        for (name, value) in told.as_object().expect("members") {
-            lost[name] = value.clone();
-        }
-        let told = timeline::told(&lost, &TimeZone::UTC);
-        assert!(told.contains(&format!("delivery      {wanted}")), "{told}");
+    for (members, wanted) in rows {
+        let text = timeline_of(&members);
+        assert!(text.contains(&format!("delivery      {wanted}")), "{text}");
     }
 }
 
 #[test]
 fn a_purchase_of_one_entry_is_not_told_twice() {
-    let line = |id: &str, billed: Value, state: &str| {
-        json!({"id": id, "at_ms": 1_700_000_000_000u64, "app": "notes", "operation": "chat",
+    let line = |end: &str, billed: Value, state: &str| {
+        json!({"id": format!("018f3c00-0000-7000-8000-00000000000{end}"),
+               "at": null, "at_ms": 1_700_000_000_000_u64, "app": "notes", "operation": "chat",
                "state": state, "billed_micro_usd": billed})
     };
-    let one = json!({"key": "k", "billed_micro_usd": 42, "not_known": 0,
-                     "entries": [line("a", json!(42), "settled")]});
-    let two = json!({"key": "k", "billed_micro_usd": 42, "not_known": 1,
-                     "entries": [line("a", Value::Null, "in_doubt"), line("b", json!(42), "settled")]});
+    let purchase = |not_known: usize, entries: &[Value]| -> KeyPurchase {
+        let document = json!({"key": "k", "billed_micro_usd": 42, "not_known": not_known,
+                              "entries": entries});
+        serde_json::from_value(document).unwrap()
+    };
+    let settled = || line("a", json!(42), "settled");
+    let one = purchase(0, &[settled()]);
+    let two = purchase(1, &[line("b", Value::Null, "in_doubt"), settled()]);
 
-    assert_eq!(told_purchase(&one, 1, &TimeZone::UTC), "");
-    let told = told_purchase(&two, 1, &TimeZone::UTC);
+    assert_eq!(all_of_the_key(&one, 1, &TimeZone::UTC), None);
+    let text = all_of_the_key(&two, 1, &TimeZone::UTC).expect("two entries");
     assert!(
-        told.starts_with(
+        text.starts_with(
             "\nall of this key: billed $0.000042 in 2 entries, 1 of them with an amount that is not \
              known\n"
         ),
-        "{told}"
+        "{text}"
     );
-    assert!(told.contains("unknown  in_doubt"), "{told}");
+    assert!(text.contains("unknown  in_doubt"), "{text}");
 }

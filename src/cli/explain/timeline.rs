@@ -5,9 +5,15 @@
 use std::fmt::Write as _;
 
 use jiff::tz::TimeZone;
-use serde_json::Value;
 
-use super::fields::{amount, list, number, text, time};
+use crate::admin::explain::ExplainedEntry;
+use crate::calendar;
+use crate::cli::cells::{self, seconds};
+use crate::ledger::entry::{
+    Attempt, AttemptEnd, Closed, EntryId, KeyOrigin, Side, Stage, State, Timings,
+};
+use crate::ledger::query::{DeliveryWord, EntryView};
+use crate::protocol::Escalated;
 use crate::screen::shown;
 
 /// Width of a label with its gap.
@@ -18,149 +24,123 @@ const LABEL: usize = 14;
 struct Facts(String);
 
 /// All that is kept of an entry.
-pub fn told(entry: &Value, zone: &TimeZone) -> String {
+pub fn of(explained: &ExplainedEntry, zone: &TimeZone) -> String {
+    let ExplainedEntry { entry, said } = explained;
+    let at = |ms: u64| calendar::shown(ms, zone);
     let mut facts = Facts::default();
-    facts.add("entry", text(entry, "id").unwrap_or("?"));
+    facts.add("entry", &entry.id.to_string());
     let zone_name = zone.iana_name().unwrap_or("local time");
-    facts.add(
-        "began",
-        &format!("{} ({zone_name})", time(entry, "at_ms", zone)),
-    );
-    facts.add("app", text(entry, "app").unwrap_or("?"));
+    facts.add("began", &format!("{} ({zone_name})", at(entry.at_ms)));
+    facts.add("app", &entry.app);
     facts.add("request", &request(entry));
-    if let Some(key) = text(entry, "key") {
-        facts.add("key", &format!("{key} ({})", origin(entry)));
-    } else if let Some(hash) = text(entry, "key_hash") {
-        let told = format!("longer than 256 characters, kept as its hash {hash}");
-        facts.add("key", &format!("{told} ({})", origin(entry)));
-    } else if entry
-        .get("key_origin")
-        .is_some_and(|origin| !origin.is_null())
-    {
-        let told = "not shown on a port; the daemon's user can read it through the Unix socket";
-        facts.add("key", &format!("{told} ({})", origin(entry)));
-    } else {
-        facts.add("key", "none: this route takes no Idempotency-Key");
-    }
-    for (at, attempt) in list(entry, "attempts").iter().enumerate() {
+    facts.add("key", &key(entry));
+    for (at, attempt) in entry.attempts.iter().enumerate() {
         let label = if at == 0 { "attempts" } else { "" };
-        facts.add(label, &format!("{}. {}", at + 1, told_attempt(attempt)));
-        for line in list(attempt, "receipt_lines") {
-            facts.add("", &format!("     {}", line.as_str().unwrap_or("?")));
+        facts.add(label, &format!("{}. {}", at + 1, attempt_line(attempt)));
+        for line in &attempt.receipt_lines {
+            facts.add("", &format!("     {line}"));
         }
     }
-    for (at, closed) in list(entry, "closed").iter().enumerate() {
-        facts.add(if at == 0 { "closed" } else { "" }, &told_closed(closed));
+    for (at, closed) in entry.closed.iter().enumerate() {
+        facts.add(if at == 0 { "closed" } else { "" }, &closed_line(closed));
     }
-    if let Some(delivery) = delivery(entry) {
+    if let Some(delivery) = delivery(entry, &said.adopted_by) {
         facts.add("delivery", &delivery);
     }
-    if let Some(id) = text(entry, "request_id") {
+    if let Some(id) = &entry.request_id {
         facts.add("request id", id);
     }
     let answer = answer(entry);
     if !answer.is_empty() {
         facts.add("answer", &answer);
     }
-    let state = match (text(entry, "state"), text(entry, "reason")) {
-        (Some(state), Some(reason)) => format!("{state} ({reason})").replace('_', " "),
-        (state, _) => state.unwrap_or("?").to_owned(),
-    };
-    let billed = amount(entry, "billed_micro_usd");
-    let billed = billed.unwrap_or_else(|| "amount not known".to_owned());
-    facts.add("state", &format!("{state}, {billed}"));
-    facts.add("why", text(entry, "why").unwrap_or("?"));
-    if let Some(next) = text(entry, "what_would_settle") {
+    let billed = entry.billed_micro_usd;
+    let billed = billed.map_or("amount not known".to_owned(), |sum| sum.to_string());
+    facts.add("state", &format!("{}, {billed}", state(entry.state)));
+    facts.add("why", &said.why);
+    if let Some(next) = &said.what_would_settle {
         facts.add("settles it", next);
     }
-    for odd in list(entry, "odd") {
-        facts.add("odd", odd.as_str().unwrap_or("?"));
+    for odd in &said.odd {
+        facts.add("odd", odd);
     }
-    if let Some(was) = text(entry, "was") {
-        let reason = text(entry, "was_reason").map(|reason| format!(" ({reason})"));
-        let was = format!("{was}{}", reason.unwrap_or_default()).replace('_', " ");
-        facts.add(
-            "evidence",
-            &format!(
-                "came {}; until then it was {was}",
-                time(entry, "reconciled_ms", zone)
-            ),
-        );
+    if let Some(was) = entry.was {
+        let came = entry.reconciled_ms.map_or_else(|| "?".to_owned(), at);
+        let was = state(was);
+        facts.add("evidence", &format!("came {came}; until then it was {was}"));
     }
-    if let Some(timings) = entry.get("timings") {
+    if let Some(timings) = &entry.timings {
         facts.add("times", &times(timings));
     }
     facts.0
 }
 
+/// `settled`, `in doubt (no response)`.
+fn state(state: State) -> String {
+    let cell = cells::state(state.word(), state.reason());
+    cell.replace('(', " (").replace('_', " ")
+}
+
 /// `chat, inference lane, stream, model auto, 312 bytes`.
-fn request(entry: &Value) -> String {
-    let mut parts = vec![text(entry, "operation").unwrap_or("?").to_owned()];
-    if let Some(lane) = text(entry, "lane") {
-        parts.push(format!("{lane} lane"));
-    }
-    match entry.get("stream").and_then(Value::as_bool) {
+fn request(entry: &EntryView) -> String {
+    let mut parts = vec![entry.operation.to_string(), format!("{} lane", entry.lane)];
+    match entry.stream {
         Some(true) => parts.push("stream".to_owned()),
         Some(false) => {}
         None => parts.push("its intent line is damaged".to_owned()),
     }
-    if let Some(model) = text(entry, "model") {
-        parts.push(format!("model {model}"));
-    }
-    if let Some(bytes) = number(entry, "request_bytes") {
-        parts.push(format!("{bytes} bytes"));
-    }
-    if let Some(run) = text(entry, "run") {
-        parts.push(format!("run {run} of bursar exec"));
-    }
+    parts.extend(entry.model.as_ref().map(|model| format!("model {model}")));
+    parts.extend(entry.request_bytes.map(|bytes| format!("{bytes} bytes")));
+    let run = entry.run.as_ref();
+    parts.extend(run.map(|run| format!("run {run} of bursar exec")));
     parts.join(", ")
 }
 
-fn origin(entry: &Value) -> String {
-    let origin = entry.get("key_origin");
-    match origin.and_then(Value::as_str) {
-        Some("minted") => "minted by bursar".to_owned(),
-        Some("app") => "the app's own".to_owned(),
-        _ => match origin.and_then(|origin| origin.pointer("/adopted/from")) {
-            Some(from) => format!(
-                "taken over from entry {}, whose answer was not delivered",
-                from.as_str().unwrap_or("?")
-            ),
-            None => "its origin is not known".to_owned(),
-        },
+fn key(entry: &EntryView) -> String {
+    let Some(origin) = entry.key_origin else {
+        return "none: this route takes no Idempotency-Key".to_owned();
+    };
+    let origin = match origin {
+        KeyOrigin::Minted => "minted by bursar".to_owned(),
+        KeyOrigin::App => "the app's own".to_owned(),
+        KeyOrigin::Adopted { from } => {
+            format!("taken over from entry {from}, whose answer was not delivered")
+        }
+    };
+    match (&entry.key, &entry.key_hash) {
+        (Some(key), _) => format!("{key} ({origin})"),
+        (None, Some(hash)) => {
+            format!("longer than 256 characters, kept as its hash {hash} ({origin})")
+        }
+        (None, None) => format!(
+            "not shown on a port; the daemon's user can read it through the Unix socket ({origin})"
+        ),
     }
 }
 
 /// `after 0.200 s: 503, refused by the service, took 0.103 s`.
-fn told_attempt(attempt: &Value) -> String {
-    let wait = number(attempt, "wait_ms").unwrap_or_default();
-    let began = if wait == 0 {
-        "at once".to_owned()
-    } else {
-        format!("after {}", seconds(wait))
+fn attempt_line(attempt: &Attempt) -> String {
+    let began = match attempt.wait_ms {
+        0 => "at once".to_owned(),
+        wait_ms => format!("after {}", seconds(wait_ms)),
     };
-    let status = number(attempt, "status").map(|status| format!("{status}, "));
-    let end = text(attempt, "end").unwrap_or("?");
-    let cause = text(attempt, "cause").map(cause_in_words);
-    let cause = cause.map_or_else(String::new, |cause| format!(" ({cause})"));
+    let status = attempt.status.map(|status| format!("{status}, "));
+    let end = match attempt.end {
+        AttemptEnd::NotSent => "was not sent whole",
+        AttemptEnd::NoHead => "sent, and no answer came",
+        AttemptEnd::Refused => "refused by the service",
+        AttemptEnd::Gateway => "answered by a gateway",
+        AttemptEnd::Answered => "answered whole",
+        AttemptEnd::Broken => "the answer broke off",
+    };
+    let cause = attempt.cause.as_deref().map(cause_in_words);
+    let cause = cause.map(|cause| format!(" ({cause})"));
     format!(
-        "{began}: {}{}{cause}, took {}",
+        "{began}: {}{end}{}, took {}",
         status.unwrap_or_default(),
-        end_in_words(end),
-        seconds(number(attempt, "took_ms").unwrap_or_default())
+        cause.unwrap_or_default(),
+        seconds(attempt.took_ms)
     )
-}
-
-fn end_in_words(end: &str) -> &str {
-    match end {
-        "not_sent" => "was not sent whole",
-        "no_head" => "sent, and no answer came",
-        "refused" => "refused by the service",
-        "gateway" => "answered by a gateway",
-        "answered" => "answered whole",
-        "broken" => "the answer broke off",
-        other => other,
-    }
 }
 
 fn cause_in_words(cause: &str) -> &str {
@@ -183,118 +163,96 @@ fn cause_in_words(cause: &str) -> &str {
     }
 }
 
-/// `the app left while it waited for an answer, 0.512 s after it asked`.
-fn told_closed(closed: &Value) -> String {
-    let stage = match text(closed, "stage") {
-        Some("waiting") => "before an answer came",
-        Some("answering") => "while the answer was read or written",
-        Some("streaming") => "while the answer flowed",
-        _ => "at a time that is not known",
+/// `the app left before an answer came, 0.512 s after the request came`.
+fn closed_line(closed: &Closed) -> String {
+    let stage = match closed.stage {
+        Stage::Waiting => "before an answer came",
+        Stage::Answering => "while the answer was read or written",
+        Stage::Streaming => "while the answer flowed",
     };
-    let why = text(closed, "why");
-    let who = match (text(closed, "by"), why) {
-        (Some("app"), _) => "the app left".to_owned(),
-        (Some("service"), Some(why)) => {
+    let side = match (closed.by, closed.why.as_deref()) {
+        (Side::App, _) => "the app left".to_owned(),
+        (Side::Service, Some(why)) => {
             format!("the service broke off ({})", cause_in_words(why))
         }
-        (Some("service"), None) => "the service broke off".to_owned(),
-        (Some("bursar"), Some("shutdown")) => "bursar's shutdown ended it".to_owned(),
-        (Some("bursar"), Some("read_timeout")) => {
+        (Side::Service, None) => "the service broke off".to_owned(),
+        (Side::Bursar, Some("shutdown")) => "bursar's shutdown ended it".to_owned(),
+        (Side::Bursar, Some("read_timeout")) => {
             "bursar gave up after [upstream] read_timeout_s".to_owned()
         }
-        (Some("bursar"), Some("drain_bound")) => {
+        (Side::Bursar, Some("drain_bound")) => {
             "bursar ended the reading for an app that had left ([streams])".to_owned()
         }
-        _ => "bursar ended it".to_owned(),
+        (Side::Bursar, _) => "bursar ended it".to_owned(),
     };
-    let after = number(closed, "after_ms").unwrap_or_default();
-    format!("{who} {stage}, {} after the request came", seconds(after))
+    let after = seconds(closed.after_ms);
+    format!("{side} {stage}, {after} after the request came")
 }
 
 /// What became of the answer, where it did not go straight to the app.
-fn delivery(entry: &Value) -> Option<String> {
-    let mut told = match text(entry, "delivery") {
-        Some("missed") => "the app did not receive the answer",
-        Some("assumed_missed") => {
+fn delivery(entry: &EntryView, adopted_by: &[EntryId]) -> Option<String> {
+    let mut parts: Vec<String> = Vec::new();
+    parts.extend(entry.delivery.map(|delivery| match delivery {
+        DeliveryWord::Missed => "the app did not receive the answer".to_owned(),
+        DeliveryWord::AssumedMissed => {
             "bursar was killed before it was known whether the app received the answer; it counts as \
              not received"
+                .to_owned()
         }
-        Some("late") => "an equal request of the app was given the answer later",
-        _ => "",
+        DeliveryWord::Late => "an equal request of the app was given the answer later".to_owned(),
+    }));
+    if !adopted_by.is_empty() {
+        let heirs: Vec<String> = adopted_by.iter().map(ToString::to_string).collect();
+        parts.push(format!("its key went on to entry {}", heirs.join(", ")));
     }
-    .to_owned();
-    let adopted: Vec<&str> = list(entry, "adopted_by")
-        .iter()
-        .filter_map(Value::as_str)
-        .collect();
-    if !adopted.is_empty() {
-        let gap = if told.is_empty() { "" } else { "; " };
-        // Writing into a string does not fail.
-        let _ = write!(told, "{gap}its key went on to entry {}", adopted.join(", "));
-    }
-    (!told.is_empty()).then_some(told)
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// `served by specialist (coding), not escalated, route r-17, 12 tokens in, 34 out, 512 bytes`.
-fn answer(entry: &Value) -> String {
+fn answer(entry: &EntryView) -> String {
     let mut parts = Vec::new();
-    if let Some(by) = text(entry, "served_by") {
-        parts.push(match text(entry, "specialist") {
-            Some(specialist) => format!("served by {by} ({specialist})"),
-            None => format!("served by {by}"),
-        });
+    parts.extend(entry.served_by.map(|by| match &entry.specialist {
+        Some(specialist) => format!("served by {by} ({specialist})"),
+        None => format!("served by {by}"),
+    }));
+    match entry.escalated {
+        Escalated::True => parts.push("escalated".to_owned()),
+        Escalated::False => parts.push("not escalated".to_owned()),
+        Escalated::Unknown => {}
     }
-    match text(entry, "escalated") {
-        Some("true") => parts.push("escalated".to_owned()),
-        Some("false") => parts.push("not escalated".to_owned()),
-        _ => {}
-    }
-    if let Some(input) = text(entry, "input_required") {
-        parts.push(format!("input required: {input}"));
-    }
-    if entry.get("replayed").and_then(Value::as_bool) == Some(true) {
+    let input = entry.input_required.as_ref();
+    parts.extend(input.map(|input| format!("input required: {input}")));
+    if entry.replayed {
         parts.push("a stored replay".to_owned());
     }
-    if let Some(version) = text(entry, "route_version") {
-        parts.push(format!("route version {version}"));
-    }
-    let tokens = |name: &str| entry.get("usage").and_then(|usage| number(usage, name));
-    for (name, what) in [("prompt_tokens", "in"), ("completion_tokens", "out")] {
-        if let Some(count) = tokens(name) {
-            parts.push(format!("{count} tokens {what}"));
-        }
-    }
-    if let Some(ms) = number(entry, "audio_ms") {
-        parts.push(format!("{} of audio", seconds(ms)));
-    }
-    if let Some(cost) = amount(entry, "would_have_cost_micro_usd") {
-        parts.push(format!("frontier estimate {cost}"));
-    }
-    if let Some(bytes) = number(entry, "response_bytes").filter(|bytes| *bytes > 0) {
-        parts.push(format!("{bytes} bytes"));
-    }
-    parts.join(", ")
-}
-
-fn times(timings: &Value) -> String {
-    let mut parts = Vec::new();
-    for (name, what) in [
-        ("queue_ms", "queue"),
-        ("first_byte_ms", "first byte after"),
-        ("total_ms", "in all"),
+    let version = entry.route_version.as_ref();
+    parts.extend(version.map(|version| format!("route version {version}")));
+    for (tokens, what) in [
+        (entry.usage.prompt_tokens, "in"),
+        (entry.usage.completion_tokens, "out"),
     ] {
-        if let Some(ms) = number(timings, name) {
-            parts.push(format!("{what} {}", seconds(ms)));
-        }
+        parts.extend(tokens.map(|count| format!("{count} tokens {what}")));
     }
-    if let Some(own) = number(timings, "own_us") {
-        parts.push(format!("bursar's own {}.{:03} ms", own / 1000, own % 1000));
-    }
+    let audio_ms = entry.audio_ms;
+    parts.extend(audio_ms.map(|ms| format!("{} of audio", seconds(ms))));
+    let estimate = entry.would_have_cost_micro_usd;
+    parts.extend(estimate.map(|cost| format!("frontier estimate {cost}")));
+    let bytes = entry.response_bytes.filter(|bytes| *bytes > 0);
+    parts.extend(bytes.map(|bytes| format!("{bytes} bytes")));
     parts.join(", ")
 }
 
-fn seconds(ms: u64) -> String {
-    format!("{}.{:03} s", ms / 1000, ms % 1000)
+fn times(timings: &Timings) -> String {
+    let first_byte = timings.first_byte_ms;
+    let first_byte = first_byte.map(|ms| format!(", first byte after {}", seconds(ms)));
+    format!(
+        "queue {}{}, in all {}, bursar's own {}.{:03} ms",
+        seconds(timings.queue_ms),
+        first_byte.unwrap_or_default(),
+        seconds(timings.total_ms),
+        timings.own_us / 1000,
+        timings.own_us % 1000
+    )
 }
 
 // === impl Facts ===

@@ -1,26 +1,23 @@
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
+use crate::admin::documents::sample;
 
-fn printer() -> Printer {
-    Printer {
+fn cells(others: &Value) -> [String; 9] {
+    let printer = Printer {
         json: false,
         zone: TimeZone::UTC,
-    }
+    };
+    printer.cells(&sample::entry(others))
 }
 
 #[test]
 fn an_amount_that_is_not_known_is_unknown_and_a_zero_is_a_zero() {
-    let receipt = |billed: Value, state: &str| {
-        json!({
-            "id": "0190", "at_ms": 1_700_000_000_000u64, "app": "default", "operation": "chat",
-            "served_by": null, "billed_micro_usd": billed, "state": state,
-            "usage": {"prompt_tokens": 12},
-        })
-    };
-
-    let settled = printer().cells(&receipt(json!(0), "settled"));
-    let unreported = printer().cells(&receipt(Value::Null, "unreported"));
+    let settled = cells(&json!({
+        "at_ms": 1_700_000_000_000_u64, "app": "default", "model": null, "served_by": null,
+        "state": "settled", "billed_micro_usd": 0, "usage": {"prompt_tokens": 12},
+    }));
+    let unreported = cells(&json!({"state": "unreported", "billed_micro_usd": null}));
 
     assert_eq!(
         settled,
@@ -33,28 +30,31 @@ fn an_amount_that_is_not_known_is_unknown_and_a_zero_is_a_zero() {
             "12+?",
             "$0.000000",
             "settled",
-            "0190"
+            "000000000001"
         ]
     );
     assert_eq!(unreported[6], "unknown");
 }
 
 #[test]
-fn a_doubt_shows_its_reason() {
-    let cells = printer().cells(&json!({ "state": "in_doubt", "reason": "crash" }));
-
-    assert_eq!(cells[7], "in_doubt(crash)");
-}
-
-#[test]
-fn a_price_that_is_none_is_told_from_a_price_that_is_not_told() {
-    let state = |receipt: &str| {
-        let entry = json!({ "state": "unreported", "receipt": receipt });
-        printer().cells(&entry)[7].clone()
-    };
-
-    assert_eq!(state("malformed"), "unreported(malformed)");
-    assert_eq!(state("missing"), "unreported");
+fn a_doubt_shows_its_reason_and_an_unreadable_price_that_it_is_none() {
+    let rows = [
+        (
+            json!({"state": "in_doubt", "reason": "crash"}),
+            "in_doubt(crash)",
+        ),
+        (
+            json!({"state": "unreported", "receipt": "malformed"}),
+            "unreported(malformed)",
+        ),
+        (
+            json!({"state": "unreported", "receipt": "absent"}),
+            "unreported",
+        ),
+    ];
+    for (members, wanted) in rows {
+        assert_eq!(cells(&members)[7], wanted);
+    }
 }
 
 #[test]

@@ -70,7 +70,7 @@ impl Filter {
         let is_state = match self.state {
             None => true,
             Some(StateWord::Malformed) => is_malformed,
-            Some(word) => state.word() == word.as_str(),
+            Some(word) => state.word() == word,
         };
         is_state
             && self

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use serde::Serialize;
+use serde::de::Deserializer;
+use serde::{Deserialize, Serialize};
 
 use crate::ledger::entry::{Intent, Labels, State, StateWord};
 use crate::ledger::error::LedgerError;
@@ -38,10 +39,10 @@ closed_set! {
 }
 
 /// The sums of one group.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpendRow {
     /// The words of the group, one for each thing grouped by. Empty for the total.
-    #[serde(flatten)]
+    #[serde(flatten, deserialize_with = "known_labels")]
     pub labels: BTreeMap<GroupBy, String>,
     pub requests: u64,
     /// What is known. What is not known is counted beside it, never in it.
@@ -73,7 +74,7 @@ pub struct SpendRow {
 }
 
 /// The answer of [`spend`].
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spend {
     /// In the order of their labels.
     pub rows: Vec<SpendRow>,
@@ -314,6 +315,16 @@ impl SpendRow {
             audio_untold: row.audio_untold,
         }
     }
+}
+
+/// The labels among the members of a row's document. Members of a later bursar are passed over.
+fn known_labels<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<GroupBy, String>, D::Error> {
+    let members = BTreeMap::<String, serde_json::Value>::deserialize(from)?;
+    let known = members.into_iter().filter_map(|(name, member)| {
+        let word = member.as_str()?.to_owned();
+        Some((GroupBy::from_word(&name)?, word))
+    });
+    Ok(known.collect())
 }
 
 /// The calendar day of an instant, `2026-05-09`.

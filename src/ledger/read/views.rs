@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::ledger::delivery::Handover;
 use crate::ledger::entry::{
@@ -21,7 +21,7 @@ use crate::protocol::receipt::ReceiptSource;
 use crate::protocol::{Escalated, Lane, Operation, Reported, ServedBy, Usage, closed_set};
 
 /// An entry with everything the ledger keeps of it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct EntryView {
     pub id: EntryId,
     /// Sequence number of the last line that changed it.
@@ -74,7 +74,7 @@ pub struct EntryView {
     pub audio_ms: Option<u64>,
     pub attempts: Vec<Attempt>,
     /// Who left or broke off before the answer was settled.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub closed: Vec<Closed>,
     /// What an earlier attempt's head told before its body broke.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -236,7 +236,7 @@ async fn i5_an_absent_a_malformed_and_a_zero_receipt_read_as_three_things() {
 
     let words: Vec<_> = entries
         .iter()
-        .map(|entry| (entry.state.word(), entry.receipt.as_str()))
+        .map(|entry| (entry.state.word().as_str(), entry.receipt.as_str()))
         .collect();
     assert_eq!(
         words,

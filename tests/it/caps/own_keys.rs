@@ -129,7 +129,10 @@ async fn i3_a_different_request_under_a_known_key_is_added_and_a_marked_replay_n
         assert_eq!(bursar.billed(), sum, "{prompt}");
     }
     assert_eq!(
-        bursar.entries().last().map(|last| last.state.word()),
+        bursar
+            .entries()
+            .last()
+            .map(|last| last.state.word().as_str()),
         Some("replayed")
     );
 }

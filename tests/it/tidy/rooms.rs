@@ -80,7 +80,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
     (
         "src/cli",
         &[
-            &["client", "table"],
+            &["cells", "client", "table"],
             &["error"],
             &["daemon", "output", "runtime"],
             &["arguments", "source", "whole_file"],

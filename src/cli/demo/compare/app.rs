@@ -27,7 +27,7 @@ const ANSWER_BYTES_MAX: usize = 1 << 20;
 
 /// How one call ended for its user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum CallEnd {
     Answered,
     /// A stream that began and broke: SDKs do not retry it.
     BrokeOff,
@@ -61,7 +61,7 @@ pub struct Lived {
 
 /// How one try ended.
 enum Tried {
-    Done(Ended),
+    Done(CallEnd),
     /// SDKs try again.
     Again,
 }
@@ -69,7 +69,7 @@ enum Tried {
 // === impl Call ===
 
 impl Call<'_> {
-    pub async fn make(&self, client: &Client, names: &ServiceNames, lived: &mut Lived) -> Ended {
+    pub async fn make(&self, client: &Client, names: &ServiceNames, lived: &mut Lived) -> CallEnd {
         for retry in 0..=RETRIES {
             if retry > 0 {
                 sleep(PAUSE).await;
@@ -78,7 +78,7 @@ impl Call<'_> {
             let tried = timeout(self.patience, self.attempt(client, names, retry, lived)).await;
             match tried {
                 Ok(Tried::Done(ended)) => {
-                    if ended == Ended::Answered {
+                    if ended == CallEnd::Answered {
                         lived.answered += 1;
                     }
                     return ended;
@@ -87,7 +87,7 @@ impl Call<'_> {
                 Ok(Tried::Again) | Err(_) => {}
             }
         }
-        Ended::Failed
+        CallEnd::Failed
     }
 
     async fn attempt(
@@ -118,7 +118,7 @@ impl Call<'_> {
             return if may_pass(&answer) {
                 Tried::Again
             } else {
-                Tried::Done(Ended::Failed)
+                Tried::Done(CallEnd::Failed)
             };
         }
         let mut receipt = Receipt::from_headers(names, &answer.headers);
@@ -130,7 +130,7 @@ impl Call<'_> {
         match answer.bytes(ANSWER_BYTES_MAX).await {
             Ok(_) => {
                 lived.hear(&receipt);
-                Tried::Done(Ended::Answered)
+                Tried::Done(CallEnd::Answered)
             }
             Err(_) => Tried::Again,
         }
@@ -141,7 +141,7 @@ impl Call<'_> {
         mut answer: Answer,
         names: &ServiceNames,
         receipt: &mut Receipt,
-    ) -> Ended {
+    ) -> CallEnd {
         let mut scanner = SseScanner::new(StreamKind::Data);
         let mut chunks = 0;
         loop {
@@ -154,11 +154,11 @@ impl Call<'_> {
                     });
                     chunks += 1;
                     if self.leaves_after.is_some_and(|most| chunks >= most) {
-                        return Ended::BrokeOff;
+                        return CallEnd::BrokeOff;
                     }
                 }
-                Ok(None) if scanner.is_clean_end() => return Ended::Answered,
-                Ok(None) | Err(_) => return Ended::BrokeOff,
+                Ok(None) if scanner.is_clean_end() => return CallEnd::Answered,
+                Ok(None) | Err(_) => return CallEnd::BrokeOff,
             }
         }
     }

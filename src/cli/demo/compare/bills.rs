@@ -12,12 +12,13 @@ use tokio::time::{Instant, sleep};
 
 use super::app::Lived;
 use super::day::{Case, Day};
-use crate::cli::demo::books::{Books, Service};
-use crate::cli::demo::files::Journal;
-use crate::cli::demo::stage::Stage;
+use crate::cli::cells;
+use crate::cli::demo::books::{Service, ServiceBooks};
+use crate::cli::demo::files::LedgerFiles;
+use crate::cli::demo::screen::Screen;
 use crate::cli::error::CliError;
 use crate::cli::output::say;
-use crate::cli::table::{Align, Table};
+use crate::cli::table::{Align, TextTable};
 use crate::ledger::MicroUsdSum;
 use crate::ledger::entry::State;
 use crate::ledger::query::EntryView;
@@ -31,11 +32,6 @@ const REST_MAX: Duration = Duration::from_secs(8);
 const STILL: Duration = Duration::from_millis(700);
 
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
-
-/// bursar's side of a bill.
-pub struct Ledger {
-    journal: Journal,
-}
 
 /// One day's bill.
 pub struct Bills {
@@ -59,14 +55,6 @@ struct CaseBill {
     billed: MicroUsdSum,
 }
 
-// === impl Ledger ===
-
-impl Ledger {
-    pub fn new(journal: Journal) -> Self {
-        Self { journal }
-    }
-}
-
 // === impl Bills ===
 
 impl Bills {
@@ -77,7 +65,7 @@ impl Bills {
             work_ends,
         }: Day,
         service: &Service,
-        ledger: Option<&Ledger>,
+        ledger: Option<&LedgerFiles>,
     ) -> Result<Self, CliError> {
         let until = work_ends.max(Instant::now()) + REST_MAX;
         let mut still_since = work_ends;
@@ -85,7 +73,7 @@ impl Bills {
         loop {
             let books = service.books().await?;
             let entries = match ledger {
-                Some(ledger) => Some(ledger.journal.all().await?),
+                Some(ledger) => Some(ledger.all().await?),
                 None => None,
             };
             let is_open = |view: &EntryView| view.state == State::Open;
@@ -105,7 +93,7 @@ impl Bills {
 
     fn of(
         day: Vec<(Case, Lived)>,
-        books: &Books,
+        books: &ServiceBooks,
         sessions: &HashMap<String, String>,
         entries: Option<Vec<EntryView>>,
     ) -> Self {
@@ -236,8 +224,8 @@ impl Bills {
 }
 
 /// Both bills, case by case and in all, and what even bursar cannot know.
-pub fn show(stage: &Stage, straight: &Bills, through: &Bills) -> Result<(), CliError> {
-    let mut table = Table::new(&[
+pub fn show(screen: &Screen, straight: &Bills, through: &Bills) -> Result<(), CliError> {
+    let mut table = TextTable::new(&[
         ("case", Align::Left),
         ("straight: tries", Align::Right),
         ("answers", Align::Right),
@@ -251,13 +239,13 @@ pub fn show(stage: &Stage, straight: &Bills, through: &Bills) -> Result<(), CliE
     for ((case, lived, bill), (_, their_lived, their_bill)) in
         straight.cases.iter().zip(&through.cases)
     {
-        let cells = [cells(lived, *bill), cells(their_lived, *their_bill)].concat();
+        let cells = [side(lived, *bill), side(their_lived, *their_bill)].concat();
         table.row(std::iter::once(case.name().to_owned()).chain(cells));
     }
     say("")?;
     say(table)?;
 
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("the two bills", Align::Left),
         ("straight", Align::Right),
         ("through bursar", Align::Right),
@@ -305,7 +293,7 @@ pub fn show(stage: &Stage, straight: &Bills, through: &Bills) -> Result<(), CliE
 
     say("")?;
     let saved = straight.billed.get().saturating_sub(through.billed.get());
-    stage.good(
+    screen.good(
         "saved",
         format_args!("${}.{:06}", saved / 1_000_000, saved % 1_000_000),
     )?;
@@ -315,7 +303,7 @@ pub fn show(stage: &Stage, straight: &Bills, through: &Bills) -> Result<(), CliE
         .flatten()
         .filter(|view| is_unknown(view))
     {
-        stage.fact("not known", format_args!("{} {}", view.id, state(view)))?;
+        screen.fact("not known", format_args!("{} {}", view.id, state(view)))?;
     }
     for remark in [
         "straight, only the amounts in the answers were known, and not what lost answers cost.",
@@ -323,12 +311,12 @@ pub fn show(stage: &Stage, straight: &Bills, through: &Bills) -> Result<(), CliE
         "both and adds nothing for them. Of a stream that broke, a part had been delivered: asking",
         "again is a new purchase, with bursar and without.",
     ] {
-        stage.fact("", remark)?;
+        screen.fact("", remark)?;
     }
     Ok(())
 }
 
-fn cells(lived: &Lived, bill: CaseBill) -> Vec<String> {
+fn side(lived: &Lived, bill: CaseBill) -> Vec<String> {
     vec![
         lived.tries.to_string(),
         lived.answered.to_string(),
@@ -338,10 +326,7 @@ fn cells(lived: &Lived, bill: CaseBill) -> Vec<String> {
 }
 
 fn state(view: &EntryView) -> String {
-    match view.state {
-        State::InDoubt { reason } => format!("in_doubt({reason})"),
-        state => state.word().to_owned(),
-    }
+    cells::state(view.state.word(), view.state.reason())
 }
 
 fn is_unknown(view: &EntryView) -> bool {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::app::{Call, Ended, Lived};
+use super::app::{Call, CallEnd, Lived};
 use crate::cli::client::Client;
 use crate::protocol::names::ServiceNames;
 
@@ -135,7 +135,7 @@ impl Case {
             leaves_after: (self == Self::Leaves).then_some(3),
         };
         let ended = call.make(client, names, lived).await;
-        if self == Self::StreamCut && ended == Ended::BrokeOff {
+        if self == Self::StreamCut && ended == CallEnd::BrokeOff {
             call.make(client, names, lived).await;
         }
     }

@@ -24,7 +24,7 @@ fn a_difference_says_who_has_more() {
 
 #[test]
 fn a_debit_that_the_ledger_does_not_know_is_wrong_twice() {
-    let books = Books {
+    let books = ServiceBooks {
         debits: vec![debit("k", "/v1/chat/completions", 12)],
     };
 
@@ -53,7 +53,7 @@ fn what_is_not_known_is_counted_beside_the_difference() {
         ..Spend::default()
     };
 
-    let reckoning = Reckoning::of(&spend, &[], &Books { debits: Vec::new() });
+    let reckoning = Reckoning::of(&spend, &[], &ServiceBooks { debits: Vec::new() });
 
     assert_eq!(
         reckoning.difference(),

@@ -37,31 +37,31 @@ pub fn tools() -> Value {
 
 pub async fn agent_turn(scene: &mut Scene<'_>) -> Result<(), CliError> {
     // An agent stream would carry no amount in the interface; a whole answer does.
-    scene.stage.fact(
+    scene.screen.fact(
         "note",
         "sent without \"stream\": only then does the service report what an agent turn costs",
     )?;
     let prompt = "How much have we spent so far, by operation?";
     let tools = tools();
     let mut messages = vec![json!({"role": "user", "content": prompt})];
-    scene.stage.fact("asked", prompt)?;
+    scene.screen.fact("asked", prompt)?;
     let body = json!({"model": "auto", "messages": messages, "tools": tools});
     let heard = Heard::whole(scene.post(AGENT, &body).await?, &scene.names).await?;
     let call = ToolCall::of(&heard.message)
         .ok_or_else(|| CliError::Failed("the agent called no tool".to_owned()))?;
-    scene.stage.fact(
+    scene.screen.fact(
         "tool call",
         format_args!("{}({})", call.name, call.arguments),
     )?;
     scene.receipt(&heard).await?;
 
     let result = run_tool(scene, &call).await?;
-    scene.stage.fact("tool says", &result)?;
+    scene.screen.fact("tool says", &result)?;
     messages.push(heard.message.clone());
     messages.push(json!({"role": "tool", "tool_call_id": call.id, "content": result}));
     let body = json!({"model": "auto", "messages": messages, "tools": tools});
     let heard = Heard::whole(scene.post(AGENT, &body).await?, &scene.names).await?;
-    scene.stage.prose("answer", heard.text())?;
+    scene.screen.prose("answer", heard.text())?;
     scene.receipt(&heard).await?;
     scene.expect(
         heard.text().contains(&result),

@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::cli::demo::answer::{EventLines, Heard, seconds};
+use crate::cli::cells::seconds;
+use crate::cli::demo::answer::{EventLines, Heard};
 use crate::cli::demo::scene::{CHAT, Scene};
 use crate::cli::error::CliError;
 use crate::ledger::entry::State;
@@ -40,7 +41,7 @@ pub async fn stream(scene: &mut Scene<'_>) -> Result<(), CliError> {
             "fault": {"chunk_delay_ms": PIECE_PAUSE_MS},
         }))
         .await?;
-    scene.stage.fact("asked", prompt)?;
+    scene.screen.fact("asked", prompt)?;
     let body = json!({
         "model": "auto",
         "stream": true,
@@ -49,7 +50,7 @@ pub async fn stream(scene: &mut Scene<'_>) -> Result<(), CliError> {
     let mut answer = scene.post(CHAT, &body).await?;
     let mut heard = Heard::head(&answer, &scene.names)?;
     let mut lines = EventLines::default();
-    let mut prose = scene.stage.begin("answer")?;
+    let mut prose = scene.screen.begin("answer")?;
     let (mut pieces, mut done, mut first, mut last) = (0, false, None, None);
     while let Some(chunk) = answer.chunk().await? {
         let (more, end) = lines.take(&chunk, &scene.names, &mut heard, &mut prose)?;
@@ -66,7 +67,7 @@ pub async fn stream(scene: &mut Scene<'_>) -> Result<(), CliError> {
         (Some(first), Some(last)) => last - first,
         _ => Duration::ZERO,
     };
-    scene.stage.fact(
+    scene.screen.fact(
         "flow",
         format_args!(
             "{pieces} pieces within {} as the service wrote them, then the receipt, then [DONE]",
@@ -94,7 +95,7 @@ pub async fn retries(scene: &mut Scene<'_>) -> Result<(), CliError> {
             {"match": matches, "fault": {"status": 503, "retry_after": RETRY_AFTER_S.to_string()}},
         ]))
         .await?;
-    scene.stage.fact(
+    scene.screen.fact(
         "service",
         format_args!("is warming: 503, then 503 with Retry-After: {RETRY_AFTER_S}"),
     )?;

@@ -10,8 +10,9 @@ use http::{HeaderMap, HeaderValue, Method};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
+use crate::cli::cells::seconds;
 use crate::cli::client::{Answer, ClientError};
-use crate::cli::demo::answer::{Heard, seconds};
+use crate::cli::demo::answer::Heard;
 use crate::cli::demo::scene::{CHAT, Scene, chat};
 use crate::cli::error::CliError;
 use crate::protocol::names::X_STAINLESS_RETRY_COUNT;
@@ -36,11 +37,11 @@ pub async fn lost_answer(scene: &mut Scene<'_>) -> Result<(), CliError> {
             "fault": {"delay_ms": SLOW_WORK_MS},
         }))
         .await?;
-    scene.stage.fact(
+    scene.screen.fact(
         "service",
         format_args!("will take {} for this one", seconds(SLOW_WORK_MS)),
     )?;
-    scene.stage.fact("asked", prompt)?;
+    scene.screen.fact("asked", prompt)?;
     let body = chat(prompt);
     let asked_at = Instant::now();
     let gave_up = tokio::select! {
@@ -53,7 +54,7 @@ pub async fn lost_answer(scene: &mut Scene<'_>) -> Result<(), CliError> {
         let early = "the first answer came before the client gave up";
         return Err(CliError::Failed(early.to_owned()));
     }
-    scene.stage.fact(
+    scene.screen.fact(
         "client",
         format_args!(
             "gave up after {} and hung up, without a byte of an answer",
@@ -61,7 +62,7 @@ pub async fn lost_answer(scene: &mut Scene<'_>) -> Result<(), CliError> {
         ),
     )?;
     sleep(SDK_PAUSE).await;
-    scene.stage.fact(
+    scene.screen.fact(
         "client",
         format_args!(
             "{} later it sends the same request again, as an SDK does",
@@ -69,11 +70,11 @@ pub async fn lost_answer(scene: &mut Scene<'_>) -> Result<(), CliError> {
         ),
     )?;
     let heard = Heard::whole(post_as_sdk(scene, CHAT, &body, 1).await?, &scene.names).await?;
-    scene.stage.prose("answer", heard.text())?;
+    scene.screen.prose("answer", heard.text())?;
     let entry = scene.receipt(&heard).await?;
     match heard.adopted {
         Some(adopted) => scene
-            .stage
+            .screen
             .fact("bursar", format_args!("X-Bursar-Adopted: {adopted}"))?,
         None => scene.expect(false, "the answer does not say X-Bursar-Adopted"),
     }

@@ -1,23 +1,36 @@
 use super::*;
+use crate::admin::documents::sample;
+
+/// With a minted key, delivered, not escalated and without an estimate, unless said otherwise.
+fn entry_of(others: &Value) -> EntryView {
+    let mut members = json!({
+        "escalated": "false", "key_origin": "minted", "delivery": null,
+        "would_have_cost_micro_usd": null,
+    });
+    for (name, value) in others.as_object().into_iter().flatten() {
+        members[name] = value.clone();
+    }
+    sample::entry(&members)
+}
 
 #[test]
 fn a_run_is_the_sum_of_its_entries() {
-    let mut receipt = Receipt::new();
+    let mut receipt = RunReceipt::new();
     for entry in [
         json!({"state": "settled", "billed_micro_usd": 40, "would_have_cost_micro_usd": 100,
             "escalated": "false"}),
         json!({"state": "settled", "billed_micro_usd": 2, "escalated": "true",
-            "key_origin": {"adopted": {"from": "x"}}}),
+            "key_origin": {"adopted": {"from": "018f3c00-0000-7000-8000-000000000009"}}}),
         json!({"state": "reconciled", "billed_micro_usd": 5, "would_have_cost_micro_usd": 7,
             "delivery": "late"}),
         json!({"state": "settled", "billed_micro_usd": 3, "escalated": "unknown"}),
         json!({"state": "replayed", "billed_micro_usd": 0}),
         json!({"state": "failed", "billed_micro_usd": 0}),
-        json!({"state": "in_doubt", "billed_micro_usd": null}),
+        json!({"state": "in_doubt", "reason": "crash", "billed_micro_usd": null}),
         json!({"state": "unreported", "billed_micro_usd": null}),
         json!({"state": "open", "billed_micro_usd": null}),
     ] {
-        receipt.add(&entry);
+        receipt.add(&entry_of(&entry));
     }
 
     let document = receipt.document("r", "nightly", Some(MicroUsd::new(2_000_000)));
@@ -47,8 +60,10 @@ fn a_run_is_the_sum_of_its_entries() {
 
 #[test]
 fn what_cannot_be_known_is_not_told_as_a_number() {
-    let mut dearer = Receipt::new();
-    dearer.add(&json!({"state": "settled", "billed_micro_usd": 9, "would_have_cost_micro_usd": 8}));
+    let mut dearer = RunReceipt::new();
+    dearer.add(&entry_of(
+        &json!({"state": "settled", "billed_micro_usd": 9, "would_have_cost_micro_usd": 8}),
+    ));
     assert_eq!(dearer.compared.saved(), None);
     let text = dearer.text("r", "a", None);
     assert!(
@@ -59,7 +74,7 @@ fn what_cannot_be_known_is_not_told_as_a_number() {
     );
     // The five figures stand there also when each is nothing.
     assert_eq!(
-        Receipt::new().text("r", "a", None),
+        RunReceipt::new().text("r", "a", None),
         "bursar: run r of a has ended\n\
          bursar:   requests                0\n\
          bursar:   billed                  $0.000000\n\
@@ -67,9 +82,11 @@ fn what_cannot_be_known_is_not_told_as_a_number() {
          bursar:   retries saved           0\n\
          bursar:   saved against frontier  not known: no answer carries both prices"
     );
-    let mut beyond = Receipt::new();
+    let mut beyond = RunReceipt::new();
     for _ in 0..2 {
-        beyond.add(&json!({"state": "settled", "billed_micro_usd": u64::MAX}));
+        beyond.add(&entry_of(
+            &json!({"state": "settled", "billed_micro_usd": u64::MAX}),
+        ));
     }
     assert_eq!(
         beyond.document("r", "a", None)["billed_micro_usd"],

@@ -134,7 +134,7 @@ pub fn state_word(state: State, is_malformed: bool) -> String {
     match state {
         State::InDoubt { reason } => format!("{}:{}", state.word(), reason.as_str()),
         _ if is_malformed => "malformed".to_owned(),
-        _ => state.word().to_owned(),
+        _ => state.word().to_string(),
     }
 }
 

@@ -175,7 +175,10 @@ fn evidence_for_an_old_entry_makes_it_appear_again_whole() {
 
     assert_eq!(page.entries.len(), 1);
     let entry = &page.entries[0];
-    assert_eq!((entry.id, entry.state.word()), (id(0), "reconciled"));
+    assert_eq!(
+        (entry.id, entry.state.word()),
+        (id(0), StateWord::Reconciled)
+    );
     assert_eq!(entry.billed_micro_usd, Some(MicroUsd::new(11)));
     assert_eq!((entry.attempts.len(), entry.model.is_some()), (1, true));
     assert_eq!(work.held_max, 1);

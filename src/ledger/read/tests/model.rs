@@ -100,9 +100,7 @@ fn wanted(filter: &Filter, all: &[EntryView]) -> Vec<Value> {
             && filter.after_seq.is_none_or(|seq| view.seq > seq)
             && filter.id.is_none_or(|id| view.id == id)
             && filter.app.as_ref().is_none_or(|app| **app == *view.app)
-            && filter
-                .state
-                .is_none_or(|word| view.state.word() == word.as_str())
+            && filter.state.is_none_or(|word| view.state.word() == word)
     };
     json(all.iter().filter(matches))
 }
@@ -152,7 +150,7 @@ fn sums(state_dir: &Path) -> BTreeMap<String, (u64, u128)> {
 fn wanted_sums(all: &[EntryView]) -> BTreeMap<String, (u64, u128)> {
     let mut sums: BTreeMap<String, (u64, u128)> = BTreeMap::new();
     for view in all {
-        let sum = sums.entry(view.state.word().to_owned()).or_default();
+        let sum = sums.entry(view.state.word().to_string()).or_default();
         sum.0 += 1;
         sum.1 += u128::from(view.state.adds().get());
     }

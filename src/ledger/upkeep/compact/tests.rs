@@ -217,9 +217,7 @@ fn what_was_exported_before_adds_up_to_the_rollups_after() {
     let billed: u128 = known.map(|billed| u128::from(billed.get())).sum();
     assert_eq!(rolled.total.billed_micro_usd.get(), billed);
     let count = |word: StateWord| {
-        let of = exported
-            .iter()
-            .filter(|view| view.state.word() == word.as_str());
+        let of = exported.iter().filter(|view| view.state.word() == word);
         u64::try_from(of.count()).unwrap()
     };
     assert_eq!(rolled.total.in_doubt, count(StateWord::InDoubt));

@@ -427,7 +427,7 @@ impl World {
                 told.push(String::from_utf8_lossy(text).into_owned());
             }
             let (id, word) = match &record {
-                Record::Outcome(outcome, _, verdict) => (outcome.id, verdict.state.word()),
+                Record::Outcome(outcome, _, verdict) => (outcome.id, verdict.state.word().as_str()),
                 Record::Crashed(ended, _) => (ended.id, "crashed"),
                 Record::Withdrawn(ended, _) => (ended.id, "withdrawn"),
                 Record::Reconciled(evidence, _) => (evidence.id, "reconciled"),

@@ -32,10 +32,10 @@ fn control_characters_of_an_answer_are_shown_and_not_sent() {
 
 #[test]
 fn without_colours_a_line_is_its_text() {
-    let stage = Stage { colours: false };
+    let screen = Screen { colours: false };
 
-    assert_eq!(stage.inked(Ink::Red, "text"), "text");
-    assert_eq!(stage.label("base URL"), "  base URL   ");
+    assert_eq!(screen.inked(Ink::Red, "text"), "text");
+    assert_eq!(screen.label("base URL"), "  base URL   ");
 }
 
 #[test]

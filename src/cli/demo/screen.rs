@@ -17,7 +17,7 @@ const PROSE_COLUMN: usize = 84;
 
 /// Standard output.
 #[derive(Clone, Copy, Debug)]
-pub struct Stage {
+pub struct Screen {
     colours: bool,
 }
 
@@ -43,9 +43,9 @@ enum Ink {
     Red,
 }
 
-// === impl Stage ===
+// === impl Screen ===
 
-impl Stage {
+impl Screen {
     pub fn of_standard_output() -> Self {
         #[expect(
             clippy::disallowed_methods,

@@ -1,0 +1,23 @@
+//! How states, amounts and times stand in tables and in lines.
+//!
+//! Promise: an amount that is not known is `unknown`, never 0.
+
+use crate::ledger::entry::{InDoubt, StateWord};
+use crate::money::MicroUsd;
+
+/// `settled`, `in_doubt(crash)`.
+pub fn state(word: StateWord, reason: Option<InDoubt>) -> String {
+    match reason {
+        Some(reason) => format!("{word}({reason})"),
+        None => word.to_string(),
+    }
+}
+
+pub fn amount(amount: Option<MicroUsd>) -> String {
+    amount.map_or_else(|| "unknown".to_owned(), |amount| amount.to_string())
+}
+
+/// Milliseconds as `0.143 s`.
+pub fn seconds(ms: u64) -> String {
+    format!("{}.{:03} s", ms / 1000, ms % 1000)
+}
