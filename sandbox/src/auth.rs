@@ -5,7 +5,7 @@
 
 use crate::{
     error::ServiceError,
-    keep::{Change, ORGANIZATIONS},
+    keep::{Mutation, ORGANIZATIONS},
     options::{FIRST_ORG, Options},
 };
 use http::{HeaderMap, header};
@@ -82,11 +82,11 @@ impl Auth {
     }
 
     /// What the state directory is to hold of them.
-    pub fn kept(&self) -> Vec<Change> {
+    pub fn kept(&self) -> Vec<Mutation> {
         let added = self.added.read();
         added
             .iter()
-            .filter_map(|org| Change::put(ORGANIZATIONS, org.name.clone(), org))
+            .filter_map(|org| Mutation::put(ORGANIZATIONS, org.name.clone(), org))
             .collect()
     }
 

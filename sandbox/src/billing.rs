@@ -9,7 +9,7 @@ use crate::{
     clock::Clock,
     error::ServiceError,
     fingerprint::Fingerprint,
-    idempotency::{Claim, Run},
+    idempotency::{Claim, RunPermit},
     inbound::Inbound,
     keep::{Debit, Keep},
     money::MicroUsd,
@@ -43,7 +43,7 @@ impl Billing {
     /// Interface: an empty balance returns 402.
     ///
     /// Assumed (free-repeat-empty-balance): not for a repeat that would not be billed again.
-    pub fn check_balance(&self, org: &str, run: &Run) -> Result<(), ServiceError> {
+    pub fn check_balance(&self, org: &str, run: &RunPermit) -> Result<(), ServiceError> {
         if run.is_free() {
             return Ok(());
         }
@@ -54,7 +54,7 @@ impl Billing {
     pub fn charge(
         &self,
         inbound: &Inbound,
-        run: &Run,
+        run: &RunPermit,
         fingerprint: &Fingerprint,
         price: MicroUsd,
         stream: bool,

@@ -6,7 +6,7 @@
 
 use crate::{
     error::ServiceError,
-    keep::{Change, Debit, Keep, Totals},
+    keep::{Debit, Keep, Mutation, Totals},
     key_id::KeyId,
     money::MicroUsd,
     received::Received,
@@ -24,7 +24,7 @@ const REQUESTS_MAX: usize = 50_000;
 
 #[derive(Debug)]
 pub struct Books {
-    inner: Mutex<Inner>,
+    inner: Mutex<Accounts>,
     /// Rung when the rollup holds what is not saved yet.
     pub(crate) unsaved: Notify,
     keep: Keep,
@@ -41,7 +41,7 @@ pub struct Counters {
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct Accounts {
     opening: BTreeMap<String, MicroUsd>,
     balances: BTreeMap<String, MicroUsd>,
     debits: VecDeque<Debit>,
@@ -94,10 +94,10 @@ impl Books {
         let balances: BTreeMap<String, MicroUsd> =
             organizations.map(|org| (org, balance)).collect();
         Self {
-            inner: Mutex::new(Inner {
+            inner: Mutex::new(Accounts {
                 opening: balances.clone(),
                 balances,
-                ..Inner::default()
+                ..Accounts::default()
             }),
             unsaved: Notify::new(),
             keep: Keep::off(),
@@ -136,19 +136,20 @@ impl Books {
         }
         inner.opening.insert(name.to_owned(), balance);
         inner.balances.insert(name.to_owned(), balance);
-        self.keep.push([Change::Balance(name.to_owned(), balance)]);
+        self.keep
+            .push([Mutation::Balance(name.to_owned(), balance)]);
         true
     }
 
     /// The balances that are on no disk yet.
-    pub fn balances_not_in(&self, totals: &Totals) -> Vec<Change> {
+    pub fn balances_not_in(&self, totals: &Totals) -> Vec<Mutation> {
         let inner = self.inner.lock();
         let missing = inner
             .balances
             .iter()
             .filter(|(org, _)| !totals.balances.contains_key(*org));
         missing
-            .map(|(org, balance)| Change::Balance(org.clone(), *balance))
+            .map(|(org, balance)| Mutation::Balance(org.clone(), *balance))
             .collect()
     }
 
@@ -190,7 +191,7 @@ impl Books {
     pub fn enter(
         &self,
         mut debit: Debit,
-        queue: impl FnOnce(Option<Change>),
+        queue: impl FnOnce(Option<Mutation>),
     ) -> Result<(), ServiceError> {
         if debit.amount_micro_usd == MicroUsd::ZERO {
             queue(None);
@@ -227,7 +228,7 @@ impl Books {
             inner.debits.pop_front();
             dropped = inner.debit_ids.pop_front();
         }
-        queue(kept.map(|debit| Change::Debit {
+        queue(kept.map(|debit| Mutation::Debit {
             debit,
             dropped,
             key: None,
@@ -320,7 +321,7 @@ impl Books {
             if org.is_none_or(|org| org == name) {
                 *was = balance;
                 found = true;
-                self.keep.push([Change::Balance(name.clone(), balance)]);
+                self.keep.push([Mutation::Balance(name.clone(), balance)]);
             }
         }
         found
@@ -378,14 +379,15 @@ impl Books {
         let mut inner = self.inner.lock();
         forget();
         let balances = inner.opening.iter();
-        let balances = balances.map(|(org, balance)| Change::Balance(org.clone(), *balance));
-        self.keep.push([Change::Clear].into_iter().chain(balances));
+        let balances = balances.map(|(org, balance)| Mutation::Balance(org.clone(), *balance));
+        self.keep
+            .push([Mutation::Clear].into_iter().chain(balances));
         let opening = inner.opening.clone();
-        *inner = Inner {
+        *inner = Accounts {
             balances: opening.clone(),
             opening,
             last_n: inner.last_n,
-            ..Inner::default()
+            ..Accounts::default()
         };
     }
 

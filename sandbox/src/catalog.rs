@@ -49,7 +49,7 @@ pub struct Task {
     pub output_schema: Value,
     pub output_schema_role: SchemaRole,
     /// The bundled golden set.
-    pub examples: Vec<Row>,
+    pub examples: Vec<GoldenRow>,
     /// Ids of the frontier models that were benchmarked on it.
     pub benchmarked: Vec<String>,
     /// The instruction that a model gets for a row, unless the set has a better one.
@@ -67,7 +67,7 @@ pub enum SchemaRole {
 /// Interface, Eval set: "Row shape: {input: object, expected_output: object}".
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Row {
+pub struct GoldenRow {
     pub input: Map<String, Value>,
     pub expected_output: Map<String, Value>,
 }
@@ -166,7 +166,7 @@ impl Task {
             }
             // Interface, Task: "present when examples_n was requested".
             if let Some(n) = examples_n {
-                let some: Vec<&Row> = self.examples.iter().take(n).collect();
+                let some: Vec<&GoldenRow> = self.examples.iter().take(n).collect();
                 fields.insert("examples".to_owned(), json!(some));
             }
         }

@@ -6,7 +6,7 @@ use crate::{
     books::Books,
     clock::Clock,
     idempotency::Keys,
-    keep::{self, Change, Keep, KeptClock},
+    keep::{self, Keep, KeptClock, Mutation},
     steps::Steps,
     store::StoreError,
 };
@@ -60,9 +60,9 @@ impl Checkpoint {
             return;
         }
         let (clock, counters) = (KeptClock::of(&self.clock), self.books.counters());
-        let clock = Change::put(keep::SINGLES, keep::CLOCK, &clock);
-        let counters = Change::put(keep::SINGLES, keep::COUNTERS, &counters);
-        let progress = Change::put(keep::SINGLES, keep::STEPS, &self.steps.progress());
+        let clock = Mutation::put(keep::SINGLES, keep::CLOCK, &clock);
+        let counters = Mutation::put(keep::SINGLES, keep::COUNTERS, &counters);
+        let progress = Mutation::put(keep::SINGLES, keep::STEPS, &self.steps.progress());
         let all = [clock, counters, progress];
         self.keep.push(all.into_iter().flatten());
     }

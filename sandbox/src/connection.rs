@@ -24,7 +24,7 @@ pub struct HangUp;
 
 /// The connection of a request, as far as a fault may affect it.
 #[derive(Clone, Debug, Default)]
-pub struct Line {
+pub struct ConnectionEnd {
     end: Arc<AtomicU8>,
 }
 
@@ -32,9 +32,9 @@ const END_CLOSE: u8 = 0;
 const END_RESET_WHEN_CUT: u8 = 1;
 const END_RESET: u8 = 2;
 
-// === impl Line ===
+// === impl ConnectionEnd ===
 
-impl Line {
+impl ConnectionEnd {
     /// Sets how the connection ends if it is cut.
     pub fn arm(&self, kind: CutKind) {
         let end = match kind {

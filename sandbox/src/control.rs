@@ -51,7 +51,7 @@ use crate::{
     assumptions::assumptions,
     clock::ADVANCE_MAX,
     error::{self, ServiceError},
-    fault::Rule,
+    fault::FaultRule,
     keep,
     money::MicroUsd,
     options::FIRST_ORG,
@@ -73,7 +73,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 
-type Answer = Result<Response, ServiceError>;
+type RouteResult = Result<Response, ServiceError>;
 
 pub fn routes() -> Router<Arc<State>> {
     Router::new()
@@ -124,8 +124,8 @@ async fn faults(Shared(state): Shared<Arc<State>>) -> Response {
     Json(json!({"rules": state.faults.list()})).into_response()
 }
 
-async fn push_faults(Shared(state): Shared<Arc<State>>, body: Bytes) -> Answer {
-    let rules: Vec<Rule> = match read::<Value>(&body)? {
+async fn push_faults(Shared(state): Shared<Arc<State>>, body: Bytes) -> RouteResult {
+    let rules: Vec<FaultRule> = match read::<Value>(&body)? {
         Value::Array(rules) => rules
             .into_iter()
             .map(|rule| {
@@ -157,7 +157,7 @@ struct Release {
     hold: String,
 }
 
-async fn release(Shared(state): Shared<Arc<State>>, body: Bytes) -> Answer {
+async fn release(Shared(state): Shared<Arc<State>>, body: Bytes) -> RouteResult {
     let Release { hold } = read(&body)?;
     state.holds.release(hold);
     Ok(nothing())
@@ -181,7 +181,7 @@ struct Advance {
     advance_ms: u64,
 }
 
-async fn advance(Shared(state): Shared<Arc<State>>, body: Bytes) -> Answer {
+async fn advance(Shared(state): Shared<Arc<State>>, body: Bytes) -> RouteResult {
     let Advance {
         advance_s,
         advance_ms,
@@ -203,7 +203,7 @@ struct Balance {
     org: Option<String>,
 }
 
-async fn balance(Shared(state): Shared<Arc<State>>, body: Bytes) -> Answer {
+async fn balance(Shared(state): Shared<Arc<State>>, body: Bytes) -> RouteResult {
     let Balance { micro_usd, org } = read(&body)?;
     let amount =
         MicroUsd::new(micro_usd).ok_or_else(|| ServiceError::invalid("micro_usd: too large"))?;
@@ -225,7 +225,7 @@ struct Ceilings {
     per_minute: Option<u32>,
 }
 
-async fn set_limits(Shared(state): Shared<Arc<State>>, body: Bytes) -> Answer {
+async fn set_limits(Shared(state): Shared<Arc<State>>, body: Bytes) -> RouteResult {
     let Ceilings {
         in_flight,
         per_minute,
@@ -239,14 +239,14 @@ async fn settings(Shared(state): Shared<Arc<State>>) -> Response {
     Json(state.settings()).into_response()
 }
 
-async fn change_settings(Shared(state): Shared<Arc<State>>, body: Bytes) -> Answer {
+async fn change_settings(Shared(state): Shared<Arc<State>>, body: Bytes) -> RouteResult {
     let wanted: SettingsPart = read(&body)?;
     let settings = state.change_settings(|settings| wanted.apply(settings));
     state.commit_all().await?;
     Ok(Json(settings).into_response())
 }
 
-async fn reset(Shared(state): Shared<Arc<State>>) -> Answer {
+async fn reset(Shared(state): Shared<Arc<State>>) -> RouteResult {
     state.books.reset(|| state.keys.forget_all());
     state.pins.forget_all();
     state.steps.restart();
@@ -275,7 +275,7 @@ async fn organizations(Shared(state): Shared<Arc<State>>) -> Response {
     Json(json!({"organizations": balances.keys().collect::<Vec<_>>()})).into_response()
 }
 
-async fn add_organization(Shared(state): Shared<Arc<State>>, body: Bytes) -> Answer {
+async fn add_organization(Shared(state): Shared<Arc<State>>, body: Bytes) -> RouteResult {
     let wanted: NewOrganization = read(&body)?;
     if wanted.name.is_empty() || wanted.name.chars().count() > 100 {
         return Err(ServiceError::invalid("name: 1 to 100 characters"));
@@ -298,7 +298,7 @@ async fn add_organization(Shared(state): Shared<Arc<State>>, body: Bytes) -> Ans
         .add(&wanted.name, &wanted.api_key)
         .map_err(ServiceError::invalid)?;
     state.books.add_organization(&wanted.name, balance);
-    state.keep.push(keep::Change::put(
+    state.keep.push(keep::Mutation::put(
         keep::ORGANIZATIONS,
         wanted.name.clone(),
         &kept,
@@ -311,7 +311,7 @@ async fn list_steps(Shared(state): Shared<Arc<State>>) -> Response {
     Json(state.steps.view()).into_response()
 }
 
-async fn add_steps(Shared(state): Shared<Arc<State>>, body: Bytes) -> Answer {
+async fn add_steps(Shared(state): Shared<Arc<State>>, body: Bytes) -> RouteResult {
     let steps: Vec<Step> = match read::<Value>(&body)? {
         Value::Array(_) => read(&body)?,
         _ => vec![read(&body)?],

@@ -9,7 +9,7 @@
 use crate::{
     catalog::{self, Task},
     endpoints::{
-        leaderboard::{self, Candidate},
+        leaderboard::{self, OpenModel},
         record::Endpoint,
     },
     error::ServiceError,
@@ -36,7 +36,7 @@ const PROBE_CHARS_MAX: usize = 4_000;
 pub struct Deploy {
     endpoint: Endpoint,
     task: &'static Task,
-    candidate: Candidate,
+    candidate: OpenModel,
     /// The address the service was reached at.
     base: String,
 }

@@ -15,10 +15,10 @@ use crate::{
 };
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use record::{Endpoint, Status};
+use record::{Endpoint, EndpointStatus};
 use std::collections::BTreeMap;
 use tokio::sync::Notify;
-use traffic::{Hour, Observation, Traffic};
+use traffic::{EndpointHour, Observation, Traffic};
 
 /// Assumed (endpoint-limits): endpoints of one organization, in any state.
 pub const PER_ORGANIZATION_MAX: usize = 100;
@@ -50,14 +50,14 @@ impl Endpoints {
         let mut inner = BTreeMap::new();
         for (row, endpoint) in store.all::<Endpoint>(ENDPOINTS)? {
             // Assumed (deploy-cut): the client's stream ended without `complete`, so the deploy failed.
-            if endpoint.status(Timestamp::MAX) == Status::Deploying {
+            if endpoint.status(Timestamp::MAX) == EndpointStatus::Deploying {
                 store.remove(ENDPOINTS, &row)?;
                 continue;
             }
             let id = (endpoint.org.clone(), endpoint.name.clone());
             inner.insert(id, Held::new(endpoint));
         }
-        for (row, hour) in store.all::<Hour>(HOURS)? {
+        for (row, hour) in store.all::<EndpointHour>(HOURS)? {
             let parsed = serde_json::from_str::<(String, String, i64)>(&row);
             if let Ok((org, name, at)) = parsed
                 && let Some(held) = inner.get_mut(&(org, name))
@@ -186,7 +186,7 @@ impl Endpoints {
         let id = (org.to_owned(), name.to_owned());
         let mut inner = self.inner.lock();
         let held = inner.get_mut(&id).ok_or_else(not_found)?;
-        if held.endpoint.status(now) == Status::Deploying {
+        if held.endpoint.status(now) == EndpointStatus::Deploying {
             return Err(ServiceError::EndpointConflict(
                 "the endpoint is being deployed; wait for its stream to end".to_owned(),
             )
@@ -218,10 +218,10 @@ impl Endpoints {
     pub fn check_live(&self, which: &Endpoint, now: Timestamp) -> Result<(), ServiceError> {
         let endpoint = self.get(&which.org, &which.name)?;
         let (what, retry_after_s) = match endpoint.status(now) {
-            Status::Live => return Ok(()),
-            Status::Stopped => ("stopped; start it first", None),
-            Status::Starting => ("starting", Some(endpoint.warm_in_s(now).unwrap_or(1))),
-            Status::Deploying => ("being deployed", Some(1)),
+            EndpointStatus::Live => return Ok(()),
+            EndpointStatus::Stopped => ("stopped; start it first", None),
+            EndpointStatus::Starting => ("starting", Some(endpoint.warm_in_s(now).unwrap_or(1))),
+            EndpointStatus::Deploying => ("being deployed", Some(1)),
         };
         Err(ServiceError::EndpointCold {
             what,

@@ -18,9 +18,9 @@ const RULES_MAX: usize = 1_000;
 /// Which requests, how many, and what.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rule {
+pub struct FaultRule {
     #[serde(rename = "match", default)]
-    pub matches: Match,
+    pub matches: RequestPattern,
     /// How many requests it meets; 0 is no end. Default 1.
     #[serde(default = "once")]
     pub times: u32,
@@ -33,7 +33,7 @@ pub struct Rule {
 /// A missing condition matches everything.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Match {
+pub struct RequestPattern {
     pub method: Option<String>,
     /// The exact path; with a trailing `*` its beginning.
     pub path: Option<String>,
@@ -125,7 +125,7 @@ pub enum ReceiptField {
 
 /// The parts of a request that a rule may match.
 #[derive(Debug)]
-pub struct Seen<'a> {
+pub struct RequestFacts<'a> {
     pub method: &'a str,
     pub path: &'a str,
     pub body: &'a [u8],
@@ -135,7 +135,7 @@ pub struct Seen<'a> {
 /// The rules in force.
 #[derive(Debug, Default)]
 pub struct Faults {
-    rules: Mutex<Vec<Rule>>,
+    rules: Mutex<Vec<FaultRule>>,
 }
 
 /// The names released so far.
@@ -151,14 +151,14 @@ fn once() -> u32 {
 // === impl Faults ===
 
 impl Faults {
-    pub fn new(rules: Vec<Rule>) -> Self {
+    pub fn new(rules: Vec<FaultRule>) -> Self {
         Self {
             rules: Mutex::new(rules),
         }
     }
 
     /// False when there are too many rules already.
-    pub fn push(&self, rule: Rule) -> bool {
+    pub fn push(&self, rule: FaultRule) -> bool {
         let mut rules = self.rules.lock();
         let room = rules.len() < RULES_MAX;
         if room {
@@ -171,12 +171,12 @@ impl Faults {
         self.rules.lock().clear();
     }
 
-    pub fn list(&self) -> Vec<Rule> {
+    pub fn list(&self) -> Vec<FaultRule> {
         self.rules.lock().clone()
     }
 
     /// The fault of the first rule that meets this request; the rule is used up by one.
-    pub fn take(&self, seen: &Seen<'_>) -> Fault {
+    pub fn take(&self, seen: &RequestFacts<'_>) -> Fault {
         let mut rules = self.rules.lock();
         let mut met = None;
         for (at, rule) in rules.iter_mut().enumerate() {
@@ -203,9 +203,9 @@ impl Faults {
     }
 }
 
-// === impl Rule ===
+// === impl FaultRule ===
 
-impl Rule {
+impl FaultRule {
     /// What of it cannot work, by its name.
     pub fn check(&self) -> Result<(), &'static str> {
         let fault = &self.fault;
@@ -250,10 +250,10 @@ impl Rule {
     }
 }
 
-// === impl Match ===
+// === impl RequestPattern ===
 
-impl Match {
-    fn meets(&self, seen: &Seen<'_>) -> bool {
+impl RequestPattern {
+    fn meets(&self, seen: &RequestFacts<'_>) -> bool {
         let path = self
             .path
             .as_deref()

@@ -7,6 +7,7 @@
 
 mod json;
 
+use bytes::Bytes;
 use json::Node;
 use sha2::{Digest, Sha256};
 
@@ -18,12 +19,12 @@ pub struct Fingerprint {
 }
 
 /// One part of a multipart body, as far as it distinguishes two requests. The boundary does not.
-#[derive(Clone, Copy, Debug)]
-pub struct FormPart<'a> {
-    pub name: &'a str,
-    pub file_name: Option<&'a str>,
-    pub content_type: Option<&'a str>,
-    pub bytes: &'a [u8],
+#[derive(Clone, Debug)]
+pub struct FormPart {
+    pub name: String,
+    pub file_name: Option<String>,
+    pub content_type: Option<String>,
+    pub bytes: Bytes,
 }
 
 // === impl Fingerprint ===
@@ -44,21 +45,21 @@ impl Fingerprint {
     }
 
     /// Of a request whose body is a multipart form: its parts in their order.
-    pub fn of_form<'a>(
+    pub fn of_form(
         endpoint: &str,
-        parts: impl IntoIterator<Item = FormPart<'a>>,
+        parts: &[FormPart],
         session: Option<&[u8]>,
         rte_query: Option<&[u8]>,
     ) -> Self {
         let mut hash = head(endpoint, session, rte_query);
         for one in parts {
             part(&mut hash, b'n', one.name.as_bytes());
-            for (label, told) in [(b'f', one.file_name), (b't', one.content_type)] {
-                if let Some(told) = told {
-                    part(&mut hash, label, told.as_bytes());
+            for (label, text) in [(b'f', &one.file_name), (b't', &one.content_type)] {
+                if let Some(text) = text {
+                    part(&mut hash, label, text.as_bytes());
                 }
             }
-            part(&mut hash, b'c', one.bytes);
+            part(&mut hash, b'c', &one.bytes);
         }
         Self::of_request(hash.finalize().into())
     }

@@ -13,7 +13,7 @@ mod servers;
 mod words;
 
 pub use crate::remote::Transcript;
-pub use answer::Answer;
+pub use answer::Completion;
 
 use crate::{
     clock::Clock,
@@ -81,9 +81,9 @@ impl Fleet {
         pinned: Pinned,
     ) -> Result<Served, ServiceError> {
         match self.route(request, lane, pinned, false).await?.answer {
-            Answer::Whole(served) => Ok(served),
+            Completion::Whole(served) => Ok(served),
             // Nothing is relayed that was not asked to be.
-            Answer::Flowing(_) => Err(ServiceError::Internal),
+            Completion::Flowing(_) => Err(ServiceError::Internal),
         }
     }
 
@@ -102,7 +102,7 @@ impl Fleet {
                 return Ok(Routed {
                     category: None,
                     escalated: false,
-                    answer: Answer::Whole(served),
+                    answer: Completion::Whole(served),
                 });
             }
         };

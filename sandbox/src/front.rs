@@ -5,9 +5,9 @@
 //! to its end, is debited and stored.
 
 use crate::{
-    connection::{HangUp, Line},
+    connection::{ConnectionEnd, HangUp},
     error::{ServiceError, mark_assumed},
-    fault::{self, Fault, Seen},
+    fault::{self, Fault, RequestFacts},
     fingerprint::hex,
     inbound::Inbound,
     key_id::KeyId,
@@ -43,7 +43,11 @@ pub async fn front(Shared(state): Shared<Arc<State>>, request: Request, next: Ne
     let (parts, body) = request.into_parts();
     let agent_lane = parts.uri.path().starts_with(spec::AGENT_PREFIX);
     let n = state.books.receive(received(&state, &parts, &request_id));
-    let line = parts.extensions.get::<Line>().cloned().unwrap_or_default();
+    let line = parts
+        .extensions
+        .get::<ConnectionEnd>()
+        .cloned()
+        .unwrap_or_default();
 
     let mut response = match read_body(&parts.headers, body).await {
         Ok(body) => answer(&state, n, parts, body, line, &request_id, next).await,
@@ -80,13 +84,13 @@ async fn answer(
     n: u64,
     parts: Parts,
     body: Bytes,
-    line: Line,
+    line: ConnectionEnd,
     request_id: &str,
     next: Next,
 ) -> Response {
     let key_text = text(&parts.headers, spec::IDEMPOTENCY_KEY);
     let path = parts.uri.path().to_owned();
-    let fault = state.faults.take(&Seen {
+    let fault = state.faults.take(&RequestFacts {
         method: parts.method.as_str(),
         path: &path,
         body: &body,
@@ -249,7 +253,7 @@ async fn instead_of_work(state: &State, fault: &Fault, path: &str) -> Option<Res
 }
 
 /// Applies a fault to a finished answer. Its work is done, debited and stored.
-async fn spoiled(mut response: Response, fault: &Fault, line: Line) -> Response {
+async fn spoiled(mut response: Response, fault: &Fault, line: ConnectionEnd) -> Response {
     if fault.cut_before_head {
         return hang_up();
     }

@@ -3,7 +3,7 @@
 //! Promise: plain data; the fingerprint covers what distinguishes two requests by the interface.
 
 use crate::{
-    connection::Line,
+    connection::ConnectionEnd,
     fault::Fault,
     fingerprint::{Fingerprint, FormPart},
     key_id::KeyId,
@@ -24,7 +24,7 @@ pub struct Inbound {
     pub rte_query: Option<HeaderValue>,
     pub body: Bytes,
     pub fault: Fault,
-    pub line: Line,
+    pub line: ConnectionEnd,
 }
 
 // === impl Inbound ===
@@ -50,10 +50,7 @@ impl Inbound {
     }
 
     /// The same for a multipart body, whose boundary is another at every sending.
-    pub fn form_fingerprint<'a>(
-        &self,
-        parts: impl IntoIterator<Item = FormPart<'a>>,
-    ) -> Fingerprint {
+    pub fn form_fingerprint(&self, parts: &[FormPart]) -> Fingerprint {
         Fingerprint::of_form(
             &self.path,
             parts,

@@ -13,7 +13,7 @@ mod debit;
 mod queue;
 
 pub use change::{
-    CLOCK, COUNTERS, Change, DEBITS, KEYS, LIMITS, ORGANIZATIONS, PINS, SETTINGS, SINGLES, STEPS,
+    CLOCK, COUNTERS, DEBITS, KEYS, LIMITS, Mutation, ORGANIZATIONS, PINS, SETTINGS, SINGLES, STEPS,
     TOTALS,
 };
 pub use clock::KeptClock;

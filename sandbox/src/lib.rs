@@ -64,6 +64,7 @@ mod fault;
 mod fields;
 mod fingerprint;
 mod fleet;
+mod form;
 mod front;
 mod idempotency;
 mod inbound;

@@ -13,11 +13,11 @@ const WINDOW: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Limits {
     clock: Clock,
-    inner: Mutex<Inner>,
+    inner: Mutex<InFlight>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct InFlight {
     in_flight_max: usize,
     per_minute_max: u32,
     in_flight: usize,
@@ -48,7 +48,7 @@ impl Limits {
     pub fn new(clock: Clock, in_flight_max: usize, per_minute_max: u32) -> Arc<Self> {
         Arc::new(Self {
             clock,
-            inner: Mutex::new(Inner {
+            inner: Mutex::new(InFlight {
                 in_flight_max,
                 per_minute_max,
                 in_flight: 0,
@@ -102,7 +102,7 @@ impl Limits {
     }
 }
 
-impl Inner {
+impl InFlight {
     fn forget_before(&mut self, now: Duration) {
         while self
             .admitted

@@ -7,7 +7,7 @@
 
 use crate::{
     clock::Clock,
-    fault::Rule,
+    fault::FaultRule,
     remote::settings::ModelServer,
     settings::{RepeatBilled, Synthesis},
     spec,
@@ -59,7 +59,7 @@ pub struct Options {
     /// Model servers in the place of built-in models.
     pub models: Vec<ModelServer>,
     /// Faults in force from the first request on.
-    pub faults: Vec<Rule>,
+    pub faults: Vec<FaultRule>,
     /// What happens at which request or time; see [`crate::steps`].
     pub steps: Vec<Step>,
 }

@@ -9,7 +9,7 @@
 use crate::{
     clock::Clock,
     fingerprint::hex,
-    keep::{Change, Keep, PINS},
+    keep::{Keep, Mutation, PINS},
     models::{Category, Pinned},
     spec,
 };
@@ -152,16 +152,16 @@ fn row_id(key: &PinKey) -> String {
 }
 
 /// The conversation has no route any more.
-fn gone(key: &PinKey) -> Change {
-    Change::Remove(PINS, row_id(key))
+fn gone(key: &PinKey) -> Mutation {
+    Mutation::Remove(PINS, row_id(key))
 }
 
-fn change(key: &PinKey, pin: &Pin) -> Option<Change> {
+fn change(key: &PinKey, pin: &Pin) -> Option<Mutation> {
     let kept = KeptPin {
         key: *key,
         pin: *pin,
     };
-    Change::put(PINS, row_id(key), &kept)
+    Mutation::put(PINS, row_id(key), &kept)
 }
 
 #[cfg(test)]

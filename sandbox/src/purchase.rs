@@ -10,7 +10,7 @@ use crate::{
     billing::Charged,
     error::{ServiceError, mark_assumed},
     fingerprint::Fingerprint,
-    idempotency::{Begin, Run, Stored, WhileRunning},
+    idempotency::{Begin, RunPermit, Stored, WhileRunning},
     inbound::Inbound,
     limits::Slot,
     money::MicroUsd,
@@ -52,7 +52,7 @@ pub struct Order<Work> {
 }
 
 /// The result of the work.
-pub enum Outcome {
+pub enum WorkResult {
     Whole(Goods),
     /// A streamed answer: its head, while a task of its own writes the rest and ends the [`Sale`].
     Stream(Box<dyn FnOnce(Sale) -> Response + Send>),
@@ -65,10 +65,10 @@ pub struct Goods {
     pub answer: Finish,
 }
 
-type Finish = Box<dyn FnOnce(&Charged) -> Result<Answer, ServiceError> + Send>;
+type Finish = Box<dyn FnOnce(&Charged) -> Result<JsonAnswer, ServiceError> + Send>;
 
 /// The head and the body of a whole answer.
-pub struct Answer {
+pub struct JsonAnswer {
     headers: HeaderMap,
     body: Bytes,
 }
@@ -78,7 +78,7 @@ pub struct Sale {
     pub state: Arc<State>,
     pub inbound: Inbound,
     fingerprint: Fingerprint,
-    run: Run,
+    run: RunPermit,
     /// Held until the end.
     _slot: Option<Slot>,
 }
@@ -91,7 +91,7 @@ pub async fn purchase<Work>(
     form: impl Future<Output = Result<Order<Work>, ServiceError>>,
 ) -> Result<Response, ServiceError>
 where
-    Work: Future<Output = Result<Outcome, ServiceError>>,
+    Work: Future<Output = Result<WorkResult, ServiceError>>,
 {
     let (inbound, slot) = match rules {
         Rules::Inference => (inbound, Some(state.limits.admit()?)),
@@ -127,8 +127,8 @@ where
         _slot: slot,
     };
     match outcome {
-        Outcome::Whole(goods) => sale.close(goods, order.keeps),
-        Outcome::Stream(start) => Ok(start(sale)),
+        WorkResult::Whole(goods) => sale.close(goods, order.keeps),
+        WorkResult::Stream(start) => Ok(start(sale)),
     }
 }
 
@@ -146,9 +146,9 @@ impl<Work> Order<Work> {
     }
 }
 
-// === impl Answer ===
+// === impl JsonAnswer ===
 
-impl Answer {
+impl JsonAnswer {
     /// JSON, with the assumptions that its shape depends on; a replay has the same.
     pub fn json(
         headers: HeaderMap,

@@ -3,7 +3,6 @@
 //! Promise: a call ends by its deadline on the sandbox's clock; its answer is bounded and checked for its
 //! form; neither the key nor the server's own words reach a log line or a client.
 
-mod multipart;
 mod reply;
 pub mod settings;
 mod stream;
@@ -19,6 +18,10 @@ use crate::{
 };
 use http::{HeaderValue, StatusCode, header};
 use reply::ANSWER_BYTES_MAX;
+use reqwest::{
+    RequestBuilder,
+    multipart::{self, Part},
+};
 use serde_json::{Map, Value};
 use settings::{Checked, ModelServer, ModelServerError};
 use std::time::Duration;
@@ -147,11 +150,9 @@ impl Remote {
 
     /// One whole answer. `body` has no `model` and no `stream`.
     pub async fn complete(&self, body: &Map<String, Value>) -> Result<Reply, RemoteError> {
-        let body = self.body(body, false)?;
+        let request = self.completion(body, false);
         self.by_deadline(async {
-            let response = self
-                .send("chat/completions", "application/json", body)
-                .await?;
+            let response = self.send(request).await?;
             let bytes = self.read(response).await?;
             Reply::read(&bytes).ok_or_else(|| self.failed("an answer of no known form"))
         })
@@ -165,11 +166,9 @@ impl Remote {
         body: &Map<String, Value>,
         may_call: bool,
     ) -> Result<Deltas, RemoteError> {
-        let body = self.body(body, true)?;
+        let request = self.completion(body, true);
         self.by_deadline(async {
-            let response = self
-                .send("chat/completions", "application/json", body)
-                .await?;
+            let response = self.send(request).await?;
             let is_stream = response
                 .headers()
                 .get(header::CONTENT_TYPE)
@@ -205,11 +204,17 @@ impl Remote {
         file_name: &str,
         language: Option<&str>,
     ) -> Result<Transcript, RemoteError> {
-        let form = multipart::Form::of(bytes, file_name, &self.model, language);
+        let file = Part::bytes(bytes.to_vec()).file_name(file_name.to_owned());
+        let mut form = multipart::Form::new()
+            .text("model", self.model.clone())
+            .text("response_format", "json");
+        if let Some(language) = language {
+            form = form.text("language", language.to_owned());
+        }
+        let request = self.post("audio/transcriptions");
+        let request = request.multipart(form.part("file", file));
         self.by_deadline(async {
-            let response = self
-                .send("audio/transcriptions", &form.content_type, form.body)
-                .await?;
+            let response = self.send(request).await?;
             let bytes = self.read(response).await?;
             let heard: Value = serde_json::from_slice(&bytes)
                 .map_err(|_| self.failed("a transcript of no known form"))?;
@@ -222,7 +227,8 @@ impl Remote {
         .await
     }
 
-    fn body(&self, fields: &Map<String, Value>, stream: bool) -> Result<Vec<u8>, RemoteError> {
+    /// A request for an answer; `fields` has no `model` and no `stream`.
+    fn completion(&self, fields: &Map<String, Value>, stream: bool) -> RequestBuilder {
         let mut body = Map::new();
         body.insert("model".to_owned(), Value::from(self.model.as_str()));
         body.extend(
@@ -237,7 +243,15 @@ impl Remote {
                 serde_json::json!({"include_usage": true}),
             );
         }
-        serde_json::to_vec(&body).map_err(|_| self.failed("a request that cannot be written"))
+        self.post("chat/completions").json(&body)
+    }
+
+    fn post(&self, path: &str) -> RequestBuilder {
+        let request = self.client.post(format!("{}/{path}", self.base_url));
+        match &self.authorization {
+            Some(authorization) => request.header(header::AUTHORIZATION, authorization),
+            None => request,
+        }
     }
 
     async fn by_deadline<T>(
@@ -254,20 +268,7 @@ impl Remote {
     }
 
     /// The answer's head, when it is a success.
-    async fn send(
-        &self,
-        path: &str,
-        content_type: &str,
-        body: Vec<u8>,
-    ) -> Result<reqwest::Response, RemoteError> {
-        let mut request = self
-            .client
-            .post(format!("{}/{path}", self.base_url))
-            .header(header::CONTENT_TYPE, content_type)
-            .body(body);
-        if let Some(authorization) = &self.authorization {
-            request = request.header(header::AUTHORIZATION, authorization);
-        }
+    async fn send(&self, request: RequestBuilder) -> Result<reqwest::Response, RemoteError> {
         let response = request.send().await.map_err(|error| {
             let error = error.without_url();
             tracing::warn!(server = %self.name, %error, "a model server cannot be reached");

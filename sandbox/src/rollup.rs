@@ -23,10 +23,10 @@ const TABLE: Table = Table("rollup_hours");
 
 /// One organization's hours, by hours since 1970.
 #[derive(Clone, Debug, Default)]
-struct Hours(BTreeMap<i64, Hour>);
+struct Hours(BTreeMap<i64, OrgHour>);
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Hour {
+pub struct OrgHour {
     requests: u64,
     successes: u64,
     billed: MicroUsd,
@@ -42,7 +42,7 @@ pub struct Rollup {
 }
 
 /// An hour to be written, or to be removed when there is none.
-pub type Unsaved = Vec<(String, Option<Hour>)>;
+pub type Unsaved = Vec<(String, Option<OrgHour>)>;
 
 /// Members of the document whose names the interface does not show.
 /// Assumed (auto-metrics).
@@ -66,7 +66,7 @@ impl Rollup {
     /// What was saved before.
     pub fn load(store: &Store) -> Result<Self, StoreError> {
         let mut rollup = Self::default();
-        for (row, hour) in store.all::<Hour>(TABLE)? {
+        for (row, hour) in store.all::<OrgHour>(TABLE)? {
             if let Ok((org, at)) = serde_json::from_str::<(String, i64)>(&row) {
                 let hours = rollup.organizations.entry(org).or_default();
                 hours.0.insert(at, hour);
@@ -161,7 +161,7 @@ impl Rollup {
         Value::Object(document)
     }
 
-    fn hour(&mut self, org: &str, at: Timestamp) -> &mut Hour {
+    fn hour(&mut self, org: &str, at: Timestamp) -> &mut OrgHour {
         let hour = hour_of(at);
         let hours = self.organizations.entry(org.to_owned()).or_default();
         let oldest = hour - HOURS_KEPT;
@@ -180,8 +180,8 @@ impl Rollup {
 // === impl Hours ===
 
 impl Hours {
-    fn sum(&self, from: i64, to: i64) -> Hour {
-        let mut sum = Hour::default();
+    fn sum(&self, from: i64, to: i64) -> OrgHour {
+        let mut sum = OrgHour::default();
         for hour in self.0.range(from..=to).map(|(_, hour)| hour) {
             sum.requests += hour.requests;
             sum.successes += hour.successes;
@@ -220,9 +220,9 @@ impl Hours {
     }
 }
 
-// === impl Hour ===
+// === impl OrgHour ===
 
-impl Hour {
+impl OrgHour {
     /// A share from 0 to 1; `null` when there was no request.
     fn success_rate(&self) -> Value {
         if self.requests == 0 {

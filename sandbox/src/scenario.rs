@@ -3,7 +3,7 @@
 //! Promise: unknown names are refused, and a missing member has the default of [`Options`].
 
 use crate::{
-    fault::Rule,
+    fault::FaultRule,
     money::MicroUsd,
     options::{Options, Organization},
     remote::settings::{ModelServer, ModelServerError},
@@ -55,7 +55,7 @@ pub struct Scenario {
     #[serde(rename = "model")]
     pub models: Vec<ModelServer>,
     #[serde(rename = "fault")]
-    pub faults: Vec<Rule>,
+    pub faults: Vec<FaultRule>,
     #[serde(rename = "step")]
     pub steps: Vec<Step>,
     pub state_dir: Option<std::path::PathBuf>,

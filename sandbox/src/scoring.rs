@@ -14,7 +14,6 @@ mod fields;
 mod grade;
 mod interval;
 mod overlap;
-mod punctuation;
 mod ranking;
 mod scalar;
 mod score;

@@ -5,7 +5,7 @@
 //! waits for work whose client has left (10 s at most).
 
 use crate::{
-    connection::{HangUp, Line},
+    connection::{ConnectionEnd, HangUp},
     metrics_saver,
     options::Options,
     router::router,
@@ -85,7 +85,7 @@ pub async fn serve_and_judge(
             },
         };
         let _ = socket.set_nodelay(true);
-        let line = Line::default();
+        let line = ConnectionEnd::default();
         let io = TokioIo::new(Socket {
             inner: socket,
             line: line.clone(),
@@ -144,7 +144,7 @@ pub async fn serve_and_judge(
 /// A socket that can end with a reset instead of an end of stream.
 struct Socket {
     inner: TcpStream,
-    line: Line,
+    line: ConnectionEnd,
 }
 
 impl Drop for Socket {

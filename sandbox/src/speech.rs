@@ -30,7 +30,7 @@ use listen::Heard;
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
@@ -57,7 +57,8 @@ pub struct Speech {
     /// Found once, at the start.
     espeak: Option<Espeak>,
     places: Semaphore,
-    waiting: AtomicUsize,
+    /// One permit for each request that waits for a place.
+    waiting: Semaphore,
 }
 
 /// A finished file.
@@ -74,7 +75,7 @@ impl Speech {
         Self {
             espeak: Espeak::find(),
             places: Semaphore::new(AT_ONCE),
-            waiting: AtomicUsize::new(0),
+            waiting: Semaphore::new(WAITING_MAX),
         }
     }
 
@@ -140,27 +141,9 @@ impl Speech {
         if let Ok(place) = self.places.try_acquire() {
             return Ok(place);
         }
-        let line = Line::join(&self.waiting).ok_or(BUSY)?;
+        let _waiting = self.waiting.try_acquire().map_err(|_| BUSY)?;
         let place = self.places.acquire().await;
-        drop(line);
         place.map_err(|_| ServiceError::Internal)
-    }
-}
-
-/// One that waits; dropping it leaves the line.
-struct Line<'a>(&'a AtomicUsize);
-
-impl<'a> Line<'a> {
-    fn join(waiting: &'a AtomicUsize) -> Option<Self> {
-        let before = waiting.fetch_add(1, Ordering::AcqRel);
-        let line = Self(waiting);
-        (before < WAITING_MAX).then_some(line)
-    }
-}
-
-impl Drop for Line<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

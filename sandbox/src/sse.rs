@@ -7,7 +7,7 @@
 
 pub mod writer;
 
-use crate::connection::Line;
+use crate::connection::ConnectionEnd;
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::{Stream, stream};
@@ -51,7 +51,7 @@ impl FrameSender {
 }
 
 /// A body and the sender that fills it.
-pub fn body(line: Line) -> (FrameSender, Body) {
+pub fn body(line: ConnectionEnd) -> (FrameSender, Body) {
     let (frames, receiver) = mpsc::channel(FRAMES_MAX);
     (
         FrameSender { frames },
@@ -60,7 +60,7 @@ pub fn body(line: Line) -> (FrameSender, Body) {
 }
 
 /// A body that yields these bytes and then breaks.
-pub fn broken_after(bytes: Bytes, line: Line) -> Body {
+pub fn broken_after(bytes: Bytes, line: ConnectionEnd) -> Body {
     let (frames, receiver) = mpsc::channel(FRAMES_MAX);
     // Two frames into a new channel of four: neither can fail.
     let _ = frames.try_send(Frame::Bytes(bytes));
@@ -70,7 +70,7 @@ pub fn broken_after(bytes: Bytes, line: Line) -> Body {
 
 fn flow(
     receiver: mpsc::Receiver<Frame>,
-    line: Line,
+    line: ConnectionEnd,
 ) -> impl Stream<Item = Result<Bytes, CutByFault>> {
     stream::unfold(Some(receiver), move |receiver| {
         let line = line.clone();

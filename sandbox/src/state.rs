@@ -16,7 +16,7 @@ use crate::{
     fault::{Fault, Faults, Holds},
     fleet::Fleet,
     idempotency::Keys,
-    keep::{self, Change, Keep},
+    keep::{self, Keep, Mutation},
     limits::Limits,
     money::MicroUsd,
     options::{FIRST_ORG, Options, OptionsError},
@@ -248,9 +248,9 @@ impl State {
         let (limits, settings) = (self.limits.view(), self.settings());
         let ceilings = (limits.in_flight_max, limits.per_minute_max);
         self.keep
-            .push(Change::put(keep::SINGLES, keep::LIMITS, &ceilings));
+            .push(Mutation::put(keep::SINGLES, keep::LIMITS, &ceilings));
         self.keep
-            .push(Change::put(keep::SINGLES, keep::SETTINGS, &settings));
+            .push(Mutation::put(keep::SINGLES, keep::SETTINGS, &settings));
         self.checkpoint.commit().await
     }
 }

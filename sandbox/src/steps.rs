@@ -7,7 +7,7 @@
 
 use crate::{
     clock::ADVANCE_MAX,
-    fault::Rule,
+    fault::FaultRule,
     money::MicroUsd,
     settings::{LimitsPart, SettingsPart},
 };
@@ -35,7 +35,7 @@ pub struct Step {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Act {
-    pub fault: Option<Rule>,
+    pub fault: Option<FaultRule>,
     pub clear_faults: bool,
     /// Of every organization, or of `org`.
     pub balance_micro_usd: Option<u64>,
@@ -49,11 +49,11 @@ pub struct Act {
 
 #[derive(Debug)]
 pub struct Steps {
-    inner: Mutex<Inner>,
+    inner: Mutex<Story>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct Story {
     steps: Vec<Step>,
     /// How many there were at the start; the others came by the control route.
     at_start: usize,
@@ -112,7 +112,7 @@ impl Steps {
     pub fn new(steps: Vec<Step>, progress: Progress) -> Self {
         let at_start = steps.len();
         Self {
-            inner: Mutex::new(Inner {
+            inner: Mutex::new(Story {
                 steps,
                 at_start,
                 progress,

@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     clock::Clock,
     fingerprint::Fingerprint,
-    idempotency::{Begin, Claim, Keys, Run, WhileRunning},
+    idempotency::{Begin, Claim, Keys, RunPermit, WhileRunning},
     keep::{SINGLES, TOTALS},
     store::Store,
 };
@@ -63,7 +63,7 @@ impl Ground {
         }
     }
 
-    async fn begin(&self) -> Run {
+    async fn begin(&self) -> RunPermit {
         let fingerprint = Fingerprint::of("/v1/chat/completions", b"{}", None, None);
         let begin = self
             .keys
@@ -74,7 +74,7 @@ impl Ground {
         }
     }
 
-    fn charge(&self, run: &Run, request_id: &str, amount: u64) {
+    fn charge(&self, run: &RunPermit, request_id: &str, amount: u64) {
         assert_eq!(run.claim(micro(amount)), Claim::Bill);
         let entered = self.books.enter(debit(request_id, amount), |change| {
             run.charged(&self.keep, change);

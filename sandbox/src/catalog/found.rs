@@ -10,15 +10,15 @@ use serde::{Deserialize, Serialize};
 
 /// The task match result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Match {
+pub struct TaskMatch {
     pub query: String,
     #[serde(rename = "type")]
-    pub kind: Kind,
+    pub kind: MatchKind,
     pub matched: bool,
-    pub chosen: Option<Candidate>,
+    pub chosen: Option<MatchCandidate>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capability: Option<Capability>,
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<MatchCandidate>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,7 +29,7 @@ pub struct Match {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum MatchKind {
     Task,
     Capability,
     Unsupported,
@@ -53,7 +53,7 @@ pub enum Confidence {
 
 /// Interface: "Candidate: task_id (string), score (number in [0,1]), confidence (high, medium, low)".
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Candidate {
+pub struct MatchCandidate {
     pub task_id: String,
     pub score: f64,
     pub confidence: Confidence,
@@ -61,9 +61,9 @@ pub struct Candidate {
 
 /// Assumed (match-keyword): from here on a keyword score is high; from the bar on, medium.
 const HIGH: f64 = 0.4;
-// === impl Candidate ===
+// === impl MatchCandidate ===
 
-impl Candidate {
+impl MatchCandidate {
     pub fn of(scored: &Scored) -> Self {
         let confidence = if scored.score >= HIGH {
             Confidence::High

@@ -50,13 +50,13 @@ const HALF_DAMPED: f64 = 0.9;
 pub const BAR: f64 = 0.22;
 
 struct Entry {
-    kind: Kind,
+    kind: Subject,
     /// Weight by stem and by pair.
     features: HashMap<String, f64>,
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum Subject {
     Task(&'static Task),
     Capability(&'static Capability),
     Beyond,
@@ -78,14 +78,14 @@ pub fn scored(query: &str) -> (Verdict, Vec<Scored>) {
     for entry in &INDEX.entries {
         let score = INDEX.score(&stems, entry);
         let verdict = match entry.kind {
-            Kind::Task(task) => {
+            Subject::Task(task) => {
                 if score > 0.0 {
                     ranked.push(Scored { task, score });
                 }
                 Verdict::Task
             }
-            Kind::Capability(capability) => Verdict::Capability(capability),
-            Kind::Beyond => Verdict::Unsupported,
+            Subject::Capability(capability) => Verdict::Capability(capability),
+            Subject::Beyond => Verdict::Unsupported,
         };
         // The first of equals wins: tasks come before lanes, lanes before things that no lane
         // serves.
@@ -101,7 +101,7 @@ pub fn scored(query: &str) -> (Verdict, Vec<Scored>) {
 // === impl Entry ===
 
 impl Entry {
-    fn new(kind: Kind, title: &str, names: &[&str], descriptions: &[&str]) -> Self {
+    fn new(kind: Subject, title: &str, names: &[&str], descriptions: &[&str]) -> Self {
         let mut entry = Self {
             kind,
             features: HashMap::new(),
@@ -132,18 +132,18 @@ impl Index {
             let names: Vec<&str> = task.synonyms.iter().map(String::as_str).collect();
             let descriptions = [task.description.as_str(), task.instruction.as_str()];
             entries.push(Entry::new(
-                Kind::Task(task),
+                Subject::Task(task),
                 &task.title,
                 &names,
                 &descriptions,
             ));
         }
         for lane in lanes::capabilities() {
-            let kind = Kind::Capability(lane);
+            let kind = Subject::Capability(lane);
             entries.push(Entry::new(kind, lane.label, lane.words, &[lane.desc]));
         }
         for beyond in lanes::beyond() {
-            entries.push(Entry::new(Kind::Beyond, beyond.label, beyond.words, &[]));
+            entries.push(Entry::new(Subject::Beyond, beyond.label, beyond.words, &[]));
         }
         let mut held: HashMap<&String, u32> = HashMap::new();
         for entry in &entries {

@@ -8,7 +8,7 @@
 pub use super::found::{Confidence, Matcher};
 
 use super::{
-    found::{Candidate, Kind, Match},
+    found::{MatchCandidate, MatchKind, TaskMatch},
     keyword::{self, Verdict},
     reason,
 };
@@ -18,7 +18,7 @@ use crate::fleet::Fleet;
 const CLOSE: f64 = 0.85;
 
 /// Maps a description to a task, a lane, or nothing.
-pub async fn matched(fleet: &Fleet, query: &str, top_k: usize) -> Match {
+pub async fn matched(fleet: &Fleet, query: &str, top_k: usize) -> TaskMatch {
     match reason::matched(fleet, query).await {
         Some(found) => found,
         None => by_words(query, top_k),
@@ -26,9 +26,9 @@ pub async fn matched(fleet: &Fleet, query: &str, top_k: usize) -> Match {
 }
 
 /// The keyword result.
-pub fn by_words(query: &str, top_k: usize) -> Match {
+pub fn by_words(query: &str, top_k: usize) -> TaskMatch {
     let (verdict, ranked) = keyword::scored(query);
-    let candidates: Vec<Candidate> = ranked.iter().map(Candidate::of).collect();
+    let candidates: Vec<MatchCandidate> = ranked.iter().map(MatchCandidate::of).collect();
     let chosen = candidates
         .first()
         .filter(|_| verdict == Verdict::Task)
@@ -38,15 +38,15 @@ pub fn by_words(query: &str, top_k: usize) -> Match {
         _ => false,
     };
     let (kind, capability) = match verdict {
-        Verdict::Task => (Kind::Task, None),
-        Verdict::Capability(lane) => (Kind::Capability, Some(*lane)),
-        Verdict::Unsupported => (Kind::Unsupported, None),
-        Verdict::Nothing => (Kind::None, None),
+        Verdict::Task => (MatchKind::Task, None),
+        Verdict::Capability(lane) => (MatchKind::Capability, Some(*lane)),
+        Verdict::Unsupported => (MatchKind::Unsupported, None),
+        Verdict::Nothing => (MatchKind::None, None),
     };
-    Match {
+    TaskMatch {
         query: query.to_owned(),
         kind,
-        matched: chosen.as_ref().is_some_and(Candidate::is_sure),
+        matched: chosen.as_ref().is_some_and(MatchCandidate::is_sure),
         // Assumed (match-keyword): two scores are only worth comparing when something was chosen.
         ambiguous: chosen.is_some() && close,
         chosen,

@@ -5,7 +5,7 @@
 //! text is checked, and a wrong answer counts as no answer.
 
 use super::{
-    found::{Candidate, Confidence, Kind, Match, Matcher},
+    found::{Confidence, MatchCandidate, MatchKind, Matcher, TaskMatch},
     lanes, task, tasks,
 };
 use crate::fleet::Fleet;
@@ -17,9 +17,9 @@ const REASONING_CHARS_MAX: usize = 1_000;
 
 /// What the model is asked to write.
 #[derive(Debug, Deserialize)]
-struct Answer {
+struct ReasonedMatch {
     #[serde(rename = "type")]
-    kind: Kind,
+    kind: MatchKind,
     /// A task's or a capability's id; null for the other two types.
     id: Option<String>,
     confidence: Confidence,
@@ -28,7 +28,7 @@ struct Answer {
 
 /// The reasoner's match; `None` if there is no reasoner, it failed, or it named something that does
 /// not exist.
-pub async fn matched(fleet: &Fleet, query: &str) -> Option<Match> {
+pub async fn matched(fleet: &Fleet, query: &str) -> Option<TaskMatch> {
     let written = fleet.reason(&system(), query, &schema()).await?;
     let found = read(query, written);
     if found.is_none() {
@@ -37,26 +37,26 @@ pub async fn matched(fleet: &Fleet, query: &str) -> Option<Match> {
     found
 }
 
-fn read(query: &str, written: Value) -> Option<Match> {
-    let answer: Answer = serde_json::from_value(written).ok()?;
+fn read(query: &str, written: Value) -> Option<TaskMatch> {
+    let answer: ReasonedMatch = serde_json::from_value(written).ok()?;
     let sure = answer.confidence != Confidence::Low;
     let (candidates, capability) = match (answer.kind, answer.id.as_deref()) {
-        (Kind::Task, Some(id)) => {
-            let named = Candidate {
+        (MatchKind::Task, Some(id)) => {
+            let named = MatchCandidate {
                 task_id: task(id)?.id.clone(),
                 score: score(answer.confidence),
                 confidence: answer.confidence,
             };
             (vec![named], None)
         }
-        (Kind::Capability, Some(id)) => (Vec::new(), Some(*lanes::capability(id)?)),
-        (Kind::Unsupported | Kind::None, _) => (Vec::new(), None),
-        (Kind::Task | Kind::Capability, None) => return None,
+        (MatchKind::Capability, Some(id)) => (Vec::new(), Some(*lanes::capability(id)?)),
+        (MatchKind::Unsupported | MatchKind::None, _) => (Vec::new(), None),
+        (MatchKind::Task | MatchKind::Capability, None) => return None,
     };
-    Some(Match {
+    Some(TaskMatch {
         query: query.to_owned(),
         kind: answer.kind,
-        matched: candidates.first().is_some_and(Candidate::is_sure),
+        matched: candidates.first().is_some_and(MatchCandidate::is_sure),
         // Interface: "null if nothing cleared the bar".
         chosen: candidates.first().filter(|_| sure).cloned(),
         capability,

@@ -1,12 +1,12 @@
 //! Compares the catalog with its own statements.
 
 use super::*;
-use super::{found::Kind, matching::by_words};
+use super::{found::MatchKind, matching::by_words};
 use crate::models::Category;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use std::collections::BTreeSet;
 
-fn blob_of(task: &Task, row: &Row) -> (String, Vec<u8>) {
+fn blob_of(task: &Task, row: &GoldenRow) -> (String, Vec<u8>) {
     let field = task.blob_field.as_ref().unwrap();
     let url = row.input[field].as_str().unwrap();
     let (mime, encoded) = url
@@ -206,7 +206,7 @@ fn every_label_of_a_classification_is_used_by_a_golden_row() {
     for task in tasks().iter().filter(|task| task.family == "classify") {
         let labels = task.gold_schema["properties"]["label"]["enum"].as_array();
         for label in labels.unwrap() {
-            let used = |row: &Row| &row.expected_output["label"] == label;
+            let used = |row: &GoldenRow| &row.expected_output["label"] == label;
             assert!(task.examples.iter().any(used), "{}: {label}", task.id);
         }
     }
@@ -264,7 +264,7 @@ fn every_task_is_found_by_its_own_title_and_description() {
             let chosen = found.chosen.unwrap();
             assert_eq!(
                 (found.kind, &chosen.task_id),
-                (Kind::Task, &task.id),
+                (MatchKind::Task, &task.id),
                 "{text}"
             );
         }
@@ -284,7 +284,7 @@ fn every_lane_is_found_by_its_own_words_and_what_no_lane_does_by_its() {
     }
     for beyond in lanes::beyond() {
         let found = by_words(&format!("{}: {}", beyond.label, beyond.words[0]), 5);
-        assert_eq!(found.kind, Kind::Unsupported, "{}", beyond.label);
+        assert_eq!(found.kind, MatchKind::Unsupported, "{}", beyond.label);
     }
 }
 
@@ -311,7 +311,10 @@ fn any_mixture_of_words_has_ranked_scores_between_zero_and_one() {
             "{words:?}"
         );
         assert!(scores.is_sorted_by(|a, b| a >= b), "{words:?}");
-        assert_eq!(found.chosen.is_some(), found.kind == Kind::Task);
-        assert_eq!(found.capability.is_some(), found.kind == Kind::Capability);
+        assert_eq!(found.chosen.is_some(), found.kind == MatchKind::Task);
+        assert_eq!(
+            found.capability.is_some(),
+            found.kind == MatchKind::Capability
+        );
     }
 }

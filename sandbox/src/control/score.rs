@@ -34,7 +34,7 @@ const SCORES_MAX: usize = 10_000;
 struct Request {
     /// Needed for `rows`.
     scorer: Option<String>,
-    rows: Option<Vec<Row>>,
+    rows: Option<Vec<RowToScore>>,
     /// Instead of rows: scores whose interval is requested.
     scores: Option<Vec<f64>>,
     /// What the model was asked; a judge model sees it.
@@ -46,7 +46,7 @@ struct Request {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Row {
+struct RowToScore {
     expected: Value,
     answer: Value,
 }
@@ -84,7 +84,7 @@ async fn scored(
     state: &State,
     scorer: &str,
     prompt: &str,
-    rows: Vec<Row>,
+    rows: Vec<RowToScore>,
     seed: u64,
 ) -> Result<Value, ServiceError> {
     let scorer = Scorer::by_id(scorer).ok_or_else(|| {

@@ -23,7 +23,7 @@ const CURATED: &[(&str, u8)] = &[("classify", 2)];
 
 /// One model of a task's board.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Candidate {
+pub struct OpenModel {
     pub alias: String,
     pub rank: u8,
     /// Price per million tokens.
@@ -32,11 +32,11 @@ pub struct Candidate {
 }
 
 /// The board of a task, best first.
-pub fn board(task: &Task) -> Vec<Candidate> {
+pub fn board(task: &Task) -> Vec<OpenModel> {
     let list = roster::specialist_price(category(&task.category));
     BOARD
         .iter()
-        .map(|(rank, percent, context_tokens)| Candidate {
+        .map(|(rank, percent, context_tokens)| OpenModel {
             alias: format!("{}-{rank}", task.family),
             rank: *rank,
             price: Price {
@@ -49,7 +49,7 @@ pub fn board(task: &Task) -> Vec<Candidate> {
 }
 
 /// The model that an alias or `recommended` names; `None` if the task's board has no such name.
-pub fn resolve(task: &Task, asked: &str) -> Option<Candidate> {
+pub fn resolve(task: &Task, asked: &str) -> Option<OpenModel> {
     let mut board = board(task).into_iter();
     if asked != RECOMMENDED {
         return board.find(|one| one.alias == asked);
@@ -66,9 +66,9 @@ pub fn category(name: &str) -> Category {
     Category::by_name(name).unwrap_or(Category::GeneralChat)
 }
 
-// === impl Candidate ===
+// === impl OpenModel ===
 
-impl Candidate {
+impl OpenModel {
     /// The price of these tokens on this model; `None` if it is more than an amount can be.
     pub fn cost(&self, prompt_tokens: u64, completion_tokens: u64) -> Option<MicroUsd> {
         self.price.cost(prompt_tokens, completion_tokens)

@@ -8,7 +8,7 @@
 
 use super::{
     record::Endpoint,
-    traffic::{Hour, Traffic, hour_of, start_of},
+    traffic::{EndpointHour, Traffic, hour_of, start_of},
 };
 use crate::{error::ServiceError, rollup::times::percentiles_ms};
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
@@ -58,7 +58,7 @@ impl Metric {
         window: Window,
         now: Timestamp,
     ) -> Value {
-        let seen = Seen::of(traffic, window);
+        let seen = WindowTraffic::of(traffic, window);
         let members = match self {
             Self::Performance => seen.performance(),
             Self::Uptime => uptime(endpoint, window, now),
@@ -164,26 +164,26 @@ pub fn put(object: &mut Value, name: &str, value: Value) {
 }
 
 /// The hours of a window, and their sum.
-struct Seen<'a> {
-    hours: Vec<(i64, &'a Hour)>,
-    sum: Hour,
+struct WindowTraffic<'a> {
+    hours: Vec<(i64, &'a EndpointHour)>,
+    sum: EndpointHour,
 }
 
-// === impl Seen ===
+// === impl WindowTraffic ===
 
-impl<'a> Seen<'a> {
+impl<'a> WindowTraffic<'a> {
     fn of(traffic: &'a Traffic, window: Window) -> Self {
         let hours: Vec<_> = traffic
             .between(hour_of(window.from), hour_of(window.to))
             .collect();
-        let mut sum = Hour::default();
+        let mut sum = EndpointHour::default();
         hours.iter().for_each(|(_, hour)| sum.add(hour));
         Self { hours, sum }
     }
 
     /// Interface: `performance` (p50/p95/p99 latency); to the head of an answer, failures left out.
     fn performance(&self) -> Value {
-        let latencies = |hours: &[(i64, &Hour)]| {
+        let latencies = |hours: &[(i64, &EndpointHour)]| {
             let times = hours.iter().map(|(_, hour)| &hour.times);
             let [p50, p95, p99] = percentiles_ms(times, [50, 95, 99]);
             json!({"p50_ms": p50, "p95_ms": p95, "p99_ms": p99})
@@ -201,7 +201,7 @@ impl<'a> Seen<'a> {
 
     /// Interface: `cost` (per-endpoint spend and savings versus a frontier baseline; not the account balance).
     fn cost(&self) -> Value {
-        let amounts = |hour: &Hour| {
+        let amounts = |hour: &EndpointHour| {
             json!({
                 "requests": hour.served,
                 "spend_micro_usd": hour.billed,
@@ -216,7 +216,7 @@ impl<'a> Seen<'a> {
 
     /// Interface: `quality` (judge-window scores).
     fn quality(&self) -> Value {
-        let scores = |hour: &Hour| json!({"score": hour.score(), "judged": hour.judged});
+        let scores = |hour: &EndpointHour| json!({"score": hour.score(), "judged": hour.judged});
         let mut document = scores(&self.sum);
         put(&mut document, "hourly", self.hourly(scores));
         document
@@ -224,7 +224,7 @@ impl<'a> Seen<'a> {
 
     /// Interface: `activity` (usage stats).
     fn activity(&self) -> Value {
-        let usage = |hour: &Hour| {
+        let usage = |hour: &EndpointHour| {
             json!({
                 "requests": hour.requests(),
                 "succeeded": hour.served,
@@ -242,7 +242,7 @@ impl<'a> Seen<'a> {
     }
 
     /// Hours that saw a request, each with its begin.
-    fn hourly(&self, show: impl Fn(&Hour) -> Value) -> Value {
+    fn hourly(&self, show: impl Fn(&EndpointHour) -> Value) -> Value {
         let hours = self.hours.iter().map(|(at, hour)| {
             let mut one = show(hour);
             put(
@@ -256,8 +256,8 @@ impl<'a> Seen<'a> {
     }
 
     /// The same by days (UTC).
-    fn daily(&self, show: impl Fn(&Hour) -> Value) -> Value {
-        let mut days: BTreeMap<i64, Hour> = BTreeMap::new();
+    fn daily(&self, show: impl Fn(&EndpointHour) -> Value) -> Value {
+        let mut days: BTreeMap<i64, EndpointHour> = BTreeMap::new();
         for (at, hour) in &self.hours {
             days.entry(at.div_euclid(24)).or_default().add(hour);
         }

@@ -16,7 +16,7 @@ const CHANGES_MAX: usize = 1_000;
 /// Interface, Endpoint, `status`: "`live`, `starting`, `stopped`, and others".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum EndpointStatus {
     /// Assumed (deploy-stages): the other one, until the deploy's `complete`.
     Deploying,
     Starting,
@@ -37,13 +37,13 @@ pub struct Endpoint {
     /// The deploy's extra fields, checked, as received.
     pub extras: Map<String, Value>,
     /// Oldest first; the last may lie ahead. Empty while the deploy runs.
-    changes: VecDeque<Change>,
+    changes: VecDeque<StatusChange>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Change {
+struct StatusChange {
     at_ms: i64,
-    status: Status,
+    status: EndpointStatus,
 }
 
 /// How long an endpoint was in each state, in seconds.
@@ -54,9 +54,9 @@ pub struct Spans {
     pub stopped_s: f64,
 }
 
-// === impl Status ===
+// === impl EndpointStatus ===
 
-impl Status {
+impl EndpointStatus {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Deploying => "deploying",
@@ -84,7 +84,7 @@ impl Endpoint {
         }
     }
 
-    pub fn status(&self, now: Timestamp) -> Status {
+    pub fn status(&self, now: Timestamp) -> EndpointStatus {
         let now_ms = now.as_millisecond();
         let reached = self
             .changes
@@ -94,41 +94,44 @@ impl Endpoint {
         // If the clock is before the first change, it was set back: the first state holds.
         reached
             .or(self.changes.front())
-            .map_or(Status::Deploying, |change| change.status)
+            .map_or(EndpointStatus::Deploying, |change| change.status)
     }
 
     /// The deploy succeeded.
     pub fn go_live(&mut self, now: Timestamp) {
-        self.change(now.as_millisecond(), Status::Live);
+        self.change(now.as_millisecond(), EndpointStatus::Live);
     }
 
     /// Interface: `stopped` to `live`, after a warm-up. True when something changed.
     pub fn start(&mut self, now: Timestamp, warm_up_ms: u64) -> bool {
-        if self.status(now) != Status::Stopped {
+        if self.status(now) != EndpointStatus::Stopped {
             return false;
         }
         let now_ms = now.as_millisecond();
-        self.change(now_ms, Status::Starting);
+        self.change(now_ms, EndpointStatus::Starting);
         let warm_up_ms = i64::try_from(warm_up_ms).unwrap_or(i64::MAX);
-        self.change(now_ms.saturating_add(warm_up_ms), Status::Live);
+        self.change(now_ms.saturating_add(warm_up_ms), EndpointStatus::Live);
         true
     }
 
     /// Interface: `live` to `stopped`. Assumed (endpoint-transitions): a stop also ends a warm-up.
     /// True if something changed.
     pub fn stop(&mut self, now: Timestamp) -> bool {
-        let stops = matches!(self.status(now), Status::Live | Status::Starting);
+        let stops = matches!(
+            self.status(now),
+            EndpointStatus::Live | EndpointStatus::Starting
+        );
         if stops {
             let now_ms = now.as_millisecond();
             self.changes.retain(|change| change.at_ms <= now_ms);
-            self.change(now_ms, Status::Stopped);
+            self.change(now_ms, EndpointStatus::Stopped);
         }
         stops
     }
 
     /// Whole seconds until it is live, at least one; `None` when it is not starting.
     pub fn warm_in_s(&self, now: Timestamp) -> Option<u32> {
-        if self.status(now) != Status::Starting {
+        if self.status(now) != EndpointStatus::Starting {
             return None;
         }
         let left_ms = self
@@ -150,10 +153,10 @@ impl Endpoint {
             let ends = next.min(to_ms);
             let seconds = ends.saturating_sub(begins).max(0) as f64 / 1_000.0;
             match change.status {
-                Status::Live => spans.live_s += seconds,
-                Status::Starting => spans.starting_s += seconds,
-                Status::Stopped => spans.stopped_s += seconds,
-                Status::Deploying => {}
+                EndpointStatus::Live => spans.live_s += seconds,
+                EndpointStatus::Starting => spans.starting_s += seconds,
+                EndpointStatus::Stopped => spans.stopped_s += seconds,
+                EndpointStatus::Deploying => {}
             }
         }
         spans
@@ -196,8 +199,8 @@ impl Endpoint {
             .and_then(MicroUsd::new)
     }
 
-    fn change(&mut self, at_ms: i64, status: Status) {
-        self.changes.push_back(Change { at_ms, status });
+    fn change(&mut self, at_ms: i64, status: EndpointStatus) {
+        self.changes.push_back(StatusChange { at_ms, status });
         if self.changes.len() > CHANGES_MAX {
             self.changes.pop_front();
         }

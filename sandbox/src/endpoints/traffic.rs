@@ -18,11 +18,11 @@ pub const WHOLE_SCORE_PPM: u64 = 1_000_000;
 pub struct Observation {
     pub at: Timestamp,
     pub took_ms: u64,
-    pub outcome: Outcome,
+    pub outcome: RequestOutcome,
 }
 
 #[derive(Clone, Debug)]
-pub enum Outcome {
+pub enum RequestOutcome {
     Served {
         prompt_tokens: u64,
         completion_tokens: u64,
@@ -36,7 +36,7 @@ pub enum Outcome {
 
 /// One hour; sums that do not fit stay at their highest.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Hour {
+pub struct EndpointHour {
     pub served: u64,
     pub errors: BTreeMap<u16, u64>,
     pub prompt_tokens: u64,
@@ -51,7 +51,7 @@ pub struct Hour {
 /// Hours since 1970.
 #[derive(Clone, Debug, Default)]
 pub struct Traffic {
-    hours: BTreeMap<i64, Hour>,
+    hours: BTreeMap<i64, EndpointHour>,
     unsaved: BTreeSet<i64>,
 }
 
@@ -63,9 +63,9 @@ pub fn start_of(hour: i64) -> Option<Timestamp> {
     Timestamp::from_second(hour.checked_mul(HOUR_S)?).ok()
 }
 
-// === impl Hour ===
+// === impl EndpointHour ===
 
-impl Hour {
+impl EndpointHour {
     pub fn requests(&self) -> u64 {
         self.served.saturating_add(self.failed())
     }
@@ -110,8 +110,8 @@ impl Traffic {
     pub fn observe(&mut self, seen: &Observation) {
         let hour = self.hour(seen.at);
         match seen.outcome {
-            Outcome::Failed(status) => *hour.errors.entry(status).or_default() += 1,
-            Outcome::Served {
+            RequestOutcome::Failed(status) => *hour.errors.entry(status).or_default() += 1,
+            RequestOutcome::Served {
                 prompt_tokens,
                 completion_tokens,
                 billed,
@@ -119,13 +119,13 @@ impl Traffic {
             } => {
                 // Only answers have a time: a refusal is quick and says nothing about the model.
                 hour.times.add(seen.took_ms);
-                hour.add(&Hour {
+                hour.add(&EndpointHour {
                     served: 1,
                     prompt_tokens,
                     completion_tokens,
                     billed,
                     baseline,
-                    ..Hour::default()
+                    ..EndpointHour::default()
                 });
             }
         }
@@ -140,18 +140,18 @@ impl Traffic {
     }
 
     /// The hours of a window, oldest first, both ends included.
-    pub fn between(&self, first: i64, last: i64) -> impl Iterator<Item = (i64, &Hour)> {
+    pub fn between(&self, first: i64, last: i64) -> impl Iterator<Item = (i64, &EndpointHour)> {
         let last = last.max(first);
         self.hours.range(first..=last).map(|(at, hour)| (*at, hour))
     }
 
     /// Puts back an hour that was saved.
-    pub fn restore(&mut self, at: i64, hour: Hour) {
+    pub fn restore(&mut self, at: i64, hour: EndpointHour) {
         self.hours.insert(at, hour);
     }
 
     /// The hours that changed since the last call; `None` for one that was forgotten.
-    pub fn take_unsaved(&mut self) -> Vec<(i64, Option<Hour>)> {
+    pub fn take_unsaved(&mut self) -> Vec<(i64, Option<EndpointHour>)> {
         let unsaved = std::mem::take(&mut self.unsaved);
         unsaved
             .into_iter()
@@ -159,7 +159,7 @@ impl Traffic {
             .collect()
     }
 
-    fn hour(&mut self, at: Timestamp) -> &mut Hour {
+    fn hour(&mut self, at: Timestamp) -> &mut EndpointHour {
         let hour = hour_of(at);
         while let Some((first, _)) = self.hours.first_key_value()
             && *first < hour - HOURS_KEPT

@@ -9,7 +9,7 @@
 //! quotes, and when no field has another name, naming all of them does. A prompt that does not is 422.
 //! Promise: a refusal suggests something, and each suggestion would be taken.
 
-use super::rows::Row;
+use super::rows::EvalRow;
 use crate::{catalog::Task, error::ServiceError, spec};
 use rust_stemmers::{Algorithm, Stemmer};
 use serde_json::{Map, Value};
@@ -87,7 +87,7 @@ fn words_of(task: &Task) -> String {
 }
 
 /// 422 with suggestions when the prompt does not line up.
-pub fn check(prompt: &str, rows: &[Row], task: &Task) -> Result<(), ServiceError> {
+pub fn check(prompt: &str, rows: &[EvalRow], task: &Task) -> Result<(), ServiceError> {
     if lines_up(prompt, rows, task) {
         return Ok(());
     }
@@ -101,13 +101,14 @@ pub fn check(prompt: &str, rows: &[Row], task: &Task) -> Result<(), ServiceError
     )))
 }
 
-fn lines_up(prompt: &str, rows: &[Row], task: &Task) -> bool {
+fn lines_up(prompt: &str, rows: &[EvalRow], task: &Task) -> bool {
     let asked = stems(prompt);
     let shares = |text: &str| !asked.is_disjoint(&stems(text));
     if shares(&words_of(task)) || asks_for(prompt, &task.scoring_strategy) {
         return true;
     }
-    let fields = |of: fn(&Row) -> Option<&Map<String, Value>>| shares(&names(rows, of).join(" "));
+    let fields =
+        |of: fn(&EvalRow) -> Option<&Map<String, Value>>| shares(&names(rows, of).join(" "));
     fields(input)
         || fields(expected)
         || shares(&labels(rows).join(" "))
@@ -115,7 +116,7 @@ fn lines_up(prompt: &str, rows: &[Row], task: &Task) -> bool {
 }
 
 /// Whether the prompt names fields or labels that are fillers and nothing else, as `a`, `i` and `no` are.
-fn names_fillers(prompt: &str, rows: &[Row]) -> bool {
+fn names_fillers(prompt: &str, rows: &[EvalRow]) -> bool {
     let mut fields = names(rows, input);
     fields.extend(names(rows, expected));
     let is_quoted = |name: &String| {
@@ -143,16 +144,16 @@ fn says_nothing(name: &str) -> bool {
     !name.trim().is_empty() && stems(name).is_empty()
 }
 
-fn input(row: &Row) -> Option<&Map<String, Value>> {
+fn input(row: &EvalRow) -> Option<&Map<String, Value>> {
     row.input.as_ref()
 }
 
-fn expected(row: &Row) -> Option<&Map<String, Value>> {
+fn expected(row: &EvalRow) -> Option<&Map<String, Value>> {
     Some(&row.expected_output)
 }
 
 /// What could be asked of these rows, in at most three sentences.
-fn suggestions(rows: &[Row], task: &Task) -> Vec<String> {
+fn suggestions(rows: &[EvalRow], task: &Task) -> Vec<String> {
     let given = match top_names(rows, input).as_slice() {
         [] => task
             .blob_field
@@ -192,7 +193,7 @@ fn suggestions(rows: &[Row], task: &Task) -> Vec<String> {
 }
 
 /// The names of the fields at the top, in the order they come, as plain words.
-fn top_names(rows: &[Row], of: fn(&Row) -> Option<&Map<String, Value>>) -> Vec<String> {
+fn top_names(rows: &[EvalRow], of: fn(&EvalRow) -> Option<&Map<String, Value>>) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for name in rows.iter().filter_map(of).flat_map(|map| map.keys()) {
         let name = plain(name);
@@ -213,7 +214,7 @@ fn plain(name: &str) -> String {
 }
 
 /// Every field name, those of nested objects included.
-fn names(rows: &[Row], of: fn(&Row) -> Option<&Map<String, Value>>) -> Vec<String> {
+fn names(rows: &[EvalRow], of: fn(&EvalRow) -> Option<&Map<String, Value>>) -> Vec<String> {
     fn walk(value: &Value, depth: u32, found: &mut BTreeSet<String>) {
         match value {
             Value::Object(map) if depth < FIELD_DEPTH_MAX => {
@@ -239,7 +240,7 @@ fn names(rows: &[Row], of: fn(&Row) -> Option<&Map<String, Value>>) -> Vec<Strin
 }
 
 /// The short texts among the expected values, each once.
-fn labels(rows: &[Row]) -> Vec<String> {
+fn labels(rows: &[EvalRow]) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for value in rows.iter().flat_map(|row| row.expected_output.values()) {
         if let Value::String(text) = value

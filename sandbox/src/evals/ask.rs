@@ -5,7 +5,7 @@
 
 use super::{
     records::{Document, EvalSet},
-    rows::Row,
+    rows::EvalRow,
     stored::{Evals, failed},
 };
 use crate::{
@@ -35,7 +35,7 @@ impl Asker {
         evals: &Evals,
         set: &EvalSet,
         task: &Task,
-        rows: &[Row],
+        rows: &[EvalRow],
     ) -> Result<Self, ServiceError> {
         let mut by_row: BTreeMap<usize, Vec<Document>> = BTreeMap::new();
         for document in evals.documents_of(&set.id)? {
@@ -59,7 +59,7 @@ impl Asker {
         &self,
         evals: &Evals,
         at: usize,
-        row: &Row,
+        row: &EvalRow,
     ) -> Result<ChatRequest, ServiceError> {
         let mut text = self.prompt.clone();
         let input = row.input.as_ref();
@@ -129,7 +129,7 @@ impl Asker {
         &self,
         evals: &Evals,
         at: usize,
-        row: &Row,
+        row: &EvalRow,
     ) -> Result<Option<Bytes>, ServiceError> {
         if let Some(document) = self.documents.get(&at).and_then(|all| all.first()) {
             return bytes_of(evals, document).await.map(Some);
@@ -193,7 +193,7 @@ fn is_one_text(schema: &Value) -> bool {
 
 /// A schema of what the rows expect, where the task has none of its own: the names and JSON types, and
 /// which names every row has.
-fn shape_of(rows: &[Row]) -> Value {
+fn shape_of(rows: &[EvalRow]) -> Value {
     let mut types: BTreeMap<&String, Vec<&'static str>> = BTreeMap::new();
     let mut seen: BTreeMap<&String, usize> = BTreeMap::new();
     for (name, value) in rows.iter().flat_map(|row| &row.expected_output) {

@@ -6,8 +6,8 @@
 
 use super::{
     media::is_document,
-    records::{Document, EvalSet, Place},
-    rows::Row,
+    records::{Document, DocumentPlace, EvalSet},
+    rows::EvalRow,
     stored::{DOCUMENTS, Evals, failed},
 };
 use crate::{catalog::Task, error::ServiceError, fingerprint::hex};
@@ -22,7 +22,7 @@ pub async fn attach(
     evals: &Evals,
     org: &str,
     set: &EvalSet,
-    place: Place,
+    place: DocumentPlace,
     bytes: Bytes,
 ) -> Result<Document, ServiceError> {
     place.check(set)?;
@@ -72,7 +72,7 @@ pub fn missing(
     evals: &Evals,
     set: &EvalSet,
     task: &Task,
-    rows: &[Row],
+    rows: &[EvalRow],
 ) -> Result<Vec<usize>, ServiceError> {
     if !task.has_blob_input {
         return Ok(Vec::new());
@@ -82,7 +82,7 @@ pub fn missing(
         .iter()
         .map(|document| document.place.idx)
         .collect();
-    let carries = |row: &Row| match (&task.blob_field, &row.input) {
+    let carries = |row: &EvalRow| match (&task.blob_field, &row.input) {
         (Some(field), Some(input)) => input.get(field).is_some_and(is_document),
         _ => false,
     };

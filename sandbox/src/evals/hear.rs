@@ -7,7 +7,7 @@
 //! Promise: words are heard by the configured server or read where our own synthesis wrote them, never
 //! invented.
 
-use super::{ask::Asker, rows::Row, stored::Evals};
+use super::{ask::Asker, rows::EvalRow, stored::Evals};
 use crate::{
     catalog::Task,
     error::ServiceError,
@@ -25,7 +25,7 @@ pub async fn hear(
     evals: &Evals,
     asker: &Asker,
     at: usize,
-    row: &Row,
+    row: &EvalRow,
 ) -> Result<(String, MicroUsd), ServiceError> {
     let audio = asker
         .recording(evals, at, row)

@@ -50,7 +50,7 @@ pub struct StoredSet {
 
 /// A row's input field, and the kind of document that goes there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct DocumentPlace {
     /// 0-based row index.
     pub idx: usize,
     pub field_name: String,
@@ -62,7 +62,7 @@ pub struct Place {
 pub struct Document {
     pub org: String,
     pub eval_set_id: String,
-    pub place: Place,
+    pub place: DocumentPlace,
     pub size: u64,
     pub sha256: String,
     /// Its name in the blob store.
@@ -82,7 +82,7 @@ pub struct DocumentView {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum RunStatus {
     Queued,
     Running,
     Evaluating,
@@ -92,11 +92,11 @@ pub enum Status {
 
 /// A run as it is stored.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Run {
+pub struct EvalRun {
     pub id: String,
     pub org: String,
     pub eval_set_id: String,
-    pub status: Status,
+    pub status: RunStatus,
     pub candidate_models: Vec<String>,
     pub error_detail: Option<String>,
     pub cost_micro_usd: MicroUsd,
@@ -108,7 +108,7 @@ pub struct Run {
 
 /// One candidate's answer to one row.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Answer {
+pub struct RowAnswer {
     pub row: usize,
     pub candidate: usize,
     /// What the model wrote; `None` when the row errored.
@@ -157,18 +157,18 @@ impl Candidate {
     }
 }
 
-// === impl Status ===
+// === impl RunStatus ===
 
-impl Status {
+impl RunStatus {
     /// Interface, Eval run: "terminal when its status is `completed` or `failed`".
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed)
     }
 }
 
-// === impl Run ===
+// === impl EvalRun ===
 
-impl Run {
+impl EvalRun {
     /// The envelope of `GET /v1/eval-runs/{run_id}`.
     pub fn envelope(&self) -> Value {
         json!({
@@ -200,9 +200,9 @@ impl Document {
     }
 }
 
-// === impl Place ===
+// === impl DocumentPlace ===
 
-impl Place {
+impl DocumentPlace {
     /// 422 when the set has no such row, its task no such field, or no model reads such a kind.
     pub fn check(&self, set: &EvalSet) -> Result<(), ServiceError> {
         if self.idx >= set.item_count {

@@ -5,8 +5,8 @@
 
 use super::{
     ask::Asker,
-    records::{Answer, Candidate, EvalResult},
-    rows::Row,
+    records::{Candidate, EvalResult, RowAnswer},
+    rows::EvalRow,
 };
 use crate::{
     catalog::Task,
@@ -39,8 +39,8 @@ impl Tally {
         fleet: &Fleet,
         asker: &Asker,
         task: &Task,
-        row: &Row,
-        answer: &Answer,
+        row: &EvalRow,
+        answer: &RowAnswer,
     ) -> Result<(), ServiceError> {
         let Some(text) = &answer.text else {
             self.errors += 1;

@@ -17,7 +17,7 @@ const TOLD_MAX: usize = 10;
 
 /// One labelled row. `input` is absent only in sets of document tasks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct EvalRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Map<String, Value>>,
     pub expected_output: Map<String, Value>,
@@ -26,7 +26,7 @@ pub struct Row {
 /// The rows of one file, each with the number of its line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rows {
-    pub rows: Vec<Row>,
+    pub rows: Vec<EvalRow>,
     lines: Vec<usize>,
 }
 
@@ -72,7 +72,7 @@ impl Rows {
     }
 
     /// Refuses the file when `reason` finds one for any row.
-    pub fn check(&self, reason: impl Fn(&Row) -> Option<String>) -> Result<(), ServiceError> {
+    pub fn check(&self, reason: impl Fn(&EvalRow) -> Option<String>) -> Result<(), ServiceError> {
         let wrong = self
             .rows
             .iter()
@@ -99,7 +99,7 @@ fn refuse(wrong: Vec<(usize, String)>) -> Result<(), ServiceError> {
     Err(ServiceError::invalid(format!("items: {}{more}", told.join("; "))).assumed("eval-rows"))
 }
 
-fn row(line: &str) -> Result<Row, String> {
+fn row(line: &str) -> Result<EvalRow, String> {
     let value: Value = serde_json::from_str(line)
         .map_err(|error| format!("not JSON (column {})", error.column()))?;
     let Value::Object(mut members) = value else {
@@ -120,7 +120,7 @@ fn row(line: &str) -> Result<Row, String> {
         let name: String = name.chars().take(64).collect();
         return Err(format!("unexpected key {name}"));
     }
-    Ok(Row {
+    Ok(EvalRow {
         input,
         expected_output,
     })

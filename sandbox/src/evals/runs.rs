@@ -6,7 +6,7 @@
 
 use super::{
     documents,
-    records::{Candidate, Created, EvalSet, Run, Status},
+    records::{Candidate, Created, EvalRun, EvalSet, RunStatus},
     stored::{ANSWERS, Evals, RUNS},
     tasks,
 };
@@ -21,14 +21,14 @@ const TOLD_MAX: usize = 10;
 
 /// What a client asks for.
 #[derive(Debug)]
-pub struct Wanted {
+pub struct NewRun {
     pub eval_set_id: String,
     pub candidate_models: Vec<String>,
     pub body_fingerprint: String,
 }
 
 /// Checks everything and puts the run into the queue; the caller sets it to work.
-pub fn create(evals: &Evals, org: &str, wanted: Wanted) -> Result<Run, ServiceError> {
+pub fn create(evals: &Evals, org: &str, wanted: NewRun) -> Result<EvalRun, ServiceError> {
     let set = evals.set(org, &wanted.eval_set_id)?;
     check_candidates(&set, &wanted.candidate_models)
         .and_then(|()| check_documents(evals, &set))
@@ -39,11 +39,11 @@ pub fn create(evals: &Evals, org: &str, wanted: Wanted) -> Result<Run, ServiceEr
     // The set may have gone meanwhile.
     evals.set(org, &set.id)?;
     make_room(evals, org)?;
-    let run = Run {
+    let run = EvalRun {
         id: format!("run_{}", evals.clock.new_id()),
         org: org.to_owned(),
         eval_set_id: set.id,
-        status: Status::Queued,
+        status: RunStatus::Queued,
         candidate_models: wanted.candidate_models,
         error_detail: None,
         cost_micro_usd: MicroUsd::ZERO,

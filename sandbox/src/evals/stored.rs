@@ -5,8 +5,8 @@
 
 use super::{
     blobs::Blobs,
-    records::{Document, EvalSet, Place, Run, StoredSet},
-    rows::Row,
+    records::{Document, DocumentPlace, EvalRun, EvalSet, StoredSet},
+    rows::EvalRow,
 };
 use crate::{
     billing::Billing,
@@ -163,7 +163,7 @@ impl Evals {
             .ok_or_else(|| ServiceError::NotFound("eval set not found".to_owned()))
     }
 
-    pub fn rows(&self, id: &str) -> Result<Vec<Row>, ServiceError> {
+    pub fn rows(&self, id: &str) -> Result<Vec<EvalRow>, ServiceError> {
         self.store
             .get(ROWS, id)?
             .ok_or_else(|| ServiceError::NotFound("eval set not found".to_owned()))
@@ -190,7 +190,11 @@ impl Evals {
     }
 
     /// The document of a place, if there is one.
-    pub fn document_at(&self, set: &str, place: &Place) -> Result<Option<Document>, ServiceError> {
+    pub fn document_at(
+        &self,
+        set: &str,
+        place: &DocumentPlace,
+    ) -> Result<Option<Document>, ServiceError> {
         Ok(self.store.get(DOCUMENTS, &place.id(set))?)
     }
 
@@ -219,15 +223,15 @@ impl Evals {
     }
 
     /// 404 for an unknown id, and for another organization's.
-    pub fn run(&self, org: &str, id: &str) -> Result<Run, ServiceError> {
-        let found: Option<Run> = self.store.get(RUNS, id)?;
+    pub fn run(&self, org: &str, id: &str) -> Result<EvalRun, ServiceError> {
+        let found: Option<EvalRun> = self.store.get(RUNS, id)?;
         found
             .filter(|run| run.org == org)
             .ok_or_else(|| ServiceError::NotFound("eval run not found".to_owned()))
     }
 
     /// Runs that are not terminal, oldest first.
-    pub fn unfinished(&self) -> Result<Vec<Run>, ServiceError> {
+    pub fn unfinished(&self) -> Result<Vec<EvalRun>, ServiceError> {
         let mut runs = self.runs()?;
         runs.retain(|run| !run.status.is_terminal());
         Ok(runs)
@@ -242,9 +246,9 @@ impl Evals {
     }
 
     /// All runs, oldest first.
-    pub fn runs(&self) -> Result<Vec<Run>, ServiceError> {
-        let stored = self.store.all::<Run>(RUNS)?;
-        let mut runs: Vec<Run> = stored.into_iter().map(|(_, run)| run).collect();
+    pub fn runs(&self) -> Result<Vec<EvalRun>, ServiceError> {
+        let stored = self.store.all::<EvalRun>(RUNS)?;
+        let mut runs: Vec<EvalRun> = stored.into_iter().map(|(_, run)| run).collect();
         runs.sort_by(|a, b| (a.created, &a.id).cmp(&(b.created, &b.id)));
         Ok(runs)
     }

@@ -4,7 +4,7 @@
 //! prompt and the rows.
 //! Promise: a set is never graded against a task whose gold contract its rows do not meet.
 
-use super::{agreement, media, rows::Row};
+use super::{agreement, media, rows::EvalRow};
 use crate::{
     catalog::{
         self, SchemaRole, Task,
@@ -88,23 +88,23 @@ const VALUE_WORDS_MAX: usize = 12;
 /// Assumed (eval-task): several fields of values, a value that is no text, and a value that the prompt asks to
 /// extract are compared field by field; a label that it asks for must be that label; a short text that answers a
 /// question is compared by its words; everything else is open text.
-pub fn own(prompt: &str, rows: &[Row]) -> &'static Task {
-    let shape = Shape::of(rows);
+pub fn own(prompt: &str, rows: &[EvalRow]) -> &'static Task {
+    let shape = ExpectedShape::of(rows);
     let asks = |strategy| agreement::asks_for(prompt, strategy);
     let [open, fields, labels, answers] = &*OWN;
     match shape {
-        Shape::Open => open,
-        Shape::Label | Shape::Scalar if asks("classification") => labels,
-        Shape::Label | Shape::Text if asks("extraction") => fields,
-        Shape::Label | Shape::Text if asks("question_answering") => answers,
-        Shape::Label | Shape::Text => open,
-        Shape::Scalar | Shape::Fields => fields,
+        ExpectedShape::Open => open,
+        ExpectedShape::Label | ExpectedShape::Scalar if asks("classification") => labels,
+        ExpectedShape::Label | ExpectedShape::Text if asks("extraction") => fields,
+        ExpectedShape::Label | ExpectedShape::Text if asks("question_answering") => answers,
+        ExpectedShape::Label | ExpectedShape::Text => open,
+        ExpectedShape::Scalar | ExpectedShape::Fields => fields,
     }
 }
 
 /// What the rows of a set expect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shape {
+enum ExpectedShape {
     /// One text of at most three words in each row.
     Label,
     /// One text of a few words.
@@ -117,11 +117,11 @@ enum Shape {
     Open,
 }
 
-// === impl Shape ===
+// === impl ExpectedShape ===
 
-impl Shape {
+impl ExpectedShape {
     /// Of rows that differ, the shape that holds for all of them.
-    fn of(rows: &[Row]) -> Self {
+    fn of(rows: &[EvalRow]) -> Self {
         let longest = rows
             .iter()
             .flat_map(|row| row.expected_output.values())
@@ -187,7 +187,7 @@ impl Contract {
     }
 
     /// What is wrong with a row for the task.
-    pub fn misfit(&self, row: &Row) -> Option<String> {
+    pub fn misfit(&self, row: &EvalRow) -> Option<String> {
         if row.input.is_none() && !self.task.has_blob_input {
             return Some("input is missing".to_owned());
         }
@@ -203,7 +203,7 @@ impl Contract {
 
     /// Whether a row can be a row of the task's documents: its document is in it, or can still be attached because
     /// it holds nothing beside what such rows hold. A row that brings its text itself is none.
-    fn takes_document_of(&self, row: &Row) -> bool {
+    fn takes_document_of(&self, row: &EvalRow) -> bool {
         let (Some(field), Some(input)) = (&self.task.blob_field, &row.input) else {
             return true;
         };
@@ -218,7 +218,7 @@ impl Contract {
     }
 
     /// Why no answer to a row could be scored, whatever it says.
-    pub fn unscorable(&self, row: &Row) -> Option<String> {
+    pub fn unscorable(&self, row: &EvalRow) -> Option<String> {
         let expected = Value::Object(row.expected_output.clone());
         let scorer = Scorer::by_id(&self.task.default_scorer)?;
         let answer = match scorer {
@@ -238,7 +238,7 @@ impl Contract {
 pub async fn infer(
     fleet: &Fleet,
     prompt: &str,
-    rows: &[Row],
+    rows: &[EvalRow],
 ) -> Result<&'static Task, ServiceError> {
     let found = matching::matched(fleet, prompt, CANDIDATES).await;
     let candidates = found.chosen.iter().chain(&found.candidates);
@@ -246,7 +246,7 @@ pub async fn infer(
         if let Some(task) = catalog::task(&candidate.task_id) {
             let contract = Contract::of(task)?;
             let fits =
-                |row: &Row| contract.misfit(row).is_none() && contract.takes_document_of(row);
+                |row: &EvalRow| contract.misfit(row).is_none() && contract.takes_document_of(row);
             if rows.iter().all(fits) {
                 return Ok(task);
             }

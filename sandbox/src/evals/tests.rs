@@ -2,7 +2,7 @@
 
 use super::{
     blobs::Blobs,
-    records::{Created, Document, Run, Status},
+    records::{Created, Document, EvalRun, RunStatus},
     stored::{DOCUMENTS, RUNS, SETS},
     *,
 };
@@ -17,7 +17,7 @@ fn new_set(rows: usize) -> NewSet {
     let row = json!({"input": {"question": "What?"}, "expected_output": {"answer": "A lamp"}});
     NewSet {
         items: Bytes::from(format!("{row}\n").repeat(rows)),
-        prompt: "Answer the question from the document.".to_owned(),
+        prompt: "RowAnswer the question from the document.".to_owned(),
         task_id: Some("document-questions".to_owned()),
         name: None,
     }
@@ -35,8 +35,8 @@ fn record(org: &str, set: &str, size: u64) -> Document {
     }
 }
 
-fn place(idx: usize) -> Place {
-    Place {
+fn place(idx: usize) -> DocumentPlace {
+    DocumentPlace {
         idx,
         field_name: "document".to_owned(),
         mime: "application/pdf".to_owned(),
@@ -108,11 +108,11 @@ async fn the_oldest_run_that_ended_goes_when_there_are_1000() {
         name: None,
     };
     let set = sets::create(&state.evals, ORG, &request).await.unwrap();
-    let ended = |org: &str, at: usize| Run {
+    let ended = |org: &str, at: usize| EvalRun {
         id: format!("run_{org}_{at:04}"),
         org: org.to_owned(),
         eval_set_id: set.id.clone(),
-        status: [Status::Completed, Status::Failed][at % 2],
+        status: [RunStatus::Completed, RunStatus::Failed][at % 2],
         candidate_models: vec!["auto".to_owned()],
         error_detail: None,
         cost_micro_usd: MicroUsd::ZERO,
@@ -128,14 +128,14 @@ async fn the_oldest_run_that_ended_goes_when_there_are_1000() {
     state.store.put_all(&written).unwrap();
     let there = |org: &str, at: usize| state.evals.run(org, &format!("run_{org}_{at:04}")).is_ok();
 
-    let wanted = || Wanted {
+    let wanted = || NewRun {
         eval_set_id: set.id.clone(),
         candidate_models: vec!["auto".to_owned()],
         body_fingerprint: String::new(),
     };
     let first = runs::create(&state.evals, ORG, wanted()).unwrap();
 
-    assert_eq!(first.status, Status::Queued);
+    assert_eq!(first.status, RunStatus::Queued);
     assert_eq!((there(ORG, 0), there(ORG, 1)), (false, true));
     assert!(there("org-2", 0), "another organization's stay");
     // A second one replaces nothing: the first has not ended, so 999 have.

@@ -9,7 +9,7 @@
 
 use super::{
     documents::{self, DOCUMENT_BYTES_MAX},
-    records::{Created, Document, EvalSet, Place},
+    records::{Created, Document, DocumentPlace, EvalSet},
     stored::{DOCUMENTS, Evals, SECRETS, UPLOADS, failed},
 };
 use crate::error::ServiceError;
@@ -29,7 +29,7 @@ const STORAGE: &str = "/storage/";
 pub struct Ticket {
     pub org: String,
     pub eval_set_id: String,
-    pub place: Place,
+    pub place: DocumentPlace,
     /// As the client announced it.
     pub size: Option<u64>,
     pub expires_at: i64,
@@ -61,7 +61,7 @@ pub fn announce(
     evals: &Evals,
     org: &str,
     set: &EvalSet,
-    place: Place,
+    place: DocumentPlace,
     size: Option<u64>,
 ) -> Result<Value, ServiceError> {
     place.check(set)?;

@@ -10,9 +10,9 @@
 use super::{
     ask::Asker,
     hear,
-    records::{Answer, Candidate, EvalResult, Run, Status},
+    records::{Candidate, EvalResult, EvalRun, RowAnswer, RunStatus},
     results::Tally,
-    rows::Row,
+    rows::EvalRow,
     stored::{ANSWERS, Evals, RUNS},
     tasks, uploads,
 };
@@ -56,7 +56,7 @@ impl From<crate::store::StoreError> for Ended {
 /// Sets every run to work that an earlier process left unfinished, and clears what it left behind.
 pub fn resume(evals: &Arc<Evals>) -> Result<(), ServiceError> {
     let unfinished = evals.unfinished()?;
-    for (id, _) in evals.store.all::<Answer>(ANSWERS)? {
+    for (id, _) in evals.store.all::<RowAnswer>(ANSWERS)? {
         let run = id.split('/').next().unwrap_or_default();
         if !unfinished.iter().any(|one| one.id == run) {
             evals.store.remove(ANSWERS, &id)?;
@@ -84,7 +84,7 @@ async fn work(evals: Arc<Evals>, id: String, pace: Fault) {
         () = stop.cancelled() => return,
         slot = slots.acquire_owned() => slot,
     };
-    let (Ok(_slot), Ok(Some(mut run))) = (slot, evals.store.get::<Run>(RUNS, &id)) else {
+    let (Ok(_slot), Ok(Some(mut run))) = (slot, evals.store.get::<EvalRun>(RUNS, &id)) else {
         return;
     };
     let ended = match whole(&evals, &mut run, &pace, &stop).await {
@@ -103,7 +103,7 @@ async fn work(evals: Arc<Evals>, id: String, pace: Fault) {
 
 /// What a run needs beside itself.
 struct Ground {
-    rows: Vec<Row>,
+    rows: Vec<EvalRow>,
     task: &'static Task,
     asker: Asker,
 }
@@ -111,7 +111,7 @@ struct Ground {
 // === impl Ground ===
 
 impl Ground {
-    fn of(evals: &Evals, run: &Run) -> Result<Self, ServiceError> {
+    fn of(evals: &Evals, run: &EvalRun) -> Result<Self, ServiceError> {
         let set = evals.set(&run.org, &run.eval_set_id)?;
         let task = tasks::by_id(&set.task_id).ok_or(ServiceError::Internal)?;
         let rows = evals.rows(&set.id)?;
@@ -122,13 +122,13 @@ impl Ground {
 
 async fn whole(
     evals: &Arc<Evals>,
-    run: &mut Run,
+    run: &mut EvalRun,
     pace: &Fault,
     stop: &CancellationToken,
 ) -> Result<(), Ended> {
     let ground = Ground::of(evals, run)?;
     answer_all(evals, run, &ground, pace, stop).await?;
-    run.status = Status::Evaluating;
+    run.status = RunStatus::Evaluating;
     save(evals, run, stop, &[])?;
     if let Some(name) = &pace.hold_chunks_name
         && pace.hold_after_chunks.is_none()
@@ -141,7 +141,7 @@ async fn whole(
         return Err(Ended::Failed("no row could be scored".to_owned()));
     }
     run.results = results;
-    run.status = Status::Completed;
+    run.status = RunStatus::Completed;
     // What it cost stands in the books before it is told.
     evals.checkpoint.commit().await?;
     end(evals, run, stop)
@@ -150,12 +150,12 @@ async fn whole(
 /// Answers what has no answer yet, rows first, so that candidates stay comparable when the money ends.
 async fn answer_all(
     evals: &Arc<Evals>,
-    run: &mut Run,
+    run: &mut EvalRun,
     ground: &Ground,
     pace: &Fault,
     stop: &CancellationToken,
 ) -> Result<(), Ended> {
-    run.status = Status::Running;
+    run.status = RunStatus::Running;
     save(evals, run, stop, &[])?;
     let done = answers(evals, run)?;
     let in_the_books = evals.books.request_ids(&format!("{}/", run.id));
@@ -231,7 +231,7 @@ async fn answer(
     row: usize,
     candidate: usize,
     candidates: &[Candidate],
-) -> Answer {
+) -> RowAnswer {
     let asked = ask(evals, ground, row, candidates.get(candidate)).await;
     let scored = match asked {
         Ok((text, cost)) => check_scorable(ground, row, &text)
@@ -246,7 +246,7 @@ async fn answer(
             (None, MicroUsd::ZERO)
         }
     };
-    Answer {
+    RowAnswer {
         row,
         candidate,
         text,
@@ -309,7 +309,12 @@ async fn ask(
 }
 
 /// Writes the run, and what belongs to it, unless it was stopped: a reset must not be written over.
-fn save(evals: &Evals, run: &Run, stop: &CancellationToken, more: &[Written]) -> Result<(), Ended> {
+fn save(
+    evals: &Evals,
+    run: &EvalRun,
+    stop: &CancellationToken,
+    more: &[Written],
+) -> Result<(), Ended> {
     let _gate = evals.gate.lock();
     if stop.is_cancelled() {
         return Err(Ended::Stopped);
@@ -322,8 +327,8 @@ fn save(evals: &Evals, run: &Run, stop: &CancellationToken, more: &[Written]) ->
 /// Stores the answer with the run's new cost, then debits it.
 fn record(
     evals: &Evals,
-    run: &mut Run,
-    answer: &Answer,
+    run: &mut EvalRun,
+    answer: &RowAnswer,
     stop: &CancellationToken,
 ) -> Result<(), Ended> {
     run.cost_micro_usd = run
@@ -335,7 +340,7 @@ fn record(
     Ok(debit(evals, run, answer)?)
 }
 
-fn debit(evals: &Evals, run: &Run, answer: &Answer) -> Result<(), ServiceError> {
+fn debit(evals: &Evals, run: &EvalRun, answer: &RowAnswer) -> Result<(), ServiceError> {
     let id = debit_id(run, answer);
     evals
         .billing
@@ -343,7 +348,7 @@ fn debit(evals: &Evals, run: &Run, answer: &Answer) -> Result<(), ServiceError> 
 }
 
 /// What the books know an answer's debit by: run, row and model.
-fn debit_id(run: &Run, answer: &Answer) -> String {
+fn debit_id(run: &EvalRun, answer: &RowAnswer) -> String {
     let model = run
         .candidate_models
         .get(answer.candidate)
@@ -352,10 +357,13 @@ fn debit_id(run: &Run, answer: &Answer) -> String {
 }
 
 /// The answers of a run so far, by row and candidate.
-fn answers(evals: &Evals, run: &Run) -> Result<BTreeMap<(usize, usize), Answer>, ServiceError> {
+fn answers(
+    evals: &Evals,
+    run: &EvalRun,
+) -> Result<BTreeMap<(usize, usize), RowAnswer>, ServiceError> {
     let stored = evals
         .store
-        .with_prefix::<Answer>(ANSWERS, &format!("{}/", run.id))?;
+        .with_prefix::<RowAnswer>(ANSWERS, &format!("{}/", run.id))?;
     Ok(stored
         .into_iter()
         .map(|(_, answer)| ((answer.row, answer.candidate), answer))
@@ -365,7 +373,7 @@ fn answers(evals: &Evals, run: &Run) -> Result<BTreeMap<(usize, usize), Answer>,
 /// Scores what was answered. `stop` is `None` for a run that failed: it ends now, with what it has.
 async fn score_all(
     evals: &Evals,
-    run: &Run,
+    run: &EvalRun,
     ground: &Ground,
     stop: Option<&CancellationToken>,
 ) -> Result<Vec<EvalResult>, Ended> {
@@ -406,14 +414,14 @@ async fn score_all(
 
 /// Interface, Eval run: "A failed run carries `error_detail`"; "Results are populated once the run is
 /// terminal", so those of a failed run are of what was answered.
-async fn fail(evals: &Evals, mut run: Run, detail: String, stop: &CancellationToken) {
+async fn fail(evals: &Evals, mut run: EvalRun, detail: String, stop: &CancellationToken) {
     if run.results.is_empty()
         && let Ok(ground) = Ground::of(evals, &run)
         && let Ok(results) = score_all(evals, &run, &ground, None).await
     {
         run.results = results;
     }
-    run.status = Status::Failed;
+    run.status = RunStatus::Failed;
     run.error_detail = Some(detail);
     let ended = match evals.checkpoint.commit().await {
         Ok(()) => end(evals, &run, stop),
@@ -428,7 +436,7 @@ async fn fail(evals: &Evals, mut run: Run, detail: String, stop: &CancellationTo
 }
 
 /// Stores a terminal run; its answers are not needed any more.
-fn end(evals: &Evals, run: &Run, stop: &CancellationToken) -> Result<(), Ended> {
+fn end(evals: &Evals, run: &EvalRun, stop: &CancellationToken) -> Result<(), Ended> {
     save(evals, run, stop, &[])?;
     Ok(evals
         .store

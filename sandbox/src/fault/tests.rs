@@ -7,7 +7,7 @@ fn a_rule_meets_what_it_names_as_often_as_it_says() {
     let faults = Faults::new(vec![serde_json::from_value(rule).unwrap()]);
     let take = |path, body: &str| {
         faults
-            .take(&Seen {
+            .take(&RequestFacts {
                 method: "POST",
                 path,
                 body: body.as_bytes(),
@@ -41,7 +41,7 @@ fn a_fault_that_cannot_work_is_refused_by_its_name() {
         (json!({"deploy_fails_at": "warmed"}), "deploy_fails_at"),
         (json!({"deploy_fails_at": ""}), "deploy_fails_at"),
     ] {
-        let rule: Rule = serde_json::from_value(json!({"fault": fault})).unwrap();
+        let rule: FaultRule = serde_json::from_value(json!({"fault": fault})).unwrap();
         let wrong = rule.check().unwrap_err();
         assert!(
             wrong.starts_with(&format!("fault.{name}")),
@@ -53,7 +53,7 @@ fn a_fault_that_cannot_work_is_refused_by_its_name() {
         json!({"status": 299, "retry_after": "soon", "receipt": {"billed": "12x", "served_by": null}}),
         json!({"deploy_fails_at": "warming"}),
     ] {
-        let rule: Rule = serde_json::from_value(json!({"fault": fault})).unwrap();
+        let rule: FaultRule = serde_json::from_value(json!({"fault": fault})).unwrap();
         assert_eq!(rule.check(), Ok(()), "{fault}");
     }
 }
@@ -62,5 +62,5 @@ fn a_fault_that_cannot_work_is_refused_by_its_name() {
 fn a_misspelt_fault_is_refused() {
     let rule = json!({"fault": {"cut_after_chunk": 3}});
 
-    assert!(serde_json::from_value::<Rule>(rule).is_err());
+    assert!(serde_json::from_value::<FaultRule>(rule).is_err());
 }

@@ -58,56 +58,27 @@ fn endpoint_session_and_rte_query_count() {
 
 #[test]
 fn a_form_is_its_parts_in_their_order() {
-    let image = FormPart {
-        name: "image",
-        file_name: Some("a.png"),
-        content_type: Some("image/png"),
-        bytes: b"x",
+    let part = |name: &str, file_name: Option<&str>, kind: Option<&str>, bytes| FormPart {
+        name: name.to_owned(),
+        file_name: file_name.map(str::to_owned),
+        content_type: kind.map(str::to_owned),
+        bytes: Bytes::from_static(bytes),
     };
-    let prompt = FormPart {
-        name: "prompt",
-        file_name: None,
-        content_type: None,
-        bytes: b"invert",
-    };
-    let of = |parts: &[FormPart<'_>]| {
-        Fingerprint::of_form("/v1/images/edits", parts.iter().copied(), None, None)
-    };
-    let base = of(&[image, prompt]);
+    let image = || part("image", Some("a.png"), Some("image/png"), b"x");
+    let prompt = || part("prompt", None, None, b"invert");
+    let of = |parts: &[FormPart]| Fingerprint::of_form("/v1/images/edits", parts, None, None);
+    let base = of(&[image(), prompt()]);
 
-    assert!(base.is_same_as(&of(&[image, prompt])));
+    assert!(base.is_same_as(&of(&[image(), prompt()])));
+    let png = Some("image/png");
     for other in [
-        vec![prompt, image],
-        vec![image],
-        vec![image, prompt, prompt],
-        vec![
-            FormPart {
-                name: "mask",
-                ..image
-            },
-            prompt,
-        ],
-        vec![
-            FormPart {
-                file_name: Some("b.png"),
-                ..image
-            },
-            prompt,
-        ],
-        vec![
-            FormPart {
-                content_type: None,
-                ..image
-            },
-            prompt,
-        ],
-        vec![
-            FormPart {
-                bytes: b"y",
-                ..image
-            },
-            prompt,
-        ],
+        vec![prompt(), image()],
+        vec![image()],
+        vec![image(), prompt(), prompt()],
+        vec![part("mask", Some("a.png"), png, b"x"), prompt()],
+        vec![part("image", Some("b.png"), png, b"x"), prompt()],
+        vec![part("image", Some("a.png"), None, b"x"), prompt()],
+        vec![part("image", Some("a.png"), png, b"y"), prompt()],
     ] {
         assert!(!base.is_same_as(&of(&other)), "{other:?}");
     }

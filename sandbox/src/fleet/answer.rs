@@ -15,10 +15,10 @@ pub struct Routed {
     /// Where it was planned to go; `None` for a clarification.
     pub category: Option<Category>,
     pub escalated: bool,
-    pub answer: Answer,
+    pub answer: Completion,
 }
 
-pub enum Answer {
+pub enum Completion {
     Whole(Served),
     /// Being written; only its end can still go wrong.
     Flowing(Flow),
@@ -98,7 +98,7 @@ impl Priced {
         Ok(Routed {
             category: Some(category),
             escalated: self.escalated,
-            answer: Answer::Whole(self.served(draft, usage)?),
+            answer: Completion::Whole(self.served(draft, usage)?),
         })
     }
 
@@ -106,7 +106,7 @@ impl Priced {
         Routed {
             category: Some(category),
             escalated: self.escalated,
-            answer: Answer::Flowing(Flow {
+            answer: Completion::Flowing(Flow {
                 deltas,
                 priced: self,
                 counted,

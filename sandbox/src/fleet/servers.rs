@@ -22,15 +22,15 @@ const SPECIALIST_DEADLINE: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Default)]
 pub struct Servers {
-    specialists: Vec<Place<Category>>,
-    frontiers: Vec<Place<&'static str>>,
+    specialists: Vec<Replacement<Category>>,
+    frontiers: Vec<Replacement<&'static str>>,
     judge: Option<Remote>,
     reasoner: Option<Remote>,
     transcription: Option<Remote>,
 }
 
 #[derive(Debug)]
-struct Place<K> {
+struct Replacement<K> {
     /// `None`: everything without a server of its own.
     key: Option<K>,
     remote: Remote,
@@ -95,7 +95,7 @@ impl Servers {
         let taken = match server.role {
             Role::Specialist => take(
                 &mut self.specialists,
-                Place {
+                Replacement {
                     key: checked.category,
                     remote,
                     price,
@@ -104,7 +104,7 @@ impl Servers {
             ),
             Role::Frontier => take(
                 &mut self.frontiers,
-                Place {
+                Replacement {
                     key: checked.id,
                     remote,
                     price,
@@ -158,14 +158,14 @@ impl Servers {
 }
 
 /// Whether the place was taken before.
-fn take<K: PartialEq>(places: &mut Vec<Place<K>>, new: Place<K>) -> bool {
+fn take<K: PartialEq>(places: &mut Vec<Replacement<K>>, new: Replacement<K>) -> bool {
     let taken = places.iter().any(|place| place.key == new.key);
     places.push(new);
     taken
 }
 
 /// The server of exactly this place, else the one for all others, else the built-in model.
-fn member<K: PartialEq>(places: &[Place<K>], key: K, built_in: Price) -> Member<'_> {
+fn member<K: PartialEq>(places: &[Replacement<K>], key: K, built_in: Price) -> Member<'_> {
     let exact = places.iter().find(|place| place.key.as_ref() == Some(&key));
     let place = exact.or_else(|| places.iter().find(|place| place.key.is_none()));
     Member {

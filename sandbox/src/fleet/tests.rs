@@ -12,12 +12,12 @@ use std::{
 use tracing::{Event, Metadata, Subscriber, field::Field, field::Visit, span};
 
 /// What a server got.
-type Seen = Arc<Mutex<Vec<String>>>;
+type RequestFacts = Arc<Mutex<Vec<String>>>;
 
 /// A server whose chat returns this text, and a fleet with it in the place.
-async fn fleet(role: &str, said: &'static str, status: StatusCode) -> (Fleet, Seen) {
-    let seen = Seen::default();
-    let note = move |State(seen): State<Seen>, body: Bytes| async move {
+async fn fleet(role: &str, said: &'static str, status: StatusCode) -> (Fleet, RequestFacts) {
+    let seen = RequestFacts::default();
+    let note = move |State(seen): State<RequestFacts>, body: Bytes| async move {
         let body = String::from_utf8_lossy(&body).into_owned();
         seen.lock().unwrap().push(body);
         let choice = json!({"message": {"content": said}, "finish_reason": "stop"});

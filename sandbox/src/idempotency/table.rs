@@ -9,7 +9,7 @@ use crate::{
     clock::Clock,
     error::ServiceError,
     fingerprint::Fingerprint,
-    keep::{Change, KEYS, Keep},
+    keep::{KEYS, Keep, Mutation},
     key_id::KeyId,
     money::MicroUsd,
     spec,
@@ -46,7 +46,7 @@ struct Binding {
     fingerprint: Fingerprint,
     since: Duration,
     running: usize,
-    outcome: Outcome,
+    outcome: KeyState,
     billed: Option<MicroUsd>,
     /// The debit of `billed` is queued to be written; before it, this binding is not written either.
     kept: bool,
@@ -55,7 +55,7 @@ struct Binding {
 }
 
 #[derive(Debug)]
-enum Outcome {
+enum KeyState {
     /// No run has succeeded yet.
     None,
     Stored(Arc<Stored>),
@@ -66,13 +66,13 @@ enum Outcome {
 /// What to do with a request.
 #[derive(Debug)]
 pub enum Begin {
-    Run(Run),
+    Run(RunPermit),
     Replay(Arc<Stored>),
 }
 
 /// The right to run once. Dropped unfinished it counts as failed.
 #[derive(Debug)]
-pub struct Run {
+pub struct RunPermit {
     keyed: Option<Keyed>,
 }
 
@@ -118,9 +118,9 @@ impl Keys {
         let made = u64::try_from(rows.len()).unwrap_or(u64::MAX);
         for (n, row) in (0..).zip(rows) {
             let outcome = match row.answer() {
-                Some(stored) => Outcome::Stored(Arc::new(stored)),
+                Some(stored) => KeyState::Stored(Arc::new(stored)),
                 // An unreadable answer leaves the key bound, so that it is not billed again.
-                None => Outcome::Bound,
+                None => KeyState::Bound,
             };
             let (id, fingerprint) = (row.id(), row.fingerprint());
             let binding = Binding {
@@ -158,7 +158,7 @@ impl Keys {
         if let Some(binding) = bindings.get_mut(id) {
             binding.billed = None;
             binding.kept = false;
-            binding.outcome = Outcome::None;
+            binding.outcome = KeyState::None;
             binding.ended.send_replace(());
             if binding.running == 0 {
                 bindings.remove(id);
@@ -175,7 +175,7 @@ impl Keys {
         while_running: WhileRunning,
     ) -> Result<Begin, ServiceError> {
         let Some(id) = id else {
-            return Ok(Begin::Run(Run { keyed: None }));
+            return Ok(Begin::Run(RunPermit { keyed: None }));
         };
         let deadline = self.clock.elapsed() + Duration::from_secs(spec::DUPLICATE_WAIT_S);
         loop {
@@ -216,7 +216,7 @@ impl Keys {
             if !binding.fingerprint.is_same_as(fingerprint) {
                 return Err(ServiceError::KeyReused);
             }
-            if let Outcome::Stored(stored) = &binding.outcome {
+            if let KeyState::Stored(stored) = &binding.outcome {
                 return Ok(Look::Begin(Begin::Replay(Arc::clone(stored))));
             }
             if binding.running > 0 && while_running == WhileRunning::Wait {
@@ -241,7 +241,7 @@ impl Keys {
                     // Assumed (replay-window-start): the 24 hours begin with the first request.
                     since: now,
                     running: 1,
-                    outcome: Outcome::None,
+                    outcome: KeyState::None,
                     billed: None,
                     kept: false,
                     ended: watch::Sender::new(()),
@@ -249,7 +249,7 @@ impl Keys {
             );
             n
         };
-        Ok(Look::Begin(Begin::Run(Run {
+        Ok(Look::Begin(Begin::Run(RunPermit {
             keyed: Some(Keyed {
                 keys: Arc::clone(self),
                 id: id.clone(),
@@ -285,20 +285,20 @@ impl Binding {
 
     fn bytes(&self) -> usize {
         match &self.outcome {
-            Outcome::Stored(stored) => stored.body.len(),
-            Outcome::None | Outcome::Bound => 0,
+            KeyState::Stored(stored) => stored.body.len(),
+            KeyState::None | KeyState::Bound => 0,
         }
     }
 
     /// Whether it may be written: it has a result, and none of its debits is still to be queued.
     fn is_told(&self) -> bool {
-        !matches!(self.outcome, Outcome::None) && (self.billed.is_none() || self.kept)
+        !matches!(self.outcome, KeyState::None) && (self.billed.is_none() || self.kept)
     }
 }
 
-// === impl Run ===
+// === impl RunPermit ===
 
-impl Run {
+impl RunPermit {
     /// Asks to be the one that is billed. Without a key every run is.
     pub fn claim(&self, amount: MicroUsd) -> Claim {
         let claimed = self.keyed.as_ref().and_then(|keyed| {
@@ -321,13 +321,13 @@ impl Run {
     }
 
     /// The debit was made: it and the key it is bound to are written together.
-    pub fn charged(&self, keep: &Keep, mut debit: Option<Change>) {
+    pub fn charged(&self, keep: &Keep, mut debit: Option<Mutation>) {
         let Some(keyed) = self.keyed.as_ref().filter(|_| keep.is_on()) else {
             return keep.push(debit);
         };
         let queued = keyed.with(|binding| {
             binding.kept = true;
-            if let Some(Change::Debit { key, .. }) = &mut debit {
+            if let Some(Mutation::Debit { key, .. }) = &mut debit {
                 *key = Some(keyed.id.clone());
             }
             let row = change(&keyed.id, binding);
@@ -348,9 +348,9 @@ impl Run {
     /// Succeeded, and the answer is of a stored kind.
     pub fn store(mut self, stored: Stored) {
         let outcome = if stored.body.len() > spec::STORED_BYTES_MAX {
-            Outcome::Bound
+            KeyState::Bound
         } else {
-            Outcome::Stored(Arc::new(stored))
+            KeyState::Stored(Arc::new(stored))
         };
         self.end(Some(outcome));
     }
@@ -358,9 +358,9 @@ impl Run {
     /// Succeeded with pictures. Interface: 16 MB on image routes.
     pub fn store_image(mut self, stored: Stored) {
         let outcome = if stored.body.len() > spec::IMAGE_STORED_BYTES_MAX {
-            Outcome::Bound
+            KeyState::Bound
         } else {
-            Outcome::Stored(Arc::new(stored))
+            KeyState::Stored(Arc::new(stored))
         };
         self.end(Some(outcome));
     }
@@ -383,17 +383,17 @@ impl Run {
 
     /// Succeeded, and the answer is not stored: the key stays bound.
     pub fn bind(mut self) {
-        self.end(Some(Outcome::Bound));
+        self.end(Some(KeyState::Bound));
     }
 
-    fn end(&mut self, outcome: Option<Outcome>) {
+    fn end(&mut self, outcome: Option<KeyState>) {
         if let Some(keyed) = self.keyed.take() {
             keyed.end(outcome);
         }
     }
 }
 
-impl Drop for Run {
+impl Drop for RunPermit {
     fn drop(&mut self) {
         self.end(None);
     }
@@ -409,7 +409,7 @@ impl Keyed {
         binding.filter(|binding| binding.n == self.n).map(work)
     }
 
-    fn end(&self, outcome: Option<Outcome>) {
+    fn end(&self, outcome: Option<KeyState>) {
         let (id, keep) = (&self.id, &self.keys.keep);
         let mut bindings = self.keys.bindings.lock();
         let found = bindings.get_mut(id);
@@ -419,13 +419,13 @@ impl Keyed {
         binding.running = binding.running.saturating_sub(1);
         match (outcome, &binding.outcome) {
             // What is stored stays: a repeat that ran beside it changes nothing.
-            (Some(outcome), Outcome::None | Outcome::Bound) => binding.outcome = outcome,
+            (Some(outcome), KeyState::None | KeyState::Bound) => binding.outcome = outcome,
             // A run that broke after its debit: a repeat must not be billed again.
-            (None, Outcome::None) if binding.running == 0 && binding.billed.is_some() => {
-                binding.outcome = Outcome::Bound;
+            (None, KeyState::None) if binding.running == 0 && binding.billed.is_some() => {
+                binding.outcome = KeyState::Bound;
             }
             // Assumed (key-after-failure): a key with which nothing succeeded is free for any body.
-            (None, Outcome::None) if binding.running == 0 => {
+            (None, KeyState::None) if binding.running == 0 => {
                 bindings.remove(id);
                 return;
             }
@@ -439,14 +439,14 @@ impl Keyed {
 }
 
 /// The key is free again.
-fn gone(id: &KeyId) -> Change {
-    Change::Remove(KEYS, id.row_id())
+fn gone(id: &KeyId) -> Mutation {
+    Mutation::Remove(KEYS, id.row_id())
 }
 
-fn change(id: &KeyId, binding: &Binding) -> Option<Change> {
+fn change(id: &KeyId, binding: &Binding) -> Option<Mutation> {
     let stored = match &binding.outcome {
-        Outcome::Stored(stored) => Some(&**stored),
-        Outcome::None | Outcome::Bound => None,
+        KeyState::Stored(stored) => Some(&**stored),
+        KeyState::None | KeyState::Bound => None,
     };
     let kept = KeptBinding::of(
         id,
@@ -455,5 +455,5 @@ fn change(id: &KeyId, binding: &Binding) -> Option<Change> {
         binding.billed,
         stored,
     );
-    Change::put(KEYS, id.row_id(), &kept)
+    Mutation::put(KEYS, id.row_id(), &kept)
 }

@@ -36,14 +36,14 @@ impl Table {
             .await
     }
 
-    async fn run(&self, body: &str) -> Run {
+    async fn run(&self, body: &str) -> RunPermit {
         match self.begin(body, WhileRunning::Wait).await {
             Ok(Begin::Run(run)) => run,
             other => panic!("expected a run, got {other:?}"),
         }
     }
 
-    async fn alongside(&self, body: &str) -> Run {
+    async fn alongside(&self, body: &str) -> RunPermit {
         match self.begin(body, WhileRunning::RunAlongside).await {
             Ok(Begin::Run(run)) => run,
             other => panic!("expected a run, got {other:?}"),

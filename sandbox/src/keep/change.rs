@@ -25,7 +25,7 @@ pub const STEPS: &str = "steps";
 
 /// One thing to write; what concerns money is queued in the order in which the books changed.
 #[derive(Debug)]
-pub enum Change {
+pub enum Mutation {
     /// A debit's line, its amount off the balance, and the oldest line when there are too many.
     Debit {
         debit: Box<Debit>,
@@ -46,9 +46,9 @@ pub enum Change {
     Remove(Table, String),
 }
 
-// === impl Change ===
+// === impl Mutation ===
 
-impl Change {
+impl Mutation {
     /// A document to write. One that is not JSON cannot be written, and the log says so.
     pub fn put(table: Table, id: impl Into<String>, document: &impl Serialize) -> Option<Self> {
         match serde_json::to_vec(document) {

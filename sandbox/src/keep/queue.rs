@@ -8,7 +8,7 @@
 //! Promise: without a state directory nothing is queued and a commit costs nothing; with one, every answer that
 //! was sent is on disk, and every debit on disk was answered.
 
-use super::{change::Change, debit::Debit};
+use super::{change::Mutation, debit::Debit};
 use crate::{
     key_id::KeyId,
     store::{Store, StoreError},
@@ -22,13 +22,13 @@ use std::sync::{
 #[derive(Clone, Debug)]
 pub struct Keep {
     /// `None` keeps nothing.
-    inner: Option<Arc<Inner>>,
+    inner: Option<Arc<WriteQueue>>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct WriteQueue {
     store: Store,
-    queue: Mutex<Vec<Change>>,
+    queue: Mutex<Vec<Mutation>>,
     queued: AtomicU64,
     /// How many queued changes are on disk; held while a transaction is written.
     written: Arc<tokio::sync::Mutex<u64>>,
@@ -51,7 +51,7 @@ impl Keep {
     pub fn new(store: &Store, durable: bool) -> Self {
         Self {
             inner: durable.then(|| {
-                Arc::new(Inner {
+                Arc::new(WriteQueue {
                     store: store.clone(),
                     queue: Mutex::default(),
                     queued: AtomicU64::new(0),
@@ -71,7 +71,7 @@ impl Keep {
     }
 
     /// Queues changes that belong together: they reach the disk at the same instant.
-    pub fn push(&self, changes: impl IntoIterator<Item = Change>) {
+    pub fn push(&self, changes: impl IntoIterator<Item = Mutation>) {
         let Some(inner) = &self.inner else {
             return;
         };
@@ -123,34 +123,34 @@ impl Keep {
     /// Only from `undo` of [`Keep::commit_or`]: otherwise another task may be writing it.
     pub fn take_back(&self, request_id: &str) -> Option<TakenBack> {
         let mut queue = self.inner.as_ref()?.queue.lock();
-        let is_wanted = |change: &Change| matches!(change, Change::Debit { debit, .. } if debit.request_id == request_id);
+        let is_wanted = |change: &Mutation| matches!(change, Mutation::Debit { debit, .. } if debit.request_id == request_id);
         let at = queue.iter().position(is_wanted)?;
         let (before, later) = queue.split_at_mut(at.saturating_add(1));
         let place = before.last_mut()?;
-        let Change::Debit {
+        let Mutation::Debit {
             debit,
             dropped,
             key,
-        } = std::mem::replace(place, Change::Clear)
+        } = std::mem::replace(place, Mutation::Clear)
         else {
             return None;
         };
         let taken = TakenBack {
             is_balance_set: later
                 .iter()
-                .any(|change| matches!(change, Change::Balance(org, _) if *org == debit.org)),
-            is_cleared: later.iter().any(|change| matches!(change, Change::Clear)),
+                .any(|change| matches!(change, Mutation::Balance(org, _) if *org == debit.org)),
+            is_cleared: later.iter().any(|change| matches!(change, Mutation::Clear)),
             debit: (*debit).clone(),
             key,
         };
-        *place = Change::Withdrawn { debit, dropped };
+        *place = Mutation::Withdrawn { debit, dropped };
         Some(taken)
     }
 }
 
 /// Writes the queue, unless the wanted change is on disk by now. Returns the turn to write, still held.
 async fn attempt(
-    inner: Arc<Inner>,
+    inner: Arc<WriteQueue>,
     wanted: u64,
 ) -> (tokio::sync::OwnedMutexGuard<u64>, Result<(), StoreError>) {
     let mut written = Arc::clone(&inner.written).lock_owned().await;

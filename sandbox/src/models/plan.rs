@@ -35,15 +35,15 @@ pub const SPECIALIST_PROMPT_TOKENS_MAX: u64 = 4_000;
 
 /// A row of [`RULES`]: where a request goes by its shape.
 #[derive(Clone, Copy)]
-struct Rule {
+struct RoutingRule {
     category: Category,
     lanes: &'static [Lane],
-    shape: Shape,
+    shape: PromptShape,
 }
 
 /// What the last user message, or the request, must have.
 #[derive(Clone, Copy)]
-enum Shape {
+enum PromptShape {
     /// A picture anywhere in the transcript: what serves must be able to see it.
     Picture,
     /// `response_format` of type `json_schema`.
@@ -63,8 +63,8 @@ const CODING_WORDS: &str = "function code python rust javascript typescript bug 
 const EXTRACTION_WORDS: &str = "extract parse fields";
 const SUMMARIZATION_WORDS: &str = "summarise summarize summary tldr shorten condense";
 
-const fn rule(category: Category, lanes: &'static [Lane], shape: Shape) -> Rule {
-    Rule {
+const fn rule(category: Category, lanes: &'static [Lane], shape: PromptShape) -> RoutingRule {
+    RoutingRule {
         category,
         lanes,
         shape,
@@ -74,14 +74,14 @@ const fn rule(category: Category, lanes: &'static [Lane], shape: Shape) -> Rule 
 /// The first that fits. Interface, agent lane: "routed by shape (general reasoning, coding or vision)".
 /// Assumed (plan): the shapes.
 #[rustfmt::skip]
-const RULES: &[Rule] = &[
-    rule(Category::Vision,        BOTH,      Shape::Picture),
-    rule(Category::Extraction,    INFERENCE, Shape::Structured),
-    rule(Category::Extraction,    INFERENCE, Shape::Words(EXTRACTION_WORDS)),
-    rule(Category::Coding,        BOTH,      Shape::Fence),
-    rule(Category::Coding,        BOTH,      Shape::Words(CODING_WORDS)),
-    rule(Category::Summarization, INFERENCE, Shape::Words(SUMMARIZATION_WORDS)),
-    rule(Category::GeneralChat,   BOTH,      Shape::Any),
+const RULES: &[RoutingRule] = &[
+    rule(Category::Vision,        BOTH,      PromptShape::Picture),
+    rule(Category::Extraction,    INFERENCE, PromptShape::Structured),
+    rule(Category::Extraction,    INFERENCE, PromptShape::Words(EXTRACTION_WORDS)),
+    rule(Category::Coding,        BOTH,      PromptShape::Fence),
+    rule(Category::Coding,        BOTH,      PromptShape::Words(CODING_WORDS)),
+    rule(Category::Summarization, INFERENCE, PromptShape::Words(SUMMARIZATION_WORDS)),
+    rule(Category::GeneralChat,   BOTH,      PromptShape::Any),
 ];
 
 /// The lines of a message that say what to do: the first, and the last when it begins with what to do. What
@@ -93,9 +93,9 @@ fn asks(user: &str) -> impl Iterator<Item = &str> {
     first.into_iter().chain(last)
 }
 
-// === impl Shape ===
+// === impl PromptShape ===
 
-impl Shape {
+impl PromptShape {
     fn fits(self, prompt: &Prompt, structured: bool) -> bool {
         match self {
             Self::Picture => !prompt.pictures.is_empty(),

@@ -9,7 +9,7 @@ use crate::{
     error::ServiceError,
     fields::Fields,
     inbound::Inbound,
-    purchase::{Answer, Goods, Order, Outcome, Rules, purchase},
+    purchase::{Goods, JsonAnswer, Order, Rules, WorkResult, purchase},
     settings::Synthesis,
     spec,
     speech::{self, Length, language},
@@ -71,7 +71,7 @@ async fn speak(
     state: &State,
     text: String,
     voice: &'static voices::Voice,
-) -> Result<Outcome, ServiceError> {
+) -> Result<WorkResult, ServiceError> {
     let synthesis: Synthesis = state.settings().synthesis;
     let (speech, clock) = (&state.speech, &state.clock);
     let spoken = speech.speak(&text, voice, synthesis, clock).await?;
@@ -112,7 +112,11 @@ pub async fn transcriptions(
     purchase(&state, inbound.clone(), Rules::Beside, form).await
 }
 
-async fn hear(state: &State, audio: Bytes, asked: Option<String>) -> Result<Outcome, ServiceError> {
+async fn hear(
+    state: &State,
+    audio: Bytes,
+    asked: Option<String>,
+) -> Result<WorkResult, ServiceError> {
     let heard = state.speech.listen(audio.clone(), &state.clock).await?;
     let file_name = heard.container.file_name();
     let told = asked.as_deref().and_then(language::two_letters);
@@ -150,10 +154,10 @@ fn goods(
     micro_usd_per_minute: u64,
     marks: Vec<&'static str>,
     body: Value,
-) -> Result<Outcome, ServiceError> {
+) -> Result<WorkResult, ServiceError> {
     let price = speech::price(length, micro_usd_per_minute).ok_or(ServiceError::Internal)?;
-    let answer = Box::new(move |_: &Charged| Answer::json(HeaderMap::new(), &marks, &body));
-    Ok(Outcome::Whole(Goods { price, answer }))
+    let answer = Box::new(move |_: &Charged| JsonAnswer::json(HeaderMap::new(), &marks, &body));
+    Ok(WorkResult::Whole(Goods { price, answer }))
 }
 
 /// The recording's bytes.

@@ -6,8 +6,9 @@
 use super::in_path::InPath;
 use crate::{
     error::{ServiceError, mark_assumed},
-    evals::{Form, Place, SignedUrl, documents, uploads},
+    evals::{DocumentPlace, SignedUrl, documents, uploads},
     fields::Fields,
+    form::Form,
     inbound::Inbound,
     spec,
     state::State,
@@ -38,9 +39,9 @@ pub async fn attach(
     headers: HeaderMap,
 ) -> Result<Response, ServiceError> {
     let set = state.evals.set(&inbound.org, &id)?;
-    let form = Form::read(&headers, inbound.body.clone()).await?;
+    let form = Form::read(&headers, inbound.body.clone(), "eval-form").await?;
     let idx = form.required_text("idx")?;
-    let place = Place {
+    let place = DocumentPlace {
         idx: idx
             .parse()
             .map_err(|_| ServiceError::invalid("idx must be an integer from 0"))?,
@@ -67,7 +68,7 @@ pub async fn upload_url(
 ) -> Result<Response, ServiceError> {
     let set = state.evals.set(&inbound.org, &id)?;
     let fields = Fields::parse(&inbound.body)?;
-    let place = Place {
+    let place = DocumentPlace {
         idx: usize::try_from(fields.required_count("idx")?).unwrap_or(usize::MAX),
         field_name: fields.name("field_name")?,
         mime: fields.name("mime")?,

@@ -6,7 +6,7 @@
 use super::chat_object::{completion_id, usage};
 use crate::{
     error::ServiceError,
-    fleet::Answer,
+    fleet::Completion,
     models::{Draft, Lane, Served, request::ChatRequest, tokens},
     sse::writer::EventWriter,
     state::State,
@@ -45,18 +45,18 @@ impl<'a> ChunkStream<'a> {
     /// Writes an answer up to and including its usage. Fails if a server's stream breaks.
     pub async fn give(
         &mut self,
-        answer: Answer,
+        answer: Completion,
         request: &ChatRequest,
         lane: Lane,
     ) -> Result<Served, ServiceError> {
         // Interface: `delta.content` is absent or null on the opening role chunk.
         self.delta(json!({"role": "assistant"}), None).await;
         let served = match answer {
-            Answer::Whole(served) => {
+            Completion::Whole(served) => {
                 self.draft(&served.draft).await;
                 served
             }
-            Answer::Flowing(mut flow) => {
+            Completion::Flowing(mut flow) => {
                 while let Some(piece) = flow.next().await? {
                     let delta = json!({"content": piece.content});
                     self.delta(delta, piece.logprobs.as_ref()).await;

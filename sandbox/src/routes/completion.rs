@@ -14,7 +14,7 @@ use crate::{
     idempotency::WhileRunning,
     inbound::Inbound,
     models::{Lane, Served, request::ChatRequest},
-    purchase::{Answer, Goods, Order, Outcome, Rules, purchase},
+    purchase::{Goods, JsonAnswer, Order, Rules, WorkResult, purchase},
     state::State,
 };
 use axum::response::Response;
@@ -47,13 +47,13 @@ async fn work(
     inbound: Inbound,
     seller: Seller,
     request: ChatRequest,
-) -> Result<Outcome, ServiceError> {
+) -> Result<WorkResult, ServiceError> {
     let answer = seller
         .work(&state, &inbound, &request)
         .await
         .inspect_err(|error| seller.count_failed_work(&state, error.status()))?;
     match answer {
-        answer if request.stream => Ok(Outcome::Stream(Box::new(move |sale| {
+        answer if request.stream => Ok(WorkResult::Stream(Box::new(move |sale| {
             let flowing = Flowing {
                 seller,
                 request,
@@ -61,9 +61,9 @@ async fn work(
             };
             streaming::start(sale, flowing)
         }))),
-        fleet::Answer::Whole(served) => goods(state, inbound.org, seller, request, served),
+        fleet::Completion::Whole(served) => goods(state, inbound.org, seller, request, served),
         // Nothing is relayed that was not asked to be.
-        fleet::Answer::Flowing(_) => Err(ServiceError::Internal),
+        fleet::Completion::Flowing(_) => Err(ServiceError::Internal),
     }
 }
 
@@ -73,7 +73,7 @@ fn goods(
     seller: Seller,
     request: ChatRequest,
     served: Served,
-) -> Result<Outcome, ServiceError> {
+) -> Result<WorkResult, ServiceError> {
     let price = seller.price(&served)?;
     let answer = move |charged: &Charged| {
         let took_ms = seller.took_ms(&state);
@@ -87,13 +87,13 @@ fn goods(
         );
         let id = completion_id(&state.clock);
         let body = whole(&state.clock, &served, &id, seller.model());
-        Answer::json(
+        JsonAnswer::json(
             seller.receipt(&served, charged),
             &seller.marks(&served),
             &body,
         )
     };
-    Ok(Outcome::Whole(Goods {
+    Ok(WorkResult::Whole(Goods {
         price,
         answer: Box::new(answer),
     }))

@@ -30,7 +30,7 @@ const INPUTS_MAX: usize = 2_048;
 const TOKENS_PER_INPUT_MAX: u64 = 8_192;
 const TOKENS_MAX: u64 = 300_000;
 
-struct Wanted {
+struct EmbeddingsRequest {
     model: String,
     inputs: Vec<Input>,
     tokens: u64,
@@ -48,7 +48,7 @@ pub async fn create(
     Extension(inbound): Extension<Inbound>,
 ) -> Result<Response, ServiceError> {
     let form = async {
-        let wanted = Wanted::parse(&inbound.body)?;
+        let wanted = EmbeddingsRequest::parse(&inbound.body)?;
         let job = Job {
             price: PRICE.cost(wanted.tokens, 0).ok_or(ServiceError::Internal)?,
             keeps: Keeps::Nothing,
@@ -60,9 +60,9 @@ pub async fn create(
     purchase(&state, inbound.clone(), Rules::Inference, form).await
 }
 
-// === impl Wanted ===
+// === impl EmbeddingsRequest ===
 
-impl Wanted {
+impl EmbeddingsRequest {
     fn parse(body: &[u8]) -> Result<Self, ServiceError> {
         let fields = Fields::parse(body)?;
         let model = fields.required_text("model")?.to_owned();

@@ -24,7 +24,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::Value;
 use std::sync::Arc;
 
-type Answer = Result<Response, ServiceError>;
+type RouteResult = Result<Response, ServiceError>;
 
 /// The assumed address of the service for a request without a `Host` header.
 const BASE_DEFAULT: &str = "http://127.0.0.1:8329";
@@ -33,7 +33,7 @@ pub async fn create(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
     headers: HeaderMap,
-) -> Answer {
+) -> RouteResult {
     let deploy = deploy::begin(&state, &inbound, base(&headers))?;
     inbound.fault.work(&state.clock, &state.holds).await;
     let (frames, body) = sse::body(inbound.line.clone());
@@ -71,7 +71,7 @@ pub async fn one(
     InPath(id): InPath<String>,
     Extension(inbound): Extension<Inbound>,
     headers: HeaderMap,
-) -> Answer {
+) -> RouteResult {
     let endpoint = state.endpoints.get(&inbound.org, &id)?;
     Ok(shown(&state, &endpoint, &headers))
 }
@@ -81,7 +81,7 @@ pub async fn start(
     InPath(id): InPath<String>,
     Extension(inbound): Extension<Inbound>,
     headers: HeaderMap,
-) -> Answer {
+) -> RouteResult {
     inbound.fault.work(&state.clock, &state.holds).await;
     let warm_up_ms = state.settings().endpoint_warm_up_ms;
     let now = state.clock.now();
@@ -94,7 +94,7 @@ pub async fn stop(
     InPath(id): InPath<String>,
     Extension(inbound): Extension<Inbound>,
     headers: HeaderMap,
-) -> Answer {
+) -> RouteResult {
     inbound.fault.work(&state.clock, &state.holds).await;
     let endpoint = state.endpoints.stop(&inbound.org, &id, state.clock.now())?;
     Ok(turned(&state, &endpoint, &headers))
@@ -104,7 +104,7 @@ pub async fn delete(
     Shared(state): Shared<Arc<State>>,
     InPath(id): InPath<String>,
     Extension(inbound): Extension<Inbound>,
-) -> Answer {
+) -> RouteResult {
     inbound.fault.work(&state.clock, &state.holds).await;
     state.endpoints.remove(&inbound.org, &id)?;
     // Assumed (endpoint-answers): nothing is left to show.
@@ -118,7 +118,7 @@ pub async fn metric(
     InPath((id, name)): InPath<(String, String)>,
     RawQuery(query): RawQuery,
     Extension(inbound): Extension<Inbound>,
-) -> Answer {
+) -> RouteResult {
     let metric = Metric::named(&name)
         .ok_or_else(|| ServiceError::NotFound("no such metric of an endpoint".to_owned()))?;
     let now = state.clock.now();

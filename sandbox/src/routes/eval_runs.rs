@@ -6,7 +6,7 @@
 use super::in_path::InPath;
 use crate::{
     error::{ServiceError, mark_assumed},
-    evals::{Wanted, runs, work},
+    evals::{NewRun, runs, work},
     fields::Fields,
     inbound::Inbound,
     state::State,
@@ -28,7 +28,7 @@ pub async fn create(
     Extension(inbound): Extension<Inbound>,
 ) -> Result<Response, ServiceError> {
     let fields = Fields::parse(&inbound.body)?;
-    let wanted = Wanted {
+    let wanted = NewRun {
         eval_set_id: fields.name("eval_set_id")?,
         candidate_models: fields.texts("candidate_model_ids")?,
         body_fingerprint: inbound.fingerprint().to_hex(),

@@ -6,7 +6,8 @@
 use super::in_path::InPath;
 use crate::{
     error::{ServiceError, mark_assumed},
-    evals::{Form, NewSet, sets},
+    evals::{NewSet, sets},
+    form::Form,
     inbound::Inbound,
     state::State,
 };
@@ -25,12 +26,12 @@ pub async fn create(
     Extension(inbound): Extension<Inbound>,
     headers: HeaderMap,
 ) -> Result<Response, ServiceError> {
-    let form = Form::read(&headers, inbound.body.clone()).await?;
+    let form = Form::read(&headers, inbound.body.clone(), "eval-form").await?;
     let new = NewSet {
         items: form.file("items")?,
         prompt: form.required_text("prompt")?,
-        task_id: form.text("task_id")?,
-        name: form.text("name")?,
+        task_id: form.trimmed("task_id")?,
+        name: form.trimmed("name")?,
     };
     inbound.fault.work(&state.clock, &state.holds).await;
     let set = sets::create(&state.evals, &inbound.org, &new).await?;

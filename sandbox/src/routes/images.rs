@@ -5,13 +5,13 @@
 //! answer.
 //! Promise: the pictures are computed from the prompt and, for edits, from the picture that was sent.
 
-mod form;
 mod png;
 
 use super::keyed::Job;
 use crate::{
     error::ServiceError,
     fields::{Fields, mistyped},
+    form::Form,
     inbound::Inbound,
     money::MicroUsd,
     purchase::{Keeps, Rules, purchase},
@@ -20,7 +20,6 @@ use crate::{
 use axum::{Extension, extract::State as Shared, response::Response};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bursar_models::drawing::{self, Order, Picture};
-use form::Form;
 use http::HeaderMap;
 use image::{
     RgbaImage,
@@ -43,7 +42,7 @@ const SIDE_DEFAULT: u32 = 1_024;
 const PIXELS_MAX: u64 = 16 * 1024 * 1024;
 
 /// The request to either route, checked.
-struct Wanted {
+struct ImagesRequest {
     prompt: String,
     user: String,
     count: usize,
@@ -71,7 +70,7 @@ pub async fn generations(
         if fields.yes_or_no("stream")? == Some(true) {
             return Err(mistyped("stream", "false on this route"));
         }
-        let wanted = Wanted::read(
+        let wanted = ImagesRequest::read(
             |name| fields.text(name),
             fields.whole("n", 1..=PICTURES_MAX)?,
         )?;
@@ -99,14 +98,16 @@ pub async fn edits(
     headers: HeaderMap,
 ) -> Result<Response, ServiceError> {
     let order = async {
-        let form = Form::read(&headers, inbound.body.clone()).await?;
-        let fingerprint = inbound.form_fingerprint(form.told());
-        let wanted = Wanted::read(|name| form.text(name), form.whole("n", 1..=PICTURES_MAX)?)?;
+        let form = Form::read(&headers, inbound.body.clone(), "images").await?;
+        let fingerprint = inbound.form_fingerprint(form.parts());
+        let wanted =
+            ImagesRequest::read(|name| form.text(name), form.whole("n", 1..=PICTURES_MAX)?)?;
         if form.text("stream")?.is_some_and(|stream| stream != "false") {
             return Err(mistyped("stream", "false on this route"));
         }
-        let image = form.one_file(&["image", "image[]"])?.clone();
-        let mask = form.optional_file("mask")?.cloned();
+        let image = form.optional_file(&["image", "image[]"])?.cloned();
+        let image = image.ok_or_else(|| ServiceError::invalid("image is required"))?;
+        let mask = form.optional_file(&["mask"])?.cloned();
         // The price depends on the size, and so on the head of the picture.
         let came = png::size(&image, "image")?;
         if let Some(mask) = &mask
@@ -191,9 +192,9 @@ fn price(count: usize, width: u32, height: u32) -> Result<MicroUsd, ServiceError
     MicroUsd::new(each * count as u64).ok_or(ServiceError::Internal)
 }
 
-// === impl Wanted ===
+// === impl ImagesRequest ===
 
-impl Wanted {
+impl ImagesRequest {
     /// The members both routes share; `text` finds one in the JSON or in the form.
     fn read<'a>(
         text: impl Fn(&'static str) -> Result<Option<&'a str>, ServiceError>,

@@ -9,7 +9,7 @@ use crate::{
     fingerprint::Fingerprint,
     idempotency::WhileRunning,
     money::MicroUsd,
-    purchase::{Answer, Goods, Keeps, Order, Outcome},
+    purchase::{Goods, JsonAnswer, Keeps, Order, WorkResult},
     receipt, spec,
 };
 use http::{HeaderMap, HeaderValue, header};
@@ -33,7 +33,7 @@ where
     pub fn order(
         self,
         fingerprint: Fingerprint,
-    ) -> Order<impl Future<Output = Result<Outcome, ServiceError>>> {
+    ) -> Order<impl Future<Output = Result<WorkResult, ServiceError>>> {
         Order {
             fingerprint,
             while_running: WhileRunning::Wait,
@@ -42,7 +42,7 @@ where
         }
     }
 
-    async fn run(self) -> Result<Outcome, ServiceError> {
+    async fn run(self) -> Result<WorkResult, ServiceError> {
         let (price, assumed, work) = (self.price, self.assumed, self.work);
         let made = tokio::task::spawn_blocking(move || {
             serde_json::to_vec(&work()?).map_err(|_| ServiceError::Internal)
@@ -58,8 +58,8 @@ where
                 HeaderValue::from_static("application/json"),
             );
             receipt::set(&mut headers, spec::BILLED, &charged.shown.to_string());
-            Ok(Answer::of_bytes(headers, &[assumed], body))
+            Ok(JsonAnswer::of_bytes(headers, &[assumed], body))
         });
-        Ok(Outcome::Whole(Goods { price, answer }))
+        Ok(WorkResult::Whole(Goods { price, answer }))
     }
 }

@@ -11,7 +11,7 @@ use crate::{
         self,
         roster::{self, FrontierModel},
     },
-    purchase::{Answer, Goods, Order, Outcome, Rules, purchase},
+    purchase::{Goods, JsonAnswer, Order, Rules, WorkResult, purchase},
     spec,
     state::State,
 };
@@ -54,7 +54,7 @@ async fn work(
     began: Duration,
     model: &'static FrontierModel,
     messages: Vec<Value>,
-) -> Result<Outcome, ServiceError> {
+) -> Result<WorkResult, ServiceError> {
     let answer = state.fleet.frontier(model, &messages).await?;
     let price = answer.cost;
     let answer = Box::new(move |_: &Charged| {
@@ -65,7 +65,7 @@ async fn work(
             "cost_micro_usd": answer.cost,
             "latency_ms": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         });
-        Answer::json(HeaderMap::new(), &["frontier-ids"], &body)
+        JsonAnswer::json(HeaderMap::new(), &["frontier-ids"], &body)
     });
-    Ok(Outcome::Whole(Goods { price, answer }))
+    Ok(WorkResult::Whole(Goods { price, answer }))
 }

@@ -30,7 +30,7 @@ const DOCUMENT_TOKENS_MAX: u64 = 8_192;
 /// The query counts once for each document.
 const TOKENS_MAX: u64 = 1_000_000;
 
-struct Wanted {
+struct RerankRequest {
     model: String,
     query: String,
     documents: Vec<String>,
@@ -44,7 +44,7 @@ pub async fn create(
     Extension(inbound): Extension<Inbound>,
 ) -> Result<Response, ServiceError> {
     let form = async {
-        let wanted = Wanted::parse(&inbound.body)?;
+        let wanted = RerankRequest::parse(&inbound.body)?;
         let id = format!("rerank-{}", state.clock.new_id());
         let job = Job {
             price: PRICE.cost(wanted.tokens, 0).ok_or(ServiceError::Internal)?,
@@ -57,9 +57,9 @@ pub async fn create(
     purchase(&state, inbound.clone(), Rules::Inference, form).await
 }
 
-// === impl Wanted ===
+// === impl RerankRequest ===
 
-impl Wanted {
+impl RerankRequest {
     fn parse(body: &[u8]) -> Result<Self, ServiceError> {
         let fields = Fields::parse(body)?;
         let model = fields.required_text("model")?.to_owned();

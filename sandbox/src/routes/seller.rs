@@ -9,12 +9,12 @@ use crate::{
     endpoints::{
         leaderboard,
         record::Endpoint,
-        traffic::{Observation, Outcome},
+        traffic::{Observation, RequestOutcome},
     },
     error::ServiceError,
     fields,
     fingerprint::Fingerprint,
-    fleet::Answer,
+    fleet::Completion,
     inbound::Inbound,
     models::{Lane, Pinned, Prompt, Served, ServedBy, request::ChatRequest},
     money::MicroUsd,
@@ -86,7 +86,7 @@ impl Seller {
         state: &State,
         inbound: &Inbound,
         request: &ChatRequest,
-    ) -> Result<Answer, ServiceError> {
+    ) -> Result<Completion, ServiceError> {
         let relay = request.stream;
         let pinned = match self {
             Self::Auto(Lane::Inference) => Pinned::default(),
@@ -167,7 +167,7 @@ impl Seller {
             Self::Auto(_) => served.would_have_cost,
             Self::Endpoint(deployed) => {
                 let baseline = deployed.baseline(served);
-                let outcome = Outcome::Served {
+                let outcome = RequestOutcome::Served {
                     prompt_tokens: served.usage.prompt_tokens,
                     completion_tokens: served.usage.completion_tokens,
                     billed: billed.unwrap_or(MicroUsd::ZERO),
@@ -192,7 +192,7 @@ impl Seller {
 
     pub fn count_failed(&self, state: &State, status: StatusCode, took_ms: u64) {
         if let Self::Endpoint(deployed) = self {
-            deployed.observe(state, took_ms, Outcome::Failed(status.as_u16()));
+            deployed.observe(state, took_ms, RequestOutcome::Failed(status.as_u16()));
         }
     }
 }
@@ -202,7 +202,7 @@ async fn turn(
     state: &State,
     inbound: &Inbound,
     request: &ChatRequest,
-) -> Result<Answer, ServiceError> {
+) -> Result<Completion, ServiceError> {
     let pin = match &inbound.session {
         Some(session) => PinKey::session(&inbound.org, session.as_bytes()),
         None => PinKey::derived(&inbound.org, &request.pin_basis()),
@@ -262,7 +262,7 @@ impl Deployed {
     }
 
     /// The model behind its alias.
-    fn model(&self) -> Option<leaderboard::Candidate> {
+    fn model(&self) -> Option<leaderboard::OpenModel> {
         let task = catalog::task(&self.endpoint.task)?;
         leaderboard::resolve(task, &self.endpoint.model)
     }
@@ -283,7 +283,7 @@ impl Deployed {
         }
     }
 
-    fn observe(&self, state: &State, took_ms: u64, outcome: Outcome) {
+    fn observe(&self, state: &State, took_ms: u64, outcome: RequestOutcome) {
         let at = state.clock.now();
         let seen = Observation {
             at,

@@ -8,7 +8,7 @@
 use super::{chat_object::stream_headers, chunks::ChunkStream, seller::Seller};
 use crate::{
     error::{ServiceError, mark_assumed},
-    fleet::Answer,
+    fleet::Completion,
     models::{Lane, request::ChatRequest},
     purchase::Sale,
     receipt::Receipt,
@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub struct Flowing {
     pub seller: Seller,
     pub request: ChatRequest,
-    pub answer: Answer,
+    pub answer: Completion,
 }
 
 /// Returns the head and leaves the rest to a task.
@@ -32,8 +32,8 @@ pub fn start(sale: Sale, flowing: Flowing) -> Response {
     match &flowing.seller {
         Seller::Auto(lane) => {
             let missing_input = match &flowing.answer {
-                Answer::Whole(served) => served.missing_input,
-                Answer::Flowing(_) => None,
+                Completion::Whole(served) => served.missing_input,
+                Completion::Flowing(_) => None,
             };
             *response.headers_mut() = stream_headers(missing_input, *lane);
             mark_assumed(&mut response, "object-members");
@@ -61,8 +61,8 @@ async fn produce(sale: Sale, flowing: Flowing, mut writer: EventWriter) {
         answer,
     } = flowing;
     let took_ms = match &answer {
-        Answer::Whole(_) => Some(seller.took_ms(&state)),
-        Answer::Flowing(_) => None,
+        Completion::Whole(_) => Some(seller.took_ms(&state)),
+        Completion::Flowing(_) => None,
     };
     let mut stream = ChunkStream::new(&state, &mut writer, seller.model(), request.include_usage);
     let given = stream.give(answer, &request, seller.lane()).await;

@@ -54,7 +54,7 @@ pub async fn matched(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
 ) -> Result<Response, ServiceError> {
-    let wanted = Wanted::parse(&inbound.body)?;
+    let wanted = MatchRequest::parse(&inbound.body)?;
     let found = matching::matched(&state.fleet, &wanted.query, wanted.top_k).await;
     inbound.fault.work(&state.clock, &state.holds).await;
     let mark = match found.matcher {
@@ -68,14 +68,14 @@ pub async fn matched(
     Ok(response)
 }
 
-struct Wanted {
+struct MatchRequest {
     query: String,
     top_k: usize,
 }
 
-// === impl Wanted ===
+// === impl MatchRequest ===
 
-impl Wanted {
+impl MatchRequest {
     fn parse(body: &[u8]) -> Result<Self, ServiceError> {
         let fields = Fields::parse(body)?;
         // Interface: "query (string, required, non-empty and not whitespace-only)".

@@ -8,7 +8,7 @@
 use super::{
     assignment::greatest_sum,
     score::{Score, Unscored, f1},
-    tree::{Kind, Tree},
+    tree::{Tree, TreeNode},
 };
 use serde_json::Value;
 
@@ -31,13 +31,15 @@ pub fn compared(expected: &Value, answer: &Value) -> Result<(usize, usize, usize
 }
 
 fn matched(expected: &Tree, answer: &Tree) -> usize {
-    match (&expected.kind, &answer.kind) {
-        (Kind::Leaf(one), Kind::Leaf(two)) => usize::from(one.same(two)),
-        (Kind::Fields(expected), Kind::Fields(answer)) => expected
+    match (&expected.node, &answer.node) {
+        (TreeNode::Leaf(one), TreeNode::Leaf(two)) => usize::from(one.same(two)),
+        (TreeNode::Fields(expected), TreeNode::Fields(answer)) => expected
             .iter()
             .filter_map(|(name, tree)| Some(matched(tree, answer.get(name)?)))
             .sum(),
-        (Kind::List(expected), Kind::List(answer)) => greatest_sum(expected, answer, &matched),
+        (TreeNode::List(expected), TreeNode::List(answer)) => {
+            greatest_sum(expected, answer, &matched)
+        }
         _ => 0,
     }
 }

@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 
 #[derive(Clone, Debug)]
 pub struct Tree {
-    pub kind: Kind,
+    pub node: TreeNode,
     /// How many leaves it holds; at least 1.
     pub leaves: usize,
 }
 
 #[derive(Clone, Debug)]
-pub enum Kind {
+pub enum TreeNode {
     Leaf(Scalar),
     List(Vec<Tree>),
     Fields(BTreeMap<String, Tree>),
@@ -29,7 +29,7 @@ pub enum Kind {
 impl Tree {
     /// `None` when the value holds no leaf; an error when it is larger than the bounds.
     pub fn of(value: &Value) -> Result<Option<Self>, Unscored> {
-        let kind = match value {
+        let node = match value {
             Value::Array(entries) => {
                 let trees = entries
                     .iter()
@@ -41,9 +41,9 @@ impl Tree {
                         trees.len()
                     )));
                 }
-                Kind::List(trees)
+                TreeNode::List(trees)
             }
-            Value::Object(fields) => Kind::Fields(
+            Value::Object(fields) => TreeNode::Fields(
                 fields
                     .iter()
                     .filter_map(|(name, value)| match Self::of(value) {
@@ -54,21 +54,21 @@ impl Tree {
             ),
             scalar => {
                 return Ok(Scalar::of(scalar).map(|scalar| Self {
-                    kind: Kind::Leaf(scalar),
+                    node: TreeNode::Leaf(scalar),
                     leaves: 1,
                 }));
             }
         };
-        let leaves = match &kind {
-            Kind::Leaf(_) => 1,
-            Kind::List(trees) => trees.iter().map(|tree| tree.leaves).sum(),
-            Kind::Fields(trees) => trees.values().map(|tree| tree.leaves).sum(),
+        let leaves = match &node {
+            TreeNode::Leaf(_) => 1,
+            TreeNode::List(trees) => trees.iter().map(|tree| tree.leaves).sum(),
+            TreeNode::Fields(trees) => trees.values().map(|tree| tree.leaves).sum(),
         };
         if leaves > LEAVES_MAX {
             return Err(Unscored::because(format!(
                 "an object of {leaves} values; {LEAVES_MAX} are compared at most"
             )));
         }
-        Ok((leaves > 0).then_some(Self { kind, leaves }))
+        Ok((leaves > 0).then_some(Self { node, leaves }))
     }
 }

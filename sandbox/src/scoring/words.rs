@@ -4,18 +4,18 @@
 //! splits at white space, [`runs`] splits at everything that is no letter or digit (`f(x)` is `f x`); both lower
 //! the case.
 
-use super::{
-    punctuation::is_punctuation,
-    score::{Unscored, WORDS_MAX},
-};
-use std::collections::HashMap;
+use super::score::{Unscored, WORDS_MAX};
+use regex::Regex;
+use std::{collections::HashMap, sync::LazyLock};
+
+/// Unicode's general category P. Speech references disagree about dashes and quotes, so no scorer counts them.
+#[expect(clippy::expect_used, reason = "a constant, compiled by a test")]
+static PUNCTUATION: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"\p{P}+").expect("a class that the crate knows"));
 
 /// The words of a text, or an error when there are more than [`WORDS_MAX`].
 pub fn words(text: &str) -> Result<Vec<String>, Unscored> {
-    let bare: String = text
-        .chars()
-        .filter(|letter| !is_punctuation(*letter))
-        .collect();
+    let bare = PUNCTUATION.replace_all(text, "");
     bounded(bare.split_whitespace().map(str::to_lowercase).collect())
 }
 

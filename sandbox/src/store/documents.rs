@@ -8,7 +8,7 @@
 use super::{
     directory,
     error::{Result, StoreError},
-    place::Place,
+    place::StateFile,
 };
 use redb::{
     Database, ReadableTable, TableDefinition, TableError, TableHandle, backends::InMemoryBackend,
@@ -27,7 +27,7 @@ pub struct Table(pub &'static str);
 
 #[derive(Clone)]
 pub struct Store {
-    place: Arc<Place>,
+    place: Arc<StateFile>,
 }
 
 /// A document on its way into the store.
@@ -68,7 +68,7 @@ impl Store {
             }
         };
         Ok(Self {
-            place: Arc::new(Place::new(database, file)),
+            place: Arc::new(StateFile::new(database, file)),
         })
     }
 

@@ -13,7 +13,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-pub struct Place {
+pub struct StateFile {
     /// `None` in memory, where nothing fails.
     file: Option<PathBuf>,
     /// `None` while the file cannot be opened again.
@@ -21,9 +21,9 @@ pub struct Place {
     has_failed: AtomicBool,
 }
 
-// === impl Place ===
+// === impl StateFile ===
 
-impl Place {
+impl StateFile {
     pub fn new(database: Database, file: Option<PathBuf>) -> Self {
         Self {
             file,

@@ -122,7 +122,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
             &[
                 "fields", "key_id", "limits", "models", "speech", "sse", "steps",
             ],
-            &["inbound", "keep", "receipt", "remote"],
+            &["form", "inbound", "keep", "receipt", "remote"],
             &["books", "fleet", "idempotency", "pins"],
             &["billing", "catalog", "checkpoint", "options"],
             &["auth", "endpoints", "scenario", "scoring"],

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    endpoints::traffic::{Observation, Outcome},
+    endpoints::traffic::{Observation, RequestOutcome},
     money::MicroUsd,
 };
 
@@ -37,7 +37,7 @@ fn hand_made() -> (Endpoint, Traffic) {
         traffic.observe(&Observation {
             at: at(when),
             took_ms: *took_ms,
-            outcome: Outcome::Served {
+            outcome: RequestOutcome::Served {
                 prompt_tokens: *prompt_tokens,
                 completion_tokens: *completion_tokens,
                 billed: amount(*billed),
@@ -49,7 +49,7 @@ fn hand_made() -> (Endpoint, Traffic) {
         traffic.observe(&Observation {
             at: at(when),
             took_ms: 1,
-            outcome: Outcome::Failed(*status),
+            outcome: RequestOutcome::Failed(*status),
         });
     }
     for (when, score) in JUDGED {

@@ -16,11 +16,11 @@ fn a_stopped_endpoint_is_live_after_its_warm_up_and_not_before() {
     assert!(endpoint.stop(at(10)));
     assert!(endpoint.start(at(20), 5_000));
 
-    let seen: Vec<Status> = [9, 10, 19, 20, 24, 25]
+    let seen: Vec<EndpointStatus> = [9, 10, 19, 20, 24, 25]
         .map(|second| endpoint.status(at(second)))
         .to_vec();
 
-    use Status::{Live, Starting, Stopped};
+    use EndpointStatus::{Live, Starting, Stopped};
     assert_eq!(seen, [Live, Stopped, Stopped, Starting, Starting, Live]);
     assert_eq!(endpoint.warm_in_s(at(21)), Some(4));
     assert_eq!(endpoint.warm_in_s(at(25)), None);
@@ -33,10 +33,10 @@ fn a_warm_up_that_is_given_up_never_ends_live() {
     endpoint.start(at(20), 5_000);
     endpoint.stop(at(22));
 
-    assert_eq!(endpoint.status(at(30)), Status::Stopped);
+    assert_eq!(endpoint.status(at(30)), EndpointStatus::Stopped);
     assert!(!endpoint.stop(at(31)), "stopping twice changes nothing");
     assert!(endpoint.start(at(32), 0));
-    assert_eq!(endpoint.status(at(32)), Status::Live);
+    assert_eq!(endpoint.status(at(32)), EndpointStatus::Live);
     assert!(!endpoint.start(at(33), 5_000), "it is live already");
 }
 

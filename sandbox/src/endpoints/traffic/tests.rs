@@ -2,12 +2,12 @@ use super::*;
 
 #[test]
 fn a_sum_that_does_not_fit_stays_at_its_highest() {
-    let hour = |micro: u64| Hour {
+    let hour = |micro: u64| EndpointHour {
         served: u64::MAX,
         errors: BTreeMap::from([(503, u64::MAX)]),
         billed: MicroUsd::new(micro).unwrap(),
         baseline: MicroUsd::new(micro).unwrap(),
-        ..Hour::default()
+        ..EndpointHour::default()
     };
     let mut sum = hour(i64::MAX as u64 - 1);
 
@@ -24,7 +24,7 @@ fn old_hours_are_forgotten_and_said_to_be() {
         traffic.observe(&Observation {
             at: start_of(hour).unwrap(),
             took_ms: 1,
-            outcome: Outcome::Failed(503),
+            outcome: RequestOutcome::Failed(503),
         });
     }
 

@@ -1,7 +1,7 @@
 use super::{super::tasks, *};
 use serde_json::json;
 
-fn rows(all: &[Value]) -> Vec<Row> {
+fn rows(all: &[Value]) -> Vec<EvalRow> {
     all.iter()
         .map(|row| serde_json::from_value(row.clone()).unwrap())
         .collect()
@@ -11,7 +11,7 @@ fn open_text() -> &'static Task {
     tasks::by_id("general").unwrap()
 }
 
-fn reviews() -> Vec<Row> {
+fn reviews() -> Vec<EvalRow> {
     rows(&[
         json!({"input": {"review": "Lovely."}, "expected_output": {"mood": "happy"}}),
         json!({"input": {"review": "Broke at once."}, "expected_output": {"mood": "sad"}}),
@@ -97,7 +97,7 @@ fn names_are_split_and_nested_fields_count() {
 #[test]
 fn a_refusal_suggests_prompts_that_would_be_taken() {
     let contact = crate::catalog::task("contact-extraction").unwrap();
-    let contacts: Vec<Row> = contact
+    let contacts: Vec<EvalRow> = contact
         .examples
         .iter()
         .map(|row| serde_json::from_value(json!(row)).unwrap())

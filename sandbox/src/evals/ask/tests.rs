@@ -2,7 +2,7 @@ mod skill;
 
 use super::*;
 
-fn rows(all: &[Value]) -> Vec<Row> {
+fn rows(all: &[Value]) -> Vec<EvalRow> {
     all.iter()
         .map(|row| serde_json::from_value(row.clone()).unwrap())
         .collect()

@@ -37,7 +37,7 @@ fn rows_that_no_task_fits_are_graded_by_what_they_expect() {
         (json!({}), [""; 4]),
     ];
     for (expected, wanted) in table {
-        let row: Row = serde_json::from_value(json!({"expected_output": expected})).unwrap();
+        let row: EvalRow = serde_json::from_value(json!({"expected_output": expected})).unwrap();
         for (prompt, wanted) in [EXTRACT, CLASSIFY, ANSWER, WRITE].iter().zip(wanted) {
             let found = own(prompt, std::slice::from_ref(&row));
             let wanted = match wanted {
@@ -54,27 +54,39 @@ fn rows_that_no_task_fits_are_graded_by_what_they_expect() {
 #[test]
 fn one_row_of_another_shape_decides_for_all() {
     let of = |all: &[Value]| {
-        let rows: Vec<Row> = all
+        let rows: Vec<EvalRow> = all
             .iter()
             .map(|one| serde_json::from_value(json!({"expected_output": one})).unwrap())
             .collect();
-        Shape::of(&rows)
+        ExpectedShape::of(&rows)
     };
     let long =
         json!({"a": "one two three four five six seven eight nine ten eleven twelve thirteen"});
     let label = json!({"a": "yes"});
     for (rows, shape) in [
-        (vec![label.clone()], Shape::Label),
-        (vec![label.clone(), json!({"a": null})], Shape::Label),
+        (vec![label.clone()], ExpectedShape::Label),
+        (
+            vec![label.clone(), json!({"a": null})],
+            ExpectedShape::Label,
+        ),
         (
             vec![label.clone(), json!({"a": "one two three four"})],
-            Shape::Text,
+            ExpectedShape::Text,
         ),
-        (vec![label.clone(), long], Shape::Open),
-        (vec![label.clone(), json!({"b": "no"})], Shape::Fields),
-        (vec![label.clone(), json!({"a": ["yes"]})], Shape::Fields),
-        (vec![label, json!({"a": 1})], Shape::Scalar),
-        (vec![json!({"a": false}), json!({"a": 2})], Shape::Scalar),
+        (vec![label.clone(), long], ExpectedShape::Open),
+        (
+            vec![label.clone(), json!({"b": "no"})],
+            ExpectedShape::Fields,
+        ),
+        (
+            vec![label.clone(), json!({"a": ["yes"]})],
+            ExpectedShape::Fields,
+        ),
+        (vec![label, json!({"a": 1})], ExpectedShape::Scalar),
+        (
+            vec![json!({"a": false}), json!({"a": 2})],
+            ExpectedShape::Scalar,
+        ),
     ] {
         assert_eq!(of(&rows), shape, "{rows:?}");
     }

@@ -6,8 +6,8 @@ fn micro(amount: u64) -> MicroUsd {
     MicroUsd::new(amount).unwrap()
 }
 
-fn debit(amount: u64) -> Change {
-    Change::Debit {
+fn debit(amount: u64) -> Mutation {
+    Mutation::Debit {
         debit: Box::new(Debit {
             n: 1,
             org: "org-1".to_owned(),
@@ -24,9 +24,9 @@ fn debit(amount: u64) -> Change {
     }
 }
 
-fn withdrawn(amount: u64) -> Change {
+fn withdrawn(amount: u64) -> Mutation {
     match debit(amount) {
-        Change::Debit { debit, dropped, .. } => Change::Withdrawn { debit, dropped },
+        Mutation::Debit { debit, dropped, .. } => Mutation::Withdrawn { debit, dropped },
         other => other,
     }
 }
@@ -63,7 +63,7 @@ fn a_debit_that_does_not_fit_is_an_error_and_changes_nothing_on_disk() {
         let store = store_with(balance, debited);
         let before = on_disk(&store);
 
-        let other = Change::Balance("org-2".to_owned(), micro(5));
+        let other = Mutation::Balance("org-2".to_owned(), micro(5));
         let written = store.write(|batch| {
             other.apply(batch)?;
             debit(7).apply(batch)

@@ -27,7 +27,7 @@ impl Bench {
     async fn ask(
         &self,
         task: &Task,
-        row: &Row,
+        row: &EvalRow,
         model: Option<&roster::FrontierModel>,
     ) -> Result<String, ServiceError> {
         let asker = Asker {
@@ -61,7 +61,7 @@ impl Bench {
     async fn scored(
         &self,
         task: &Task,
-        row: &Row,
+        row: &EvalRow,
         model: Option<&roster::FrontierModel>,
     ) -> Option<f64> {
         let text = self.ask(task, row, model).await.ok()?;
@@ -76,7 +76,7 @@ impl Bench {
     async fn mean(
         &self,
         task: &Task,
-        rows: &[Row],
+        rows: &[EvalRow],
         model: Option<&roster::FrontierModel>,
     ) -> (f64, usize) {
         let mut sum = 0.0;
@@ -90,7 +90,7 @@ impl Bench {
     }
 }
 
-fn golden(task: &Task) -> Vec<Row> {
+fn golden(task: &Task) -> Vec<EvalRow> {
     task.examples
         .iter()
         .map(|row| serde_json::from_value(json!(row)).unwrap())
@@ -98,8 +98,8 @@ fn golden(task: &Task) -> Vec<Row> {
 }
 
 /// The rows of a file by task.
-fn held_out() -> BTreeMap<String, Vec<Row>> {
-    let mut all: BTreeMap<String, Vec<Row>> =
+fn held_out() -> BTreeMap<String, Vec<EvalRow>> {
+    let mut all: BTreeMap<String, Vec<EvalRow>> =
         serde_json::from_str(include_str!("../../../../tests/skill/held_out.json")).unwrap();
     for row in all.values_mut().flatten() {
         for value in row.input.iter_mut().flat_map(|input| input.values_mut()) {
