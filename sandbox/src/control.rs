@@ -50,13 +50,13 @@ mod score;
 use crate::{
     assumptions::assumptions,
     clock::ADVANCE_MAX,
-    error::{self, ServiceError},
+    error::{self, RouteResult, ServiceError},
     fault::FaultRule,
     keep,
     money::MicroUsd,
     options::FIRST_ORG,
     rollup::Rollup,
-    settings::SettingsPart,
+    settings::{LimitsPart, SettingsPart},
     state::State,
     steps::Step,
     verdict,
@@ -72,8 +72,6 @@ use bytes::Bytes;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
-
-type RouteResult = Result<Response, ServiceError>;
 
 pub fn routes() -> Router<Arc<State>> {
     Router::new()
@@ -167,7 +165,7 @@ async fn clock(Shared(state): Shared<Arc<State>>) -> Response {
     Json(json!({
         "now": state.clock.now().to_string(),
         "unix_s": state.clock.unix_s(),
-        "elapsed_ms": u64::try_from(state.clock.elapsed().as_millis()).unwrap_or(u64::MAX),
+        "elapsed_ms": state.clock.elapsed_ms(),
     }))
     .into_response()
 }
@@ -218,19 +216,9 @@ async fn limits(Shared(state): Shared<Arc<State>>) -> Response {
     Json(state.limits.view()).into_response()
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Ceilings {
-    in_flight: Option<usize>,
-    per_minute: Option<u32>,
-}
-
 async fn set_limits(Shared(state): Shared<Arc<State>>, body: Bytes) -> RouteResult {
-    let Ceilings {
-        in_flight,
-        per_minute,
-    } = read(&body)?;
-    state.limits.set(in_flight, per_minute);
+    let wanted: LimitsPart = read(&body)?;
+    state.limits.set(wanted);
     state.commit_all().await?;
     Ok(limits(Shared(state)).await)
 }

@@ -8,21 +8,24 @@
 
 use crate::{
     catalog::{self, Task},
+    clock::Clock,
     endpoints::{
+        Endpoints,
         leaderboard::{self, OpenModel},
         record::Endpoint,
     },
     error::ServiceError,
     fault::Fault,
     fields,
+    fleet::Fleet,
     inbound::Inbound,
     models::{Lane, Pinned, Served, request::ChatRequest},
     spec,
     sse::writer::EventWriter,
-    state::State,
 };
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Duration};
+use tokio_util::sync::CancellationToken;
 
 /// Assumed (endpoint-name): the id is used in a path and in `model`, so it is one plain word.
 const NAME_CHARS_MAX: usize = 64;
@@ -32,8 +35,19 @@ const AMOUNT_MAX: u64 = 1_000_000_000_000;
 /// The model that warms up gets at most this much of a task's example.
 const PROBE_CHARS_MAX: usize = 4_000;
 
+/// What of the service a deploy works with.
+pub struct DeployParts {
+    pub clock: Clock,
+    pub endpoints: Arc<Endpoints>,
+    pub fleet: Arc<Fleet>,
+    /// Cancelled when the service begins to shut down.
+    pub closing: CancellationToken,
+    pub stage: Duration,
+}
+
 /// A deploy whose body was checked and whose name is taken.
 pub struct Deploy {
+    parts: DeployParts,
     endpoint: Endpoint,
     task: &'static Task,
     candidate: OpenModel,
@@ -42,7 +56,7 @@ pub struct Deploy {
 }
 
 /// Interface, POST /v1/endpoints, Body. Interface, Errors 400: "unknown task or malformed deploy parameters".
-pub fn begin(state: &State, inbound: &Inbound, base: String) -> Result<Deploy, ServiceError> {
+pub fn begin(parts: DeployParts, inbound: &Inbound, base: String) -> Result<Deploy, ServiceError> {
     let Value::Object(mut fields) = fields::json(&inbound.body)? else {
         return Err(malformed("the body must be a JSON object"));
     };
@@ -52,7 +66,7 @@ pub fn begin(state: &State, inbound: &Inbound, base: String) -> Result<Deploy, S
     let asked = model.as_deref().unwrap_or(leaderboard::RECOMMENDED);
     let candidate = leaderboard::resolve(task, asked)
         .ok_or_else(|| malformed("model: no such alias on this task's leaderboard"))?;
-    let uid = state.clock.new_id();
+    let uid = parts.clock.new_id();
     let name = match take_text(&mut fields, "name")? {
         Some(name) => checked_name(name)?,
         None => generated_name(task, &uid),
@@ -64,11 +78,12 @@ pub fn begin(state: &State, inbound: &Inbound, base: String) -> Result<Deploy, S
         )
         .assumed("deploy-conflict"));
     }
-    let mut endpoint = Endpoint::deploying(uid, &inbound.org, name, &task.id, state.clock.now());
+    let mut endpoint = Endpoint::deploying(uid, &inbound.org, name, &task.id, parts.clock.now());
     endpoint.model.clone_from(&candidate.alias);
     endpoint.extras = extras(fields)?;
-    state.endpoints.reserve(endpoint.clone())?;
+    parts.endpoints.reserve(endpoint.clone())?;
     Ok(Deploy {
+        parts,
         endpoint,
         task,
         candidate,
@@ -158,11 +173,11 @@ fn is_short_text(value: &Value) -> bool {
 
 impl Deploy {
     /// Runs the stages and writes an event for each; its end is `complete` or `error`.
-    pub async fn run(self, state: Arc<State>, fault: Fault, mut writer: EventWriter) {
+    pub async fn run(self, fault: Fault, mut writer: EventWriter) {
         // A shutdown must not wait for a long deploy: it fails, as one that a restart cut.
         let outcome = tokio::select! {
-            outcome = self.stages(&state, &fault, &mut writer) => outcome,
-            () = state.closing.cancelled() => Err(Failure {
+            outcome = self.stages(&fault, &mut writer) => outcome,
+            () = self.parts.closing.cancelled() => Err(Failure {
                 stage: None,
                 message: "the service is shutting down".to_owned(),
                 unheard: None,
@@ -171,7 +186,7 @@ impl Deploy {
         let last = match outcome {
             Ok(complete) => complete,
             Err(failure) => {
-                if let Err(error) = state.endpoints.abandon(&self.endpoint) {
+                if let Err(error) = self.parts.endpoints.abandon(&self.endpoint) {
                     tracing::error!(%error, "a failed deploy's record stayed");
                 }
                 let error = json!({"message": failure.message, "stage": failure.stage});
@@ -190,7 +205,6 @@ impl Deploy {
     /// Does the work and returns the event that announces the live endpoint.
     async fn stages(
         &self,
-        state: &State,
         fault: &Fault,
         writer: &mut EventWriter,
     ) -> Result<[String; 2], Failure> {
@@ -204,8 +218,7 @@ impl Deploy {
             if is_cut {
                 return Err(Failure::unheard(None));
             }
-            let pause = Duration::from_millis(state.settings().endpoint_stage_ms);
-            state.clock.sleep(pause).await;
+            self.parts.clock.sleep(self.parts.stage).await;
             let failed = |message: String| Failure {
                 stage: Some(stage),
                 message,
@@ -218,7 +231,8 @@ impl Deploy {
                 "loading" => probe = Some(self.probe().map_err(|error| failed(error.to_string()))?),
                 "warming" => {
                     if let Some(request) = &probe {
-                        let served = state.fleet.serve(request, Lane::Agent, self.pinned()).await;
+                        let fleet = &self.parts.fleet;
+                        let served = fleet.serve(request, Lane::Agent, self.pinned()).await;
                         let served =
                             served.map_err(|error| failed(format!("the probe failed: {error}")))?;
                         answer = Some(served);
@@ -231,18 +245,13 @@ impl Deploy {
                 _ => {}
             }
         }
-        self.go_live(state, fault, writer)
+        self.go_live(fault, writer)
     }
 
     /// Interface, Endpoint status: a deploy fails when its stream "ends without `complete`". So a fault that
     /// keeps `complete` back is known before anybody sees the endpoint live.
-    fn go_live(
-        &self,
-        state: &State,
-        fault: &Fault,
-        writer: &EventWriter,
-    ) -> Result<[String; 2], Failure> {
-        let now = state.clock.now();
+    fn go_live(&self, fault: &Fault, writer: &EventWriter) -> Result<[String; 2], Failure> {
+        let now = self.parts.clock.now();
         let mut live = self.endpoint.clone();
         live.go_live(now);
         let complete = event("complete", &json!({"endpoint": live.view(now, &self.base)}));
@@ -254,10 +263,8 @@ impl Deploy {
             message,
             unheard: None,
         };
-        match state
-            .endpoints
-            .amend(&self.endpoint, |one| one.go_live(now))
-        {
+        let endpoints = &self.parts.endpoints;
+        match endpoints.amend(&self.endpoint, |one| one.go_live(now)) {
             Ok(Some(_)) => Ok(complete),
             Ok(None) => Err(failed(
                 "the endpoint was deleted while it was being deployed".to_owned(),

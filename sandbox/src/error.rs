@@ -1,4 +1,5 @@
-//! Every answer that is not a success, and the one place that turns it into bytes.
+//! Every answer that is not a success, the one place that turns it into bytes, and the mark of an assumption on
+//! any answer.
 //!
 //! Promise: the body is `{"detail": <text>}`, the text names neither a key nor a prompt nor another
 //! request, and none of these answers is billed.
@@ -9,8 +10,12 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::{HeaderName, HeaderValue, StatusCode, header};
+use serde::Serialize;
 use serde_json::json;
 use thiserror::Error;
+
+/// What a handler returns.
+pub type RouteResult = Result<Response, ServiceError>;
 
 #[derive(Debug, Error)]
 pub enum ServiceError {
@@ -194,6 +199,15 @@ impl IntoResponse for ServiceError {
         }
         response
     }
+}
+
+/// JSON, marked with the assumptions that its shape depends on.
+pub fn assumed_json(body: impl Serialize, ids: &[&'static str]) -> Response {
+    let mut response = Json(body).into_response();
+    for id in ids {
+        mark_assumed(&mut response, id);
+    }
+    response
 }
 
 /// Adds an assumption id to an answer; several are separated by commas.

@@ -35,7 +35,7 @@ pub mod work;
 pub use records::DocumentPlace;
 pub use runs::NewRun;
 pub use sets::NewSet;
-pub use stored::{Evals, Parts};
+pub use stored::{EvalParts, Evals};
 pub use uploads::SignedUrl;
 pub use work::resume;
 

@@ -29,8 +29,8 @@
 //!
 //! Ranks, the lowest first; a file or folder reaches lower ones only (`tests/it/tidy/rooms.rs` holds that):
 //! nouns and means (`spec`, `money`, `clock`, `store`, `settings`, `connection`, …) · `error`, `fault` · models and
-//! keys of requests · `keep`, `remote`, `inbound` · `books`, `idempotency`, `pins`, `fleet` · `billing`, `catalog`,
-//! `options` · `endpoints`, `scoring` · `evals` · `state` (all parts together) · `purchase`, `front`, `control` ·
+//! keys of requests · `form`, `keep`, `remote`, `inbound` · `books`, `idempotency`, `pins`, `fleet` · `billing`, `catalog`,
+//! `options` · `endpoints`, `scoring` · `evals`, `deploy` · `state` (all parts together) · `purchase`, `front`, `control` ·
 //! `routes` · `router` · `server`. A part is given what it needs; only what stands above `state` sees all.
 //!
 //! `/sandbox/…` (`control`) is no part of the interface: it shows the books and sets faults, limits and time.
@@ -103,7 +103,7 @@ pub use remote::settings::{ModelServer, Role};
 pub use router::router;
 pub use scenario::Scenario;
 pub use server::{serve, serve_and_judge};
-pub use settings::{RepeatBilled, Synthesis};
+pub use settings::{RepeatBilled, Settings, Synthesis};
 pub use state::State;
 pub use store::StoreError;
 pub use verdict::Verdict;

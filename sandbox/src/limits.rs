@@ -4,7 +4,7 @@
 //! Promise: a refused request counts towards neither; a slot is held until the work has ended, not until
 //! the client has left.
 
-use crate::{clock::Clock, error::ServiceError};
+use crate::{clock::Clock, error::ServiceError, settings::LimitsPart};
 use parking_lot::Mutex;
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -58,14 +58,10 @@ impl Limits {
         })
     }
 
-    pub fn set(&self, in_flight_max: Option<usize>, per_minute_max: Option<u32>) {
+    pub fn set(&self, wanted: LimitsPart) {
         let mut inner = self.inner.lock();
-        if let Some(max) = in_flight_max {
-            inner.in_flight_max = max;
-        }
-        if let Some(max) = per_minute_max {
-            inner.per_minute_max = max;
-        }
+        inner.in_flight_max = wanted.in_flight.unwrap_or(inner.in_flight_max);
+        inner.per_minute_max = wanted.per_minute.unwrap_or(inner.per_minute_max);
     }
 
     /// A place in flight, or the 429 that says which ceiling was reached.

@@ -6,11 +6,7 @@
 //! and no key.
 
 use crate::{
-    clock::Clock,
-    fault::FaultRule,
-    remote::settings::ModelServer,
-    settings::{RepeatBilled, Synthesis},
-    spec,
+    clock::Clock, fault::FaultRule, remote::settings::ModelServer, settings::Settings, spec,
     steps::Step,
 };
 use serde::Deserialize;
@@ -39,20 +35,8 @@ pub struct Options {
     pub in_flight_max: usize,
     /// Inference requests in 60 s before 429 with `Retry-After: 15`. Live.
     pub per_minute_max: u32,
-    /// What the receipt of a repeat that runs again, and is not billed again, shows. Live.
-    pub repeat_billed: RepeatBilled,
-    /// Whether a stream whose client left is debited when its generation is complete. Live.
-    pub bill_aborted_stream: bool,
-    /// The agent lane answers 404 when off. Live.
-    pub agent_enabled: bool,
-    /// Whether an endpoint's id is a model on `/v1/chat/completions`. Live.
-    pub endpoint_model: bool,
-    /// How long each of the five stages of a deploy takes. Live.
-    pub endpoint_stage_ms: u64,
-    /// From an endpoint's start to its being live. Live.
-    pub endpoint_warm_up_ms: u64,
-    /// Which voice speaks. Live.
-    pub synthesis: Synthesis,
+    /// Live.
+    pub settings: Settings,
     /// Where the state is kept, so that a restart continues from it; without it the state lives in
     /// memory.
     pub state_dir: Option<PathBuf>,
@@ -139,13 +123,7 @@ impl Default for Options {
             clock: Clock::system(),
             in_flight_max: spec::IN_FLIGHT_MAX,
             per_minute_max: spec::PER_MINUTE_MAX,
-            repeat_billed: RepeatBilled::Zero,
-            bill_aborted_stream: true,
-            agent_enabled: true,
-            endpoint_model: true,
-            endpoint_stage_ms: 50,
-            endpoint_warm_up_ms: 2_000,
-            synthesis: Synthesis::Auto,
+            settings: Settings::default(),
             state_dir: None,
             models: Vec::new(),
             faults: Vec::new(),

@@ -105,21 +105,7 @@ impl Scenario {
         options.balance_micro_usd = self.balance_micro_usd.unwrap_or(options.balance_micro_usd);
         options.in_flight_max = self.limits.in_flight.unwrap_or(options.in_flight_max);
         options.per_minute_max = self.limits.per_minute.unwrap_or(options.per_minute_max);
-        options.repeat_billed = self.settings.repeat_billed.unwrap_or(options.repeat_billed);
-        options.bill_aborted_stream = self
-            .settings
-            .bill_aborted_stream
-            .unwrap_or(options.bill_aborted_stream);
-        options.agent_enabled = self.settings.agent_enabled.unwrap_or(options.agent_enabled);
-        let settings = self.settings;
-        options.endpoint_model = settings.endpoint_model.unwrap_or(options.endpoint_model);
-        options.endpoint_stage_ms = settings
-            .endpoint_stage_ms
-            .unwrap_or(options.endpoint_stage_ms);
-        options.endpoint_warm_up_ms = settings
-            .endpoint_warm_up_ms
-            .unwrap_or(options.endpoint_warm_up_ms);
-        options.synthesis = self.settings.synthesis.unwrap_or(options.synthesis);
+        self.settings.apply(&mut options.settings);
         options.more_organizations.extend(self.organizations);
         options.models.extend(self.models);
         options.faults.extend(self.faults);

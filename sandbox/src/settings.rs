@@ -5,16 +5,22 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What can be switched while it runs.
+/// What can be switched while it runs; the control route shows it as it is.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Settings {
+    /// What the receipt of a repeat that runs again, and is not billed again, shows.
     pub repeat_billed: RepeatBilled,
+    /// Whether a stream whose client left is debited when its generation is complete.
     pub bill_aborted_stream: bool,
+    /// The agent lane answers 404 when off.
     pub agent_enabled: bool,
     /// Whether an endpoint's id is a model on the chat route.
     pub endpoint_model: bool,
+    /// How long each of the five stages of a deploy takes.
     pub endpoint_stage_ms: u64,
+    /// From an endpoint's start to its being live.
     pub endpoint_warm_up_ms: u64,
+    /// Which voice speaks.
     pub synthesis: Synthesis,
 }
 
@@ -57,6 +63,20 @@ pub struct SettingsPart {
     pub endpoint_stage_ms: Option<u64>,
     pub endpoint_warm_up_ms: Option<u64>,
     pub synthesis: Option<Synthesis>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            repeat_billed: RepeatBilled::Zero,
+            bill_aborted_stream: true,
+            agent_enabled: true,
+            endpoint_model: true,
+            endpoint_stage_ms: 50,
+            endpoint_warm_up_ms: 2_000,
+            synthesis: Synthesis::Auto,
+        }
+    }
 }
 
 // === impl SettingsPart ===

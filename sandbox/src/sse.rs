@@ -8,9 +8,13 @@
 pub mod writer;
 
 use crate::connection::ConnectionEnd;
-use axum::body::Body;
+use axum::{
+    body::Body,
+    response::{IntoResponse, Response},
+};
 use bytes::Bytes;
 use futures_util::{Stream, stream};
+use http::header;
 use tokio::sync::mpsc;
 
 /// Frames on their way; small, so that a slow client holds the producer back.
@@ -57,6 +61,15 @@ pub fn body(line: ConnectionEnd) -> (FrameSender, Body) {
         FrameSender { frames },
         Body::from_stream(flow(receiver, line)),
     )
+}
+
+/// The head of an event stream over its body.
+pub fn response(body: Body) -> Response {
+    let head = [
+        (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
+        (header::CACHE_CONTROL, "no-cache"),
+    ];
+    (head, body).into_response()
 }
 
 /// A body that yields these bytes and then breaks.

@@ -12,12 +12,13 @@ use crate::{
     checkpoint::Checkpoint,
     clock::{ADVANCE_MAX, Clock},
     endpoints::Endpoints,
-    evals::{self, Evals},
+    evals::{EvalParts, Evals},
     fault::{Fault, Faults, Holds},
     fleet::Fleet,
     idempotency::Keys,
     keep::{self, Keep, Mutation},
     limits::Limits,
+    metrics_saver::MetricsSaver,
     money::MicroUsd,
     options::{FIRST_ORG, Options, OptionsError},
     pins::Pins,
@@ -53,7 +54,7 @@ pub struct State {
     pub(crate) limits: Arc<Limits>,
     pub(crate) faults: Faults,
     pub(crate) holds: Arc<Holds>,
-    pub(crate) endpoints: Endpoints,
+    pub(crate) endpoints: Arc<Endpoints>,
     /// Cancelled when the service begins to shut down.
     pub(crate) closing: CancellationToken,
     pub(crate) speech: Arc<Speech>,
@@ -133,7 +134,7 @@ impl State {
         );
         let evals = Evals::open(
             options.state_dir.as_deref(),
-            evals::Parts {
+            EvalParts {
                 store: store.clone(),
                 clock: clock.clone(),
                 fleet: Arc::clone(&fleet),
@@ -147,7 +148,7 @@ impl State {
         );
         let state = Arc::new(Self {
             fleet,
-            endpoints: Endpoints::open(store.clone())?,
+            endpoints: Arc::new(Endpoints::open(store.clone())?),
             evals: Arc::new(evals.map_err(StoreError::Directory)?),
             billing,
             checkpoint,
@@ -165,15 +166,7 @@ impl State {
             speech,
             steps,
             tasks,
-            settings: Mutex::new(kept.settings.unwrap_or(Settings {
-                repeat_billed: options.repeat_billed,
-                bill_aborted_stream: options.bill_aborted_stream,
-                agent_enabled: options.agent_enabled,
-                endpoint_model: options.endpoint_model,
-                endpoint_stage_ms: options.endpoint_stage_ms,
-                endpoint_warm_up_ms: options.endpoint_warm_up_ms,
-                synthesis: options.synthesis,
-            })),
+            settings: Mutex::new(kept.settings.unwrap_or(options.settings)),
             clock,
         });
         let rollup = Rollup::load(&state.store)?;
@@ -219,7 +212,7 @@ impl State {
             tracing::warn!("a step's balance was left out: no such organization");
         }
         if let Some(limits) = act.limits {
-            self.limits.set(limits.in_flight, limits.per_minute);
+            self.limits.set(limits);
         }
         if let Some(wanted) = act.settings {
             self.change_settings(|settings| wanted.apply(settings));
@@ -232,6 +225,15 @@ impl State {
             if !self.clock.try_advance(by, ADVANCE_MAX) {
                 tracing::warn!("a step's advance_s was left out: over 10 years in all");
             }
+        }
+    }
+
+    pub(crate) fn metrics_saver(&self) -> MetricsSaver {
+        MetricsSaver {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            books: Arc::clone(&self.books),
+            endpoints: Arc::clone(&self.endpoints),
         }
     }
 

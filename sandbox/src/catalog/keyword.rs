@@ -25,13 +25,12 @@ pub struct Scored {
     pub score: f64,
 }
 
-/// What the words say.
+/// What an entry stands for, and so a description that it is the best for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Verdict {
-    Task,
+pub enum Subject {
+    Task(&'static Task),
     Capability(&'static Capability),
     Unsupported,
-    Nothing,
 }
 
 /// How much a stem counts, by the field that contains it.
@@ -50,16 +49,9 @@ const HALF_DAMPED: f64 = 0.9;
 pub const BAR: f64 = 0.22;
 
 struct Entry {
-    kind: Subject,
+    subject: Subject,
     /// Weight by stem and by pair.
     features: HashMap<String, f64>,
-}
-
-#[derive(Clone, Copy)]
-enum Subject {
-    Task(&'static Task),
-    Capability(&'static Capability),
-    Beyond,
 }
 
 struct Index {
@@ -70,27 +62,22 @@ struct Index {
 
 static INDEX: LazyLock<Index> = LazyLock::new(Index::new);
 
-/// The verdict, and every task with a score above zero, the best first.
-pub fn scored(query: &str) -> (Verdict, Vec<Scored>) {
+/// The subject of the best entry, if one is good enough, and every task with a score above zero, the best first.
+pub fn scored(query: &str) -> (Option<Subject>, Vec<Scored>) {
     let stems = words::stems(query);
     let mut ranked = Vec::new();
-    let mut best = (BAR, Verdict::Nothing);
+    let mut best = (BAR, None);
     for entry in &INDEX.entries {
         let score = INDEX.score(&stems, entry);
-        let verdict = match entry.kind {
-            Subject::Task(task) => {
-                if score > 0.0 {
-                    ranked.push(Scored { task, score });
-                }
-                Verdict::Task
-            }
-            Subject::Capability(capability) => Verdict::Capability(capability),
-            Subject::Beyond => Verdict::Unsupported,
-        };
+        if let Subject::Task(task) = entry.subject
+            && score > 0.0
+        {
+            ranked.push(Scored { task, score });
+        }
         // The first of equals wins: tasks come before lanes, lanes before things that no lane
         // serves.
-        if score > best.0 || (score >= best.0 && best.1 == Verdict::Nothing) {
-            best = (score, verdict);
+        if score > best.0 || (score >= best.0 && best.1.is_none()) {
+            best = (score, Some(entry.subject));
         }
     }
     // A stable sort: equals keep the order of the catalog.
@@ -101,9 +88,9 @@ pub fn scored(query: &str) -> (Verdict, Vec<Scored>) {
 // === impl Entry ===
 
 impl Entry {
-    fn new(kind: Subject, title: &str, names: &[&str], descriptions: &[&str]) -> Self {
+    fn new(subject: Subject, title: &str, names: &[&str], descriptions: &[&str]) -> Self {
         let mut entry = Self {
-            kind,
+            subject,
             features: HashMap::new(),
         };
         for (texts, weight) in [
@@ -139,11 +126,16 @@ impl Index {
             ));
         }
         for lane in lanes::capabilities() {
-            let kind = Subject::Capability(lane);
-            entries.push(Entry::new(kind, lane.label, lane.words, &[lane.desc]));
+            let subject = Subject::Capability(lane);
+            entries.push(Entry::new(subject, lane.label, lane.words, &[lane.desc]));
         }
         for beyond in lanes::beyond() {
-            entries.push(Entry::new(Subject::Beyond, beyond.label, beyond.words, &[]));
+            entries.push(Entry::new(
+                Subject::Unsupported,
+                beyond.label,
+                beyond.words,
+                &[],
+            ));
         }
         let mut held: HashMap<&String, u32> = HashMap::new();
         for entry in &entries {

@@ -9,7 +9,7 @@ pub use super::found::{Confidence, Matcher};
 
 use super::{
     found::{MatchCandidate, MatchKind, TaskMatch},
-    keyword::{self, Verdict},
+    keyword::{self, Subject},
     reason,
 };
 use crate::fleet::Fleet;
@@ -27,21 +27,21 @@ pub async fn matched(fleet: &Fleet, query: &str, top_k: usize) -> TaskMatch {
 
 /// The keyword result.
 pub fn by_words(query: &str, top_k: usize) -> TaskMatch {
-    let (verdict, ranked) = keyword::scored(query);
+    let (subject, ranked) = keyword::scored(query);
     let candidates: Vec<MatchCandidate> = ranked.iter().map(MatchCandidate::of).collect();
     let chosen = candidates
         .first()
-        .filter(|_| verdict == Verdict::Task)
+        .filter(|_| matches!(subject, Some(Subject::Task(_))))
         .cloned();
     let close = match ranked.as_slice() {
         [first, second, ..] => second.score >= CLOSE * first.score,
         _ => false,
     };
-    let (kind, capability) = match verdict {
-        Verdict::Task => (MatchKind::Task, None),
-        Verdict::Capability(lane) => (MatchKind::Capability, Some(*lane)),
-        Verdict::Unsupported => (MatchKind::Unsupported, None),
-        Verdict::Nothing => (MatchKind::None, None),
+    let (kind, capability) = match subject {
+        Some(Subject::Task(_)) => (MatchKind::Task, None),
+        Some(Subject::Capability(lane)) => (MatchKind::Capability, Some(*lane)),
+        Some(Subject::Unsupported) => (MatchKind::Unsupported, None),
+        None => (MatchKind::None, None),
     };
     TaskMatch {
         query: query.to_owned(),

@@ -12,15 +12,11 @@
 //! An `answer` that is a text is read as a model's answer; any other value is the answer itself.
 
 use crate::{
-    error::ServiceError,
+    error::{RouteResult, ServiceError},
     scoring::{Graded, Interval, Scorer, exact_match_rate, grade, interval, read_answer},
     state::State,
 };
-use axum::{
-    Json,
-    extract::State as Shared,
-    response::{IntoResponse, Response},
-};
+use axum::{Json, extract::State as Shared, response::IntoResponse};
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -51,10 +47,7 @@ struct RowToScore {
     answer: Value,
 }
 
-pub async fn score(
-    Shared(state): Shared<Arc<State>>,
-    body: Bytes,
-) -> Result<Response, ServiceError> {
+pub async fn score(Shared(state): Shared<Arc<State>>, body: Bytes) -> RouteResult {
     let request: Request =
         serde_json::from_slice(&body).map_err(|error| ServiceError::invalid(error.to_string()))?;
     let seed = request.seed;

@@ -34,7 +34,7 @@ pub async fn attach(
         eval_set_id: set.id.clone(),
         size: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
         sha256: hex(&Sha256::digest(&bytes)),
-        blob: evals.clock.new_id(),
+        blob: evals.parts.clock.new_id(),
         place,
     };
     evals
@@ -59,8 +59,8 @@ pub fn write(evals: &Evals, document: &Document) -> Result<(), ServiceError> {
     evals.check_idle(set)?;
     evals.check_room(&document.org, document.size)?;
     let id = document.place.id(set);
-    let before: Option<Document> = evals.store.get(DOCUMENTS, &id)?;
-    evals.store.put(DOCUMENTS, &id, document)?;
+    let before: Option<Document> = evals.parts.store.get(DOCUMENTS, &id)?;
+    evals.parts.store.put(DOCUMENTS, &id, document)?;
     if let Some(before) = before.filter(|before| before.blob != document.blob) {
         evals.blobs.remove(&before.blob).map_err(failed)?;
     }

@@ -31,9 +31,13 @@ pub async fn hear(
         .recording(evals, at, row)
         .await?
         .ok_or_else(|| ServiceError::invalid("the row lacks an input"))?;
-    let heard = evals.speech.listen(audio.clone(), &evals.clock).await?;
+    let heard = evals
+        .parts
+        .speech
+        .listen(audio.clone(), &evals.parts.clock)
+        .await?;
     let file_name = heard.container.file_name();
-    let text = match evals.fleet.transcribe(&audio, file_name, None).await {
+    let text = match evals.parts.fleet.transcribe(&audio, file_name, None).await {
         Some(transcript) => transcript?.text,
         None => heard.said.unwrap_or_default(),
     };

@@ -69,17 +69,6 @@ pub struct Document {
     pub blob: String,
 }
 
-/// What a client is told of a document. Assumed (eval-documents): the shape is not shown.
-#[derive(Clone, Debug, Serialize)]
-pub struct DocumentView {
-    pub eval_set_id: String,
-    pub idx: usize,
-    pub field_name: String,
-    pub mime: String,
-    pub size: u64,
-    pub sha256: String,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunStatus {
@@ -188,15 +177,16 @@ impl EvalRun {
 // === impl Document ===
 
 impl Document {
-    pub fn view(&self) -> DocumentView {
-        DocumentView {
-            eval_set_id: self.eval_set_id.clone(),
-            idx: self.place.idx,
-            field_name: self.place.field_name.clone(),
-            mime: self.place.mime.clone(),
-            size: self.size,
-            sha256: self.sha256.clone(),
-        }
+    /// What a client sees of it. Assumed (eval-documents): the shape is not shown.
+    pub fn view(&self) -> Value {
+        json!({
+            "eval_set_id": self.eval_set_id,
+            "idx": self.place.idx,
+            "field_name": self.place.field_name,
+            "mime": self.place.mime,
+            "size": self.size,
+            "sha256": self.sha256,
+        })
     }
 }
 

@@ -34,13 +34,13 @@ pub fn create(evals: &Evals, org: &str, wanted: NewRun) -> Result<EvalRun, Servi
         .and_then(|()| check_documents(evals, &set))
         .map_err(|error| error.assumed("eval-candidates"))?;
     // Interface: "an insufficient balance returns 402 before any work is billed".
-    evals.books.check_balance(org)?;
+    evals.parts.books.check_balance(org)?;
     let _gate = evals.gate.lock();
     // The set may have gone meanwhile.
     evals.set(org, &set.id)?;
     make_room(evals, org)?;
     let run = EvalRun {
-        id: format!("run_{}", evals.clock.new_id()),
+        id: format!("run_{}", evals.parts.clock.new_id()),
         org: org.to_owned(),
         eval_set_id: set.id,
         status: RunStatus::Queued,
@@ -48,10 +48,10 @@ pub fn create(evals: &Evals, org: &str, wanted: NewRun) -> Result<EvalRun, Servi
         error_detail: None,
         cost_micro_usd: MicroUsd::ZERO,
         results: Vec::new(),
-        created: Created::now(&evals.clock),
+        created: Created::now(&evals.parts.clock),
         body_fingerprint: wanted.body_fingerprint,
     };
-    evals.store.put(RUNS, &run.id, &run)?;
+    evals.parts.store.put(RUNS, &run.id, &run)?;
     Ok(run)
 }
 
@@ -73,8 +73,11 @@ fn make_room(evals: &Evals, org: &str) -> Result<(), ServiceError> {
     }
     let over = (terminal.len() + 1).saturating_sub(TERMINAL_MAX);
     for id in terminal.iter().take(over) {
-        evals.store.remove(RUNS, id)?;
-        evals.store.remove_prefix(ANSWERS, &format!("{id}/"))?;
+        evals.parts.store.remove(RUNS, id)?;
+        evals
+            .parts
+            .store
+            .remove_prefix(ANSWERS, &format!("{id}/"))?;
     }
     Ok(())
 }

@@ -58,7 +58,7 @@ impl NewSet {
         let rows = Rows::parse(&self.items)?;
         let task = match pinned {
             Some(task) => task,
-            None => tasks::infer(&evals.fleet, &self.prompt, &rows.rows).await?,
+            None => tasks::infer(&evals.parts.fleet, &self.prompt, &rows.rows).await?,
         };
         let contract = tasks::Contract::of(task)?;
         rows.check(|row| contract.misfit(row).or_else(|| contract.unscorable(row)))
@@ -82,7 +82,7 @@ pub async fn create(evals: &Evals, org: &str, new: &NewSet) -> Result<EvalSet, S
     evals.check_room(org, row_bytes)?;
     let item_count = rows.rows.len();
     let set = EvalSet {
-        id: format!("es_{}", evals.clock.new_id()),
+        id: format!("es_{}", evals.parts.clock.new_id()),
         task_id: task.id.clone(),
         // Interface: the default is a generic label containing the item count.
         name: new.name.clone().unwrap_or_else(|| match item_count {
@@ -96,10 +96,10 @@ pub async fn create(evals: &Evals, org: &str, new: &NewSet) -> Result<EvalSet, S
     let stored = StoredSet {
         set: set.clone(),
         org: org.to_owned(),
-        created: Created::now(&evals.clock),
+        created: Created::now(&evals.parts.clock),
         row_bytes,
     };
-    evals.store.put_all(&[
+    evals.parts.store.put_all(&[
         Written::new(ROWS, &set.id, &rows.rows)?,
         Written::new(SETS, &set.id, &stored)?,
     ])?;
@@ -123,11 +123,14 @@ pub fn delete(evals: &Evals, org: &str, id: &str) -> Result<(), ServiceError> {
     let _gate = evals.gate.lock();
     evals.set(org, id)?;
     evals.check_idle(id)?;
-    evals.store.remove(SETS, id)?;
-    evals.store.remove(ROWS, id)?;
+    evals.parts.store.remove(SETS, id)?;
+    evals.parts.store.remove(ROWS, id)?;
     for document in evals.documents_of(id)? {
         evals.blobs.remove(&document.blob).map_err(failed)?;
     }
-    evals.store.remove_prefix(DOCUMENTS, &format!("{id}/"))?;
+    evals
+        .parts
+        .store
+        .remove_prefix(DOCUMENTS, &format!("{id}/"))?;
     Ok(())
 }

@@ -50,8 +50,10 @@ const UPLOADS_AT_WORK_MAX: usize = 4;
 
 /// Rows and documents of one organization. Assumed (eval-limits).
 pub const STORED_BYTES_MAX: u64 = 512 * 1024 * 1024;
+
 /// What of the service evals work with.
-pub struct Parts {
+#[derive(Debug)]
+pub struct EvalParts {
     pub store: Store,
     pub clock: Clock,
     pub fleet: Arc<Fleet>,
@@ -66,15 +68,7 @@ pub struct Parts {
 /// Evals of all organizations.
 #[derive(Debug)]
 pub struct Evals {
-    pub(super) store: Store,
-    pub(super) clock: Clock,
-    pub(super) fleet: Arc<Fleet>,
-    pub(super) speech: Arc<Speech>,
-    pub(super) holds: Arc<Holds>,
-    pub(super) books: Arc<Books>,
-    pub(super) billing: Billing,
-    pub(super) checkpoint: Checkpoint,
-    pub(super) tasks: TaskTracker,
+    pub(super) parts: EvalParts,
     pub(super) blobs: Blobs,
     /// Held while something is looked up and then written, so that two requests do not both find room.
     pub(super) gate: Mutex<()>,
@@ -89,17 +83,9 @@ pub struct Evals {
 // === impl Evals ===
 
 impl Evals {
-    pub fn open(state_dir: Option<&Path>, parts: Parts) -> io::Result<Self> {
+    pub fn open(state_dir: Option<&Path>, parts: EvalParts) -> io::Result<Self> {
         Ok(Self {
-            store: parts.store,
-            clock: parts.clock,
-            fleet: parts.fleet,
-            speech: parts.speech,
-            holds: parts.holds,
-            books: parts.books,
-            billing: parts.billing,
-            checkpoint: parts.checkpoint,
-            tasks: parts.tasks,
+            parts,
             blobs: Blobs::open(state_dir)?,
             gate: Mutex::default(),
             at_work: Arc::new(Semaphore::new(RUNS_AT_WORK_MAX)),
@@ -149,14 +135,14 @@ impl Evals {
 
     fn forget_all(&self) -> Result<(), ServiceError> {
         for table in TABLES {
-            self.store.clear(*table)?;
+            self.parts.store.clear(*table)?;
         }
         self.blobs.sweep(&BTreeSet::new()).map_err(failed)
     }
 
     /// 404 for an unknown id, and for another organization's.
     pub fn set(&self, org: &str, id: &str) -> Result<EvalSet, ServiceError> {
-        let found: Option<StoredSet> = self.store.get(SETS, id)?;
+        let found: Option<StoredSet> = self.parts.store.get(SETS, id)?;
         found
             .filter(|stored| stored.org == org)
             .map(|stored| stored.set)
@@ -164,7 +150,8 @@ impl Evals {
     }
 
     pub fn rows(&self, id: &str) -> Result<Vec<EvalRow>, ServiceError> {
-        self.store
+        self.parts
+            .store
             .get(ROWS, id)?
             .ok_or_else(|| ServiceError::NotFound("eval set not found".to_owned()))
     }
@@ -172,6 +159,7 @@ impl Evals {
     /// The sets of an organization as they are stored, oldest first.
     pub fn stored_sets(&self, org: &str) -> Result<Vec<StoredSet>, ServiceError> {
         let mut sets: Vec<StoredSet> = self
+            .parts
             .store
             .all::<StoredSet>(SETS)?
             .into_iter()
@@ -184,6 +172,7 @@ impl Evals {
 
     pub fn documents_of(&self, set: &str) -> Result<Vec<Document>, ServiceError> {
         let found = self
+            .parts
             .store
             .with_prefix::<Document>(DOCUMENTS, &format!("{set}/"))?;
         Ok(found.into_iter().map(|(_, document)| document).collect())
@@ -195,7 +184,7 @@ impl Evals {
         set: &str,
         place: &DocumentPlace,
     ) -> Result<Option<Document>, ServiceError> {
-        Ok(self.store.get(DOCUMENTS, &place.id(set))?)
+        Ok(self.parts.store.get(DOCUMENTS, &place.id(set))?)
     }
 
     /// 422 when the organization's rows and documents would be more than is kept for one.
@@ -206,6 +195,7 @@ impl Evals {
             .map(|stored| stored.row_bytes)
             .sum();
         let documents: u64 = self
+            .parts
             .store
             .all::<Document>(DOCUMENTS)?
             .iter()
@@ -224,7 +214,7 @@ impl Evals {
 
     /// 404 for an unknown id, and for another organization's.
     pub fn run(&self, org: &str, id: &str) -> Result<EvalRun, ServiceError> {
-        let found: Option<EvalRun> = self.store.get(RUNS, id)?;
+        let found: Option<EvalRun> = self.parts.store.get(RUNS, id)?;
         found
             .filter(|run| run.org == org)
             .ok_or_else(|| ServiceError::NotFound("eval run not found".to_owned()))
@@ -247,7 +237,7 @@ impl Evals {
 
     /// All runs, oldest first.
     pub fn runs(&self) -> Result<Vec<EvalRun>, ServiceError> {
-        let stored = self.store.all::<EvalRun>(RUNS)?;
+        let stored = self.parts.store.all::<EvalRun>(RUNS)?;
         let mut runs: Vec<EvalRun> = stored.into_iter().map(|(_, run)| run).collect();
         runs.sort_by(|a, b| (a.created, &a.id).cmp(&(b.created, &b.id)));
         Ok(runs)

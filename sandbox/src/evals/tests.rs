@@ -17,7 +17,7 @@ fn new_set(rows: usize) -> NewSet {
     let row = json!({"input": {"question": "What?"}, "expected_output": {"answer": "A lamp"}});
     NewSet {
         items: Bytes::from(format!("{row}\n").repeat(rows)),
-        prompt: "RowAnswer the question from the document.".to_owned(),
+        prompt: "Answer the question from the document.".to_owned(),
         task_id: Some("document-questions".to_owned()),
         name: None,
     }

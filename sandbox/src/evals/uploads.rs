@@ -79,6 +79,7 @@ pub fn announce(
     evals.check_room(org, size.unwrap_or(0))?;
     forget_expired(evals)?;
     let open = evals
+        .parts
         .store
         .all::<Ticket>(UPLOADS)?
         .into_iter()
@@ -89,19 +90,19 @@ pub fn announce(
             "an organization has at most {OPEN_MAX} open uploads; complete one first"
         )));
     }
-    let id = format!("up_{}", evals.clock.new_id());
+    let id = format!("up_{}", evals.parts.clock.new_id());
     let ticket = Ticket {
         org: org.to_owned(),
         eval_set_id: set.id.clone(),
-        expires_at: evals.clock.unix_s().saturating_add(HOLDS_S),
-        created: Created::now(&evals.clock),
+        expires_at: evals.parts.clock.unix_s().saturating_add(HOLDS_S),
+        created: Created::now(&evals.parts.clock),
         put: None,
         complete: false,
         place,
         size,
     };
     let url = url(evals, &id, &ticket)?;
-    evals.store.put(UPLOADS, &id, &ticket)?;
+    evals.parts.store.put(UPLOADS, &id, &ticket)?;
     Ok(json!({
         "url": url,
         "method": "PUT",
@@ -123,7 +124,7 @@ pub fn admit(
     mac(evals, &message)?
         .verify_slice(&given)
         .map_err(|_| ServiceError::BadSignature)?;
-    if evals.clock.unix_s() >= signed.expires {
+    if evals.parts.clock.unix_s() >= signed.expires {
         return Err(ServiceError::SignatureExpired);
     }
     if content_type != Some(signed.mime.as_str()) {
@@ -142,7 +143,7 @@ pub async fn put(evals: &Evals, id: &str, bytes: Bytes) -> Result<(), ServiceErr
         return Err(ServiceError::invalid("the file must not be empty"));
     }
     let put = Put {
-        blob: evals.clock.new_id(),
+        blob: evals.parts.clock.new_id(),
         size: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
         sha256: crate::fingerprint::hex(&Sha256::digest(&bytes)),
     };
@@ -155,7 +156,7 @@ pub async fn put(evals: &Evals, id: &str, bytes: Bytes) -> Result<(), ServiceErr
             Err(ServiceError::UploadState("the upload is complete already"))
         } else {
             let before = ticket.put.replace(put.clone());
-            evals.store.put(UPLOADS, id, &ticket)?;
+            evals.parts.store.put(UPLOADS, id, &ticket)?;
             Ok(before)
         }
     };
@@ -204,7 +205,7 @@ pub fn complete(evals: &Evals, org: &str, set: &str, id: &str) -> Result<Documen
             complete: true,
             ..ticket
         };
-        evals.store.put(UPLOADS, id, &done)?;
+        evals.parts.store.put(UPLOADS, id, &done)?;
     }
     Ok(document)
 }
@@ -216,7 +217,7 @@ pub fn bytes_max(signed: &SignedUrl) -> usize {
 
 /// The blobs of uploads that are not documents yet.
 fn blobs(evals: &Evals) -> Result<Vec<String>, ServiceError> {
-    let tickets = evals.store.all::<Ticket>(UPLOADS)?;
+    let tickets = evals.parts.store.all::<Ticket>(UPLOADS)?;
     Ok(tickets
         .into_iter()
         .filter(|(_, ticket)| !ticket.complete)
@@ -225,7 +226,7 @@ fn blobs(evals: &Evals) -> Result<Vec<String>, ServiceError> {
 }
 
 fn ticket(evals: &Evals, id: &str) -> Result<Ticket, ServiceError> {
-    evals.store.get(UPLOADS, id)?.ok_or_else(unknown)
+    evals.parts.store.get(UPLOADS, id)?.ok_or_else(unknown)
 }
 
 fn unknown() -> ServiceError {
@@ -234,10 +235,10 @@ fn unknown() -> ServiceError {
 
 /// A day after its URL ended an upload is forgotten, with the bytes nobody made a document of.
 fn forget_expired(evals: &Evals) -> Result<(), ServiceError> {
-    let now = evals.clock.unix_s();
-    for (id, ticket) in evals.store.all::<Ticket>(UPLOADS)? {
+    let now = evals.parts.clock.unix_s();
+    for (id, ticket) in evals.parts.store.all::<Ticket>(UPLOADS)? {
         if now.saturating_sub(ticket.expires_at) > 24 * 60 * 60 {
-            evals.store.remove(UPLOADS, &id)?;
+            evals.parts.store.remove(UPLOADS, &id)?;
             if let Some(put) = ticket.put.filter(|_| !ticket.complete) {
                 evals.blobs.remove(&put.blob).map_err(failed)?;
             }
@@ -277,19 +278,19 @@ fn mac(evals: &Evals, message: &str) -> Result<Hmac<Sha256>, ServiceError> {
 /// Made once and kept, so that a URL outlives a restart.
 fn secret(evals: &Evals) -> Result<[u8; 32], ServiceError> {
     const ID: &str = "signing";
-    if let Some(secret) = evals.store.get(SECRETS, ID)? {
+    if let Some(secret) = evals.parts.store.get(SECRETS, ID)? {
         return Ok(secret);
     }
     // An id has 74 bits from the system's random source; four of them are plenty for one key.
-    let parts: Vec<String> = (0..4).map(|_| evals.clock.new_id()).collect();
+    let parts: Vec<String> = (0..4).map(|_| evals.parts.clock.new_id()).collect();
     let secret: [u8; 32] = Sha256::digest(parts.concat()).into();
-    evals.store.put(SECRETS, ID, &secret)?;
+    evals.parts.store.put(SECRETS, ID, &secret)?;
     Ok(secret)
 }
 
 /// Removes the bytes that no document and no upload names: what a kill left behind.
 pub fn sweep(evals: &Evals) -> Result<(), ServiceError> {
-    let documents = evals.store.all::<Document>(DOCUMENTS)?;
+    let documents = evals.parts.store.all::<Document>(DOCUMENTS)?;
     let kept = documents
         .into_iter()
         .map(|(_, document)| document.blob)
@@ -299,14 +300,8 @@ pub fn sweep(evals: &Evals) -> Result<(), ServiceError> {
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digits: Vec<u8> = text
-        .chars()
-        .map(|c| c.to_digit(16).and_then(|d| u8::try_from(d).ok()))
-        .collect::<Option<_>>()?;
-    let pairs = digits.chunks_exact(2);
-    pairs.remainder().is_empty().then(|| {
-        pairs
-            .map(|pair| pair.iter().fold(0, |byte, d| byte << 4 | d))
-            .collect()
-    })
+    let pairs = text.as_bytes().chunks(2).map(std::str::from_utf8);
+    pairs
+        .map(|pair| u8::from_str_radix(pair.ok()?, 16).ok())
+        .collect()
 }

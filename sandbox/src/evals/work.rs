@@ -56,10 +56,10 @@ impl From<crate::store::StoreError> for Ended {
 /// Sets every run to work that an earlier process left unfinished, and clears what it left behind.
 pub fn resume(evals: &Arc<Evals>) -> Result<(), ServiceError> {
     let unfinished = evals.unfinished()?;
-    for (id, _) in evals.store.all::<RowAnswer>(ANSWERS)? {
+    for (id, _) in evals.parts.store.all::<RowAnswer>(ANSWERS)? {
         let run = id.split('/').next().unwrap_or_default();
         if !unfinished.iter().any(|one| one.id == run) {
-            evals.store.remove(ANSWERS, &id)?;
+            evals.parts.store.remove(ANSWERS, &id)?;
         }
     }
     uploads::sweep(evals)?;
@@ -73,7 +73,7 @@ pub fn resume(evals: &Arc<Evals>) -> Result<(), ServiceError> {
 /// Sets a run to work in the background. `pace` slows it down, for tests of what waits for it.
 pub fn begin(evals: &Arc<Evals>, id: &str, pace: Fault) {
     let work = work(Arc::clone(evals), id.to_owned(), pace);
-    evals.tasks.spawn(work);
+    evals.parts.tasks.spawn(work);
 }
 
 async fn work(evals: Arc<Evals>, id: String, pace: Fault) {
@@ -84,7 +84,7 @@ async fn work(evals: Arc<Evals>, id: String, pace: Fault) {
         () = stop.cancelled() => return,
         slot = slots.acquire_owned() => slot,
     };
-    let (Ok(_slot), Ok(Some(mut run))) = (slot, evals.store.get::<EvalRun>(RUNS, &id)) else {
+    let (Ok(_slot), Ok(Some(mut run))) = (slot, evals.parts.store.get::<EvalRun>(RUNS, &id)) else {
         return;
     };
     let ended = match whole(&evals, &mut run, &pace, &stop).await {
@@ -143,7 +143,7 @@ async fn whole(
     run.results = results;
     run.status = RunStatus::Completed;
     // What it cost stands in the books before it is told.
-    evals.checkpoint.commit().await?;
+    evals.parts.checkpoint.commit().await?;
     end(evals, run, stop)
 }
 
@@ -158,7 +158,7 @@ async fn answer_all(
     run.status = RunStatus::Running;
     save(evals, run, stop, &[])?;
     let done = answers(evals, run)?;
-    let in_the_books = evals.books.request_ids(&format!("{}/", run.id));
+    let in_the_books = evals.parts.books.request_ids(&format!("{}/", run.id));
     for answer in done.values() {
         if !in_the_books.contains(&debit_id(run, answer)) {
             debit(evals, run, answer)?;
@@ -183,7 +183,7 @@ async fn answer_all(
         if stop.is_cancelled() {
             return Err(Ended::Stopped);
         }
-        if evals.books.check_balance(&run.org).is_err()
+        if evals.parts.books.check_balance(&run.org).is_err()
             && n < u64::try_from(total).unwrap_or(u64::MAX)
         {
             // Interface, Metering: an empty balance ends the work; what was billed is told.
@@ -204,7 +204,7 @@ async fn answer_all(
         if pace.chunk_delay_ms > 0 {
             tokio::select! {
                 () = stop.cancelled() => return Err(Ended::Stopped),
-                () = evals.clock.sleep(Duration::from_millis(pace.chunk_delay_ms)) => {}
+                () = evals.parts.clock.sleep(Duration::from_millis(pace.chunk_delay_ms)) => {}
             }
         }
         if let (Some(after), Some(name)) = (pace.hold_after_chunks, &pace.hold_chunks_name)
@@ -220,7 +220,7 @@ async fn answer_all(
 async fn held(evals: &Evals, name: &str, stop: &CancellationToken) -> Result<(), Ended> {
     tokio::select! {
         () = stop.cancelled() => Err(Ended::Stopped),
-        () = evals.holds.wait(name) => Ok(()),
+        () = evals.parts.holds.wait(name) => Ok(()),
     }
 }
 
@@ -291,6 +291,7 @@ async fn ask(
     let (draft, cost) = match candidate {
         Candidate::Auto => {
             let served = evals
+                .parts
                 .fleet
                 .serve(&request, Lane::Inference, Pinned::default())
                 .await?;
@@ -300,7 +301,7 @@ async fn ask(
             (served.draft, served.price)
         }
         Candidate::Frontier(model) => {
-            let answer = evals.fleet.baseline(model, &request).await?;
+            let answer = evals.parts.fleet.baseline(model, &request).await?;
             (answer.draft, answer.cost)
         }
     };
@@ -321,7 +322,7 @@ fn save(
     }
     let mut documents = vec![Written::new(RUNS, &run.id, run)?];
     documents.extend_from_slice(more);
-    Ok(evals.store.put_all(&documents)?)
+    Ok(evals.parts.store.put_all(&documents)?)
 }
 
 /// Stores the answer with the run's new cost, then debits it.
@@ -343,6 +344,7 @@ fn record(
 fn debit(evals: &Evals, run: &EvalRun, answer: &RowAnswer) -> Result<(), ServiceError> {
     let id = debit_id(run, answer);
     evals
+        .parts
         .billing
         .charge_answer(&run.org, id, &run.body_fingerprint, answer.cost)
 }
@@ -362,6 +364,7 @@ fn answers(
     run: &EvalRun,
 ) -> Result<BTreeMap<(usize, usize), RowAnswer>, ServiceError> {
     let stored = evals
+        .parts
         .store
         .with_prefix::<RowAnswer>(ANSWERS, &format!("{}/", run.id))?;
     Ok(stored
@@ -391,7 +394,7 @@ async fn score_all(
             ground.rows.get(answer.row),
         ) {
             tally
-                .add(&evals.fleet, &ground.asker, ground.task, row, answer)
+                .add(&evals.parts.fleet, &ground.asker, ground.task, row, answer)
                 .await?;
         }
         tokio::task::yield_now().await;
@@ -423,7 +426,7 @@ async fn fail(evals: &Evals, mut run: EvalRun, detail: String, stop: &Cancellati
     }
     run.status = RunStatus::Failed;
     run.error_detail = Some(detail);
-    let ended = match evals.checkpoint.commit().await {
+    let ended = match evals.parts.checkpoint.commit().await {
         Ok(()) => end(evals, &run, stop),
         Err(error) => Err(error.into()),
     };
@@ -439,6 +442,7 @@ async fn fail(evals: &Evals, mut run: EvalRun, detail: String, stop: &Cancellati
 fn end(evals: &Evals, run: &EvalRun, stop: &CancellationToken) -> Result<(), Ended> {
     save(evals, run, stop, &[])?;
     Ok(evals
+        .parts
         .store
         .remove_prefix(ANSWERS, &format!("{}/", run.id))?)
 }

@@ -6,7 +6,7 @@
 
 use crate::{
     billing::Charged,
-    error::ServiceError,
+    error::{RouteResult, ServiceError},
     fields::Fields,
     inbound::Inbound,
     purchase::{Goods, JsonAnswer, Order, Rules, WorkResult, purchase},
@@ -15,7 +15,7 @@ use crate::{
     speech::{self, Length, language},
     state::State,
 };
-use axum::{Extension, extract::State as Shared, response::Response};
+use axum::{Extension, extract::State as Shared};
 use base64::{
     Engine as _,
     alphabet::STANDARD,
@@ -37,7 +37,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 pub async fn speech(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
-) -> Result<Response, ServiceError> {
+) -> RouteResult {
     let form = async {
         let fields = Fields::parse(&inbound.body)?;
         let text = fields.required_text("text")?;
@@ -94,7 +94,7 @@ async fn speak(
 pub async fn transcriptions(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
-) -> Result<Response, ServiceError> {
+) -> RouteResult {
     let form = async {
         let fields = Fields::parse(&inbound.body)?;
         let audio = audio(&fields)?;

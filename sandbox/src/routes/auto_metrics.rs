@@ -2,12 +2,8 @@
 //!
 //! Promise: the billed spend is the sum of the debits of its 30 days, on any route.
 
-use crate::{error::mark_assumed, inbound::Inbound, state::State};
-use axum::{
-    Extension, Json,
-    extract::State as Shared,
-    response::{IntoResponse, Response},
-};
+use crate::{error::assumed_json, inbound::Inbound, state::State};
+use axum::{Extension, extract::State as Shared, response::Response};
 use std::sync::Arc;
 
 pub async fn document(
@@ -15,7 +11,5 @@ pub async fn document(
     Extension(inbound): Extension<Inbound>,
 ) -> Response {
     let document = state.books.rollup(&inbound.org, state.clock.now());
-    let mut response = Json(document).into_response();
-    mark_assumed(&mut response, "auto-metrics");
-    response
+    assumed_json(document, &["auto-metrics"])
 }

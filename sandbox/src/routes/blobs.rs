@@ -5,7 +5,7 @@
 
 use super::in_path::InPath;
 use crate::{
-    error::{ServiceError, mark_assumed},
+    error::{RouteResult, ServiceError, assumed_json},
     evals::{DocumentPlace, SignedUrl, documents, uploads},
     fields::Fields,
     form::Form,
@@ -14,10 +14,10 @@ use crate::{
     state::State,
 };
 use axum::{
-    Extension, Json,
+    Extension,
     body::Body,
     extract::{Query, State as Shared, rejection::QueryRejection},
-    response::{IntoResponse, Response},
+    response::Response,
 };
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, header};
@@ -37,7 +37,7 @@ pub async fn attach(
     Extension(inbound): Extension<Inbound>,
     InPath(id): InPath<String>,
     headers: HeaderMap,
-) -> Result<Response, ServiceError> {
+) -> RouteResult {
     let set = state.evals.set(&inbound.org, &id)?;
     let form = Form::read(&headers, inbound.body.clone(), "eval-form").await?;
     let idx = form.required_text("idx")?;
@@ -65,7 +65,7 @@ pub async fn upload_url(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
     InPath(id): InPath<String>,
-) -> Result<Response, ServiceError> {
+) -> RouteResult {
     let set = state.evals.set(&inbound.org, &id)?;
     let fields = Fields::parse(&inbound.body)?;
     let place = DocumentPlace {
@@ -83,7 +83,7 @@ pub async fn upload_complete(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
     InPath(id): InPath<String>,
-) -> Result<Response, ServiceError> {
+) -> RouteResult {
     state.evals.set(&inbound.org, &id)?;
     let upload = Fields::parse(&inbound.body)?.name("upload_id")?;
     inbound.fault.work(&state.clock, &state.holds).await;
@@ -98,7 +98,7 @@ pub async fn store(
     signed: Result<Query<SignedUrl>, QueryRejection>,
     headers: HeaderMap,
     mut body: Body,
-) -> Result<Response, ServiceError> {
+) -> RouteResult {
     let arrived = arrive(&state, &id, signed.ok(), &headers, &mut body);
     let bytes = tokio::select! {
         bytes = arrived => bytes,
@@ -175,7 +175,5 @@ fn broke_off() -> ServiceError {
 }
 
 fn assumed(answer: impl Serialize) -> Response {
-    let mut response = Json(answer).into_response();
-    mark_assumed(&mut response, "eval-documents");
-    response
+    assumed_json(answer, &["eval-documents"])
 }

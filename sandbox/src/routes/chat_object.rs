@@ -1,13 +1,8 @@
-//! The chat completion object, its id and usage, and the head of a stream: the same on every chat route.
+//! The chat completion object, its id and usage: the same on every chat route.
 //!
 //! Promise: the shapes are OpenAI's; what the interface adds is in headers.
 
-use crate::{
-    clock::Clock,
-    models::{Lane, MissingInput, Served},
-    receipt, spec,
-};
-use http::{HeaderMap, HeaderValue, header};
+use crate::{clock::Clock, models::Served};
 use serde_json::{Value, json};
 
 pub fn completion_id(clock: &Clock) -> String {
@@ -59,19 +54,4 @@ pub fn usage(served: &Served) -> Value {
         "completion_tokens": usage.completion_tokens,
         "total_tokens": usage.prompt_tokens.saturating_add(usage.completion_tokens),
     })
-}
-
-/// Headers of a stream's head: what is known before the first byte.
-pub fn stream_headers(missing_input: Option<MissingInput>, lane: Lane) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("text/event-stream; charset=utf-8"),
-    );
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    if let (Some(missing), Lane::Inference) = (missing_input, lane) {
-        // Assumed (stream-clarification): a streamed clarification names the input in its head.
-        receipt::set(&mut headers, spec::INPUT_REQUIRED, missing.names().0);
-    }
-    headers
 }

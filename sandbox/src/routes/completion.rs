@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     billing::Charged,
-    error::ServiceError,
+    error::{RouteResult, ServiceError},
     fleet,
     idempotency::WhileRunning,
     inbound::Inbound,
@@ -17,14 +17,9 @@ use crate::{
     purchase::{Goods, JsonAnswer, Order, Rules, WorkResult, purchase},
     state::State,
 };
-use axum::response::Response;
 use std::sync::Arc;
 
-pub async fn complete(
-    state: Arc<State>,
-    inbound: Inbound,
-    seller: Seller,
-) -> Result<Response, ServiceError> {
+pub async fn complete(state: Arc<State>, inbound: Inbound, seller: Seller) -> RouteResult {
     let (asked, at) = (inbound.clone(), Arc::clone(&state));
     let form = async move {
         let request = seller.parse(&asked.body)?;

@@ -12,12 +12,13 @@ use super::{
 };
 use crate::{
     endpoints::record::Endpoint,
-    error::ServiceError,
-    idempotency::{Begin, WhileRunning},
+    error::{RouteResult, ServiceError},
+    idempotency::WhileRunning,
     inbound::Inbound,
+    purchase::{Keeps, Order, Rules, purchase},
     state::State,
 };
-use axum::{Extension, extract::State as Shared, response::Response};
+use axum::{Extension, extract::State as Shared};
 use serde::Deserialize;
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ pub async fn on_url(
     Shared(state): Shared<Arc<State>>,
     InPath(id): InPath<String>,
     Extension(inbound): Extension<Inbound>,
-) -> Result<Response, ServiceError> {
+) -> RouteResult {
     let endpoint = state.endpoints.get(&inbound.org, &id)?;
     complete(state, inbound.without_key(), endpoint).await
 }
@@ -45,41 +46,28 @@ pub fn named(state: &State, inbound: &Inbound) -> Option<Endpoint> {
     state.endpoints.find(&inbound.org, &named.model)
 }
 
-/// The answer stored under the request's key by an endpoint that is gone; `None` if there is none.
+/// The purchase under a key that an endpoint which is gone was asked with; `None` if there is none.
 ///
 /// Interface, Idempotency-Key: "stored response replayed … nothing runs or bills": so the endpoint need
-/// not exist.
-pub async fn of_gone(
-    state: &Arc<State>,
-    inbound: &Inbound,
-) -> Result<Option<Response>, ServiceError> {
-    let Some(key) = inbound.key.clone() else {
-        return Ok(None);
-    };
-    let Some(bound) = state.keys.of_an_endpoint(&key) else {
-        return Ok(None);
-    };
+/// not exist. What was not stored cannot run again.
+pub async fn of_gone(state: &Arc<State>, inbound: &Inbound) -> Option<RouteResult> {
     let fingerprint = inbound.fingerprint();
+    let bound = state.keys.of_an_endpoint(inbound.key.as_ref()?)?;
     if !bound.is_same_as(&fingerprint) {
-        return Ok(None);
+        return None;
     }
-    let _slot = state.limits.admit()?;
-    let begin = state
-        .keys
-        .begin(Some(key), fingerprint, WhileRunning::Wait)
-        .await?;
-    match begin {
-        Begin::Replay(stored) => Ok(Some(stored.to_replay())),
-        // It was not stored, and no endpoint is left to run it again.
-        Begin::Run(_) => Err(ServiceError::NotFound("no such endpoint".to_owned())),
-    }
+    let form = async {
+        Ok(Order {
+            fingerprint,
+            while_running: WhileRunning::Wait,
+            keeps: Keeps::Answer,
+            work: async { Err(ServiceError::NotFound("no such endpoint".to_owned())) },
+        })
+    };
+    Some(purchase(state, inbound.clone(), Rules::Inference, form).await)
 }
 
-pub async fn complete(
-    state: Arc<State>,
-    inbound: Inbound,
-    endpoint: Endpoint,
-) -> Result<Response, ServiceError> {
+pub async fn complete(state: Arc<State>, inbound: Inbound, endpoint: Endpoint) -> RouteResult {
     let began = state.clock.elapsed();
     let deployed = Deployed { endpoint, began };
     completion::complete(state, inbound, Seller::Endpoint(Box::new(deployed))).await

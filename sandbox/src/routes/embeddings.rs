@@ -6,7 +6,7 @@
 
 use super::keyed::Job;
 use crate::{
-    error::ServiceError,
+    error::{RouteResult, ServiceError},
     fields::{Fields, mistyped},
     inbound::Inbound,
     models::tokens,
@@ -14,7 +14,7 @@ use crate::{
     purchase::{Keeps, Rules, purchase},
     state::State,
 };
-use axum::{Extension, extract::State as Shared, response::Response};
+use axum::{Extension, extract::State as Shared};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bursar_models::embedding;
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ enum Input {
 pub async fn create(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
-) -> Result<Response, ServiceError> {
+) -> RouteResult {
     let form = async {
         let wanted = EmbeddingsRequest::parse(&inbound.body)?;
         let job = Job {

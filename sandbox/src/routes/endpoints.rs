@@ -5,26 +5,24 @@
 
 use super::in_path::InPath;
 use crate::{
-    deploy,
+    deploy::{self, DeployParts},
     endpoints::{
         metrics::{Metric, Window},
         record::Endpoint,
     },
-    error::{ServiceError, mark_assumed},
+    error::{RouteResult, ServiceError, assumed_json, mark_assumed},
     inbound::Inbound,
     sse,
     state::State,
 };
 use axum::{
-    Extension, Json,
+    Extension,
     extract::{RawQuery, State as Shared},
     response::{IntoResponse, Response},
 };
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, StatusCode, header};
 use serde_json::Value;
-use std::sync::Arc;
-
-type RouteResult = Result<Response, ServiceError>;
+use std::{sync::Arc, time::Duration};
 
 /// The assumed address of the service for a request without a `Host` header.
 const BASE_DEFAULT: &str = "http://127.0.0.1:8329";
@@ -34,20 +32,20 @@ pub async fn create(
     Extension(inbound): Extension<Inbound>,
     headers: HeaderMap,
 ) -> RouteResult {
-    let deploy = deploy::begin(&state, &inbound, base(&headers))?;
+    let parts = DeployParts {
+        clock: state.clock.clone(),
+        endpoints: Arc::clone(&state.endpoints),
+        fleet: Arc::clone(&state.fleet),
+        closing: state.closing.clone(),
+        stage: Duration::from_millis(state.settings().endpoint_stage_ms),
+    };
+    let deploy = deploy::begin(parts, &inbound, base(&headers))?;
     inbound.fault.work(&state.clock, &state.holds).await;
     let (frames, body) = sse::body(inbound.line.clone());
     let writer = state.event_writer(inbound.fault.clone(), frames);
     // Assumed (deploy-abandoned): a task of its own, so a client that leaves does not end the deploy.
-    let tasks = state.tasks.clone();
-    tasks.spawn(deploy.run(state, inbound.fault, writer));
-    let mut response = Response::new(body);
-    let head = response.headers_mut();
-    head.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("text/event-stream; charset=utf-8"),
-    );
-    head.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    state.tasks.spawn(deploy.run(inbound.fault, writer));
+    let mut response = sse::response(body);
     mark_assumed(&mut response, "deploy-stages");
     Ok(response)
 }
@@ -61,9 +59,7 @@ pub async fn list(
     let (now, base) = (state.clock.now(), base(&headers));
     let own = state.endpoints.list(&inbound.org);
     let views: Vec<Value> = own.iter().map(|one| one.view(now, &base)).collect();
-    let mut response = Json(views).into_response();
-    mark_assumed(&mut response, "endpoint-record");
-    response
+    assumed_json(views, &["endpoint-record"])
 }
 
 pub async fn one(
@@ -129,17 +125,12 @@ pub async fn metric(
         .look(&inbound.org, &id, |endpoint, traffic| {
             metric.document(endpoint, traffic, window, now)
         })?;
-    let mut response = Json(document).into_response();
-    mark_assumed(&mut response, "endpoint-metrics");
-    Ok(response)
+    Ok(assumed_json(document, &["endpoint-metrics"]))
 }
 
 fn shown(state: &State, endpoint: &Endpoint, headers: &HeaderMap) -> Response {
     let view = endpoint.view(state.clock.now(), &base(headers));
-    let mut response = Json(view).into_response();
-    mark_assumed(&mut response, "endpoint-record");
-    mark_assumed(&mut response, "endpoint-url");
-    response
+    assumed_json(view, &["endpoint-record", "endpoint-url"])
 }
 
 /// Assumed (endpoint-answers): start and stop answer with the endpoint.

@@ -5,17 +5,13 @@
 
 use super::in_path::InPath;
 use crate::{
-    error::{ServiceError, mark_assumed},
+    error::{RouteResult, assumed_json},
     evals::{NewRun, runs, work},
     fields::Fields,
     inbound::Inbound,
     state::State,
 };
-use axum::{
-    Extension, Json,
-    extract::State as Shared,
-    response::{IntoResponse, Response},
-};
+use axum::{Extension, Json, extract::State as Shared, response::IntoResponse};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -26,7 +22,7 @@ use std::sync::Arc;
 pub async fn create(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
-) -> Result<Response, ServiceError> {
+) -> RouteResult {
     let fields = Fields::parse(&inbound.body)?;
     let wanted = NewRun {
         eval_set_id: fields.name("eval_set_id")?,
@@ -44,13 +40,11 @@ pub async fn retrieve(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
     InPath(id): InPath<String>,
-) -> Result<Response, ServiceError> {
+) -> RouteResult {
     let run = state.evals.run(&inbound.org, &id)?;
-    let mut response = Json(run.envelope()).into_response();
     let mark = match run.status.is_terminal() {
         true => "eval-result",
         false => "eval-run-progress",
     };
-    mark_assumed(&mut response, mark);
-    Ok(response)
+    Ok(assumed_json(run.envelope(), &[mark]))
 }

@@ -5,17 +5,13 @@
 
 use super::in_path::InPath;
 use crate::{
-    error::{ServiceError, mark_assumed},
+    error::{RouteResult, assumed_json, mark_assumed},
     evals::{NewSet, sets},
     form::Form,
     inbound::Inbound,
     state::State,
 };
-use axum::{
-    Extension, Json,
-    extract::State as Shared,
-    response::{IntoResponse, Response},
-};
+use axum::{Extension, Json, extract::State as Shared, response::IntoResponse};
 use http::{HeaderMap, StatusCode};
 use serde_json::json;
 use std::sync::Arc;
@@ -25,7 +21,7 @@ pub async fn create(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
     headers: HeaderMap,
-) -> Result<Response, ServiceError> {
+) -> RouteResult {
     let form = Form::read(&headers, inbound.body.clone(), "eval-form").await?;
     let new = NewSet {
         items: form.file("items")?,
@@ -35,15 +31,13 @@ pub async fn create(
     };
     inbound.fault.work(&state.clock, &state.holds).await;
     let set = sets::create(&state.evals, &inbound.org, &new).await?;
-    let mut response = Json(json!({"eval_set": set})).into_response();
-    mark_assumed(&mut response, "eval-task");
-    Ok(response)
+    Ok(assumed_json(json!({"eval_set": set}), &["eval-task"]))
 }
 
 pub async fn list(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
-) -> Result<Response, ServiceError> {
+) -> RouteResult {
     let sets = sets::list(&state.evals, &inbound.org)?;
     Ok(Json(json!({"eval_sets": sets})).into_response())
 }
@@ -52,7 +46,7 @@ pub async fn retrieve(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
     InPath(id): InPath<String>,
-) -> Result<Response, ServiceError> {
+) -> RouteResult {
     let set = state.evals.set(&inbound.org, &id)?;
     Ok(Json(json!({"eval_set": set})).into_response())
 }
@@ -62,7 +56,7 @@ pub async fn delete(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
     InPath(id): InPath<String>,
-) -> Result<Response, ServiceError> {
+) -> RouteResult {
     inbound.fault.work(&state.clock, &state.holds).await;
     sets::delete(&state.evals, &inbound.org, &id)?;
     let mut response = StatusCode::NO_CONTENT.into_response();

@@ -9,7 +9,7 @@ mod png;
 
 use super::keyed::Job;
 use crate::{
-    error::ServiceError,
+    error::{RouteResult, ServiceError},
     fields::{Fields, mistyped},
     form::Form,
     inbound::Inbound,
@@ -17,7 +17,7 @@ use crate::{
     purchase::{Keeps, Rules, purchase},
     state::State,
 };
-use axum::{Extension, extract::State as Shared, response::Response};
+use axum::{Extension, extract::State as Shared};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bursar_models::drawing::{self, Order, Picture};
 use http::HeaderMap;
@@ -63,7 +63,7 @@ struct Said<'a> {
 pub async fn generations(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
-) -> Result<Response, ServiceError> {
+) -> RouteResult {
     let form = async {
         let fields = Fields::parse(&inbound.body)?;
         fields.text("model")?;
@@ -96,7 +96,7 @@ pub async fn edits(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
     headers: HeaderMap,
-) -> Result<Response, ServiceError> {
+) -> RouteResult {
     let order = async {
         let form = Form::read(&headers, inbound.body.clone(), "images").await?;
         let fingerprint = inbound.form_fingerprint(form.parts());

@@ -4,7 +4,7 @@
 
 use crate::{
     billing::Charged,
-    error::ServiceError,
+    error::{RouteResult, ServiceError},
     fields::Fields,
     inbound::Inbound,
     models::{
@@ -15,7 +15,7 @@ use crate::{
     spec,
     state::State,
 };
-use axum::{Extension, extract::State as Shared, response::Response};
+use axum::{Extension, extract::State as Shared};
 use http::HeaderMap;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
@@ -23,7 +23,7 @@ use std::{sync::Arc, time::Duration};
 pub async fn frontier(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
-) -> Result<Response, ServiceError> {
+) -> RouteResult {
     let began = state.clock.elapsed();
     let form = async {
         let (model, messages) = asked(&inbound.body)?;

@@ -7,7 +7,7 @@
 
 use super::keyed::Job;
 use crate::{
-    error::ServiceError,
+    error::{RouteResult, ServiceError},
     fields::{Fields, mistyped},
     inbound::Inbound,
     models::tokens,
@@ -15,7 +15,7 @@ use crate::{
     purchase::{Keeps, Rules, purchase},
     state::State,
 };
-use axum::{Extension, extract::State as Shared, response::Response};
+use axum::{Extension, extract::State as Shared};
 use bursar_models::embedding::ranking;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ struct RerankRequest {
 pub async fn create(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
-) -> Result<Response, ServiceError> {
+) -> RouteResult {
     let form = async {
         let wanted = RerankRequest::parse(&inbound.body)?;
         let id = format!("rerank-{}", state.clock.new_id());

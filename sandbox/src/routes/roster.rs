@@ -4,21 +4,17 @@
 //! are listed.
 
 use crate::{
-    error::{ServiceError, mark_assumed},
+    error::{RouteResult, ServiceError, assumed_json},
     evals::tasks,
     models::roster::{FrontierModel, roster},
 };
-use axum::{
-    Json,
-    extract::Query,
-    response::{IntoResponse, Response},
-};
+use axum::extract::Query;
 use http::Uri;
 use serde_json::{Value, json};
 
 /// Interface: "With task, each entry is annotated with benchmarked and the roster is vision-filtered for
 /// document tasks. Without it the full roster returns, unannotated."
-pub async fn list(uri: Uri) -> Result<Response, ServiceError> {
+pub async fn list(uri: Uri) -> RouteResult {
     let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(&uri)
         .map_err(|_| ServiceError::invalid("the query string cannot be read"))?;
     let named = pairs.iter().find(|(name, _)| name == "task");
@@ -40,12 +36,11 @@ pub async fn list(uri: Uri) -> Result<Response, ServiceError> {
                 .collect()
         }
     };
-    let mut response = Json(json!({ "frontier_models": models })).into_response();
-    mark_assumed(&mut response, "frontier-ids");
-    if named.is_some() {
-        mark_assumed(&mut response, "benchmarked");
-    }
-    Ok(response)
+    let marks: &[_] = match named {
+        None => &["frontier-ids"],
+        Some(_) => &["frontier-ids", "benchmarked"],
+    };
+    Ok(assumed_json(json!({ "frontier_models": models }), marks))
 }
 
 fn shown(model: &FrontierModel) -> Value {

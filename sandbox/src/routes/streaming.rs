@@ -5,13 +5,13 @@
 //! received a receipt was billed its amount. A stream of an endpoint has no receipt, as direct model calls
 //! carry none; it is in the endpoint's metrics once, with its actual result.
 
-use super::{chat_object::stream_headers, chunks::ChunkStream, seller::Seller};
+use super::{chunks::ChunkStream, seller::Seller};
 use crate::{
     error::{ServiceError, mark_assumed},
     fleet::Completion,
     models::{Lane, request::ChatRequest},
     purchase::Sale,
-    receipt::Receipt,
+    receipt::{self, Receipt},
     spec,
     sse::{self, writer::EventWriter},
 };
@@ -28,14 +28,21 @@ pub struct Flowing {
 /// Returns the head and leaves the rest to a task.
 pub fn start(sale: Sale, flowing: Flowing) -> Response {
     let (frames, body) = sse::body(sale.inbound.line.clone());
-    let mut response = Response::new(body);
+    let mut response = sse::response(body);
     match &flowing.seller {
         Seller::Auto(lane) => {
             let missing_input = match &flowing.answer {
                 Completion::Whole(served) => served.missing_input,
                 Completion::Flowing(_) => None,
             };
-            *response.headers_mut() = stream_headers(missing_input, *lane);
+            if let (Some(missing), Lane::Inference) = (missing_input, lane) {
+                // Assumed (stream-clarification): a streamed clarification names the input in its head.
+                receipt::set(
+                    response.headers_mut(),
+                    spec::INPUT_REQUIRED,
+                    missing.names().0,
+                );
+            }
             mark_assumed(&mut response, "object-members");
             mark_assumed(&mut response, "stream-head");
             if missing_input.is_some() {
@@ -43,7 +50,6 @@ pub fn start(sale: Sale, flowing: Flowing) -> Response {
             }
         }
         Seller::Endpoint(_) => {
-            *response.headers_mut() = stream_headers(None, Lane::Inference);
             mark_assumed(&mut response, "endpoint-inference");
         }
     }

@@ -6,16 +6,16 @@
 use super::in_path::InPath;
 use crate::{
     catalog::{self, matching},
-    error::{ServiceError, mark_assumed},
+    error::{RouteResult, ServiceError, assumed_json, mark_assumed},
     evals::tasks,
     fields::Fields,
     inbound::Inbound,
     state::State,
 };
 use axum::{
-    Extension, Json,
+    Extension,
     extract::{Query, State as Shared},
-    response::{IntoResponse, Response},
+    response::Response,
 };
 use http::Uri;
 use serde_json::{Value, json};
@@ -33,13 +33,10 @@ pub async fn list() -> Response {
         .iter()
         .map(|task| task.shown(None))
         .collect();
-    answer(&json!({ "tasks": tasks }), "task-catalog")
+    assumed_json(json!({ "tasks": tasks }), &["task-catalog"])
 }
 
-pub async fn one(
-    id: Result<InPath<String>, ServiceError>,
-    uri: Uri,
-) -> Result<Response, ServiceError> {
+pub async fn one(id: Result<InPath<String>, ServiceError>, uri: Uri) -> RouteResult {
     let examples_n = examples_n(&uri)?;
     // Interface: "404 for an unknown id."
     let task = id
@@ -47,13 +44,13 @@ pub async fn one(
         // Assumed (eval-task): a set may be graded against one that is in no list.
         .and_then(|InPath(id)| tasks::by_id(&id))
         .ok_or_else(|| ServiceError::NotFound("unknown task".to_owned()))?;
-    Ok(answer(&task.shown(examples_n), "task-catalog"))
+    Ok(assumed_json(task.shown(examples_n), &["task-catalog"]))
 }
 
 pub async fn matched(
     Shared(state): Shared<Arc<State>>,
     Extension(inbound): Extension<Inbound>,
-) -> Result<Response, ServiceError> {
+) -> RouteResult {
     let wanted = MatchRequest::parse(&inbound.body)?;
     let found = matching::matched(&state.fleet, &wanted.query, wanted.top_k).await;
     inbound.fault.work(&state.clock, &state.holds).await;
@@ -61,7 +58,7 @@ pub async fn matched(
         matching::Matcher::Reason => "match-reason",
         matching::Matcher::Keyword => "match-keyword",
     };
-    let mut response = answer(&json!(found), mark);
+    let mut response = assumed_json(&found, &[mark]);
     if found.capability.is_some() {
         mark_assumed(&mut response, "capabilities");
     }
@@ -124,10 +121,4 @@ fn examples_n(uri: &Uri) -> Result<Option<usize>, ServiceError> {
     }
     // More than can be counted is more than there is.
     Ok(Some(text.parse().unwrap_or(usize::MAX)))
-}
-
-fn answer(body: &Value, mark: &'static str) -> Response {
-    let mut response = Json(body).into_response();
-    mark_assumed(&mut response, mark);
-    response
 }

@@ -23,7 +23,7 @@ fn a_scenario_changes_what_it_names_and_nothing_else() {
         (options.seed, options.in_flight_max, options.per_minute_max),
         (7, 2, 120)
     );
-    assert_eq!(options.repeat_billed, RepeatBilled::Same);
+    assert_eq!(options.settings.repeat_billed, RepeatBilled::Same);
     assert_eq!(options.faults.len(), 1);
     assert_eq!(options.api_key, "sandbox-key");
 }

@@ -5,7 +5,7 @@
 //! does not.
 
 use crate::{endpoints::*, eval_support::*, support::*};
-use bursar_sandbox::{Options, Synthesis};
+use bursar_sandbox::{Options, Settings, Synthesis};
 use image::{ImageFormat, Rgba, RgbaImage};
 use serde_json::{Value, json};
 use std::io::Cursor;
@@ -74,7 +74,10 @@ const KEYED: [&str; 6] = [
 /// The voice that is the same on every machine.
 fn built_in() -> Options {
     Options {
-        synthesis: Synthesis::BuiltIn,
+        settings: Settings {
+            synthesis: Synthesis::BuiltIn,
+            ..quick().settings
+        },
         ..quick()
     }
 }

@@ -1,7 +1,7 @@
 //! Inference on endpoints, and what their metrics make of it.
 
 use crate::{endpoints::*, support::*};
-use bursar_sandbox::Options;
+use bursar_sandbox::{Options, Settings};
 use serde_json::{Value, json};
 
 const URL: &str = "/v1/endpoints/mine/chat/completions";
@@ -130,7 +130,10 @@ async fn a_wrong_request_to_an_endpoint_is_told_as_on_the_chat_route() {
 #[tokio::test]
 async fn a_stopped_or_cold_endpoint_is_503_and_bills_nothing() {
     let options = Options {
-        endpoint_warm_up_ms: 90_000,
+        settings: Settings {
+            endpoint_warm_up_ms: 90_000,
+            ..quick().settings
+        },
         ..quick()
     };
     let sandbox = with_endpoint(options, json!({})).await;

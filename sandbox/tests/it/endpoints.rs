@@ -1,7 +1,7 @@
 //! Deployed endpoints: deploy, states, deletion, organizations and restarts.
 
 use crate::support::*;
-use bursar_sandbox::{Options, options::Organization};
+use bursar_sandbox::{Options, Settings, options::Organization};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 
@@ -11,7 +11,10 @@ const OTHER: [(&str, &str); 1] = [("Authorization", "Bearer second-key")];
 
 pub fn quick() -> Options {
     Options {
-        endpoint_stage_ms: 0,
+        settings: Settings {
+            endpoint_stage_ms: 0,
+            ..Settings::default()
+        },
         more_organizations: vec![Organization {
             name: "org-2".to_owned(),
             api_key: "second-key".to_owned(),
@@ -278,7 +281,10 @@ async fn until_gone(sandbox: &Sandbox, name: &str) {
 #[tokio::test]
 async fn events_come_one_by_one_as_the_stages_pass_and_may_be_cut_anywhere() {
     let options = Options {
-        endpoint_stage_ms: 60_000,
+        settings: Settings {
+            endpoint_stage_ms: 60_000,
+            ..quick().settings
+        },
         ..quick()
     };
     let sandbox = Sandbox::start_with(options).await;
@@ -311,7 +317,10 @@ async fn events_come_one_by_one_as_the_stages_pass_and_may_be_cut_anywhere() {
 #[tokio::test]
 async fn a_client_that_leaves_does_not_end_the_deploy() {
     let options = Options {
-        endpoint_stage_ms: 60_000,
+        settings: Settings {
+            endpoint_stage_ms: 60_000,
+            ..quick().settings
+        },
         ..quick()
     };
     let sandbox = Sandbox::start_with(options).await;
@@ -333,7 +342,10 @@ async fn a_client_that_leaves_does_not_end_the_deploy() {
 #[tokio::test]
 async fn an_endpoint_that_is_being_deployed_can_be_deleted_and_nothing_else() {
     let options = Options {
-        endpoint_stage_ms: 60_000,
+        settings: Settings {
+            endpoint_stage_ms: 60_000,
+            ..quick().settings
+        },
         ..quick()
     };
     let sandbox = Sandbox::start_with(options).await;
@@ -422,7 +434,10 @@ async fn an_endpoint_of_nobody_or_of_another_organization_is_404_everywhere() {
 #[tokio::test]
 async fn a_start_is_live_after_the_warm_up_by_the_clock() {
     let options = Options {
-        endpoint_warm_up_ms: 90_000,
+        settings: Settings {
+            endpoint_warm_up_ms: 90_000,
+            ..quick().settings
+        },
         ..quick()
     };
     let sandbox = Sandbox::start_with(options).await;

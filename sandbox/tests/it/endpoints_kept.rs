@@ -1,7 +1,7 @@
 //! Endpoints and metrics over a restart, a kill and a reset.
 
 use crate::{endpoints::*, support::*};
-use bursar_sandbox::Options;
+use bursar_sandbox::{Options, Settings};
 use serde_json::json;
 use tokio::io::AsyncReadExt;
 
@@ -10,7 +10,10 @@ async fn endpoints_and_what_they_served_are_there_after_a_restart() {
     let directory = std::env::temp_dir().join(format!("sandbox-endpoints-{}", std::process::id()));
     let options = || Options {
         state_dir: Some(directory.clone()),
-        endpoint_warm_up_ms: 3_600_000,
+        settings: Settings {
+            endpoint_warm_up_ms: 3_600_000,
+            ..quick().settings
+        },
         ..quick()
     };
     let sandbox = Sandbox::start_with(options()).await;

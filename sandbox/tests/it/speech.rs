@@ -2,7 +2,7 @@
 
 use crate::{model_server::ModelServer, support::*};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use bursar_sandbox::{Options, Scenario, Synthesis};
+use bursar_sandbox::{Options, Scenario, Settings, Synthesis};
 use serde_json::{Value, json};
 
 const SPEECH: &str = "/v1/audio/speech";
@@ -66,7 +66,10 @@ fn riff(bytes: &[u8]) -> Riff {
 
 fn built_in() -> Options {
     Options {
-        synthesis: Synthesis::BuiltIn,
+        settings: Settings {
+            synthesis: Synthesis::BuiltIn,
+            ..Settings::default()
+        },
         ..Options::default()
     }
 }

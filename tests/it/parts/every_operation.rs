@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bursar::ledger::entry::State;
 use bursar::ledger::query::EntryView;
-use bursar_sandbox::{Options, Synthesis};
+use bursar_sandbox::{Options, Settings, Synthesis};
 use serde_json::{Value, json};
 
 use super::stage::{
@@ -115,8 +115,11 @@ fn purchases(set: &str, endpoint: &str, picture: &[u8]) -> Vec<Purchase> {
 
 async fn stage(lines: &str) -> (Sandbox, Bursar, Vec<Purchase>) {
     let sandbox = Sandbox::with(Options {
-        synthesis: Synthesis::BuiltIn,
-        endpoint_stage_ms: 0,
+        settings: Settings {
+            synthesis: Synthesis::BuiltIn,
+            endpoint_stage_ms: 0,
+            ..Settings::default()
+        },
         ..Options::default()
     })
     .await;

@@ -11,7 +11,7 @@ mod uploads;
 
 use bursar::ledger::entry::{InDoubt, State};
 use bursar::money::MicroUsd;
-use bursar_sandbox::Options;
+use bursar_sandbox::{Options, Settings};
 use serde_json::{Value, json};
 
 use crate::support::wire::request;
@@ -42,8 +42,11 @@ async fn stage() -> (Sandbox, Bursar) {
 
 async fn stage_with(lines: &str) -> (Sandbox, Bursar) {
     let options = Options {
-        endpoint_stage_ms: 0,
-        endpoint_warm_up_ms: 1_000,
+        settings: Settings {
+            endpoint_stage_ms: 0,
+            endpoint_warm_up_ms: 1_000,
+            ..Settings::default()
+        },
         ..Options::default()
     };
     let sandbox = Sandbox::with(options).await;

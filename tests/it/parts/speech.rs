@@ -6,7 +6,7 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bursar::ledger::entry::State;
-use bursar_sandbox::{Options, Synthesis};
+use bursar_sandbox::{Options, Settings, Synthesis};
 use serde_json::{Value, json};
 
 use super::stage::{
@@ -16,7 +16,10 @@ use crate::support::{Answer, Bursar, Sandbox, eventually};
 
 async fn speaking() -> Sandbox {
     Sandbox::with(Options {
-        synthesis: Synthesis::BuiltIn,
+        settings: Settings {
+            synthesis: Synthesis::BuiltIn,
+            ..Settings::default()
+        },
         ..Options::default()
     })
     .await
