@@ -61,7 +61,7 @@ pub mod query {
     pub use super::read::listing::{compacted_until_ms, entries, for_each_entry, list};
     pub use super::read::spend::{GroupBy, Spend, SpendRow};
     pub use super::read::views::{DeliveryWord, EntryView, ReceiptWord};
-    pub use super::read::window::{Unknown, Window, window};
+    pub use super::read::window::{Period, Unknown, window};
     pub use super::record::How;
     pub use super::upkeep::compact::{CompactReport, compactable};
     pub use super::upkeep::verify::{Damage, DamageKind, IndexCheck, VerifyReport, verify};

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::calendar;
-use crate::ledger::query::Window;
+use crate::ledger::query::Period;
 use crate::ledger::reconcile::{Comparison, Conclusion, Reason};
 use crate::ledger::totals::MicroUsdSum;
 use crate::money::MicroUsd;
@@ -141,7 +141,7 @@ fn list_numbers(value: &Value, path: &str, to: &mut Vec<String>) {
 
 impl Reconciliation {
     /// `source`: the member of the service's document, or `typed`.
-    pub fn new(source: &str, window: &Window, compared: &Comparison) -> Self {
+    pub fn new(source: &str, window: &Period, compared: &Comparison) -> Self {
         Self {
             source: source.to_owned(),
             since: calendar::rfc3339(window.since_ms),

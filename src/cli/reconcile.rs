@@ -16,7 +16,7 @@ use super::table::{Align, TextTable};
 use crate::admin::reconcile::{Figure, Reconciliation};
 use crate::calendar;
 use crate::clock::SystemClock;
-use crate::ledger::reconcile::{Bound, Conclusion};
+use crate::ledger::reconcile::{Ceiling, Conclusion};
 use crate::money::MicroUsd;
 
 #[derive(Debug, clap::Args)]
@@ -136,8 +136,8 @@ fn reasons(document: &Reconciliation) -> Option<String> {
                 .map(|count| count.to_string())
                 .unwrap_or_default(),
             match reason.bound {
-                Bound::AtMost(most) => most.to_string(),
-                Bound::Any => "any amount".to_owned(),
+                Ceiling::AtMost(most) => most.to_string(),
+                Ceiling::Any => "any amount".to_owned(),
             },
             reason.service_is.to_string(),
         ]);

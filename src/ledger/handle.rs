@@ -35,8 +35,8 @@ use crate::ledger::read::indexed::ask;
 use crate::ledger::read::lookup::{Refresh, refresh};
 use crate::ledger::read::spend::{GroupBy, ROWS_MAX, Spend, Sums};
 use crate::ledger::upkeep::compact::CompactReport;
-use crate::ledger::write::queue::{Answer, Command};
-use crate::ledger::write::shared::{LedgerHealth, Shared};
+use crate::ledger::write::queue::{Acknowledged, Job};
+use crate::ledger::write::shared::{Hub, LedgerHealth};
 use crate::ledger::write::writer::Writer;
 use crate::money::MicroUsd;
 
@@ -47,7 +47,7 @@ pub struct Ledger {
 }
 
 struct OpenLedger {
-    shared: Arc<Shared>,
+    shared: Arc<Hub>,
     clock: SharedClock,
     identity: Identity,
     ids: EntryIds,
@@ -64,7 +64,7 @@ impl Ledger {
         let id_secret = random(&options)?;
         let clock = Arc::clone(&options.clock);
         let path = options.state_dir.clone();
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(Hub::default());
         if options.on_failure == OnFailure::Serve {
             shared.serve_unwritten();
         }
@@ -115,7 +115,7 @@ impl Ledger {
 
     /// Writes an intent; returns when it is durable (rule I1). After an error nothing may be sent.
     pub async fn intend(&self, intent: Intent) -> Result<(), LedgerError> {
-        let command = Command::Intend(Box::new(intent));
+        let command = Job::Intend(Box::new(intent));
         self.inner.shared.queue().ask(command).await.map(|_| ())
     }
 
@@ -123,9 +123,9 @@ impl Ledger {
     /// that is sent twice is answered with what the first became.
     pub async fn settle(&self, outcome: Outcome) -> Result<Settlement, LedgerError> {
         let id = outcome.id;
-        let command = Command::Settle(Box::new(outcome));
+        let command = Job::Settle(Box::new(outcome));
         match self.inner.shared.queue().ask(command).await? {
-            Answer::Settled(settlement) => Ok(settlement),
+            Acknowledged::Settled(settlement) => Ok(settlement),
             _ => Err(LedgerError::UnknownEntry { id }),
         }
     }
@@ -144,12 +144,12 @@ impl Ledger {
         run_id: &str,
         billed: MicroUsd,
     ) -> Result<Option<EntryId>, LedgerError> {
-        let command = Command::ReconcileRun {
+        let command = Job::ReconcileRun {
             run_id: run_id.to_owned(),
             billed,
         };
         match self.inner.shared.queue().ask(command).await? {
-            Answer::Reconciled(id) => Ok(id),
+            Acknowledged::Reconciled(id) => Ok(id),
             _ => Ok(None),
         }
     }
@@ -162,7 +162,7 @@ impl Ledger {
             assumed: false,
         };
         let id = row.id;
-        let command = Command::Deliver(Box::new(row), handover);
+        let command = Job::Deliver(Box::new(row), handover);
         if !self.inner.shared.queue().tell(command) {
             tracing::warn!(entry = %id, delivered, "a delivery could not be noted");
         }
@@ -171,8 +171,8 @@ impl Ledger {
     /// Requests of the last 24 hours whose answer their app never received: for the proxy that starts
     /// on this ledger.
     pub async fn undelivered(&self) -> Result<Remembered, LedgerError> {
-        match self.inner.shared.queue().ask(Command::Remember).await? {
-            Answer::Remembered(remembered) => Ok(remembered),
+        match self.inner.shared.queue().ask(Job::Remember).await? {
+            Acknowledged::Remembered(remembered) => Ok(remembered),
             _ => Ok(Remembered::default()),
         }
     }
@@ -184,9 +184,9 @@ impl Ledger {
         key: &KeptKey,
         fingerprint: Fingerprint,
     ) -> Result<Option<KeyCharge>, LedgerError> {
-        let command = Command::KeyCharged(Box::new(key.clone()), fingerprint);
+        let command = Job::KeyCharged(Box::new(key.clone()), fingerprint);
         match self.inner.shared.queue().ask(command).await? {
-            Answer::KeyCharged(charge) => Ok(charge),
+            Acknowledged::KeyCharged(charge) => Ok(charge),
             _ => Ok(None),
         }
     }
@@ -329,7 +329,7 @@ pub fn compact(
 }
 
 fn open_writer(
-    shared: &Arc<Shared>,
+    shared: &Arc<Hub>,
     options: LedgerOptions,
 ) -> Result<(Writer, Identity), LedgerError> {
     let directory = Directory::open_or_create(&options.state_dir)?;

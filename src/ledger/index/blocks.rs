@@ -24,7 +24,7 @@ pub enum Length {
 
 /// The sums of a stretch of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Block {
+pub struct TimeBlock {
     cells: BTreeMap<Cell, Figures>,
     /// Of a quarter hour: the numbers of the first and the last record that ended an entry begun in it.
     ends: Option<(u64, u64)>,
@@ -55,9 +55,9 @@ impl Length {
     }
 }
 
-// === impl Block ===
+// === impl TimeBlock ===
 
-impl Block {
+impl TimeBlock {
     pub fn add(&mut self, cell: Cell, figures: &Figures) {
         self.cells.entry(cell).or_default().add(figures);
     }

@@ -6,16 +6,16 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use super::db::IndexError;
-use super::tree::{Index, Kept};
+use super::tree::{Checkpoint, Index};
 use crate::ledger::journal::state_dir::Directory;
 
 /// An index opened on a copy of its files.
 #[derive(Debug)]
 pub struct IndexCopy {
     pub index: Index,
-    pub kept: Kept,
+    pub kept: Checkpoint,
     // Dropped last: the index above is open there.
-    _files: Files,
+    _files: ScratchDirectory,
 }
 
 /// Why there is no copy.
@@ -26,7 +26,7 @@ pub enum CopyError {
 }
 
 #[derive(Debug)]
-struct Files {
+struct ScratchDirectory {
     path: PathBuf,
 }
 
@@ -35,7 +35,7 @@ struct Files {
 impl IndexCopy {
     /// Copies the files at `from` and opens and checks them.
     pub fn of(from: &Path, ledger: &str) -> Result<Self, CopyError> {
-        let files = Files::of(from).map_err(CopyError::Io)?;
+        let files = ScratchDirectory::of(from).map_err(CopyError::Io)?;
         let (index, kept) = Index::open_checked(&files.path, ledger).map_err(CopyError::Index)?;
         Ok(Self {
             index,
@@ -58,9 +58,9 @@ impl IndexCopy {
     }
 }
 
-// === impl Files ===
+// === impl ScratchDirectory ===
 
-impl Files {
+impl ScratchDirectory {
     fn of(from: &Path) -> std::io::Result<Self> {
         let mut bits = [0; 16];
         getrandom::fill(&mut bits).map_err(|error| std::io::Error::other(error.to_string()))?;
@@ -73,7 +73,7 @@ impl Files {
     }
 }
 
-impl Drop for Files {
+impl Drop for ScratchDirectory {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_dir_all(&self.path) {
             tracing::warn!(%error, path = %self.path.display(), "cannot remove a temporary copy");

@@ -9,14 +9,14 @@ use crate::ledger::sums::LineKey;
 
 /// The lines of an index.
 #[derive(Debug, Default)]
-pub struct Lines {
+pub struct LineNumbers {
     by_number: Vec<LineKey>,
     numbers: BTreeMap<LineKey, u16>,
 }
 
-// === impl Lines ===
+// === impl LineNumbers ===
 
-impl Lines {
+impl LineNumbers {
     pub fn len(&self) -> usize {
         self.by_number.len()
     }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::blocks::{Cell, Length, each_cell};
 use super::db::IndexError;
 use super::figures::Figures;
-use super::lines::Lines;
+use super::lines::LineNumbers;
 use super::rows::{
     DAMAGED, EVIDENCE, FILES, MISSING, Meta, block_begins, block_key, decode, decode_entry,
     entry_key, entry_of, opened,
@@ -23,7 +23,7 @@ use crate::ledger::sums::{LineKey, LineSums};
 /// The index while nothing is written to it.
 pub struct Snapshot<'a> {
     db: &'a sled::Db,
-    lines: &'a Lines,
+    lines: &'a LineNumbers,
     meta: Meta,
     files: Option<JournalFiles>,
     is_journal_sound: bool,
@@ -73,7 +73,11 @@ impl Grouped {
 // === impl Snapshot ===
 
 impl<'a> Snapshot<'a> {
-    pub(super) fn new(db: &'a sled::Db, lines: &'a Lines, meta: Meta) -> Result<Self, IndexError> {
+    pub(super) fn new(
+        db: &'a sled::Db,
+        lines: &'a LineNumbers,
+        meta: Meta,
+    ) -> Result<Self, IndexError> {
         let files = db.get(FILES)?.map(|files| decode(&files)).transpose()?;
         Ok(Self {
             db,
@@ -119,88 +123,47 @@ impl<'a> Snapshot<'a> {
     ) -> Result<Grouped, IndexError> {
         let mut grouped = Grouped::default();
         let mut groups: HashMap<Cell, u32> = HashMap::new();
-        let mut group_of = |(line, state): Cell| -> Result<u32, IndexError> {
-            if let Some(number) = groups.get(&(line, state)) {
-                return Ok(*number);
-            }
-            let number = group(self.lines.get(line)?, state);
-            groups.insert((line, state), number);
-            Ok(number)
+        let mut add = |stretch: u64, block: &[u8]| -> Result<(), IndexError> {
+            let mut failed = None;
+            let read = each_cell(opened(block)?, |cell, rest| {
+                let known = groups.get(&cell).copied();
+                let number = known.map_or_else(|| Ok(group(self.lines.get(cell.0)?, cell.1)), Ok);
+                let number = number.map_err(|error| failed = Some(error)).ok()?;
+                groups.insert(cell, number);
+                let sums = grouped.rows.entry((stretch, number)).or_default();
+                sums.add_encoded(rest)
+            });
+            read.map_err(|error| failed.unwrap_or(error)).map(drop)
         };
-        let length = Length::Sixteen;
-        let from = block_key(length, length.floor(since_ms));
-        for pair in self.db.range(from..block_key(length, until_ms)) {
-            let (key, value) = pair?;
+        let (whole, quarter) = (Length::Sixteen, Length::Quarter);
+        let from = block_key(whole, whole.floor(since_ms));
+        for pair in self.db.range(from..block_key(whole, until_ms)) {
+            let (key, block) = pair?;
             let begins_ms = block_begins(&key)?;
-            let ends_ms = begins_ms.saturating_add(length.ms());
+            let ends_ms = begins_ms.saturating_add(whole.ms());
             let is_inside = since_ms <= begins_ms && ends_ms <= until_ms;
-            let whole = is_inside.then(|| place(begins_ms, ends_ms)).flatten();
-            if let Some(stretch) = whole {
-                let mut lost = None;
-                each_cell(opened(&value)?, |cell, rest| match group_of(cell) {
-                    Ok(group) => {
-                        let sums = grouped.rows.entry((stretch, group)).or_default();
-                        sums.add_encoded(rest)
-                    }
-                    Err(error) => {
-                        lost = Some(error);
-                        None
-                    }
-                })
-                .map_err(|error| lost.unwrap_or(error))?;
+            if let Some(stretch) = is_inside.then(|| place(begins_ms, ends_ms)).flatten() {
+                add(stretch, &block)?;
                 continue;
             }
-            let mut quarters = Vec::new();
-            self.quarters(begins_ms, &value, |at_ms, cell, figures| {
+            let mut found = Figures::default();
+            let quarters = block_key(quarter, begins_ms)..block_key(quarter, ends_ms);
+            for pair in self.db.range(quarters) {
+                let (key, block) = pair?;
+                let at_ms = block_begins(&key)?;
+                each_cell(opened(&block)?, |_, rest| found.add_encoded(rest))?;
                 if (since_ms..until_ms).contains(&at_ms) {
-                    quarters.push((at_ms, cell, figures));
+                    let stretch = place(at_ms, at_ms.saturating_add(quarter.ms()));
+                    add(stretch.ok_or(IndexError::Unfit)?, &block)?;
                 }
-            })?;
-            let mut stretch = None;
-            for (at_ms, cell, figures) in quarters {
-                let known = stretch.filter(|(known_ms, _)| *known_ms == at_ms);
-                let (_, number) = match known {
-                    Some(known) => known,
-                    None => {
-                        let ends_ms = at_ms.saturating_add(Length::Quarter.ms());
-                        (at_ms, place(at_ms, ends_ms).ok_or(IndexError::Unfit)?)
-                    }
-                };
-                stretch = Some((at_ms, number));
-                grouped.add((number, group_of(cell)?), &figures);
+            }
+            let mut sum = Figures::default();
+            each_cell(opened(&block)?, |_, rest| sum.add_encoded(rest))?;
+            if found != sum {
+                return Err(IndexError::Incomplete);
             }
         }
         Ok(grouped)
-    }
-
-    /// The sixteen quarter hours of a block. They have to come to what it says.
-    fn quarters(
-        &self,
-        begins_ms: u64,
-        block: &[u8],
-        mut visit: impl FnMut(u64, Cell, Figures),
-    ) -> Result<(), IndexError> {
-        let mut left = Figures::default();
-        each_cell(opened(block)?, |_, rest| left.add_encoded(rest))?;
-        let mut found = Figures::default();
-        let ends_ms = begins_ms.saturating_add(Length::Sixteen.ms());
-        let from = block_key(Length::Quarter, begins_ms);
-        for pair in self.db.range(from..block_key(Length::Quarter, ends_ms)) {
-            let (key, value) = pair?;
-            let at_ms = block_begins(&key)?;
-            each_cell(opened(&value)?, |cell, rest| {
-                let mut figures = Figures::default();
-                figures.add_encoded(rest)?;
-                found.add(&figures);
-                visit(at_ms, cell, figures);
-                Some(())
-            })?;
-        }
-        if found == left {
-            Ok(())
-        } else {
-            Err(IndexError::Incomplete)
-        }
     }
 
     /// What is needed to read the entries of a quarter hour one by one from the journal.

@@ -20,7 +20,7 @@ use parking_lot::RwLock;
 use super::blocks::{Length, each_cell};
 use super::db::{Handle, IndexError, guarded, open_sled};
 use super::figures::Figures;
-use super::lines::Lines;
+use super::lines::LineNumbers;
 use super::rows::{
     BLOCK, DAMAGED, FILED_OF_RUN, FILES, FORMAT, LINE, META, MISSING, Meta, RUN, decode, encode,
     entry_key, line_key, opened, text_key,
@@ -46,14 +46,14 @@ const MOVED_ASIDE: &str = "index.damaged-";
 pub struct Index {
     handle: Handle,
     /// Its lock also keeps questions and batches apart: sled shows parts of a batch to a concurrent reader.
-    lines: Arc<RwLock<Lines>>,
+    lines: Arc<RwLock<LineNumbers>>,
     /// A question found that rows are lost: it is neither asked nor written any more.
     is_doubted: Arc<AtomicBool>,
 }
 
 /// Where the books stand with what is to be written.
 #[derive(Clone, Debug)]
-pub struct Reached {
+pub struct IndexedUpTo {
     pub ledger: String,
     pub last_seq: u64,
     pub oldest_open_seq: Option<u64>,
@@ -66,7 +66,7 @@ pub struct Reached {
 
 /// What the index remembers for the books.
 #[derive(Debug, Default)]
-pub struct Kept {
+pub struct Checkpoint {
     pub last_seq: u64,
     pub given_seq: u64,
     pub oldest_open_seq: Option<u64>,
@@ -80,14 +80,14 @@ pub struct Kept {
 #[derive(Debug)]
 pub struct Opened {
     pub index: Option<Index>,
-    pub kept: Kept,
+    pub kept: Checkpoint,
     /// It was made anew: empty until the journal has been replayed.
     pub is_new: bool,
 }
 
-// === impl Reached ===
+// === impl IndexedUpTo ===
 
-impl Reached {
+impl IndexedUpTo {
     pub fn of(books: &Books, ledger: &str) -> Self {
         let totals = books.totals();
         Self {
@@ -155,7 +155,7 @@ impl Index {
     }
 
     /// Opens and checks; used by `ledger verify` on a copy.
-    pub fn open_checked(path: &Path, ledger: &str) -> Result<(Self, Kept), IndexError> {
+    pub fn open_checked(path: &Path, ledger: &str) -> Result<(Self, Checkpoint), IndexError> {
         guarded(|| {
             let index = Self::on(open_sled(path)?);
             let kept = index.check(ledger)?;
@@ -184,7 +184,7 @@ impl Index {
         }) {
             Ok(db) => Opened {
                 index: Some(Self::on(db)),
-                kept: Kept::default(),
+                kept: Checkpoint::default(),
                 is_new: true,
             },
             Err(error) => {
@@ -195,7 +195,7 @@ impl Index {
     }
 
     /// Reads all that the books need, and compares rows with the count.
-    fn check(&self, ledger: &str) -> Result<Kept, IndexError> {
+    fn check(&self, ledger: &str) -> Result<Checkpoint, IndexError> {
         let mut lines = self.lines.write();
         let db = self.handle.db()?;
         let Some(meta) = db.get(META)? else {
@@ -205,7 +205,7 @@ impl Index {
             return if keys
                 .all(|key| key.is_ok_and(|key| [MISSING, DAMAGED, FILES].contains(&&*key)))
             {
-                Ok(Kept::default())
+                Ok(Checkpoint::default())
             } else {
                 Err(IndexError::Incomplete)
             };
@@ -214,7 +214,7 @@ impl Index {
         if meta.format != FORMAT || meta.ledger != ledger {
             return Err(IndexError::Foreign);
         }
-        *lines = Lines::default();
+        *lines = LineNumbers::default();
         for pair in db.scan_prefix([LINE]) {
             let (key, value) = pair?;
             let (number, is_new) = lines.number(&decode(&value)?)?;
@@ -258,7 +258,7 @@ impl Index {
             Some(value) => decode(&value)?,
             None => Vec::new(),
         };
-        Ok(Kept {
+        Ok(Checkpoint {
             last_seq: meta.last_seq,
             given_seq: meta.given_seq,
             oldest_open_seq: meta.oldest_open_seq,
@@ -309,7 +309,7 @@ impl Index {
     }
 
     /// Writes what happened since the last time, all of it or nothing. Waits while a question is answered.
-    pub fn write(&self, reached: &Reached, pending: Pending) -> Result<(), IndexError> {
+    pub fn write(&self, reached: &IndexedUpTo, pending: Pending) -> Result<(), IndexError> {
         let mut lines = self.lines.write();
         guarded(|| self.write_with(&mut lines, reached, pending))
     }
@@ -317,7 +317,7 @@ impl Index {
     /// The same where no question is answered now; otherwise what was to be written comes back.
     pub fn try_write(
         &self,
-        reached: &Reached,
+        reached: &IndexedUpTo,
         pending: Pending,
     ) -> Result<Option<Pending>, IndexError> {
         let Some(mut lines) = self.lines.try_write() else {
@@ -328,8 +328,8 @@ impl Index {
 
     fn write_with(
         &self,
-        lines: &mut Lines,
-        reached: &Reached,
+        lines: &mut LineNumbers,
+        reached: &IndexedUpTo,
         pending: Pending,
     ) -> Result<(), IndexError> {
         if self.is_doubted.load(Ordering::Relaxed) {
@@ -459,7 +459,7 @@ impl Opened {
     pub fn without() -> Self {
         Self {
             index: None,
-            kept: Kept::default(),
+            kept: Checkpoint::default(),
             is_new: true,
         }
     }

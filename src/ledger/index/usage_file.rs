@@ -32,12 +32,12 @@ pub struct UsageFile {
 
 /// What every format has.
 #[derive(Deserialize)]
-struct Version {
+struct FormatOnly {
     format: u32,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Body {
+struct UsageLine {
     format: u32,
     ledger: String,
     last_seq: u64,
@@ -77,8 +77,9 @@ impl UsageFile {
         };
         let line = text.trim_end_matches('\n').as_bytes();
         let is_ours = line.starts_with(START) && is_sealed(line);
-        let version: Option<Version> = is_ours.then(|| serde_json::from_slice(line).ok()).flatten();
-        if let Some(Version { format }) =
+        let version: Option<FormatOnly> =
+            is_ours.then(|| serde_json::from_slice(line).ok()).flatten();
+        if let Some(FormatOnly { format }) =
             version.filter(|version| ![FORMAT_OF_ONE_PRICE, FORMAT].contains(&version.format))
         {
             tracing::info!(
@@ -87,7 +88,7 @@ impl UsageFile {
             );
             return Self::default();
         }
-        let body: Option<Body> = is_ours.then(|| serde_json::from_slice(line).ok()).flatten();
+        let body: Option<UsageLine> = is_ours.then(|| serde_json::from_slice(line).ok()).flatten();
         let Some(body) = body.filter(|body| body.ledger == ledger) else {
             tracing::warn!(
                 "the file `usage` is damaged or of another ledger; what caps were charged is read from \
@@ -134,7 +135,7 @@ impl UsageFile {
                 operation: *operation,
                 prices: prices.clone(),
             });
-        let body = Body {
+        let body = UsageLine {
             format: FORMAT,
             ledger: ledger.to_owned(),
             last_seq,

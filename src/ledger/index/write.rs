@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use super::blocks::{Block, Length};
+use super::blocks::{Length, TimeBlock};
 use super::db::IndexError;
 use super::figures::Figures;
-use super::lines::Lines;
+use super::lines::LineNumbers;
 use super::rows::{
     EVIDENCE, FILED, FILED_OF_RUN, block_key, decode_entry, encode, encode_entry, entry_key,
     line_key, opened, sealed,
@@ -35,7 +35,7 @@ struct Change<'a> {
 /// what they had added.
 pub fn write_sums(
     db: &sled::Db,
-    lines: &mut Lines,
+    lines: &mut LineNumbers,
     batch: &mut sled::Batch,
     mut sums: Changes,
 ) -> Result<u64, IndexError> {
@@ -83,8 +83,8 @@ pub fn write_sums(
         for (at_ms, changes) in blocks {
             let key = block_key(length, at_ms);
             let mut block = match db.get(&key)? {
-                Some(value) => Block::decode(opened(&value)?)?,
-                None => Block::default(),
+                Some(value) => TimeBlock::decode(opened(&value)?)?,
+                None => TimeBlock::default(),
             };
             for change in changes {
                 let cell = (number(lines, batch, &change.at.line)?, change.at.state);
@@ -108,7 +108,7 @@ pub fn write_sums(
 /// What an entry added when it ended, where that is still known, and the key of that row.
 pub fn filed(
     db: &sled::Db,
-    lines: &Lines,
+    lines: &LineNumbers,
     id: EntryId,
     quarter_ms: u64,
 ) -> Result<Option<(Vec<u8>, Filed)>, IndexError> {
@@ -148,7 +148,11 @@ pub fn forget_filed(
 }
 
 /// The number of a line. A new one is written down with what is written of it.
-fn number(lines: &mut Lines, batch: &mut sled::Batch, line: &LineKey) -> Result<u16, IndexError> {
+fn number(
+    lines: &mut LineNumbers,
+    batch: &mut sled::Batch,
+    line: &LineKey,
+) -> Result<u16, IndexError> {
     let (number, is_new) = lines.number(line)?;
     if is_new {
         batch.insert(line_key(number), encode(line)?);

@@ -68,7 +68,7 @@ pub struct Found {
 }
 
 /// What was asked for, in the forms in which it may stand in a line.
-struct Asked {
+struct Query {
     id: Option<EntryId>,
     /// May be the end or the beginning of an id.
     part: Option<String>,
@@ -77,7 +77,7 @@ struct Asked {
 }
 
 /// An entry of the first pass.
-struct Hit {
+struct Match {
     started_ms: u64,
     key: Option<KeptKey>,
 }
@@ -85,13 +85,13 @@ struct Hit {
 /// The entries of the first pass.
 #[derive(Default)]
 struct Hits {
-    by: BTreeMap<FoundBy, HashMap<EntryId, Hit>>,
+    by: BTreeMap<FoundBy, HashMap<EntryId, Match>>,
     more: bool,
 }
 
 /// The lines of the second pass.
-struct Gathered<'a> {
-    asked: &'a HashMap<EntryId, Hit>,
+struct Kin<'a> {
+    asked: &'a HashMap<EntryId, Match>,
     /// Entries of the same keys are gathered, too.
     keys: Vec<&'a KeptKey>,
     held: HashSet<EntryId>,
@@ -117,7 +117,7 @@ type Visit<'a> = dyn FnMut(u64, Record) -> ControlFlow<()> + 'a;
 /// Looks for `text`. Time: a few reads for each segment with a lookup file, and two passes over the bytes of
 /// the others.
 pub fn find(state_dir: &Path, text: &str) -> Result<Found, LedgerError> {
-    let asked = Asked::of(text.trim(), &secret(state_dir));
+    let asked = Query::of(text.trim(), &secret(state_dir));
     steadily(|| {
         let reader = JournalReader::open(state_dir)?;
         let mut lookups = Lookups::beside(&reader);
@@ -132,7 +132,7 @@ pub fn find(state_dir: &Path, text: &str) -> Result<Found, LedgerError> {
     })
 }
 
-fn find_on(reader: &JournalReader, lookups: &Lookups, asked: &Asked) -> Result<Found, Detour> {
+fn find_on(reader: &JournalReader, lookups: &Lookups, asked: &Query) -> Result<Found, Detour> {
     let mut hits = Hits::default();
     let order = asked.segments(reader);
     // A break: whatever stands in other lines, the answer is the same.
@@ -165,7 +165,7 @@ fn find_on(reader: &JournalReader, lookups: &Lookups, asked: &Asked) -> Result<F
     let mut sought = Sought::default();
     keys.iter().for_each(|key| sought.add_key(&key.form));
     ids.keys().for_each(|id| sought.add_id(*id));
-    let mut gathered = Gathered {
+    let mut gathered = Kin {
         asked: &ids,
         keys,
         held: ids.keys().copied().collect(),
@@ -186,7 +186,7 @@ fn find_on(reader: &JournalReader, lookups: &Lookups, asked: &Asked) -> Result<F
             gathered.take(seq, record)
         })?;
     }
-    let Gathered { lines, more, .. } = gathered;
+    let Kin { lines, more, .. } = gathered;
     let mut views = Views::default();
     for (seq, record) in lines {
         views.apply(seq, record);
@@ -311,9 +311,9 @@ fn in_json(text: &str) -> String {
     inner.strip_suffix('"').unwrap_or(inner).to_owned()
 }
 
-// === impl Asked ===
+// === impl Query ===
 
-impl Asked {
+impl Query {
     fn of(text: &str, secret: &[u8; 32]) -> Self {
         let lower = text.to_ascii_lowercase();
         let is_part = lower.len() >= PART_CHARS_MIN
@@ -397,7 +397,7 @@ impl Hits {
         let ids = self.by.entry(by).or_default();
         let has_room = ids.len() < FOUND_MAX || ids.contains_key(&said.id);
         if has_room {
-            let hit = Hit {
+            let hit = Match {
                 started_ms: said.started_ms,
                 key: said.key.cloned(),
             };
@@ -408,9 +408,9 @@ impl Hits {
     }
 }
 
-// === impl Gathered ===
+// === impl Kin ===
 
-impl Gathered<'_> {
+impl Kin<'_> {
     /// Takes a line. A break: there are more entries of the keys than may be held.
     fn take(&mut self, seq: u64, record: Record) -> ControlFlow<()> {
         let id = match &record {

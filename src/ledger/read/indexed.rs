@@ -35,7 +35,7 @@ const WORTH_BYTES: u64 = 24 << 20;
 
 /// Why a question is not answered from the index.
 #[derive(Debug)]
-enum Refusal {
+enum NoAnswer {
     Index(IndexError),
     Ledger(LedgerError),
 }
@@ -135,9 +135,9 @@ fn ask_index(
     let asked = index.ask(|snapshot| Asking::of(sums, snapshot, state_dir));
     match asked.and_then(Asking::finish) {
         Ok(spend) => Ok(Some(spend)),
-        Err(Refusal::Ledger(error)) => Err(error),
-        Err(Refusal::Index(IndexError::Unfit)) => Ok(None),
-        Err(Refusal::Index(error)) => {
+        Err(NoAnswer::Ledger(error)) => Err(error),
+        Err(NoAnswer::Index(IndexError::Unfit)) => Ok(None),
+        Err(NoAnswer::Index(error)) => {
             tracing::error!(%error, "the index is damaged; the journal answers, and the next start makes it anew");
             index.doubt();
             Ok(None)
@@ -149,7 +149,7 @@ fn ask_index(
 
 impl<'a, 'b> Asking<'a, 'b> {
     /// Takes from the index all that it has.
-    fn of(sums: &'a Sums<'b>, snapshot: &Snapshot<'_>, state_dir: &Path) -> Result<Self, Refusal> {
+    fn of(sums: &'a Sums<'b>, snapshot: &Snapshot<'_>, state_dir: &Path) -> Result<Self, NoAnswer> {
         let is_by_state = sums.group.contains(&GroupBy::State);
         if !snapshot.is_journal_sound() || (is_by_state && !snapshot.is_filed_by_state()) {
             return Err(IndexError::Unfit.into());
@@ -198,7 +198,7 @@ impl<'a, 'b> Asking<'a, 'b> {
     }
 
     /// Adds what the journal alone has.
-    fn finish(mut self) -> Result<Spend, Refusal> {
+    fn finish(mut self) -> Result<Spend, NoAnswer> {
         let mut reconciled = std::mem::take(&mut self.reconciled);
         for edge in self.edges.values() {
             reconciled.extend(edge.evidence.iter().map(|(id, ..)| *id));
@@ -229,7 +229,7 @@ impl<'a, 'b> Asking<'a, 'b> {
         snapshot: &Snapshot<'_>,
         since_ms: u64,
         until_ms: u64,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), NoAnswer> {
         if since_ms >= until_ms {
             return Ok(());
         }
@@ -252,7 +252,7 @@ impl<'a, 'b> Asking<'a, 'b> {
         &mut self,
         snapshot: &Snapshot<'_>,
         quarters: Range<u64>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), NoAnswer> {
         let tail = self.read_tail()?;
         for (id, started_ms) in &tail.evidence {
             self.reconciled.insert(*id);
@@ -275,7 +275,7 @@ impl<'a, 'b> Asking<'a, 'b> {
         Ok(())
     }
 
-    fn read_tail(&self) -> Result<Tail, Refusal> {
+    fn read_tail(&self) -> Result<Tail, NoAnswer> {
         let mut tail = Tail::default();
         self.read_numbers(self.from_seq..=u64::MAX, &mut |seq, record| match record {
             Record::Reconciled(evidence, labels) if seq > self.last_seq => {
@@ -297,7 +297,7 @@ impl<'a, 'b> Asking<'a, 'b> {
         quarter_ms: u64,
         edge: &Edge,
         folding: &mut Folding<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), NoAnswer> {
         let mut ended = 0;
         let until_ms = quarter_ms.saturating_add(Length::Quarter.ms());
         let is_of_it = |labels: &Labels| (quarter_ms..until_ms).contains(&labels.started_ms);
@@ -338,7 +338,7 @@ impl<'a, 'b> Asking<'a, 'b> {
         &self,
         numbers: RangeInclusive<u64>,
         visit: &mut dyn FnMut(u64, &Record),
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), NoAnswer> {
         let (first, last) = numbers.into_inner();
         let mut expected = first;
         let place = self.reader.place_after(first.saturating_sub(1))?;
@@ -421,15 +421,15 @@ impl Days {
     }
 }
 
-// === impl Refusal ===
+// === impl NoAnswer ===
 
-impl From<IndexError> for Refusal {
+impl From<IndexError> for NoAnswer {
     fn from(error: IndexError) -> Self {
         Self::Index(error)
     }
 }
 
-impl From<LedgerError> for Refusal {
+impl From<LedgerError> for NoAnswer {
     fn from(error: LedgerError) -> Self {
         Self::Ledger(error)
     }

@@ -11,7 +11,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ledger::read::window::{Unknown, Window};
+use crate::ledger::read::window::{Period, Unknown};
 use crate::ledger::sums::MicroUsdSum;
 use crate::protocol::closed_set;
 
@@ -40,7 +40,7 @@ closed_set! {
 /// How much a kind can come to, in micro-USD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Option<MicroUsdSum>", into = "Option<MicroUsdSum>")]
-pub enum Bound {
+pub enum Ceiling {
     AtMost(MicroUsdSum),
     /// Nothing says how much.
     Any,
@@ -56,7 +56,7 @@ pub struct Reason {
     pub count: Option<u64>,
     /// `null`: any amount.
     #[serde(rename = "at_most_micro_usd")]
-    pub bound: Bound,
+    pub bound: Ceiling,
     /// `higher`: it can only make the service's figure the higher one; else `lower`.
     pub service_is: Side,
 }
@@ -86,7 +86,7 @@ pub struct Comparison {
 }
 
 /// Holds `service` against the window's sum.
-pub fn compare(service: MicroUsdSum, window: &Window) -> Comparison {
+pub fn compare(service: MicroUsdSum, window: &Period) -> Comparison {
     let ledger = window.billed;
     let reasons = reasons(window);
     let (side, apart) = if service >= ledger {
@@ -95,12 +95,12 @@ pub fn compare(service: MicroUsdSum, window: &Window) -> Comparison {
         (Side::Lower, ledger.get() - service.get())
     };
     let on_side = reasons.iter().filter(|reason| reason.service_is == side);
-    let explained = on_side.fold(Bound::AtMost(MicroUsdSum::default()), |sum, reason| {
+    let explained = on_side.fold(Ceiling::AtMost(MicroUsdSum::default()), |sum, reason| {
         sum.plus(reason.bound)
     });
     let left = match explained {
-        Bound::Any => 0,
-        Bound::AtMost(most) => apart.saturating_sub(most.get()),
+        Ceiling::Any => 0,
+        Ceiling::AtMost(most) => apart.saturating_sub(most.get()),
     };
     let conclusion = match (apart, left) {
         (0, _) => Conclusion::Equal,
@@ -121,7 +121,7 @@ pub fn compare(service: MicroUsdSum, window: &Window) -> Comparison {
     }
 }
 
-fn reasons(window: &Window) -> Vec<Reason> {
+fn reasons(window: &Period) -> Vec<Reason> {
     let mut reasons = Vec::new();
     for ((unknown, operation), count) in &window.unknown {
         let bound = match window.dearest.get(operation) {
@@ -129,9 +129,9 @@ fn reasons(window: &Window) -> Vec<Reason> {
                 let same = window.same_purchase.get(&(*unknown, *operation));
                 let purchases = count.saturating_sub(same.copied().unwrap_or(0));
                 let most = u128::from(dearest.get()).saturating_mul(u128::from(purchases));
-                Bound::AtMost(MicroUsdSum::from_micro_usd(most))
+                Ceiling::AtMost(MicroUsdSum::from_micro_usd(most))
             }
-            None => Bound::Any,
+            None => Ceiling::Any,
         };
         let (kind, detail) = match unknown {
             Unknown::InDoubt(reason) => (Kind::InDoubt, format!("{reason}, {operation}")),
@@ -153,7 +153,7 @@ fn reasons(window: &Window) -> Vec<Reason> {
             kind: Kind::Anomalies,
             detail: anomalies.join(", "),
             count: Some(window.anomalies.values().sum()),
-            bound: Bound::AtMost(window.not_added),
+            bound: Ceiling::AtMost(window.not_added),
             service_is: Side::Higher,
         });
     }
@@ -162,7 +162,7 @@ fn reasons(window: &Window) -> Vec<Reason> {
             kind: Kind::Damaged,
             detail: "see `bursar ledger verify`".to_owned(),
             count: Some(window.damaged),
-            bound: Bound::Any,
+            bound: Ceiling::Any,
             service_is: Side::Higher,
         });
     }
@@ -182,7 +182,7 @@ fn reasons(window: &Window) -> Vec<Reason> {
                 kind,
                 detail: detail.to_owned(),
                 count: None,
-                bound: Bound::AtMost(amount),
+                bound: Ceiling::AtMost(amount),
                 service_is: match kind {
                     Kind::JustInside => Side::Lower,
                     _ => Side::Higher,
@@ -193,9 +193,9 @@ fn reasons(window: &Window) -> Vec<Reason> {
     reasons
 }
 
-// === impl Bound ===
+// === impl Ceiling ===
 
-impl Bound {
+impl Ceiling {
     fn plus(self, other: Self) -> Self {
         match (self, other) {
             (Self::AtMost(mut sum), Self::AtMost(more)) => {
@@ -207,17 +207,17 @@ impl Bound {
     }
 }
 
-impl From<Option<MicroUsdSum>> for Bound {
+impl From<Option<MicroUsdSum>> for Ceiling {
     fn from(most: Option<MicroUsdSum>) -> Self {
         most.map_or(Self::Any, Self::AtMost)
     }
 }
 
-impl From<Bound> for Option<MicroUsdSum> {
-    fn from(bound: Bound) -> Self {
+impl From<Ceiling> for Option<MicroUsdSum> {
+    fn from(bound: Ceiling) -> Self {
         match bound {
-            Bound::AtMost(most) => Some(most),
-            Bound::Any => None,
+            Ceiling::AtMost(most) => Some(most),
+            Ceiling::Any => None,
         }
     }
 }

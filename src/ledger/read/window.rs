@@ -37,7 +37,7 @@ pub enum Unknown {
 
 /// Entries begun in `[since_ms, until_ms)`, and the amounts just beside both ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Window {
+pub struct Period {
     pub since_ms: u64,
     pub until_ms: u64,
     pub billed: MicroUsdSum,
@@ -64,13 +64,13 @@ pub struct Window {
 }
 
 /// Reads the window from the journal below `state_dir`.
-pub fn window(state_dir: &Path, since_ms: u64, until_ms: u64) -> Result<Window, LedgerError> {
+pub fn window(state_dir: &Path, since_ms: u64, until_ms: u64) -> Result<Period, LedgerError> {
     let reader = JournalReader::open(state_dir)?;
     let mut reading = Reading {
-        window: Window {
+        window: Period {
             since_ms,
             until_ms,
-            ..Window::default()
+            ..Period::default()
         },
         open: HashMap::new(),
         doubts: HashMap::new(),
@@ -97,7 +97,7 @@ pub fn window(state_dir: &Path, since_ms: u64, until_ms: u64) -> Result<Window, 
 }
 
 struct Reading {
-    window: Window,
+    window: Period,
     /// Entries in flight that lie in the window.
     open: HashMap<EntryId, Begun>,
     /// Entries in doubt in the window, and whether another one stands for the same purchase.
@@ -189,9 +189,9 @@ fn adopted_from(key: Option<&KeptKey>) -> Option<EntryId> {
     }
 }
 
-// === impl Window ===
+// === impl Period ===
 
-impl Window {
+impl Period {
     pub fn covers(&self, at_ms: u64) -> bool {
         (self.since_ms..self.until_ms).contains(&at_ms)
     }

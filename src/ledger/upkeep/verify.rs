@@ -15,7 +15,7 @@ use crate::ledger::fold::totals::Totals;
 use crate::ledger::id::EntryId;
 use crate::ledger::index::copy::{CopyError, IndexCopy};
 use crate::ledger::index::db::IndexError;
-use crate::ledger::index::tree::Kept;
+use crate::ledger::index::tree::Checkpoint;
 use crate::ledger::index::usage_file::UsageFile;
 use crate::ledger::journal::high_water::{HighWater, stopped_seq};
 use crate::ledger::journal::quarantine::LOST;
@@ -213,7 +213,7 @@ impl Check {
         }
     }
 
-    fn compare(&self, kept: &Kept, journal_seq: u64) -> IndexCheck {
+    fn compare(&self, kept: &Checkpoint, journal_seq: u64) -> IndexCheck {
         if kept.last_seq > journal_seq {
             return IndexCheck::Differs(format!(
                 "it knows records up to {}, and the journal ends at {journal_seq}",
@@ -258,7 +258,7 @@ fn lost_notes(state_dir: &Path) -> Result<Vec<String>, LedgerError> {
 }
 
 /// What the index keeps, read from a copy of it.
-fn read_index(state: &Directory, ledger: Option<&str>) -> Result<Kept, IndexCheck> {
+fn read_index(state: &Directory, ledger: Option<&str>) -> Result<Checkpoint, IndexCheck> {
     let not_checked = |why: &str| Err(IndexCheck::NotChecked(why.to_owned()));
     let from = state.path().join("index");
     let Some(ledger) = ledger else {

@@ -24,7 +24,7 @@ const _: () = assert!(OUTCOMES_MAX * 4 <= crate::ledger::fold::books::RECENT_MAX
 /// What waits, oldest first. One thread takes from here.
 #[derive(Debug, Default)]
 pub struct Backlog {
-    inner: Mutex<Inner>,
+    inner: Mutex<Shelf>,
     dropped: AtomicU64,
 }
 
@@ -38,7 +38,7 @@ pub struct Waiting {
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct Shelf {
     waiting: Vec<Waiting>,
     /// The writer is gone.
     closed: bool,
@@ -87,7 +87,7 @@ impl Backlog {
         )
     }
 
-    fn add(&self, inner: &mut Inner, waiting: Waiting) -> Result<(), LedgerError> {
+    fn add(&self, inner: &mut Shelf, waiting: Waiting) -> Result<(), LedgerError> {
         if inner.closed {
             return Err(LedgerError::Closed);
         }

@@ -27,11 +27,11 @@ use crate::ledger::journal::state_dir::{Directory, Identity, Lock};
 use crate::ledger::options::{LedgerOptions, OnFailure};
 use crate::ledger::record::Record;
 use crate::ledger::write::left::Left;
-use crate::ledger::write::load::{Held, Loaded, load};
+use crate::ledger::write::load::{CarriedOver, Loaded, load};
 use crate::ledger::write::prune_clock::PruneClock;
-use crate::ledger::write::queue::{Answer, Command, Reply};
+use crate::ledger::write::queue::{Acknowledged, Job, Reply};
 use crate::ledger::write::rebuild::Rebuilt;
-use crate::ledger::write::shared::Shared;
+use crate::ledger::write::shared::Hub;
 use crate::money::MicroUsd;
 
 /// Least time between two tries to open a failed journal, or to get the reserve back.
@@ -39,14 +39,14 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// The journal, while it can be written and while it cannot.
 pub struct Committer {
-    shared: Arc<Shared>,
+    shared: Arc<Hub>,
     options: LedgerOptions,
     directory: Directory,
     identity: Identity,
     /// `None` after a failure, until the journal has been read again.
     loaded: Option<Loaded>,
     /// What is known of the ledger while the journal is not open.
-    held: Held,
+    held: CarriedOver,
     /// Why nothing can be written now.
     failure: Option<LedgerError>,
     /// The disk is full and the reserve is used: no new intents.
@@ -71,7 +71,7 @@ pub struct Committer {
 impl Committer {
     /// Reads the ledger and ends what a dead process left open.
     pub fn open(
-        shared: Arc<Shared>,
+        shared: Arc<Hub>,
         options: LedgerOptions,
         directory: Directory,
         identity: Identity,
@@ -82,7 +82,7 @@ impl Committer {
             directory,
             identity,
             loaded: None,
-            held: Held::default(),
+            held: CarriedOver::default(),
             failure: None,
             is_full: false,
             serves: options.on_failure == OnFailure::Serve,
@@ -185,7 +185,7 @@ impl Committer {
     }
 
     /// Writes a batch, with the reserve where the disk is full. One reply for each command.
-    pub fn commit(&mut self, commands: &[&Command]) -> Vec<Reply> {
+    pub fn commit(&mut self, commands: &[&Job]) -> Vec<Reply> {
         let was_open = self.failure.is_none();
         let replies = self.write(commands);
         if was_open && self.failure.as_ref().is_some_and(LedgerError::is_full) {
@@ -197,7 +197,7 @@ impl Committer {
     }
 
     /// Writes a batch and applies it. One reply for each command.
-    fn write(&mut self, commands: &[&Command]) -> Vec<Reply> {
+    fn write(&mut self, commands: &[&Job]) -> Vec<Reply> {
         if let Some(failure) = &self.failure {
             // No new failure: requests in the meantime do not put off the next try to open the journal.
             let error = unavailable(failure);
@@ -208,7 +208,7 @@ impl Committer {
             Err(error) => {
                 // Those of requests that are sent all the same stay open.
                 let intents = commands.iter().filter_map(|command| match command {
-                    Command::Intend(intent) if !self.serves => Some(intent.id),
+                    Job::Intend(intent) if !self.serves => Some(intent.id),
                     _ => None,
                 });
                 self.refused.extend(intents);
@@ -218,7 +218,7 @@ impl Committer {
         }
     }
 
-    fn try_commit(&mut self, commands: &[&Command]) -> Result<Vec<Reply>, LedgerError> {
+    fn try_commit(&mut self, commands: &[&Job]) -> Result<Vec<Reply>, LedgerError> {
         // A question needs no room on the disk.
         let mut batch = match commands.iter().all(|command| command.is_question()) {
             true => Draft::default(),
@@ -242,67 +242,67 @@ impl Committer {
 
     /// Decides what a command writes. It is applied to the books at once, so that the next command
     /// of the batch sees it; when the write fails the books are read again from the journal.
-    fn prepare(&mut self, command: &Command, batch: &mut Draft) -> Reply {
+    fn prepare(&mut self, command: &Job, batch: &mut Draft) -> Reply {
         let now_ms = self.options.clock.wall_ms();
         let Some(loaded) = self.loaded.as_mut() else {
             return Err(LedgerError::Closed);
         };
         let (records, answer) = match command {
-            Command::Intend(_) if self.is_full && !self.serves => {
+            Job::Intend(_) if self.is_full && !self.serves => {
                 return Err(LedgerError::Unavailable {
                     why: "the disk is full; make room, it resumes by itself".to_owned(),
                 });
             }
-            Command::IntendLate(intent) => {
+            Job::IntendLate(intent) => {
                 // Its line may have reached the file although the write was answered as an error.
                 if loaded.ended(intent.id).is_some() || loaded.books.is_open(intent.id) {
-                    return Ok(Answer::Intended);
+                    return Ok(Acknowledged::Intended);
                 }
-                (vec![Record::Intent(intent.clone())], Answer::Intended)
+                (vec![Record::Intent(intent.clone())], Acknowledged::Intended)
             }
-            Command::Intend(intent) => {
+            Job::Intend(intent) => {
                 let id = intent.id;
                 if self.serves && loaded.books.is_open(id) {
-                    return Ok(Answer::Intended);
+                    return Ok(Acknowledged::Intended);
                 }
                 if loaded.books.is_open(id) || loaded.books.recent(id).is_some() {
                     return Err(LedgerError::DuplicateEntry { id });
                 }
-                (vec![Record::Intent(intent.clone())], Answer::Intended)
+                (vec![Record::Intent(intent.clone())], Acknowledged::Intended)
             }
-            Command::Settle(outcome) => {
+            Job::Settle(outcome) => {
                 let id = outcome.id;
                 let Some((records, settlement)) = loaded.books.settle((**outcome).clone()) else {
                     // Sent twice, as after an error that came behind the write: the first stands.
                     return loaded
                         .ended(id)
-                        .map(Answer::Settled)
+                        .map(Acknowledged::Settled)
                         .ok_or(LedgerError::UnknownEntry { id });
                 };
-                (records, Answer::Settled(settlement))
+                (records, Acknowledged::Settled(settlement))
             }
-            Command::ReconcileRun { run_id, billed } => {
+            Job::ReconcileRun { run_id, billed } => {
                 match loaded.books.reconcile_run(run_id, *billed, now_ms) {
-                    Some((record, id)) => (vec![record], Answer::Reconciled(Some(id))),
+                    Some((record, id)) => (vec![record], Acknowledged::Reconciled(Some(id))),
                     None => {
                         loaded.keep_price(run_id, *billed);
-                        return Ok(Answer::Reconciled(None));
+                        return Ok(Acknowledged::Reconciled(None));
                     }
                 }
             }
-            Command::Deliver(row, handover) => (
+            Job::Deliver(row, handover) => (
                 vec![Record::Delivery(row.clone(), *handover)],
-                Answer::Noted,
+                Acknowledged::Noted,
             ),
-            Command::Remember => {
-                return Ok(Answer::Remembered(Remembered {
+            Job::Remember => {
+                return Ok(Acknowledged::Remembered(Remembered {
                     rows: self.left.rows(loaded.books.deliveries(), now_ms),
                     journal_ended_ms: self.journal_ended_ms,
                 }));
             }
-            Command::KeyCharged(key, fingerprint) => {
+            Job::KeyCharged(key, fingerprint) => {
                 let charge = loaded.books.key_charge(key, *fingerprint, now_ms);
-                return Ok(Answer::KeyCharged(charge));
+                return Ok(Acknowledged::KeyCharged(charge));
             }
         };
         for record in records {
@@ -533,7 +533,7 @@ impl Committer {
     }
 
     fn load(&mut self) -> Result<(), LedgerError> {
-        let held = Held {
+        let held = CarriedOver {
             index: self.held.index.take(),
             last_seq: self.held.last_seq,
         };

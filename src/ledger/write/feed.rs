@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use crate::ledger::fold::books::{Books, Pending};
 use crate::ledger::index::db::IndexError;
-use crate::ledger::index::tree::{Index, Reached};
+use crate::ledger::index::tree::{Index, IndexedUpTo};
 
 /// Batches that wait for the thread.
 const WAITING_MAX: usize = 4;
@@ -29,7 +29,7 @@ pub struct Feed {
 #[derive(Debug)]
 struct Batch {
     pending: Pending,
-    reached: Reached,
+    reached: IndexedUpTo,
 }
 
 // === impl Feed ===
@@ -81,7 +81,7 @@ impl Feed {
     /// Hands over what the books hold for the index.
     pub fn tell(&mut self, books: &mut Books) {
         let batch = Batch {
-            reached: Reached::of(books, &self.ledger),
+            reached: IndexedUpTo::of(books, &self.ledger),
             pending: books.take_pending(),
         };
         if let Some(batches) = &self.batches

@@ -14,7 +14,7 @@ use crate::ledger::error::LedgerError;
 use crate::ledger::fold::books::{Books, RUNS_MAX};
 use crate::ledger::fold::usage::KEPT_MS;
 use crate::ledger::id::EntryId;
-use crate::ledger::index::tree::{Index, Opened, Reached};
+use crate::ledger::index::tree::{Index, IndexedUpTo, Opened};
 use crate::ledger::index::usage_file::UsageFile;
 use crate::ledger::journal::append::{Draft, Journal};
 use crate::ledger::journal::high_water::{HighWater, stopped_seq};
@@ -81,7 +81,7 @@ pub struct Adding {
 
 /// What this process has of a ledger that it opens again.
 #[derive(Debug, Default)]
-pub struct Held {
+pub struct CarriedOver {
     /// Where it is open.
     pub index: Option<Index>,
     /// The last record that it knows to be durable.
@@ -93,7 +93,7 @@ pub fn load(
     state: &Directory,
     identity: &Identity,
     options: &LedgerOptions,
-    held: Held,
+    held: CarriedOver,
 ) -> Result<Loaded, LedgerError> {
     let now_ms = options.clock.wall_ms();
     let directory = state.child("journal")?;
@@ -149,7 +149,7 @@ pub fn load(
         }
     }
     let bytes: u64 = all.iter().map(|segment| segment.bytes).sum();
-    let from = Begun {
+    let from = StartingPoint {
         kept,
         // The clock may be ahead now, which makes no key older.
         now_ms: ended_ms(state, &all).map_or(now_ms, |ended_ms| ended_ms.min(now_ms)),
@@ -238,7 +238,7 @@ fn begin_rebuild(
     state: &Directory,
     ledger: &str,
     index: Option<Index>,
-    begun: &Begun,
+    begun: &StartingPoint,
     next_seq: u64,
 ) -> Result<Rebuild, LedgerError> {
     tracing::warn!(
@@ -301,7 +301,7 @@ struct Replayed {
 }
 
 /// What a replay goes on from.
-struct Begun {
+struct StartingPoint {
     kept: UsageFile,
     now_ms: u64,
     /// The ledger's.
@@ -315,7 +315,7 @@ fn replay(
     ledger: &str,
     all: &[Segment],
     opened: Opened,
-    begun: &Begun,
+    begun: &StartingPoint,
     on_record: &dyn Fn(u64),
 ) -> Result<(Replayed, ScanReport), LedgerError> {
     // Rebuilt: the index was not empty for being new, it was lost.
@@ -403,7 +403,7 @@ fn ended_ms(state: &Directory, all: &[Segment]) -> Option<u64> {
 
 /// The first segment that is needed: for a record that index or usage lack, for an entry in flight, or
 /// for a key of the last 24 hours.
-fn first_needed(all: &[Segment], needed_seq: u64, begun: &Begun) -> usize {
+fn first_needed(all: &[Segment], needed_seq: u64, begun: &StartingPoint) -> usize {
     // Under another segment's name a file may hold any number.
     if all.iter().any(Segment::is_misplaced) {
         return 0;
@@ -430,9 +430,9 @@ fn first_needed(all: &[Segment], needed_seq: u64, begun: &Begun) -> usize {
     from
 }
 
-// === impl Begun ===
+// === impl StartingPoint ===
 
-impl Begun {
+impl StartingPoint {
     /// How old a segment may be that is needed for its time alone.
     fn age_ms(&self) -> u64 {
         if self.kept.last_seq == 0 {
@@ -486,7 +486,7 @@ impl Replayed {
         let pending = self.books.take_pending();
         if let Some(index) = &self.index
             && pending.records > 0
-            && let Err(error) = index.write(&Reached::of(&self.books, ledger), pending)
+            && let Err(error) = index.write(&IndexedUpTo::of(&self.books, ledger), pending)
         {
             tracing::error!(%error, "the index failed; going on without it until the next start");
             self.index = None;

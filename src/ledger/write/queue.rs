@@ -25,7 +25,7 @@ pub const COMMANDS_MAX: usize = 4_096;
 
 /// What the ledger is asked to write.
 #[derive(Debug)]
-pub enum Command {
+pub enum Job {
     Intend(Box<Intent>),
     /// One that waited: its request was sent, so it is written also when the disk is almost full.
     IntendLate(Box<Intent>),
@@ -43,7 +43,7 @@ pub enum Command {
 
 /// What it answers once that is durable.
 #[derive(Clone, Debug)]
-pub enum Answer {
+pub enum Acknowledged {
     Intended,
     Settled(Settlement),
     Reconciled(Option<EntryId>),
@@ -52,43 +52,43 @@ pub enum Answer {
     KeyCharged(Option<KeyCharge>),
 }
 
-pub type Reply = Result<Answer, LedgerError>;
+pub type Reply = Result<Acknowledged, LedgerError>;
 
 /// A command with the way back.
 #[derive(Debug)]
-pub struct Request {
-    pub command: Command,
+pub struct Queued {
+    pub command: Job,
     reply: oneshot::Sender<Reply>,
     _permit: OwnedSemaphorePermit,
 }
 
 /// The queue itself.
 #[derive(Debug)]
-pub struct Queue {
-    inner: Mutex<Inner>,
+pub struct JobQueue {
+    inner: Mutex<Intake>,
     arrived: Condvar,
     room: Arc<Semaphore>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
-    waiting: Vec<Request>,
+struct Intake {
+    waiting: Vec<Queued>,
     /// Nothing more is taken in; what waits is still served.
     closed: bool,
 }
 
-// === impl Command ===
+// === impl Job ===
 
-impl Command {
+impl Job {
     /// Writes nothing.
     pub fn is_question(&self) -> bool {
         matches!(self, Self::Remember | Self::KeyCharged(..))
     }
 }
 
-// === impl Queue ===
+// === impl JobQueue ===
 
-impl Default for Queue {
+impl Default for JobQueue {
     fn default() -> Self {
         Self {
             inner: Mutex::default(),
@@ -98,10 +98,10 @@ impl Default for Queue {
     }
 }
 
-impl Queue {
+impl JobQueue {
     /// Hands a command to the writer and waits for its answer. Once handed over it is carried out
     /// even when the caller stops waiting.
-    pub async fn ask(&self, command: Command) -> Reply {
+    pub async fn ask(&self, command: Job) -> Reply {
         let room = Arc::clone(&self.room).acquire_owned().await;
         let permit = room.map_err(|_| LedgerError::Closed)?;
         let (reply, answer) = oneshot::channel();
@@ -110,7 +110,7 @@ impl Queue {
             if inner.closed {
                 return Err(LedgerError::Closed);
             }
-            inner.waiting.push(Request {
+            inner.waiting.push(Queued {
                 command,
                 reply,
                 _permit: permit,
@@ -126,7 +126,7 @@ impl Queue {
 
     /// Hands a command to the writer and waits for nothing. False when there is no room, or nobody to
     /// carry it out.
-    pub fn tell(&self, command: Command) -> bool {
+    pub fn tell(&self, command: Job) -> bool {
         let Ok(permit) = Arc::clone(&self.room).try_acquire_owned() else {
             return false;
         };
@@ -136,7 +136,7 @@ impl Queue {
             if inner.closed {
                 return false;
             }
-            inner.waiting.push(Request {
+            inner.waiting.push(Queued {
                 command,
                 reply,
                 _permit: permit,
@@ -147,7 +147,7 @@ impl Queue {
     }
 
     /// Everything that waits, after at most `patience`. `None`: closed and empty.
-    pub fn take(&self, patience: Duration) -> Option<Vec<Request>> {
+    pub fn take(&self, patience: Duration) -> Option<Vec<Queued>> {
         let mut inner = self.inner.lock();
         if inner.waiting.is_empty() && !inner.closed {
             self.arrived.wait_for(&mut inner, patience);
@@ -172,9 +172,9 @@ impl Queue {
     }
 }
 
-// === impl Request ===
+// === impl Queued ===
 
-impl Request {
+impl Queued {
     /// Answers. The sender may have gone; the books are right all the same.
     pub fn answer(self, reply: Reply) {
         let _ = self.reply.send(reply);

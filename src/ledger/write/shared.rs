@@ -15,7 +15,7 @@ use crate::ledger::fold::usage::{CapUsage, OnUsage, UsageUpdate};
 use crate::ledger::index::tree::Index;
 use crate::ledger::write::backlog::{Backlog, OUTCOMES_MAX};
 use crate::ledger::write::load::Loaded;
-use crate::ledger::write::queue::Queue;
+use crate::ledger::write::queue::JobQueue;
 
 /// Whether the ledger works, for `/readyz`, the watchdog and metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,8 +55,8 @@ struct Published {
 }
 
 #[derive(Debug)]
-pub struct Shared {
-    queue: Queue,
+pub struct Hub {
+    queue: JobQueue,
     backlog: Backlog,
     published: RwLock<Published>,
     usage: Mutex<Watched>,
@@ -110,12 +110,12 @@ impl LedgerHealth {
     }
 }
 
-// === impl Shared ===
+// === impl Hub ===
 
-impl Default for Shared {
+impl Default for Hub {
     fn default() -> Self {
         Self {
-            queue: Queue::default(),
+            queue: JobQueue::default(),
             backlog: Backlog::default(),
             published: RwLock::default(),
             usage: Mutex::default(),
@@ -139,8 +139,8 @@ impl Default for Shared {
     }
 }
 
-impl Shared {
-    pub fn queue(&self) -> &Queue {
+impl Hub {
+    pub fn queue(&self) -> &JobQueue {
         &self.queue
     }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::ledger::delivery::{Handover, Undelivered};
 use crate::ledger::error::LedgerError;
 use crate::ledger::fold::state::{KeyView, fold};
-use crate::ledger::index::tree::Reached;
+use crate::ledger::index::tree::IndexedUpTo;
 use crate::ledger::index::usage_file::UsageFile;
 use crate::ledger::journal::segments::{JournalFiles, segments};
 use crate::ledger::journal::state_dir::{Directory, Identity, Lock};
@@ -24,8 +24,8 @@ use crate::ledger::upkeep::retention::{Retention, RetentionStep};
 use crate::ledger::write::backlog::OUTCOMES_MAX;
 use crate::ledger::write::committer::Committer;
 use crate::ledger::write::load::{Coverage, Loaded};
-use crate::ledger::write::queue::{Answer, Command, Reply, Request};
-use crate::ledger::write::shared::Shared;
+use crate::ledger::write::queue::{Acknowledged, Job, Queued, Reply};
+use crate::ledger::write::shared::Hub;
 
 /// How long the writer waits for work before it shows that it lives.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -43,7 +43,7 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// The writer's side of a ledger.
 pub struct Writer {
-    shared: Arc<Shared>,
+    shared: Arc<Hub>,
     committer: Committer,
     /// What was to be noted of deliveries while nothing could be written, oldest first.
     unnoted: Vec<(Box<Undelivered>, Handover)>,
@@ -59,7 +59,7 @@ pub struct Writer {
 impl Writer {
     /// Reads the ledger and ends what a dead process left open. Not yet a thread.
     pub fn open(
-        shared: Arc<Shared>,
+        shared: Arc<Hub>,
         options: LedgerOptions,
         directory: Directory,
         identity: Identity,
@@ -135,7 +135,7 @@ impl Writer {
         }
     }
 
-    fn serve(&mut self, requests: Vec<Request>) {
+    fn serve(&mut self, requests: Vec<Queued>) {
         let changed = self.committer.recover() | self.committer.make_room() | self.settle_waiting();
         if requests.is_empty() {
             if changed {
@@ -143,7 +143,7 @@ impl Writer {
             }
             return;
         }
-        let commands: Vec<&Command> = requests.iter().map(|request| &request.command).collect();
+        let commands: Vec<&Job> = requests.iter().map(|request| &request.command).collect();
         let mut replies = self.committer.commit(&commands);
         self.keep_notes(&commands, &replies);
         if self.committer.serves() {
@@ -167,17 +167,17 @@ impl Writer {
         let mut commands = Vec::with_capacity(waiting.len());
         // Before the intents: one that takes a key over comes behind what was noted of it.
         let unnoted = self.unnoted.iter().cloned();
-        commands.extend(unnoted.map(|(row, handover)| Command::Deliver(row, handover)));
+        commands.extend(unnoted.map(|(row, handover)| Job::Deliver(row, handover)));
         for entry in &waiting {
-            commands.extend(entry.intent.clone().map(Command::IntendLate));
-            commands.extend(entry.outcome.clone().map(Command::Settle));
+            commands.extend(entry.intent.clone().map(Job::IntendLate));
+            commands.extend(entry.outcome.clone().map(Job::Settle));
         }
         let replies = self.committer.commit(&commands.iter().collect::<Vec<_>>());
         if self.committer.has_failed() {
             return true;
         }
         for (command, reply) in commands.iter().zip(&replies) {
-            if let (Command::Settle(outcome), Err(error)) = (command, reply) {
+            if let (Job::Settle(outcome), Err(error)) = (command, reply) {
                 tracing::error!(entry = %outcome.id, %error, "an outcome could not be written");
             }
         }
@@ -188,9 +188,9 @@ impl Writer {
     }
 
     /// A delivery that cannot be recorded now is recorded later: it is not sent a second time.
-    fn keep_notes(&mut self, commands: &[&Command], replies: &[Reply]) {
+    fn keep_notes(&mut self, commands: &[&Job], replies: &[Reply]) {
         for (command, reply) in commands.iter().zip(replies) {
-            if let Command::Deliver(row, handover) = command
+            if let Job::Deliver(row, handover) = command
                 && reply.as_ref().is_err_and(LedgerError::is_passing)
             {
                 if self.unnoted.len() >= OUTCOMES_MAX {
@@ -204,34 +204,34 @@ impl Writer {
 
     /// `on_failure = "serve"`: what could not be written now waits in memory, and counts as written
     /// for its sender.
-    fn keep_for_later(&mut self, commands: &[&Command], replies: &mut [Reply]) {
+    fn keep_for_later(&mut self, commands: &[&Job], replies: &mut [Reply]) {
         for (command, reply) in commands.iter().zip(replies) {
             if !reply.as_ref().is_err_and(LedgerError::is_passing) {
                 continue;
             }
             let backlog = self.shared.backlog();
             match command {
-                Command::Intend(intent) => match backlog.push_intent(intent.clone()) {
-                    Ok(()) => *reply = Ok(Answer::Intended),
+                Job::Intend(intent) => match backlog.push_intent(intent.clone()) {
+                    Ok(()) => *reply = Ok(Acknowledged::Intended),
                     Err(error) => {
                         self.committer.refuse(intent.id);
                         *reply = Err(error);
                     }
                 },
-                Command::Settle(outcome) => {
+                Job::Settle(outcome) => {
                     // What other entries of its key amount to is not known now.
                     let settlement = fold(outcome, Some(&KeyView::default()));
                     *reply = backlog
                         .push((**outcome).clone())
-                        .map(|()| Answer::Settled(settlement));
+                        .map(|()| Acknowledged::Settled(settlement));
                 }
-                Command::Deliver(row, handover) => {
+                Job::Deliver(row, handover) => {
                     backlog.note_delivery(row.id, handover.delivered);
                 }
-                Command::IntendLate(_)
-                | Command::ReconcileRun { .. }
-                | Command::Remember
-                | Command::KeyCharged(..) => {}
+                Job::IntendLate(_)
+                | Job::ReconcileRun { .. }
+                | Job::Remember
+                | Job::KeyCharged(..) => {}
             }
         }
     }
@@ -483,7 +483,7 @@ impl Writer {
         };
         let pending = loaded.books.take_pending();
         let records = pending.records;
-        let reached = Reached::of(&loaded.books, &ledger);
+        let reached = IndexedUpTo::of(&loaded.books, &ledger);
         let written = if must || records >= INDEX_BEHIND_MAX {
             index.write(&reached, pending).map(|()| None)
         } else {

@@ -225,9 +225,9 @@ fn a_whole_id_is_not_looked_for_by_its_beginning() {
     let written = [id.hyphenated().to_string(), id.simple().to_string()];
 
     for text in written {
-        let sought = Asked::of(&text, &[0; 32]).sought();
+        let sought = Query::of(&text, &[0; 32]).sought();
         assert_eq!((sought.head, sought.needles.len()), (None, 3), "{text}");
     }
-    let part = Asked::of("0198f3a2", &[0; 32]).sought();
+    let part = Query::of("0198f3a2", &[0; 32]).sought();
     assert_eq!(part.head, Some(0x0198_f3a2));
 }

@@ -137,7 +137,7 @@ pub struct Summary {
 /// How far a block of the segment that is being written reaches: its last line there is the same as long as all
 /// before it are, because lines are only appended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reach {
+pub struct Extent {
     pub bytes: u64,
     /// Where the last line begins.
     pub last_line: u64,
@@ -151,7 +151,7 @@ struct Contents {
     segment: u32,
     stamp: Stamp,
     /// `None`: the segment is sealed, and this is all of it.
-    reach: Option<Reach>,
+    reach: Option<Extent>,
     summary: Summary,
     sections: Vec<Section>,
 }
@@ -161,7 +161,7 @@ struct Contents {
 pub struct Block {
     file: File,
     summary: Summary,
-    reach: Option<Reach>,
+    reach: Option<Extent>,
     sections: Vec<Section>,
     /// Where the first section begins.
     base: u64,
@@ -220,7 +220,7 @@ pub fn cell(hash: u64, row: u32) -> u64 {
 /// The bytes of a file. `None`: the segment has no header, or the contents do not fit.
 pub fn encode(
     segment: &Segment,
-    reach: Option<Reach>,
+    reach: Option<Extent>,
     summary: Summary,
     mut sections: Sections,
 ) -> Option<Vec<u8>> {
@@ -379,7 +379,7 @@ impl Block {
     }
 
     /// Of a segment that was being written, how far it was. `None`: this stands for all of it.
-    pub fn reach(&self) -> Option<Reach> {
+    pub fn reach(&self) -> Option<Extent> {
         self.reach
     }
 

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::block::{
-    self, ELSEWHERE, HEAD_ROWS, NONE, OTHER, Part, ROWS_MAX, Reach, Sections, Summary, WORDS_MAX,
+    self, ELSEWHERE, Extent, HEAD_ROWS, NONE, OTHER, Part, ROWS_MAX, Sections, Summary, WORDS_MAX,
     head, key_needle, request_needle, tail_needle,
 };
 use crate::ledger::entry::{InDoubt, State};
@@ -25,7 +25,7 @@ const LINES_PER_LOOK: u64 = 1_000;
 
 /// An entry with a line in this segment.
 #[derive(Debug)]
-struct Row {
+struct EntryRow {
     id: EntryId,
     first: u32,
     /// The last line that says its state; while there is none, the last line.
@@ -51,7 +51,7 @@ struct Dictionary {
 
 #[derive(Debug, Default)]
 struct Building {
-    rows: Vec<Row>,
+    rows: Vec<EntryRow>,
     by_id: HashMap<EntryId, usize>,
     /// Index of a row and a line of it, in the order of the file.
     lines: Vec<(usize, u32)>,
@@ -83,7 +83,7 @@ pub fn build(
     building.summary.is_in_order = true;
     let mut forward = reader.forward(LinePosition { segment, offset: 0 });
     let mut count = 0_u64;
-    let mut reach = Reach::default();
+    let mut reach = Extent::default();
     while let Some(line) = forward.next_line()? {
         let decoded = Line::decode(line);
         let is_sealed_line = decoded.is_some() || Line::glance(line).is_some();
@@ -211,7 +211,7 @@ impl Building {
         let next = self.rows.len();
         let index = *self.by_id.entry(id).or_insert(next);
         if index == next {
-            self.rows.push(Row {
+            self.rows.push(EntryRow {
                 id,
                 first: offset,
                 last: offset,
@@ -312,7 +312,7 @@ impl Building {
             began = Some((low.min(row.began_s), high.max(row.began_s)));
         }
         for (index, offset) in &self.lines {
-            let is_known = |row: &Row| row.first == *offset || row.last == *offset;
+            let is_known = |row: &EntryRow| row.first == *offset || row.last == *offset;
             if !self.rows.get(*index).is_some_and(is_known) {
                 sections.push(Part::Further, &le(place(*index)));
                 sections.push(Part::Further, &offset.to_le_bytes());

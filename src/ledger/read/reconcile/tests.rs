@@ -8,18 +8,18 @@ fn sum(micro_usd: u64) -> MicroUsdSum {
 }
 
 /// 1000 are known; a chat answer cost 100 at most.
-fn known() -> Window {
-    Window {
+fn known() -> Period {
+    Period {
         billed: sum(1000),
         dearest: [(Operation::Chat, MicroUsd::new(100))].into(),
-        ..Window::default()
+        ..Period::default()
     }
 }
 
 /// A malformed receipt is an anomaly, and its entry is unreported: it explains once.
 #[test]
 fn an_anomaly_that_held_no_amount_back_is_no_reason() {
-    let window = Window {
+    let window = Period {
         anomalies: [(Anomaly::Malformed, 1)].into(),
         ..known()
     };
@@ -28,25 +28,25 @@ fn an_anomaly_that_held_no_amount_back_is_no_reason() {
 
 #[test]
 fn what_is_not_known_explains_up_to_its_bound_and_on_its_side_only() {
-    let chat = |unknown, count| Window {
+    let chat = |unknown, count| Period {
         unknown: [((unknown, Operation::Chat), count)].into(),
         ..known()
     };
     let crash = Unknown::InDoubt(InDoubt::Crash);
-    let agent = Window {
+    let agent = Period {
         unknown: [((Unknown::Unreported, Operation::AgentTurn), 1)].into(),
         ..known()
     };
-    let odd = Window {
+    let odd = Period {
         anomalies: [(Anomaly::SecondAmountForKey, 1)].into(),
         not_added: sum(30),
         ..known()
     };
-    let damaged = Window {
+    let damaged = Period {
         damaged: 1,
         ..known()
     };
-    let edges = Window {
+    let edges = Period {
         before_since: sum(5),
         after_until: sum(6),
         after_since: sum(7),
@@ -54,7 +54,7 @@ fn what_is_not_known_explains_up_to_its_bound_and_on_its_side_only() {
         ..known()
     };
     use Conclusion::{Equal, Explained, Unexplained};
-    let rows: Vec<(&str, Window, u64, Conclusion, u64)> = vec![
+    let rows: Vec<(&str, Period, u64, Conclusion, u64)> = vec![
         ("nothing unknown, equal", known(), 1000, Equal, 0),
         ("nothing unknown, higher", known(), 1001, Unexplained, 1),
         ("nothing unknown, lower", known(), 999, Unexplained, 1),
@@ -103,7 +103,7 @@ fn what_is_not_known_explains_up_to_its_bound_and_on_its_side_only() {
 
 #[test]
 fn every_kind_that_is_there_is_named_with_its_bound() {
-    let window = Window {
+    let window = Period {
         unknown: [
             ((Unknown::InDoubt(InDoubt::Gateway), Operation::Chat), 3),
             ((Unknown::Unreported, Operation::Speech), 2),

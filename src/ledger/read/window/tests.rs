@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::ledger::entry::AttemptEnd;
 use crate::ledger::fixtures::{Bench, START_MS, begin, billed, buy, ended, intent};
 use crate::ledger::query::spend;
-use crate::ledger::read::reconcile::{Bound, compare};
+use crate::ledger::read::reconcile::{Ceiling, compare};
 use crate::protocol::receipt::Receipt;
 
 const HOUR_MS: u64 = 3600 * 1000;
@@ -169,11 +169,11 @@ async fn a_lost_answer_and_its_lost_retry_are_one_purchase() {
     let before = read();
     assert_eq!(before.unknown[&kind], 4);
     assert_eq!(before.same_purchase[&kind], 2);
-    let bound = |window: &Window| {
+    let bound = |window: &Period| {
         let compared = compare(sum(1_000), window);
         (compared.reasons[0].bound, compared.unexplained)
     };
-    assert_eq!(bound(&before), (Bound::AtMost(sum(80)), sum(880)));
+    assert_eq!(bound(&before), (Ceiling::AtMost(sum(80)), sum(880)));
 
     // The key's amount comes with another repeat: nothing of it is unknown any more.
     buy(&ledger, Some("k1"), billed(30)).await;
