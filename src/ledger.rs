@@ -49,7 +49,7 @@ pub use options::{Durability, LedgerOptions, OnCommit, OnFailure, OnProgress, SE
 pub use read::reconcile;
 pub use totals::{Compared, LineKey, LineSums, MicroUsdSum, Standing, Totals};
 pub use upkeep::compact::{CompactReport, RETENTION_MS_MIN};
-pub use write::shared::LedgerHealth;
+pub use write::hub::LedgerHealth;
 
 /// Questions to the ledger's files: beside a running daemon or without one.
 pub mod query {

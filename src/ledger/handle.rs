@@ -35,19 +35,19 @@ use crate::ledger::read::indexed::ask;
 use crate::ledger::read::lookup::{Refresh, refresh};
 use crate::ledger::read::spend::{GroupBy, ROWS_MAX, Spend, Sums};
 use crate::ledger::upkeep::compact::CompactReport;
+use crate::ledger::write::hub::{Hub, LedgerHealth};
 use crate::ledger::write::queue::{Acknowledged, Job};
-use crate::ledger::write::shared::{Hub, LedgerHealth};
 use crate::ledger::write::writer::Writer;
 use crate::money::MicroUsd;
 
 /// An open ledger. Clones share it; the last one dropped closes it.
 #[derive(Clone)]
 pub struct Ledger {
-    inner: Arc<OpenLedger>,
+    open: Arc<OpenLedger>,
 }
 
 struct OpenLedger {
-    shared: Arc<Hub>,
+    hub: Arc<Hub>,
     clock: SharedClock,
     identity: Identity,
     ids: EntryIds,
@@ -64,18 +64,18 @@ impl Ledger {
         let id_secret = random(&options)?;
         let clock = Arc::clone(&options.clock);
         let path = options.state_dir.clone();
-        let shared = Arc::new(Hub::default());
+        let hub = Arc::new(Hub::default());
         if options.on_failure == OnFailure::Serve {
-            shared.serve_unwritten();
+            hub.serve_unwritten();
         }
-        let (writer, identity) = open_writer(&shared, options)?;
+        let (writer, identity) = open_writer(&hub, options)?;
         let thread = std::thread::Builder::new()
             .name("ledger".to_owned())
             .spawn(move || writer.run())
             .map_err(|error| LedgerError::io(&path, error))?;
         Ok(Self {
-            inner: Arc::new(OpenLedger {
-                shared,
+            open: Arc::new(OpenLedger {
+                hub,
                 clock,
                 identity,
                 ids: EntryIds::new(id_secret),
@@ -87,13 +87,13 @@ impl Ledger {
 
     /// A new id, later than all before it.
     pub fn new_entry_id(&self) -> EntryId {
-        self.inner.ids.next(self.inner.clock.wall_ms())
+        self.open.ids.next(self.open.clock.wall_ms())
     }
 
     /// The fingerprint of a request under this ledger's secret. Hashes the body: about a
     /// millisecond a megabyte.
     pub fn fingerprint(&self, parts: &FingerprintParts<'_>) -> Fingerprint {
-        parts.hash(&self.inner.identity.fingerprint_secret)
+        parts.hash(&self.open.identity.fingerprint_secret)
     }
 
     /// A key as it is kept: the organization's, and the app's own for this one request.
@@ -103,28 +103,28 @@ impl Ledger {
         organization: Organization,
         parts: &FingerprintParts<'_>,
     ) -> KeptKey {
-        let secret = &self.inner.identity.fingerprint_secret;
+        let secret = &self.open.identity.fingerprint_secret;
         KeptKey::new(secret, key, organization, || parts.hash_as_compared(secret))
     }
 
     /// The paying organization: by the service's address and the organization's key, neither of which is
     /// kept.
     pub fn organization(&self, address: &str, key: &[u8]) -> Organization {
-        Organization::of(&self.inner.identity.fingerprint_secret, address, key)
+        Organization::of(&self.open.identity.fingerprint_secret, address, key)
     }
 
     /// Writes an intent; returns when it is durable (rule I1). After an error nothing may be sent.
     pub async fn intend(&self, intent: Intent) -> Result<(), LedgerError> {
-        let command = Job::Intend(Box::new(intent));
-        self.inner.shared.queue().ask(command).await.map(|_| ())
+        let job = Job::Intend(Box::new(intent));
+        self.open.hub.queue().ask(job).await.map(|_| ())
     }
 
     /// Folds, writes, makes durable, then answers: the one place an entry is settled. An outcome
     /// that is sent twice is answered with what the first became.
     pub async fn settle(&self, outcome: Outcome) -> Result<Settlement, LedgerError> {
         let id = outcome.id;
-        let command = Job::Settle(Box::new(outcome));
-        match self.inner.shared.queue().ask(command).await? {
+        let job = Job::Settle(Box::new(outcome));
+        match self.open.hub.queue().ask(job).await? {
             Acknowledged::Settled(settlement) => Ok(settlement),
             _ => Err(LedgerError::UnknownEntry { id }),
         }
@@ -134,7 +134,7 @@ impl Ledger {
     /// it as soon as the journal is open again; sent twice, it counts once. An error means that it
     /// will not be written, and that its entry is in doubt after the next start.
     pub fn settle_later(&self, outcome: Outcome) -> Result<(), LedgerError> {
-        self.inner.shared.backlog().push(outcome)
+        self.open.hub.backlog().push(outcome)
     }
 
     /// The terminal poll of an eval run reported the run's amount: gives it to the entry of the POST
@@ -144,17 +144,17 @@ impl Ledger {
         run_id: &str,
         billed: MicroUsd,
     ) -> Result<Option<EntryId>, LedgerError> {
-        let command = Job::ReconcileRun {
+        let job = Job::ReconcileRun {
             run_id: run_id.to_owned(),
             billed,
         };
-        match self.inner.shared.queue().ask(command).await? {
+        match self.open.hub.queue().ask(job).await? {
             Acknowledged::Reconciled(id) => Ok(id),
             _ => Ok(None),
         }
     }
 
-    /// Notes what became of an answer after its outcome was written. Nobody waits for it: when it
+    /// Notes what became of an answer after its outcome was written. Nothing waits for it: when it
     /// cannot be written, only a restart forgets it.
     pub fn note_delivery(&self, row: Undelivered, delivered: bool) {
         let handover = Handover {
@@ -162,8 +162,8 @@ impl Ledger {
             assumed: false,
         };
         let id = row.id;
-        let command = Job::Deliver(Box::new(row), handover);
-        if !self.inner.shared.queue().tell(command) {
+        let job = Job::Deliver(Box::new(row), handover);
+        if !self.open.hub.queue().post(job) {
             tracing::warn!(entry = %id, delivered, "a delivery could not be noted");
         }
     }
@@ -171,7 +171,7 @@ impl Ledger {
     /// Requests of the last 24 hours whose answer their app never received: for the proxy that starts
     /// on this ledger.
     pub async fn undelivered(&self) -> Result<Remembered, LedgerError> {
-        match self.inner.shared.queue().ask(Job::Remember).await? {
+        match self.open.hub.queue().ask(Job::Remember).await? {
             Acknowledged::Remembered(remembered) => Ok(remembered),
             _ => Ok(Remembered::default()),
         }
@@ -184,8 +184,8 @@ impl Ledger {
         key: &KeptKey,
         fingerprint: Fingerprint,
     ) -> Result<Option<KeyCharge>, LedgerError> {
-        let command = Job::KeyCharged(Box::new(key.clone()), fingerprint);
-        match self.inner.shared.queue().ask(command).await? {
+        let job = Job::KeyCharged(Box::new(key.clone()), fingerprint);
+        match self.open.hub.queue().ask(job).await? {
             Acknowledged::KeyCharged(charge) => Ok(charge),
             _ => Ok(None),
         }
@@ -194,13 +194,13 @@ impl Ledger {
     /// From now on `on_usage` is called with what counts against caps: all of it at once, then each commit,
     /// before requests that wait for the commit are answered. Only the `on_usage` given last is called.
     pub fn watch_usage(&self, on_usage: OnUsage) {
-        self.inner.shared.watch_usage(on_usage);
+        self.open.hub.watch_usage(on_usage);
     }
 
     /// The eval runs whose price is not known yet, oldest first, as of the last commit. They survive
     /// a restart. The receiver is notified of each change.
     pub fn waiting_runs(&self) -> watch::Receiver<Arc<[WaitingRun]>> {
-        self.inner.shared.waiting_runs()
+        self.open.hub.waiting_runs()
     }
 
     /// Rebuilds the index from the journal, as a start without one would, and closes the ledger.
@@ -212,7 +212,7 @@ impl Ledger {
         options.rebuild = Some(on_progress);
         let state_dir = options.state_dir.clone();
         let ledger = Self::open(options)?;
-        if ledger.inner.shared.index().is_none() {
+        if ledger.open.hub.index().is_none() {
             return Err(LedgerError::Unavailable {
                 why: "its index could not be made; the log says why".to_owned(),
             });
@@ -243,34 +243,30 @@ impl Ledger {
             time_zone,
             rows_max: ROWS_MAX,
         };
-        ask(
-            &sums,
-            &self.inner.state_dir,
-            self.inner.shared.index().as_ref(),
-        )
+        ask(&sums, &self.open.state_dir, self.open.hub.index().as_ref())
     }
 
     /// The sums, as of the last commit. Cheap.
     pub fn totals(&self) -> Arc<Totals> {
-        self.inner.shared.totals()
+        self.open.hub.totals()
     }
 
     /// Both as of one moment: whether the sums are those of the whole journal is part of the health.
     pub fn totals_and_health(&self) -> (Arc<Totals>, LedgerHealth) {
-        let now = self.inner.clock.monotonic();
-        self.inner.shared.totals_and_health(now)
+        let now = self.open.clock.monotonic();
+        self.open.hub.totals_and_health(now)
     }
 
     pub fn health(&self) -> LedgerHealth {
-        self.inner.shared.health(self.inner.clock.monotonic())
+        self.open.hub.health(self.open.clock.monotonic())
     }
 
     /// Serves what waits, commits it, flushes the index, and stops the writer. Later calls answer
     /// [`LedgerError::Closed`].
     pub async fn close(&self) {
-        self.inner.shared.end_in_order();
-        self.inner.shared.queue().close();
-        let Some(writer) = self.inner.writer.lock().take() else {
+        self.open.hub.end_in_order();
+        self.open.hub.queue().close();
+        let Some(writer) = self.open.writer.lock().take() else {
             return;
         };
         let joined = tokio::task::spawn_blocking(move || writer.join()).await;
@@ -284,32 +280,32 @@ impl Ledger {
 #[cfg(test)]
 impl Ledger {
     pub(in crate::ledger) fn wall_ms(&self) -> u64 {
-        self.inner.clock.wall_ms()
+        self.open.clock.wall_ms()
     }
 
     pub(in crate::ledger) fn secret(&self) -> &[u8; 32] {
-        &self.inner.identity.fingerprint_secret
+        &self.open.identity.fingerprint_secret
     }
 
     pub(in crate::ledger) fn index(&self) -> Option<Index> {
-        self.inner.shared.index()
+        self.open.hub.index()
     }
 
     /// The last record that is in the index.
     pub(in crate::ledger) fn indexed_seq(&self) -> u64 {
-        let index = self.inner.shared.index();
+        let index = self.open.hub.index();
         index.map_or(0, |index| index.last_seq())
     }
 
     /// From now on the process dies, as by kill -9, right after its next answer.
     pub(in crate::ledger) fn kill_after_next(&self) {
-        self.inner.shared.kill();
+        self.open.hub.kill();
     }
 }
 
 impl Drop for OpenLedger {
     fn drop(&mut self) {
-        self.shared.queue().close();
+        self.hub.queue().close();
         if let Some(writer) = self.writer.get_mut().take() {
             // Nothing waits any more, so this takes at most one commit.
             let _ = writer.join();
@@ -328,10 +324,7 @@ pub fn compact(
     writer.compact_now(older_than)
 }
 
-fn open_writer(
-    shared: &Arc<Hub>,
-    options: LedgerOptions,
-) -> Result<(Writer, Identity), LedgerError> {
+fn open_writer(hub: &Arc<Hub>, options: LedgerOptions) -> Result<(Writer, Identity), LedgerError> {
     let directory = Directory::open_or_create(&options.state_dir)?;
     let lock = directory.lock()?;
     let (fingerprint_secret, ledger_bits) = (random(&options)?, random(&options)?);
@@ -344,8 +337,8 @@ fn open_writer(
         }),
         fingerprint_secret,
     })?;
-    let shared = Arc::clone(shared);
-    let writer = Writer::open(shared, options, directory, identity.clone(), lock)?;
+    let hub = Arc::clone(hub);
+    let writer = Writer::open(hub, options, directory, identity.clone(), lock)?;
     Ok((writer, identity))
 }
 

@@ -92,7 +92,9 @@ impl Drop for Handle {
             Ok(())
         });
         if closed.is_err() {
-            tracing::warn!("the index could not be closed; the journal will tell it");
+            tracing::warn!(
+                "the index could not be closed; the next start completes it from the journal"
+            );
         }
     }
 }

@@ -86,10 +86,10 @@ impl Figures {
             let standing = in_doubt.get(reason).copied().unwrap_or_default();
             [standing.came, standing.left]
         });
-        let told = Escalated::ALL
+        let escalated = Escalated::ALL
             .iter()
-            .map(|told| answers.get(told).copied().unwrap_or(0));
-        let listed = reasons.chain(told).map(u128::from);
+            .map(|word| answers.get(word).copied().unwrap_or(0));
+        let listed = reasons.chain(escalated).map(u128::from);
         let mut figures = Self::default();
         for (place, figure) in figures.0.iter_mut().zip(single.into_iter().chain(listed)) {
             *place = figure;
@@ -140,10 +140,10 @@ impl Figures {
                 row.in_doubt.insert(*reason, standing);
             }
         }
-        for (at, told) in Escalated::ALL.iter().enumerate() {
+        for (at, word) in Escalated::ALL.iter().enumerate() {
             let answers = count(ANSWERS + at);
             if answers > 0 {
-                row.answers.insert(*told, answers);
+                row.answers.insert(*word, answers);
             }
         }
         row

@@ -51,7 +51,7 @@ pub struct Meta {
     /// Over all blocks: if they do not add up to these, rows are lost.
     pub requests: u64,
     pub billed: MicroUsdSum,
-    /// Eval runs that wait for their price. An earlier format has none, and is told by its number.
+    /// Eval runs that wait for their price. An earlier format has none; its number shows it.
     #[serde(default)]
     pub runs: u64,
     /// The answers of the outcomes up to here were given to their apps, or noted.

@@ -433,7 +433,7 @@ impl Index {
             Ok(())
         })
     }
-    /// The last record it was told of.
+    /// The last record that is in it.
     #[cfg(test)]
     pub fn last_seq(&self) -> u64 {
         let meta = self.handle.db().unwrap().get(META).unwrap();

@@ -34,7 +34,7 @@ pub struct Filter {
 pub struct Listing {
     /// Oldest change first.
     pub entries: Vec<EntryView>,
-    /// Where to go on: up to here every line was looked at, and what matches was told. `None` for an
+    /// Where to go on: up to here every line was looked at, and what matches is listed. `None` for an
     /// empty journal.
     pub last_seq: Option<u64>,
 }
@@ -46,7 +46,7 @@ pub struct Said<'a> {
     pub app: &'a str,
     pub operation: Operation,
     pub state: State,
-    /// Unreported, because the amount that was told cannot be read.
+    /// Unreported, because the amount that was reported cannot be read.
     pub is_malformed: bool,
     pub key: Option<&'a KeptKey>,
     /// The service's, of an outcome.

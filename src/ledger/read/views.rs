@@ -76,7 +76,7 @@ pub struct EntryView {
     /// Who left or broke off before the answer was settled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub closed: Vec<Closed>,
-    /// What an earlier attempt's head told before its body broke.
+    /// What an earlier attempt's head reported before its body broke.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub broken_billed_micro_usd: Option<MicroUsd>,
     pub anomalies: Vec<Anomaly>,
@@ -89,7 +89,7 @@ pub struct EntryView {
     /// The state that the evidence found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub was: Option<State>,
-    /// Its app had left when the answer ended, and nobody followed.
+    /// Its app had left when the answer ended, and no other request followed it.
     pub drained: bool,
     /// What became of the answer, where it did not go straight to the app that asked.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,7 +104,7 @@ pub struct EntryView {
 
 closed_set! {
     /// The three kinds of nothing and something (rule I5): no amount, one that cannot be read, and
-    /// one that was told, which may be 0.
+    /// one that was reported, which may be 0.
     ReceiptWord {
         Absent => "absent",
         Malformed => "malformed",
@@ -115,9 +115,9 @@ closed_set! {
 closed_set! {
     /// An answer that took another way, or none.
     DeliveryWord {
-        // The app had gone, or was told an error: its next equal request belongs to this purchase.
+        // The app had gone, or got an error: its next equal request belongs to this purchase.
         Missed => "missed",
-        // bursar was killed before anybody could tell; it counts as missed.
+        // bursar was killed before that could be noted; it counts as missed.
         AssumedMissed => "assumed_missed",
         // An equal request was given it later.
         Late => "late",
@@ -195,7 +195,7 @@ impl EntryView {
         self.receipt = match receipt.billed {
             Reported::Malformed => ReceiptWord::Malformed,
             Reported::Value(_) => ReceiptWord::Reported,
-            // An earlier attempt told it before its body broke.
+            // An earlier attempt reported it before its body broke.
             Reported::Absent if outcome.broken_billed.is_some() => ReceiptWord::Reported,
             Reported::Absent => ReceiptWord::Absent,
         };

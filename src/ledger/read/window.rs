@@ -1,4 +1,4 @@
-//! What the ledger says of a stretch of time when somebody else's figure is held against it: the known
+//! What the ledger knows of a stretch of time, to compare it with a figure of the service: the known
 //! sum, and everything that is not in it.
 //!
 //! Promise: one pass over the journal's files; held are counters by reason and operation, what
@@ -133,11 +133,11 @@ impl Reading {
                     for anomaly in &verdict.anomalies {
                         *self.window.anomalies.entry(*anomaly).or_default() += 1;
                     }
-                    let told = outcome.receipt.billed.value().filter(|_| {
+                    let reported = outcome.receipt.billed.value().filter(|_| {
                         !verdict.anomalies.is_empty() && verdict.adds_micro_usd.is_zero()
                     });
-                    if let Some(told) = told {
-                        self.window.not_added.add(told);
+                    if let Some(reported) = reported {
+                        self.window.not_added.add(reported);
                     }
                 }
             }

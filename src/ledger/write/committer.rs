@@ -26,12 +26,12 @@ use crate::ledger::journal::segments::{Segment, segments};
 use crate::ledger::journal::state_dir::{Directory, Identity, Lock};
 use crate::ledger::options::{LedgerOptions, OnFailure};
 use crate::ledger::record::Record;
+use crate::ledger::write::hub::Hub;
 use crate::ledger::write::left::Left;
 use crate::ledger::write::load::{CarriedOver, Loaded, load};
 use crate::ledger::write::prune_clock::PruneClock;
 use crate::ledger::write::queue::{Acknowledged, Job, Reply};
 use crate::ledger::write::rebuild::Rebuilt;
-use crate::ledger::write::shared::Hub;
 use crate::money::MicroUsd;
 
 /// Least time between two tries to open a failed journal, or to get the reserve back.
@@ -39,7 +39,7 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// The journal, while it can be written and while it cannot.
 pub struct Committer {
-    shared: Arc<Hub>,
+    hub: Arc<Hub>,
     options: LedgerOptions,
     directory: Directory,
     identity: Identity,
@@ -71,14 +71,14 @@ pub struct Committer {
 impl Committer {
     /// Reads the ledger and ends what a dead process left open.
     pub fn open(
-        shared: Arc<Hub>,
+        hub: Arc<Hub>,
         options: LedgerOptions,
         directory: Directory,
         identity: Identity,
         lock: Lock,
     ) -> Result<Self, LedgerError> {
         let mut committer = Self {
-            shared,
+            hub,
             directory,
             identity,
             loaded: None,
@@ -184,49 +184,49 @@ impl Committer {
         }
     }
 
-    /// Writes a batch, with the reserve where the disk is full. One reply for each command.
-    pub fn commit(&mut self, commands: &[&Job]) -> Vec<Reply> {
+    /// Writes a batch, with the reserve where the disk is full. One reply for each job.
+    pub fn commit(&mut self, jobs: &[&Job]) -> Vec<Reply> {
         let was_open = self.failure.is_none();
-        let replies = self.write(commands);
+        let replies = self.write(jobs);
         if was_open && self.failure.as_ref().is_some_and(LedgerError::is_full) {
             // The reserve makes room for what was already sent; intents are refused.
             self.open_reserve();
-            return self.write(commands);
+            return self.write(jobs);
         }
         replies
     }
 
-    /// Writes a batch and applies it. One reply for each command.
-    fn write(&mut self, commands: &[&Job]) -> Vec<Reply> {
+    /// Writes a batch and applies it. One reply for each job.
+    fn write(&mut self, jobs: &[&Job]) -> Vec<Reply> {
         if let Some(failure) = &self.failure {
             // No new failure: requests in the meantime do not put off the next try to open the journal.
             let error = unavailable(failure);
-            return commands.iter().map(|_| Err(error.clone())).collect();
+            return jobs.iter().map(|_| Err(error.clone())).collect();
         }
-        match self.try_commit(commands) {
+        match self.try_commit(jobs) {
             Ok(replies) => replies,
             Err(error) => {
                 // Those of requests that are sent all the same stay open.
-                let intents = commands.iter().filter_map(|command| match command {
+                let intents = jobs.iter().filter_map(|job| match job {
                     Job::Intend(intent) if !self.serves => Some(intent.id),
                     _ => None,
                 });
                 self.refused.extend(intents);
                 self.fail(error.clone());
-                commands.iter().map(|_| Err(error.clone())).collect()
+                jobs.iter().map(|_| Err(error.clone())).collect()
             }
         }
     }
 
-    fn try_commit(&mut self, commands: &[&Job]) -> Result<Vec<Reply>, LedgerError> {
+    fn try_commit(&mut self, jobs: &[&Job]) -> Result<Vec<Reply>, LedgerError> {
         // A question needs no room on the disk.
-        let mut batch = match commands.iter().all(|command| command.is_question()) {
+        let mut batch = match jobs.iter().all(|job| job.is_question()) {
             true => Draft::default(),
             false => self.begin()?,
         };
-        let mut replies = Vec::with_capacity(commands.len());
-        for command in commands {
-            replies.push(self.prepare(command, &mut batch));
+        let mut replies = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            replies.push(self.prepare(job, &mut batch));
         }
         self.finish(&batch)?;
         Ok(replies)
@@ -240,14 +240,14 @@ impl Committer {
         loaded.journal.draft(now_ms)
     }
 
-    /// Decides what a command writes. It is applied to the books at once, so that the next command
+    /// Decides what a job writes. It is applied to the books at once, so that the next job
     /// of the batch sees it; when the write fails the books are read again from the journal.
-    fn prepare(&mut self, command: &Job, batch: &mut Draft) -> Reply {
+    fn prepare(&mut self, job: &Job, batch: &mut Draft) -> Reply {
         let now_ms = self.options.clock.wall_ms();
         let Some(loaded) = self.loaded.as_mut() else {
             return Err(LedgerError::Closed);
         };
-        let (records, answer) = match command {
+        let (records, answer) = match job {
             Job::Intend(_) if self.is_full && !self.serves => {
                 return Err(LedgerError::Unavailable {
                     why: "the disk is full; make room, it resumes by itself".to_owned(),
@@ -320,7 +320,7 @@ impl Committer {
         loaded.journal.append(batch)?;
         self.held.last_seq = Some(loaded.books.last_seq());
         let took = self.options.clock.monotonic().saturating_sub(began);
-        self.shared.committed(self.options.clock.wall_ms());
+        self.hub.committed(self.options.clock.wall_ms());
         if let Some(on_commit) = &self.options.on_commit {
             on_commit(took);
         }
@@ -457,7 +457,7 @@ impl Committer {
     /// Notes up to where the journal was written by a process that ended in order.
     pub fn note_stop(&self) {
         // The next start has to find what the process before this one left.
-        if !self.shared.ends_in_order() || !self.left.is_none() {
+        if !self.hub.ends_in_order() || !self.left.is_none() {
             return;
         }
         let Some(loaded) = self.sound() else {
@@ -539,7 +539,7 @@ impl Committer {
         };
         let loaded = load(&self.directory, &self.identity, &self.options, held)?;
         self.held.last_seq = self.held.last_seq.max(Some(loaded.books.last_seq()));
-        self.shared.loaded(&loaded);
+        self.hub.loaded(&loaded);
         self.loaded = Some(loaded);
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! What a killed process left: entries in flight, and answers of which nobody knows whether their apps
-//! have them.
+//! What a killed process left: entries in flight, and answers of which it is not known whether their
+//! apps have them.
 //!
 //! Promise: what a start assumes of the process before it is written down, so that every later start
 //! finds the same.

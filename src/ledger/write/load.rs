@@ -14,6 +14,7 @@ use crate::ledger::error::LedgerError;
 use crate::ledger::fold::books::{Books, RUNS_MAX};
 use crate::ledger::fold::usage::KEPT_MS;
 use crate::ledger::id::EntryId;
+use crate::ledger::index::db::IndexError;
 use crate::ledger::index::tree::{Index, IndexedUpTo, Opened};
 use crate::ledger::index::usage_file::UsageFile;
 use crate::ledger::journal::append::{Draft, Journal};
@@ -29,14 +30,13 @@ use crate::ledger::options::LedgerOptions;
 use crate::ledger::read::usage::read_ended;
 use crate::ledger::record::{Position, Record};
 use crate::ledger::upkeep::compact::clear;
-use crate::ledger::write::feed::Feed;
 use crate::ledger::write::rebuild::{Rebuild, Rebuilt};
 use crate::money::MicroUsd;
 
-/// How many records are told to the index at once while the journal is read.
-const INDEX_BATCH_RECORDS: u64 = 1_000;
+/// Sums that wait for the index while the journal is read: about ten megabytes.
+const SUMS_MAX: usize = 20_000;
 
-/// Records between two looks at what is too old to be kept in memory.
+/// Records between two looks at what is too old to be kept in memory, or too much.
 const PRUNE_RECORDS: u64 = 1_000;
 
 /// Everything the writer works with.
@@ -254,7 +254,6 @@ fn begin_rebuild(
             books: Books::default(),
             index,
             beside: None,
-            feed: None,
             is_new: true,
             rebuilt: true,
             index_seq: 0,
@@ -290,8 +289,6 @@ struct Replayed {
     index: Option<Index>,
     /// The empty index that is made beside the writer, where there is one: the books have no sums.
     beside: Option<Option<Index>>,
-    /// The index is not told directly while many records come.
-    feed: Option<Feed>,
     is_new: bool,
     rebuilt: bool,
     index_seq: u64,
@@ -342,7 +339,6 @@ fn replay(
             .with_usage(begun.kept.usage.clone(), begun.kept.last_seq),
         index,
         beside,
-        feed: None,
         is_new: opened.is_new,
         rebuilt,
         index_seq,
@@ -358,9 +354,6 @@ fn replay(
             on_record(seq);
         },
     )?;
-    if let Some(feed) = replayed.feed.take() {
-        replayed.index = feed.finish(&mut replayed.books);
-    }
     Ok((replayed, report))
 }
 
@@ -455,7 +448,7 @@ impl StartingPoint {
 // === impl Replayed ===
 
 impl Replayed {
-    /// Applies a record; tells the index now and then, so that a rebuild needs no memory for all.
+    /// Applies a record; writes to the index now and then, so that a rebuild needs no memory for all.
     fn apply(&mut self, ledger: &str, seq: u64, position: Position, record: &Record) {
         let counts = seq > self.index_seq;
         self.books.apply(seq, position, record, counts);
@@ -463,34 +456,52 @@ impl Replayed {
             // As the writer did then, whose clock may have been ahead.
             let then_ms = self.books.deliveries().last_ms();
             self.books.prune(then_ms.min(self.now_ms));
-        }
-        if self.books.pending_records() < INDEX_BATCH_RECORDS {
-            return;
-        }
-        if self.feed.is_none()
-            && let Some(index) = self.index.take()
-        {
-            self.feed = Feed::new(index, ledger, self.is_new);
-        }
-        match &mut self.feed {
-            Some(feed) => feed.tell(&mut self.books),
-            None => drop(self.books.take_pending()),
+            self.write_index(ledger, SUMS_MAX);
         }
     }
 
-    /// Writes to the index what it does not know yet.
-    fn finish(&mut self, ledger: &str) {
-        if let Some(feed) = self.feed.take() {
-            self.index = feed.finish(&mut self.books);
+    /// Writes to the index what it does not know yet, where that is more than so many sums. Of a new index that is
+    /// a part, and what makes it trusted is written last.
+    fn write_index(&mut self, ledger: &str, sums_max: usize) {
+        let mut pending = self.books.take_pending();
+        let Some(index) = &self.index else {
+            return;
+        };
+        if self.is_new {
+            // An empty index has no run to forget: of the past only those that wait are kept.
+            pending.runs.retain(|_, run| run.is_some());
         }
+        if pending.sums.len() <= sums_max {
+            return self.books.give_back(pending);
+        }
+        let written = match self.is_new {
+            true => index
+                .write_part(std::mem::take(&mut pending.sums))
+                .map(|left| {
+                    pending.sums = left;
+                    self.books.give_back(pending);
+                }),
+            false => index.write(&IndexedUpTo::of(&self.books, ledger), pending),
+        };
+        if let Err(error) = written {
+            self.lose_index(&error);
+        }
+    }
+
+    /// Writes to an index that is made beside the writer all that is left, which makes it trusted.
+    fn finish(&mut self, ledger: &str) {
         let pending = self.books.take_pending();
         if let Some(index) = &self.index
             && pending.records > 0
             && let Err(error) = index.write(&IndexedUpTo::of(&self.books, ledger), pending)
         {
-            tracing::error!(%error, "the index failed; going on without it until the next start");
-            self.index = None;
+            self.lose_index(&error);
         }
+    }
+
+    fn lose_index(&mut self, error: &IndexError) {
+        tracing::error!(%error, "the index failed; going on without it until the next start");
+        self.index = None;
     }
 
     /// The index counts records that are missing now and were not when it was made. The journal
@@ -514,8 +525,7 @@ impl Replayed {
             known = known.and_then(|()| index.know_missing(&report.missing));
         }
         if let Err(error) = known {
-            tracing::error!(%error, "the index failed; going on without it until the next start");
-            self.index = None;
+            self.lose_index(&error);
         }
     }
 }
@@ -567,7 +577,7 @@ impl Loaded {
         let lost_up_to = rebuilt.report.missing.last().map_or(0, |lost| lost.last);
         self.lost_up_to = self.lost_up_to.max(lost_up_to);
         self.index = rebuilt.index;
-        // The new index was not told that answers were given.
+        // The new index does not know that answers were given.
         self.given_seq = 0;
         self.coverage = Coverage::Whole;
         Ok(self.books.take_over(rebuilt.books, open))

@@ -1,7 +1,7 @@
 //! The way into the writer thread: bounded, async for the senders, blocking for the one reader.
 //! Everything that is waiting is taken at once, which is what makes a group commit.
 //!
-//! Promise: at most [`COMMANDS_MAX`] commands wait or are being committed; a later sender waits
+//! Promise: at most [`JOBS_MAX`] jobs wait or are being committed; a later sender waits
 //! without holding memory. When the writer is gone no sender waits for ever.
 
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use crate::ledger::id::EntryId;
 use crate::ledger::kept_key::KeptKey;
 use crate::money::MicroUsd;
 
-/// Most commands accepted and not answered. A commit takes a millisecond, so this is seconds of
+/// Most jobs accepted and not answered. A commit takes a millisecond, so this is seconds of
 /// the fastest load.
-pub const COMMANDS_MAX: usize = 4_096;
+pub const JOBS_MAX: usize = 4_096;
 
 /// What the ledger is asked to write.
 #[derive(Debug)]
@@ -54,10 +54,10 @@ pub enum Acknowledged {
 
 pub type Reply = Result<Acknowledged, LedgerError>;
 
-/// A command with the way back.
+/// A job with the way back.
 #[derive(Debug)]
 pub struct Queued {
-    pub command: Job,
+    pub job: Job,
     reply: oneshot::Sender<Reply>,
     _permit: OwnedSemaphorePermit,
 }
@@ -93,15 +93,15 @@ impl Default for JobQueue {
         Self {
             inner: Mutex::default(),
             arrived: Condvar::new(),
-            room: Arc::new(Semaphore::new(COMMANDS_MAX)),
+            room: Arc::new(Semaphore::new(JOBS_MAX)),
         }
     }
 }
 
 impl JobQueue {
-    /// Hands a command to the writer and waits for its answer. Once handed over it is carried out
+    /// Hands a job to the writer and waits for its answer. Once handed over it is carried out
     /// even when the caller stops waiting.
-    pub async fn ask(&self, command: Job) -> Reply {
+    pub async fn ask(&self, job: Job) -> Reply {
         let room = Arc::clone(&self.room).acquire_owned().await;
         let permit = room.map_err(|_| LedgerError::Closed)?;
         let (reply, answer) = oneshot::channel();
@@ -111,7 +111,7 @@ impl JobQueue {
                 return Err(LedgerError::Closed);
             }
             inner.waiting.push(Queued {
-                command,
+                job,
                 reply,
                 _permit: permit,
             });
@@ -124,9 +124,9 @@ impl JobQueue {
         })
     }
 
-    /// Hands a command to the writer and waits for nothing. False when there is no room, or nobody to
-    /// carry it out.
-    pub fn tell(&self, command: Job) -> bool {
+    /// Hands a job to the writer and waits for nothing. False when there is no room, or the writer
+    /// is gone.
+    pub fn post(&self, job: Job) -> bool {
         let Ok(permit) = Arc::clone(&self.room).try_acquire_owned() else {
             return false;
         };
@@ -137,7 +137,7 @@ impl JobQueue {
                 return false;
             }
             inner.waiting.push(Queued {
-                command,
+                job,
                 reply,
                 _permit: permit,
             });
@@ -165,7 +165,7 @@ impl JobQueue {
         self.room.close();
     }
 
-    /// Takes nothing more in and answers nobody: for a writer that is gone.
+    /// Takes nothing more in and drops what waits: for a writer that is gone.
     pub fn abandon(&self) {
         self.close();
         self.inner.lock().waiting.clear();

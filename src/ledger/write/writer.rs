@@ -23,9 +23,9 @@ use crate::ledger::upkeep::lookups::LookupUpkeep;
 use crate::ledger::upkeep::retention::{Retention, RetentionStep};
 use crate::ledger::write::backlog::OUTCOMES_MAX;
 use crate::ledger::write::committer::Committer;
+use crate::ledger::write::hub::Hub;
 use crate::ledger::write::load::{Coverage, Loaded};
 use crate::ledger::write::queue::{Acknowledged, Job, Queued, Reply};
-use crate::ledger::write::shared::Hub;
 
 /// How long the writer waits for work before it shows that it lives.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -43,7 +43,7 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// The writer's side of a ledger.
 pub struct Writer {
-    shared: Arc<Hub>,
+    hub: Arc<Hub>,
     committer: Committer,
     /// What was to be noted of deliveries while nothing could be written, oldest first.
     unnoted: Vec<(Box<Undelivered>, Handover)>,
@@ -59,7 +59,7 @@ pub struct Writer {
 impl Writer {
     /// Reads the ledger and ends what a dead process left open. Not yet a thread.
     pub fn open(
-        shared: Arc<Hub>,
+        hub: Arc<Hub>,
         options: LedgerOptions,
         directory: Directory,
         identity: Identity,
@@ -67,16 +67,16 @@ impl Writer {
     ) -> Result<Self, LedgerError> {
         let is_rebuild = options.rebuild.is_some();
         let state_dir = options.state_dir.clone();
-        let committer = Committer::open(Arc::clone(&shared), options, directory, identity, lock)?;
+        let committer = Committer::open(Arc::clone(&hub), options, directory, identity, lock)?;
         let mut writer = Self {
-            shared,
+            hub,
             committer,
             unnoted: Vec::new(),
             retention: Retention::default(),
             lookups: (!is_rebuild).then(|| LookupUpkeep::new(state_dir)),
             usage_kept: (Duration::ZERO, 0),
         };
-        writer.shared.beat(writer.now());
+        writer.hub.beat(writer.now());
         writer.publish();
         writer.write_index(true);
         writer.note_files();
@@ -85,11 +85,11 @@ impl Writer {
 
     /// Serves until the queue is closed and empty.
     pub fn run(mut self) {
-        while let Some(requests) = self.shared.queue().take(PATIENCE) {
-            self.shared.beat(self.now());
+        while let Some(requests) = self.hub.queue().take(PATIENCE) {
+            self.hub.beat(self.now());
             let is_idle = requests.is_empty();
             #[cfg(test)]
-            let is_killed = self.shared.is_killed();
+            let is_killed = self.hub.is_killed();
             self.serve(requests);
             #[cfg(test)]
             if is_killed && !is_idle {
@@ -114,7 +114,7 @@ impl Writer {
             lookups.stop();
         }
         // A last try, whatever was tried a moment ago: after this the receipts are lost.
-        if self.shared.backlog().len() > 0 || !self.unnoted.is_empty() {
+        if self.hub.backlog().len() > 0 || !self.unnoted.is_empty() {
             self.committer.try_at_last();
         }
         if self.settle_waiting() {
@@ -143,11 +143,11 @@ impl Writer {
             }
             return;
         }
-        let commands: Vec<&Job> = requests.iter().map(|request| &request.command).collect();
-        let mut replies = self.committer.commit(&commands);
-        self.keep_notes(&commands, &replies);
+        let jobs: Vec<&Job> = requests.iter().map(|request| &request.job).collect();
+        let mut replies = self.committer.commit(&jobs);
+        self.keep_notes(&jobs, &replies);
         if self.committer.serves() {
-            self.keep_for_later(&commands, &mut replies);
+            self.keep_for_later(&jobs, &mut replies);
         }
         self.publish();
         for (request, reply) in requests.into_iter().zip(replies) {
@@ -160,37 +160,37 @@ impl Writer {
         if self.committer.has_failed() {
             return false;
         }
-        let waiting = self.shared.backlog().waiting();
+        let waiting = self.hub.backlog().waiting();
         if waiting.is_empty() && self.unnoted.is_empty() {
             return false;
         }
-        let mut commands = Vec::with_capacity(waiting.len());
+        let mut jobs = Vec::with_capacity(waiting.len());
         // Before the intents: one that takes a key over comes behind what was noted of it.
         let unnoted = self.unnoted.iter().cloned();
-        commands.extend(unnoted.map(|(row, handover)| Job::Deliver(row, handover)));
+        jobs.extend(unnoted.map(|(row, handover)| Job::Deliver(row, handover)));
         for entry in &waiting {
-            commands.extend(entry.intent.clone().map(Job::IntendLate));
-            commands.extend(entry.outcome.clone().map(Job::Settle));
+            jobs.extend(entry.intent.clone().map(Job::IntendLate));
+            jobs.extend(entry.outcome.clone().map(Job::Settle));
         }
-        let replies = self.committer.commit(&commands.iter().collect::<Vec<_>>());
+        let replies = self.committer.commit(&jobs.iter().collect::<Vec<_>>());
         if self.committer.has_failed() {
             return true;
         }
-        for (command, reply) in commands.iter().zip(&replies) {
-            if let (Job::Settle(outcome), Err(error)) = (command, reply) {
+        for (job, reply) in jobs.iter().zip(&replies) {
+            if let (Job::Settle(outcome), Err(error)) = (job, reply) {
                 tracing::error!(entry = %outcome.id, %error, "an outcome could not be written");
             }
         }
         self.unnoted.clear();
-        self.shared.backlog().forget(&waiting);
+        self.hub.backlog().forget(&waiting);
         tracing::info!(entries = waiting.len(), "wrote the entries that waited");
         true
     }
 
     /// A delivery that cannot be recorded now is recorded later: it is not sent a second time.
-    fn keep_notes(&mut self, commands: &[&Job], replies: &[Reply]) {
-        for (command, reply) in commands.iter().zip(replies) {
-            if let Job::Deliver(row, handover) = command
+    fn keep_notes(&mut self, jobs: &[&Job], replies: &[Reply]) {
+        for (job, reply) in jobs.iter().zip(replies) {
+            if let Job::Deliver(row, handover) = job
                 && reply.as_ref().is_err_and(LedgerError::is_passing)
             {
                 if self.unnoted.len() >= OUTCOMES_MAX {
@@ -204,13 +204,13 @@ impl Writer {
 
     /// `on_failure = "serve"`: what could not be written now waits in memory, and counts as written
     /// for its sender.
-    fn keep_for_later(&mut self, commands: &[&Job], replies: &mut [Reply]) {
-        for (command, reply) in commands.iter().zip(replies) {
+    fn keep_for_later(&mut self, jobs: &[&Job], replies: &mut [Reply]) {
+        for (job, reply) in jobs.iter().zip(replies) {
             if !reply.as_ref().is_err_and(LedgerError::is_passing) {
                 continue;
             }
-            let backlog = self.shared.backlog();
-            match command {
+            let backlog = self.hub.backlog();
+            match job {
                 Job::Intend(intent) => match backlog.push_intent(intent.clone()) {
                     Ok(()) => *reply = Ok(Acknowledged::Intended),
                     Err(error) => {
@@ -249,7 +249,7 @@ impl Writer {
                 self.write_index(true);
                 self.note_files();
                 if let Some(loaded) = self.committer.loaded() {
-                    self.shared.added_up(loaded);
+                    self.hub.added_up(loaded);
                 }
                 self.publish();
                 tracing::info!("the totals and the index are whole again");
@@ -452,10 +452,10 @@ impl Writer {
             .loaded_mut()
             .and_then(|loaded| loaded.books.take_usage_update())
         {
-            self.shared.update_usage(&update);
+            self.hub.update_usage(&update);
         }
         let why = self.committer.unavailable();
-        self.shared.publish(self.committer.loaded(), why);
+        self.hub.publish(self.committer.loaded(), why);
     }
 
     fn pending_records(&self) -> u64 {
@@ -478,7 +478,7 @@ impl Writer {
         let Some(index) = &loaded.index else {
             // Without an index nothing may pile up. The next start replays the journal.
             let lost = loaded.books.take_pending();
-            self.shared.lagging(lost.records);
+            self.hub.lagging(lost.records);
             return;
         };
         let pending = loaded.books.take_pending();
@@ -495,8 +495,8 @@ impl Writer {
             Err(error) => {
                 tracing::error!(%error, "the index failed; going on without it until the next start");
                 loaded.index = None;
-                self.shared.lagging(records);
-                self.shared.set_index(None);
+                self.hub.lagging(records);
+                self.hub.set_index(None);
             }
         }
     }
@@ -513,14 +513,14 @@ impl Writer {
 impl Drop for Writer {
     /// Also reached by a panic: every waiting sender is answered, and readiness reports it.
     fn drop(&mut self) {
-        self.shared.queue().abandon();
-        let lost = self.shared.backlog().close();
+        self.hub.queue().abandon();
+        let lost = self.hub.backlog().close();
         if lost > 0 {
             tracing::error!(
                 entries = lost,
                 "entries were not written; those whose intent was are in doubt"
             );
         }
-        self.shared.stopped();
+        self.hub.stopped();
     }
 }

@@ -239,9 +239,9 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
     (
         "src/ledger/write",
         &[
-            &["queue", "backlog", "feed", "left", "rebuild", "prune_clock"],
+            &["queue", "backlog", "left", "rebuild", "prune_clock"],
             &["load"],
-            &["shared"],
+            &["hub"],
             &["committer"],
             &["writer"],
         ],

@@ -33,7 +33,6 @@ async fn a_replay_holds_the_keys_of_a_day_however_long_the_journal_is() {
         books: Books::default(),
         index: None,
         beside: None,
-        feed: None,
         is_new: true,
         rebuilt: false,
         index_seq: 0,

@@ -1,4 +1,4 @@
-//! What the writer thread and everybody else look at: the queue, the sums, the health.
+//! What the writer thread and all others look at: the queue, the sums, the health.
 //!
 //! Promise: reading never waits for a disk. Sums are published only when they are durable.
 
@@ -220,7 +220,7 @@ impl Hub {
         self.set_index(loaded.index.clone());
     }
 
-    /// The index was not told of this many records.
+    /// This many records are not in the index.
     pub fn lagging(&self, records: u64) {
         self.index_lag_records.fetch_add(records, Ordering::Relaxed);
     }
