@@ -222,7 +222,7 @@ impl Ledger {
             is_anew: true,
             ..Refresh::default()
         };
-        refresh(&state_dir, &anew, &AtomicBool::new(false))?;
+        refresh(&state_dir, &anew, &mut None, &AtomicBool::new(false))?;
         let totals = ledger.totals();
         Ok(totals.requests().saturating_add(totals.open))
     }

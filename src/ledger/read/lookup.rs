@@ -30,6 +30,7 @@ mod build;
 
 use block::{Block, ELSEWHERE, HEAD_ROWS, NONE, OTHER, Part, WORDS_MAX, block_name, column};
 pub use block::{Summary, Unfit, key_needle, request_needle, tail_needle};
+pub use build::Growing;
 
 /// Name of the directory below the state directory.
 const DIRECTORY: &str = "lookup";
@@ -97,12 +98,14 @@ pub struct SegmentLookup {
 }
 
 /// Makes the blocks that are missing or unfit, and removes those of segments that are gone. A block of the last
-/// segment, which is being written, stands for its beginning and is made anew when that has grown.
+/// segment, which is being written, stands for its beginning and is made anew when that has grown; `growing` is what
+/// was taken of it before.
 ///
-/// Memory: one segment's entries.
+/// Memory: one segment's entries, and those of the last one in `growing`.
 pub fn refresh(
     state_dir: &Path,
     wanted: &Refresh,
+    growing: &mut Option<Growing>,
     cancel: &AtomicBool,
 ) -> Result<Refreshed, LedgerError> {
     let reader = steadily(|| JournalReader::open(state_dir))?;
@@ -126,7 +129,11 @@ pub fn refresh(
             continue;
         }
         // A segment that was compacted meanwhile is looked at again when that is done.
-        let built = match build::build(&reader, index, is_sealed, cancel) {
+        let built = match is_sealed {
+            true => build::build(&reader, index, cancel),
+            false => build::build_beginning(&reader, index, growing, cancel),
+        };
+        let built = match built {
             Err(LedgerError::Compacted) => continue,
             built => built?,
         };

@@ -10,8 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use parking_lot::Mutex;
+
 use crate::ledger::error::LedgerError;
-use crate::ledger::read::lookup::{Refresh, Refreshed, UNSEALED_BYTES, refresh};
+use crate::ledger::read::lookup::{Growing, Refresh, Refreshed, UNSEALED_BYTES, refresh};
 
 /// Time from a failure to the next look.
 const RETRY_PAUSE: Duration = Duration::from_secs(60 * 60);
@@ -25,6 +27,8 @@ pub struct LookupUpkeep {
     state_dir: PathBuf,
     next: NextLook,
     job: Option<JoinHandle<Result<Refreshed, LedgerError>>>,
+    /// What was taken of the segment that is being written. Only one job at a time uses it.
+    growing: Arc<Mutex<Option<Growing>>>,
     /// Nothing was looked at yet: files are read whole once.
     is_first: bool,
     /// The writer is stopping.
@@ -48,6 +52,7 @@ impl LookupUpkeep {
             state_dir,
             next: NextLook::At(Duration::ZERO),
             job: None,
+            growing: Arc::default(),
             is_first: true,
             cancel: Arc::default(),
         }
@@ -89,6 +94,7 @@ impl LookupUpkeep {
     fn begin(&mut self, now: Duration, (segment, bytes): (u32, u64)) {
         let state_dir = self.state_dir.clone();
         let cancel = Arc::clone(&self.cancel);
+        let growing = Arc::clone(&self.growing);
         let is_thorough = std::mem::take(&mut self.is_first);
         let work = move || {
             // Of this thread alone. Where that is refused, it works as any other does.
@@ -97,7 +103,7 @@ impl LookupUpkeep {
                 is_thorough,
                 ..Refresh::default()
             };
-            refresh(&state_dir, &wanted, &cancel)
+            refresh(&state_dir, &wanted, &mut growing.lock(), &cancel)
         };
         self.next = NextLook::Behind(segment, bytes);
         let thread = std::thread::Builder::new().name("ledger-lookup".to_owned());

@@ -64,69 +64,54 @@ struct Building {
     summary: Summary,
 }
 
-/// The bytes of a segment's block; `segment` is an index into the reader's. With `is_sealed` the block stands for
-/// all of it. `None`: it was cancelled, or the segment can have none (no header, more
-/// than 4 GiB, lines of a newer bursar).
+/// What was taken so far of the segment that is being written. The next block of it goes on from here.
+#[derive(Debug)]
+pub struct Growing {
+    segment: u32,
+    building: Building,
+    reach: Extent,
+}
+
+/// The bytes of the block of a sealed segment, an index into the reader's. `None`: it was cancelled, or the
+/// segment can have none (no header, more than 4 GiB, lines of a newer bursar).
 pub fn build(
     reader: &JournalReader,
     segment: usize,
-    is_sealed: bool,
     cancel: &AtomicBool,
 ) -> Result<Option<Vec<u8>>, LedgerError> {
     let Some(known) = reader.segments.get(segment) else {
         return Ok(None);
     };
-    let Some(header) = known.header.as_ref().filter(|_| !known.is_misplaced()) else {
+    let mut growing = Growing::new(known.number);
+    if !growing.read_on(reader, segment, cancel)? {
+        return Ok(None);
+    }
+    let (summary, sections) = growing.building.sections();
+    Ok(block::encode(known, None, summary, sections))
+}
+
+/// The same of the segment that is being written: the block stands for its beginning. `growing`: what was taken
+/// of it before.
+pub fn build_beginning(
+    reader: &JournalReader,
+    segment: usize,
+    growing: &mut Option<Growing>,
+    cancel: &AtomicBool,
+) -> Result<Option<Vec<u8>>, LedgerError> {
+    let Some(known) = reader.segments.get(segment) else {
         return Ok(None);
     };
-    let mut building = Building::default();
-    building.summary.is_in_order = true;
-    let mut forward = reader.forward(LinePosition { segment, offset: 0 });
-    let mut count = 0_u64;
-    let mut reach = Extent::default();
-    while let Some(line) = forward.next_line()? {
-        let decoded = Line::decode(line);
-        let is_sealed_line = decoded.is_some() || Line::glance(line).is_some();
-        let LinePosition {
-            segment: at,
-            offset,
-        } = forward.began();
-        if at != segment {
-            break;
-        }
-        let (seq, record) = match decoded {
-            None if !is_sealed_line => continue,
-            Some(Line::Header(_)) => continue,
-            None
-            | Some(Line::Record {
-                record: Record::Unknown,
-                ..
-            }) => return Ok(None),
-            Some(Line::Record { seq, record }) => (seq, record),
-        };
-        count += 1;
-        if count.is_multiple_of(LINES_PER_LOOK) && cancel.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
-        let Ok(offset) = u32::try_from(offset) else {
-            return Ok(None);
-        };
-        reach.last_line = u64::from(offset);
-        reach.bytes = forward.place().offset;
-        let floor = building
-            .summary
-            .last_seq
-            .map_or(header.first_seq, |last| last + 1);
-        if seq < floor || building.rows.len() >= ROWS_MAX {
-            building = Building::default();
-            break;
-        }
-        building.take(seq, offset, &record);
+    let mut taken = match growing.take() {
+        Some(taken) if taken.is_of(reader, segment)? => taken,
+        _ => Growing::new(known.number),
+    };
+    if !taken.read_on(reader, segment, cancel)? {
+        return Ok(None);
     }
-    reach.crc = reader.sum_of(segment, reach.last_line, reach.bytes)?;
-    let (summary, sections) = building.finish();
-    let reach = (!is_sealed).then_some(reach);
-    Ok(block::encode(known, reach, summary, sections))
+    let (summary, sections) = taken.building.sections();
+    let bytes = block::encode(known, Some(taken.reach), summary, sections);
+    *growing = Some(taken);
+    Ok(bytes)
 }
 
 /// The word of a state in a block, with a doubt's reason.
@@ -159,6 +144,86 @@ pub fn all_states() -> impl Iterator<Item = (String, State, bool)> {
 
 fn le(number: usize) -> [u8; 4] {
     u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes()
+}
+
+// === impl Growing ===
+
+impl Growing {
+    fn new(segment: u32) -> Self {
+        let mut building = Building::default();
+        building.summary.is_in_order = true;
+        Self {
+            segment,
+            building,
+            reach: Extent::default(),
+        }
+    }
+
+    /// The last line that was taken is still there.
+    fn is_of(&self, reader: &JournalReader, segment: usize) -> Result<bool, LedgerError> {
+        let known = reader.segments.get(segment);
+        if !known.is_some_and(|known| known.number == self.segment) {
+            return Ok(false);
+        }
+        let (from, to) = (self.reach.last_line, self.reach.bytes);
+        Ok(reader.sum_of(segment, from, to)? == self.reach.crc)
+    }
+
+    /// Takes what lies behind. False: it was cancelled, or the segment can have no block.
+    fn read_on(
+        &mut self,
+        reader: &JournalReader,
+        segment: usize,
+        cancel: &AtomicBool,
+    ) -> Result<bool, LedgerError> {
+        let header = reader.segments.get(segment).and_then(|known| {
+            let header = known.header.as_ref();
+            header.filter(|_| !known.is_misplaced())
+        });
+        let Some(header) = header else {
+            return Ok(false);
+        };
+        let offset = self.reach.bytes;
+        let mut forward = reader.forward(Place { segment, offset });
+        let mut count = 0_u64;
+        while self.building.summary.is_in_order
+            && let Some(line) = forward.next_line()?
+        {
+            let decoded = Line::decode(line);
+            let is_sealed_line = decoded.is_some() || Line::glance(line).is_some();
+            let began = forward.began();
+            if began.segment != segment {
+                break;
+            }
+            let (seq, record) = match decoded {
+                None if !is_sealed_line => continue,
+                Some(Line::Header(_)) => continue,
+                None
+                | Some(Line::Record {
+                    record: Record::Unknown,
+                    ..
+                }) => return Ok(false),
+                Some(Line::Record { seq, record }) => (seq, record),
+            };
+            count += 1;
+            let is_cancelled =
+                count.is_multiple_of(LINES_PER_LOOK) && cancel.load(Ordering::Relaxed);
+            let Some(offset) = u32::try_from(began.offset).ok().filter(|_| !is_cancelled) else {
+                return Ok(false);
+            };
+            self.reach.last_line = began.offset;
+            self.reach.bytes = forward.place().offset;
+            let last_seq = self.building.summary.last_seq;
+            let floor = last_seq.map_or(header.first_seq, |last| last + 1);
+            if seq < floor || self.building.rows.len() >= ROWS_MAX {
+                self.building = Building::default();
+            } else {
+                self.building.take(seq, offset, &record);
+            }
+        }
+        self.reach.crc = reader.sum_of(segment, self.reach.last_line, self.reach.bytes)?;
+        Ok(true)
+    }
 }
 
 // === impl Dictionary ===
@@ -265,7 +330,7 @@ impl Building {
         }
     }
 
-    fn finish(mut self) -> (Summary, Sections) {
+    fn sections(&self) -> (Summary, Sections) {
         let mut sections = Sections::default();
         let mut order: Vec<usize> = (0..self.rows.len()).collect();
         order.sort_unstable_by_key(|index| self.rows.get(*index).map(|row| row.last));
@@ -326,12 +391,15 @@ impl Building {
         for cell in cells {
             sections.push(Part::Needles, &cell.to_le_bytes());
         }
-        self.summary.rows = u32::try_from(self.rows.len()).unwrap_or(u32::MAX);
-        self.summary.began_s = began;
-        self.summary.apps = self.apps.words;
-        self.summary.operations = self.operations.words;
-        self.summary.states = self.states.words;
-        self.summary.models = self.models.words;
-        (self.summary, sections)
+        let summary = Summary {
+            rows: u32::try_from(self.rows.len()).unwrap_or(u32::MAX),
+            began_s: began,
+            apps: self.apps.words.clone(),
+            operations: self.operations.words.clone(),
+            states: self.states.words.clone(),
+            models: self.models.words.clone(),
+            ..self.summary.clone()
+        };
+        (summary, sections)
     }
 }

@@ -40,16 +40,16 @@ fn refreshed(state: &Path) -> Refreshed {
         is_thorough: true,
         ..Refresh::default()
     };
-    refresh(state, &thorough, &wanted()).unwrap()
+    refresh(state, &thorough, &mut None, &wanted()).unwrap()
 }
 
-/// Makes the block of the segment that is being written, too.
-fn refreshed_to_the_end(state: &Path) -> Refreshed {
+/// Makes the block of the segment that is being written, too, or goes on with it.
+fn refreshed_to_the_end(state: &Path, growing: &mut Option<Growing>) -> Refreshed {
     let all = Refresh {
         unsealed_bytes: 1,
         ..Refresh::default()
     };
-    refresh(state, &all, &wanted()).unwrap()
+    refresh(state, &all, growing, &wanted()).unwrap()
 }
 
 /// The last segment.
@@ -393,12 +393,13 @@ proptest! {
         let bytes = fs::read(&path).unwrap();
         let ends = memchr::memchr_iter(b'\n', &bytes).map(|at| at + 1);
         let ends: Vec<usize> = ends.collect();
+        let mut growing = None;
         if !ends.is_empty() {
             fs::write(&path, &bytes[..*harmed.1.get(&ends)]).unwrap();
-            refreshed_to_the_end(&state);
+            refreshed_to_the_end(&state, &mut growing);
             fs::write(&path, &bytes).unwrap();
             prop_assert_eq!(differing(&answers(&history), &without), NO_STRINGS);
-            refreshed_to_the_end(&state);
+            refreshed_to_the_end(&state, &mut growing);
             prop_assert_eq!(differing(&answers(&history), &without), NO_STRINGS);
         }
 

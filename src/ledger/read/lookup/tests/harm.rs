@@ -30,7 +30,11 @@ fn a_segment_with_lines_of_a_newer_bursar_has_no_file() {
         paper.append(format!("{rest},\"crc\":\"{crc:08x}\"}}\n").as_bytes());
         paper.finish();
 
-        assert_eq!(refreshed_to_the_end(&paper.state()).made, made, "{rest}");
+        assert_eq!(
+            refreshed_to_the_end(&paper.state(), &mut None).made,
+            made,
+            "{rest}"
+        );
     }
 }
 
@@ -39,7 +43,7 @@ fn a_segment_with_lines_of_a_newer_bursar_has_no_file() {
 async fn a_mark_that_is_behind_the_journal_has_no_journal_read() {
     let bench = bought(200).await;
     let state = bench.state();
-    refreshed_to_the_end(&state);
+    refreshed_to_the_end(&state, &mut None);
     let journal = Directory::open(&state.join("journal")).unwrap();
     HighWater::write(&journal, 390).unwrap();
     let asked = Filter {
@@ -82,7 +86,7 @@ async fn segments_that_took_each_others_names_are_read_in_the_order_of_their_num
         };
         for with_files in [false, true] {
             if with_files {
-                refreshed_to_the_end(&state);
+                refreshed_to_the_end(&state, &mut None);
             }
             swap();
             assert_eq!(marks.map(ask), sound, "{one:?} and {other:?}, {with_files}");
@@ -96,7 +100,7 @@ async fn segments_that_took_each_others_names_are_read_in_the_order_of_their_num
 async fn a_rebuild_makes_the_damaged_file_of_the_last_segment_anew() {
     let bench = bought(10).await;
     let state = bench.state();
-    refreshed_to_the_end(&state);
+    refreshed_to_the_end(&state, &mut None);
     let path = blocks(&state).pop().unwrap();
     let mut damaged = fs::read(&path).unwrap();
     let last = damaged.len() - 1;
@@ -155,7 +159,7 @@ async fn the_block_of_a_segment_that_was_cut_and_written_anew_is_not_asked() {
     let state = bench.state();
     let path = last_segment(&state);
     let bytes = fs::read(&path).unwrap();
-    assert_eq!(refreshed_to_the_end(&state).made, 1);
+    assert_eq!(refreshed_to_the_end(&state, &mut None).made, 1);
     let reader = JournalReader::open(&state).unwrap();
     let of_all = Lookups::beside(&reader).of(&reader, 0).expect("a block");
     assert_eq!(of_all.ends_at(), Some(reader.segments[0].bytes));
@@ -185,7 +189,7 @@ async fn a_file_that_is_newer_than_the_listing_is_not_asked_and_not_unfit() {
     fs::write(&path, lines[..lines.len() - 2].concat()).unwrap();
     let before = JournalReader::open(&state).unwrap();
     fs::write(&path, &bytes).unwrap();
-    refreshed_to_the_end(&state);
+    refreshed_to_the_end(&state, &mut None);
 
     assert_eq!(check(&before), []);
     assert!(Lookups::beside(&before).of(&before, 0).is_none());
