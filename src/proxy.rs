@@ -10,13 +10,14 @@
 //! settings    what a reload replaces
 //! limits      waiters, breaker, queue (a place within the service's ceilings), guard
 //! door        admit: host, origin, path, method, content type, length; buffer: the body, whole, once
-//! purchase    is this the retry of a request whose answer the app never got? what follows an attempt?
+//! purchase    is this the retry of a request whose answer the app never got? is another attempt made? which app
+//!             is given what of the answer?
 //! gateway     what all requests share
 //! request_head  a head as it goes to the service
 //! settle      the ledger
 //! report      access line and metrics
-//! attend      waiting for the service while watching the app
-//! dispatch    attempts, waits, deadline
+//! client_watch  waiting for the service while watching the app
+//! dispatch    makes the attempts
 //! relay       the answer: whole, flowing, followed, or our own
 //! own_call    bursar's own requests; evidence: eval runs whose price is not reported yet
 //! serve       one request, from its head to its last byte: calls the steps in their order
@@ -48,7 +49,7 @@ mod settle;
 mod upstream;
 
 pub use self::accept::{AppListener, serve};
-pub use self::evidence::Evidence;
+pub use self::evidence::EvalRunPoller;
 pub use self::gateway::{Gateway, GatewayParts};
 pub use self::own_call::auto_metrics;
 pub use self::upstream::trust::{TrustError, check as check_trust};

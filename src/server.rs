@@ -38,7 +38,7 @@ use crate::apps::{Apps, AppsError, Declared};
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::{Config, Env, ListenAddr, Overrides};
 use crate::ledger::{Ledger, LedgerError, LedgerOptions};
-use crate::proxy::{self, AppListener, Evidence, Gateway, GatewayParts, TrustError};
+use crate::proxy::{self, AppListener, EvalRunPoller, Gateway, GatewayParts, TrustError};
 use crate::telemetry::metrics::{Metrics, MetricsError};
 use crate::telemetry::{self, Logging, LoggingError};
 
@@ -293,7 +293,7 @@ impl Server {
         spenders::share_sockets(&server.apps, &server.listening.proxy, own);
         let caps = Arc::clone(server.gateway.caps());
         tokio::spawn(caps.follow(server.stop_proxy.subscribe()));
-        let evidence = Evidence::new(&server.gateway);
+        let evidence = EvalRunPoller::new(&server.gateway);
         tokio::spawn(evidence.gather(server.stop_proxy.subscribe()));
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),

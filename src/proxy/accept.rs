@@ -8,7 +8,7 @@
 //!
 //! Promise: idle connections live at least 75 s, unless all places are taken, and end at shutdown; a head
 //! that drips is answered 408, and one without end 431; connections are bounded, and so are those that are
-//! turned away. Nobody is turned away while a connection holds a place that has sent no whole request and rests.
+//! turned away. No connection is turned away while a connection holds a place that has sent no whole request and rests.
 
 mod head;
 
@@ -34,8 +34,7 @@ use crate::proxy::downstream::connection::{AppConnection, Peer, Reset, Socket};
 use crate::proxy::gateway::Gateway;
 use crate::proxy::life::Arriving;
 use crate::proxy::relay::own;
-use crate::proxy::report::{Report, report};
-use crate::proxy::settle::Measured;
+use crate::proxy::report::report_refusal;
 
 /// A bound socket that apps connect to.
 #[derive(Debug)]
@@ -48,7 +47,7 @@ pub enum AppListener {
 /// here than theirs would make them race the close.
 const KEEP_ALIVE: Duration = Duration::from_secs(90);
 
-/// So long a head that began gives way to nobody: most come in one piece.
+/// So long a head that began gives way to no other: most come in one piece.
 const BEGUN_PATIENCE: Duration = Duration::from_millis(250);
 
 /// From the first byte of a head to its last.
@@ -246,8 +245,8 @@ async fn turn_away(gateway: &Gateway, peer: Peer) {
     let connection = AppConnection::new(peer.clone(), reset.clone());
     let session = HttpSession::new(Box::new(connection));
     let downstream = Downstream::without_request(session, peer, reset, gateway.life.cut_signal());
-    let told = refuse_unread(gateway, downstream, Code::ConnectionsFull.into());
-    if timeout(HEAD_DEADLINE, told).await.is_err() {
+    let refused = refuse_unread(gateway, downstream, Code::ConnectionsFull.into());
+    if timeout(HEAD_DEADLINE, refused).await.is_err() {
         tracing::debug!("a connection above the limit did not take its answer");
     }
 }
@@ -255,21 +254,7 @@ async fn turn_away(gateway: &Gateway, peer: Peer) {
 /// Answers a connection whose head could not be read, and closes it.
 async fn refuse_unread(gateway: &Gateway, downstream: Downstream, refusal: Refusal) {
     let entry = gateway.ledger.new_entry_id();
-    report(
-        gateway,
-        &Report {
-            app: None,
-            route: None,
-            entry: Some(entry),
-            adopted: None,
-            stream: false,
-            status: refusal.status().as_u16(),
-            code: Some(refusal.code.as_str()),
-            attempts: 0,
-            state: None,
-            measured: Measured::default(),
-        },
-    );
-    let (downstream, _) = own::send_refusal(downstream, &refusal, Some(entry)).await;
+    report_refusal(gateway, &refusal, None, entry, Duration::ZERO);
+    let (downstream, _) = own::send_refusal(downstream, &refusal, entry).await;
     buffer::drain_raw(downstream).await;
 }

@@ -13,7 +13,7 @@ use http::Method;
 use super::downstream::Downstream;
 use crate::ledger::entry::Stage;
 use crate::proxy::gateway::Gateway;
-use crate::proxy::purchase::attempts::Wanted;
+use crate::proxy::purchase::attempts::WantedBy;
 use crate::proxy::purchase::client::Presence;
 use crate::proxy::purchase::shared::Purchase;
 use crate::proxy::settings::Settings;
@@ -23,7 +23,7 @@ pub struct ClientWatch<'a> {
     pub gateway: &'a Arc<Gateway>,
     pub settings: Arc<Settings>,
     pub downstream: &'a mut Downstream,
-    /// Of a metered request; a free one has nobody to follow it.
+    /// Of a metered request; no request follows a free one.
     pub purchase: Option<Arc<Purchase>>,
     /// What the app was waiting for, for the counter of those that left.
     pub stage: Stage,
@@ -154,13 +154,13 @@ impl<'a> ClientWatch<'a> {
     }
 
     /// Which app waits for the answer.
-    pub fn wanted(&mut self) -> Wanted {
+    pub fn wanted(&mut self) -> WantedBy {
         if self.look() == Presence::Here {
-            Wanted::ByItsApp
+            WantedBy::ItsApp
         } else if self.is_followed() {
-            Wanted::ByFollower
+            WantedBy::Follower
         } else {
-            Wanted::ByNone
+            WantedBy::NoApp
         }
     }
 

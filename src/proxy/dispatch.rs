@@ -19,13 +19,13 @@ use self::words::{attempt_result, refusal_of, so_far};
 use super::client_watch::{ClientWatch, Cut};
 use super::gateway::Gateway;
 use super::limits::guard::SpendGuard;
-use super::limits::queue::{Turn, Unserved};
-use super::limits::waiters::Waiter;
+use super::limits::queue::{Priority, Unserved};
+use super::limits::waiters::WaiterGuard;
 use super::purchase::attempts::{AttemptAction, AttemptEvent, AttemptView, RetryLoop};
 use super::purchase::backoff::{asked_wait, declines_retry, random_share};
 use super::purchase::drain::UnreadSince;
 use super::purchase::lost::Cause;
-use super::purchase::retry::{Ending, Refused, Repeat, Retries};
+use super::purchase::retry::{Ending, ErrorHead, Repeat, Retries};
 use super::refuse::{Code, Refusal};
 use super::settings::Settings;
 use super::upstream::exchange::{self, Answering, BodyBroke, Failed, Outgoing, WHOLE_BYTES_MAX};
@@ -57,6 +57,8 @@ pub struct Dispatch<'a> {
     pub guard: Option<SpendGuard>,
     /// What the last failure to connect was, in words, for the log.
     pub unreached: Option<String>,
+    /// The table allowed another attempt, and none was left.
+    pub exhausted: bool,
 }
 
 /// Where the attempts ended.
@@ -100,20 +102,19 @@ struct AttemptClock {
 // === impl Dispatch ===
 
 impl Dispatch<'_> {
-    /// Runs attempts until there is an answer. The second value says that the table would have
-    /// allowed another attempt, had there been any left.
-    pub async fn run(&mut self, app: &mut ClientWatch<'_>) -> (DispatchOutcome, bool) {
-        let (reached, exhausted) = self.run_attempts(app).await;
+    /// Runs attempts until there is an answer.
+    pub async fn run(&mut self, app: &mut ClientWatch<'_>) -> DispatchOutcome {
+        let reached = self.run_attempts(app).await;
         if let DispatchOutcome::Nothing { refusal } = &reached
             && let Some(cause) = &self.unreached
         {
             let (code, attempts) = (refusal.code, self.retries.attempts().len());
             tracing::warn!(code = code.as_str(), attempts, %cause, "the service was not reached");
         }
-        (reached, exhausted)
+        reached
     }
 
-    async fn run_attempts(&mut self, app: &mut ClientWatch<'_>) -> (DispatchOutcome, bool) {
+    async fn run_attempts(&mut self, app: &mut ClientWatch<'_>) -> DispatchOutcome {
         let purchase = app.purchase.as_ref();
         let may_begin = purchase.is_none_or(|purchase| purchase.may_begin(&*self.gateway.clock));
         let (mut attempts, mut action) = RetryLoop::begin(self.route.is_inference(), may_begin);
@@ -128,7 +129,7 @@ impl Dispatch<'_> {
                         self.gateway.metrics.retry(repeat.reason);
                     }
                     match self.attempt(app, repeat.unwrap_or_default()).await {
-                        Attempted::Final(reached) => return (reached, false),
+                        Attempted::Final(reached) => return reached,
                         Attempted::Ended { ending, otherwise } => {
                             last = otherwise;
                             AttemptEvent::Ended(ending)
@@ -143,21 +144,22 @@ impl Dispatch<'_> {
                         waiter = Some(entered);
                         match self.rest(app, wait).await {
                             Ok(event) => event,
-                            Err(Cut) => return (DispatchOutcome::Cut, false),
+                            Err(Cut) => return DispatchOutcome::Cut,
                         }
                     }
                     Err(crowd) => AttemptEvent::Crowded(crowd),
                 },
                 AttemptAction::Queue { while_here } => match self.queue(app, while_here).await {
                     Ok(event) => event,
-                    Err(Cut) => return (DispatchOutcome::Cut, false),
+                    Err(Cut) => return DispatchOutcome::Cut,
                 },
                 AttemptAction::Ask => self.leave(app),
                 AttemptAction::EndAsLast { exhausted } => {
                     if waiter.is_some() {
                         self.place.give_back();
                     }
-                    return (last, exhausted);
+                    self.exhausted = exhausted;
+                    return last;
                 }
                 AttemptAction::Refuse(refusal) => {
                     self.place.give_back();
@@ -166,7 +168,7 @@ impl Dispatch<'_> {
                         Some(words) => refusal.and(&words),
                         None => refusal,
                     };
-                    return (DispatchOutcome::Nothing { refusal }, false);
+                    return DispatchOutcome::Nothing { refusal };
                 }
             };
             let view = self.view(app);
@@ -185,7 +187,7 @@ impl Dispatch<'_> {
         }
     }
 
-    fn waiter(&self, beyond: bool) -> Result<Waiter, Refusal> {
+    fn waiter(&self, beyond: bool) -> Result<WaiterGuard, Refusal> {
         if beyond {
             return Ok(self.gateway.waiters.enter_again(&self.app));
         }
@@ -317,7 +319,7 @@ impl Dispatch<'_> {
     /// Keeps the price in the head of a broken answer.
     fn saw_broken_head(&mut self, headers: &HeaderMap) {
         let Settings { names, key, .. } = &*self.settings;
-        let told = || Receipt::from_broken_head(names, &heads::told(headers, key));
+        let told = || Receipt::from_broken_head(names, &heads::without_key(headers, key));
         self.retries.saw_broken_head(told);
     }
 
@@ -359,7 +361,7 @@ impl Dispatch<'_> {
         let is_json = |body: &Bytes| serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok();
         let wall_ms = self.gateway.clock.wall_ms();
         let ending = |body: Option<&Bytes>| {
-            Ending::Refused(Refused {
+            Ending::Refused(ErrorHead {
                 status,
                 has_json: body.is_some_and(is_json),
                 declines,
@@ -479,7 +481,7 @@ impl Dispatch<'_> {
         let enter = self
             .gateway
             .queue
-            .enter(&self.app, Turn::Again, self.retries.deadline());
+            .enter(&self.app, Priority::Again, self.retries.deadline());
         let entered = async {
             if while_here {
                 app.attend_while_here(enter).await
@@ -535,9 +537,4 @@ impl From<Code> for DispatchOutcome {
             refusal: code.into(),
         }
     }
-}
-
-/// Whether the status is one that SDKs retry by themselves.
-pub fn is_transient(status: StatusCode) -> bool {
-    matches!(status.as_u16(), 408 | 409 | 429) || status.is_server_error()
 }

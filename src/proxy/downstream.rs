@@ -225,7 +225,7 @@ impl Downstream {
         if self.client == ClientState::Here && self.peer.has_hung_up() {
             self.suspect();
         }
-        // Nobody waits for the end of a suspect's input any more, which hands out what is kept.
+        // The end of a suspect's input is not waited for any more, which hands out what is kept.
         let refused = matches!(self.peer.taken().now_or_never(), Some(Err(_)));
         if self.presence() != Presence::Gone && (refused || self.peer.is_broken()) {
             self.lost();

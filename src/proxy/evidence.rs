@@ -1,4 +1,4 @@
-//! Evidence that bursar goes and gets: an eval run names its price only when it is over, so bursar looks
+//! EvalRunPoller that bursar goes and gets: an eval run names its price only when it is over, so bursar looks
 //! at each run that it saw start until then. A look is a free GET; nothing is ever sent again that could
 //! bill (rule I12).
 //!
@@ -29,15 +29,15 @@ use crate::proxy::settings::Settings;
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Looks at eval runs until they name their price.
-pub struct Evidence {
+pub struct EvalRunPoller {
     gateway: Arc<Gateway>,
     listed: watch::Receiver<Arc<[WaitingRun]>>,
     schedule: Schedule,
 }
 
-// === impl Evidence ===
+// === impl EvalRunPoller ===
 
-impl Evidence {
+impl EvalRunPoller {
     pub fn new(gateway: &Arc<Gateway>) -> Self {
         Self {
             listed: gateway.ledger.waiting_runs(),
@@ -85,7 +85,7 @@ impl Evidence {
         for (run_id, look) in due.iter().zip(looks) {
             self.gateway.metrics.evidence.eval_run_look(word(look));
             if self.schedule.looked(run_id, look, now, wall_ms) {
-                tracing::warn!(%run_id, "an eval run has told no price for a day; it stays unreported");
+                tracing::warn!(%run_id, "an eval run has named no price for a day; it stays unreported");
             }
         }
     }
@@ -123,11 +123,11 @@ async fn look(gateway: &Gateway, settings: &Settings, run_id: &str) -> Look {
             tracing::warn!(%run_id, "the service does not know this eval run; it stays unreported");
             Look::Gone
         }
-        _ => told(gateway, &answer, run_id).await,
+        _ => read_run(gateway, &answer, run_id).await,
     }
 }
 
-async fn told(gateway: &Gateway, answer: &OwnAnswer, run_id: &str) -> Look {
+async fn read_run(gateway: &Gateway, answer: &OwnAnswer, run_id: &str) -> Look {
     let run = AnswerPeek::read(&answer.body).run;
     let run = run.filter(|run| answer.status == StatusCode::OK && run.id == run_id);
     let Some(run) = run else {
@@ -141,7 +141,7 @@ async fn told(gateway: &Gateway, answer: &OwnAnswer, run_id: &str) -> Look {
         Reported::Value(billed) => match gateway.ledger.reconcile_run(run_id, billed).await {
             Ok(entry) => {
                 let entry = entry.map(|entry| entry.to_string());
-                tracing::info!(%run_id, entry, %billed, "an eval run told its price");
+                tracing::info!(%run_id, entry, %billed, "an eval run named its price");
                 Look::Over
             }
             Err(error) => {

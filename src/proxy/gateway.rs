@@ -16,9 +16,8 @@ use super::life::Life;
 use super::limits::breaker::Breaker;
 use super::limits::connections::{TURN_AWAYS_MAX, places};
 use super::limits::queue::Queue;
-use super::limits::waiters::{Waiter, Waiters};
+use super::limits::waiters::{WaiterGuard, Waiters};
 use super::purchase::claim::ClaimTable;
-use super::purchase::fate::News;
 use super::purchase::shared::Purchase;
 use super::refuse::Refusal;
 use super::settings::Settings;
@@ -26,6 +25,7 @@ use crate::apps::Apps;
 use crate::caps::Caps;
 use crate::clock::SharedClock;
 use crate::config::Config;
+use crate::ledger::undelivered::Delivery;
 use crate::ledger::{Ledger, LedgerError};
 use crate::places::Places;
 use crate::telemetry::metrics::Metrics;
@@ -154,22 +154,22 @@ impl Gateway {
         self.life.cut();
     }
 
-    /// There is nobody to leave anything to.
+    /// There is no other app to leave anything to.
     pub(super) fn has_one_app(&self) -> bool {
         let table = self.apps.table();
         table.known().len() + usize::from(table.is_anonymous_allowed()) < 2
     }
 
     /// A place among the requests that may wait, for whatever it is.
-    pub(super) fn among_waiters(&self, app: &Arc<str>) -> Result<Waiter, Refusal> {
+    pub(super) fn among_waiters(&self, app: &Arc<str>) -> Result<WaiterGuard, Refusal> {
         let entered = self.waiters.enter(app, self.has_one_app());
         entered.map_err(|crowd| crowd.refusal(app))
     }
 
     /// Reports to the ledger what became of an answer, if it does not know. Before the table of this
     /// process hears of it: an adopting intent comes behind this.
-    pub(super) fn tell_delivery(&self, purchase: &Purchase, news: News) {
-        purchase.news(news, self.clock.wall_ms(), |row, delivered| {
+    pub(super) fn note_delivery(&self, purchase: &Purchase, delivery: Delivery) {
+        purchase.note_delivery(delivery, self.clock.wall_ms(), |row, delivered| {
             self.ledger.note_delivery(row, delivered);
         });
     }
@@ -185,14 +185,14 @@ impl Gateway {
             if let Ok(written) = timeout(SLOW_WRITE, &mut written).await {
                 return written;
             }
-            self.tell_delivery(purchase, News::UnderWay);
+            self.note_delivery(purchase, Delivery::Pending);
         }
         written.await
     }
 
     /// An answer that was kept, or is being read, went to a follower: nothing may join it again.
     pub(super) fn delivered(&self, purchase: &Purchase) {
-        self.tell_delivery(purchase, News::Given);
+        self.note_delivery(purchase, Delivery::Given);
         self.claims.delivered(purchase);
     }
 

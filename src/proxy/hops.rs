@@ -31,7 +31,7 @@ const ID_DIGITS: usize = 32;
 // === impl Hops ===
 
 impl Hops {
-    /// `id` is nobody else's.
+    /// `id` is no other process's.
     pub fn new(id: EntryId) -> Self {
         Self {
             own: Arc::from(id.0.simple().to_string()),

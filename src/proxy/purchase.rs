@@ -12,10 +12,9 @@
 //! attempts      the attempts of one request, and what stands between two of them
 //! claimant      what makes two requests equal
 //! delivery      which app has what of an answer, and what is kept of it
-//! fate          how it ended, for the table and the ledger
 //! shared        one purchase, as its leader, its follower and the ledger share it
 //! forward       where the pieces of its answer go
-//! drain         how long it is read for nobody
+//! drain         how long it is read without a reader
 //! event         what happens to an answer, and what is to be done about it
 //! answer        the machine of an answer on its way to the app that asked
 //! following     the same for an app that takes it over
@@ -38,7 +37,6 @@ pub mod client;
 mod delivery;
 pub mod drain;
 pub mod event;
-pub mod fate;
 pub mod following;
 mod forward;
 pub mod lost;

@@ -56,7 +56,7 @@ pub async fn run(mut relay: Relay<'_>, reached: DispatchOutcome) -> bool {
             adopted: relay.adopted,
             stream: answered.stream,
             status: answered.status,
-            code: answered.code.map(Code::as_str),
+            code: answered.code,
             attempts: relay.dispatch.retries.attempts().len(),
             state: relay.state,
             measured,
@@ -75,19 +75,7 @@ async fn nothing(
         receipt: relay.dispatch.retries.take_broken(),
         ..Gathered::default()
     };
-    let refusal = match relay.settle(&gathered, cut_by).await {
-        Ok(()) => refusal,
-        Err(_) => Refusal::new(Code::LedgerUnavailable),
-    };
-    let keep = give_refusal(relay, &refusal).await;
-    (
-        Answered {
-            status: refusal.status().as_u16(),
-            code: Some(refusal.code),
-            stream: false,
-        },
-        keep,
-    )
+    refuse(relay, &gathered, refusal, cut_by).await
 }
 
 /// A turn too large to be made into a stream. Its amount is known from its head.
@@ -97,18 +85,21 @@ async fn too_large(relay: &mut Relay<'_>, flowing: Flowing) -> (Answered, bool) 
     relay
         .dispatch
         .record_flow(&flowing, AttemptEnd::Broken, Some("too_large"));
-    let settled = relay.settle(&gathered, None).await;
     flowing.answering.abandon().await;
-    let code = match settled {
-        Ok(()) => Code::UpstreamBroken,
-        Err(_) => Code::LedgerUnavailable,
+    refuse(relay, &gathered, Code::UpstreamBroken.into(), None).await
+}
+
+/// Settles, and gives the refusal in place of an answer.
+async fn refuse(
+    relay: &mut Relay<'_>,
+    gathered: &Gathered,
+    refusal: Refusal,
+    cut_by: Option<InDoubt>,
+) -> (Answered, bool) {
+    let refusal = match relay.settle(gathered, cut_by).await {
+        Ok(()) => refusal,
+        Err(_) => Code::LedgerUnavailable.into(),
     };
-    let refusal = Refusal::new(code);
     let keep = give_refusal(relay, &refusal).await;
-    let answered = Answered {
-        status: refusal.status().as_u16(),
-        code: Some(code),
-        stream: false,
-    };
-    (answered, keep)
+    (Answered::from(&refusal), keep)
 }

@@ -5,7 +5,9 @@
 
 use std::time::Duration;
 
-use super::settle::{Measured, billed_of, state_word};
+use super::door::admit::Admitted;
+use super::refuse::{Code, Refusal};
+use super::settle::Measured;
 use crate::clock::millis;
 use crate::config::OTHER_APP;
 use crate::ledger::entry::{EntryId, State};
@@ -13,7 +15,7 @@ use crate::protocol::routes::Route;
 use crate::proxy::gateway::Gateway;
 
 /// What is known of a request when it ends.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Report<'a> {
     /// `None` where the door refused before it asked whose request it is.
     pub app: Option<&'a str>,
@@ -24,7 +26,7 @@ pub struct Report<'a> {
     pub stream: bool,
     pub status: u16,
     /// The code, where bursar answered by itself.
-    pub code: Option<&'static str>,
+    pub code: Option<Code>,
     pub attempts: usize,
     pub state: Option<State>,
     pub measured: Measured,
@@ -34,7 +36,7 @@ pub struct Report<'a> {
 pub fn report(gateway: &Gateway, report: &Report<'_>) {
     let metrics = &gateway.metrics;
     if let Some(code) = report.code {
-        metrics.refusal(code);
+        metrics.refusal(code.as_str());
     }
     if let Some(route) = report.route {
         metrics.request(
@@ -61,16 +63,40 @@ pub fn report(gateway: &Gateway, report: &Report<'_>) {
         operation = report.route.map(|route| route.operation.as_str()),
         stream = report.stream,
         status = report.status,
-        code = report.code,
+        code = report.code.map(Code::as_str),
         attempts = report.attempts,
-        state = report.state.map(state_word),
-        billed_micro_usd = report.state.and_then(billed_of).map(|billed| billed.get()),
+        state = report.state.map(State::word),
+        billed_micro_usd = report.state.and_then(State::billed).map(|billed| billed.get()),
         total_ms = millis(report.measured.total),
         queue_ms = millis(report.measured.queue),
         first_byte_ms = report.measured.first_byte.map(millis),
         own_us = micros(report.measured.own),
         "request"
     );
+}
+
+/// Reports a request that was refused before it was sent, after `total`.
+pub fn report_refusal(
+    gateway: &Gateway,
+    refusal: &Refusal,
+    admitted: Option<&Admitted>,
+    entry: EntryId,
+    total: Duration,
+) {
+    let refused = Report {
+        app: admitted.map(|admitted| &*admitted.caller.app.name),
+        route: admitted.map(|admitted| &admitted.route),
+        entry: Some(entry),
+        status: refusal.status().as_u16(),
+        code: Some(refusal.code),
+        measured: Measured {
+            total,
+            queue: refusal.queued.unwrap_or_default(),
+            ..Measured::default()
+        },
+        ..Report::default()
+    };
+    report(gateway, &refused);
 }
 
 fn micros(duration: Duration) -> u64 {

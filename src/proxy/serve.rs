@@ -32,14 +32,13 @@ use super::limits::breaker::Asks;
 use super::purchase::backoff::Backoff;
 use super::purchase::claim::Claim;
 use super::purchase::claimant::{Claimant, RequestKey};
-use super::purchase::client::Presence;
 use super::purchase::retry::{Bounds, Retries};
 use super::purchase::shared::{Follower, Purchase};
 use super::refuse::{Code, Refusal};
 use super::relay::{self, Relay, own};
-use super::report::{Report, report};
+use super::report::{Report, report, report_refusal};
 use super::request_head;
-use super::settle::{Measured, OpenEntry};
+use super::settle::{EntryGuard, Measured};
 use super::upstream::exchange::Outgoing;
 use crate::ledger::FingerprintParts;
 use crate::ledger::entry::{EntryId, EntryKey, Intent, KeyOrigin};
@@ -66,7 +65,7 @@ pub(super) async fn serve_request(
             return turn_down(gateway, downstream, place, refusal, None, entry_id, arrived).await;
         }
     };
-    let room = buffer::Room {
+    let room = buffer::Intake {
         budget: &gateway.budget,
         clock: &*gateway.clock,
         life: &gateway.life,
@@ -179,7 +178,7 @@ async fn serve_metered(
     purchase.led_by(downstream.probe());
     let kept = |key| ledger.kept_key(key, request.settings.organization, &parts);
     request.key = purchase.key.as_ref().map(kept);
-    let mut entry = OpenEntry::new(request.gateway, purchase);
+    let mut entry = EntryGuard::new(request.gateway, purchase);
     match intend(&request, downstream, &mut entry, &prepared, request_bytes).await {
         Ok(going) => exchange(request, downstream, prepared, going, Some(entry)).await,
         Err(ended) => end::unsent(&request, downstream, &mut entry, ended).await,
@@ -190,20 +189,20 @@ async fn serve_metered(
 async fn intend(
     request: &Request<'_>,
     downstream: &mut Downstream,
-    entry: &mut OpenEntry,
+    entry: &mut EntryGuard,
     prepared: &Prepared,
     request_bytes: u64,
 ) -> Result<Admission, Ended> {
     let (gateway, admitted) = (request.gateway, request.admitted);
-    let purchase = Arc::clone(&entry.purchase);
+    let purchase = Arc::clone(entry.purchase());
     let waiting = gateway.among_waiters(&request.app.name)?;
     let asked = gateway.clock.monotonic();
     let permit = room::permit(request, downstream, &purchase, request_bytes).await?;
     let reserved = permit.reserved;
-    entry.permit = Some(permit);
+    entry.reserves(permit);
     let for_room = gateway.clock.monotonic().saturating_sub(asked);
-    let mut going = turn::turn(request, downstream, &purchase).await?;
-    going.waited_before(for_room);
+    let going = turn::turn(request, downstream, &purchase).await?;
+    let going = going.having_waited(for_room);
     drop(waiting);
     if predecessor::is_given_up(request, downstream, &purchase).await {
         return Err(Ended::AppLeft);
@@ -231,8 +230,7 @@ async fn intend(
         return Err(Refusal::new(Code::LedgerUnavailable).into());
     }
     entry.intended();
-    // Nobody waits for the answer.
-    if downstream.look() == Presence::Gone && purchase.gives_up() {
+    if purchase.is_abandoned(downstream.look()) {
         return Err(Ended::AppLeft);
     }
     // Meanwhile an operator may have frozen the app, or its run has ended.
@@ -248,15 +246,15 @@ async fn exchange(
     downstream: &mut Downstream,
     prepared: Prepared,
     going: Admission,
-    entry: Option<OpenEntry>,
+    entry: Option<EntryGuard>,
 ) -> bool {
     let route = &request.admitted.route;
     let adopted = entry
         .as_ref()
-        .and_then(|entry| adopted_from(entry.purchase.key.as_ref()));
+        .and_then(|entry| adopted_from(entry.purchase().key.as_ref()));
     let key = entry
         .as_ref()
-        .and_then(|entry| entry.purchase.key.as_ref())
+        .and_then(|entry| entry.purchase().key.as_ref())
         .map(|key| Arc::clone(&key.value));
     let header = request_head::request_head(
         &request.settings,
@@ -300,15 +298,16 @@ async fn exchange(
         app: Arc::clone(&request.app.name),
         guard: (route.costs != Costs::Nothing).then(|| request.guard()),
         unreached: None,
+        exhausted: false,
     };
-    let purchase = entry.as_ref().map(|entry| Arc::clone(&entry.purchase));
+    let purchase = entry.as_ref().map(|entry| Arc::clone(entry.purchase()));
     let mut app = ClientWatch::new(
         request.gateway,
         Arc::clone(&request.settings),
         downstream,
         purchase,
     );
-    let (reached, exhausted) = dispatch.run(&mut app).await;
+    let reached = dispatch.run(&mut app).await;
     let relay = Relay {
         gateway: request.gateway,
         settings: request.settings,
@@ -322,7 +321,6 @@ async fn exchange(
         adopted,
         foreign_model: prepared.foreign_model,
         made_stream: prepared.made_stream,
-        exhausted,
         arrived: request.arrived,
         own: None,
         app_time: request.body_took,
@@ -335,7 +333,7 @@ async fn exchange(
 async fn follow(request: Request<'_>, downstream: &mut Downstream, mut follower: Follower) -> bool {
     request.gateway.metrics.joined();
     follower.reads_on(downstream.probe());
-    let leader: Arc<Purchase> = Arc::clone(&follower.purchase);
+    let leader: Arc<Purchase> = Arc::clone(follower.purchase());
     let answer = request.admitted.route.answer;
     let followed = relay::follow::follow(request.gateway, downstream, &mut follower, answer).await;
     if followed.end.is_delivered && downstream.is_cut() {
@@ -355,17 +353,12 @@ async fn follow(request: Request<'_>, downstream: &mut Downstream, mut follower:
             adopted: Some(leader.entry),
             stream: followed.stream,
             status: followed.status,
-            code: followed.end.code.map(Code::as_str),
-            attempts: 0,
-            state: None,
+            code: followed.end.code,
             measured: Measured {
-                total: request
-                    .gateway
-                    .clock
-                    .monotonic()
-                    .saturating_sub(request.arrived),
+                total: request.took(),
                 ..Measured::default()
             },
+            ..Report::default()
         },
     );
     followed.keep
@@ -390,23 +383,17 @@ async fn serve_local(
     report(
         gateway,
         &Report {
-            app: None,
-            route: None,
             entry: Some(entry_id),
-            adopted: None,
-            stream: false,
             status,
-            code: None,
-            attempts: 0,
-            state: None,
             measured: Measured {
                 total: gateway.clock.monotonic().saturating_sub(arrived),
                 ..Measured::default()
             },
+            ..Report::default()
         },
     );
     if written {
-        // What is left of a body that nobody asked for is read first.
+        // What is left of a body that was not asked for is read first.
         place.rests(Rest::Leaving, Duration::ZERO);
         downstream.into_reusable().await
     } else {
@@ -424,12 +411,13 @@ async fn turn_down(
     entry_id: EntryId,
     arrived: Duration,
 ) -> Option<ReusableHttpStream> {
-    end::report_refusal(gateway, &refusal, admitted, entry_id, arrived);
+    let took = gateway.clock.monotonic().saturating_sub(arrived);
+    report_refusal(gateway, &refusal, admitted, entry_id, took);
     let framing_is_clear = !matches!(
         refusal.code,
         Code::LengthRefused | Code::HeadMalformed | Code::BodyBroken | Code::BodyTooSlow
     );
-    let (mut downstream, written) = own::send_refusal(downstream, &refusal, Some(entry_id)).await;
+    let (mut downstream, written) = own::send_refusal(downstream, &refusal, entry_id).await;
     place.rests(Rest::Leaving, Duration::ZERO);
     let discard = async {
         if written && framing_is_clear {

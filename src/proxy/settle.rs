@@ -11,9 +11,7 @@ use http::HeaderMap;
 use crate::caps::Permit;
 use crate::clock::millis;
 use crate::ledger::LedgerError;
-use crate::ledger::entry::{
-    Attempt, AttemptEnd, Closed, InDoubt, Outcome, Settlement, State, Timings,
-};
+use crate::ledger::entry::{Attempt, AttemptEnd, Closed, InDoubt, Outcome, Settlement, Timings};
 use crate::ledger::state::fold;
 use crate::ledger::undelivered::Delivery;
 use crate::money::MicroUsd;
@@ -24,18 +22,18 @@ use crate::protocol::receipt::lines::ReceiptLines;
 use crate::protocol::routes::{ReceiptFrom, Route};
 use crate::protocol::{Reported, Usage};
 use crate::proxy::gateway::Gateway;
-use crate::proxy::limits::queue::Slot;
-use crate::proxy::purchase::fate::Fate;
+use crate::proxy::limits::queue::UpstreamSlot;
+use crate::proxy::purchase::shared::Fate;
 use crate::proxy::purchase::shared::Purchase;
 use crate::proxy::settings::Settings;
 use crate::proxy::upstream::heads;
 
 /// An entry between its intent and its outcome.
-pub struct OpenEntry {
+pub struct EntryGuard {
     gateway: Arc<Gateway>,
-    pub purchase: Arc<Purchase>,
+    purchase: Arc<Purchase>,
     /// Kept until the end is in the ledger.
-    pub permit: Option<Permit>,
+    permit: Option<Permit>,
     progress: Progress,
 }
 
@@ -67,7 +65,7 @@ pub struct Gathered {
     pub request_id: Option<String>,
     pub run_id: Option<String>,
     pub response_bytes: u64,
-    /// Nobody is there to read the answer.
+    /// No app is there to read the answer.
     pub drained: bool,
 }
 
@@ -91,9 +89,9 @@ const REQUEST_ID_CHARS_MAX: usize = 128;
 const SETTLE_RETRIES: u32 = 3;
 const SETTLE_PAUSE: Duration = Duration::from_millis(1100);
 
-// === impl OpenEntry ===
+// === impl EntryGuard ===
 
-impl OpenEntry {
+impl EntryGuard {
     pub fn new(gateway: &Arc<Gateway>, purchase: Arc<Purchase>) -> Self {
         Self {
             gateway: Arc::clone(gateway),
@@ -112,10 +110,44 @@ impl OpenEntry {
         cut_by: Option<InDoubt>,
         delivery: Delivery,
         measured: Measured,
-        place: Option<Slot>,
+        place: Option<UpstreamSlot>,
     ) -> Result<Settlement, LedgerError> {
         self.progress = Progress::Settled;
-        let outcome = Outcome {
+        let outcome = self.outcome(gathered, attempts, cut_by, delivery, measured);
+        if let Some(permit) = &self.permit {
+            // What the key is known for is left to the ledger, which answers in a moment.
+            permit.hears(fold(&outcome, None).state);
+        }
+        drop(place);
+        let settled = write(&self.gateway, &self.purchase, outcome).await;
+        let state = settled.as_ref().ok().map(|settlement| settlement.state);
+        self.purchase.settled_as(delivery, state);
+        if let (Some(mut permit), Some(state)) = (self.permit.take(), state) {
+            permit.settled(state);
+        }
+        let answered = attempts
+            .last()
+            .is_some_and(|last| last.end == AttemptEnd::Answered);
+        if let Some(version) = &gathered.receipt.route_version
+            && answered
+        {
+            self.gateway.metrics.route_version(version);
+        }
+        if let Err(error) = &settled {
+            tracing::error!(entry = %self.purchase.entry.0, %error, "an outcome could not be written");
+        }
+        settled
+    }
+
+    fn outcome(
+        &self,
+        gathered: &Gathered,
+        attempts: &[Attempt],
+        cut_by: Option<InDoubt>,
+        delivery: Delivery,
+        measured: Measured,
+    ) -> Outcome {
+        Outcome {
             attempts: attempts.to_vec(),
             receipt: gathered.receipt.clone(),
             broken_billed: gathered.broken_billed,
@@ -135,34 +167,16 @@ impl OpenEntry {
                 own_us: u64::try_from(measured.own.as_micros()).unwrap_or(u64::MAX),
             },
             ..Outcome::new(self.purchase.entry, self.gateway.clock.wall_ms())
-        };
-        if let Some(permit) = &self.permit {
-            // What the key is known for is left to the ledger, which answers in a moment.
-            permit.hears(fold(&outcome, None).state);
         }
-        drop(place);
-        let settled = write(&self.gateway, &self.purchase, outcome).await;
-        let state = settled.as_ref().ok().map(|settlement| settlement.state);
-        let delivery = match state {
-            Some(_) => delivery,
-            None => self.purchase.delivery_if_missed(),
-        };
-        self.purchase.told_at_settling(delivery, state);
-        if let (Some(mut permit), Some(state)) = (self.permit.take(), state) {
-            permit.settled(state);
-        }
-        let answered = attempts
-            .last()
-            .is_some_and(|last| last.end == AttemptEnd::Answered);
-        if let Some(version) = &gathered.receipt.route_version
-            && answered
-        {
-            self.gateway.metrics.route_version(version);
-        }
-        if let Err(error) = &settled {
-            tracing::error!(entry = %self.purchase.entry.0, %error, "an outcome could not be written");
-        }
-        settled
+    }
+
+    pub fn purchase(&self) -> &Arc<Purchase> {
+        &self.purchase
+    }
+
+    /// Caps have room for it.
+    pub fn reserves(&mut self, permit: Permit) {
+        self.permit = Some(permit);
     }
 
     /// Its intent is written.
@@ -202,12 +216,12 @@ impl OpenEntry {
     /// Reports to the table of undelivered requests how this one ended.
     pub fn close(&mut self, fate: Fate) {
         self.progress = Progress::Closed;
-        self.gateway.tell_delivery(&self.purchase, fate.into());
+        self.gateway.note_delivery(&self.purchase, fate.into());
         self.gateway.claims.finish(&self.purchase, fate);
     }
 }
 
-impl Drop for OpenEntry {
+impl Drop for EntryGuard {
     fn drop(&mut self) {
         // Only a panic comes here with an entry that is not closed.
         match self.progress {
@@ -224,11 +238,13 @@ impl Drop for OpenEntry {
             return;
         }
         // The request may have run, so its amount is in doubt.
-        let outcome = Outcome {
-            cut_by: Some(InDoubt::Crash),
-            delivery: self.purchase.delivery_if_missed(),
-            ..Outcome::new(self.purchase.entry, self.gateway.clock.wall_ms())
-        };
+        let outcome = self.outcome(
+            &Gathered::default(),
+            &[],
+            Some(InDoubt::Crash),
+            self.purchase.delivery_if_missed(),
+            Measured::default(),
+        );
         let (gateway, purchase) = (Arc::clone(&self.gateway), Arc::clone(&self.purchase));
         let permit = self.permit.take();
         gateway.clone().life.spawn(async move {
@@ -276,7 +292,7 @@ async fn write(
 impl Gathered {
     /// What an answer's head contains.
     pub fn from_head(settings: &Settings, headers: &HeaderMap) -> Self {
-        let headers = &*heads::told(headers, &settings.key);
+        let headers = &*heads::without_key(headers, &settings.key);
         Self {
             receipt: Receipt::from_headers(&settings.names, headers),
             request_id: headers
@@ -333,27 +349,5 @@ impl Gathered {
     /// The service named an amount, of any size, and not only as a 0 in the head of a stream.
     pub fn is_priced(&self) -> bool {
         matches!(self.receipt.billed, Reported::Value(_)) && !self.receipt.is_early_zero()
-    }
-}
-
-/// What a settled entry adds, where it is known.
-pub fn billed_of(state: State) -> Option<MicroUsd> {
-    match state {
-        State::Settled { billed } | State::Reconciled { billed } => Some(billed),
-        State::Failed | State::Replayed => Some(MicroUsd::ZERO),
-        State::Open | State::Unreported | State::InDoubt { .. } => None,
-    }
-}
-
-/// The word for a state, in the log.
-pub fn state_word(state: State) -> &'static str {
-    match state {
-        State::Open => "open",
-        State::Settled { .. } => "settled",
-        State::Failed => "failed",
-        State::Replayed => "replayed",
-        State::Unreported => "unreported",
-        State::InDoubt { .. } => "in_doubt",
-        State::Reconciled { .. } => "reconciled",
     }
 }

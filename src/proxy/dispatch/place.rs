@@ -11,7 +11,7 @@ use super::words::refusal_of;
 use crate::config::BaseUrl;
 use crate::proxy::limits::breaker::Pass;
 use crate::proxy::limits::queue::adaptive_limits::Busy;
-use crate::proxy::limits::queue::{Drained, Slot};
+use crate::proxy::limits::queue::{Drained, UpstreamSlot};
 use crate::proxy::purchase::backoff::asked_wait;
 use crate::proxy::purchase::lost::{Cause, Lost};
 use crate::proxy::upstream::exchange::{Answering, Failed};
@@ -23,7 +23,7 @@ const WORDS_BYTES_MAX: usize = 1024;
 pub struct UpstreamPlace {
     /// `None` between attempts, and where no place is needed. That of the last attempt is given back with
     /// its price.
-    slot: Option<Slot>,
+    slot: Option<UpstreamSlot>,
     pass: Pass,
     is_metered: bool,
 }
@@ -31,7 +31,7 @@ pub struct UpstreamPlace {
 // === impl UpstreamPlace ===
 
 impl UpstreamPlace {
-    pub fn new(slot: Option<Slot>, pass: Pass, is_metered: bool) -> Self {
+    pub fn new(slot: Option<UpstreamSlot>, pass: Pass, is_metered: bool) -> Self {
         Self {
             slot,
             pass,
@@ -39,7 +39,7 @@ impl UpstreamPlace {
         }
     }
 
-    pub fn take_over(&mut self, slot: Slot) {
+    pub fn take_over(&mut self, slot: UpstreamSlot) {
         self.slot = Some(slot);
     }
 
@@ -47,18 +47,18 @@ impl UpstreamPlace {
         self.slot = None;
     }
 
-    /// To be given back by somebody else.
-    pub fn take(&mut self) -> Option<Slot> {
+    /// To be given back by the caller.
+    pub fn take(&mut self) -> Option<UpstreamSlot> {
         self.slot.take()
     }
 
-    pub fn slot(&self) -> Option<&Slot> {
+    pub fn slot(&self) -> Option<&UpstreamSlot> {
         self.slot.as_ref()
     }
 
     /// Others may ask for it from now on.
     pub fn drains(&self) -> Option<Drained> {
-        self.slot.as_ref().map(Slot::drains)
+        self.slot.as_ref().map(UpstreamSlot::drains)
     }
 
     pub fn sends(&self) {

@@ -19,7 +19,7 @@ use tokio::io::AsyncReadExt;
 use tokio::time::{Instant, timeout};
 
 pub use self::budget::BodyBudget;
-use self::budget::{NoShare, Share};
+use self::budget::{BudgetShare, NoShare};
 pub(in crate::proxy) use self::pace::ASKING_PATIENCE;
 use self::pace::Pace;
 use super::admit::{Admitted, BODY_BYTES_MAX};
@@ -35,17 +35,17 @@ use crate::proxy::refuse::{Code, Refusal};
 pub struct RequestBody {
     bytes: Bytes,
     app_took: Duration,
-    _share: Option<Share>,
+    _share: Option<BudgetShare>,
 }
 
 /// What bodies draw on.
 #[derive(Clone, Copy)]
-pub struct Room<'a> {
+pub struct Intake<'a> {
     pub budget: &'a BodyBudget,
     pub clock: &'a dyn Clock,
     pub life: &'a Life,
     pub waiters: &'a Waiters,
-    /// There is nobody to leave anything to.
+    /// There is no other app to leave anything to.
     pub has_one_app: bool,
 }
 
@@ -66,11 +66,11 @@ const DRAIN_BYTES_MAX: usize = 64 * 1024 * 1024;
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 const DRAIN_RAW_TIME_MAX: Duration = Duration::from_millis(500);
 
-// === impl Room ===
+// === impl Intake ===
 
-impl Room<'_> {
+impl Intake<'_> {
     /// The share of an app's body, nothing yet. One app among several leaves some of the budget to the others.
-    fn share(self, admitted: &Admitted, announced: Option<usize>) -> Share {
+    fn share(self, admitted: &Admitted, announced: Option<usize>) -> BudgetShare {
         let chunked_max = usize::try_from(BODY_BYTES_MAX).unwrap_or(usize::MAX);
         let most = announced.unwrap_or(chunked_max.saturating_add(SHARE_STEP_BYTES));
         let of_app = match self.has_one_app {
@@ -84,7 +84,7 @@ impl Room<'_> {
     /// its app sends lies unread, and its connection does not give way.
     async fn grown(
         self,
-        share: &mut Share,
+        share: &mut BudgetShare,
         more: usize,
         app: &Arc<str>,
     ) -> Result<Result<(), NoShare>, Refusal> {
@@ -121,7 +121,7 @@ impl RequestBody {
 /// Reads the body of an admitted request, whose place may be given away meanwhile. A stop that has run out of
 /// patience waits for none: nothing was sent of it.
 pub(in crate::proxy) async fn read_body(
-    room: Room<'_>,
+    room: Intake<'_>,
     downstream: &mut Downstream,
     admitted: &Admitted,
     place: &Place,
@@ -135,7 +135,7 @@ pub(in crate::proxy) async fn read_body(
 }
 
 async fn read_whole(
-    room: Room<'_>,
+    room: Intake<'_>,
     downstream: &mut Downstream,
     admitted: &Admitted,
     place: &Place,
@@ -192,7 +192,11 @@ async fn read_whole(
         if !pace.keeps(took, piece.len()) {
             return Err(Code::BodyTooSlow.into());
         }
-        if let more @ 1.. = share_step(share.as_ref().map_or(0, Share::bytes), total, announced) {
+        if let more @ 1.. = share_step(
+            share.as_ref().map_or(0, BudgetShare::bytes),
+            total,
+            announced,
+        ) {
             let share = share.get_or_insert_with(|| room.share(admitted, announced));
             match room.grown(share, more, &admitted.caller.app.name).await? {
                 Ok(()) => {}
@@ -216,7 +220,7 @@ async fn read_whole(
 }
 
 /// Resolves when others need the memory of this body more.
-async fn asked_to_go(share: Option<&Share>) {
+async fn asked_to_go(share: Option<&BudgetShare>) {
     match share {
         Some(share) => share.asked_to_go().await,
         None => std::future::pending().await,

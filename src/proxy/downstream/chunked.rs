@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 /// A body that is being read.
 #[derive(Debug, Default)]
 pub struct Chunked {
-    place: Place,
+    place: ParsePosition,
     /// Came, and is not yet understood.
     raw: BytesMut,
     /// Of extensions and trailers so far.
@@ -20,7 +20,7 @@ pub struct Chunked {
 
 /// What comes next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Place {
+enum ParsePosition {
     #[default]
     Size,
     Payload {
@@ -56,7 +56,7 @@ impl Chunked {
             if !payload.is_empty() {
                 return Ok(Some(payload));
             }
-            if self.place == Place::Ended {
+            if self.place == ParsePosition::Ended {
                 return Ok(None);
             }
             self.raw.reserve(READ_BYTES);
@@ -72,48 +72,48 @@ impl Chunked {
         let mut payload = BytesMut::new();
         loop {
             match self.place {
-                Place::Size => {
+                ParsePosition::Size => {
                     let Some(line) = self.line()? else { break };
                     let (size, extensions) = read_size(&line)?;
                     self.count(extensions.len())?;
                     check_extensions(extensions)?;
                     self.place = match size {
-                        0 => Place::Trailers,
-                        left => Place::Payload { left },
+                        0 => ParsePosition::Trailers,
+                        left => ParsePosition::Payload { left },
                     };
                 }
-                Place::Payload { left: 0 } => self.place = Place::PayloadEnd,
-                Place::Payload { .. } if self.raw.is_empty() => break,
-                Place::Payload { left } => {
+                ParsePosition::Payload { left: 0 } => self.place = ParsePosition::PayloadEnd,
+                ParsePosition::Payload { .. } if self.raw.is_empty() => break,
+                ParsePosition::Payload { left } => {
                     let taken = usize::try_from(left).unwrap_or(usize::MAX);
                     let piece = self.raw.split_to(taken.min(self.raw.len()));
                     let count = u64::try_from(piece.len()).map_err(|_| Malformed)?;
                     let left = left.saturating_sub(count);
-                    self.place = Place::Payload { left };
+                    self.place = ParsePosition::Payload { left };
                     match payload.is_empty() {
                         true => payload = piece,
                         false => payload.extend_from_slice(&piece),
                     }
                 }
-                Place::PayloadEnd => match *self.raw {
+                ParsePosition::PayloadEnd => match *self.raw {
                     [] | [b'\r'] => break,
                     [b'\r', b'\n', ..] => {
                         let _ = self.raw.split_to(2);
-                        self.place = Place::Size;
+                        self.place = ParsePosition::Size;
                     }
                     _ => return Err(Malformed),
                 },
-                Place::Trailers => {
+                ParsePosition::Trailers => {
                     let Some(line) = self.line()? else { break };
                     if line.is_empty() {
-                        self.place = Place::Ended;
+                        self.place = ParsePosition::Ended;
                     } else {
                         self.count(line.len())?;
                         check_trailer(&line)?;
                     }
                 }
                 // Nothing behind it is read as a request.
-                Place::Ended => {
+                ParsePosition::Ended => {
                     self.raw.clear();
                     break;
                 }

@@ -52,14 +52,14 @@ pub struct Reset(Arc<AtomicBool>);
 /// was written since. Only the socket's pending error keeps a peer that closed apart from one that closed
 /// its sending half, so an end of input is checked against it.
 #[derive(Clone, Debug)]
-pub struct Peer(Arc<Mutex<Shared>>);
+pub struct Peer(Arc<Mutex<PeerState>>);
 
 /// A look at a connection.
 #[derive(Clone, Debug)]
-pub struct PeerProbe(Weak<Mutex<Shared>>);
+pub struct PeerProbe(Weak<Mutex<PeerState>>);
 
 #[derive(Debug)]
-struct Shared {
+struct PeerState {
     socket: Socket,
     /// What the app sent behind a head, or was read while it was watched, and not yet by the session.
     ahead: BytesMut,
@@ -132,11 +132,11 @@ impl Socket {
             let waits = self.has_unread() || self.has_hung_up();
             waits.then_some(()).ok_or(io::ErrorKind::WouldBlock.into())
         };
-        let told = match self {
+        let outcome = match self {
             Self::Tcp(stream) => stream.try_io(Interest::READABLE, look),
             Self::Unix(stream) => stream.try_io(Interest::READABLE, look),
         };
-        told.is_ok()
+        outcome.is_ok()
     }
 
     /// Bytes wait to be read, as the kernel says.
@@ -162,8 +162,8 @@ impl Socket {
             Self::Unix(stream) => stream.as_fd(),
         };
         let mut looked = [PollFd::from_borrowed_fd(socket, PollFlags::RDHUP)];
-        let told = poll(&mut looked, Some(&Timespec::default()));
-        told.is_ok_and(|count| count > 0)
+        let outcome = poll(&mut looked, Some(&Timespec::default()));
+        outcome.is_ok_and(|count| count > 0)
     }
 }
 
@@ -209,9 +209,9 @@ impl AsyncWrite for Socket {
     }
 }
 
-// === impl Shared ===
+// === impl PeerState ===
 
-impl Shared {
+impl PeerState {
     /// Hands out what is kept. Ready: nothing is left of it.
     fn poll_kept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while let Some(first) = self.kept.as_ref().and_then(Kept::first) {
@@ -270,7 +270,7 @@ impl Shared {
 // === impl PeerProbe ===
 
 impl PeerProbe {
-    /// Whether the app sent what nobody has read yet, asked of the kernel now.
+    /// Whether the app sent what is not read yet, asked of the kernel now.
     pub fn has_spoken(&self) -> bool {
         let shared = self.0.upgrade();
         shared.is_some_and(|shared| {
@@ -297,7 +297,7 @@ impl AppProbe for PeerProbe {
 
 impl Peer {
     pub fn new(socket: Socket) -> Self {
-        Self(Arc::new(Mutex::new(Shared {
+        Self(Arc::new(Mutex::new(PeerState {
             socket,
             ahead: BytesMut::new(),
             kept: None,
@@ -320,8 +320,8 @@ impl Peer {
         }
     }
 
-    /// The user who connected to a Unix socket, as the kernel noted it then (SO_PEERCRED). `None` also
-    /// where this process's namespace hides who it is.
+    /// The user at the other end of a Unix socket, as the kernel noted it then (SO_PEERCRED). `None` also
+    /// where this process's namespace hides the user.
     pub fn user(&self) -> Option<u32> {
         match &self.0.lock().socket {
             Socket::Tcp(_) => None,
@@ -374,7 +374,7 @@ impl Peer {
         self.0.lock().went
     }
 
-    /// A write waits for the app again. What was kept has been taken, or nobody is there to take it.
+    /// A write waits for the app again. What was kept has been taken, or no app is there to take it.
     pub fn keeps_no_more(&self) {
         self.0.lock().kept = None;
     }

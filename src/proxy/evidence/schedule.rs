@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::ledger::WaitingRun;
 
-/// "Waiting for a run means a look every `3.0` seconds": the first wait. Each one after is doubled.
+/// "PolledRun for a run means a look every `3.0` seconds": the first wait. Each one after is doubled.
 pub const FIRST_WAIT: Duration = Duration::from_secs(3);
 
 /// Longest wait between two looks at a run.
@@ -48,14 +48,14 @@ pub enum Look {
 /// The runs that wait, and when each is looked at. Times are those of a monotonic clock.
 #[derive(Debug, Default)]
 pub struct Schedule {
-    runs: HashMap<Arc<str>, Waiting>,
+    runs: HashMap<Arc<str>, PolledRun>,
     quiet_until: Duration,
     /// Failures in a row.
     failures: u32,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct PolledRun {
     started_ms: u64,
     looks: u32,
     /// `None`: it is not looked at any more.
@@ -71,7 +71,7 @@ impl Schedule {
     pub fn sync(&mut self, listed: &[WaitingRun], now: Duration) {
         let mut taken_up = 0;
         for run in listed {
-            let fresh = || Waiting {
+            let fresh = || PolledRun {
                 started_ms: run.started_ms,
                 looks: 0,
                 due: None,
@@ -95,7 +95,7 @@ impl Schedule {
         if now < self.quiet_until {
             return Vec::new();
         }
-        let is_due = |(run_id, waiting): (&Arc<str>, &Waiting)| {
+        let is_due = |(run_id, waiting): (&Arc<str>, &PolledRun)| {
             let due = waiting.due.filter(|due| *due <= now)?;
             Some((due, Arc::clone(run_id)))
         };

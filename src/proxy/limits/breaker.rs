@@ -1,4 +1,4 @@
-//! The breaker: what the service has just refused to everybody is not asked again by everybody.
+//! The breaker: what the service has just refused to all is not asked for again by each.
 //!
 //! Two causes, kept apart. **Account**: the service answered 401 or 402. New metered requests are
 //! answered here for [`ACCOUNT_PAUSE`]; then one goes, and its answer holds for all.
@@ -6,7 +6,7 @@
 //! time that grows from 1 s to 15 s; then one goes. An attempt that may have been sent counts for
 //! nothing here.
 //!
-//! Promise: nothing is held back longer than its pause without somebody asking the service; one asks
+//! Promise: nothing is held back longer than its pause without a request that asks the service; one asks
 //! at a time; a request under a key that the service may know still passes the first ("succeeds even
 //! with zero balance"); a reload forgets everything.
 
@@ -37,11 +37,11 @@ pub const REACH_PAUSE_MAX: Duration = Duration::from_secs(15);
 pub struct Breaker {
     clock: SharedClock,
     metrics: Arc<Metrics>,
-    inner: Mutex<Inner>,
+    inner: Mutex<Gates>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct Gates {
     account: Gate,
     /// The status that closed the account's gate, and when on the wall.
     refused: Option<(StatusCode, u64)>,
@@ -88,9 +88,9 @@ impl Breaker {
     /// The configuration is new, and perhaps the key.
     pub fn reset(&self) {
         let mut inner = self.inner.lock();
-        *inner = Inner {
+        *inner = Gates {
             age: inner.age + 1,
-            ..Inner::default()
+            ..Gates::default()
         };
         self.show(&inner);
     }
@@ -141,7 +141,7 @@ impl Breaker {
         })
     }
 
-    fn show(&self, inner: &Inner) {
+    fn show(&self, inner: &Gates) {
         let traffic = &self.metrics.traffic;
         let status = inner.refused.map(|(status, _)| status);
         let is_closed = inner.account.is_closed();
@@ -201,16 +201,16 @@ impl Pass {
         self.breaker.show(&inner);
     }
 
-    /// An attempt did not even connect; `told` is the refusal that its app is given.
-    pub fn unreached(&mut self, told: impl Into<Refusal>) {
-        let told: Refusal = told.into();
-        let code = told.code;
+    /// An attempt did not even connect; `refusal` is what its app is given.
+    pub fn unreached(&mut self, refusal: impl Into<Refusal>) {
+        let refusal: Refusal = refusal.into();
+        let code = refusal.code;
         let now = self.breaker.clock.monotonic();
         let mut inner = self.breaker.inner.lock();
         if self.age != inner.age {
             return;
         }
-        inner.unreached = Some(told);
+        inner.unreached = Some(refusal);
         inner.failures = inner.failures.saturating_add(1);
         let probe = self.reach.take();
         let is_probe = probe
@@ -253,7 +253,7 @@ impl Drop for Pass {
     }
 }
 
-fn refused(inner: &Inner, left: Duration) -> Refusal {
+fn refused(inner: &Gates, left: Duration) -> Refusal {
     let (status, at_ms) = inner.refused.unwrap_or((StatusCode::PAYMENT_REQUIRED, 0));
     let code = if status == StatusCode::UNAUTHORIZED {
         Code::UpstreamRefusedKey
@@ -265,15 +265,15 @@ fn refused(inner: &Inner, left: Duration) -> Refusal {
     Refusal::because(code, what).after(left)
 }
 
-fn unreached(inner: &Inner, left: Duration) -> Refusal {
-    let told = inner.unreached.clone();
-    let told = told.unwrap_or_else(|| Code::UpstreamUnreachable.into());
+fn unreached(inner: &Gates, left: Duration) -> Refusal {
+    let refusal = inner.unreached.clone();
+    let refusal = refusal.unwrap_or_else(|| Code::UpstreamUnreachable.into());
     let failures = inner.failures;
     let what = format!(
         "The last {failures} attempts did not connect, so none was made for this. {}",
-        told.detail
+        refusal.detail
     );
-    Refusal::saying(told.code, what).after(left)
+    Refusal::saying(refusal.code, what).after(left)
 }
 
 #[cfg(test)]

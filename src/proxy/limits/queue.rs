@@ -5,7 +5,7 @@
 //! [`scheduler`] decides which request may go; here are the lock, the clock, and the requests that wait. No task of its
 //! own keeps the time: one of the waiting requests does it for all.
 //!
-//! Promise: a [`Slot`] is held from before a request's first byte until its answer has ended at the
+//! Promise: a [`UpstreamSlot`] is held from before a request's first byte until its answer has ended at the
 //! service, and given back however its holder ends; a request that stops waiting leaves at once; waiting is
 //! bounded in number and time.
 
@@ -23,8 +23,8 @@ use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
 use self::adaptive_limits::Busy;
+pub use self::line::Priority;
 use self::line::TicketNo;
-pub use self::line::Turn;
 use self::scheduler::{Entered, Scheduler, SlotNo};
 use crate::clock::SharedClock;
 use crate::config::Shaping;
@@ -48,12 +48,12 @@ pub enum Unserved {
 
 /// A place in flight at the service. Dropping it gives it back.
 #[derive(Debug)]
-pub struct Slot {
+pub struct UpstreamSlot {
     queue: Arc<Queue>,
     no: SlotNo,
 }
 
-/// A stream that is read for nobody: as long as this lives, its place may be asked for.
+/// A stream that is read without a reader: as long as this lives, its place may be asked for.
 #[derive(Debug)]
 pub struct Drained {
     queue: Arc<Queue>,
@@ -64,20 +64,20 @@ pub struct Drained {
 pub struct Queue {
     clock: SharedClock,
     metrics: Arc<Metrics>,
-    inner: Mutex<Inner>,
+    inner: Mutex<QueueState>,
     /// The request that holds it keeps the time for all that wait.
     timekeeper: tokio::sync::Mutex<()>,
 }
 
-type Decided = Result<Slot, NotNow>;
+type Decided = Result<UpstreamSlot, NotNow>;
 
-struct Inner {
+struct QueueState {
     desk: Scheduler,
     queue_wait: Duration,
     waiting: HashMap<TicketNo, oneshot::Sender<Decided>>,
     drains: HashMap<SlotNo, watch::Sender<bool>>,
-    /// What was decided, to be reported when the lock is free: a place that nobody takes comes back here.
-    news: Vec<(oneshot::Sender<Decided>, Decided)>,
+    /// What was decided, to be reported when the lock is free: a place that no request takes comes back here.
+    decided: Vec<(oneshot::Sender<Decided>, Decided)>,
 }
 
 /// The end of a wait without a place.
@@ -89,7 +89,7 @@ enum NotNow {
 }
 
 /// Takes a request that stops waiting out of the line.
-struct Waiting<'a> {
+struct TicketGuard<'a> {
     queue: &'a Arc<Queue>,
     ticket: TicketNo,
 }
@@ -108,12 +108,12 @@ impl Queue {
         let queue = Arc::new(Self {
             clock,
             metrics,
-            inner: Mutex::new(Inner {
+            inner: Mutex::new(QueueState {
                 desk: Scheduler::new(config),
                 queue_wait: config.queue_wait,
                 waiting: HashMap::new(),
                 drains: HashMap::new(),
-                news: Vec::new(),
+                decided: Vec::new(),
             }),
             timekeeper: tokio::sync::Mutex::new(()),
         });
@@ -135,7 +135,7 @@ impl Queue {
             inner.desk.close();
             let waiting: Vec<TicketNo> = inner.waiting.keys().copied().collect();
             for ticket in waiting {
-                inner.tell(ticket, NotNow::Closed);
+                inner.ends(ticket, NotNow::Closed);
             }
         });
     }
@@ -145,9 +145,9 @@ impl Queue {
     pub async fn enter(
         self: &Arc<Self>,
         app: &Arc<str>,
-        turn: Turn,
+        turn: Priority,
         deadline: Duration,
-    ) -> Result<(Slot, Duration), Unserved> {
+    ) -> Result<(UpstreamSlot, Duration), Unserved> {
         let mut answer = None;
         let (entered, since) = self.change(|inner, now| {
             let deadline = deadline.min(now.saturating_add(inner.queue_wait));
@@ -158,7 +158,7 @@ impl Queue {
                 answer = Some((ticket, wakes));
             }
             if let Some(gone) = gone {
-                inner.tell(gone, NotNow::MadeRoom);
+                inner.ends(gone, NotNow::MadeRoom);
             }
             (entered, now)
         });
@@ -175,7 +175,7 @@ impl Queue {
             (Entered::Full, _) => return Err(self.full()),
             (Entered::Closed | Entered::Waits(_), _) => return Err(Unserved::Closed),
         };
-        let waiting = Waiting {
+        let waiting = TicketGuard {
             queue: self,
             ticket,
         };
@@ -206,7 +206,7 @@ impl Queue {
         loop {
             let nap = self.change(|inner, now| {
                 for ticket in inner.desk.expired(now) {
-                    inner.tell(ticket, NotNow::TooLong);
+                    inner.ends(ticket, NotNow::TooLong);
                 }
                 let next = inner.desk.next_at(now);
                 next.map_or(NAP_MAX, |at| at.saturating_sub(now))
@@ -230,14 +230,14 @@ impl Queue {
     }
 
     /// One change under the lock, all that follows from it, and the word to those it concerns.
-    fn change<T>(self: &Arc<Self>, act: impl FnOnce(&mut Inner, Duration) -> T) -> T {
+    fn change<T>(self: &Arc<Self>, act: impl FnOnce(&mut QueueState, Duration) -> T) -> T {
         let now = self.clock.monotonic();
         let mut inner = self.inner.lock();
         let done = act(&mut inner, now);
         let due = inner.desk.due(now);
         for granted in due.granted {
             match inner.waiting.remove(&granted.ticket) {
-                Some(wake) => inner.news.push((wake, Ok(self.slot(granted.slot)))),
+                Some(wake) => inner.decided.push((wake, Ok(self.slot(granted.slot)))),
                 None => inner.desk.end(granted.slot, now),
             }
         }
@@ -246,7 +246,7 @@ impl Queue {
                 asked.send_replace(true);
             }
         }
-        let news = std::mem::take(&mut inner.news);
+        let decided = std::mem::take(&mut inner.decided);
         self.metrics.traffic.show(
             inner.desk.waiting(),
             inner.desk.in_flight(),
@@ -254,15 +254,15 @@ impl Queue {
             inner.desk.ceilings().per_minute(),
         );
         drop(inner);
-        for (wake, decided) in news {
+        for (wake, decided) in decided {
             // A request that has left since gives its place back by not taking it.
             drop(wake.send(decided));
         }
         done
     }
 
-    fn slot(self: &Arc<Self>, no: SlotNo) -> Slot {
-        Slot {
+    fn slot(self: &Arc<Self>, no: SlotNo) -> UpstreamSlot {
+        UpstreamSlot {
             queue: Arc::clone(self),
             no,
         }
@@ -275,19 +275,19 @@ impl std::fmt::Debug for Queue {
     }
 }
 
-// === impl Inner ===
+// === impl QueueState ===
 
-impl Inner {
-    fn tell(&mut self, ticket: TicketNo, why: NotNow) {
+impl QueueState {
+    fn ends(&mut self, ticket: TicketNo, why: NotNow) {
         if let Some(wake) = self.waiting.remove(&ticket) {
-            self.news.push((wake, Err(why)));
+            self.decided.push((wake, Err(why)));
         }
     }
 }
 
-// === impl Waiting ===
+// === impl TicketGuard ===
 
-impl Drop for Waiting<'_> {
+impl Drop for TicketGuard<'_> {
     fn drop(&mut self) {
         self.queue.change(|inner, _| {
             if inner.waiting.remove(&self.ticket).is_some() {
@@ -297,9 +297,9 @@ impl Drop for Waiting<'_> {
     }
 }
 
-// === impl Slot ===
+// === impl UpstreamSlot ===
 
-impl Slot {
+impl UpstreamSlot {
     /// The request's bytes are about to leave.
     pub fn sends(&self) {
         self.change(|desk, now| desk.sends(self.no, now));
@@ -325,7 +325,7 @@ impl Slot {
         self.change(|desk, now| desk.served(now));
     }
 
-    /// The stream is read for nobody from now on.
+    /// The stream is read without a reader from now on.
     pub fn drains(&self) -> Drained {
         let (ask, asked) = watch::channel(false);
         self.queue.change(|inner, _| {
@@ -344,7 +344,7 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for UpstreamSlot {
     fn drop(&mut self) {
         self.change(|desk, now| desk.end(self.no, now));
     }
@@ -353,7 +353,7 @@ impl Drop for Slot {
 // === impl Drained ===
 
 impl Drained {
-    /// The drain is to end: somebody waits for its place.
+    /// The drain is to end: a request waits for its place.
     pub fn is_displaced(&self) -> bool {
         *self.asked.borrow()
     }

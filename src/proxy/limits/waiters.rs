@@ -35,7 +35,7 @@ struct Counts {
 
 /// A request that may wait, until it is dropped.
 #[derive(Debug)]
-pub struct Waiter {
+pub struct WaiterGuard {
     counts: Arc<Mutex<Counts>>,
     app: Arc<str>,
 }
@@ -50,7 +50,7 @@ pub struct Crowd {
 
 impl Waiters {
     /// Counts a request of `app`. `is_alone`: there is no other app.
-    pub fn enter(&self, app: &Arc<str>, is_alone: bool) -> Result<Waiter, Crowd> {
+    pub fn enter(&self, app: &Arc<str>, is_alone: bool) -> Result<WaiterGuard, Crowd> {
         let mut counts = self.0.lock();
         let of_app = counts.by_app.get(app).copied().unwrap_or(0);
         if !is_alone && of_app >= OF_ONE_APP_MAX {
@@ -66,14 +66,14 @@ impl Waiters {
 
     /// Counts a request that has to wait whatever the bounds say: what its repeat brings is not known
     /// otherwise.
-    pub fn enter_again(&self, app: &Arc<str>) -> Waiter {
+    pub fn enter_again(&self, app: &Arc<str>) -> WaiterGuard {
         self.counted(&mut self.0.lock(), app)
     }
 
-    fn counted(&self, counts: &mut Counts, app: &Arc<str>) -> Waiter {
+    fn counted(&self, counts: &mut Counts, app: &Arc<str>) -> WaiterGuard {
         counts.all += 1;
         *counts.by_app.entry(Arc::clone(app)).or_default() += 1;
-        Waiter {
+        WaiterGuard {
             counts: Arc::clone(&self.0),
             app: Arc::clone(app),
         }
@@ -97,9 +97,9 @@ impl Crowd {
     }
 }
 
-// === impl Waiter ===
+// === impl WaiterGuard ===
 
-impl Drop for Waiter {
+impl Drop for WaiterGuard {
     fn drop(&mut self) {
         let mut counts = self.counts.lock();
         counts.all = counts.all.saturating_sub(1);
@@ -113,39 +113,4 @@ impl Drop for Waiter {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn fill(waiters: &Waiters, app: &Arc<str>, is_alone: bool) -> (Vec<Waiter>, Crowd) {
-        let mut inside = Vec::new();
-        loop {
-            match waiters.enter(app, is_alone) {
-                Ok(waiter) => inside.push(waiter),
-                Err(crowd) => return (inside, crowd),
-            }
-        }
-    }
-
-    #[test]
-    fn one_app_among_several_leaves_room_for_others() {
-        let waiters = Waiters::default();
-        let (greedy, other): (Arc<str>, Arc<str>) = (Arc::from("greedy"), Arc::from("other"));
-        let (inside, crowd) = fill(&waiters, &greedy, false);
-        assert_eq!(inside.len(), OF_ONE_APP_MAX);
-        assert_eq!(crowd.of_app, Some(OF_ONE_APP_MAX));
-        let (others, crowd) = fill(&waiters, &other, false);
-        assert_eq!(inside.len() + others.len(), WAITERS_MAX);
-        assert_eq!(crowd.of_app, None, "all together are too many");
-        drop((inside, others));
-        let counts = waiters.0.lock();
-        assert_eq!((counts.all, counts.by_app.len()), (0, 0), "given back");
-    }
-
-    #[test]
-    fn an_app_alone_has_all_places_but_not_all_connections() {
-        let waiters = Waiters::default();
-        let (inside, crowd) = fill(&waiters, &Arc::from("default"), true);
-        assert_eq!(inside.len(), WAITERS_MAX);
-        assert_eq!(crowd.of_app, None);
-    }
-}
+mod tests;

@@ -22,7 +22,7 @@
 //! | finishing | the write failed | the app has a part: over; it has none: keep what was held, and the end |
 //!
 //! A *piece* goes to the app until an equal request follows, and into the replay buffer from then on
-//! ([`super::forward`]); reading for nobody is bounded ([`super::drain`]).
+//! ([`super::forward`]); reading without a reader is bounded ([`super::drain`]).
 //!
 //! Why a second machine beside [`super::retry`]: an attempt is one at a time and has no app; an answer has one
 //! attempt and up to two apps. They share no state but the purchase.
@@ -38,12 +38,12 @@ use bytes::Bytes;
 use pingora::http::ResponseHeader;
 
 use super::client::{Presence, Written};
-use super::drain::{Drain, DrainBounds, Reader, Verdict};
+use super::drain::{Drain, DrainBounds, DrainCheck, Readership};
 use super::event::{
     Action, AnswerEnd, AnswerForm, AppView, Done, EndMark, Event, Leave, Loss, Read, Stop, Terms,
     Then, Wait,
 };
-use super::forward::{Forward, Kind};
+use super::forward::Forward;
 use super::lost::Cause;
 use super::shared::{Purchase, ReplayEnd};
 use crate::proxy::refuse::{Code, Refusal};
@@ -59,7 +59,7 @@ pub struct AnswerFlow {
     line: Sent,
     phase: Phase,
     drain: Drain,
-    doing: Pending,
+    doing: Outstanding,
     plan: VecDeque<PlannedStep>,
     done: Done,
 }
@@ -83,7 +83,7 @@ enum Phase {
 
 /// The action that was handed out last, and what its event is understood by.
 #[derive(Debug)]
-enum Pending {
+enum Outstanding {
     Nothing,
     Reading,
     Draining,
@@ -109,10 +109,10 @@ enum PlannedStep {
     Break,
 }
 
-/// Most bytes that are read of a stream for nobody.
+/// Most bytes that are read of a stream without a reader.
 const STREAM_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Most bytes of a document that are read for nobody; the service stores answers up to 16 MB.
+/// Most bytes of a document that are read without a reader; the service stores answers up to 16 MB.
 const DOCUMENT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Wait for the clean end behind an end mark, so that the upstream connection can be reused.
@@ -127,19 +127,15 @@ impl AnswerFlow {
         head: Arc<ResponseHeader>,
         purchase: Option<Arc<Purchase>>,
     ) -> Self {
-        let kind = match terms.form {
-            AnswerForm::Document => Kind::Document,
-            AnswerForm::Stream | AnswerForm::Chat => Kind::Stream,
-        };
         Self {
             terms,
             head,
             purchase,
-            forward: Forward::new(kind),
+            forward: Forward::new(terms.form),
             line: Sent::NotBegun,
             phase: Phase::Flows,
             drain: Drain::default(),
-            doing: Pending::Reading,
+            doing: Outstanding::Reading,
             plan: VecDeque::new(),
             done: Done::default(),
         }
@@ -152,32 +148,29 @@ impl AnswerFlow {
         body: Bytes,
         purchase: Option<Arc<Purchase>>,
     ) -> Self {
-        let kind = if is_answer { Kind::Whole } else { Kind::Error };
-        Self {
-            // Nothing is read any more.
-            terms: Terms {
-                form: AnswerForm::Document,
-                is_metered: purchase.is_some(),
-                is_cancelled: false,
-                stream_time: Duration::ZERO,
-                document_time: Duration::ZERO,
+        let terms = Terms {
+            form: match is_answer {
+                true => AnswerForm::Whole,
+                false => AnswerForm::Error,
             },
-            head,
-            purchase,
-            forward: Forward::new(kind),
-            line: Sent::NotBegun,
+            is_metered: purchase.is_some(),
+            // Nothing is read any more.
+            is_cancelled: false,
+            stream_time: Duration::ZERO,
+            document_time: Duration::ZERO,
+        };
+        Self {
             phase: Phase::Settled,
-            drain: Drain::default(),
-            doing: Pending::Nothing,
+            doing: Outstanding::Nothing,
             plan: VecDeque::from([PlannedStep::GiveWhole(body)]),
-            done: Done::default(),
+            ..Self::flowing(terms, head, purchase)
         }
     }
 
     /// Whether it matters just now if the app has hung up: it is looked at before the next event.
     pub fn asks_for_app(&self) -> bool {
         let mut plan = self.plan.iter();
-        let gives_more = matches!(self.doing, Pending::Reading)
+        let gives_more = matches!(self.doing, Outstanding::Reading)
             || plan.any(|step| matches!(step, PlannedStep::Give(_)));
         self.forward.asks_for_app(gives_more)
     }
@@ -192,7 +185,13 @@ impl AnswerFlow {
         self.is_settled() && self.forward.is_to_app()
     }
 
-    /// Nobody reads it for certain: what a drain holds of bursar and of the service is needed.
+    /// A request that waits may have its place at the service when it is drained: not that of a document,
+    /// which is read to its end, nor of what is settled, which ends by itself.
+    pub fn yields_place(&self) -> bool {
+        self.terms.form.is_stream() && !self.is_settled()
+    }
+
+    /// It is not certain that an app reads it: what a drain holds of bursar and of the service is needed.
     pub fn is_drained(&self) -> bool {
         self.drain != Drain::Off
     }
@@ -204,49 +203,49 @@ impl AnswerFlow {
 
     /// What follows an event.
     pub fn on(&mut self, event: Event, app: &AppView) -> Action {
-        let doing = std::mem::replace(&mut self.doing, Pending::Nothing);
+        let doing = std::mem::replace(&mut self.doing, Outstanding::Nothing);
         match (doing, event) {
-            (Pending::Reading, Event::Read(read)) => self.came(read),
-            (Pending::Reading, Event::TimeUp) if self.is_settled() => {
+            (Outstanding::Reading, Event::Read(read)) => self.came(read),
+            (Outstanding::Reading, Event::TimeUp) if self.is_settled() => {
                 self.ends(AnswerEnd::Stopped(Stop::Unread), Vec::new());
             }
-            (Pending::Reading, Event::Changed | Event::TimeUp) => {
+            (Outstanding::Reading, Event::Changed | Event::TimeUp) => {
                 self.plan.push_back(PlannedStep::Read)
             }
-            (Pending::Draining, Event::Did) => {
+            (Outstanding::Draining, Event::Did) => {
                 self.drain.begin(app.now);
                 self.plan.push_front(PlannedStep::Read);
             }
-            (Pending::Draining, _) => self.ends(AnswerEnd::Stopped(Stop::NoRoom), Vec::new()),
-            (Pending::Writing { piece, .. }, Event::Wrote(written)) => {
+            (Outstanding::Draining, _) => self.ends(AnswerEnd::Stopped(Stop::NoRoom), Vec::new()),
+            (Outstanding::Writing { piece, .. }, Event::Wrote(written)) => {
                 self.line = Sent::Begun {
                     ends_in_newline: piece.last() == Some(&b'\n'),
                 };
                 let is_out = written == Written::Out;
                 self.forward.wrote(self.purchase.as_deref(), is_out);
             }
-            (Pending::Writing { piece, held }, Event::Lost(Loss::AppGone)) => {
+            (Outstanding::Writing { piece, held }, Event::Lost(Loss::AppGone)) => {
                 self.write_failed(piece, held);
             }
-            (Pending::Writing { .. } | Pending::Keeping, Event::Lost(_)) => self.cut(),
-            (Pending::WritingWhole(_), Event::Did) => self.finished(),
-            (Pending::WritingWhole(body), _) => {
+            (Outstanding::Writing { .. } | Outstanding::Keeping, Event::Lost(_)) => self.cut(),
+            (Outstanding::WritingWhole(_), Event::Did) => self.finished(),
+            (Outstanding::WritingWhole(body), _) => {
                 self.failed();
                 self.plan.push_front(PlannedStep::KeepEnd);
                 self.give_first(Some(body));
             }
-            (Pending::Warning { had_held: true }, Event::Wrote(Written::Out)) => {
+            (Outstanding::Warning { had_held: true }, Event::Wrote(Written::Out)) => {
                 // The bytes that were held went out, and the event is held now.
                 self.forward.wrote(self.purchase.as_deref(), true);
             }
-            (Pending::Settling, Event::Refused) => {
+            (Outstanding::Settling, Event::Refused) => {
                 self.plan.clear();
                 self.plan.push_back(PlannedStep::Leave(Leave::GivenUp));
                 self.plan
                     .push_back(PlannedStep::BreakOff(Code::LedgerUnavailable));
             }
-            (Pending::Finishing { .. }, Event::Did) => self.finished(),
-            (Pending::Finishing { held }, Event::Lost(loss)) => {
+            (Outstanding::Finishing { .. }, Event::Did) => self.finished(),
+            (Outstanding::Finishing { held }, Event::Lost(loss)) => {
                 if loss == Loss::Cut
                     && let Some(purchase) = &self.purchase
                     && purchase.is_delivered()
@@ -318,20 +317,14 @@ impl AnswerFlow {
         self.plan.push_back(last);
     }
 
-    /// bursar's stop ended the giving: what was given is not whole.
+    /// bursar's stop ended the giving: what was given is not whole, settled or not.
     fn cut(&mut self) {
         if let Some(purchase) = &self.purchase {
             purchase.cuts_short();
         }
         self.plan.clear();
-        let leave = if self.is_settled() {
-            Leave::Abandoned
-        } else {
-            self.plan
-                .push_back(PlannedStep::Settle(AnswerEnd::Stopped(Stop::Shutdown)));
-            Leave::GivenUp
-        };
-        self.plan.push_back(PlannedStep::Leave(leave));
+        self.ends(AnswerEnd::Stopped(Stop::Shutdown), Vec::new());
+        self.plan.pop_back();
         self.plan
             .push_back(PlannedStep::BreakOff(Code::ShuttingDown));
     }
@@ -400,11 +393,11 @@ impl AnswerFlow {
             PlannedStep::Give(piece) if is_to_app => return Some(self.write(piece, app)),
             PlannedStep::Give(piece) => {
                 self.purchase.as_ref()?;
-                self.doing = Pending::Keeping;
+                self.doing = Outstanding::Keeping;
                 return Some(Action::Keep(piece));
             }
             PlannedStep::GiveWhole(body) if is_to_app => {
-                self.doing = Pending::WritingWhole(body.clone());
+                self.doing = Outstanding::WritingWhole(body.clone());
                 return Some(Action::WriteWhole(body));
             }
             PlannedStep::GiveWhole(body) => {
@@ -413,8 +406,8 @@ impl AnswerFlow {
             }
             PlannedStep::Settle(ending) => {
                 self.phase = Phase::Settled;
-                self.doing = Pending::Settling;
-                let is_drained = self.terms.is_metered && self.reader(app) != Reader::Somebody;
+                self.doing = Outstanding::Settling;
+                let is_drained = self.terms.is_metered && self.reader(app) != Readership::Present;
                 return Some(Action::Settle { ending, is_drained });
             }
             PlannedStep::FreePlace => return Some(Action::FreePlace),
@@ -427,7 +420,7 @@ impl AnswerFlow {
             }
             PlannedStep::Finish if is_to_app => {
                 let held = app.held.clone();
-                self.doing = Pending::Finishing { held };
+                self.doing = Outstanding::Finishing { held };
                 return Some(Action::Finish);
             }
             PlannedStep::Finish | PlannedStep::KeepEnd => self.keep_end(ReplayEnd::Complete),
@@ -447,7 +440,7 @@ impl AnswerFlow {
                 ends_in_newline: true,
             };
         }
-        self.doing = Pending::Writing {
+        self.doing = Outstanding::Writing {
             piece: piece.clone(),
             held: app.held.clone(),
         };
@@ -469,7 +462,7 @@ impl AnswerFlow {
             Sent::Begun { ends_in_newline } if self.terms.form == AnswerForm::Chat => {
                 self.plan.push_front(PlannedStep::Break);
                 let had_held = app.held.is_some();
-                self.doing = Pending::Warning { had_held };
+                self.doing = Outstanding::Warning { had_held };
                 Some(Action::Warn(refusal.event_behind(ends_in_newline)))
             }
             Sent::Begun { .. } => Some(Action::Break),
@@ -482,13 +475,13 @@ impl AnswerFlow {
         }
     }
 
-    /// The service's next piece, within the bounds of a drain when nobody reads.
+    /// The service's next piece, within the bounds of a drain when no app reads.
     fn read(&mut self, app: &AppView) -> Option<Action> {
         if self.phase == Phase::Flows {
             match self.bound(app) {
                 ReadOn::GoesOn => {}
                 ReadOn::Drains => {
-                    self.doing = Pending::Draining;
+                    self.doing = Outstanding::Draining;
                     return Some(Action::Drain);
                 }
                 ReadOn::Stops(stop) => {
@@ -503,7 +496,7 @@ impl AnswerFlow {
                     let until = since.saturating_add(self.bounds().time);
                     Wait::AtMost(until.saturating_sub(app.now))
                 }
-                None if self.app_reads(app) == Reader::Somebody => Wait::Long,
+                None if self.app_reads(app) == Readership::Present => Wait::Long,
                 None => Wait::WhileFollowed,
             },
             // With its end mark the app may leave; the service's end is then only worth a moment.
@@ -513,10 +506,10 @@ impl AnswerFlow {
                 Presence::Gone => Wait::TheEnd(AFTER_END_WAIT),
             },
             (Phase::Settled, false) if self.is_followed() => Wait::WhileFollowed,
-            // Nobody reads, and everything is settled: no drain bounds this any more.
+            // No app reads, and everything is settled: no drain bounds this any more.
             (Phase::Settled, false) => Wait::TheEnd(AFTER_END_WAIT),
         };
-        self.doing = Pending::Reading;
+        self.doing = Outstanding::Reading;
         Some(Action::Read(wait))
     }
 
@@ -524,7 +517,7 @@ impl AnswerFlow {
     fn bound(&mut self, app: &AppView) -> ReadOn {
         let is_document = self.is_document();
         let reader = match self.reader(app) {
-            Reader::Perhaps if is_document => Reader::Nobody,
+            Readership::Uncertain if is_document => Readership::Absent,
             reader => reader,
         };
         let verdict = self.drain.look(reader, app.now, self.bounds());
@@ -532,16 +525,16 @@ impl AnswerFlow {
             return ReadOn::Stops(Stop::Displaced);
         }
         match verdict {
-            Verdict::GoesOn => ReadOn::GoesOn,
-            Verdict::MayBegin if is_document => {
+            DrainCheck::GoesOn => ReadOn::GoesOn,
+            DrainCheck::MayBegin if is_document => {
                 self.drain.begin(app.now);
                 ReadOn::GoesOn
             }
-            // A free answer that nobody reads is worth nothing.
-            Verdict::MayBegin if !self.terms.is_metered => ReadOn::Stops(Stop::Unread),
-            Verdict::MayBegin if self.terms.is_cancelled => ReadOn::Stops(Stop::Cancelled),
-            Verdict::MayBegin => ReadOn::Drains,
-            Verdict::Over => ReadOn::Stops(Stop::Bounds),
+            // A free answer that no app reads is worth nothing.
+            DrainCheck::MayBegin if !self.terms.is_metered => ReadOn::Stops(Stop::Unread),
+            DrainCheck::MayBegin if self.terms.is_cancelled => ReadOn::Stops(Stop::Cancelled),
+            DrainCheck::MayBegin => ReadOn::Drains,
+            DrainCheck::Over => ReadOn::Stops(Stop::Bounds),
         }
     }
 
@@ -569,29 +562,35 @@ impl AnswerFlow {
         purchase.is_some_and(|purchase| purchase.is_followed())
     }
 
-    fn reader(&self, app: &AppView) -> Reader {
+    fn reader(&self, app: &AppView) -> Readership {
         if self.is_followed() {
-            return Reader::Somebody;
+            return Readership::Present;
         }
         self.app_reads(app)
     }
 
     /// What goes into the replay buffer is not for the leading app any more, wherever that is.
-    fn app_reads(&self, app: &AppView) -> Reader {
+    fn app_reads(&self, app: &AppView) -> Readership {
         match app.presence {
-            _ if !self.forward.is_to_app() => Reader::Nobody,
-            Presence::Here => Reader::Somebody,
-            Presence::Suspect if app.is_proven => Reader::Somebody,
-            Presence::Suspect => Reader::Perhaps,
-            Presence::Gone => Reader::Nobody,
+            _ if !self.forward.is_to_app() => Readership::Absent,
+            Presence::Here => Readership::Present,
+            Presence::Suspect if app.is_proven => Readership::Present,
+            Presence::Suspect => Readership::Uncertain,
+            Presence::Gone => Readership::Absent,
         }
     }
+}
+
+/// Rule I2: whether an answer that was read whole is given. `is_written`: its outcome is durable. What costs
+/// nothing has none to wait for, and an error is none that has to be paid for.
+pub fn may_give(is_success: bool, is_metered: bool, is_written: bool) -> bool {
+    is_written || !is_metered || !is_success
 }
 
 /// Whether the reading goes on.
 enum ReadOn {
     GoesOn,
-    /// Nobody reads: a drain is asked for.
+    /// No app reads: a drain is asked for.
     Drains,
     Stops(Stop),
 }

@@ -94,15 +94,15 @@ pub struct AttemptView {
     pub share: u32,
     /// The age of the key allows that it is sent again (rule I6).
     pub may_repeat: bool,
-    pub wanted: Wanted,
+    pub wanted: WantedBy,
 }
 
 /// Which app waits for the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
-    ByItsApp,
-    ByFollower,
-    ByNone,
+pub enum WantedBy {
+    ItsApp,
+    Follower,
+    NoApp,
 }
 
 // === impl RetryLoop ===
@@ -145,14 +145,14 @@ impl RetryLoop {
             }
             // Nothing is spent on an answer for no app.
             (_, AttemptEvent::Waited | AttemptEvent::Placed | AttemptEvent::Leave { .. })
-                if view.wanted == Wanted::ByNone =>
+                if view.wanted == WantedBy::NoApp =>
             {
                 AttemptAction::EndAsLast { exhausted: false }
             }
             (Doing::Waiting(repeat), AttemptEvent::Waited) if self.queues => {
                 self.doing = Doing::Queueing(repeat);
                 AttemptAction::Queue {
-                    while_here: view.wanted == Wanted::ByItsApp,
+                    while_here: view.wanted == WantedBy::ItsApp,
                 }
             }
             (Doing::Waiting(repeat), AttemptEvent::Waited)

@@ -17,13 +17,13 @@ use tokio::sync::watch;
 
 use super::age::{self, SET_BACK_MAX_MS};
 use super::claimant::{AdoptPolicy, Claimant, is_apps_own};
-use super::fate::Fate;
 use super::slots::KEEP_ANSWER;
 use crate::clock::SharedClock;
 use crate::config::Adopt;
 use crate::ledger::entry::{EntryKey, KeyOrigin};
 use crate::ledger::undelivered::{FirstSent, Remembered};
-use crate::proxy::purchase::shared::{Follower, Purchase};
+use crate::proxy::purchase::client::Presence;
+use crate::proxy::purchase::shared::{Fate, Follower, Purchase};
 use crate::proxy::purchase::slots::{Slot, Slots};
 
 /// What a claimant is to do.
@@ -93,10 +93,10 @@ impl ClaimTable {
                     purchase.look_at_app();
                     purchase.follow()
                 }
-                Slot::Undelivered(ended) if now.saturating_sub(ended.ended_at) <= KEEP_ANSWER => {
+                Slot::Ended(ended) if now.saturating_sub(ended.ended_at) <= KEEP_ANSWER => {
                     ended.kept.as_ref().and_then(|kept| kept.follow())
                 }
-                Slot::Undelivered(_) => None,
+                Slot::Ended(_) => None,
             });
         if let Some(follower) = joined {
             return Claim::Follow(follower);
@@ -105,7 +105,7 @@ impl ClaimTable {
             .iter()
             .position(|slot| slot.is_adoptable(claimant, policy, clock));
         if let Some(at) = adoptable
-            && let Some(Slot::Undelivered(ended)) = queue.remove(at)
+            && let Some(Slot::Ended(ended)) = queue.remove(at)
         {
             let purchase = Purchase::new(
                 claimant,
@@ -124,7 +124,7 @@ impl ClaimTable {
         }
         let is_read_on = |slot: &Slot| match slot {
             Slot::Running(purchase) => purchase.is_to_be_adopted() && slot.has_key_of(claimant),
-            Slot::Undelivered(_) => false,
+            Slot::Ended(_) => false,
         };
         if policy.allows(claimant) && queue.iter().any(is_read_on) {
             return Claim::ReadOn(left);
@@ -138,7 +138,7 @@ impl ClaimTable {
             Slot::Running(purchase) => {
                 (purchase.is_failing() || purchase.is_given_in_doubt()) && slot.has_key_of(claimant)
             }
-            Slot::Undelivered(_) => false,
+            Slot::Ended(_) => false,
         });
         let wait = if twin_ends { TWIN_END_WAIT } else { TWIN_WAIT };
         let is_retry = claimant.marked_retry || twin_ends;
@@ -174,15 +174,24 @@ impl ClaimTable {
         is_anothers(&self.slots.lock(), purchase, policy, since)
     }
 
-    /// Lets a request whose app's input has ended go to the service. `false`: [`Self::is_anothers`]. Of
-    /// two that ask, one goes.
-    pub fn goes(&self, purchase: &Arc<Purchase>, policy: AdoptPolicy, since: Duration) -> bool {
+    /// Lets a request whose app has left, or is suspected to, go to the service. `false`: its connection is
+    /// broken, or [`Self::is_anothers`], and no retry has joined it; from now on none can. Of two that ask,
+    /// one goes.
+    pub fn goes(
+        &self,
+        purchase: &Arc<Purchase>,
+        policy: AdoptPolicy,
+        since: Duration,
+        presence: Presence,
+    ) -> bool {
         let slots = self.slots.lock();
-        let goes = !is_anothers(&slots, purchase, policy, since);
-        if goes {
-            purchase.goes();
+        let is_needless =
+            presence == Presence::Gone || is_anothers(&slots, purchase, policy, since);
+        if is_needless && purchase.gives_up() {
+            return false;
         }
-        goes
+        purchase.goes();
+        true
     }
 
     /// The request has ended. An undelivered one is remembered, with its answer where it was kept

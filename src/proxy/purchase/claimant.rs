@@ -24,7 +24,7 @@ pub struct Claimant {
     pub keyed: bool,
     /// The app says that this is a retry.
     pub marked_retry: bool,
-    /// An answer that nobody took is kept for a repeat when it is whole. Not that of a deploy: what it
+    /// An answer that no app took is kept for a repeat when it is whole. Not that of a deploy: what it
     /// made may have been deleted since.
     pub keeps_answer: bool,
 }

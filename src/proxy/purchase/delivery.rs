@@ -15,8 +15,8 @@
 //! nothing* and *given up* are undelivered: the first two can be joined or kept, *begun* and *given up* can
 //! only be adopted, under their key, when the request has ended.
 //!
-//! Promise: pure. At most one connection is given the answer at a time; what was given to nobody is kept up to
-//! 1 MiB, and what somebody has begun to take is kept for no other.
+//! Promise: pure. At most one connection is given the answer at a time; what was given to no app is kept up to
+//! 1 MiB, and what one app has begun to take is kept for no other.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,26 +31,26 @@ use crate::proxy::refuse::{Code, Refusal};
 pub struct DeliveryState {
     /// Its own app has left before it was given anything that counts.
     app_left: bool,
-    /// bursar's stop cut the giving: nobody has the answer to its end.
+    /// bursar's stop cut the giving: no app has the answer to its end.
     cut_short: bool,
-    state: State,
+    state: DeliveryPhase,
     replay: ReplayBuffer,
     /// Followers that ever came: the number of the last.
     followers: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
-    /// Nobody is given any of it. With its app gone, what comes is recorded.
+enum DeliveryPhase {
+    /// No app is given any of it. With its app gone, what comes is recorded.
     #[default]
     Kept,
-    /// Its own app is being given it: nobody may follow.
+    /// Its own app is being given it: no request may follow.
     Leading(Gives),
     /// Its own app has the beginning of a document.
     Begun,
     /// An equal request takes it in the app's place.
     Followed {
-        has: Has,
+        has: Received,
         /// It was given a piece: it may have read it all, and left for that.
         reads: bool,
     },
@@ -68,9 +68,11 @@ enum Gives {
 
 /// What a follower has of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Has {
+pub enum Received {
     Nothing,
+    /// Of a document.
     Beginning,
+    /// A byte that counts as the answer, or the whole of it.
     Answer,
 }
 
@@ -126,19 +128,19 @@ impl DeliveryState {
         self.app_left
     }
 
-    /// The leader is about to write to its own app. `false`: somebody follows, and gets it. After `true`
-    /// nobody can follow, until the write has failed.
+    /// The leader is about to write to its own app. `false`: an equal request follows, and gets it. After `true`
+    /// none can follow, until the write has failed.
     pub fn take(&mut self) -> bool {
-        if self.state == State::Kept {
-            self.state = State::Leading(Gives::Answer);
+        if self.state == DeliveryPhase::Kept {
+            self.state = DeliveryPhase::Leading(Gives::Answer);
         }
         !self.is_followed()
     }
 
     /// After [`Self::take`]: what is written is an error.
     pub fn fails(&mut self) {
-        if let State::Leading(_) = self.state {
-            self.state = State::Leading(Gives::Error);
+        if let DeliveryPhase::Leading(_) = self.state {
+            self.state = DeliveryPhase::Leading(Gives::Error);
         }
     }
 
@@ -151,24 +153,24 @@ impl DeliveryState {
 
     /// Its own app did not take what was written.
     pub fn write_failed(&mut self) {
-        if let State::Leading(_) = self.state {
-            self.state = State::Kept;
+        if let DeliveryPhase::Leading(_) = self.state {
+            self.state = DeliveryPhase::Kept;
         }
     }
 
     /// Its own app has what counts as the answer.
     pub fn is_delivered_to_app(&mut self) {
-        self.state = State::Delivered;
+        self.state = DeliveryPhase::Delivered;
         self.replay = ReplayBuffer::default();
     }
 
     /// Its own app has the beginning of a document.
     pub fn begins(&mut self) {
-        self.state = State::Begun;
+        self.state = DeliveryPhase::Begun;
         self.replay = ReplayBuffer::default();
     }
 
-    /// bursar's stop ends the answer, or the giving of one of which somebody has a part.
+    /// bursar's stop ends the answer, or the giving of one of which an app has a part.
     pub fn cut_short(&mut self) {
         self.cut_short = true;
     }
@@ -181,7 +183,7 @@ impl DeliveryState {
     }
 
     /// Gives the chunk back where a slow follower is to be waited for. What would be too much to keep for
-    /// nobody is given up.
+    /// no app is given up.
     pub fn record_chunk(&mut self, chunk: Bytes) -> Result<(), Bytes> {
         if !self.records() {
             return Ok(());
@@ -214,13 +216,16 @@ impl DeliveryState {
     /// What comes is recorded: for a follower, or for one that may come yet.
     fn records(&self) -> bool {
         match self.state {
-            State::Kept => self.app_left,
-            State::Followed { .. } => true,
-            State::Leading(_) | State::Begun | State::GivenUp | State::Delivered => false,
+            DeliveryPhase::Kept => self.app_left,
+            DeliveryPhase::Followed { .. } => true,
+            DeliveryPhase::Leading(_)
+            | DeliveryPhase::Begun
+            | DeliveryPhase::GivenUp
+            | DeliveryPhase::Delivered => false,
         }
     }
 
-    /// Nobody can join any more; the last follower is shown `end`.
+    /// No request can join any more; the last follower is shown `end`.
     fn give_up(&mut self, end: Option<ReplayEnd>) {
         let head = self.replay.head.take().filter(|_| end.is_some());
         let end = end.or(self.replay.end.take());
@@ -230,10 +235,11 @@ impl DeliveryState {
             ..ReplayBuffer::default()
         };
         self.state = match self.state {
-            State::Followed {
-                has: Has::Answer, ..
-            } => State::Delivered,
-            _ => State::GivenUp,
+            DeliveryPhase::Followed {
+                has: Received::Answer,
+                ..
+            } => DeliveryPhase::Delivered,
+            _ => DeliveryPhase::GivenUp,
         };
     }
 
@@ -241,15 +247,18 @@ impl DeliveryState {
     /// knows.
     pub fn follow(&mut self, hung_up: impl FnOnce() -> bool) -> Option<Cursor> {
         let is_free = match self.state {
-            State::Kept => self.app_left,
-            State::Followed { reads, .. } => !reads && hung_up(),
-            State::Leading(_) | State::Begun | State::GivenUp | State::Delivered => false,
+            DeliveryPhase::Kept => self.app_left,
+            DeliveryPhase::Followed { reads, .. } => !reads && hung_up(),
+            DeliveryPhase::Leading(_)
+            | DeliveryPhase::Begun
+            | DeliveryPhase::GivenUp
+            | DeliveryPhase::Delivered => false,
         };
         if !is_free {
             return None;
         }
-        self.state = State::Followed {
-            has: Has::Nothing,
+        self.state = DeliveryPhase::Followed {
+            has: Received::Nothing,
             reads: false,
         };
         self.followers += 1;
@@ -260,7 +269,7 @@ impl DeliveryState {
         })
     }
 
-    /// Whether nobody has come to follow since.
+    /// Whether no other has come to follow since.
     pub fn is_last(&self, cursor: &Cursor) -> bool {
         self.followers == cursor.number
     }
@@ -270,7 +279,7 @@ impl DeliveryState {
         if !self.is_last(cursor) {
             return None;
         }
-        if let State::Followed { reads, .. } = &mut self.state {
+        if let DeliveryPhase::Followed { reads, .. } = &mut self.state {
             *reads |= self.replay.head.is_some() || self.replay.end.is_some();
         }
         if !cursor.head_given {
@@ -279,8 +288,9 @@ impl DeliveryState {
                 let flowing = self.replay.flowing;
                 return Some(ReplayItem::Head { head, flowing });
             }
-        } else if let State::Followed {
-            has: Has::Nothing, ..
+        } else if let DeliveryPhase::Followed {
+            has: Received::Nothing,
+            ..
         } = self.state
         {
             if let Some(chunk) = self.replay.chunks.get(cursor.next_chunk).cloned() {
@@ -288,27 +298,18 @@ impl DeliveryState {
                 return Some(ReplayItem::Chunk(chunk));
             }
         } else if let Some(chunk) = self.replay.pop() {
-            // What somebody has is not kept for anybody else.
+            // What one app has is not kept for another.
             return Some(ReplayItem::Chunk(chunk));
         }
         self.replay.end.clone().map(ReplayItem::End)
     }
 
-    /// A follower took a byte that counts as delivered, or the whole answer.
-    pub fn is_delivered_to_follower(&mut self, cursor: &mut Cursor) {
-        self.follower_has(cursor, Has::Answer);
-    }
-
-    /// A follower took the beginning of a document.
-    pub fn follower_begins(&mut self, cursor: &mut Cursor) {
-        self.follower_has(cursor, Has::Beginning);
-    }
-
-    fn follower_has(&mut self, cursor: &mut Cursor, now_has: Has) {
+    /// What the follower has by now.
+    pub fn follower_received(&mut self, cursor: &mut Cursor, now_has: Received) {
         match &mut self.state {
-            State::Followed { has, .. } => *has = now_has,
+            DeliveryPhase::Followed { has, .. } => *has = now_has,
             // It was given up while it took the piece.
-            _ if now_has == Has::Answer => self.state = State::Delivered,
+            _ if now_has == Received::Answer => self.state = DeliveryPhase::Delivered,
             _ => {}
         }
         // Chunks that were given by index are gone for good now.
@@ -322,10 +323,10 @@ impl DeliveryState {
         if !self.is_last(cursor) {
             return;
         }
-        if let State::Followed { has, .. } = self.state {
+        if let DeliveryPhase::Followed { has, .. } = self.state {
             match has {
-                Has::Nothing => self.state = State::Kept,
-                Has::Beginning | Has::Answer => self.give_up(None),
+                Received::Nothing => self.state = DeliveryPhase::Kept,
+                Received::Beginning | Received::Answer => self.give_up(None),
             }
         }
     }
@@ -342,32 +343,35 @@ impl DeliveryState {
     }
 
     pub fn is_followed(&self) -> bool {
-        matches!(self.state, State::Followed { .. })
+        matches!(self.state, DeliveryPhase::Followed { .. })
     }
 
-    /// Somebody has what counts as the answer.
+    /// An app has what counts as the answer.
     pub fn is_delivered(&self) -> bool {
         match self.state {
-            State::Delivered => true,
-            State::Followed { has, .. } => has == Has::Answer,
-            State::Kept | State::Leading(_) | State::Begun | State::GivenUp => false,
+            DeliveryPhase::Delivered => true,
+            DeliveryPhase::Followed { has, .. } => has == Received::Answer,
+            DeliveryPhase::Kept
+            | DeliveryPhase::Leading(_)
+            | DeliveryPhase::Begun
+            | DeliveryPhase::GivenUp => false,
         }
     }
 
-    /// Somebody has a part that counts, and the end is not to come, or not yet: as long as bursar lives that is
+    /// An app has a part that counts, and the end is not to come, or not yet: as long as bursar lives that is
     /// delivered, and to the process after it, it is not.
     pub fn lacks_end(&self) -> bool {
         let is_being_read = matches!(
             self.state,
-            State::Followed {
-                has: Has::Answer,
+            DeliveryPhase::Followed {
+                has: Received::Answer,
                 ..
             }
         );
         self.cut_short || is_being_read
     }
 
-    /// Nobody gets more of it, and nothing that was given counts beyond this process.
+    /// No app gets more of it, and nothing that was given counts beyond this process.
     pub fn is_cut_short(&self) -> bool {
         self.cut_short
     }
@@ -375,12 +379,12 @@ impl DeliveryState {
     /// What is written to its own app counts as given only if its connection, whose input has ended, does
     /// not refuse it. That shows in a moment.
     pub fn is_given_in_doubt(&self) -> bool {
-        self.app_left && matches!(self.state, State::Leading(_) | State::Begun)
+        self.app_left && matches!(self.state, DeliveryPhase::Leading(_) | DeliveryPhase::Begun)
     }
 
     /// Its end is a moment away.
     pub fn is_failing(&self) -> bool {
-        self.state == State::Leading(Gives::Error) || self.is_error()
+        self.state == DeliveryPhase::Leading(Gives::Error) || self.is_error()
     }
 
     /// All there is for a follower is an error: an app that has read it may ask again at once.
@@ -393,17 +397,20 @@ impl DeliveryState {
         is_error && !self.is_delivered()
     }
 
-    /// Nobody can join it, its app has left, and it is read on.
+    /// No request can join it, its app has left, and it is read on.
     pub fn is_only_adoptable(&self) -> bool {
-        self.app_left && matches!(self.state, State::Begun | State::GivenUp)
+        self.app_left && matches!(self.state, DeliveryPhase::Begun | DeliveryPhase::GivenUp)
     }
 
-    /// A complete answer that nobody has. An error is no answer.
+    /// A complete answer that no app has. An error is no answer.
     pub fn holds_answer(&self) -> bool {
         let has_nothing = match self.state {
-            State::Kept => self.app_left,
-            State::Followed { has, .. } => has == Has::Nothing,
-            State::Leading(_) | State::Begun | State::GivenUp | State::Delivered => false,
+            DeliveryPhase::Kept => self.app_left,
+            DeliveryPhase::Followed { has, .. } => has == Received::Nothing,
+            DeliveryPhase::Leading(_)
+            | DeliveryPhase::Begun
+            | DeliveryPhase::GivenUp
+            | DeliveryPhase::Delivered => false,
         };
         let head = self.replay.head.as_ref();
         has_nothing

@@ -1,33 +1,33 @@
 //! Reading an answer on when its app may be gone: the receipt comes last.
 //!
-//! | state | somebody reads | perhaps | perhaps, for as long as may be | nobody reads |
+//! | state | an app reads | perhaps | perhaps, for as long as may be | no app reads |
 //! |---|---|---|---|---|
 //! | off | off | suspected | – | may begin |
 //! | suspected | off | suspected | may begin | may begin |
 //! | on, within its bounds | off | on | on | on |
 //! | on, beyond them | off | over | over | over |
 //!
-//! Promise: pure. What an app was suspected for counts as time in which nobody read.
+//! Promise: pure. What an app was suspected for counts as time in which no app read.
 
 use std::time::Duration;
 
-/// Who reads what comes next.
+/// Whether an app reads what comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reader {
-    Somebody,
+pub enum Readership {
+    Present,
     /// The app's input ended in a silence of the service. It may still read.
-    Perhaps,
-    Nobody,
+    Uncertain,
+    Absent,
 }
 
-/// How far an answer is read for nobody.
+/// How far an answer is read without an app.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrainBounds {
     pub time: Duration,
     pub bytes: usize,
 }
 
-/// What is read for nobody. Times are monotonic.
+/// What is read without an app. Times are monotonic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Drain {
     #[default]
@@ -48,9 +48,9 @@ pub struct UnreadSince(Option<Duration>);
 
 /// Whether the reading goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum DrainCheck {
     GoesOn,
-    /// Nobody reads: it ends, unless [`Drain::begin`] may be called.
+    /// No app reads: it ends, unless [`Drain::begin`] may be called.
     MayBegin,
     Over,
 }
@@ -59,23 +59,25 @@ pub enum Verdict {
 
 impl Drain {
     /// Before the next read.
-    pub fn look(&mut self, reader: Reader, now: Duration, bounds: DrainBounds) -> Verdict {
+    pub fn look(&mut self, reader: Readership, now: Duration, bounds: DrainBounds) -> DrainCheck {
         let is_late = |since: Duration| now.saturating_sub(since) >= bounds.time;
         match (*self, reader) {
-            (_, Reader::Somebody) => {
+            (_, Readership::Present) => {
                 *self = Self::Off;
-                Verdict::GoesOn
+                DrainCheck::GoesOn
             }
             (Self::On { since, bytes }, _) if is_late(since) || bytes > bounds.bytes => {
-                Verdict::Over
+                DrainCheck::Over
             }
-            (Self::On { .. }, _) => Verdict::GoesOn,
-            (Self::Off, Reader::Perhaps) => {
+            (Self::On { .. }, _) => DrainCheck::GoesOn,
+            (Self::Off, Readership::Uncertain) => {
                 *self = Self::Suspected { since: now };
-                Verdict::GoesOn
+                DrainCheck::GoesOn
             }
-            (Self::Suspected { since }, Reader::Perhaps) if !is_late(since) => Verdict::GoesOn,
-            (Self::Off | Self::Suspected { .. }, _) => Verdict::MayBegin,
+            (Self::Suspected { since }, Readership::Uncertain) if !is_late(since) => {
+                DrainCheck::GoesOn
+            }
+            (Self::Off | Self::Suspected { .. }, _) => DrainCheck::MayBegin,
         }
     }
 
@@ -91,7 +93,7 @@ impl Drain {
         }
     }
 
-    /// Since when nobody reads, or may not.
+    /// Since when no app reads, or perhaps none.
     pub fn since(&self) -> Option<Duration> {
         match self {
             Self::Off => None,
@@ -107,7 +109,7 @@ impl Drain {
 // === impl UnreadSince ===
 
 impl UnreadSince {
-    /// Before the next piece is waited for: whether nobody has been there for longer than this.
+    /// Before the next piece is waited for: whether no app has been there for longer than this.
     pub fn for_longer_than(&mut self, limit: Duration, is_unread: bool, now: Duration) -> bool {
         if !is_unread {
             self.0 = None;

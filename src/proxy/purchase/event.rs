@@ -11,7 +11,7 @@ use pingora::http::ResponseHeader;
 
 use super::client::{Presence, Written};
 use super::lost::Cause;
-use crate::ledger::entry::InDoubt;
+use crate::ledger::entry::{AttemptEnd, InDoubt};
 use crate::proxy::refuse::Code;
 
 /// What is known of a flowing answer before its first piece.
@@ -21,16 +21,21 @@ pub struct Terms {
     pub is_metered: bool,
     /// The app wants no stream to be read on when it leaves.
     pub is_cancelled: bool,
-    /// How long a stream is read for nobody.
+    /// How long a stream is read without a reader.
     pub stream_time: Duration,
-    /// How long a document is read for nobody: as long as a silence of the service may last.
+    /// How long a document is read without a reader: as long as a silence of the service may last.
     pub document_time: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerForm {
-    /// Larger than what is written at once.
+    /// Written at once.
+    Whole,
+    /// Written at once, and not the answer that the app wanted.
+    Error,
+    /// Larger than what is written at once; delivered with its last byte.
     Document,
+    /// Delivered with its first byte.
     Stream,
     /// A stream that ends with an end mark, and in which an app reads an error.
     Chat,
@@ -41,7 +46,7 @@ pub enum AnswerForm {
 pub enum Action {
     /// Answered by [`Event::Read`], [`Event::Changed`] or [`Event::TimeUp`].
     Read(Wait),
-    /// Reads on for nobody, if there is room for one more: [`Event::Did`] or [`Event::Refused`].
+    /// Reads on without a reader, if there is room for one more: [`Event::Did`] or [`Event::Refused`].
     Drain,
     /// Writes the head, where there is one, and the piece: [`Event::Wrote`] or [`Event::Lost`].
     Write {
@@ -57,7 +62,7 @@ pub enum Action {
     /// Writes the outcome: [`Event::Did`] or [`Event::Refused`].
     Settle {
         ending: AnswerEnd,
-        /// Nobody has shown to be there for it.
+        /// No app has shown to be there for it.
         is_drained: bool,
     },
     /// The service is done: its place goes back. [`Event::Did`].
@@ -81,7 +86,7 @@ pub enum Wait {
     /// The same, for a follower alone: until it has left, which it may have done by now.
     WhileFollowed,
     AtMost(Duration),
-    /// For this long at most, and for the end alone: nobody wants what else comes.
+    /// For this long at most, and for the end alone: what else comes is not wanted.
     TheEnd(Duration),
 }
 
@@ -115,7 +120,7 @@ pub enum Stop {
     Cancelled,
     /// As many are drained as may be.
     NoRoom,
-    /// It costs nothing, and nobody reads it.
+    /// It costs nothing, and no app reads it.
     Unread,
 }
 
@@ -197,9 +202,31 @@ pub struct AppView {
     pub is_displaced: bool,
 }
 
+// === impl AnswerForm ===
+
+impl AnswerForm {
+    pub fn is_stream(self) -> bool {
+        matches!(self, Self::Stream | Self::Chat)
+    }
+
+    /// It is written piece by piece.
+    pub fn flows(self) -> bool {
+        self == Self::Document || self.is_stream()
+    }
+}
+
 // === impl AnswerEnd ===
 
 impl AnswerEnd {
+    /// How the ledger has it: the end of its attempt, the cause, and why bursar cut it.
+    pub fn recorded(self) -> (AttemptEnd, Option<&'static str>, Option<InDoubt>) {
+        match self {
+            Self::Complete => (AttemptEnd::Answered, None, None),
+            Self::Broke(cause) => (AttemptEnd::Broken, Some(cause.as_str()), None),
+            Self::Stopped(stop) => (AttemptEnd::Broken, Some("stopped"), Some(stop.in_doubt())),
+        }
+    }
+
     /// What the app learns of an answer that ended so.
     pub(super) fn code(self) -> Code {
         match self {
@@ -212,8 +239,7 @@ impl AnswerEnd {
 // === impl Stop ===
 
 impl Stop {
-    /// How the ledger has it.
-    pub fn in_doubt(self) -> InDoubt {
+    fn in_doubt(self) -> InDoubt {
         match self {
             Self::Shutdown => InDoubt::Shutdown,
             Self::Displaced | Self::Bounds | Self::Cancelled | Self::NoRoom | Self::Unread => {

@@ -21,7 +21,7 @@ use bytes::Bytes;
 use pingora::http::ResponseHeader;
 
 use super::client::{Presence, Written};
-use super::shared::{Follower, ReplayEnd, ReplayItem};
+use super::shared::{Follower, Received, ReplayEnd, ReplayItem};
 use crate::proxy::refuse::{Code, Refusal};
 
 /// One answer that is taken over, and what its app has of it.
@@ -89,14 +89,6 @@ enum FollowedForm {
     /// Piece by piece.
     Document,
     Stream,
-}
-
-/// What the app has of the answer, as far as it counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Received {
-    Nothing,
-    Beginning,
-    Answer,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,7 +159,7 @@ impl Following {
                 // An error is not the answer that the app wanted, even when it was received.
                 if self.is_answer() && self.has != Received::Answer {
                     self.has = Received::Answer;
-                    follower.delivered();
+                    follower.received(self.has);
                 }
                 return FollowAction::Done;
             }
@@ -216,21 +208,17 @@ impl Following {
     }
 
     fn wrote(&mut self, written: Written, follower: &mut Follower) {
-        let form = self.head.map(|head| head.form);
-        match (form, written) {
-            _ if self.has != Received::Nothing => {}
-            (Some(FollowedForm::Stream), Written::Out) => {
-                self.has = Received::Answer;
-                follower.delivered();
-            }
+        if self.has != Received::Nothing {
+            return;
+        }
+        self.has = match (self.head.map(|head| head.form), written) {
+            (Some(FollowedForm::Stream), Written::Out) => Received::Answer,
             // The beginning need not be out to be gone from the replay buffer: the leader waits for room
             // there.
-            (Some(FollowedForm::Document), _) => {
-                self.has = Received::Beginning;
-                follower.begins();
-            }
-            _ => {}
-        }
+            (Some(FollowedForm::Document), _) => Received::Beginning,
+            _ => return,
+        };
+        follower.received(self.has);
     }
 }
 

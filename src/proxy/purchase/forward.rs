@@ -1,6 +1,6 @@
 //! Where the pieces of one answer go: to the app, or into the replay buffer for a follower.
 //!
-//! | had by the app | somebody follows by the next piece | a piece went out | the write failed | the whole went out |
+//! | had by the app | an equal request follows by the next piece | a piece went out | the write failed | the whole went out |
 //! |---|---|---|---|---|
 //! | nothing | replay | part | replay | delivered |
 //! | part | part | part | part | delivered |
@@ -16,25 +16,14 @@ use std::sync::Arc;
 
 use pingora::http::ResponseHeader;
 
+use super::event::AnswerForm;
 use super::shared::Purchase;
 
 /// The way of one answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Forward {
-    kind: Kind,
+    form: AnswerForm,
     to: To,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Delivered with its first byte.
-    Stream,
-    /// Larger than what is written at once; delivered with its last byte.
-    Document,
-    /// Written at once.
-    Whole,
-    /// An answer that is not the one the app wanted.
-    Error,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,9 +42,9 @@ enum Had {
 // === impl Forward ===
 
 impl Forward {
-    pub fn new(kind: Kind) -> Self {
+    pub fn new(form: AnswerForm) -> Self {
         Self {
-            kind,
+            form,
             to: To::App(Had::Nothing),
         }
     }
@@ -69,7 +58,7 @@ impl Forward {
     pub fn asks_for_app(&self, gives_more: bool) -> bool {
         match self.to {
             To::App(Had::Nothing) => true,
-            To::App(Had::Part) => gives_more && self.kind != Kind::Stream,
+            To::App(Had::Part) => gives_more && !self.form.is_stream(),
             To::Replay => false,
         }
     }
@@ -81,7 +70,7 @@ impl Forward {
             self.to == To::App(Had::Nothing) && purchase.is_some_and(|purchase| !purchase.take());
         if gives_way {
             self.turn(purchase, head);
-        } else if self.kind == Kind::Error
+        } else if self.form == AnswerForm::Error
             && self.is_to_app()
             && let Some(purchase) = purchase
         {
@@ -95,14 +84,13 @@ impl Forward {
         if self.to != To::App(Had::Nothing) {
             return;
         }
-        match (self.kind, purchase) {
+        match (self.form, purchase) {
             (_, Some(purchase)) if !is_out => purchase.write_failed(),
-            (Kind::Stream, Some(purchase)) => purchase.delivered(),
-            (Kind::Document, Some(purchase)) => purchase.begins(),
-            (Kind::Whole | Kind::Error, _) | (_, None) => {}
+            (AnswerForm::Stream | AnswerForm::Chat, Some(purchase)) => purchase.delivered(),
+            (AnswerForm::Document, Some(purchase)) => purchase.begins(),
+            (AnswerForm::Whole | AnswerForm::Error, _) | (_, None) => {}
         }
-        let counts = matches!(self.kind, Kind::Stream | Kind::Document);
-        if is_out && counts {
+        if is_out && self.form.flows() {
             self.to = To::App(Had::Part);
         }
     }
@@ -124,7 +112,7 @@ impl Forward {
 
     /// The app has the whole of it.
     pub fn finished(&mut self, purchase: Option<&Purchase>) {
-        if self.kind != Kind::Error
+        if self.form != AnswerForm::Error
             && let Some(purchase) = purchase
         {
             purchase.delivered();
@@ -134,8 +122,7 @@ impl Forward {
     fn turn(&mut self, purchase: Option<&Purchase>, head: &Arc<ResponseHeader>) {
         self.to = To::Replay;
         if let Some(purchase) = purchase {
-            let flowing = matches!(self.kind, Kind::Stream | Kind::Document);
-            purchase.record_head(Arc::clone(head), flowing);
+            purchase.record_head(Arc::clone(head), self.form.flows());
         }
     }
 }

@@ -55,12 +55,12 @@ pub struct Bounds {
 pub enum Ending {
     Lost(Lost),
     Broken,
-    Refused(Refused),
+    Refused(ErrorHead),
 }
 
 /// A complete head that is no 2xx.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct ErrorHead {
     pub status: StatusCode,
     /// Its body was read and is JSON: the service itself speaks.
     pub has_json: bool,
@@ -89,6 +89,9 @@ pub enum Next {
     Exhausted,
     Stop,
 }
+
+/// Adoptions of one key after which the answer asks the app's own retries to stop.
+const ADOPTIONS_MAX: u32 = 3;
 
 // === impl Retries ===
 
@@ -144,7 +147,7 @@ impl Retries {
 
     /// "A 502/504 without a JSON body on an unkeyed metered route … may come from a hop after the work
     /// was done" (rule I4), and so may one whose body could not be read.
-    fn is_from_a_hop(&self, refused: &Refused) -> bool {
+    fn is_from_a_hop(&self, refused: &ErrorHead) -> bool {
         let is_of_hops = matches!(refused.status.as_u16(), 502 | 504);
         is_of_hops && self.is_metered && !self.keyed && !refused.has_json
     }
@@ -206,6 +209,27 @@ impl Retries {
         }
     }
 
+    /// The last attempt brought a whole answer.
+    pub fn is_answered(&self) -> bool {
+        let last = self.attempts.last();
+        last.is_some_and(|last| last.end == AttemptEnd::Answered)
+    }
+
+    /// Whether the app is asked not to repeat a request that ended with an error: one layer retries, not three.
+    /// While something may still run under a key, the app's retry is welcome, because it is joined or adopted.
+    /// `exhausted`: all attempts were made; `own`: what bursar's own refusal says of a retry.
+    pub fn is_final(
+        &self,
+        is_known_zero: bool,
+        adoptions: u32,
+        exhausted: bool,
+        own: Option<bool>,
+    ) -> bool {
+        !self.keyed
+            || (is_known_zero && (exhausted || own == Some(false)))
+            || adoptions >= ADOPTIONS_MAX
+    }
+
     /// Keeps the prices in the heads of broken answers. The first positive amount is the
     /// key's: what repeats show is 0.
     pub fn saw_broken_head(&mut self, receipt: impl FnOnce() -> Receipt) {
@@ -234,6 +258,11 @@ fn after_refusal(status: StatusCode, rule: RetryRule) -> Option<&'static str> {
         408 | 500 | 502 | 504 if rule.transient => Some("transient"),
         _ => None,
     }
+}
+
+/// Whether SDKs retry this status by themselves.
+pub fn is_retried_by_apps(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 408 | 409 | 429) || status.is_server_error()
 }
 
 #[cfg(test)]

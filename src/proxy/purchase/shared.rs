@@ -1,7 +1,7 @@
 //! A logical request that is running, seen from both sides: the connection that leads it, and at
 //! most one follower that takes its answer over when the first app connection has left.
 //!
-//! Promise: nothing is recorded while the leading app is there; what is recorded for nobody is at
+//! Promise: nothing is recorded while the leading app is there; what is recorded for no app is at
 //! most 1 MiB; with a follower the leader waits for it instead of piling up. A follower that hung up
 //! before it was given anything has its place taken by the next, noticed or not. The ledger is sent only
 //! what it does not take for granted, so a clean request costs no line.
@@ -15,15 +15,13 @@ use pingora::http::ResponseHeader;
 use tokio::sync::watch;
 
 use super::age;
-use super::claimant::is_apps_own;
+use super::claimant::{Claimant, RequestKey, is_apps_own};
+use super::client::{AppProbe, Presence};
 use super::delivery::{Cursor, DeliveryState};
-pub use super::delivery::{ReplayEnd, ReplayItem};
-use super::fate::{Fate, News};
+pub use super::delivery::{Received, ReplayEnd, ReplayItem};
 use crate::clock::{Clock, SharedClock};
 use crate::ledger::entry::{EntryId, EntryKey, InDoubt, KeyOrigin, State};
 use crate::ledger::undelivered::{Delivery, FirstSent, KeyUse, Undelivered};
-use crate::proxy::purchase::claimant::{Claimant, RequestKey};
-use crate::proxy::purchase::client::AppProbe;
 use crate::proxy::refuse::Code;
 
 /// One running request.
@@ -80,11 +78,23 @@ enum LedgerView {
     Delivered,
 }
 
+/// What became of a request's answer, as the table of undelivered requests has to remember it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// The app has it, or nothing ran: nothing to remember.
+    Closed,
+    /// The app never received it, and the service may have run it.
+    Undelivered,
+    /// Nothing was sent under a key that was adopted: the request before it is undelivered as it was.
+    /// `in_ledger`: this one's intent is in the ledger, and stands for both there.
+    Unsent { in_ledger: bool },
+}
+
 /// A connection that takes the answer over. Dropping it lets another one follow, as long as
 /// nothing was handed out.
 #[derive(Debug)]
 pub struct Follower {
-    pub purchase: Arc<Purchase>,
+    purchase: Arc<Purchase>,
     cursor: Cursor,
     changed: watch::Receiver<()>,
 }
@@ -123,7 +133,7 @@ impl Purchase {
         let _ = self.app.set(Box::new(app));
     }
 
-    /// An equal request has come. When the leading app hung up before it, and nobody has noticed yet,
+    /// An equal request has come. When the leading app hung up before it, and its task has not noticed yet,
     /// this is its retry: the kernel knows the order.
     pub(super) fn look_at_app(&self) {
         if !self.has_app_left() && self.app.get().is_some_and(|app| app.has_hung_up()) {
@@ -138,8 +148,8 @@ impl Purchase {
         self.left.send_replace(());
     }
 
-    /// The leader is about to write to its own app. `false`: somebody follows, record it.
-    /// After `true` nobody can follow, until the write has failed.
+    /// The leader is about to write to its own app. `false`: an equal request follows, record it.
+    /// After `true` none can follow, until the write has failed.
     pub fn take(&self) -> bool {
         let mut shared = self.shared.lock();
         let takes = shared.delivery.take();
@@ -163,11 +173,17 @@ impl Purchase {
         }
     }
 
-    /// A request of which nothing was sent is to end, for whatever reason. `false`: somebody follows,
-    /// and is given the reason. After `true` nobody can follow, and an equal request that comes looks
+    /// A request of which nothing was sent is to end, for whatever reason. `false`: an equal request follows,
+    /// and is given the reason. After `true` none can follow, and an equal request that comes looks
     /// again when this one's end is in the table.
     pub fn gives_up(&self) -> bool {
         self.shared.lock().delivery.ends_unsent()
+    }
+
+    /// Its intent is written. `true`: its app's connection is broken, and no other request waits for the answer:
+    /// nothing is sent. An end of input is no reason any more.
+    pub fn is_abandoned(&self, presence: Presence) -> bool {
+        presence == Presence::Gone && self.gives_up()
     }
 
     /// It goes to the service: an equal request whose app has left gives way to it.
@@ -200,14 +216,14 @@ impl Purchase {
         self.left.send_replace(());
     }
 
-    /// The app was given what counts as delivered: nobody may join any more.
+    /// The app was given what counts as delivered: no request may join any more.
     pub fn delivered(&self) {
         self.shared.lock().delivery.is_delivered_to_app();
         // An equal request may have waited to hear of it.
         self.left.send_replace(());
     }
 
-    /// The leading app has the beginning of a document, which counts as delivered when whole: nobody
+    /// The leading app has the beginning of a document, which counts as delivered when whole: no request
     /// may join any more, and what was not given to its end can be adopted.
     pub fn begins(&self) {
         self.shared.lock().delivery.begins();
@@ -238,7 +254,7 @@ impl Purchase {
         self.shared.lock().delivery.is_followed()
     }
 
-    /// Somebody takes the answer just now, or has it: its key goes on only if that fails, or if all there
+    /// An app takes the answer just now, or has it: its key goes on only if that fails, or if all there
     /// is to take is an error.
     pub(super) fn is_being_taken(&self) -> bool {
         let delivery = &self.shared.lock().delivery;
@@ -286,7 +302,7 @@ impl Purchase {
         self.changed.send_replace(());
     }
 
-    /// Attaches a follower, if the leading app has left, nobody has any of the answer, and nobody else
+    /// Attaches a follower, if the leading app has left, no app has any of the answer, and no other
     /// follows. One that has hung up, noticed or not, gives way unless it has begun to read.
     pub(super) fn follow(self: &Arc<Self>) -> Option<Follower> {
         let mut shared = self.shared.lock();
@@ -308,20 +324,19 @@ impl Purchase {
         })
     }
 
-    /// Resolves when nobody follows any more. For a leader that reads on for its follower.
+    /// Resolves when no request follows any more. For a leader that reads on for its follower.
     pub async fn unfollowed(&self) {
-        let mut changed = self.changed.subscribe();
-        while self.is_followed() {
-            if changed.changed().await.is_err() {
-                return;
-            }
-        }
+        self.until_followed(false).await;
     }
 
-    /// Resolves when somebody follows.
+    /// Resolves when an equal request follows.
     pub async fn followed(&self) {
+        self.until_followed(true).await;
+    }
+
+    async fn until_followed(&self, is_wanted: bool) {
         let mut changed = self.changed.subscribe();
-        while !self.is_followed() {
+        while self.is_followed() != is_wanted {
             if changed.changed().await.is_err() {
                 return;
             }
@@ -337,7 +352,7 @@ impl Purchase {
             .map_or(0, |app| app.taken_bytes())
     }
 
-    /// The follower takes nothing, and is in the way of others: it is shown a break, and nobody may
+    /// The follower takes nothing, and is in the way of others: it is shown a break, and no request may
     /// join any more.
     pub fn gives_up_follower(&self) {
         self.shared.lock().delivery.give_up_follower();
@@ -350,7 +365,7 @@ impl Purchase {
         self.shared.lock().delivery.kept_bytes()
     }
 
-    /// A complete answer that nobody took lies here.
+    /// A complete answer that no app took lies here.
     pub(super) fn keeps_answer(&self) -> bool {
         self.may_be_kept && self.shared.lock().delivery.holds_answer()
     }
@@ -386,10 +401,10 @@ impl Purchase {
 
     /// What the outcome said; `state` is what it became, or `None` when it could not be written: then
     /// its entry is undelivered unless the app has it, now or when the next start finds it open.
-    pub fn told_at_settling(&self, delivery: Delivery, state: Option<State>) {
+    pub fn settled_as(&self, delivery: Delivery, state: Option<State>) {
         let undelivered = match state {
             Some(state) => delivery.leaves_undelivered(state, self.adoptions),
-            None => delivery != Delivery::Given,
+            None => self.delivery_if_missed() != Delivery::Given,
         };
         *self.ledger_view.lock() = LedgerView::of(undelivered);
     }
@@ -397,11 +412,17 @@ impl Purchase {
     /// How the answer stands with the app before its outcome is written, for the case that bursar
     /// dies before it is given to its end. A stream that has begun is delivered as long as bursar lives; if
     /// it dies now, or its stop cuts the answer, the app has no end of it.
-    pub fn delivery(&self, answered: bool, cut_by: Option<InDoubt>, has_reader: bool) -> Delivery {
+    pub fn delivery(
+        &self,
+        is_answered: bool,
+        cut_by: Option<InDoubt>,
+        presence: Presence,
+    ) -> Delivery {
         if cut_by == Some(InDoubt::Shutdown) {
             self.cuts_short();
         }
-        if answered && cut_by.is_none() && has_reader {
+        let has_reader = presence != Presence::Gone || self.is_followed();
+        if is_answered && cut_by.is_none() && has_reader {
             Delivery::Pending
         } else {
             self.delivery_if_missed()
@@ -448,18 +469,25 @@ impl Purchase {
         (entry, self.adoptions.saturating_sub(1))
     }
 
-    /// What the ledger has to note of the answer, if it takes it otherwise: the row, and whether
-    /// the app has the answer. Noted one after the other, so that the last word is the right one.
-    pub fn news(&self, news: News, at_ms: u64, tell: impl FnOnce(Undelivered, bool)) {
+    /// What the ledger has to note of an answer whose outcome is written, if it takes it otherwise: the row,
+    /// and whether the app has the answer. `Given` is not the last word as long as an equal request follows,
+    /// and where bursar's stop cut the giving. If bursar dies while it is pending, the app has no end of it.
+    /// Noted one after the other, so that the last word is the right one.
+    pub fn note_delivery(
+        &self,
+        delivery: Delivery,
+        at_ms: u64,
+        note: impl FnOnce(Undelivered, bool),
+    ) {
         let mut view = self.ledger_view.lock();
         let (is_delivered, lacks_end) = {
             let delivery = &self.shared.lock().delivery;
             (delivery.is_delivered(), delivery.lacks_end())
         };
-        let undelivered = match news {
-            News::Given => lacks_end,
-            News::Missed => lacks_end || !is_delivered,
-            News::UnderWay => true,
+        let undelivered = match delivery {
+            Delivery::Given => lacks_end,
+            Delivery::Missed => lacks_end || !is_delivered,
+            Delivery::Pending => true,
         };
         let now = LedgerView::of(undelivered);
         if matches!(*view, LedgerView::Open) || *view == now {
@@ -467,7 +495,7 @@ impl Purchase {
         }
         *view = now;
         if let Some(row) = self.row(at_ms) {
-            tell(row, !undelivered);
+            note(row, !undelivered);
         }
     }
 
@@ -480,6 +508,17 @@ impl Purchase {
             key: self.key.clone()?,
             key_use: self.key_use()?,
         })
+    }
+}
+
+// === impl Fate ===
+
+impl From<Fate> for Delivery {
+    fn from(fate: Fate) -> Self {
+        match fate {
+            Fate::Closed => Self::Given,
+            Fate::Undelivered | Fate::Unsent { .. } => Self::Missed,
+        }
     }
 }
 
@@ -498,6 +537,10 @@ impl LedgerView {
 // === impl Follower ===
 
 impl Follower {
+    pub fn purchase(&self) -> &Arc<Purchase> {
+        &self.purchase
+    }
+
     /// The connection that follows: an equal request that comes asks the kernel whether it is there.
     pub fn reads_on(&self, app: impl AppProbe + 'static) {
         let mut shared = self.purchase.shared.lock();
@@ -529,30 +572,20 @@ impl Follower {
             }
             item
         };
-        match &item {
+        if let Some(ReplayItem::Chunk(_)) = &item {
             // A leader may wait for the room.
-            Some(ReplayItem::Chunk(_)) => {
-                self.purchase.changed.send_replace(());
-            }
-            Some(ReplayItem::Head { .. } | ReplayItem::End(_)) | None => {}
+            self.purchase.changed.send_replace(());
         }
         item
     }
 
-    /// This connection took a byte that counts as delivered, or the whole answer.
-    pub fn delivered(&mut self) {
-        let shared = &self.purchase.shared;
+    /// What this connection has taken by now.
+    pub fn received(&mut self, received: Received) {
+        let mut shared = self.purchase.shared.lock();
         shared
-            .lock()
             .delivery
-            .is_delivered_to_follower(&mut self.cursor);
-        self.purchase.changed.send_replace(());
-    }
-
-    /// This connection took the beginning of a document, which counts as delivered when whole.
-    pub fn begins(&mut self) {
-        let shared = &self.purchase.shared;
-        shared.lock().delivery.follower_begins(&mut self.cursor);
+            .follower_received(&mut self.cursor, received);
+        drop(shared);
         self.purchase.changed.send_replace(());
     }
 }

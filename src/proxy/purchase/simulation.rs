@@ -57,16 +57,16 @@ fn run(stage: &Stage, seed: u64, counts: &mut Counts) -> Result<(), (u64, String
 /// The same run again, up to its failure, with what happened.
 fn events(stage: &Stage, seed: u64, steps: u64) -> Vec<String> {
     let mut world = World::new(stage, seed);
-    world.told = Some(Vec::new());
-    let told = catch_unwind(AssertUnwindSafe(|| {
+    world.log = Some(Vec::new());
+    let log = catch_unwind(AssertUnwindSafe(|| {
         for _ in 0..steps {
             if world.step().is_err() {
                 break;
             }
         }
     }));
-    let mut events = world.told.unwrap_or_default();
-    if told.is_err() {
+    let mut events = world.log.unwrap_or_default();
+    if log.is_err() {
         events.push("a panic".to_owned());
     }
     events.split_off(events.len().saturating_sub(TOLD_MAX))

@@ -19,19 +19,19 @@ use crate::proxy::purchase::claimant::{AdoptPolicy, Claimant, RequestKey};
 #[derive(Default)]
 pub struct Slots {
     pub by_request_key: HashMap<RequestKey, VecDeque<Slot>>,
-    /// Undelivered slots over all marks by their number, oldest first, for expiry and for the bound.
-    undelivered: BTreeMap<u64, Row>,
+    /// EndedRequest slots over all marks by their number, oldest first, for expiry and for the bound.
+    undelivered: BTreeMap<u64, SlotPlace>,
     /// Those of them that still hold an answer.
     with_answer: BTreeSet<u64>,
     /// Bytes of these answers together.
     answer_bytes: usize,
     next_number: u64,
     /// Requests whose apps got their answers in the last moments, in the order in which they ended.
-    answered: VecDeque<Answered>,
+    answered: VecDeque<AnsweredRequest>,
 }
 
 /// A request whose app has its answer: a try of it that the app gave up may lie unread still.
-pub struct Answered {
+pub struct AnsweredRequest {
     request_key: RequestKey,
     pub marked_retry: bool,
     /// When the app began to be given it.
@@ -39,7 +39,7 @@ pub struct Answered {
 }
 
 /// Where an undelivered slot is.
-struct Row {
+struct SlotPlace {
     request_key: RequestKey,
     ended_at: Duration,
     answer_bytes: usize,
@@ -47,10 +47,10 @@ struct Row {
 
 pub enum Slot {
     Running(Arc<Purchase>),
-    Undelivered(Box<Undelivered>),
+    Ended(Box<EndedRequest>),
 }
 
-pub struct Undelivered {
+pub struct EndedRequest {
     /// Its row's.
     pub number: u64,
     pub entry: EntryId,
@@ -61,11 +61,11 @@ pub struct Undelivered {
     pub adoptions: u32,
     /// The complete answer, for a while.
     pub kept: Option<Arc<Purchase>>,
-    /// Somebody may still be taking its answer, kept or not.
+    /// An app may still be taking its answer, kept or not.
     pub purchase: Weak<Purchase>,
 }
 
-/// Undelivered requests remembered at once; the oldest is forgotten first.
+/// EndedRequest requests remembered at once; the oldest is forgotten first.
 const UNDELIVERED_MAX: usize = 4096;
 
 /// Kept answers of all undelivered requests together; the oldest goes first.
@@ -105,7 +105,7 @@ impl Slots {
             self.with_answer.insert(number);
             self.answer_bytes = self.answer_bytes.saturating_add(answer_bytes);
         }
-        *slot = Slot::Undelivered(Box::new(Undelivered {
+        *slot = Slot::Ended(Box::new(EndedRequest {
             number,
             entry,
             key: purchase.key.clone(),
@@ -115,7 +115,7 @@ impl Slots {
             kept,
             purchase: Arc::downgrade(purchase),
         }));
-        let row = Row {
+        let row = SlotPlace {
             request_key: purchase.request_key.clone(),
             ended_at: now,
             answer_bytes,
@@ -140,7 +140,7 @@ impl Slots {
         if self.answered.len() >= ANSWERED_MAX {
             self.answered.pop_front();
         }
-        self.answered.push_back(Answered {
+        self.answered.push_back(AnsweredRequest {
             request_key: purchase.request_key.clone(),
             marked_retry: purchase.marked_retry,
             at,
@@ -152,7 +152,7 @@ impl Slots {
         &'a self,
         request_key: &'a RequestKey,
         since: Duration,
-    ) -> impl Iterator<Item = &'a Answered> {
+    ) -> impl Iterator<Item = &'a AnsweredRequest> {
         let answered = self.answered.iter();
         answered.filter(move |answered| answered.at > since && answered.request_key == *request_key)
     }
@@ -174,7 +174,7 @@ impl Slots {
         let number = self.next_number;
         self.next_number = number.saturating_add(1);
         let queue = self.by_request_key.entry(request_key.clone()).or_default();
-        queue.push_back(Slot::Undelivered(Box::new(Undelivered {
+        queue.push_back(Slot::Ended(Box::new(EndedRequest {
             number,
             entry: row.id,
             key: Some(row.key),
@@ -184,7 +184,7 @@ impl Slots {
             kept: None,
             purchase: Weak::new(),
         })));
-        let row = Row {
+        let row = SlotPlace {
             request_key,
             ended_at: now,
             answer_bytes: 0,
@@ -197,7 +197,7 @@ impl Slots {
     /// are large and go long before the keys do.
     pub fn forget_old(&mut self, now: Duration, window: Duration) {
         let age_max = window.max(KEEP_ANSWER);
-        let age = |row: &Row| now.saturating_sub(row.ended_at);
+        let age = |row: &SlotPlace| now.saturating_sub(row.ended_at);
         while let Some((oldest, row)) = self.undelivered.first_key_value()
             && age(row) > age_max
         {
@@ -270,7 +270,7 @@ impl Slots {
             .into_iter()
             .flatten()
         {
-            if let Slot::Undelivered(ended) = slot
+            if let Slot::Ended(ended) = slot
                 && ended.number == number
             {
                 ended.kept = None;
@@ -292,10 +292,10 @@ impl Slots {
 // === impl Slot ===
 
 impl Slot {
-    fn undelivered(&self) -> Option<&Undelivered> {
+    fn undelivered(&self) -> Option<&EndedRequest> {
         match self {
             Self::Running(_) => None,
-            Self::Undelivered(ended) => Some(ended),
+            Self::Ended(ended) => Some(ended),
         }
     }
 
@@ -303,7 +303,7 @@ impl Slot {
     pub fn has_key_of(&self, claimant: &Claimant) -> bool {
         let key = match self {
             Self::Running(purchase) => purchase.key.as_ref(),
-            Self::Undelivered(ended) => ended.key.as_ref(),
+            Self::Ended(ended) => ended.key.as_ref(),
         };
         match (&claimant.own_key, key) {
             (Some(own), Some(key)) => *own == *key.value,
@@ -318,7 +318,7 @@ impl Slot {
         policy: AdoptPolicy,
         clock: &dyn Clock,
     ) -> bool {
-        let Self::Undelivered(ended) = self else {
+        let Self::Ended(ended) = self else {
             return false;
         };
         let being_taken = ended

@@ -54,7 +54,7 @@ struct Flow<'r, 'a> {
     is_stream: bool,
 }
 
-/// What reading for nobody holds of bursar and of the service.
+/// What reading without a reader holds of bursar and of the service.
 #[derive(Default)]
 struct HeldForDrain {
     permit: Option<OwnedSemaphorePermit>,
@@ -263,9 +263,7 @@ impl Flow<'_, '_> {
                 return self.heard(moved);
             }
             (Some(flowing), Wait::Long | Wait::WhileFollowed | Wait::AtMost(_)) => {
-                // A document is read to its end, and what is settled ends by itself.
-                let yields_place = self.is_stream && !answer.is_settled();
-                let place = self.held.place.as_ref().filter(|_| yields_place);
+                let place = self.held.place.as_ref().filter(|_| answer.yields_place());
                 let displaced = place.map(Drained::displaced);
                 let purchase = self.relay.app.purchase.clone();
                 let follower = purchase.filter(|_| wait == Wait::WhileFollowed);
@@ -402,16 +400,12 @@ impl Flow<'_, '_> {
     }
 
     async fn settle(&mut self, ending: AnswerEnd, is_drained: bool) -> Event {
-        let (end, cause, cut_by) = match ending {
-            AnswerEnd::Complete => (AttemptEnd::Answered, None, None),
-            AnswerEnd::Broke(cause) => (AttemptEnd::Broken, Some(cause.as_str()), None),
-            AnswerEnd::Stopped(stop) => {
-                if let Some(word) = stop.drain_word() {
-                    self.relay.gateway.metrics.drain(word);
-                }
-                (AttemptEnd::Broken, Some("stopped"), Some(stop.in_doubt()))
-            }
-        };
+        let (end, cause, cut_by) = ending.recorded();
+        if let AnswerEnd::Stopped(stop) = ending
+            && let Some(word) = stop.drain_word()
+        {
+            self.relay.gateway.metrics.drain(word);
+        }
         self.gathered.drained = is_drained;
         let peek = self.content.peek().filter(|_| end == AttemptEnd::Answered);
         if let Some(peek) = &peek {
@@ -488,7 +482,7 @@ async fn of(future: Option<impl Future<Output = ()>>) {
     }
 }
 
-/// The end of an answer of which nobody wants more.
+/// The end of an answer of which no more is wanted.
 async fn read_the_end(answering: &mut Answering) -> Result<Option<Bytes>, BodyBroke> {
     loop {
         match answering.next_chunk().await {

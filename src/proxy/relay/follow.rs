@@ -16,7 +16,6 @@ use crate::proxy::downstream::Downstream;
 use crate::proxy::gateway::Gateway;
 use crate::proxy::purchase::following::{FollowAction, FollowEvent, FollowedEnd, Following};
 use crate::proxy::purchase::shared::Follower;
-use crate::proxy::refuse::Refusal;
 use crate::proxy::upstream::heads;
 
 /// The status in the report of an app that left before it was given a head ("client closed
@@ -39,7 +38,7 @@ pub async fn follow(
     follower: &mut Follower,
     answer: AnswerKind,
 ) -> Followed {
-    let entry = follower.purchase.entry;
+    let entry = follower.purchase().entry;
     // Among named events there is none of ours.
     let mut following = Following::new(answer != AnswerKind::NamedEvents);
     let (mut status, mut stream) = (STATUS_LEFT, false);
@@ -57,7 +56,7 @@ pub async fn follow(
                 status = head.status.as_u16();
                 stream = heads::is_event_stream(&head.headers);
                 if following.is_flowing() {
-                    downstream.keeps(&follower.purchase.request_key.app);
+                    downstream.keeps(&follower.purchase().request_key.app);
                 }
                 let mut head = ResponseHeader::clone(&head);
                 if mark(&mut head, entry).is_err() || downstream.write_head(head).await.is_err() {
@@ -71,7 +70,7 @@ pub async fn follow(
                 Err(_) => FollowEvent::Lost,
             },
             FollowAction::Finish => {
-                let purchase = Arc::clone(&follower.purchase);
+                let purchase = Arc::clone(follower.purchase());
                 let owes = following.is_answer().then_some(&*purchase);
                 let finish = pin!(downstream.finish());
                 match gateway.handed_over(owes, finish).await {
@@ -81,7 +80,7 @@ pub async fn follow(
             }
             FollowAction::Refuse(refusal) => {
                 status = refusal.status().as_u16();
-                break refuse(downstream, &refusal, entry).await;
+                break own::give_refusal(downstream, &refusal, entry, Some(entry)).await;
             }
             FollowAction::Break(event) => {
                 break_off(downstream, event).await;
@@ -110,17 +109,6 @@ async fn break_off(downstream: &mut Downstream, event: Option<Bytes>) {
     }
     downstream.take_up().await.ok();
     downstream.mark_broken();
-}
-
-/// True when the whole of it went out.
-async fn refuse(downstream: &mut Downstream, refusal: &Refusal, entry: EntryId) -> bool {
-    let Ok((mut head, body)) = own::refusal_answer(refusal) else {
-        return false;
-    };
-    mark(&mut head, entry).is_ok()
-        && downstream.write_head(head).await.is_ok()
-        && downstream.write_chunk(body).await.is_ok()
-        && downstream.finish().await.is_ok()
 }
 
 /// The answer belongs to the entry of the request that was joined.

@@ -13,25 +13,22 @@ use super::own;
 use crate::clock::millis;
 use crate::config::App;
 use crate::ledger::LedgerError;
-use crate::ledger::entry::{AttemptEnd, EntryId, InDoubt, State};
+use crate::ledger::entry::{EntryId, InDoubt, State};
 use crate::ledger::undelivered::Delivery;
 use crate::protocol::body::AnswerPeek;
 use crate::protocol::names::{X_BURSAR_QUEUE_MS, X_SHOULD_RETRY};
 use crate::protocol::routes::ReceiptFrom;
 use crate::proxy::client_watch::ClientWatch;
-use crate::proxy::dispatch::{Dispatch, is_transient};
+use crate::proxy::dispatch::Dispatch;
 use crate::proxy::door::admit::Admitted;
 use crate::proxy::gateway::Gateway;
-use crate::proxy::limits::queue::Slot;
-use crate::proxy::purchase::client::Presence;
-use crate::proxy::purchase::fate::Fate;
-use crate::proxy::refuse::Code;
+use crate::proxy::limits::queue::UpstreamSlot;
+use crate::proxy::purchase::retry::is_retried_by_apps;
+use crate::proxy::purchase::shared::Fate;
+use crate::proxy::refuse::{Code, Refusal};
 use crate::proxy::settings::Settings;
-use crate::proxy::settle::{Gathered, Measured, OpenEntry};
+use crate::proxy::settle::{EntryGuard, Gathered, Measured};
 use crate::proxy::upstream::heads;
-
-/// Adoptions of one key after which the answer asks the app's own retries to stop.
-const ADOPTIONS_MAX: u32 = 3;
 
 /// One led request from its last attempt to its end.
 pub struct Relay<'a> {
@@ -43,17 +40,15 @@ pub struct Relay<'a> {
     pub app: ClientWatch<'a>,
     pub dispatch: Dispatch<'a>,
     /// `None` on free routes.
-    pub entry: Option<OpenEntry>,
+    pub entry: Option<EntryGuard>,
     pub entry_id: EntryId,
     /// The place of an answer that is complete: given back when what it cost counts.
-    pub place: Option<Slot>,
+    pub place: Option<UpstreamSlot>,
     pub adopted: Option<EntryId>,
     /// The model that the app asked for, where the service may refuse it.
     pub foreign_model: Option<String>,
     /// The app wants a stream, and a whole turn was asked for, which names its price.
     pub made_stream: bool,
-    /// The table allowed another attempt and none was left.
-    pub exhausted: bool,
     pub arrived: Duration,
     /// Own time as the ledger has it.
     pub own: Option<Duration>,
@@ -70,14 +65,24 @@ pub struct Answered {
     pub stream: bool,
 }
 
+// === impl Answered ===
+
+impl From<&Refusal> for Answered {
+    fn from(refusal: &Refusal) -> Self {
+        Self {
+            status: refusal.status().as_u16(),
+            code: Some(refusal.code),
+            stream: false,
+        }
+    }
+}
+
 // === impl Relay ===
 
 impl Relay<'_> {
     pub(super) fn fate(&self) -> Fate {
-        match &self.entry {
-            Some(entry) => entry.purchase.fate(self.state),
-            None => Fate::Closed,
-        }
+        let purchase = self.app.purchase.as_ref();
+        purchase.map_or(Fate::Closed, |purchase| purchase.fate(self.state))
     }
 
     pub(super) fn measured(&self) -> Measured {
@@ -144,15 +149,11 @@ impl Relay<'_> {
 
     /// How the answer stands with the app now, for the case that bursar dies before it is given.
     fn delivery(&self, cut_by: Option<InDoubt>) -> Delivery {
-        let Some(purchase) = self.entry.as_ref().map(|entry| &entry.purchase) else {
+        let Some(purchase) = &self.app.purchase else {
             return Delivery::Given;
         };
-        let attempts = self.dispatch.retries.attempts();
-        let answered = attempts
-            .last()
-            .is_some_and(|last| last.end == AttemptEnd::Answered);
-        let has_reader = purchase.is_followed() || self.app.downstream.presence() != Presence::Gone;
-        purchase.delivery(answered, cut_by, has_reader)
+        let is_answered = self.dispatch.retries.is_answered();
+        purchase.delivery(is_answered, cut_by, self.app.downstream.presence())
     }
 
     /// The terminal state of an eval run brings the amount of the request that started it.
@@ -175,25 +176,18 @@ impl Relay<'_> {
         self.app_time = self.app_time.saturating_add(took);
     }
 
-    /// `x-should-retry`: one layer retries, not three; but while something may
-    /// still run under a key, the app's retry is welcome, because it is joined or adopted.
+    /// `x-should-retry`.
     pub(super) fn say_whether_to_retry(&self, head: &mut ResponseHeader, own: Option<bool>) {
-        if !is_transient(head.status) {
+        if !is_retried_by_apps(head.status) {
             return;
         }
-        let keyed = self.admitted.route.keyed;
-        let adoptions = self
-            .entry
-            .as_ref()
-            .map_or(0, |entry| entry.purchase.adoptions);
-        let known_zero = self
-            .entry
-            .as_ref()
-            .is_none_or(|entry| entry.purchase.is_known_zero(self.state));
-        let stop = !keyed
-            || (known_zero && (self.exhausted || own == Some(false)))
-            || adoptions >= ADOPTIONS_MAX;
-        if stop {
+        let purchase = self.app.purchase.as_ref();
+        let adoptions = purchase.map_or(0, |purchase| purchase.adoptions);
+        let is_known_zero = purchase.is_none_or(|purchase| purchase.is_known_zero(self.state));
+        let Dispatch {
+            retries, exhausted, ..
+        } = &self.dispatch;
+        if retries.is_final(is_known_zero, adoptions, *exhausted, own) {
             let inserted = head.insert_header(X_SHOULD_RETRY, HeaderValue::from_static("false"));
             debug_assert!(inserted.is_ok(), "a static header is valid");
         } else if own.is_some() {

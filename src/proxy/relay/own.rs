@@ -88,30 +88,26 @@ pub fn mark(
 pub async fn send_refusal(
     mut downstream: Downstream,
     refusal: &Refusal,
-    entry: Option<EntryId>,
+    entry: EntryId,
 ) -> (Downstream, bool) {
     downstream.session().set_server_keepalive(None);
-    let written = write_refusal(&mut downstream, refusal, entry).await;
+    let written = give_refusal(&mut downstream, refusal, entry, None).await;
     (downstream, written)
 }
 
-/// Writes a refusal to a request whose body was read; true when the connection can be kept.
-pub async fn give_refusal(downstream: &mut Downstream, refusal: &Refusal, entry: EntryId) -> bool {
-    write_refusal(downstream, refusal, Some(entry)).await
-}
-
-async fn write_refusal(
+/// Writes a refusal to a request whose body was read; true when the connection can be kept. `adopted`: the
+/// request that this one had joined.
+pub async fn give_refusal(
     downstream: &mut Downstream,
     refusal: &Refusal,
-    entry: Option<EntryId>,
+    entry: EntryId,
+    adopted: Option<EntryId>,
 ) -> bool {
     if refusal.code.ends_connection() {
         downstream.session().set_server_keepalive(None);
     }
     let answer = refusal_answer(refusal).and_then(|(mut head, body)| {
-        if let Some(entry) = entry {
-            set_entry(&mut head, entry)?;
-        }
+        mark(&mut head, entry, adopted, None)?;
         Ok((head, body))
     });
     match answer {
@@ -142,7 +138,7 @@ pub async fn send_local(
         }
     };
     let built = built.and_then(|(mut head, body)| {
-        set_entry(&mut head, entry)?;
+        mark(&mut head, entry, None, None)?;
         Ok((head, body))
     });
     match built {
@@ -212,11 +208,6 @@ fn bare_head(status: StatusCode) -> Result<ResponseHeader, HeadError> {
         HeaderValue::from_static("no-store"),
     )?;
     Ok(head)
-}
-
-fn set_entry(head: &mut ResponseHeader, entry: EntryId) -> Result<(), HeadError> {
-    let id = HeaderValue::from_str(&entry.0.to_string()).map_err(|_| HeadError)?;
-    set(head, &X_BURSAR_ENTRY, id)
 }
 
 fn set(

@@ -15,7 +15,7 @@ use super::{own, speech};
 use crate::ledger::entry::Stage;
 use crate::protocol::body::{add_error_object, add_error_object_with_hint};
 use crate::protocol::names::X_SHOULD_RETRY;
-use crate::proxy::purchase::answer::AnswerFlow;
+use crate::proxy::purchase::answer::{AnswerFlow, may_give};
 use crate::proxy::purchase::event::{Action, AppView, Event, Loss};
 use crate::proxy::refuse::{Code, Refusal};
 use crate::proxy::settle::Gathered;
@@ -34,22 +34,17 @@ pub(super) async fn whole(
         Ok(()) => relay.reconcile_run(&peek).await,
         Err(error) => Err(error),
     };
+    let is_metered = relay.entry.is_some();
     if let Err(error) = &committed
-        && relay.entry.is_none()
+        && !is_metered
     {
-        // Free routes go on. The amount is still to be read from the run: the next poll brings it.
+        // The amount is still to be read from the run: the next poll brings it.
         tracing::warn!(%error, "the amount of an eval run could not be recorded");
-    } else if committed.is_err() && head.status.is_success() {
+    }
+    if !may_give(head.status.is_success(), is_metered, committed.is_ok()) {
         let refusal = Refusal::new(Code::LedgerUnavailable);
         let keep = give_refusal(relay, &refusal).await;
-        return (
-            Answered {
-                status: refusal.status().as_u16(),
-                code: Some(refusal.code),
-                stream: false,
-            },
-            keep,
-        );
+        return (Answered::from(&refusal), keep);
     }
     if gathered.drained && committed.is_ok() {
         relay.gateway.metrics.drain("completed");
@@ -61,14 +56,7 @@ pub(super) async fn whole(
         edited(relay, &head, body)
     };
     let Ok(mut answer) = heads::answer_head(&head, bodyless, &relay.settings.key) else {
-        return (
-            Answered {
-                status: Code::Internal.status().as_u16(),
-                code: Some(Code::Internal),
-                stream: false,
-            },
-            false,
-        );
+        return (Answered::from(&Code::Internal.into()), false);
     };
     let clarified = clarified(
         relay.declared.on_clarification,

@@ -1,7 +1,7 @@
 //! The door's judgement of a request, held back while the request's run is on its way: a daemon that was
 //! just started hears of the runs of `bursar exec` again within a moment.
 //!
-//! Promise: nobody else waits; nothing of the request was read but its head.
+//! Promise: no other request waits; nothing of the request was read but its head.
 
 use std::sync::Arc;
 use std::time::Duration;

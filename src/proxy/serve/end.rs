@@ -5,26 +5,21 @@
 //! the answer.
 //!
 //! Promise: the app that waits for the answer is given the reason why there is none, on its own connection or on
-//! the one that took over; and nobody can join what has ended.
-
-use std::time::Duration;
+//! the one that took over; and no request can join what has ended.
 
 use super::request::Request;
-use crate::ledger::entry::EntryId;
-use crate::proxy::door::admit::Admitted;
 use crate::proxy::downstream::Downstream;
-use crate::proxy::gateway::Gateway;
 use crate::proxy::purchase::client::Presence;
 use crate::proxy::purchase::shared::{Purchase, ReplayEnd};
 use crate::proxy::refuse::Refusal;
 use crate::proxy::relay::own;
-use crate::proxy::report::{Report, report};
-use crate::proxy::settle::{Measured, OpenEntry};
+use crate::proxy::report::report_refusal;
+use crate::proxy::settle::EntryGuard;
 
 /// Why a request is not sent.
 pub enum Ended {
     Refused(Refusal),
-    /// Its app has left, and nobody follows.
+    /// Its app has left, and no request follows.
     AppLeft,
 }
 
@@ -36,7 +31,7 @@ impl From<Refusal> for Ended {
     }
 }
 
-/// Resolves when nobody waits for the answer any more: the app has left, and nobody follows. As between
+/// Resolves when no app waits for the answer any more: its own has left, and none follows. As between
 /// attempts, an end of input is enough: nothing is spent on the answer.
 pub async fn deserted(downstream: &mut Downstream, purchase: &Purchase) {
     if downstream.presence() == Presence::Here {
@@ -48,7 +43,7 @@ pub async fn deserted(downstream: &mut Downstream, purchase: &Purchase) {
     }
 }
 
-/// Whether the app has left, or is suspected to, and nobody follows. Nobody can after `true`.
+/// Whether the app has left, or is suspected to, and no request follows. None can after `true`.
 pub fn is_deserted(downstream: &mut Downstream, purchase: &Purchase) -> bool {
     if downstream.look() == Presence::Here {
         return false;
@@ -61,13 +56,13 @@ pub fn is_deserted(downstream: &mut Downstream, purchase: &Purchase) -> bool {
 pub async fn unsent(
     request: &Request<'_>,
     downstream: &mut Downstream,
-    entry: &mut OpenEntry,
+    entry: &mut EntryGuard,
     ended: Ended,
 ) -> bool {
-    let is_followed = !entry.purchase.gives_up();
+    let is_followed = !entry.purchase().gives_up();
     if is_followed && let Ended::Refused(refusal) = &ended {
         entry
-            .purchase
+            .purchase()
             .record_end(ReplayEnd::Broken(refusal.clone()));
     }
     entry.nothing_sent().await;
@@ -80,19 +75,14 @@ pub async fn unsent(
     }
 }
 
-/// Ends a request that nobody can follow. Whether the app's connection can be kept.
+/// Ends a request that none can follow. Whether the app's connection can be kept.
 pub async fn unclaimed(request: &Request<'_>, downstream: &mut Downstream, ended: Ended) -> bool {
     match ended {
         Ended::Refused(refusal) => {
-            let keep = own::give_refusal(downstream, &refusal, request.entry_id).await;
-            let (gateway, admitted) = (request.gateway, Some(request.admitted));
-            report_refusal(
-                gateway,
-                &refusal,
-                admitted,
-                request.entry_id,
-                request.arrived,
-            );
+            let keep = own::give_refusal(downstream, &refusal, request.entry_id, None).await;
+            let admitted = Some(request.admitted);
+            let (entry, took) = (request.entry_id, request.took());
+            report_refusal(request.gateway, &refusal, admitted, entry, took);
             keep
         }
         Ended::AppLeft => {
@@ -100,32 +90,4 @@ pub async fn unclaimed(request: &Request<'_>, downstream: &mut Downstream, ended
             false
         }
     }
-}
-
-pub fn report_refusal(
-    gateway: &Gateway,
-    refusal: &Refusal,
-    admitted: Option<&Admitted>,
-    entry_id: EntryId,
-    arrived: Duration,
-) {
-    report(
-        gateway,
-        &Report {
-            app: admitted.map(|admitted| &*admitted.caller.app.name),
-            route: admitted.map(|admitted| &admitted.route),
-            entry: Some(entry_id),
-            adopted: None,
-            stream: false,
-            status: refusal.status().as_u16(),
-            code: Some(refusal.code.as_str()),
-            attempts: 0,
-            state: None,
-            measured: Measured {
-                total: gateway.clock.monotonic().saturating_sub(arrived),
-                queue: refusal.queued.unwrap_or_default(),
-                ..Measured::default()
-            },
-        },
-    );
 }

@@ -90,12 +90,7 @@ pub async fn is_given_up(
         // An app that closed its sending half waits this long for nothing.
         timeout(TWIN_WAIT, purchase.followed()).await.ok();
     }
-    let goes = downstream.look() != Presence::Gone && claims.goes(purchase, policy, since);
-    if !goes && purchase.gives_up() {
-        return true;
-    }
-    purchase.goes();
-    false
+    !claims.goes(purchase, policy, since, downstream.look())
 }
 
 fn adopt_policy(request: &Request<'_>) -> AdoptPolicy {

@@ -57,6 +57,11 @@ impl Request<'_> {
         })
     }
 
+    /// Since it arrived.
+    pub fn took(&self) -> Duration {
+        self.gateway.clock.monotonic().saturating_sub(self.arrived)
+    }
+
     /// What stops it from spending.
     pub fn guard(&self) -> SpendGuard {
         SpendGuard {

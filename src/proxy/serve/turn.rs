@@ -1,4 +1,4 @@
-//! Between the claim and the intent: what the service refuses to everybody is answered here, and a
+//! Between the claim and the intent: what the service refuses to all is answered here, and a
 //! request that needs a place at the service waits for it.
 //!
 //! Promise: nothing was sent of what ends here, and no entry is made of it; an app that hangs up leaves at
@@ -11,7 +11,7 @@ use super::request::Request;
 use crate::ledger::entry::KeyOrigin;
 use crate::proxy::downstream::Downstream;
 use crate::proxy::limits::breaker::{Asks, Pass};
-use crate::proxy::limits::queue::{Slot, Turn, Unserved};
+use crate::proxy::limits::queue::{Priority, Unserved, UpstreamSlot};
 use crate::proxy::purchase::shared::Purchase;
 use crate::proxy::refuse::{Code, Refusal};
 
@@ -22,7 +22,7 @@ const WAIT_MIN: Duration = Duration::from_millis(5);
 pub struct Admission {
     pub pass: Pass,
     /// `None` where the service's ceilings do not hold.
-    pub slot: Option<Slot>,
+    pub slot: Option<UpstreamSlot>,
     /// How long it waited for room below its limits, and for its place.
     pub queued: Duration,
 }
@@ -31,10 +31,11 @@ pub struct Admission {
 
 impl Admission {
     /// The time it took to get leave below its limits. Without a wait that is bursar's own.
-    pub fn waited_before(&mut self, for_room: Duration) {
+    pub fn having_waited(mut self, for_room: Duration) -> Self {
         if for_room >= WAIT_MIN {
             self.queued = self.queued.saturating_add(for_room);
         }
+        self
     }
 
     pub fn free(pass: Pass) -> Self {
@@ -79,7 +80,7 @@ async fn place(
     request: &Request<'_>,
     downstream: &mut Downstream,
     purchase: &Purchase,
-) -> Result<(Slot, Duration), Ended> {
+) -> Result<(UpstreamSlot, Duration), Ended> {
     let gateway = request.gateway;
     let app = &purchase.request_key.app;
     let began = gateway.clock.monotonic();
@@ -87,7 +88,7 @@ async fn place(
     let guard = request.guard();
     let entered = tokio::select! {
         biased;
-        entered = gateway.queue.enter(app, Turn::First, request.deadline()) => entered,
+        entered = gateway.queue.enter(app, Priority::First, request.deadline()) => entered,
         () = deserted(downstream, purchase) => return Err(Ended::AppLeft),
         halt = guard.halted() => return Err(halt.having_waited(waited()).into()),
     };

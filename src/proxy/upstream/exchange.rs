@@ -152,10 +152,10 @@ async fn connect(
             }
             Err(error) => {
                 last = connect_cause(&error);
-                let told = on_one_line(&error.to_string());
+                let error_words = on_one_line(&error.to_string());
                 words = Some(match last {
-                    Cause::NoTls => format!("{} speaks no TLS: {told}", peers.authority()),
-                    _ => told,
+                    Cause::NoTls => format!("{} speaks no TLS: {error_words}", peers.authority()),
+                    _ => error_words,
                 });
             }
         }

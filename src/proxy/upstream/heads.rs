@@ -115,7 +115,7 @@ fn content_length(headers: &HeaderMap) -> Option<u64> {
 
 /// What an answer's head contains for bursar itself, its ledger and its metrics: the key is struck out
 /// before anything is cut to its length, so that no piece of it stays (rule I9).
-pub fn told<'a>(headers: &'a HeaderMap, key: &ApiKey) -> Cow<'a, HeaderMap> {
+pub fn without_key<'a>(headers: &'a HeaderMap, key: &ApiKey) -> Cow<'a, HeaderMap> {
     if !headers
         .values()
         .any(|value| key.occurs_in(value.as_bytes()))

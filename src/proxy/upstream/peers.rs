@@ -164,7 +164,7 @@ impl Peers {
         if self.tls {
             options.alpn = ALPN::H2H1;
             // A connection of its own has room for one stream: with more, pingora would keep it in
-            // the pool of those in use, and nobody would ever ask for it there.
+            // the pool of those in use, and no request would ever ask for it there.
             options.max_h2_streams = if group_key & FRESH == 0 {
                 H2_STREAMS_MAX
             } else {

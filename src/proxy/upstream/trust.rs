@@ -16,13 +16,13 @@ use crate::config::{Config, Upstream};
 /// Idle upstream connections kept.
 const POOLED_CONNECTIONS_MAX: usize = 128;
 
-/// What an empty store is read from: where no TLS is spoken, nobody is trusted.
+/// What an empty store is read from: where no TLS is spoken, no certificate is trusted.
 const NOBODY: &str = "/dev/null";
 
 /// Longest text of the reader's own that is shown.
 const WHY_BYTES_MAX: usize = 300;
 
-/// Nobody can be trusted with the key.
+/// No service can be trusted with the key.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the certificate authorities that an https service is checked by {why}; look at SSL_CERT_FILE \

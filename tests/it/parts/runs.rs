@@ -8,7 +8,7 @@ use bursar::apps::AppAdd;
 use bursar::clock::{Clock, ManualClock};
 use bursar::ledger::entry::{InDoubt, State};
 use bursar::money::MicroUsd;
-use bursar::proxy::Evidence;
+use bursar::proxy::EvalRunPoller;
 use serde_json::json;
 use tokio::task::JoinSet;
 
@@ -131,15 +131,15 @@ async fn the_look_of_another_app_charges_the_app_that_started_the_run() {
 }
 
 /// bursar on a clock of the test's own; the service's clock is its own.
-async fn on_a_clock(sandbox: &Sandbox) -> (Bursar, ManualClock, Evidence) {
+async fn on_a_clock(sandbox: &Sandbox) -> (Bursar, ManualClock, EvalRunPoller) {
     let clock = ManualClock::at(START_MS);
     let bursar = Bursar::with_clock(&sandbox.url(), "", Arc::new(clock.clone())).await;
-    let evidence = Evidence::new(&bursar.gateway);
+    let evidence = EvalRunPoller::new(&bursar.gateway);
     (bursar, clock, evidence)
 }
 
 /// Waits until the next poll is due, and polls.
-async fn next_round(evidence: &mut Evidence, clock: &ManualClock) {
+async fn next_round(evidence: &mut EvalRunPoller, clock: &ManualClock) {
     // The ledger lists a run a moment after its entry can be read.
     let planned = async {
         loop {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bursar::clock::ManualClock;
 use bursar::ledger::entry::State;
-use bursar::proxy::Evidence;
+use bursar::proxy::EvalRunPoller;
 use tokio::sync::watch;
 
 use super::runs::{START, poll, run, started};
@@ -41,7 +41,7 @@ async fn a_run_is_asked_for_until_it_tells_its_price_and_then_no_more() {
     let clock = ManualClock::at(START_MS);
     let origin = Origin::start([]).await;
     let (bursar, answers) = with_runs(&origin, &clock, &["r1"]).await;
-    let mut evidence = Evidence::new(&bursar.gateway);
+    let mut evidence = EvalRunPoller::new(&bursar.gateway);
     let asked = || origin.received().len() - 1;
 
     evidence.round().await;
@@ -102,7 +102,7 @@ async fn a_run_that_is_over_without_an_amount_stays_unreported_and_is_left_alone
         let clock = ManualClock::at(START_MS);
         let origin = Origin::start([]).await;
         let (bursar, answers) = with_runs(&origin, &clock, &["r1"]).await;
-        let mut evidence = Evidence::new(&bursar.gateway);
+        let mut evidence = EvalRunPoller::new(&bursar.gateway);
         evidence.round().await;
         origin.push(run("r1", "failed", cost));
         for _ in 0..5 {
@@ -125,7 +125,7 @@ async fn an_apps_own_look_ends_the_asking() {
     let clock = ManualClock::at(START_MS);
     let origin = Origin::start([]).await;
     let (bursar, answers) = with_runs(&origin, &clock, &["r1"]).await;
-    let mut evidence = Evidence::new(&bursar.gateway);
+    let mut evidence = EvalRunPoller::new(&bursar.gateway);
     evidence.round().await;
     origin.push(run("r1", "completed", "7"));
     poll(&bursar, "r1").await;
@@ -159,7 +159,7 @@ async fn what_a_refusal_means_for_the_asking() {
         let clock = ManualClock::at(START_MS);
         let origin = Origin::start([]).await;
         let (bursar, answers) = with_runs(&origin, &clock, &["r1"]).await;
-        let mut evidence = Evidence::new(&bursar.gateway);
+        let mut evidence = EvalRunPoller::new(&bursar.gateway);
         evidence.round().await;
         origin.push(step);
         clock.advance(seconds(3));
@@ -191,7 +191,7 @@ async fn few_runs_are_asked_for_at_once() {
     let ids: Vec<String> = (0..12).map(|n| format!("r{n}")).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     let (bursar, _) = with_runs(&origin, &clock, &ids).await;
-    let mut evidence = Evidence::new(&bursar.gateway);
+    let mut evidence = EvalRunPoller::new(&bursar.gateway);
     evidence.round().await;
     clock.advance(seconds(3600));
     for round in 1..=3 {
@@ -209,7 +209,7 @@ async fn a_run_is_asked_for_at_least_once_and_given_up_after_a_day() {
     let origin = Origin::start([]).await;
     let (bursar, answers) = with_runs(&origin, &clock, &["r1"]).await;
     clock.advance(seconds(25 * 3600));
-    let mut evidence = Evidence::new(&bursar.gateway);
+    let mut evidence = EvalRunPoller::new(&bursar.gateway);
     evidence.round().await;
     origin.push(run("r1", "running", "0"));
     for _ in 0..3 {
@@ -227,7 +227,7 @@ async fn asking_can_be_switched_off() {
     let off = "[reconcile]\npoll_eval_runs = false\n";
     let bursar = Bursar::with_clock(&origin.url(), off, Arc::new(clock.clone())).await;
     bursar.post("/v1/eval-runs", START).await;
-    let mut evidence = Evidence::new(&bursar.gateway);
+    let mut evidence = EvalRunPoller::new(&bursar.gateway);
     for _ in 0..3 {
         clock.advance(seconds(60));
         evidence.round().await;
@@ -243,7 +243,7 @@ async fn a_shutdown_ends_the_asking_at_once() {
     let (bursar, _) = with_runs(&origin, &clock, &["r1"]).await;
     origin.push(Step::Stall);
     let stop = watch::Sender::new(false);
-    let evidence = Evidence::new(&bursar.gateway);
+    let evidence = EvalRunPoller::new(&bursar.gateway);
     let asking = tokio::spawn(evidence.gather(stop.subscribe()));
     eventually("a look", || async {
         clock.advance(seconds(1));

@@ -251,11 +251,9 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
 /// The packages, by where their source lies.
 const PACKAGES: [&str; 3] = ["src/", "sandbox/src/", "sandbox/models/src/"];
 
-/// How many structs of the packages other files can change past their methods, and how many own `impl`s
-/// stand away from their type. Plain data may be open; what changes by methods is not. Each number may
-/// only fall.
-const OPEN_MAX: usize = 43;
-const STRAYS_MAX: usize = 4;
+/// How many structs of the packages other files can change past their methods. Plain data may be open; what
+/// changes by methods is not. The number may only fall.
+const OPEN_MAX: usize = 40;
 
 /// Source that is built into a program: no tests, and not the model check.
 fn is_product(file: &File) -> bool {
@@ -340,10 +338,9 @@ fn what_changes_by_methods_keeps_its_fields_and_its_impl_in_one_file() {
     let open: Vec<_> = graphs.iter().flat_map(|graph| &graph.open).collect();
     let strays: Vec<_> = graphs.iter().flat_map(|graph| &graph.strays).collect();
     assert!(
-        open.len() <= OPEN_MAX && strays.len() <= STRAYS_MAX,
-        "{} open of {OPEN_MAX}, {} away of {STRAYS_MAX}:\n{open:#?}\n{strays:#?}",
-        open.len(),
-        strays.len()
+        open.len() <= OPEN_MAX && strays.is_empty(),
+        "{} open of {OPEN_MAX}, and away from their type:\n{open:#?}\n{strays:#?}",
+        open.len()
     );
 }
 

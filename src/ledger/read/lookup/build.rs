@@ -184,7 +184,7 @@ impl Growing {
             return Ok(false);
         };
         let offset = self.reach.bytes;
-        let mut forward = reader.forward(Place { segment, offset });
+        let mut forward = reader.forward(LinePosition { segment, offset });
         let mut count = 0_u64;
         while self.building.summary.is_in_order
             && let Some(line) = forward.next_line()?

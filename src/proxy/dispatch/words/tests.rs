@@ -33,7 +33,7 @@ fn retries(attempts: Vec<Attempt>, keyed: bool) -> Retries {
 }
 
 #[test]
-fn what_may_have_run_is_never_told_as_not_sent() {
+fn what_may_have_run_is_never_reported_as_not_sent() {
     let unsent = || Attempt::new(AttemptEnd::NotSent, None);
     let lost = || Attempt::new(AttemptEnd::NoHead, None);
     let running = || Attempt::new(AttemptEnd::Refused, Some(409));
@@ -79,16 +79,16 @@ fn what_may_have_run_is_never_told_as_not_sent() {
     ];
     for (last, attempts, keyed, wanted) in rows {
         let retries = retries(attempts, keyed);
-        let told = code_of(last, retries.may_have_run());
-        assert_eq!(told, wanted, "{retries:?}");
-        let text = Refusal::new(told).detail;
+        let found = code_of(last, retries.may_have_run());
+        assert_eq!(found, wanted, "{retries:?}");
+        let text = Refusal::new(found).detail;
         let is_told = text.contains("may have run");
         assert_eq!(is_told, retries.may_have_run(), "{retries:?}: {text}");
     }
 }
 
 #[test]
-fn one_attempt_that_may_have_run_is_never_told_as_none() {
+fn one_attempt_that_may_have_run_is_never_reported_as_none() {
     let busy = || Attempt::new(AttemptEnd::Refused, Some(503));
     let unsent = || Attempt::new(AttemptEnd::NotSent, None);
     let lost = || Attempt::new(AttemptEnd::NoHead, None);

@@ -1,4 +1,4 @@
-//! The slips of people who set an app up: a base URL with its path missing, doubled or of another API, and the form
+//! Slips in setting an app up: a base URL with its path missing, doubled or of another API, and the form
 //! that another API gives its requests. What is refused stays refused; the text here says how to mend it.
 //!
 //! Promise: the address in a text is the one that this very app reached.

@@ -2,7 +2,7 @@
 //!
 //! Bodies that grow together could each hold a part and wait for the rest that the others hold. So a
 //! body is given more only if, after it, all that are being read could still be read whole one after
-//! the other, the eldest first; and nobody takes what the eldest still lacks, or an elder waits for. The
+//! the other, the eldest first; and none takes what the eldest still lacks, or an elder waits for. The
 //! same holds within what one app may have.
 //!
 //! Promise: a waiting body waits for an answer to another whole body, or for the one body
@@ -26,16 +26,16 @@ const SHARE_WAIT: Duration = Duration::from_secs(10);
 const SLOW_AFTER: Duration = Duration::from_secs(4);
 
 #[derive(Clone, Debug)]
-pub struct BodyBudget(Arc<Shared>);
+pub struct BodyBudget(Arc<SharedBudget>);
 
 #[derive(Debug)]
-struct Shared {
-    state: Mutex<State>,
+struct SharedBudget {
+    state: Mutex<Allotments>,
     changed: Notify,
 }
 
 #[derive(Debug)]
-struct State {
+struct Allotments {
     free: usize,
     /// Held by bodies that came whole: given back when their requests end.
     whole: usize,
@@ -78,7 +78,7 @@ enum Short {
 
 /// What one body has of the budget; given back when it is dropped.
 #[derive(Debug)]
-pub struct Share {
+pub struct BudgetShare {
     budget: BodyBudget,
     app: Arc<str>,
     ticket: u64,
@@ -108,8 +108,8 @@ enum NotGiven {
 
 impl BodyBudget {
     pub fn new(bytes: usize) -> Self {
-        Self(Arc::new(Shared {
-            state: Mutex::new(State {
+        Self(Arc::new(SharedBudget {
+            state: Mutex::new(Allotments {
                 free: bytes,
                 whole: 0,
                 by_app: HashMap::new(),
@@ -122,7 +122,7 @@ impl BodyBudget {
 
     /// The share of a body of at most `most` bytes, nothing yet. `of_app`: what all bodies of its app may
     /// have together.
-    pub fn share(&self, app: &Arc<str>, of_app: usize, most: usize) -> Share {
+    pub fn share(&self, app: &Arc<str>, of_app: usize, most: usize) -> BudgetShare {
         let mut state = self.0.state.lock();
         let ticket = state.next;
         state.next = state.next.wrapping_add(1);
@@ -136,7 +136,7 @@ impl BodyBudget {
             asked_to_go: Arc::clone(&asked_to_go),
         };
         state.growing.insert(ticket, growing);
-        Share {
+        BudgetShare {
             budget: self.clone(),
             app: Arc::clone(app),
             ticket,
@@ -147,9 +147,9 @@ impl BodyBudget {
     }
 }
 
-// === impl State ===
+// === impl Allotments ===
 
-impl State {
+impl Allotments {
     /// Gives `more` bytes to a body that is being read, if that leaves a way for all; else makes room, and
     /// says when to look again at the latest.
     fn give(&mut self, ticket: u64, more: usize, now: Instant) -> Result<(), NotGiven> {
@@ -253,9 +253,9 @@ impl State {
     }
 }
 
-// === impl Share ===
+// === impl BudgetShare ===
 
-impl Share {
+impl BudgetShare {
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -301,7 +301,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for BudgetShare {
     fn drop(&mut self) {
         let mut state = self.budget.0.state.lock();
         state.growing.remove(&self.ticket);

@@ -6,12 +6,12 @@
 use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, Default)]
-enum State {
+enum GateState {
     #[default]
     Open,
-    /// Nobody passes before this.
+    /// No request passes before this.
     Closed { until: Duration },
-    /// One has passed and has no answer yet. After the time, silence is good news.
+    /// One has passed and has no answer yet. After the time, silence means that it was served.
     Probed {
         number: u64,
         until: Option<Duration>,
@@ -20,7 +20,7 @@ enum State {
 
 #[derive(Debug, Default)]
 pub struct Gate {
-    state: State,
+    state: GateState,
     probes: u64,
 }
 
@@ -32,10 +32,10 @@ pub struct Probe(u64);
 
 impl Gate {
     pub fn is_closed(&self) -> bool {
-        !matches!(self.state, State::Open)
+        !matches!(self.state, GateState::Open)
     }
 
-    /// Lets somebody pass, as a probe where the gate is closed; or says how long it is closed. With
+    /// Lets a request pass, as a probe where the gate is closed; or says how long it is closed. With
     /// `silence`, a probe that was not refused for so long opens the gate.
     pub fn pass(
         &mut self,
@@ -46,14 +46,14 @@ impl Gate {
             return Err(left);
         }
         match self.state {
-            State::Open => Ok(None),
-            State::Probed { .. } => {
-                self.state = State::Open;
+            GateState::Open => Ok(None),
+            GateState::Probed { .. } => {
+                self.state = GateState::Open;
                 Ok(None)
             }
-            State::Closed { .. } => {
+            GateState::Closed { .. } => {
                 self.probes += 1;
-                self.state = State::Probed {
+                self.state = GateState::Probed {
                     number: self.probes,
                     until: silence.map(|silence| now.saturating_add(silence)),
                 };
@@ -62,13 +62,13 @@ impl Gate {
         }
     }
 
-    /// How long it is closed; `None` where somebody may pass.
+    /// How long it is closed; `None` where a request may pass.
     pub fn closed_for(&self, now: Duration) -> Option<Duration> {
         match self.state {
-            State::Open => None,
-            State::Probed { until: None, .. } => Some(Duration::ZERO),
-            State::Closed { until }
-            | State::Probed {
+            GateState::Open => None,
+            GateState::Probed { until: None, .. } => Some(Duration::ZERO),
+            GateState::Closed { until }
+            | GateState::Probed {
                 until: Some(until), ..
             } => until.checked_sub(now).filter(|left| !left.is_zero()),
         }
@@ -76,38 +76,38 @@ impl Gate {
 
     /// It is open again whatever a probe is answered.
     pub fn reset(&mut self) {
-        self.state = State::Open;
+        self.state = GateState::Open;
     }
 
     /// The answer to this probe decides.
     pub fn awaits(&self, probe: &Probe) -> bool {
-        matches!(self.state, State::Probed { number, .. } if number == probe.0)
+        matches!(self.state, GateState::Probed { number, .. } if number == probe.0)
     }
 
-    /// Bad news. `false` where a request brings them that passed before it closed: they add nothing.
+    /// A refusal. `false` where a request that passed before the gate closed brings it: it adds nothing.
     pub fn close(&mut self, probe: Option<Probe>, until: Duration) -> bool {
-        let is_news = match self.state {
-            State::Open => true,
-            State::Probed { .. } => probe.is_some_and(|probe| self.awaits(&probe)),
-            State::Closed { .. } => false,
+        let is_new = match self.state {
+            GateState::Open => true,
+            GateState::Probed { .. } => probe.is_some_and(|probe| self.awaits(&probe)),
+            GateState::Closed { .. } => false,
         };
-        if is_news {
-            self.state = State::Closed { until };
+        if is_new {
+            self.state = GateState::Closed { until };
         }
-        is_news
+        is_new
     }
 
-    /// Good news of a probe.
+    /// A probe was served.
     pub fn open(&mut self, probe: Probe) {
         if self.awaits(&probe) {
-            self.state = State::Open;
+            self.state = GateState::Open;
         }
     }
 
     /// A probe came to nothing.
     pub fn unused(&mut self, probe: Probe, now: Duration) {
         if self.awaits(&probe) {
-            self.state = State::Closed { until: now };
+            self.state = GateState::Closed { until: now };
         }
     }
 }

@@ -85,7 +85,7 @@ fn a_probe_that_learns_nothing_makes_room_for_the_next_and_silence_is_good_news(
     drop(probe);
     let probe = breaker.pass(Asks::Anew).unwrap();
     assert!(breaker.pass(Asks::Anew).is_err());
-    // An account is looked at before the work: who was not refused for so long is served.
+    // An account is looked at before the work: a request that was not refused for so long is served.
     clock.advance(s(5));
     assert!(breaker.pass(Asks::Anew).is_ok());
     drop(probe);

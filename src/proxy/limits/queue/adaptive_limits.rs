@@ -46,12 +46,12 @@ struct Limit {
     now: usize,
     /// Served since the limit changed last.
     served: u32,
-    refused: Option<Refused>,
+    refused: Option<Overload>,
 }
 
 /// What was too much the last time.
 #[derive(Clone, Copy, Debug)]
-struct Refused {
+struct Overload {
     /// One less than was refused.
     below: usize,
     rounds_before_try: u32,
@@ -107,7 +107,7 @@ impl Limit {
             }
             None => ROUNDS_BEFORE_TRY,
         };
-        self.refused = self.ceiling.map(|_| Refused {
+        self.refused = self.ceiling.map(|_| Overload {
             below,
             rounds_before_try: rounds.min(ROUNDS_BEFORE_TRY_MAX),
         });

@@ -1,7 +1,7 @@
 //! The waiting requests: one line an app, served in turn.
 //!
 //! Promise: within an app first come, first served, and a retry before those that were never tried;
-//! between apps each with somebody waiting has one turn in a round, so that an app waits for at most
+//! each app with a waiting request has one turn in a round, so that an app waits for at most
 //! one request of each other app between two of its own. When the line is full, the app with the
 //! most in it makes room.
 
@@ -14,7 +14,7 @@ pub type TicketNo = u64;
 
 /// Which of its app's requests goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum Priority {
     /// Never tried.
     First,
     /// Tried, and allowed another attempt.
@@ -38,9 +38,9 @@ struct AppLine {
 
 /// All waiting requests.
 #[derive(Debug, Default)]
-pub struct Line {
+pub struct RoundRobin {
     apps: HashMap<Arc<str>, AppLine>,
-    /// Apps with somebody waiting, in the order of their turns.
+    /// Apps with a waiting request, in the order of their turns.
     round: VecDeque<Arc<str>>,
     count: usize,
 }
@@ -57,9 +57,9 @@ impl AppLine {
     }
 }
 
-// === impl Line ===
+// === impl RoundRobin ===
 
-impl Line {
+impl RoundRobin {
     pub fn len(&self) -> usize {
         self.count
     }
@@ -68,19 +68,19 @@ impl Line {
         self.count == 0
     }
 
-    pub fn push(&mut self, app: &Arc<str>, turn: Turn, ticket: Ticket) {
+    pub fn push(&mut self, app: &Arc<str>, turn: Priority, ticket: Ticket) {
         let line = self.apps.entry(Arc::clone(app)).or_default();
         if line.len() == 0 {
             self.round.push_back(Arc::clone(app));
         }
         match turn {
-            Turn::Again => line.again.push_back(ticket),
-            Turn::First => line.first.push_back(ticket),
+            Priority::Again => line.again.push_back(ticket),
+            Priority::First => line.first.push_back(ticket),
         }
         self.count += 1;
     }
 
-    /// Whose turn it is.
+    /// The request that is next.
     pub fn pop(&mut self) -> Option<Ticket> {
         let app = self.round.pop_front()?;
         let line = self.apps.get_mut(&app)?;
@@ -128,11 +128,11 @@ impl Line {
     }
 
     /// How many of those for which `counts` holds would have a turn before a request of `app` that came now.
-    pub fn ahead(&self, app: &Arc<str>, turn: Turn, counts: impl Fn(&Ticket) -> bool) -> usize {
+    pub fn ahead(&self, app: &Arc<str>, turn: Priority, counts: impl Fn(&Ticket) -> bool) -> usize {
         let count = |tickets: &VecDeque<Ticket>| tickets.iter().filter(|one| counts(one)).count();
         let own = self.apps.get(app).map_or(0, |line| match turn {
-            Turn::Again => count(&line.again),
-            Turn::First => count(&line.again) + count(&line.first),
+            Priority::Again => count(&line.again),
+            Priority::First => count(&line.again) + count(&line.first),
         });
         let mut is_before = true;
         let others = self.round.iter().map(|name| {

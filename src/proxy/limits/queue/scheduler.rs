@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::adaptive_limits::{AdaptiveLimits, Busy};
-use super::line::{Line, Ticket, TicketNo, Turn};
+use super::line::{Priority, RoundRobin, Ticket, TicketNo};
 use super::rate_window::RateWindow;
 use crate::config::Shaping;
 
@@ -28,7 +28,7 @@ pub enum Entered {
     Closed,
 }
 
-/// Somebody's turn.
+/// A request that is let go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Granted {
     pub ticket: TicketNo,
@@ -39,7 +39,7 @@ pub struct Granted {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Due {
     pub granted: Vec<Granted>,
-    /// Drains that are to end, because somebody waits for their places.
+    /// Drains that are to end, because requests wait for their places.
     pub displaced: Vec<SlotNo>,
 }
 
@@ -65,12 +65,12 @@ const LAST_MOMENT: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub struct Scheduler {
-    line: Line,
+    line: RoundRobin,
     pace: RateWindow,
     ceilings: AdaptiveLimits,
     queue_max: usize,
     held: HashMap<SlotNo, Held>,
-    /// Streams that are read for nobody, oldest first.
+    /// Streams that are read without a reader, oldest first.
     drains: VecDeque<SlotNo>,
     /// Drains that were asked to end and have not.
     ending: BTreeSet<SlotNo>,
@@ -83,7 +83,7 @@ pub struct Scheduler {
 impl Scheduler {
     pub fn new(config: &Shaping) -> Self {
         Self {
-            line: Line::default(),
+            line: RoundRobin::default(),
             pace: RateWindow::default(),
             ceilings: AdaptiveLimits::new(config),
             queue_max: config.queue_max,
@@ -103,7 +103,7 @@ impl Scheduler {
     /// No new request waits from now on; one that can go at once still does.
     pub fn close(&mut self) {
         self.closed = true;
-        self.line = Line::default();
+        self.line = RoundRobin::default();
     }
 
     /// A request comes. The second value is the ticket that has to make room for it.
@@ -111,7 +111,7 @@ impl Scheduler {
         &mut self,
         now: Duration,
         app: &Arc<str>,
-        turn: Turn,
+        turn: Priority,
         deadline: Duration,
     ) -> (Entered, Option<TicketNo>) {
         self.ceilings.forget_old(now);
@@ -126,7 +126,7 @@ impl Scheduler {
         }
         let mut gone = None;
         // A retry is not turned away for a line that filled while it was being tried.
-        if turn == Turn::First && self.line.len() >= self.queue_max {
+        if turn == Priority::First && self.line.len() >= self.queue_max {
             gone = self.line.make_room(app);
             if gone.is_none() {
                 return (Entered::Full, None);
@@ -144,7 +144,7 @@ impl Scheduler {
         &mut self,
         now: Duration,
         app: &Arc<str>,
-        turn: Turn,
+        turn: Priority,
         deadline: Duration,
     ) -> Option<Duration> {
         let limit = self.ceilings.per_minute_ceiling()?;
@@ -241,14 +241,14 @@ impl Scheduler {
         self.ceilings.served(now);
     }
 
-    /// The stream of this place is read for nobody.
+    /// The stream of this place is read without a reader.
     pub fn drains(&mut self, slot: SlotNo) {
         if self.held.contains_key(&slot) && !self.drains.contains(&slot) {
             self.drains.push_back(slot);
         }
     }
 
-    /// Somebody reads the stream again.
+    /// An app reads the stream again.
     pub fn drains_no_more(&mut self, slot: SlotNo) {
         self.drains.retain(|drain| *drain != slot);
         self.ending.remove(&slot);

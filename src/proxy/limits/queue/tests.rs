@@ -1,5 +1,5 @@
 //! What the queue promises, on a clock of the test's own: the decisions alone, a service that counts,
-//! and those who wait.
+//! and requests that wait.
 
 mod rules;
 mod service;
@@ -8,7 +8,7 @@ mod waiting;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::line::{TicketNo, Turn};
+use super::line::{Priority, TicketNo};
 use super::scheduler::{Due, Entered, Granted, Scheduler, SlotNo};
 use crate::config::Shaping;
 

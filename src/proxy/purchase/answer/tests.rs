@@ -1,3 +1,4 @@
+use crate::proxy::purchase::shared::Received;
 use http::StatusCode;
 
 use super::*;
@@ -267,7 +268,7 @@ fn an_app_that_had_nothing_loses_the_answer_to_its_repeat_and_one_with_a_part_do
     assert!(bench.purchase.is_followed());
     let said = play(&mut answer, Presence::Gone, vec![Event::Did, piece()]);
     assert_eq!(said, ["read WhileFollowed", "keep"]);
-    follower.delivered();
+    follower.received(Received::Answer);
 
     let bench = Bench::new();
     let mut answer = bench.answer(AnswerForm::Stream);
@@ -540,5 +541,18 @@ fn an_answer_that_nobody_reads_ends_by_time_alone() {
                 _ => Event::Did,
             };
         }
+    }
+}
+
+#[test]
+fn i2_no_paid_success_is_given_without_its_outcome() {
+    for (is_success, is_metered, is_written, wanted) in [
+        (true, true, true, true),
+        (true, true, false, false),
+        (false, true, false, true),
+        (true, false, false, true),
+    ] {
+        let gives = may_give(is_success, is_metered, is_written);
+        assert_eq!(gives, wanted, "{is_success} {is_metered} {is_written}");
     }
 }

@@ -5,7 +5,7 @@ use crate::ledger::entry::Attempt;
 use crate::protocol::routes::{Lookup, RouteTable};
 use crate::proxy::purchase::backoff::Backoff;
 use crate::proxy::purchase::lost::{Cause, Lost};
-use crate::proxy::purchase::retry::{Bounds, Refused};
+use crate::proxy::purchase::retry::{Bounds, ErrorHead};
 
 const PAUSE: Duration = Duration::from_secs(2);
 
@@ -25,7 +25,7 @@ fn view() -> AttemptView {
         now: Duration::ZERO,
         share: u32::MAX,
         may_repeat: true,
-        wanted: Wanted::ByItsApp,
+        wanted: WantedBy::ItsApp,
     }
 }
 
@@ -141,7 +141,7 @@ fn between_two_attempts_each_event_has_its_consequence() {
 #[test]
 fn nothing_is_sent_for_no_app_or_under_a_key_that_may_be_too_old() {
     let unwanted = AttemptView {
-        wanted: Wanted::ByNone,
+        wanted: WantedBy::NoApp,
         ..view()
     };
     let too_old = AttemptView {
@@ -167,7 +167,7 @@ fn nothing_is_sent_for_no_app_or_under_a_key_that_may_be_too_old() {
 #[test]
 fn a_place_is_waited_for_on_behalf_of_the_app_or_of_its_follower() {
     let followed = AttemptView {
-        wanted: Wanted::ByFollower,
+        wanted: WantedBy::Follower,
         ..view()
     };
     let (mut attempts, retries, _) = waits(Before::Unsent);
@@ -175,7 +175,7 @@ fn a_place_is_waited_for_on_behalf_of_the_app_or_of_its_follower() {
     assert_eq!(word(&action), "queue", "the place is for the follower");
     let (mut free, first) = RetryLoop::begin(false, true);
     assert_eq!(word(&first), "send");
-    let busy = Ending::Refused(Refused {
+    let busy = Ending::Refused(ErrorHead {
         status: StatusCode::SERVICE_UNAVAILABLE,
         has_json: true,
         declines: false,

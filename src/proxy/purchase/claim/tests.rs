@@ -6,6 +6,7 @@ mod hang_up;
 mod kept;
 mod unsent;
 
+use crate::proxy::purchase::shared::Received;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use crate::config::Adopt;
 use crate::ledger::entry::{EntryId, Fingerprint, KeyOrigin};
 use crate::proxy::purchase::age;
 use crate::proxy::purchase::claimant::{AdoptPolicy, Claimant, RequestKey};
-use crate::proxy::purchase::fate::Fate;
+use crate::proxy::purchase::shared::Fate;
 use crate::proxy::purchase::shared::{Follower, Purchase, ReplayEnd, ReplayItem};
 
 const POLICY: AdoptPolicy = AdoptPolicy {
@@ -343,7 +344,7 @@ fn an_answer_goes_to_the_leader_or_to_a_follower_and_never_to_both() {
     assert_ne!(key_of(&bench.lead(1)), key_of(&first), "nobody can follow");
     first.write_failed();
     let follower = follow(bench.claim(1));
-    assert!(!first.take(), "somebody follows");
+    assert!(!first.take(), "an equal request follows");
     drop(follower);
     assert!(first.take());
 }
@@ -418,7 +419,7 @@ async fn the_key_of_a_broken_stream_that_somebody_takes_is_not_adopted() {
     let mut follower = follow(bench.claim(1));
     bench.table.finish(&first, Fate::Undelivered);
     assert_ne!(key_of(&bench.lead(1)), key_of(&first), "being taken");
-    follower.delivered();
+    follower.received(Received::Answer);
     drop(follower);
     assert_ne!(key_of(&bench.lead(1)), key_of(&first), "taken");
 }
@@ -510,7 +511,7 @@ async fn an_answer_that_a_follower_took_at_the_last_moment_is_delivered() {
     first.app_left();
     let mut follower = follow(bench.claim(1));
     record_whole(&first).await;
-    follower.delivered();
+    follower.received(Received::Answer);
     bench.table.finish(&first, Fate::Undelivered);
     assert_ne!(key_of(&bench.lead(1)), key_of(&first));
     assert_eq!(bench.table.sizes(), (0, 0, 0));

@@ -43,7 +43,7 @@ fn followed() -> Bench {
     bench
 }
 
-fn followed_with(has: Has) -> Bench {
+fn followed_with(has: Received) -> Bench {
     let mut bench = followed();
     let Bench { delivery, cursor } = &mut bench;
     let cursor = cursor.as_mut().unwrap();
@@ -53,25 +53,24 @@ fn followed_with(has: Has) -> Bench {
     ));
     assert!(matches!(delivery.read(cursor), Some(ReplayItem::Chunk(_))));
     match has {
-        Has::Nothing => {}
-        Has::Beginning => delivery.follower_begins(cursor),
-        Has::Answer => delivery.is_delivered_to_follower(cursor),
+        Received::Nothing => {}
+        Received::Beginning | Received::Answer => delivery.follower_received(cursor, has),
     }
     bench
 }
 
 fn word(delivery: &DeliveryState) -> &'static str {
     match delivery.state {
-        State::Kept => "kept",
-        State::Leading(_) => "leading",
-        State::Begun => "begun",
-        State::Followed { has, .. } => match has {
-            Has::Nothing => "followed: nothing",
-            Has::Beginning => "followed: beginning",
-            Has::Answer => "followed: answer",
+        DeliveryPhase::Kept => "kept",
+        DeliveryPhase::Leading(_) => "leading",
+        DeliveryPhase::Begun => "begun",
+        DeliveryPhase::Followed { has, .. } => match has {
+            Received::Nothing => "followed: nothing",
+            Received::Beginning => "followed: beginning",
+            Received::Answer => "followed: answer",
         },
-        State::GivenUp => "given up",
-        State::Delivered => "delivered",
+        DeliveryPhase::GivenUp => "given up",
+        DeliveryPhase::Delivered => "delivered",
     }
 }
 
@@ -79,7 +78,7 @@ fn word(delivery: &DeliveryState) -> &'static str {
 #[test]
 fn each_state_answers_each_event_as_the_table_says() {
     let given_up = || {
-        let mut bench = followed_with(Has::Beginning);
+        let mut bench = followed_with(Received::Beginning);
         bench.delivery.unfollow(bench.cursor.as_ref().unwrap());
         bench
     };
@@ -88,9 +87,9 @@ fn each_state_answers_each_event_as_the_table_says() {
         bench.delivery.is_delivered_to_app();
         bench
     };
-    let nothing = || followed_with(Has::Nothing);
-    let beginning = || followed_with(Has::Beginning);
-    let answer = || followed_with(Has::Answer);
+    let nothing = || followed_with(Received::Nothing);
+    let beginning = || followed_with(Received::Beginning);
+    let answer = || followed_with(Received::Answer);
     let states: [&dyn Fn() -> Bench; 8] = [
         &kept, &leading, &begun, &nothing, &beginning, &answer, &given_up, &delivered,
     ];
@@ -192,7 +191,7 @@ fn a_follower_that_hung_up_unread_gives_way_and_reads_no_more() {
 
 #[test]
 fn what_a_follower_was_given_stays_delivered_however_much_comes_behind_it() {
-    let mut bench = followed_with(Has::Answer);
+    let mut bench = followed_with(Received::Answer);
     bench.delivery.unfollow(bench.cursor.as_ref().unwrap());
     let much = Bytes::from(vec![b'x'; REPLAY_BYTES_MAX]);
     for _ in 0..3 {
@@ -216,7 +215,7 @@ fn too_much_for_nobody_is_given_up_and_a_slow_follower_is_waited_for() {
 
 #[test]
 fn a_follower_that_is_given_up_is_shown_the_break() {
-    let mut bench = followed_with(Has::Beginning);
+    let mut bench = followed_with(Received::Beginning);
     bench.delivery.give_up_follower();
     bench.delivery.record_end(ReplayEnd::Complete);
     let cursor = bench.cursor.as_mut().unwrap();

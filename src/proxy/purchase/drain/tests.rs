@@ -17,23 +17,23 @@ fn each_state_answers_each_reader_as_the_table_says() {
     };
     let (soon, late) = (BEFORE + BOUNDS.time / 2, BEFORE + BOUNDS.time);
     let rows = [
-        (Drain::Off, Reader::Perhaps, soon, Verdict::GoesOn),
-        (Drain::Off, Reader::Nobody, soon, Verdict::MayBegin),
-        (suspected, Reader::Perhaps, soon, Verdict::GoesOn),
-        (suspected, Reader::Perhaps, late, Verdict::MayBegin),
-        (suspected, Reader::Nobody, soon, Verdict::MayBegin),
-        (on(0), Reader::Perhaps, soon, Verdict::GoesOn),
-        (on(1000), Reader::Nobody, soon, Verdict::GoesOn),
-        (on(1001), Reader::Nobody, soon, Verdict::Over),
-        (on(0), Reader::Nobody, late, Verdict::Over),
-        (on(0), Reader::Perhaps, late, Verdict::Over),
+        (Drain::Off, Readership::Uncertain, soon, DrainCheck::GoesOn),
+        (Drain::Off, Readership::Absent, soon, DrainCheck::MayBegin),
+        (suspected, Readership::Uncertain, soon, DrainCheck::GoesOn),
+        (suspected, Readership::Uncertain, late, DrainCheck::MayBegin),
+        (suspected, Readership::Absent, soon, DrainCheck::MayBegin),
+        (on(0), Readership::Uncertain, soon, DrainCheck::GoesOn),
+        (on(1000), Readership::Absent, soon, DrainCheck::GoesOn),
+        (on(1001), Readership::Absent, soon, DrainCheck::Over),
+        (on(0), Readership::Absent, late, DrainCheck::Over),
+        (on(0), Readership::Uncertain, late, DrainCheck::Over),
     ];
     for (state, reader, now, wanted) in rows {
         let mut drain = state;
         let verdict = drain.look(reader, now, BOUNDS);
         assert_eq!(verdict, wanted, "{state:?} {reader:?} {now:?}");
-        let verdict = drain.look(Reader::Somebody, now, BOUNDS);
-        assert_eq!((verdict, drain), (Verdict::GoesOn, Drain::Off));
+        let verdict = drain.look(Readership::Present, now, BOUNDS);
+        assert_eq!((verdict, drain), (DrainCheck::GoesOn, Drain::Off));
     }
 }
 
@@ -41,9 +41,12 @@ fn each_state_answers_each_reader_as_the_table_says() {
 fn what_was_suspected_counts_and_what_came_before_does_not() {
     let mut drain = Drain::default();
     drain.took(5000);
-    drain.look(Reader::Perhaps, BEFORE, BOUNDS);
+    drain.look(Readership::Uncertain, BEFORE, BOUNDS);
     let late = BEFORE + BOUNDS.time;
-    assert_eq!(drain.look(Reader::Perhaps, late, BOUNDS), Verdict::MayBegin);
+    assert_eq!(
+        drain.look(Readership::Uncertain, late, BOUNDS),
+        DrainCheck::MayBegin
+    );
     drain.begin(late);
     let on = Drain::On {
         since: BEFORE,

@@ -159,7 +159,7 @@ fn what_counts_as_delivered_depends_on_the_kind_of_answer() {
         let said = format!("{action:?}");
         assert!(said.starts_with(last), "{what}: {said}");
         assert_eq!(
-            follower.purchase.is_delivered(),
+            follower.purchase().is_delivered(),
             wanted.is_delivered,
             "{what}"
         );

@@ -24,8 +24,8 @@ fn retries(path: &str, attempts_before: usize) -> Retries {
     retries
 }
 
-fn refused(status: u16) -> Refused {
-    Refused {
+fn refused(status: u16) -> ErrorHead {
+    ErrorHead {
         status: StatusCode::from_u16(status).unwrap(),
         has_json: true,
         declines: false,
@@ -33,7 +33,7 @@ fn refused(status: u16) -> Refused {
     }
 }
 
-fn told(amount: u64, replayed: bool) -> Receipt {
+fn receipt_of(amount: u64, replayed: bool) -> Receipt {
     Receipt {
         billed: Reported::Value(MicroUsd::new(amount)),
         replayed,
@@ -48,12 +48,12 @@ fn each_end_of_an_attempt_is_recorded_and_repeated_by_the_routes_row() {
     let speech = "/v1/audio/speech";
     let plain = |status| Ending::Refused(refused(status));
     let mute = |status| {
-        Ending::Refused(Refused {
+        Ending::Refused(ErrorHead {
             has_json: false,
             ..refused(status)
         })
     };
-    let declined = Ending::Refused(Refused {
+    let declined = Ending::Refused(ErrorHead {
         declines: true,
         ..refused(503)
     });
@@ -96,7 +96,7 @@ fn each_end_of_an_attempt_is_recorded_and_repeated_by_the_routes_row() {
 #[test]
 fn nothing_is_repeated_without_an_attempt_time_or_a_key_left() {
     let path = "/v1/chat/completions";
-    let busy = Ending::Refused(Refused {
+    let busy = Ending::Refused(ErrorHead {
         asked: Some(PAUSE),
         ..refused(429)
     });
@@ -125,11 +125,46 @@ fn nothing_is_repeated_without_an_attempt_time_or_a_key_left() {
 #[test]
 fn the_amount_of_a_broken_replay_is_not_the_keys() {
     let mut retries = retries("/v1/chat/completions", 1);
-    retries.saw_broken_head(|| told(77_777, true));
+    retries.saw_broken_head(|| receipt_of(77_777, true));
     assert_eq!(retries.broken_billed(), None);
-    retries.saw_broken_head(|| told(5, false));
+    retries.saw_broken_head(|| receipt_of(5, false));
     let five = Some(MicroUsd::new(5));
     assert_eq!(retries.broken_billed(), five, "the real one is kept");
-    retries.saw_broken_head(|| told(0, true));
+    retries.saw_broken_head(|| receipt_of(0, true));
     assert_eq!(retries.broken_billed(), five, "the first stands");
+}
+
+/// By what the route, the entry, the attempts and the refusal say of another try.
+#[test]
+fn an_app_is_asked_not_to_repeat_what_bursar_repeated_or_cannot_recognise() {
+    let (chat, speech) = ("/v1/chat/completions", "/v1/audio/speech");
+    let rows = [
+        ("a first failure", chat, true, 0, false, None, false),
+        ("all attempts were made", chat, true, 0, true, None, true),
+        (
+            "a repeat is of no use",
+            chat,
+            true,
+            0,
+            false,
+            Some(false),
+            true,
+        ),
+        ("it may have run", chat, false, 0, true, Some(false), false),
+        ("its key was taken over", chat, false, 2, false, None, false),
+        (
+            "and over again",
+            chat,
+            false,
+            ADOPTIONS_MAX,
+            false,
+            None,
+            true,
+        ),
+        ("nothing recognises it", speech, true, 0, false, None, true),
+    ];
+    for (what, path, is_known_zero, adoptions, exhausted, own, wanted) in rows {
+        let is_final = retries(path, 1).is_final(is_known_zero, adoptions, exhausted, own);
+        assert_eq!(is_final, wanted, "{what}");
+    }
 }

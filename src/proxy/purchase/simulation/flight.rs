@@ -22,16 +22,16 @@ use crate::money::MicroUsd;
 use crate::protocol::Reported;
 use crate::protocol::receipt::Receipt;
 use crate::protocol::routes::{ReceiptFrom, Route};
-use crate::proxy::purchase::answer::AnswerFlow;
+use crate::proxy::purchase::answer::{AnswerFlow, may_give};
 use crate::proxy::purchase::attempts::{
-    AttemptAction, AttemptEvent, AttemptView, RetryLoop, Wanted,
+    AttemptAction, AttemptEvent, AttemptView, RetryLoop, WantedBy,
 };
 use crate::proxy::purchase::backoff::{asked_wait, declines_retry};
 use crate::proxy::purchase::client::{AppProbe, Presence, Written};
 use crate::proxy::purchase::event::{Action, AnswerEnd, AnswerForm, AppView, Event, Terms};
-use crate::proxy::purchase::fate::Fate;
 use crate::proxy::purchase::lost::{Cause, Lost};
-use crate::proxy::purchase::retry::{Bounds, Ending, Refused, Retries};
+use crate::proxy::purchase::retry::{Bounds, Ending, ErrorHead, Retries};
+use crate::proxy::purchase::shared::Fate;
 use crate::proxy::purchase::shared::Purchase;
 use crate::proxy::refuse::Code;
 
@@ -212,7 +212,7 @@ impl Flight {
         self.purchase.app_left();
     }
 
-    /// The app's connection ends, and nobody has noticed yet.
+    /// The app's connection ends, and bursar has not noticed yet.
     pub fn hangs_up(&self) {
         self.hang_up.0.store(true, Ordering::Relaxed);
     }
@@ -254,13 +254,11 @@ impl Flight {
         let step = std::mem::replace(&mut self.step, Step::Over);
         self.step = match step {
             Step::Intending | Step::Settling(..) | Step::Over => step,
-            Step::Intended(true) if self.here || self.suspected => {
-                self.first_send(world, process)?
-            }
-            Step::Intended(true) => {
+            Step::Intended(true) if self.purchase.is_abandoned(self.presence()) => {
                 world.count("left before sending");
                 self.settle(world, process, Outlook::Unsent)
             }
+            Step::Intended(true) => self.first_send(world, process)?,
             Step::Intended(false) => {
                 world.count("intent refused");
                 self.close(world, process, self.purchase.fate_unsent(false));
@@ -308,12 +306,10 @@ impl Flight {
         receipt: Receipt,
         cut_by: Option<InDoubt>,
     ) -> Step {
-        let last = self.retries.attempts().last();
-        let answered = last.is_some_and(|last| last.end == AttemptEnd::Answered);
-        let has_reader = self.presence() != Presence::Gone || self.purchase.is_followed();
+        let answered = self.retries.is_answered();
         let delivery = match &reached {
             Outlook::Unsent => Delivery::Missed,
-            _ => self.purchase.delivery(answered, cut_by, has_reader),
+            _ => self.purchase.delivery(answered, cut_by, self.presence()),
         };
         let run_id = match &reached {
             Outlook::Success { run_id, .. } => run_id.clone(),
@@ -347,19 +343,18 @@ impl Flight {
             process.scribe.queue.push(Command::Settle(outcome.clone()));
             return Ok(Step::Settling(outcome, reached));
         }
-        let mut delivery = outcome.delivery;
+        let delivery = outcome.delivery;
         if ok {
             self.state = world.reading.states.get(&self.id).copied();
         } else {
             world.count("outcome left for later");
-            delivery = self.purchase.delivery_if_missed();
             let mut outcome = outcome;
             if outcome.delivery == Delivery::Pending {
-                outcome.delivery = delivery;
+                outcome.delivery = self.purchase.delivery_if_missed();
             }
             process.scribe.later.push(*outcome);
         }
-        self.purchase.told_at_settling(delivery, self.state);
+        self.purchase.settled_as(delivery, self.state);
         if let Outlook::Flow(flowing) = reached {
             return self.flow_settled(world, process, flowing, ok);
         }
@@ -368,8 +363,13 @@ impl Flight {
                 self.close(world, process, self.purchase.fate_unsent(true));
                 Step::Over
             }
-            Outlook::Success { .. } if !ok => Step::Giving(Outlook::Nothing),
-            reached => Step::Giving(reached),
+            reached => {
+                let is_success = matches!(reached, Outlook::Success { .. });
+                Step::Giving(match may_give(is_success, true, ok) {
+                    true => reached,
+                    false => Outlook::Nothing,
+                })
+            }
         })
     }
 }

@@ -47,7 +47,7 @@ pub struct Facts {
 #[derive(Clone, Debug)]
 struct FirstUse {
     true_ms: u64,
-    /// Wall time less true time: differs when somebody set the clock.
+    /// Wall time less true time: differs when the clock was set.
     wall_error: i128,
     body: u64,
 }

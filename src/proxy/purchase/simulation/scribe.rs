@@ -212,7 +212,7 @@ impl Scribe {
         self.refuse_all(queue)
     }
 
-    /// Nothing of it was written. What became of an answer is noted when it can be: nobody reports it again.
+    /// Nothing of it was written. What became of an answer is noted when it can be: it is not reported again.
     fn refuse_all(&mut self, queue: Vec<Command>) -> Vec<Reply> {
         let replies = queue.iter().filter_map(refuse).collect();
         let notes = queue.into_iter();

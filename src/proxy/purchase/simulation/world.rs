@@ -45,7 +45,7 @@ pub struct Stage {
 pub struct World {
     pub chance: Chance,
     pub clock: ManualClock,
-    /// The service's time, which nobody can set.
+    /// The service's time, which cannot be set.
     pub true_ms: u64,
     pub service: Service,
     pub shelf: Shelf,
@@ -54,7 +54,7 @@ pub struct World {
     pub names: Arc<ServiceNames>,
     pub counts: Counts,
     /// The events, when they are to be printed.
-    pub told: Option<Vec<String>>,
+    pub log: Option<Vec<String>>,
     read_lines: usize,
     process: Option<Process>,
     routes: Vec<Arc<Route>>,
@@ -123,7 +123,7 @@ impl World {
             facts: Facts::default(),
             names: Arc::clone(&stage.names),
             counts: Counts::new(),
-            told: None,
+            log: None,
             read_lines: 0,
             process: None,
             routes: of_run.map(|at| Arc::clone(&stage.routes[at])).into(),
@@ -140,14 +140,14 @@ impl World {
 
     pub fn count(&mut self, event: &'static str) {
         *self.counts.entry(event).or_default() += 1;
-        if let Some(told) = &mut self.told {
-            told.push(format!("    {event}"));
+        if let Some(log) = &mut self.log {
+            log.push(format!("    {event}"));
         }
     }
 
     fn tell(&mut self, line: impl FnOnce() -> String) {
-        if let Some(told) = &mut self.told {
-            told.push(line());
+        if let Some(log) = &mut self.log {
+            log.push(line());
         }
     }
 
@@ -312,7 +312,7 @@ impl World {
         self.tell(|| format!("job {job}"));
         self.count(word);
         if word == "service waits" && self.chance.one_in(2) {
-            // What it waits for takes longer than the service lets anybody wait.
+            // What it waits for takes longer than the service lets a request wait.
             let by = 10 * 60_000;
             self.move_clock("minutes pass", by, by);
         }
@@ -423,8 +423,8 @@ impl World {
                 return Err(format!("no record: {}", String::from_utf8_lossy(line)));
             };
             self.reading.add(&record);
-            if let Some(told) = &mut self.told {
-                told.push(String::from_utf8_lossy(text).into_owned());
+            if let Some(log) = &mut self.log {
+                log.push(String::from_utf8_lossy(text).into_owned());
             }
             let (id, word) = match &record {
                 Record::Outcome(outcome, _, verdict) => (outcome.id, verdict.state.word().as_str()),

@@ -2,13 +2,13 @@
 //!
 //! What an app does not take is kept for it by its connection, within bounds. Beyond them a write waits, and
 //! so does the service; then the app loses the answer to the request that waits for its place there, as a
-//! stream that is read for nobody does.
+//! stream that is read without a reader does.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::proxy::limits::queue::{Drained, Slot};
+use crate::proxy::limits::queue::{Drained, UpstreamSlot};
 
 /// An app that takes nothing for so long, with all kept for it that may be, is in the way of others. The
 /// kernel has room for more in large steps: an app that reads slowly shows it once in seconds.
@@ -20,7 +20,7 @@ const STALL_LOOK: Duration = Duration::from_millis(250);
 /// Resolves when an app that stalls has to give its place at the service to a request that waits.
 /// `taken_bytes`: what its socket has taken.
 pub(super) async fn wanted_by_others(
-    place: Option<&Slot>,
+    place: Option<&UpstreamSlot>,
     taken_bytes: impl Fn() -> u64,
 ) -> Drained {
     let Some(place) = place else {

@@ -1,19 +1,19 @@
-//! Who gets what when bodies together want more than there is. Time is tokio's, stopped.
+//! Which body gets what when bodies together want more than there is. Time is tokio's, stopped.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::{BodyBudget, NoShare, SHARE_WAIT, SLOW_AFTER, Share};
+use super::{BodyBudget, BudgetShare, NoShare, SHARE_WAIT, SLOW_AFTER};
 
 /// Of an app that is alone.
-fn share(budget: &BodyBudget, most: usize) -> Share {
+fn share(budget: &BodyBudget, most: usize) -> BudgetShare {
     budget.share(&Arc::from("default"), usize::MAX, most)
 }
 
 /// Grows to its most in steps of 1, all interleaved with the others.
-async fn read_whole(mut share: Share, most: usize) -> Result<Share, NoShare> {
+async fn read_whole(mut share: BudgetShare, most: usize) -> Result<BudgetShare, NoShare> {
     while share.bytes() < most {
         tokio::task::yield_now().await;
         share.grow(1).await?;
@@ -97,13 +97,13 @@ async fn nobody_takes_what_an_elder_waits_for() {
 }
 
 /// Takes so much at once, and is read on as slowly as one likes.
-async fn begun(budget: &BodyBudget, held: usize, most: usize) -> Share {
+async fn begun(budget: &BodyBudget, held: usize, most: usize) -> BudgetShare {
     let mut share = share(budget, most);
     share.grow(held).await.expect("there is room");
     share
 }
 
-async fn is_asked(share: &Share) -> bool {
+async fn is_asked(share: &BudgetShare) -> bool {
     tokio::time::timeout(Duration::ZERO, share.asked_to_go())
         .await
         .is_ok()
@@ -177,7 +177,7 @@ async fn a_body_that_grows_and_one_that_waits_are_not_slow() {
     drop(quick);
     let waits = waits.await.expect("a body").expect("room");
     let never = tokio::time::timeout(Duration::ZERO, asked.notified()).await;
-    assert!(never.is_err(), "who waits is not asked");
+    assert!(never.is_err(), "a body that waits is not asked");
     drop(waits);
     assert!(late.await.expect("a body").is_ok());
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::proxy::limits::queue::adaptive_limits::{Busy, PAUSE_MAX};
-use crate::proxy::limits::queue::line::{Line, Ticket};
+use crate::proxy::limits::queue::line::{RoundRobin, Ticket};
 use crate::proxy::limits::queue::rate_window::{RateWindow, WINDOW};
 
 /// Nobody and nothing.
@@ -10,13 +10,13 @@ const NONE: [u64; 0] = [];
 
 /// Enters, and is let go at once.
 fn goes(desk: &mut Scheduler, now: Duration) -> SlotNo {
-    match desk.enter(now, &app("a"), Turn::First, FAR).0 {
+    match desk.enter(now, &app("a"), Priority::First, FAR).0 {
         Entered::Goes(slot) => slot,
         other => panic!("{other:?}"),
     }
 }
 
-fn waits(desk: &mut Scheduler, name: &str, turn: Turn) -> TicketNo {
+fn waits(desk: &mut Scheduler, name: &str, turn: Priority) -> TicketNo {
     match desk.enter(s(0), &app(name), turn, FAR).0 {
         Entered::Waits(ticket) => ticket,
         other => panic!("{other:?}"),
@@ -28,7 +28,7 @@ fn granted(desk: &mut Scheduler, now: Duration) -> Vec<TicketNo> {
     due.granted.iter().map(|granted| granted.ticket).collect()
 }
 
-/// Frees one place after the other and returns who got them.
+/// Frees one place after the other and returns the requests that got them.
 fn order(desk: &mut Scheduler, mut held: SlotNo) -> Vec<TicketNo> {
     let mut order = Vec::new();
     loop {
@@ -49,7 +49,7 @@ fn as_many_go_at_once_as_there_are_places() {
     let first = goes(&mut desk, s(0));
     goes(&mut desk, s(0));
     goes(&mut desk, s(0));
-    let fourth = waits(&mut desk, "a", Turn::First);
+    let fourth = waits(&mut desk, "a", Priority::First);
     assert_eq!(granted(&mut desk, s(0)), NONE);
     desk.end(first, s(0));
     assert_eq!(granted(&mut desk, s(0)), [fourth]);
@@ -61,11 +61,11 @@ fn apps_take_turns_and_within_an_app_the_first_goes_first() {
     let mut desk = Scheduler::new(&shaping(1, 0));
     let held = goes(&mut desk, s(0));
     let many: Vec<_> = (0..400)
-        .map(|_| waits(&mut desk, "many", Turn::First))
+        .map(|_| waits(&mut desk, "many", Priority::First))
         .collect();
-    let one = waits(&mut desk, "one", Turn::First);
+    let one = waits(&mut desk, "one", Priority::First);
     let two: Vec<_> = (0..2)
-        .map(|_| waits(&mut desk, "two", Turn::First))
+        .map(|_| waits(&mut desk, "two", Priority::First))
         .collect();
     let order = order(&mut desk, held);
     assert_eq!(order[..5], [many[0], one, two[0], many[1], two[1]]);
@@ -76,10 +76,10 @@ fn apps_take_turns_and_within_an_app_the_first_goes_first() {
 fn a_retry_goes_before_what_its_app_never_tried_and_not_before_other_apps() {
     let mut desk = Scheduler::new(&shaping(1, 0));
     let held = goes(&mut desk, s(0));
-    let first = waits(&mut desk, "a", Turn::First);
-    let other = waits(&mut desk, "b", Turn::First);
-    let retry = waits(&mut desk, "a", Turn::Again);
-    let later_retry = waits(&mut desk, "a", Turn::Again);
+    let first = waits(&mut desk, "a", Priority::First);
+    let other = waits(&mut desk, "b", Priority::First);
+    let retry = waits(&mut desk, "a", Priority::Again);
+    let later_retry = waits(&mut desk, "a", Priority::Again);
     assert_eq!(order(&mut desk, held), [retry, other, later_retry, first]);
 }
 
@@ -87,9 +87,9 @@ fn a_retry_goes_before_what_its_app_never_tried_and_not_before_other_apps() {
 fn who_leaves_or_runs_out_of_time_takes_no_place() {
     let mut desk = Scheduler::new(&shaping(1, 0));
     let held = goes(&mut desk, s(0));
-    let leaves = waits(&mut desk, "a", Turn::First);
-    let stays = waits(&mut desk, "a", Turn::First);
-    let (late, _) = desk.enter(s(0), &app("b"), Turn::First, s(5));
+    let leaves = waits(&mut desk, "a", Priority::First);
+    let stays = waits(&mut desk, "a", Priority::First);
+    let (late, _) = desk.enter(s(0), &app("b"), Priority::First, s(5));
     desk.leave(leaves);
     assert_eq!(desk.next_at(s(0)), Some(s(5)));
     assert_eq!(desk.expired(s(4)), NONE);
@@ -111,9 +111,9 @@ fn a_full_line_has_room_for_an_app_with_less_than_the_longest() {
     });
     let held = goes(&mut desk, s(0));
     let hog: Vec<_> = (0..4)
-        .map(|_| waits(&mut desk, "hog", Turn::First))
+        .map(|_| waits(&mut desk, "hog", Priority::First))
         .collect();
-    let enter = |desk: &mut Scheduler, name| desk.enter(s(0), &app(name), Turn::First, FAR);
+    let enter = |desk: &mut Scheduler, name| desk.enter(s(0), &app(name), Priority::First, FAR);
     assert_eq!(enter(&mut desk, "hog"), (Entered::Full, None));
     let (Entered::Waits(one), Some(gone)) = enter(&mut desk, "one") else {
         panic!("no room was made");
@@ -126,7 +126,7 @@ fn a_full_line_has_room_for_an_app_with_less_than_the_longest() {
     // Two and two: nobody has more than another would have.
     assert_eq!(enter(&mut desk, "one"), (Entered::Full, None));
     // A retry was let in once already.
-    let retry = waits(&mut desk, "hog", Turn::Again);
+    let retry = waits(&mut desk, "hog", Priority::Again);
     assert_eq!(order(&mut desk, held), [retry, one, hog[0], two, hog[1]]);
 }
 
@@ -172,7 +172,7 @@ fn of_a_burst_those_are_refused_at_once_for_whom_the_minute_has_no_place_in_time
         // They come within a second.
         let now = Duration::from_millis(number * 3);
         let deadline = now + s(90);
-        let which = match desk.enter(now, &app("a"), Turn::First, deadline).0 {
+        let which = match desk.enter(now, &app("a"), Priority::First, deadline).0 {
             Entered::Goes(_) => 0,
             Entered::Waits(_) => 1,
             Entered::TooLate(at) => {
@@ -187,10 +187,10 @@ fn of_a_burst_those_are_refused_at_once_for_whom_the_minute_has_no_place_in_time
     let earliest = earliest.expect("one of them");
     assert!(earliest >= s(122) && earliest < s(123), "{earliest:?}");
     // Another app has its turn after one of theirs.
-    let (entered, _) = desk.enter(s(1), &app("b"), Turn::First, s(91));
+    let (entered, _) = desk.enter(s(1), &app("b"), Priority::First, s(91));
     assert!(matches!(entered, Entered::Waits(_)), "{entered:?}");
     // With an hour's patience they wait.
-    let (entered, _) = desk.enter(s(1), &app("a"), Turn::First, s(3_600));
+    let (entered, _) = desk.enter(s(1), &app("a"), Priority::First, s(3_600));
     assert!(matches!(entered, Entered::Waits(_)), "{entered:?}");
 }
 
@@ -202,7 +202,7 @@ fn who_has_less_patience_than_the_window_is_told_at_once_and_who_has_more_waits(
     desk.arrived(first, s(0));
     let free = WINDOW + Duration::from_nanos(1);
     let enter =
-        |desk: &mut Scheduler, deadline| desk.enter(s(30), &app("a"), Turn::First, deadline).0;
+        |desk: &mut Scheduler, deadline| desk.enter(s(30), &app("a"), Priority::First, deadline).0;
     assert_eq!(enter(&mut desk, s(60)), Entered::TooLate(free));
     assert_eq!(enter(&mut desk, WINDOW), Entered::TooLate(free));
     assert!(matches!(enter(&mut desk, free), Entered::Waits(_)));
@@ -213,8 +213,9 @@ fn who_has_less_patience_than_the_window_is_told_at_once_and_who_has_more_waits(
 fn who_gives_up_ahead_takes_nothing_of_the_window() {
     let mut desk = Scheduler::new(&shaping(1, 2));
     goes(&mut desk, s(0));
-    let enter =
-        |desk: &mut Scheduler, now, deadline| desk.enter(now, &app("a"), Turn::First, deadline).0;
+    let enter = |desk: &mut Scheduler, now, deadline| {
+        desk.enter(now, &app("a"), Priority::First, deadline).0
+    };
     for _ in 0..3 {
         assert!(matches!(enter(&mut desk, s(0), s(90)), Entered::Waits(_)));
     }
@@ -237,42 +238,42 @@ fn a_limit_that_was_lowered_may_be_raised_again_and_refuses_nobody_at_once() {
     };
     desk.busy(slots[0], s(0), busy);
     assert_eq!(desk.ceilings().per_minute(), Some(3));
-    let entered = desk.enter(s(1), &app("a"), Turn::First, s(10)).0;
+    let entered = desk.enter(s(1), &app("a"), Priority::First, s(10)).0;
     assert!(matches!(entered, Entered::Waits(_)), "{entered:?}");
 }
 
 #[test]
 fn who_is_ahead_is_told_by_the_order_of_turns() {
-    let mut line = Line::default();
+    let mut line = RoundRobin::default();
     let mut no = 0;
-    let mut push = |line: &mut Line, name: &str, turn| {
+    let mut push = |line: &mut RoundRobin, name: &str, turn| {
         no += 1;
         line.push(&app(name), turn, Ticket { no, deadline: FAR });
     };
     for (name, turn, times) in [
-        ("a", Turn::First, 4),
-        ("b", Turn::First, 2),
-        ("b", Turn::Again, 1),
-        ("c", Turn::First, 1),
+        ("a", Priority::First, 4),
+        ("b", Priority::First, 2),
+        ("b", Priority::Again, 1),
+        ("c", Priority::First, 1),
     ] {
         (0..times).for_each(|_| push(&mut line, name, turn));
     }
     for (name, turn) in [
-        ("a", Turn::First),
-        ("a", Turn::Again),
-        ("b", Turn::First),
-        ("b", Turn::Again),
-        ("c", Turn::First),
-        ("new", Turn::First),
+        ("a", Priority::First),
+        ("a", Priority::Again),
+        ("b", Priority::First),
+        ("b", Priority::Again),
+        ("c", Priority::First),
+        ("new", Priority::First),
     ] {
         let ahead = line.ahead(&app(name), turn, |_| true);
         // As it turns out.
-        let mut lived = Line::default();
+        let mut lived = RoundRobin::default();
         for (name, turn, times) in [
-            ("a", Turn::First, 4),
-            ("b", Turn::First, 2),
-            ("b", Turn::Again, 1),
-            ("c", Turn::First, 1),
+            ("a", Priority::First, 4),
+            ("b", Priority::First, 2),
+            ("b", Priority::Again, 1),
+            ("c", Priority::First, 1),
         ] {
             (0..times).for_each(|_| push(&mut lived, name, turn));
         }
@@ -293,11 +294,11 @@ fn who_is_ahead_is_told_by_the_order_of_turns() {
 fn nobody_waits_once_it_is_closed() {
     let mut desk = Scheduler::new(&shaping(1, 0));
     let held = goes(&mut desk, s(0));
-    waits(&mut desk, "a", Turn::First);
+    waits(&mut desk, "a", Priority::First);
     desk.close();
     assert_eq!(desk.waiting(), 0);
     assert_eq!(
-        desk.enter(s(0), &app("a"), Turn::First, FAR).0,
+        desk.enter(s(0), &app("a"), Priority::First, FAR).0,
         Entered::Closed
     );
     desk.end(held, s(0));
@@ -314,8 +315,8 @@ fn a_request_counts_from_its_leaving_to_a_minute_after_its_arrival() {
     }
     desk.arrived(quick, s(1));
     desk.end(quick, s(2));
-    let third = waits(&mut desk, "a", Turn::First);
-    let fourth = waits(&mut desk, "a", Turn::First);
+    let third = waits(&mut desk, "a", Priority::First);
+    let fourth = waits(&mut desk, "a", Priority::First);
     // The one that arrived at 1 counts for the whole of its minute.
     assert_eq!(granted(&mut desk, s(1) + WINDOW), NONE);
     let after = s(1) + WINDOW + Duration::from_nanos(1);
@@ -340,7 +341,7 @@ fn what_was_never_sent_counts_nothing() {
     let cut = goes(&mut desk, s(0));
     desk.sends(cut, s(0));
     desk.end(cut, s(0));
-    waits(&mut desk, "a", Turn::First);
+    waits(&mut desk, "a", Priority::First);
     assert_eq!(granted(&mut desk, s(0)), NONE);
 }
 
@@ -351,12 +352,12 @@ fn the_oldest_drain_makes_room_when_only_a_place_is_missing() {
     desk.drains(slots[1]);
     desk.drains(slots[0]);
     assert_eq!(desk.due(s(0)).displaced, NONE, "nobody waits");
-    waits(&mut desk, "a", Turn::First);
+    waits(&mut desk, "a", Priority::First);
     assert_eq!(desk.due(s(0)).displaced, [slots[1]]);
     assert_eq!(desk.due(s(0)).displaced, NONE, "one is ending already");
-    waits(&mut desk, "a", Turn::First);
+    waits(&mut desk, "a", Priority::First);
     assert_eq!(desk.due(s(0)).displaced, [slots[0]]);
-    waits(&mut desk, "a", Turn::First);
+    waits(&mut desk, "a", Priority::First);
     assert_eq!(desk.due(s(0)).displaced, NONE, "the third is no drain");
     desk.end(slots[1], s(0));
     desk.end(slots[0], s(0));
@@ -369,7 +370,7 @@ fn a_drain_stays_while_the_rate_or_a_pause_is_what_is_waited_for() {
     let mut desk = Scheduler::new(&shaping(1, 1));
     let held = goes(&mut desk, s(0));
     desk.drains(held);
-    waits(&mut desk, "a", Turn::First);
+    waits(&mut desk, "a", Priority::First);
     assert_eq!(desk.due(s(0)).displaced, NONE, "the rate lacks, too");
 
     let mut desk = Scheduler::new(&shaping(1, 0));
@@ -383,7 +384,7 @@ fn a_drain_stays_while_the_rate_or_a_pause_is_what_is_waited_for() {
         },
     );
     desk.drains(held);
-    waits(&mut desk, "a", Turn::First);
+    waits(&mut desk, "a", Priority::First);
     assert_eq!(desk.due(s(4)).displaced, NONE);
     assert_eq!(desk.due(s(5)).displaced, [held]);
 }
@@ -394,7 +395,7 @@ fn a_drain_that_somebody_reads_again_stays() {
     let held = goes(&mut desk, s(0));
     desk.drains(held);
     desk.drains_no_more(held);
-    waits(&mut desk, "a", Turn::First);
+    waits(&mut desk, "a", Priority::First);
     assert_eq!(desk.due(s(0)).displaced, NONE);
 }
 
@@ -411,7 +412,7 @@ fn a_429_halves_what_goes_at_once_once_for_one_overload() {
         desk.end(*slot, s(1));
     }
     assert_eq!(desk.ceilings().in_flight(), Some(4));
-    let (entered, _) = desk.enter(s(2), &app("a"), Turn::First, FAR);
+    let (entered, _) = desk.enter(s(2), &app("a"), Priority::First, FAR);
     assert!(
         matches!(entered, Entered::Waits(_)),
         "a pause holds all: {entered:?}"
@@ -501,7 +502,7 @@ fn the_longest_pause_holds_and_none_is_longer_than_a_minute() {
 fn new_ceilings_hold_at_once_and_a_lowered_limit_stays_low() {
     let mut desk = Scheduler::new(&shaping(8, 0));
     let slots: Vec<_> = (0..8).map(|_| goes(&mut desk, s(0))).collect();
-    waits(&mut desk, "a", Turn::First);
+    waits(&mut desk, "a", Priority::First);
     desk.reconfigure(&shaping(9, 0));
     assert_eq!(granted(&mut desk, s(0)).len(), 1);
     desk.busy(

@@ -13,7 +13,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Comes {
-        who: usize,
+        app_no: usize,
     },
     Arrives {
         slot: SlotNo,
@@ -101,12 +101,12 @@ impl World {
     fn settle(&mut self) {
         let due = self.desk.due(self.now);
         for Granted { ticket, slot } in due.granted {
-            let (who, since) = self.waiting.remove(&ticket).expect("it waited");
-            self.grants.push((who, self.now - since));
+            let (app_no, since) = self.waiting.remove(&ticket).expect("it waited");
+            self.grants.push((app_no, self.now - since));
             self.go(slot);
         }
         if let Some(at) = self.desk.next_at(self.now) {
-            assert!(at > self.now, "time alone lets somebody go, and nobody did");
+            assert!(at > self.now, "time alone lets a request go, and none went");
             if let Some(old) = self.look.take() {
                 self.events.remove(&old);
             }
@@ -151,15 +151,15 @@ impl World {
         };
         self.now = at;
         match event {
-            Event::Comes { who } => {
-                let app = app(&format!("app-{who}"));
-                match self.desk.enter(at, &app, Turn::First, FAR).0 {
+            Event::Comes { app_no } => {
+                let app = app(&format!("app-{app_no}"));
+                match self.desk.enter(at, &app, Priority::First, FAR).0 {
                     Entered::Goes(slot) => {
-                        self.grants.push((who, Duration::ZERO));
+                        self.grants.push((app_no, Duration::ZERO));
                         self.go(slot);
                     }
                     Entered::Waits(ticket) => {
-                        self.waiting.insert(ticket, (who, at));
+                        self.waiting.insert(ticket, (app_no, at));
                     }
                     Entered::Full => assert!(self.desk.waiting() >= 50),
                     Entered::TooLate(at) => panic!("any time is in time, also {at:?}"),
@@ -230,9 +230,9 @@ proptest! {
     ) {
         let mut world = World::new(Scheduler::new(&shaping(places, rate)), (places, rate), seed);
         let mut at = 0;
-        for (who, gap) in &arrivals {
+        for (app_no, gap) in &arrivals {
             at += gap;
-            world.after(at, Event::Comes { who: *who });
+            world.after(at, Event::Comes { app_no: *app_no });
         }
         while world.step() {
             prop_assert!(world.desk.in_flight() <= places);
@@ -243,7 +243,7 @@ proptest! {
         prop_assert_eq!(world.desk.waiting() + world.desk.in_flight(), 0);
     }
 
-    /// Work-conserving: while somebody waits, either all places are taken or the minute is full.
+    /// Work-conserving: while a request waits, either all places are taken or the minute is full.
     #[test]
     fn nobody_waits_while_there_is_room(
         seed in any::<u64>(),
@@ -253,9 +253,9 @@ proptest! {
     ) {
         let mut world = World::new(Scheduler::new(&shaping(places, rate)), (places, rate), seed);
         let mut at = 0;
-        for (who, gap) in &arrivals {
+        for (app_no, gap) in &arrivals {
             at += gap;
-            world.after(at, Event::Comes { who: *who });
+            world.after(at, Event::Comes { app_no: *app_no });
         }
         while world.step() {
             let now = world.now;
@@ -277,17 +277,17 @@ proptest! {
         counts in prop::collection::vec(1_usize..60, 2..6),
     ) {
         let mut world = World::new(Scheduler::new(&shaping(places, 0)), (places, 1_000_000), seed);
-        for (who, count) in counts.iter().enumerate() {
+        for (app_no, count) in counts.iter().enumerate() {
             for _ in 0..*count {
-                world.after(0, Event::Comes { who });
+                world.after(0, Event::Comes { app_no });
             }
         }
         while world.step() {}
-        let turns: Vec<usize> = world.grants.iter().map(|(who, _)| *who).collect();
+        let turns: Vec<usize> = world.grants.iter().map(|(app_no, _)| *app_no).collect();
         // The first ones went without waiting.
         let turns = &turns[places.min(turns.len())..];
-        for who in 0..counts.len() {
-            let own: Vec<usize> = (0..turns.len()).filter(|at| turns[*at] == who).collect();
+        for app_no in 0..counts.len() {
+            let own: Vec<usize> = (0..turns.len()).filter(|at| turns[*at] == app_no).collect();
             // From its coming to its first turn, and from each turn to the next.
             let first = own.first().map(|first| (0, *first));
             let later = own.windows(2).map(|pair| (pair[0] + 1, pair[1]));
@@ -302,13 +302,13 @@ proptest! {
     }
 }
 
-/// Keeps `count` requests coming, so that somebody always waits.
+/// Keeps `count` requests coming, so that one always waits.
 fn keep_busy(world: &mut World, from: Duration, to: Duration) {
     let mut at = from;
     while at < to {
         world.now = at;
-        for who in 0..5 {
-            world.after(0, Event::Comes { who });
+        for app_no in 0..5 {
+            world.after(0, Event::Comes { app_no });
         }
         at += Duration::from_secs(1);
     }

@@ -1,10 +1,10 @@
-//! Those who wait: woken, expired, displaced, closed, gone.
+//! Waiting requests: woken, expired, displaced, closed, gone.
 
 use futures_util::FutureExt;
 
 use super::*;
 use crate::clock::{ManualClock, SharedClock};
-use crate::proxy::limits::queue::{Queue, Slot, Unserved};
+use crate::proxy::limits::queue::{Queue, Unserved, UpstreamSlot};
 use crate::telemetry::metrics::Metrics;
 
 fn queue(config: &Shaping) -> (Arc<Queue>, ManualClock, Arc<Metrics>) {
@@ -15,8 +15,8 @@ fn queue(config: &Shaping) -> (Arc<Queue>, ManualClock, Arc<Metrics>) {
     (queue, clock, metrics)
 }
 
-async fn take(queue: &Arc<Queue>) -> Slot {
-    let entered = queue.enter(&app("a"), Turn::First, FAR).now_or_never();
+async fn take(queue: &Arc<Queue>) -> UpstreamSlot {
+    let entered = queue.enter(&app("a"), Priority::First, FAR).now_or_never();
     entered.expect("at once").expect("a place").0
 }
 
@@ -25,7 +25,7 @@ async fn a_place_that_is_given_back_wakes_who_waits() {
     let (queue, clock, metrics) = queue(&shaping(1, 0));
     let held = take(&queue).await;
     let name = app("b");
-    let mut waits = Box::pin(queue.enter(&name, Turn::First, FAR));
+    let mut waits = Box::pin(queue.enter(&name, Priority::First, FAR));
     assert!(waits.as_mut().now_or_never().is_none());
     assert_eq!(metrics.traffic.now().waiting, 1);
     clock.advance(s(2));
@@ -48,7 +48,7 @@ async fn who_stops_waiting_is_passed_over_also_in_the_moment_of_its_turn() {
     let (gone, late, stays) = (app("gone"), app("late"), app("stays"));
     let mut waits: Vec<_> = [&gone, &late, &stays]
         .into_iter()
-        .map(|name| Box::pin(queue.enter(name, Turn::First, FAR)))
+        .map(|name| Box::pin(queue.enter(name, Priority::First, FAR)))
         .collect();
     for wait in &mut waits {
         assert!(wait.as_mut().now_or_never().is_none());
@@ -73,7 +73,7 @@ async fn a_wait_ends_at_its_deadline_or_at_the_configured_time() {
         } else {
             clock_now(&clock) + deadline
         };
-        let mut waits = Box::pin(queue.enter(&name, Turn::First, deadline));
+        let mut waits = Box::pin(queue.enter(&name, Priority::First, deadline));
         assert!(waits.as_mut().now_or_never().is_none());
         clock.advance(s(wait) - Duration::from_millis(1));
         let early = tokio::time::timeout(s(3), waits.as_mut()).await;
@@ -102,9 +102,9 @@ async fn time_alone_lets_them_go_and_another_keeps_it_when_the_timekeeper_leaves
     first.arrived();
     drop(first);
     let (leaves, stays) = (app("leaves"), app("stays"));
-    let mut keeper = Box::pin(queue.enter(&leaves, Turn::First, FAR));
+    let mut keeper = Box::pin(queue.enter(&leaves, Priority::First, FAR));
     assert!(keeper.as_mut().now_or_never().is_none());
-    let mut waits = Box::pin(queue.enter(&stays, Turn::First, FAR + FAR));
+    let mut waits = Box::pin(queue.enter(&stays, Priority::First, FAR + FAR));
     assert!(waits.as_mut().now_or_never().is_none());
     drop(keeper);
     clock.advance(s(59));
@@ -125,9 +125,9 @@ async fn an_overflow_and_a_full_line_say_when_to_come_again() {
     first.sends();
     first.arrived();
     let name = app("a");
-    let mut waits = Box::pin(queue.enter(&name, Turn::First, FAR));
+    let mut waits = Box::pin(queue.enter(&name, Priority::First, FAR));
     assert!(waits.as_mut().now_or_never().is_none());
-    let refused = queue.enter(&name, Turn::First, FAR).await.unwrap_err();
+    let refused = queue.enter(&name, Priority::First, FAR).await.unwrap_err();
     let Unserved::Full { retry_after } = refused else {
         panic!("{refused:?}");
     };
@@ -142,11 +142,11 @@ async fn a_stop_tells_who_waits_and_lets_nobody_wait_after_it() {
     let (queue, _, _) = queue(&shaping(1, 0));
     let held = take(&queue).await;
     let name = app("b");
-    let mut waits = Box::pin(queue.enter(&name, Turn::First, FAR));
+    let mut waits = Box::pin(queue.enter(&name, Priority::First, FAR));
     assert!(waits.as_mut().now_or_never().is_none());
     queue.close();
     assert_eq!(waits.await.unwrap_err(), Unserved::Closed);
-    let late = queue.enter(&name, Turn::First, FAR).await;
+    let late = queue.enter(&name, Priority::First, FAR).await;
     assert_eq!(late.unwrap_err(), Unserved::Closed);
     drop(held);
     take(&queue).await;
@@ -160,7 +160,7 @@ async fn a_drain_is_told_when_its_place_is_wanted() {
     let mut displaced = Box::pin(drained.displaced());
     assert!(displaced.as_mut().now_or_never().is_none());
     let name = app("b");
-    let mut waits = Box::pin(queue.enter(&name, Turn::First, FAR));
+    let mut waits = Box::pin(queue.enter(&name, Priority::First, FAR));
     assert!(waits.as_mut().now_or_never().is_none());
     displaced.await;
     assert!(drained.is_displaced());
@@ -177,13 +177,13 @@ async fn five_hundred_at_once_from_five_apps_all_go_in_turn() {
         let (queue, order) = (Arc::clone(&queue), Arc::clone(&order));
         async move {
             // The first app sends most of it.
-            let who = if n < 300 { 0 } else { 1 + n % 4 };
-            let name = app(&format!("app-{who}"));
+            let app_no = if n < 300 { 0 } else { 1 + n % 4 };
+            let name = app(&format!("app-{app_no}"));
             let (slot, _) = queue
-                .enter(&name, Turn::First, FAR)
+                .enter(&name, Priority::First, FAR)
                 .await
                 .expect("its turn");
-            order.lock().push((who, n));
+            order.lock().push((app_no, n));
             tokio::time::sleep(Duration::from_millis(3)).await;
             drop(slot);
         }
@@ -191,18 +191,21 @@ async fn five_hundred_at_once_from_five_apps_all_go_in_turn() {
     futures_util::future::join_all(runs).await;
     let order = order.lock();
     assert_eq!(order.len(), 500);
-    for who in 0..5 {
+    for app_no in 0..5 {
         let own: Vec<usize> = order
             .iter()
-            .filter(|(app, _)| *app == who)
+            .filter(|(app, _)| *app == app_no)
             .map(|(_, n)| *n)
             .collect();
-        assert!(own.is_sorted(), "app {who} is out of order");
+        assert!(own.is_sorted(), "app {app_no} is out of order");
     }
     // Until the small ones are through, each has a fifth.
     let shared = &order[8..8 + 200];
-    for who in 0..5 {
-        let share = shared.iter().filter(|(app, _)| *app == who).count();
-        assert!((38..=42).contains(&share), "app {who} had {share} of 200");
+    for app_no in 0..5 {
+        let share = shared.iter().filter(|(app, _)| *app == app_no).count();
+        assert!(
+            (38..=42).contains(&share),
+            "app {app_no} had {share} of 200"
+        );
     }
 }

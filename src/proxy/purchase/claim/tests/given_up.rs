@@ -1,6 +1,7 @@
 //! Tries that their app gave up before they were read, beside its retry.
 
 use super::*;
+use crate::proxy::purchase::client::Presence;
 
 /// A connection that was free to carry a request from here on.
 const SINCE: Duration = Duration::from_secs(50);
@@ -75,8 +76,8 @@ fn of_two_that_were_given_up_the_first_goes() {
     let second = bench.lead(1);
     first.app_left();
     second.app_left();
-    assert!(bench.table.goes(&first, POLICY, SINCE));
-    assert!(!bench.table.goes(&second, POLICY, SINCE));
+    assert!(bench.table.goes(&first, POLICY, SINCE, Presence::Suspect));
+    assert!(!bench.table.goes(&second, POLICY, SINCE, Presence::Suspect));
 }
 
 /// The first may never go: its connection is reset while it waits.
@@ -90,7 +91,7 @@ fn nobody_gives_way_to_one_that_was_given_up_and_does_not_go() {
     assert!(!bench.table.is_anothers(&second, POLICY, SINCE));
     assert!(first.gives_up());
     bench.table.finish(&first, Fate::Closed);
-    assert!(bench.table.goes(&second, POLICY, SINCE));
+    assert!(bench.table.goes(&second, POLICY, SINCE, Presence::Suspect));
 }
 
 #[test]

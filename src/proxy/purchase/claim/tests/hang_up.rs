@@ -1,5 +1,6 @@
 //! Apps that ask again before bursar's tasks have heard how their last request ended.
 
+use crate::proxy::purchase::shared::Received;
 use tokio::net::UnixStream;
 
 use super::*;
@@ -20,7 +21,7 @@ async fn a_repeat_behind_a_hang_up_that_nobody_noticed_is_the_same_purchase() {
 
     drop(app);
     let follower = follow(bench.claim(1));
-    assert_eq!(follower.purchase.entry, first.entry);
+    assert_eq!(follower.purchase().entry, first.entry);
 }
 
 #[tokio::test]
@@ -60,7 +61,7 @@ async fn a_repeat_waits_while_an_answer_is_written_to_who_has_hung_up() {
             first.write_failed();
             assert!(left.has_changed().expect("the table is there"));
             let follower = follow(bench.table.claim(&repeat, POLICY, true));
-            assert_eq!(follower.purchase.entry, first.entry);
+            assert_eq!(follower.purchase().entry, first.entry);
         } else {
             first.delivered();
             assert!(left.has_changed().expect("the table is there"));
@@ -104,7 +105,7 @@ async fn who_waits_hears_of_a_follower_that_leaves_a_document() {
     let first = bench.lead(1);
     first.app_left();
     let mut follower = follow(bench.claim(1));
-    follower.begins();
+    follower.received(Received::Beginning);
     let mut retry = bench.claimant(1);
     retry.marked_retry = true;
     let Claim::LookAgain { left, .. } = bench.table.claim(&retry, POLICY, true) else {

@@ -1,6 +1,7 @@
 //! Whole answers that nobody took: for how long they are kept, and which are not.
 
 use super::*;
+use crate::proxy::purchase::shared::Received;
 
 #[tokio::test]
 async fn a_kept_answer_is_given_for_60_s_and_its_key_after_that() {
@@ -21,7 +22,7 @@ async fn a_kept_answer_is_given_for_60_s_and_its_key_after_that() {
     assert_eq!(key.origin, KeyOrigin::Adopted { from: first.entry });
 }
 
-/// What a deploy made may have been deleted since: its answer is given to who joins while it runs, and
+/// What a deploy made may have been deleted since: its answer is given to a request that joins while it runs, and
 /// to nobody behind its end.
 #[tokio::test]
 async fn an_answer_that_may_be_undone_is_not_kept() {
@@ -52,7 +53,7 @@ async fn a_kept_answer_that_was_handed_over_is_gone() {
     record_whole(&first).await;
     bench.table.finish(&first, Fate::Undelivered);
     let mut follower = follow(bench.claim(1));
-    follower.delivered();
+    follower.received(Received::Answer);
     drop(follower);
     bench.table.delivered(&first);
     let later = bench.lead(1);
@@ -71,7 +72,7 @@ async fn a_stream_that_a_follower_began_to_take_is_nobodys_when_it_has_left() {
     first.record_chunk(Bytes::from_static(b"data: {}")).await;
     assert!(matches!(follower.next().await, ReplayItem::Head { .. }));
     assert!(matches!(follower.next().await, ReplayItem::Chunk(_)));
-    follower.delivered();
+    follower.received(Received::Answer);
     drop(follower);
     for _ in 0..3 {
         first.record_chunk(Bytes::from(vec![b'x'; 1 << 20])).await;

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::proxy::purchase::event::{EndMark, Loss, Read, Stop, Then, Wait};
-use crate::proxy::purchase::fate::News;
 
 impl Flight {
     /// A stream begins: its first piece is a move of the service's as any other.
@@ -53,7 +52,7 @@ impl Flight {
         flowing.since = world.monotonic();
         let waits_long = matches!(flowing.action, Action::Read(Wait::Long));
         if waits_long && app.presence == Presence::Gone {
-            return Err("an answer is read for nobody without an end".to_owned());
+            return Err("an answer is read without a reader without an end".to_owned());
         }
         if !was_delivered && self.is_delivered() {
             let purchase = Arc::clone(&self.purchase);
@@ -61,12 +60,11 @@ impl Flight {
         }
         match flowing.action {
             Action::Settle { ending, .. } => {
-                let (end, receipt, cut_by) = match ending {
-                    AnswerEnd::Complete => (AttemptEnd::Answered, flowing.receipt.clone(), None),
-                    AnswerEnd::Broke(_) if world.chance.one_in(3) => {
-                        (AttemptEnd::Broken, flowing.receipt.clone(), None)
-                    }
-                    AnswerEnd::Broke(_) => (AttemptEnd::Broken, Receipt::default(), None),
+                let (end, _, cut_by) = ending.recorded();
+                let receipt = match ending {
+                    AnswerEnd::Complete => flowing.receipt.clone(),
+                    AnswerEnd::Broke(_) if world.chance.one_in(3) => flowing.receipt.clone(),
+                    AnswerEnd::Broke(_) => Receipt::default(),
                     AnswerEnd::Stopped(stop) => {
                         world.count(match stop {
                             Stop::Shutdown => "stream cut",
@@ -75,8 +73,7 @@ impl Flight {
                             Stop::Displaced => "drain displaced",
                             Stop::Bounds | Stop::Unread => "drain ended",
                         });
-                        let cut_by = Some(stop.in_doubt());
-                        (AttemptEnd::Broken, Receipt::default(), cut_by)
+                        Receipt::default()
                     }
                 };
                 self.record(end, Some(200));
@@ -147,7 +144,7 @@ impl Flight {
                     }
                     if is_kept && !world.chance.one_in(4) {
                         world.count("end kept");
-                        self.tell(world, process, News::UnderWay);
+                        self.note(world, process, Delivery::Pending);
                         return Ok(None);
                     }
                 }
@@ -309,7 +306,7 @@ impl Flight {
                 if self.here && world.chance.one_in(12) {
                     // "Of a slow one the ledger notes that it is under way still."
                     world.count("slow write");
-                    self.tell(world, process, News::UnderWay);
+                    self.note(world, process, Delivery::Pending);
                 }
                 self.write_whole(world, true)?;
             }
@@ -365,11 +362,12 @@ impl Flight {
         }
     }
 
-    fn tell(&self, world: &World, process: &mut Process, news: News) {
+    fn note(&self, world: &World, process: &mut Process, delivery: Delivery) {
         let queue = &mut process.scribe.queue;
-        self.purchase.news(news, world.wall_ms(), |row, delivered| {
-            queue.push(Command::Deliver(Box::new(row), delivered));
-        });
+        self.purchase
+            .note_delivery(delivery, world.wall_ms(), |row, delivered| {
+                queue.push(Command::Deliver(Box::new(row), delivered));
+            });
     }
 
     pub fn close(&self, world: &mut World, process: &mut Process, fate: Fate) {
@@ -377,7 +375,7 @@ impl Flight {
         if undelivered {
             world.count("closed undelivered");
         }
-        self.tell(world, process, fate.into());
+        self.note(world, process, fate.into());
         process.table.finish(&self.purchase, fate);
     }
 }

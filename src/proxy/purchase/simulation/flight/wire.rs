@@ -199,7 +199,7 @@ impl Flight {
             2 => headers.append(&world.names.billed, HeaderValue::from_static("4711")),
             _ => false,
         };
-        let ending = Ending::Refused(Refused {
+        let ending = Ending::Refused(ErrorHead {
             status,
             has_json,
             declines: declines_retry(&headers),
@@ -234,9 +234,9 @@ impl Flight {
             share: world.chance.share(),
             may_repeat: self.purchase.may_repeat(&world.clock),
             wanted: match (self.here, self.purchase.is_followed()) {
-                (true, _) => Wanted::ByItsApp,
-                (false, true) => Wanted::ByFollower,
-                (false, false) => Wanted::ByNone,
+                (true, _) => WantedBy::ItsApp,
+                (false, true) => WantedBy::Follower,
+                (false, false) => WantedBy::NoApp,
             },
         };
         let is_asked = matches!(event, AttemptEvent::Leave { .. });
@@ -244,7 +244,7 @@ impl Flight {
         let action = attempts.on(event, &self.retries, view);
         match &action {
             AttemptAction::EndAsLast { exhausted: true } => world.count("retries over"),
-            AttemptAction::EndAsLast { .. } if view.wanted == Wanted::ByNone => {
+            AttemptAction::EndAsLast { .. } if view.wanted == WantedBy::NoApp => {
                 world.count("nobody waits for a retry");
             }
             AttemptAction::EndAsLast { .. } if is_asked && !view.may_repeat => {

@@ -3,7 +3,7 @@
 use pingora::http::ResponseHeader;
 
 use super::*;
-use crate::proxy::purchase::fate::News;
+use crate::ledger::undelivered::Delivery;
 
 impl World {
     /// A request of an app. Equal ones are common on purpose.
@@ -152,8 +152,11 @@ impl World {
         let is_reset = self.chance.one_in(3);
         let age = Duration::from_millis(self.chance.ms(3_000));
         let since = self.monotonic().saturating_sub(age);
-        let goes = !is_reset && process.table.goes(&purchase, self.policy, since);
-        if !goes && purchase.gives_up() {
+        let presence = match is_reset {
+            true => Presence::Gone,
+            false => Presence::Suspect,
+        };
+        if !process.table.goes(&purchase, self.policy, since, presence) {
             self.count(if is_reset {
                 "reset before it was read"
             } else {
@@ -162,7 +165,6 @@ impl World {
             flight.close(self, process, purchase.fate_unsent(false));
             return Ok(true);
         }
-        purchase.goes();
         self.count("input ended before it was read");
         flight.is_suspected();
         let is_retry = |other: &Flight| {
@@ -231,7 +233,7 @@ impl World {
             FollowAction::Write(_) => FollowEvent::Wrote(Written::Out),
             FollowAction::Finish => {
                 if joined.following.is_answer() {
-                    let entry = joined.follower.purchase.entry;
+                    let entry = joined.follower.purchase().entry;
                     self.facts.giving(entry, &self.reading)?;
                 }
                 FollowEvent::Did
@@ -253,7 +255,7 @@ impl World {
         *action = following.on(event, presence, follower, is_event_stream);
         if !had && joined.following.end().is_delivered {
             self.count("handed to a follower");
-            let purchase = Arc::clone(&joined.follower.purchase);
+            let purchase = Arc::clone(joined.follower.purchase());
             self.delivered(&purchase)?;
         }
         if matches!(joined.action, FollowAction::Done) {
@@ -266,7 +268,7 @@ impl World {
 
     /// bursar's stop cuts what a follower is given.
     pub(super) fn cut_off(&mut self, process: &mut Process, joined: Joined) -> Result<(), String> {
-        let purchase = &joined.follower.purchase;
+        let purchase = joined.follower.purchase();
         if joined.following.end().is_delivered {
             self.count("follower cut");
             purchase.cuts_short();
@@ -283,12 +285,12 @@ impl World {
 
     /// `Gateway::delivered`.
     fn unfollow(&mut self, process: &mut Process, joined: Joined) -> Result<(), String> {
-        let purchase = &Arc::clone(&joined.follower.purchase);
+        let purchase = &Arc::clone(joined.follower.purchase());
         let is_delivered = joined.following.end().is_delivered;
         drop(joined.follower);
         if is_delivered {
             let queue = &mut process.scribe.queue;
-            purchase.news(News::Given, self.clock.wall_ms(), |row, delivered| {
+            purchase.note_delivery(Delivery::Given, self.clock.wall_ms(), |row, delivered| {
                 queue.push(Command::Deliver(Box::new(row), delivered));
             });
             process.table.delivered(purchase);

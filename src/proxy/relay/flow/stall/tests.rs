@@ -8,12 +8,12 @@ use futures_util::FutureExt;
 use super::*;
 use crate::clock::ManualClock;
 use crate::config::Shaping;
-use crate::proxy::limits::queue::{Queue, Turn};
+use crate::proxy::limits::queue::{Priority, Queue};
 use crate::telemetry::metrics::Metrics;
 
 const FAR: Duration = Duration::from_secs(1_000_000);
 
-/// Large steps, seconds apart, are progress; only time without any counts, and only where somebody waits.
+/// Large steps, seconds apart, are progress; only time without any counts, and only where a request waits.
 #[tokio::test(start_paused = true)]
 async fn only_time_in_which_an_app_takes_nothing_counts_as_a_stall() {
     let config = Shaping {
@@ -26,7 +26,7 @@ async fn only_time_in_which_an_app_takes_nothing_counts_as_a_stall() {
     let metrics = Arc::new(Metrics::new().unwrap());
     let queue = Queue::new(&config, Arc::new(clock), metrics);
     let app: Arc<str> = Arc::from("a");
-    let entered = queue.enter(&app, Turn::First, FAR).now_or_never();
+    let entered = queue.enter(&app, Priority::First, FAR).now_or_never();
     let (place, _) = entered.expect("at once").unwrap();
     let went = AtomicU64::new(0);
     let takes = || went.load(Ordering::Relaxed);
@@ -39,7 +39,7 @@ async fn only_time_in_which_an_app_takes_nothing_counts_as_a_stall() {
     went.fetch_add(130_000, Ordering::Relaxed);
     let look = tokio::time::timeout(STALL_LOOK * 2, wanted.as_mut()).await;
     assert!(look.is_err());
-    let mut waits = Box::pin(queue.enter(&app, Turn::First, FAR));
+    let mut waits = Box::pin(queue.enter(&app, Priority::First, FAR));
     assert!(waits.as_mut().now_or_never().is_none());
     for _ in 0..10 {
         went.fetch_add(130_000, Ordering::Relaxed);
