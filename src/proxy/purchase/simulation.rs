@@ -10,6 +10,7 @@ mod flight;
 mod rules;
 mod scribe;
 mod service;
+mod transcript;
 mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

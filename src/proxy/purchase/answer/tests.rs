@@ -299,9 +299,30 @@ fn what_was_held_back_goes_to_the_follower_before_the_next_piece() {
     assert_eq!(&*second, PIECE);
 }
 
-/// What follows when nobody reads a stream, by what the configuration and bursar's room allow.
+/// Neither of the two pieces was taken.
 #[test]
-fn a_stream_that_nobody_reads_is_drained_within_its_bounds_or_stopped() {
+fn what_was_held_back_of_a_write_that_failed_goes_to_the_follower_before_its_successor() {
+    let bench = Bench::new();
+    let mut answer = bench.answer(AnswerForm::Stream);
+    let held = Event::Wrote(Written::Held);
+    play(&mut answer, Presence::Here, vec![piece(), held]);
+    let holding = AppView {
+        held: Some(Bytes::from_static(b"first")),
+        ..app(Presence::Here)
+    };
+    assert_eq!(word(&answer.on(piece(), &holding)), "write");
+    bench.purchase.app_left();
+    let gone = app(Presence::Gone);
+    let kept = [Event::Lost(Loss::AppGone), Event::Did].map(|event| answer.on(event, &gone));
+    let [Action::Keep(first), Action::Keep(second)] = kept else {
+        panic!("{kept:?}");
+    };
+    assert_eq!((&*first, &*second), (&b"first"[..], PIECE));
+}
+
+/// What follows when no app reads a stream, by what the configuration and bursar's room allow.
+#[test]
+fn a_stream_that_no_app_reads_is_drained_within_its_bounds_or_stopped() {
     let bench = Bench::new();
     let gone = |event| vec![piece(), OUT, event];
     let mut answer = bench.answer(AnswerForm::Stream);
@@ -487,7 +508,7 @@ fn a_whole_answer_that_its_app_did_not_take_is_kept_for_its_repeat() {
 /// Whatever came before: with its app gone, no follower, and a service that is silent, time alone brings an
 /// answer to its end.
 #[test]
-fn an_answer_that_nobody_reads_ends_by_time_alone() {
+fn an_answer_that_no_app_reads_ends_by_time_alone() {
     const FORMS: [AnswerForm; 3] = [AnswerForm::Document, AnswerForm::Stream, AnswerForm::Chat];
     let mut state = 1_u32;
     let mut chance = |below: u32| {

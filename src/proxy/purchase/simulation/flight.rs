@@ -15,6 +15,7 @@ use pingora::http::ResponseHeader;
 
 use super::scribe::Command;
 use super::service::{Ask, Repeats, ServiceAnswer};
+use super::transcript::Transcript;
 use super::world::{Process, World};
 use crate::ledger::entry::{Attempt, AttemptEnd, EntryId, InDoubt, Outcome, State};
 use crate::ledger::undelivered::Delivery;
@@ -55,6 +56,7 @@ pub struct Flight {
     /// The end of its connection is the end of its answer: each piece waits for its successor.
     is_close_delimited: bool,
     held: Option<Bytes>,
+    given: Transcript,
     pub retries: Retries,
     /// From its first attempt on.
     attempts: Option<RetryLoop>,
@@ -179,6 +181,7 @@ impl Flight {
             hang_up,
             is_close_delimited: false,
             held: None,
+            given: Transcript::default(),
             state: None,
             tries: 0,
             step: Step::Intending,

@@ -18,8 +18,9 @@
 //! * I10: billed money never goes back, over restarts too, and all sums agree.
 //! * I11: the table's bound ([`super::world::World`] asks after every claim). The bounds of queues and
 //!   buffers are not in the model; the tests of `claim`, `queue`, `buffer` and `later` hold them.
-//! * I8 and I9 are of bytes on the wire, which the model has none of; `tests/it/door`, `heads` and
-//!   `retries` hold them.
+//! * I8: what a connection is given of a stream is what the service sent, in its order, and it ends cleanly behind all
+//!   of it alone ([`super::transcript`]). The rest of I8, and I9, are of bytes on the wire, which the model
+//!   has none of; `tests/it/door`, `heads` and `retries` hold them.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -17,6 +17,7 @@ use super::flight::{Flight, Step};
 use super::rules::Facts;
 use super::scribe::{Command, Disk, Reading, Reply, Scribe, Shelf};
 use super::service::{Ask, Repeats, Service};
+use super::transcript::{Streams, Transcript};
 use crate::clock::{Clock, ManualClock};
 use crate::config::Adopt;
 use crate::ledger::entry::{EntryId, Fingerprint, Intent};
@@ -51,6 +52,7 @@ pub struct World {
     pub shelf: Shelf,
     pub reading: Reading,
     pub facts: Facts,
+    pub streams: Streams,
     pub names: Arc<ServiceNames>,
     pub counts: Counts,
     /// The events, when they are to be printed.
@@ -82,6 +84,7 @@ struct Joined {
     follower: Follower,
     following: Following,
     action: FollowAction,
+    given: Transcript,
     /// Its app is connected, as far as bursar has noticed.
     presence: Presence,
 }
@@ -121,6 +124,7 @@ impl World {
             shelf: Shelf::default(),
             reading: Reading::default(),
             facts: Facts::default(),
+            streams: Streams::default(),
             names: Arc::clone(&stage.names),
             counts: Counts::new(),
             log: None,

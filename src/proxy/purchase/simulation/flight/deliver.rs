@@ -1,5 +1,6 @@
 //! The way to the app: [`AnswerFlow`] decides, and chance has its actions succeed, fail or wait.
 
+use super::super::transcript::is_end_mark;
 use super::*;
 use crate::proxy::purchase::event::{EndMark, Loss, Read, Stop, Then, Wait};
 
@@ -148,7 +149,7 @@ impl Flight {
                         return Ok(None);
                     }
                 }
-                self.write(world, piece)
+                self.write(world, piece)?
             }
             Action::Keep(piece) => {
                 if is_end_mark(&piece) {
@@ -164,7 +165,7 @@ impl Flight {
                     None => return Ok(None),
                 }
             }
-            Action::Warn(warning) => self.write(world, warning),
+            Action::Warn(warning) => self.write(world, warning)?,
             Action::Finish => {
                 world.facts.giving(self.id, &world.reading)?;
                 if !self.takes(world) {
@@ -177,7 +178,10 @@ impl Flight {
                     }
                     Event::Lost(Loss::Cut)
                 } else {
-                    self.held = None;
+                    if let Some(last) = self.held.take() {
+                        self.given.takes(&last)?;
+                    }
+                    world.streams.ended_cleanly(self.id, &self.given)?;
                     Event::Did
                 }
             }
@@ -222,23 +226,22 @@ impl Flight {
             return Some(Event::TimeUp);
         }
         let is_settled = flowing.answer.is_settled();
-        let piece = || Some(Bytes::from_static(b"data: {}\n\n"));
         match world.chance.below(20) {
             0..=1 => {
                 world.count("stream broke");
                 read.then = Then::Broke(Cause::Reset);
             }
             2..=8 if !is_settled => {
-                read.piece = piece();
+                read.piece = Some(world.streams.piece(self.id));
                 if flowing.answer.is_drained() && world.chance.one_in(8) {
                     read.bytes = 17 * 1024 * 1024;
                 }
             }
             9..=12 => {
                 world.count("stream ended");
-                let held = Some(Bytes::from_static(END_MARK));
                 if !is_settled {
-                    read.piece = piece();
+                    read.piece = Some(world.streams.piece(self.id));
+                    let held = Some(world.streams.end_mark(self.id));
                     read.end_mark = EndMark::Came { held };
                 }
                 read.then = Then::Ended {
@@ -248,15 +251,17 @@ impl Flight {
             }
             13..=14 if !is_settled => {
                 world.count("end mark came");
-                let held = Some(Bytes::from_static(END_MARK));
+                let held = Some(world.streams.end_mark(self.id));
                 read.end_mark = EndMark::Came { held };
             }
             15 if !is_settled => {
                 world.count("stream ended without its mark");
-                read.then = Then::Ended {
-                    rest: piece().into_iter().collect(),
-                    is_priced: world.chance.one_in(2),
-                };
+                let is_priced = world.chance.one_in(2);
+                let rest = vec![world.streams.piece(self.id)];
+                if is_priced {
+                    world.streams.ends_priced(self.id);
+                }
+                read.then = Then::Ended { rest, is_priced };
             }
             16 => return Some(Event::Changed),
             _ => return None,
@@ -265,15 +270,20 @@ impl Flight {
     }
 
     /// A piece, to a connection that may hold each back for its successor.
-    fn write(&mut self, world: &mut World, piece: Bytes) -> Event {
+    fn write(&mut self, world: &mut World, piece: Bytes) -> Result<Event, String> {
         if !self.takes(world) {
-            return Event::Lost(Loss::AppGone);
+            return Ok(Event::Lost(Loss::AppGone));
         }
-        if self.is_close_delimited && self.held.replace(piece).is_none() {
+        let out = match self.is_close_delimited {
+            true => self.held.replace(piece),
+            false => Some(piece),
+        };
+        let Some(out) = out else {
             world.count("held back");
-            return Event::Wrote(Written::Held);
-        }
-        Event::Wrote(Written::Out)
+            return Ok(Event::Wrote(Written::Held));
+        };
+        self.given.takes(&out)?;
+        Ok(Event::Wrote(Written::Out))
     }
 
     /// Whether the app takes what is written; else it has gone.
@@ -382,12 +392,6 @@ impl Flight {
 
 /// As in the configuration's default.
 const STREAM_TIME: Duration = Duration::from_secs(120);
-
-const END_MARK: &[u8] = b"data: [DONE]\n\n";
-
-fn is_end_mark(piece: &Bytes) -> bool {
-    &**piece == END_MARK
-}
 
 fn answer_head() -> Arc<ResponseHeader> {
     let mut head = ResponseHeader::build(StatusCode::OK, None).unwrap();

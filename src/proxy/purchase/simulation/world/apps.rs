@@ -62,6 +62,7 @@ impl World {
                     follower,
                     following: Following::new(true),
                     action: FollowAction::Wait,
+                    given: Transcript::default(),
                     presence: Presence::Here,
                 });
                 return Ok(());
@@ -229,12 +230,18 @@ impl World {
                 FollowEvent::Lost
             }
             FollowAction::WriteHead(_) => FollowEvent::Did,
-            FollowAction::Write(_) if self.chance.one_in(6) => FollowEvent::Wrote(Written::Held),
-            FollowAction::Write(_) => FollowEvent::Wrote(Written::Out),
+            FollowAction::Write(chunk) => {
+                joined.given.takes(&chunk)?;
+                FollowEvent::Wrote(match self.chance.one_in(6) {
+                    true => Written::Held,
+                    false => Written::Out,
+                })
+            }
             FollowAction::Finish => {
                 if joined.following.is_answer() {
                     let entry = joined.follower.purchase().entry;
                     self.facts.giving(entry, &self.reading)?;
+                    self.streams.ended_cleanly(entry, &joined.given)?;
                 }
                 FollowEvent::Did
             }
