@@ -9,13 +9,12 @@
 //! that is damaged lets no caller in instead of all; tokens are kept as hashes and compared in
 //! constant time.
 //!
-//! Lowest first: `error` `declared` < `stored` `runs` `awaited` < `table` < `rules` < this registry.
+//! Lowest first: `error` `declared` < `stored` `runs` `awaited` < `table` < this registry.
 
 mod awaited;
 mod declared;
 mod error;
 pub mod namespace;
-mod rules;
 pub mod runs;
 mod stored;
 mod table;
@@ -48,7 +47,7 @@ pub struct Apps {
     caps: OnceLock<Arc<Caps>>,
     table: ArcSwap<Table>,
     /// One change at a time.
-    changing: Mutex<Changing>,
+    changing: Mutex<AppList>,
     changed: watch::Sender<()>,
     /// Marked when a run opens.
     opened: watch::Sender<()>,
@@ -70,68 +69,84 @@ pub struct OpenRun {
     pub run: Arc<Run>,
 }
 
-/// The apps where no daemon runs, under the ledger's lock.
-pub struct Alone {
-    changing: Changing,
-    _lock: Lock,
-}
-
-struct Changing {
+/// The apps as they are declared and stored, and what changes them.
+pub struct AppList {
     directory: Directory,
     declared: Declared,
     stored: Stored,
+    /// Held where no daemon does.
+    _lock: Option<Lock>,
 }
 
-// === impl Changing ===
+// === impl AppList ===
 
-impl Changing {
-    fn read(directory: Directory, declared: Declared) -> Result<Self, AppsError> {
+impl AppList {
+    fn read(
+        directory: Directory,
+        declared: Declared,
+        lock: Option<Lock>,
+    ) -> Result<Self, AppsError> {
         let stored = Stored::read(&directory)?;
         Ok(Self {
             directory,
             declared,
             stored,
+            _lock: lock,
         })
     }
 
-    fn table(&self) -> Result<Table, AppsError> {
+    /// Takes the ledger's lock, so that no daemon runs beside. Makes the directory where there is none.
+    pub fn open(state_dir: &Path, declared: Declared) -> Result<Self, AppsError> {
+        let directory = Directory::open_or_create(state_dir)?;
+        let lock = directory.lock()?;
+        Self::read(directory, declared, Some(lock))
+    }
+
+    /// The apps that may spend.
+    pub fn table(&self) -> Result<Table, AppsError> {
         Table::of(&self.declared, &self.stored)
     }
 
-    /// Adds an app and answers its token: nothing else knows it.
-    fn add(&mut self, new: &AppAdd, now_ms: u64) -> Result<Token, AppsError> {
+    /// As [`Apps::add`].
+    pub fn add(&mut self, new: &AppAdd, now_ms: u64) -> Result<Token, AppsError> {
         let token = Token::draw().map_err(AppsError::Random)?;
-        let mut next = self.stored.clone();
-        next.add(new, &self.declared, token.hash(), now_ms)?;
-        // What is wrong with it beside the others shows before it is written.
-        Table::of(&self.declared, &next)?;
-        self.keep(next)?;
+        self.replace(|next, declared| {
+            next.add(new, declared, token.hash(), now_ms)?;
+            // What is wrong with it beside the others shows before it is written.
+            Table::of(declared, next).map(drop)
+        })?;
         Ok(token)
     }
 
-    fn remove(&mut self, name: &str) -> Result<(), AppsError> {
-        let mut next = self.stored.clone();
-        next.remove(name, &self.declared)?;
-        self.keep(next)
+    /// As [`Apps::remove`]. Works also where an app is in two places, which no daemon starts with.
+    pub fn remove(&mut self, name: &str) -> Result<(), AppsError> {
+        self.replace(|next, declared| next.remove(name, declared))
     }
 
-    fn rotate(&mut self, name: &str, now_ms: u64) -> Result<Token, AppsError> {
+    /// As [`Apps::rotate`].
+    pub fn rotate(&mut self, name: &str, now_ms: u64) -> Result<Token, AppsError> {
         let token = Token::draw().map_err(AppsError::Random)?;
-        let mut next = self.stored.clone();
-        next.rotate(name, &self.declared, token.hash(), now_ms)?;
-        Table::of(&self.declared, &next)?;
-        self.keep(next)?;
+        self.replace(|next, declared| {
+            next.rotate(name, declared, token.hash(), now_ms)?;
+            Table::of(declared, next).map(drop)
+        })?;
         Ok(token)
     }
 
-    fn set(&mut self, asked: &AppSet) -> Result<(), AppsError> {
-        let mut next = self.stored.clone();
-        next.set(asked, &self.declared)?;
-        Table::of(&self.declared, &next)?;
-        self.keep(next)
+    /// As [`Apps::set`].
+    pub fn set(&mut self, asked: &AppSet) -> Result<(), AppsError> {
+        self.replace(|next, declared| {
+            next.set(asked, declared)?;
+            Table::of(declared, next).map(drop)
+        })
     }
 
-    fn keep(&mut self, next: Stored) -> Result<(), AppsError> {
+    fn replace(
+        &mut self,
+        change: impl FnOnce(&mut Stored, &Declared) -> Result<(), AppsError>,
+    ) -> Result<(), AppsError> {
+        let mut next = self.stored.clone();
+        change(&mut next, &self.declared)?;
         next.write(&self.directory)?;
         self.stored = next;
         Ok(())
@@ -144,7 +159,7 @@ impl Apps {
     /// Reads the apps that were added, and sets them beside the declared ones. The directory is the
     /// ledger's, and the caller holds its lock.
     pub fn open(state_dir: &Path, declared: Declared) -> Result<Self, AppsError> {
-        let changing = Changing::read(Directory::open(state_dir)?, declared)?;
+        let changing = AppList::read(Directory::open(state_dir)?, declared, None)?;
         Ok(Self {
             runs: Runs::default(),
             awaited: Awaited::read(&changing.directory),
@@ -248,7 +263,7 @@ impl Apps {
 
     /// The caps of the apps as they are now.
     pub fn cap_rules(&self, caps: &config::CapsTable) -> Rules {
-        rules::of(&self.table(), caps)
+        rules_of(&self.table(), caps)
     }
 
     /// Marked whenever the table is another one.
@@ -293,7 +308,7 @@ impl Apps {
 
     fn change<T>(
         &self,
-        change: impl FnOnce(&mut Changing) -> Result<T, AppsError>,
+        change: impl FnOnce(&mut AppList) -> Result<T, AppsError>,
     ) -> Result<T, AppsError> {
         let mut changing = self.changing.lock();
         let changed = change(&mut changing)?;
@@ -303,9 +318,9 @@ impl Apps {
 
     /// Under the lock of the changes, and the caps before the door: no request passes the door before the
     /// caps know its app, and one that has passed it when its app is removed gets no room.
-    fn put_in_force(&self, changing: &Changing, table: Table) {
+    fn put_in_force(&self, changing: &AppList, table: Table) {
         if let Some(caps) = self.caps.get() {
-            caps.reload(rules::of(&table, &changing.declared.caps));
+            caps.reload(rules_of(&table, &changing.declared.caps));
         }
         self.table.store(Arc::new(table));
         self.changed.send_replace(());
@@ -321,45 +336,6 @@ impl Drop for OpenRun {
     }
 }
 
-// === impl Alone ===
-
-impl Alone {
-    /// Takes the ledger's lock, so that no daemon runs beside. Makes the directory where there is none.
-    pub fn open(state_dir: &Path, declared: Declared) -> Result<Self, AppsError> {
-        let directory = Directory::open_or_create(state_dir)?;
-        let lock = directory.lock()?;
-        Ok(Self {
-            changing: Changing::read(directory, declared)?,
-            _lock: lock,
-        })
-    }
-
-    /// As [`Apps::add`].
-    pub fn add(&mut self, new: &AppAdd, now_ms: u64) -> Result<Token, AppsError> {
-        self.changing.add(new, now_ms)
-    }
-
-    /// As [`Apps::remove`]. Works also where an app is in two places, which no daemon starts with.
-    pub fn remove(&mut self, name: &str) -> Result<(), AppsError> {
-        self.changing.remove(name)
-    }
-
-    /// As [`Apps::rotate`].
-    pub fn rotate(&mut self, name: &str, now_ms: u64) -> Result<Token, AppsError> {
-        self.changing.rotate(name, now_ms)
-    }
-
-    /// As [`Apps::set`].
-    pub fn set(&mut self, asked: &AppSet) -> Result<(), AppsError> {
-        self.changing.set(asked)
-    }
-
-    /// As [`Apps::table`].
-    pub fn table(&self) -> Result<Table, AppsError> {
-        self.changing.table()
-    }
-}
-
 /// The apps that may spend, read without a lock: for display only.
 pub fn read(state_dir: &Path, declared: &Declared) -> Result<Table, AppsError> {
     let stored = match Directory::open_to_read(state_dir) {
@@ -370,6 +346,12 @@ pub fn read(state_dir: &Path, declared: &Declared) -> Result<Table, AppsError> {
         Err(error) => return Err(error.into()),
     };
     Table::of(declared, &stored)
+}
+
+/// The caps of all apps there are: declared, added, and the app of callers that are none.
+fn rules_of(table: &Table, caps: &config::CapsTable) -> Rules {
+    let known = table.known().iter().map(|known| &*known.app);
+    Rules::new(caps, known.chain([&**table.default_app()])).of_all_apps()
 }
 
 #[cfg(test)]

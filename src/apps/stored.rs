@@ -55,31 +55,14 @@ pub struct Stored {
     pub apps: Vec<StoredApp>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One of them, as it stands in the file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredApp {
     pub name: String,
+    #[serde(rename = "token_blake3", with = "hexadecimal")]
     pub token: TokenHash,
-    pub uids: Vec<u32>,
-    pub limits: Limits,
-    pub request_floor: Option<MicroUsd>,
-    pub added_ms: u64,
-    pub token_ms: u64,
-}
-
-#[derive(Serialize, Deserialize)]
-struct AppsFile {
-    format: u32,
-    apps: Vec<AppRow>,
-    /// CRC-32C of the apps as they are written.
-    crc: String,
-}
-
-#[derive(Serialize, Deserialize)]
-struct AppRow {
-    name: String,
-    token_blake3: String,
     #[serde(default)]
-    uids: Vec<u32>,
+    pub uids: Vec<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cap_hour_micro_usd: Option<MicroUsd>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,8 +71,16 @@ struct AppRow {
     cap_month_micro_usd: Option<MicroUsd>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     request_floor_micro_usd: Option<MicroUsd>,
-    added_ms: u64,
-    token_ms: u64,
+    pub added_ms: u64,
+    pub token_ms: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct AppsFile {
+    format: u32,
+    apps: Vec<StoredApp>,
+    /// CRC-32C of the apps as they are written.
+    crc: String,
 }
 
 // === impl Stored ===
@@ -125,21 +116,19 @@ impl Stored {
         if sum(&file.apps).map_err(|error| error.to_string())? != file.crc {
             return Err("its checksum differs".to_owned());
         }
-        let apps = file
-            .apps
-            .into_iter()
-            .map(StoredApp::of)
-            .collect::<Option<_>>();
-        let apps = apps.ok_or("an app in it has no valid name or hash")?;
-        Ok(Self { apps })
+        // A reserved name gets an error of its own, and can be removed.
+        let is_malformed = |app: &StoredApp| App::check_name(&app.name) == Err(NameError::Form);
+        if file.apps.iter().any(is_malformed) {
+            return Err("an app in it has no valid name".to_owned());
+        }
+        Ok(Self { apps: file.apps })
     }
 
     fn print(&self) -> serde_json::Result<String> {
-        let apps: Vec<AppRow> = self.apps.iter().map(StoredApp::row).collect();
         let file = AppsFile {
             format: FORMAT,
-            crc: sum(&apps)?,
-            apps,
+            crc: sum(&self.apps)?,
+            apps: self.apps.clone(),
         };
         serde_json::to_string_pretty(&file)
     }
@@ -188,24 +177,22 @@ impl Stored {
         if self.apps.len() + declared.apps.len() >= APPS_MAX {
             return Err(AppsError::Full);
         }
-        let limits = Limits {
-            hour: new.cap_hour_micro_usd,
-            day: new.cap_day_micro_usd,
-            month: new.cap_month_micro_usd,
-        };
-        reachable(limits)?;
         let mut uids = new.uids.clone();
         uids.sort_unstable();
         uids.dedup();
-        self.apps.push(StoredApp {
+        let app = StoredApp {
             name: new.name.clone(),
             token,
             uids,
-            limits,
-            request_floor: new.request_floor_micro_usd,
+            cap_hour_micro_usd: new.cap_hour_micro_usd,
+            cap_day_micro_usd: new.cap_day_micro_usd,
+            cap_month_micro_usd: new.cap_month_micro_usd,
+            request_floor_micro_usd: new.request_floor_micro_usd,
             added_ms: now_ms,
             token_ms: now_ms,
-        });
+        };
+        reachable(app.limits())?;
+        self.apps.push(app);
         self.apps.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(())
     }
@@ -222,21 +209,23 @@ impl Stored {
     }
 
     pub(super) fn set(&mut self, asked: &AppSet, declared: &Declared) -> Result<(), AppsError> {
-        not_declared(&asked.name, declared)?;
         if asked.name == DEFAULT_APP {
+            not_declared(&asked.name, declared)?;
             return Err(AppsError::Default);
         }
-        let app = self.apps.iter_mut().find(|app| app.name == asked.name);
-        let app = app.ok_or_else(|| unknown(&asked.name))?;
-        let limits = Limits {
-            hour: asked.cap_hour_micro_usd.unwrap_or(app.limits.hour),
-            day: asked.cap_day_micro_usd.unwrap_or(app.limits.day),
-            month: asked.cap_month_micro_usd.unwrap_or(app.limits.month),
-        };
-        reachable(limits)?;
-        app.limits = limits;
-        app.request_floor = asked.request_floor_micro_usd.unwrap_or(app.request_floor);
-        Ok(())
+        let app = self.find(&asked.name, declared)?;
+        for (value, given) in [
+            (&mut app.cap_hour_micro_usd, asked.cap_hour_micro_usd),
+            (&mut app.cap_day_micro_usd, asked.cap_day_micro_usd),
+            (&mut app.cap_month_micro_usd, asked.cap_month_micro_usd),
+            (
+                &mut app.request_floor_micro_usd,
+                asked.request_floor_micro_usd,
+            ),
+        ] {
+            *value = given.unwrap_or(*value);
+        }
+        reachable(app.limits())
     }
 
     pub(super) fn rotate(
@@ -246,12 +235,16 @@ impl Stored {
         token: TokenHash,
         now_ms: u64,
     ) -> Result<(), AppsError> {
-        not_declared(name, declared)?;
-        let app = self.apps.iter_mut().find(|app| app.name == name);
-        let app = app.ok_or_else(|| unknown(name))?;
+        let app = self.find(name, declared)?;
         app.token = token;
         app.token_ms = now_ms;
         Ok(())
+    }
+
+    fn find(&mut self, name: &str, declared: &Declared) -> Result<&mut StoredApp, AppsError> {
+        not_declared(name, declared)?;
+        let app = self.apps.iter_mut().find(|app| app.name == name);
+        app.ok_or_else(|| unknown(name))
     }
 }
 
@@ -279,7 +272,7 @@ fn unknown(name: &str) -> AppsError {
     }
 }
 
-fn sum(apps: &[AppRow]) -> serde_json::Result<String> {
+fn sum(apps: &[StoredApp]) -> serde_json::Result<String> {
     let text = serde_json::to_string(apps)?;
     Ok(format!("{:08x}", crc32c::crc32c(text.as_bytes())))
 }
@@ -290,44 +283,35 @@ impl StoredApp {
     pub(super) fn app(&self) -> App {
         App {
             uids: self.uids.clone(),
-            limits: self.limits,
-            request_floor: self.request_floor,
+            limits: self.limits(),
+            request_floor: self.request_floor_micro_usd,
             ..App::new(self.name.as_str())
         }
     }
 
-    fn of(row: AppRow) -> Option<Self> {
-        // A reserved name gets an error of its own, and can be removed.
-        if let Err(NameError::Form) = App::check_name(&row.name) {
-            return None;
+    fn limits(&self) -> Limits {
+        Limits {
+            hour: self.cap_hour_micro_usd,
+            day: self.cap_day_micro_usd,
+            month: self.cap_month_micro_usd,
         }
-        Some(Self {
-            token: TokenHash::from_hex(&row.token_blake3)?,
-            name: row.name,
-            uids: row.uids,
-            limits: Limits {
-                hour: row.cap_hour_micro_usd,
-                day: row.cap_day_micro_usd,
-                month: row.cap_month_micro_usd,
-            },
-            request_floor: row.request_floor_micro_usd,
-            added_ms: row.added_ms,
-            token_ms: row.token_ms,
-        })
+    }
+}
+
+/// The hash as the file has it.
+mod hexadecimal {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::config::TokenHash;
+
+    pub fn serialize<S: Serializer>(hash: &TokenHash, to: S) -> Result<S::Ok, S::Error> {
+        hash.to_hex().serialize(to)
     }
 
-    fn row(&self) -> AppRow {
-        AppRow {
-            name: self.name.clone(),
-            token_blake3: self.token.to_hex(),
-            uids: self.uids.clone(),
-            cap_hour_micro_usd: self.limits.hour,
-            cap_day_micro_usd: self.limits.day,
-            cap_month_micro_usd: self.limits.month,
-            request_floor_micro_usd: self.request_floor,
-            added_ms: self.added_ms,
-            token_ms: self.token_ms,
-        }
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<TokenHash, D::Error> {
+        let text = String::deserialize(from)?;
+        TokenHash::from_hex(&text).ok_or_else(|| Error::custom("a hash in it is not valid"))
     }
 }
 

@@ -321,7 +321,7 @@ fn an_app_in_two_places_stops_the_start_until_it_is_taken_out_of_one() {
     let declared = declare(vec![App::new("a")]);
     let said = place.open(declared.clone()).map(drop).unwrap_err();
     assert!(said.to_string().contains("`bursar app remove a`"), "{said}");
-    let mut alone = Alone::open(&place.path(), declared.clone()).unwrap();
+    let mut alone = AppList::open(&place.path(), declared.clone()).unwrap();
     alone.remove("a").unwrap();
     place.open(declared).unwrap();
 }
@@ -365,7 +365,9 @@ fn a_damaged_file_lets_nobody_in() {
         std::fs::write(place.file(), text).unwrap();
         let said = place.open(nothing()).map(drop).unwrap_err();
         assert!(matches!(said, AppsError::Damaged { .. }), "{name}: {said}");
-        let said = Alone::open(&place.path(), nothing()).map(drop).unwrap_err();
+        let said = AppList::open(&place.path(), nothing())
+            .map(drop)
+            .unwrap_err();
         assert!(
             said.to_string().contains("apps.json is damaged"),
             "{name}: {said}"
@@ -401,7 +403,9 @@ fn beside_a_daemon_the_file_is_not_touched() {
     let directory = Directory::open(&place.path()).unwrap();
     let _daemon = directory.lock().unwrap();
 
-    let said = Alone::open(&place.path(), nothing()).map(drop).unwrap_err();
+    let said = AppList::open(&place.path(), nothing())
+        .map(drop)
+        .unwrap_err();
 
     assert!(
         matches!(said, AppsError::Ledger(LedgerError::Locked { .. })),

@@ -13,7 +13,7 @@ use super::output::{at_terminal, remark, say, say_document};
 use super::runtime::block_on;
 use super::table::{Align, TextTable};
 use crate::admin::change::{AppDocument, AppName, AppsDocument, NewToken, Removed};
-use crate::apps::{self, Alone, AppAdd, AppSet, Declared};
+use crate::apps::{self, AppAdd, AppList, AppSet, Declared};
 use crate::clock::SystemClock;
 use crate::money::MicroUsd;
 
@@ -130,7 +130,7 @@ fn add(args: &AddArgs) -> Result<(), CliError> {
         match args.place.source.keeper(Right::Change).await? {
             Keeper::Daemon(daemon) => order(&daemon, "/api/apps/add", &new).await,
             Keeper::Files(place) => {
-                let mut apps = Alone::open(&place.state_dir, Declared::from(&place))?;
+                let mut apps = AppList::open(&place.state_dir, Declared::from(&place))?;
                 let was_anonymous = apps.table()?.is_anonymous_allowed();
                 let token = apps.add(&new, SystemClock::shared().wall_ms())?;
                 let table = apps.table()?;
@@ -179,7 +179,7 @@ fn set(args: &SetArgs) -> Result<(), CliError> {
         match args.place.source.keeper(Right::Change).await? {
             Keeper::Daemon(daemon) => order(&daemon, "/api/apps/set", &asked).await,
             Keeper::Files(place) => {
-                let mut apps = Alone::open(&place.state_dir, Declared::from(&place))?;
+                let mut apps = AppList::open(&place.state_dir, Declared::from(&place))?;
                 apps.set(&asked)?;
                 without_daemon = Some(place.state_dir);
                 Ok(AppDocument::named(&args.name, &apps.table()?))
@@ -205,7 +205,7 @@ fn rotate(args: &NameArgs) -> Result<(), CliError> {
         match args.place.source.keeper(Right::Change).await? {
             Keeper::Daemon(daemon) => order(&daemon, "/api/apps/rotate", &args.asked()).await,
             Keeper::Files(place) => {
-                let mut apps = Alone::open(&place.state_dir, Declared::from(&place))?;
+                let mut apps = AppList::open(&place.state_dir, Declared::from(&place))?;
                 let token = apps.rotate(name, SystemClock::shared().wall_ms())?;
                 let table = apps.table()?;
                 Ok(NewToken::new(name, &token, false, &table, &place.proxy))
@@ -221,7 +221,7 @@ fn remove(args: &NameArgs) -> Result<(), CliError> {
         match args.place.source.keeper(Right::Change).await? {
             Keeper::Daemon(daemon) => order(&daemon, "/api/apps/remove", &args.asked()).await,
             Keeper::Files(place) => {
-                let mut apps = Alone::open(&place.state_dir, Declared::from(&place))?;
+                let mut apps = AppList::open(&place.state_dir, Declared::from(&place))?;
                 apps.remove(name)?;
                 Ok(Removed::new(name, &apps.table()?))
             }
