@@ -19,7 +19,6 @@ pub mod runs;
 mod stored;
 mod table;
 
-use std::io;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -36,7 +35,6 @@ pub use self::stored::{AppAdd, AppSet, Stored, StoredApp};
 pub use self::table::{Known, Origin, Stranger, Table};
 use crate::caps::{Caps, Rules};
 use crate::config::{self, App, Token, TokenForm, TokenHash};
-use crate::ledger::LedgerError;
 use crate::ledger::state_dir::{Directory, Lock};
 
 /// The registry of one process.
@@ -340,9 +338,7 @@ impl Drop for OpenRun {
 pub fn read(state_dir: &Path, declared: &Declared) -> Result<Table, AppsError> {
     let stored = match Directory::open_to_read(state_dir) {
         Ok(directory) => Stored::read(&directory)?,
-        Err(LedgerError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-            Stored::default()
-        }
+        Err(error) if error.is_missing() => Stored::default(),
         Err(error) => return Err(error.into()),
     };
     Table::of(declared, &stored)

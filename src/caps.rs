@@ -101,10 +101,10 @@ impl Caps {
             state_dir,
             clock,
         });
-        let told = Arc::downgrade(&caps);
-        ledger.watch_usage(Box::new(move |news| {
-            if let Some(caps) = told.upgrade() {
-                caps.tell(news);
+        let weak = Arc::downgrade(&caps);
+        ledger.watch_usage(Box::new(move |update| {
+            if let Some(caps) = weak.upgrade() {
+                caps.change(|engine| engine.update(update));
             }
         }));
         caps
@@ -126,7 +126,7 @@ impl Caps {
         patience: Duration,
     ) -> Result<Permit, Refused> {
         let entry = ask.entry;
-        let (way, mut told) = oneshot::channel();
+        let (way, mut decision) = oneshot::channel();
         let until = Instant::now() + patience;
         let mut in_line = InLine {
             caps: self,
@@ -138,7 +138,7 @@ impl Caps {
             let look = Instant::now() + LOOK_PAUSE;
             tokio::select! {
                 biased;
-                answer = &mut told => break answer,
+                answer = &mut decision => break answer,
                 () = tokio::time::sleep_until(until) => {
                     let now_ms = self.clock.wall_ms();
                     let late = self.engine.lock().late(entry, patience.as_secs(), now_ms);
@@ -307,13 +307,10 @@ impl Caps {
                 self.put_in_force(orders);
             }
             None => tracing::error!(
-                "the file `orders` in the state directory was changed and cannot be read; what was                  ordered before stays in force until the next start"
+                "the file `orders` in the state directory was changed and cannot be read; what was \
+                 ordered before stays in force until the next start"
             ),
         }
-    }
-
-    fn tell(&self, news: &UsageUpdate) {
-        self.change(|engine| engine.tell(news));
     }
 
     /// Changes something, then admits the requests that have room after that.
@@ -357,7 +354,7 @@ impl fmt::Debug for Caps {
 pub fn read(state_dir: &Path, rules: Rules, now_ms: u64) -> Result<CapsView, LedgerError> {
     let orders = Orders::read(state_dir, now_ms);
     let mut engine = Engine::new(rules, orders);
-    engine.tell(&UsageUpdate::All {
+    engine.update(&UsageUpdate::All {
         usage: usage::read(state_dir, now_ms)?,
         ended: Vec::new(),
     });
@@ -389,8 +386,8 @@ impl Permit {
     }
 
     /// What it came to is known, and is on its way to the ledger: others count with it from now on.
-    pub fn hears(&self, state: State) {
-        self.caps.engine.lock().hear(self.entry, state);
+    pub fn foresees(&self, state: State) {
+        self.caps.engine.lock().foresee(self.entry, state);
     }
 
     /// Its end is in the ledger, or waits for it in memory.

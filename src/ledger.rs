@@ -54,7 +54,7 @@ pub use write::hub::LedgerHealth;
 /// Questions to the ledger's files: beside a running daemon or without one.
 pub mod query {
     pub use super::entry::StateWord;
-    pub use super::journal::report::{BadRange, Gap, Misplaced, Missing, ScanReport, TornTail};
+    pub use super::journal::report::{BadRange, Gap, Misplaced, Missing, ScanReport};
     pub use super::read::filter::{Filter, Listing};
     pub use super::read::find::{Found, FoundBy, PART_CHARS_MIN, TAIL_CHARS, find};
     pub use super::read::indexed::spend;

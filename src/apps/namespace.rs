@@ -62,8 +62,8 @@ impl Namespace {
                 .checked_sub(*first)
                 .is_some_and(|place| place < *count)
         };
-        let is_told = uid != self.stand_in && self.mapped.iter().any(is_mapped);
-        is_told.then_some(uid)
+        let is_distinct = uid != self.stand_in && self.mapped.iter().any(is_mapped);
+        is_distinct.then_some(uid)
     }
 }
 

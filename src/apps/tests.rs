@@ -2,6 +2,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use super::*;
 use crate::config::{DEFAULT_APP, Limits, TokenForm, TokenHash};
+use crate::ledger::LedgerError;
 use crate::money::MicroUsd;
 
 struct Place {

@@ -67,7 +67,7 @@ pub struct Engine {
     pub refusals: BTreeMap<(Scope, Period), u64>,
     /// The limits of runs.
     pub runs: RunBudgets,
-    /// The purses have to be rebuilt.
+    /// The windows of the caps have to be made anew.
     stale: bool,
     flights: HashMap<EntryId, Flight>,
     under: BTreeMap<Scope, Under>,
@@ -129,7 +129,7 @@ impl Engine {
                 configured,
                 window,
                 charge,
-                told: same.is_some_and(|old| old.told),
+                is_logged: same.is_some_and(|old| old.is_logged),
             };
             self.caps.insert(key, cap);
         }
@@ -277,14 +277,14 @@ impl Engine {
             reserved,
             share,
             booked: false,
-            told: false,
+            is_reported: false,
             ask,
         };
         self.flights.insert(flight.ask.entry, flight);
     }
 
     /// What a request under way came to is known, and is on its way to the ledger: it counts from now on.
-    pub fn hear(&mut self, entry: EntryId, state: State) {
+    pub fn foresee(&mut self, entry: EntryId, state: State) {
         let flight = self.flights.get(&entry);
         let Some(flight) = flight.filter(|flight| flight.share.counts && !flight.booked) else {
             return;
@@ -295,7 +295,7 @@ impl Engine {
         if charge == Charge::default() || self.unbooked.len() >= UNBOOKED_MAX {
             return;
         }
-        self.runs.hears(run.as_deref(), entry, charge);
+        self.runs.foresees(run.as_deref(), entry, charge);
         self.unbooked.insert(entry, Unbooked { app, at_ms, charge });
     }
 
@@ -308,9 +308,9 @@ impl Engine {
         self.leave(&Scope::All, flight.share, flight.share.all);
         self.leave(&app, flight.share, flight.share.own);
         // The ledger has no record of it, or cannot write now: what is known here counts until it can.
-        let heard = self.unbooked.remove(&entry).map(|unbooked| unbooked.charge);
-        let charge = match (end, heard) {
-            (FlightEnd::Unknown, Some(heard)) => heard,
+        let foreseen = self.unbooked.remove(&entry).map(|unbooked| unbooked.charge);
+        let charge = match (end, foreseen) {
+            (FlightEnd::Unknown, Some(foreseen)) => foreseen,
             _ => flight.came_to(end),
         };
         self.runs
@@ -350,14 +350,14 @@ impl Engine {
     }
 
     /// Takes from the ledger what is durable.
-    pub fn tell(&mut self, news: &UsageUpdate) {
-        match news {
+    pub fn update(&mut self, update: &UsageUpdate) {
+        match update {
             UsageUpdate::All { usage, ended } => {
                 self.usage = usage.clone();
                 ended.iter().for_each(|entry| self.booked(*entry));
                 let flights = &self.flights;
                 self.runs
-                    .keep_untold(ended, |entry| flights.contains_key(entry));
+                    .keep_unreported(ended, |entry| flights.contains_key(entry));
                 self.stale = true;
                 self.estimate_anew(|_| true);
             }
@@ -367,7 +367,7 @@ impl Engine {
                 if let Some(entry) = charged.entry {
                     self.booked(entry);
                     if let Some(flight) = self.flights.get_mut(&entry) {
-                        flight.told = true;
+                        flight.is_reported = true;
                     }
                 }
                 if charged.price != Price::Nothing {
@@ -482,8 +482,8 @@ impl Engine {
     /// turn it is, no other is admitted below that cap before it.
     pub fn serve(&mut self, now_ms: u64) -> Answers {
         let mut answers = Answers::default();
-        while let Some((entry, way, told)) = self.serve_one(now_ms) {
-            answers.add(entry, way, told);
+        while let Some((entry, way, decision)) = self.serve_one(now_ms) {
+            answers.add(entry, way, decision);
         }
         answers
     }
@@ -544,7 +544,7 @@ impl Engine {
         let Some(cap) = self.caps.get_mut(&key) else {
             return;
         };
-        if !std::mem::replace(&mut cap.told, true) {
+        if !std::mem::replace(&mut cap.is_logged, true) {
             tracing::warn!(
                 cap = reached.scope.as_str(),
                 period = reached.period.as_str(),

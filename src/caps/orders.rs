@@ -12,12 +12,12 @@ use serde::{Deserialize, Serialize};
 
 use super::window::{Period, Window};
 use crate::ledger::LedgerError;
-use crate::ledger::record::{is_sealed, seal};
+use crate::ledger::record::{sealed, unsealed};
 use crate::ledger::state_dir::Directory;
 use crate::money::MicroUsd;
 
 const NAME: &str = "orders";
-const START: &[u8] = br#"{"kind":"orders","#;
+const START: &[u8] = br#"{"kind":"orders""#;
 const FORMAT: u32 = 1;
 
 /// Since when and by whom.
@@ -123,7 +123,7 @@ impl Orders {
     pub fn read(state_dir: &Path, now_ms: u64) -> Self {
         let read = match Directory::open(state_dir) {
             Ok(directory) => directory.read(NAME),
-            Err(error) if is_missing(&error) => return Self::default(),
+            Err(error) if error.is_missing() => return Self::default(),
             Err(error) => Err(error),
         };
         let why = match read {
@@ -155,14 +155,7 @@ impl Orders {
             format: FORMAT,
             orders: self.clone(),
         };
-        let members =
-            serde_json::to_vec(&body).map_err(|error| LedgerError::io(state_dir, error))?;
-        let mut line = START.to_vec();
-        let inner = members
-            .strip_prefix(b"{")
-            .and_then(|members| members.strip_suffix(b"}"));
-        line.extend_from_slice(inner.unwrap_or_default());
-        seal(0, &mut line);
+        let line = sealed(START, &body).map_err(|error| LedgerError::io(state_dir, error))?;
         directory.replace(NAME, &line)
     }
 
@@ -269,16 +262,8 @@ impl Orders {
 }
 
 fn parse(text: &str) -> Option<Orders> {
-    let line = text.trim_end_matches('\n').as_bytes();
-    if !line.starts_with(START) || !is_sealed(line) {
-        return None;
-    }
-    let body: OrdersFile = serde_json::from_slice(line).ok()?;
+    let body: OrdersFile = unsealed(START, text.as_bytes())?;
     (body.format == FORMAT).then_some(body.orders)
-}
-
-fn is_missing(error: &LedgerError) -> bool {
-    matches!(error, LedgerError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
 }
 
 #[cfg(test)]

@@ -68,6 +68,11 @@ impl LedgerError {
         )
     }
 
+    /// There is no such file or directory.
+    pub(crate) fn is_missing(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+
     /// The disk or the quota is used up: the one failure that a reserve can bridge.
     pub(crate) fn is_full(&self) -> bool {
         matches!(

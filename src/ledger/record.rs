@@ -328,6 +328,22 @@ fn members(value: &impl Serialize, to: &mut Vec<u8>) -> serde_json::Result<()> {
     Ok(())
 }
 
+/// A small file: one line of `start`, the members of `body` and their checksum.
+pub fn sealed(start: &[u8], body: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let mut line = start.to_vec();
+    members(body, &mut line)?;
+    seal(0, &mut line);
+    Ok(line)
+}
+
+/// Reads such a line, with or without its newline. `None`: it begins otherwise, is damaged or has other
+/// members.
+pub fn unsealed<T: DeserializeOwned>(start: &[u8], line: &[u8]) -> Option<T> {
+    let line = line.strip_suffix(b"\n").map_or(line, |line| line);
+    let is_sound = line.starts_with(start) && is_sealed(line);
+    is_sound.then(|| part(line)).flatten()
+}
+
 /// Appends checksum and newline.
 pub fn seal(start: usize, to: &mut Vec<u8>) {
     let crc = crc32c::crc32c(to.get(start..).unwrap_or_default());
@@ -338,7 +354,7 @@ pub fn seal(start: usize, to: &mut Vec<u8>) {
 }
 
 /// Whether the checksum at the end of a line is that of the bytes before it.
-pub fn is_sealed(line: &[u8]) -> bool {
+fn is_sealed(line: &[u8]) -> bool {
     let seal_bytes = CRC_START.len() + CRC_DIGITS + CRC_END.len();
     let Some((body, seal)) = line
         .len()

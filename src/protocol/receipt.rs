@@ -63,10 +63,10 @@ impl Receipt {
     pub fn from_headers(names: &ServiceNames, headers: &HeaderMap) -> Self {
         let mut receipt = Self::default();
         for value in headers.get_all(&names.billed) {
-            receipt.tell_billed(amount(field_value(value)), ReceiptSource::Header);
+            receipt.add_billed(amount(field_value(value)), ReceiptSource::Header);
         }
         for value in headers.get_all(&names.would_have_cost) {
-            receipt.tell_would_have_cost(amount(field_value(value)));
+            receipt.add_would_have_cost(amount(field_value(value)));
         }
         receipt.served_by = first(headers, &names.served_by).map(served_by);
         receipt.specialist = first(headers, &names.specialist).and_then(specialist);
@@ -109,9 +109,9 @@ impl Receipt {
     /// (keep-alives, other software) are ignored.
     pub fn absorb_comment(&mut self, names: &ServiceNames, name: &[u8], value: &[u8]) {
         if *name == *names.comment_billed {
-            self.tell_billed(amount(value), ReceiptSource::Sse);
+            self.add_billed(amount(value), ReceiptSource::Sse);
         } else if *name == *names.comment_would_have_cost {
-            self.tell_would_have_cost(amount(value));
+            self.add_would_have_cost(amount(value));
         } else if *name == *names.comment_served_by {
             self.served_by = self.served_by.or_else(|| Some(served_by(value)));
         } else if *name == *names.comment_route_version && self.route_version.is_none() {
@@ -121,30 +121,30 @@ impl Receipt {
 
     /// Takes the amount of a JSON body (`cost_micro_usd` of the frontier comparison).
     pub fn absorb_body_cost(&mut self, cost: Reported<MicroUsd>) {
-        self.tell_billed(cost, ReceiptSource::Body);
+        self.add_billed(cost, ReceiptSource::Body);
     }
 
     /// The first value counts, readable or not, because bursar does not guess which of two is true.
     /// A 0 gives way to any other value: the first positive amount counts (rule I3), and an
     /// unreadable one may have been positive.
-    fn tell_billed(&mut self, told: Reported<MicroUsd>, source: ReceiptSource) {
-        if told.is_absent() {
+    fn add_billed(&mut self, amount: Reported<MicroUsd>, source: ReceiptSource) {
+        if amount.is_absent() {
             return;
         }
         if matches!(
             self.billed,
             Reported::Absent | Reported::Value(MicroUsd::ZERO)
         ) {
-            self.billed = told;
+            self.billed = amount;
             self.source = Some(source);
-        } else if self.billed != told {
+        } else if self.billed != amount {
             self.conflicting_amounts = self.conflicting_amounts.saturating_add(1);
         }
     }
 
-    fn tell_would_have_cost(&mut self, told: Reported<MicroUsd>) {
+    fn add_would_have_cost(&mut self, amount: Reported<MicroUsd>) {
         if self.would_have_cost.is_absent() {
-            self.would_have_cost = told;
+            self.would_have_cost = amount;
         }
     }
 }
@@ -204,9 +204,9 @@ fn input_required(text: &[u8]) -> Option<String> {
 ///
 /// Assumed: so the header's absence there means false.
 fn escalated(names: &ServiceNames, headers: &HeaderMap) -> Escalated {
-    let mut told = headers.get_all(&names.escalated).iter().map(field_value);
-    match told.next() {
-        Some(word) if told.any(|other| other != word) => Escalated::Unknown,
+    let mut words = headers.get_all(&names.escalated).iter().map(field_value);
+    match words.next() {
+        Some(word) if words.any(|other| other != word) => Escalated::Unknown,
         Some(b"true") => Escalated::True,
         Some(b"false") => Escalated::False,
         None if headers.contains_key(&names.served_by) && !is_event_stream(headers) => {

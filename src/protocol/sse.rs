@@ -266,15 +266,15 @@ fn read_comment(line: &[u8], sink: &mut impl FnMut(SseEvent<'_>)) {
     if line.len() > COMMENT_BYTES_MAX {
         return;
     }
-    let Some(told) = line.strip_prefix(COMMENT) else {
+    let Some(comment) = line.strip_prefix(COMMENT) else {
         return;
     };
-    let (name, value) = match memchr::memchr(b' ', told) {
+    let (name, value) = match memchr::memchr(b' ', comment) {
         Some(space) => (
-            told.get(..space).unwrap_or_default(),
-            told.get(space + 1..).unwrap_or_default(),
+            comment.get(..space).unwrap_or_default(),
+            comment.get(space + 1..).unwrap_or_default(),
         ),
-        None => (told, &b""[..]),
+        None => (comment, &b""[..]),
     };
     sink(SseEvent::Comment { name, value });
 }

@@ -116,7 +116,7 @@ impl EntryGuard {
         let outcome = self.outcome(gathered, attempts, cut_by, delivery, measured);
         if let Some(permit) = &self.permit {
             // What the key is known for is left to the ledger, which answers in a moment.
-            permit.hears(fold(&outcome, None).state);
+            permit.foresees(fold(&outcome, None).state);
         }
         drop(place);
         let settled = write(&self.gateway, &self.purchase, outcome).await;

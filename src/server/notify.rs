@@ -20,19 +20,19 @@ use crate::ledger::Ledger;
 /// How often more time is asked for while starting.
 const STARTING_PAUSE: Duration = Duration::from_secs(10);
 
-/// How much: from each asking on, a start that says nothing for so long has failed.
+/// How much: from each asking on, a start that does not ask again for so long has failed.
 const STARTING_TIME: Duration = Duration::from_secs(60);
 
 /// Notifications that may wait to be sent; those above it are dropped.
-const UNTOLD_MAX: usize = 64;
+const PENDING_MAX: usize = 64;
 
-type Words = Vec<NotifyState<'static>>;
+type States = Vec<NotifyState<'static>>;
 
-/// The thread that speaks.
-static TELLER: OnceLock<SyncSender<Words>> = OnceLock::new();
+/// The thread that writes to systemd.
+static NOTIFIER: OnceLock<SyncSender<States>> = OnceLock::new();
 
 /// A keep-alive of the watchdog waits to be sent; one is enough.
-static MEAL_WAITS: AtomicBool = AtomicBool::new(false);
+static KEEP_ALIVE_WAITS: AtomicBool = AtomicBool::new(false);
 
 /// Asks for more time to start, again and again until it is dropped.
 pub async fn still_starting() -> Infallible {
@@ -40,24 +40,24 @@ pub async fn still_starting() -> Infallible {
     loop {
         ticks.tick().await;
         let micros = u32::try_from(STARTING_TIME.as_micros()).unwrap_or(u32::MAX);
-        tell(&[NotifyState::ExtendTimeoutUsec(micros)]);
+        send(&[NotifyState::ExtendTimeoutUsec(micros)]);
     }
 }
 
 pub fn ready() {
-    tell(&[NotifyState::Ready]);
+    send(&[NotifyState::Ready]);
 }
 
 /// Must be followed by [`ready`], whatever the reload came to.
 pub fn reloading() {
     match NotifyState::monotonic_usec_now() {
-        Ok(now) => tell(&[NotifyState::Reloading, now]),
-        Err(_) => tell(&[NotifyState::Reloading]),
+        Ok(now) => send(&[NotifyState::Reloading, now]),
+        Err(_) => send(&[NotifyState::Reloading]),
     }
 }
 
 pub fn stopping() {
-    tell(&[NotifyState::Stopping]);
+    send(&[NotifyState::Stopping]);
 }
 
 /// Feeds the watchdog, if there is one, twice in its time. Never returns.
@@ -71,8 +71,8 @@ pub async fn feed_watchdog(ledger: Ledger) {
         ticks.tick().await;
         let alive = ledger.health().heartbeat_age <= WRITER_SILENCE_MAX;
         if alive {
-            if !MEAL_WAITS.swap(true, Ordering::SeqCst) {
-                tell(&[NotifyState::Watchdog]);
+            if !KEEP_ALIVE_WAITS.swap(true, Ordering::SeqCst) {
+                send(&[NotifyState::Watchdog]);
             }
         } else if fed {
             tracing::error!("the ledger's writer is silent; the watchdog is not fed any more");
@@ -81,27 +81,27 @@ pub async fn feed_watchdog(ledger: Ledger) {
     }
 }
 
-fn tell(words: &[NotifyState<'static>]) {
-    let teller = TELLER.get_or_init(start_teller);
-    if teller.try_send(words.to_vec()).is_err() {
+fn send(states: &[NotifyState<'static>]) {
+    let notifier = NOTIFIER.get_or_init(start_notifier);
+    if notifier.try_send(states.to_vec()).is_err() {
         tracing::warn!("systemd does not read its notifications; the newest one was dropped");
     }
 }
 
-fn start_teller() -> SyncSender<Words> {
-    let (teller, untold) = sync_channel::<Words>(UNTOLD_MAX);
+fn start_notifier() -> SyncSender<States> {
+    let (notifier, pending) = sync_channel::<States>(PENDING_MAX);
     let started = thread::Builder::new()
         .name("notify".to_owned())
         .spawn(move || {
-            for words in untold {
-                if let Err(error) = sd_notify::notify(&words) {
+            for states in pending {
+                if let Err(error) = sd_notify::notify(&states) {
                     tracing::warn!(%error, "systemd could not be notified");
                 }
-                MEAL_WAITS.store(false, Ordering::SeqCst);
+                KEEP_ALIVE_WAITS.store(false, Ordering::SeqCst);
             }
         });
     if let Err(error) = started {
-        tracing::warn!(%error, "no thread speaks to systemd");
+        tracing::warn!(%error, "no thread can notify systemd");
     }
-    teller
+    notifier
 }

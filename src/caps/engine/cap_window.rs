@@ -15,7 +15,7 @@ pub struct CapWindow {
     pub window: Window,
     pub charge: Charge,
     /// A refusal was logged in this window.
-    pub told: bool,
+    pub is_logged: bool,
 }
 
 /// What a request came to that the ledger could not write yet.

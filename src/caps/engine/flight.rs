@@ -49,7 +49,7 @@ pub struct Flight {
     /// Its end is in the ledger.
     pub booked: bool,
     /// The ledger has reported its end in an event of its own, with its charge.
-    pub told: bool,
+    pub is_reported: bool,
 }
 
 // === impl Flight ===

@@ -56,19 +56,19 @@ fn line_of(ask: &Ask) -> LineOf {
 // === impl Answers ===
 
 impl Answers {
-    pub fn one(entry: EntryId, way: Way, told: Decision) -> Self {
-        Self(vec![(entry, way, told)])
+    pub fn one(entry: EntryId, way: Way, decision: Decision) -> Self {
+        Self(vec![(entry, way, decision)])
     }
 
-    pub fn add(&mut self, entry: EntryId, way: Way, told: Decision) {
-        self.0.push((entry, way, told));
+    pub fn add(&mut self, entry: EntryId, way: Way, decision: Decision) {
+        self.0.push((entry, way, decision));
     }
 
     /// Sends them, and returns what was admitted for requests that have left the line.
     pub fn send(self) -> Vec<EntryId> {
         let mut gone = Vec::new();
-        for (entry, way, told) in self.0 {
-            if let Err(Ok(_)) = way.send(told) {
+        for (entry, way, decision) in self.0 {
+            if let Err(Ok(_)) = way.send(decision) {
                 gone.push(entry);
             }
         }

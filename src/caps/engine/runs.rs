@@ -1,9 +1,9 @@
 //! The limits of runs (`bursar exec --max-usd`): a budget without a window, for as long as its run lives.
 //!
-//! The ledger's updates on entries with the run's name charge it, evidence included. A purse outlives its
+//! The ledger's updates on entries with the run's name charge it, evidence included. A budget outlives its
 //! connection, so that a run that reconnects finds what is under way.
 //!
-//! Promise: what is under way, reported or held is counted once; a bounded number of purses, of which none
+//! Promise: what is under way, reported or held is counted once; a bounded number of budgets, of which none
 //! is forgotten that may still change.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -29,7 +29,7 @@ pub struct RunBudget {
     charge: Charge,
     pub under: Under,
     /// Ends that the ledger has not reported.
-    untold: HashMap<EntryId, Charge>,
+    unreported: HashMap<EntryId, Charge>,
     /// Its newest entries.
     entries: VecDeque<EntryId>,
     /// Connections that hold it open.
@@ -50,9 +50,9 @@ impl RunBudget {
     /// What is billed and held.
     pub fn counted(&self) -> Charge {
         let mut charge = self.charge;
-        self.untold
+        self.unreported
             .values()
-            .for_each(|untold| charge.merge(*untold));
+            .for_each(|unreported| charge.merge(*unreported));
         charge
     }
 
@@ -78,7 +78,7 @@ impl RunBudget {
     }
 
     fn may_be_forgotten(&self) -> bool {
-        self.holders == 0 && self.under == Under::default() && self.untold.is_empty()
+        self.holders == 0 && self.under == Under::default() && self.unreported.is_empty()
     }
 }
 
@@ -150,9 +150,9 @@ impl RunBudgets {
     }
 
     /// What a request costs is known here before the ledger reports it.
-    pub fn hears(&mut self, run: Option<&str>, entry: EntryId, charge: Charge) {
+    pub fn foresees(&mut self, run: Option<&str>, entry: EntryId, charge: Charge) {
         if let Some(budget) = self.budget_of(run) {
-            budget.untold.insert(entry, charge);
+            budget.unreported.insert(entry, charge);
         }
     }
 
@@ -162,7 +162,7 @@ impl RunBudgets {
             return;
         };
         budget.under.remove(flight.share, flight.share.own);
-        budget.untold.remove(&flight.ask.entry);
+        budget.unreported.remove(&flight.ask.entry);
         let is_charged = charge.is_some_and(|charge| charge != Charge::default());
         if !is_charged && !budget.covers(&flight.ask) {
             // The run has nothing of it, so that a repeat of it would be its first purchase.
@@ -171,12 +171,12 @@ impl RunBudgets {
         let Some(charge) = charge.filter(|charge| *charge != Charge::default()) else {
             return;
         };
-        match (flight.booked, flight.told) {
+        match (flight.booked, flight.is_reported) {
             // It is charged.
             (_, true) => {}
             // Its end is in a journal that was read anew.
             (true, false) => budget.charge.merge(charge),
-            (false, false) => drop(budget.untold.insert(flight.ask.entry, charge)),
+            (false, false) => drop(budget.unreported.insert(flight.ask.entry, charge)),
         }
     }
 
@@ -185,22 +185,24 @@ impl RunBudgets {
         let Some(budget) = self.budget_of(charged.run.as_deref()) else {
             return;
         };
-        let untold = charged.entry.and_then(|entry| budget.untold.remove(&entry));
+        let unreported = charged
+            .entry
+            .and_then(|entry| budget.unreported.remove(&entry));
         // Evidence takes back what its entry's end held; the end itself says what it holds.
         let is_evidence = charged.charge.held.left.get() > 0;
-        if let Some(untold) = untold.filter(|_| is_evidence) {
-            budget.charge.merge(untold);
+        if let Some(unreported) = unreported.filter(|_| is_evidence) {
+            budget.charge.merge(unreported);
         }
         budget.charge.merge(charged.charge);
     }
 
     /// The journal was read again, which reports no single charges. These ends are in it: what is known of
     /// them here stays.
-    pub fn keep_untold(&mut self, ended: &[EntryId], is_under_way: impl Fn(&EntryId) -> bool) {
+    pub fn keep_unreported(&mut self, ended: &[EntryId], is_under_way: impl Fn(&EntryId) -> bool) {
         for budget in self.0.values_mut() {
             for entry in ended.iter().filter(|entry| !is_under_way(entry)) {
-                if let Some(untold) = budget.untold.remove(entry) {
-                    budget.charge.merge(untold);
+                if let Some(unreported) = budget.unreported.remove(entry) {
+                    budget.charge.merge(unreported);
                 }
             }
         }

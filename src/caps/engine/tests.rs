@@ -176,7 +176,7 @@ impl Bench {
                 bytes,
             };
         }
-        self.engine.tell(&UsageUpdate::Records(vec![charged]));
+        self.engine.update(&UsageUpdate::Records(vec![charged]));
         self.engine.release(entry, FlightEnd::Settled(state));
         let answers = self.engine.serve(self.now_ms);
         self.send(answers);
@@ -385,7 +385,7 @@ fn what_failed_gives_back_at_once_and_what_is_in_doubt_holds() {
         0,
     );
     evidence.charge.held.left = usd(400).into();
-    bench.engine.tell(&UsageUpdate::Records(vec![evidence]));
+    bench.engine.update(&UsageUpdate::Records(vec![evidence]));
     bench.admitted("a");
 }
 
@@ -551,7 +551,7 @@ fn an_end_that_cannot_be_written_counts_from_memory_until_it_is() {
     };
     assert_eq!(counted(&bench), 950);
     let late = charged(entry, "a", Operation::Chat, NOON, state, usd(300), 100);
-    bench.engine.tell(&UsageUpdate::Records(vec![late]));
+    bench.engine.update(&UsageUpdate::Records(vec![late]));
     assert_eq!(counted(&bench), 950, "once");
     let (lost, _) = bench.admitted("a");
     bench.engine.release(lost, FlightEnd::Unknown);

@@ -161,16 +161,8 @@ fn merge(rows: &mut BTreeMap<RollupAt, LineSums>, at: RollupAt, row: &LineSums) 
 
 /// The word that the line which ends an entry files it under, as long as no evidence came.
 pub fn filed_under(record: &Record, state: State) -> StateWord {
-    if record.is_malformed() {
-        return StateWord::Malformed;
-    }
-    match state {
-        State::Open => StateWord::Open,
-        State::Settled { .. } => StateWord::Settled,
-        State::Failed => StateWord::Failed,
-        State::Replayed => StateWord::Replayed,
-        State::Unreported => StateWord::Unreported,
-        State::InDoubt { .. } => StateWord::InDoubt,
-        State::Reconciled { .. } => StateWord::Reconciled,
+    match record.is_malformed() {
+        true => StateWord::Malformed,
+        false => state.word(),
     }
 }

@@ -42,9 +42,9 @@ pub fn fold(outcome: &Outcome, key: Option<&KeyView>) -> Settlement {
 
     // An amount in the head of an earlier attempt that broke is this key's amount: the service
     // bills a key once, whatever its later answers show.
-    let told_earlier = outcome.broken_billed.filter(|amount| !amount.is_zero());
+    let reported_earlier = outcome.broken_billed.filter(|amount| !amount.is_zero());
     let on_another = key.and_then(|key| key.amount);
-    let known = on_another.or(told_earlier);
+    let known = on_another.or(reported_earlier);
 
     let state = match speaker(&outcome.attempts) {
         Some((index, AttemptEnd::Answered | AttemptEnd::Broken)) => {
@@ -59,7 +59,7 @@ pub fn fold(outcome: &Outcome, key: Option<&KeyView>) -> Settlement {
         }
     };
 
-    let state = match (on_another, told_earlier) {
+    let state = match (on_another, reported_earlier) {
         (None, Some(billed)) => State::Settled { billed },
         (Some(first), Some(second)) if first != second => {
             if !anomalies.contains(&Anomaly::SecondAmountForKey) {
@@ -118,7 +118,7 @@ fn answered(
     anomalies: &mut Vec<Anomaly>,
 ) -> State {
     let receipt = &outcome.receipt;
-    let told = receipt.billed.value();
+    let reported = receipt.billed.value();
     let lost = State::InDoubt {
         reason: InDoubt::ReplayLostAmount,
     };
@@ -147,14 +147,14 @@ fn answered(
     // Interface: a clarification is "200, billed 0, served by none".
     if receipt.input_required.is_some()
         && receipt.served_by == Some(ServedBy::None)
-        && told == Some(MicroUsd::ZERO)
+        && reported == Some(MicroUsd::ZERO)
     {
         return State::Settled {
             billed: MicroUsd::ZERO,
         };
     }
     if receipt.replayed {
-        if told.is_some_and(is_positive) {
+        if reported.is_some_and(is_positive) {
             anomalies.push(Anomaly::AmountOnReplay);
         }
         // The service has the purchase stored. It is the one that stands there where this entry bought none.
@@ -166,7 +166,7 @@ fn answered(
         };
     }
 
-    match (told, known) {
+    match (reported, known) {
         (Some(billed), None) if is_positive(billed) => {
             if is_of_another {
                 anomalies.push(Anomaly::SecondAmountForKey);

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::ledger::error::LedgerError;
 use crate::ledger::fold::usage::{CapUsage, Charge, PriceHistory};
 use crate::ledger::journal::state_dir::Directory;
-use crate::ledger::record::{is_sealed, seal};
+use crate::ledger::record::{sealed, unsealed};
 use crate::ledger::shared_text;
 use crate::protocol::Operation;
 
@@ -75,10 +75,7 @@ impl UsageFile {
                 return Self::default();
             }
         };
-        let line = text.trim_end_matches('\n').as_bytes();
-        let is_ours = line.starts_with(START) && is_sealed(line);
-        let version: Option<FormatOnly> =
-            is_ours.then(|| serde_json::from_slice(line).ok()).flatten();
+        let version: Option<FormatOnly> = unsealed(START, text.as_bytes());
         if let Some(FormatOnly { format }) =
             version.filter(|version| ![FORMAT_OF_ONE_PRICE, FORMAT].contains(&version.format))
         {
@@ -88,7 +85,7 @@ impl UsageFile {
             );
             return Self::default();
         }
-        let body: Option<UsageLine> = is_ours.then(|| serde_json::from_slice(line).ok()).flatten();
+        let body: Option<UsageLine> = unsealed(START, text.as_bytes());
         let Some(body) = body.filter(|body| body.ledger == ledger) else {
             tracing::warn!(
                 "the file `usage` is damaged or of another ledger; what caps were charged is read from \
@@ -143,15 +140,6 @@ impl UsageFile {
             prices: prices.collect(),
         };
         let failed = |error: serde_json::Error| LedgerError::io(state.path(), error);
-        let members = serde_json::to_vec(&body).map_err(failed)?;
-        let mut line = START.to_vec();
-        line.push(b',');
-        // Without its braces: the seal is the last member.
-        let inner = members
-            .strip_prefix(b"{")
-            .and_then(|members| members.strip_suffix(b"}"));
-        line.extend_from_slice(inner.unwrap_or_default());
-        seal(0, &mut line);
-        state.replace(NAME, &line)
+        state.replace(NAME, &sealed(START, &body).map_err(failed)?)
     }
 }

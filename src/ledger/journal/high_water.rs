@@ -2,23 +2,22 @@
 //! journal that was cut between two lines looks whole; this and the index know better.
 //!
 //! The number stands there twice, in two lines of one length. A start and a stop write both again and sync
-//! them.
-//! In between each commit overwrites the line that is older, and hands it to the kernel: after kill -9 the mark
+//! them. In between each commit overwrites the line that is older, and hands it to the kernel: after kill -9 the mark
 //! knows all that was acknowledged, after a power cut what the kernel had written.
+//!
 //! Promise: written after the records that it counts, so that it is never above what was there. Of a write
 //! that was torn the other line is left. Absent and damaged are two things.
-//! was torn the other line is left. Absent and damaged are two things.
 
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
 
 use rustix::fs::OFlags;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::ledger::error::LedgerError;
 use crate::ledger::journal::state_dir::Directory;
-use crate::ledger::record::{is_sealed, seal};
+use crate::ledger::record::{seal, unsealed};
 
 const NAME: &str = "mark";
 
@@ -47,8 +46,8 @@ pub struct HighWaterFile {
     is_second: bool,
 }
 
-#[derive(Serialize, Deserialize)]
-struct Body {
+#[derive(Deserialize)]
+struct MarkLine {
     last_seq: u64,
 }
 
@@ -75,11 +74,7 @@ impl HighWater {
     pub fn read_from(directory: &Directory, name: &str) -> Result<Self, LedgerError> {
         let file = match directory.open_file(name, OFlags::RDONLY) {
             Ok(file) => file,
-            Err(LedgerError::Io { source, .. })
-                if source.kind() == std::io::ErrorKind::NotFound =>
-            {
-                return Ok(Self::Absent);
-            }
+            Err(error) if error.is_missing() => return Ok(Self::Absent),
             Err(error) => return Err(error),
         };
         let mut bytes = Vec::new();
@@ -87,11 +82,9 @@ impl HighWater {
             // One that cannot be read is damaged, as one that says nothing.
             return Ok(Self::Damaged);
         }
-        let told = bytes.split(|byte| *byte == b'\n').filter_map(|line| {
-            let is_ours = line.starts_with(START) && is_sealed(line);
-            is_ours.then(|| serde_json::from_slice::<Body>(line).ok())?
-        });
-        let highest = told.map(|body| body.last_seq).max();
+        let lines = bytes.split(|byte| *byte == b'\n');
+        let read = lines.filter_map(|line| unsealed::<MarkLine>(START, line));
+        let highest = read.map(|line| line.last_seq).max();
         Ok(highest.map_or(Self::Damaged, Self::At))
     }
 

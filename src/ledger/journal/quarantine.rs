@@ -7,9 +7,10 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use rustix::fs::OFlags;
 
 use crate::ledger::error::LedgerError;
-use crate::ledger::journal::report::{BadRange, ScanReport, TornTail};
+use crate::ledger::journal::report::{BadRange, ScanReport};
 use crate::ledger::journal::segments::segment_name;
 use crate::ledger::journal::state_dir::Directory;
+use crate::ledger::record::Position;
 
 /// Name of a note in `quarantine/`: nothing recorded how far the journal reached, so that records from
 /// this number on may be lost.
@@ -78,7 +79,7 @@ pub fn note_lost(state: &Directory, first: u64) -> Result<(), LedgerError> {
 }
 
 /// What is cut off at the journal's end held records that were acknowledged: it is kept for a look.
-fn torn_range(report: &ScanReport, torn: TornTail) -> Option<BadRange> {
+fn torn_range(report: &ScanReport, torn: Position) -> Option<BadRange> {
     let missing = report.missing.last()?;
     let is_lost = missing.last.saturating_add(1) == report.next_seq;
     is_lost.then_some(BadRange {

@@ -32,14 +32,6 @@ pub struct Gap {
     pub before_seq: u64,
 }
 
-/// The unfinished line at the end of the last segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct TornTail {
-    pub segment: u32,
-    pub offset: u64,
-    pub bytes: u64,
-}
-
 /// What a scan found besides records.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ScanReport {
@@ -57,7 +49,8 @@ pub struct ScanReport {
     /// Sound lines that lie elsewhere than they belong, or twice. They count, once.
     pub misplaced: Vec<Misplaced>,
     pub misplaced_count: u64,
-    pub torn_tail: Option<TornTail>,
+    /// The unfinished line at the end of the last segment.
+    pub torn_tail: Option<Position>,
     pub last_seq: Option<u64>,
     /// Where the next record goes: after the last sound one and after each damaged line behind it.
     pub next_seq: u64,
@@ -94,18 +87,6 @@ impl Missing {
     }
 }
 
-// === impl TornTail ===
-
-impl TornTail {
-    pub(super) fn at(position: Position) -> Self {
-        Self {
-            segment: position.segment,
-            offset: position.offset,
-            bytes: position.bytes,
-        }
-    }
-}
-
 // === impl ScanReport ===
 
 impl ScanReport {
@@ -124,6 +105,7 @@ impl ScanReport {
         self.miss(seq, seq);
         self.missing.sort_unstable();
     }
+
     /// The journal reached at least to `known_seq`, as the mark or the index says: what is not there
     /// is missing, and its numbers are not given out again.
     pub fn extend_to(&mut self, known_seq: Option<u64>) {

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::ledger::error::LedgerError;
 use crate::ledger::journal::lines::Lines;
 use crate::ledger::journal::order::{SeqRun, SeqRuns};
-use crate::ledger::journal::report::{BadRange, Misplaced, RANGES_MAX, ScanReport, TornTail};
+use crate::ledger::journal::report::{BadRange, Misplaced, RANGES_MAX, ScanReport};
 use crate::ledger::journal::segments::{Segment, segment_name};
 use crate::ledger::journal::state_dir::Directory;
 use crate::ledger::record::{Glance, Line, Position, Record};
@@ -199,7 +199,7 @@ impl Survey {
                             ..position
                         };
                         if odd.bytes > 0 && is_last {
-                            torn = Some(TornTail::at(odd));
+                            torn = Some(odd);
                         } else if odd.bytes > 0 {
                             self.damaged(odd, false);
                         }
@@ -210,7 +210,7 @@ impl Survey {
                     if position.offset == 0 && raw.ended && segment.header.is_some() => {}
                 _ if is_last && !raw.ended => {
                     position.bytes = raw.bytes;
-                    torn = Some(TornTail::at(position));
+                    torn = Some(position);
                     break;
                 }
                 _ => {

@@ -4,7 +4,6 @@
 //! Promise: a header of another ledger or a newer format is refused; a file that took a listed one's name is never read in its stead.
 
 use std::fs::File;
-use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 
 use rustix::fs::OFlags;
@@ -18,7 +17,7 @@ use crate::ledger::record::{COMPACTED, FORMAT_COMPACTED, Line, SegmentHeader, St
 /// Enough for a segment's first line.
 const HEADER_BUFFER_BYTES: usize = 4 << 10;
 
-/// A segment file as far as its name and first line tell.
+/// A segment file as far as it is known by its name and first line.
 #[derive(Clone, Debug)]
 pub struct Segment {
     pub number: u32,
@@ -195,9 +194,7 @@ pub fn begins_late(all: &[Segment]) -> Option<u64> {
 /// Opens a file that a listing named. One that is gone meanwhile was compacted.
 pub(super) fn open_listed(journal: &Directory, name: &str) -> Result<File, LedgerError> {
     match journal.open_file(name, OFlags::RDONLY) {
-        Err(LedgerError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
-            Err(LedgerError::Compacted)
-        }
+        Err(error) if error.is_missing() => Err(LedgerError::Compacted),
         opened => opened,
     }
 }

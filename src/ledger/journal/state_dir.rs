@@ -159,9 +159,7 @@ impl Directory {
     pub fn read(&self, name: &str) -> Result<Option<String>, LedgerError> {
         let mut file = match self.open_file(name, OFlags::RDONLY) {
             Ok(file) => file,
-            Err(LedgerError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                return Ok(None);
-            }
+            Err(error) if error.is_missing() => return Ok(None),
             Err(error) => return Err(error),
         };
         let mut bytes = Vec::new();
@@ -255,9 +253,7 @@ impl Directory {
     pub fn is_locked(&self) -> Result<bool, LedgerError> {
         let file = match self.open_file(LOCK, OFlags::RDONLY) {
             Ok(file) => file,
-            Err(LedgerError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                return Ok(false);
-            }
+            Err(error) if error.is_missing() => return Ok(false),
             Err(error) => return Err(error),
         };
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {

@@ -62,7 +62,7 @@ pub struct VerifyReport {
     pub index: IndexCheck,
     /// Lookup files that cannot be used, each with the reason. Nothing is lost by one: the daemon makes it anew.
     pub unfit_lookups: Vec<String>,
-    /// Notes in `quarantine/` that at an earlier start nothing told where the journal ended:
+    /// Notes in `quarantine/` of an earlier start that could not know where the journal ended:
     /// `lost-FIRST`. Remove a note to accept the loss.
     pub lost: Vec<String>,
     /// Lines that contradict others: an end without an intent, a second end, an amount that is not
@@ -115,8 +115,8 @@ pub fn verify(state_dir: &Path) -> Result<VerifyReport, LedgerError> {
         check.apply(seq, position.segment, &record, seq <= index_seq);
     })?;
     let journal_seq = report.next_seq.saturating_sub(1);
-    for told in [mark, Some(index_seq), stopped_seq, usage_seq] {
-        report.extend_to(told);
+    for known_seq in [mark, Some(index_seq), stopped_seq, usage_seq] {
+        report.extend_to(known_seq);
     }
     // A daemon that runs has looked at its start.
     let is_end_known = mark.is_some()

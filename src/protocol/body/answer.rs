@@ -68,7 +68,7 @@ impl<'de> Members<'de> for AnswerPeek {
                     self.usage = usage;
                 }
             }
-            "cost_micro_usd" => field::tell(&mut self.cost_micro_usd, field::amount(value)),
+            "cost_micro_usd" => field::add_amount(&mut self.cost_micro_usd, field::amount(value)),
             "duration_s" => self.audio_ms = field::seconds_as_ms(value),
             "run" => self.run = RunPeek::read(value),
             "run_id" => self.run_id = field::text(value).filter(|id| is_run_id(id)),
@@ -109,7 +109,7 @@ impl<'de> Members<'de> for RunMembers {
                 self.status =
                     field::text(value).filter(|status| status.len() <= RUN_STATUS_BYTES_MAX);
             }
-            "cost_micro_usd" => field::tell(&mut self.cost_micro_usd, field::amount(value)),
+            "cost_micro_usd" => field::add_amount(&mut self.cost_micro_usd, field::amount(value)),
             _ => {}
         }
     }

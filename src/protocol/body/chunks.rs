@@ -44,7 +44,7 @@ pub fn as_event_stream(body: &[u8]) -> Option<Vec<u8>> {
     for (position, choice) in choices.iter().enumerate() {
         stream.choice(position, &object(choice)?)?;
     }
-    if let Some(usage) = completion.get("usage").filter(|usage| is_told(usage)) {
+    if let Some(usage) = completion.get("usage").filter(|usage| has_value(usage)) {
         stream.chunk("[]", &format!(",\"usage\":{usage}"));
     }
     stream.text.push_str("data: [DONE]\n\n");
@@ -83,7 +83,7 @@ impl Stream {
             .map(|logprobs| member("logprobs", logprobs.get()));
 
         self.delta(&index, &opening(&message), "");
-        for (key, value) in message.0.iter().filter(|(_, value)| is_told(value)) {
+        for (key, value) in message.0.iter().filter(|(_, value)| has_value(value)) {
             match (key.as_str(), field::text(value)) {
                 ("role", _) => {}
                 // The two texts that SDKs put together piece by piece.
@@ -169,10 +169,10 @@ impl Stream {
 
 /// The role, and the members of the message that have no value.
 fn opening(message: &Object<'_>) -> String {
-    let role = message.get("role").filter(|role| is_told(role));
+    let role = message.get("role").filter(|role| has_value(role));
     let mut opening = member("role", role.map_or("\"assistant\"", RawValue::get));
     for (key, value) in &message.0 {
-        if !is_told(value) && key != "role" {
+        if !has_value(value) && key != "role" {
             opening.push_str(&format!(",{}", member(key, value.get())));
         }
     }
@@ -191,7 +191,7 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn is_told(value: &RawValue) -> bool {
+fn has_value(value: &RawValue) -> bool {
     value.get() != "null"
 }
 

@@ -109,11 +109,11 @@ pub(super) fn amount(value: &RawValue) -> Reported<MicroUsd> {
 }
 
 /// The same amount twice in one body counts once; two different ones cannot both be true.
-pub(super) fn tell(told: &mut Reported<MicroUsd>, again: Reported<MicroUsd>) {
-    if told.is_absent() {
-        *told = again;
-    } else if !again.is_absent() && *told != again {
-        *told = Reported::Malformed;
+pub(super) fn add_amount(amount: &mut Reported<MicroUsd>, again: Reported<MicroUsd>) {
+    if amount.is_absent() {
+        *amount = again;
+    } else if !again.is_absent() && *amount != again {
+        *amount = Reported::Malformed;
     }
 }
 

@@ -1,8 +1,8 @@
 //! The few fields of an answer that is too large to be held, taken out while it flows: a recording's
-//! length stands behind megabytes of sound, and an answer may tell its price at its end.
+//! length stands behind megabytes of sound, and an answer may state its price at its end.
 //!
-//! Promise: any chunking tells what [`AnswerPeek::read`] tells of the whole; memory is bounded by
-//! [`KEPT_BYTES_MAX`], and an answer whose wanted members are longer tells nothing. What is skipped is
+//! Promise: any chunking yields what [`AnswerPeek::read`] yields for the whole; memory is bounded by
+//! [`KEPT_BYTES_MAX`], and an answer whose wanted members are longer yields nothing. What is skipped is
 //! looked at for strings and brackets only.
 
 use memchr::memchr2;
@@ -79,7 +79,7 @@ impl JsonFieldScanner {
         }
     }
 
-    /// What the answer told, now that it has ended.
+    /// What the answer states, now that it has ended.
     pub fn peek(&self) -> AnswerPeek {
         if self.at != Expecting::End {
             return AnswerPeek::default();

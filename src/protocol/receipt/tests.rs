@@ -101,7 +101,7 @@ const PLACES: [ReceiptSource; 3] = [
 fn tell(receipt: &mut Receipt, place: ReceiptSource, value: &str) {
     let names = names();
     match place {
-        ReceiptSource::Header => receipt.tell_billed(amount(value.as_bytes()), place),
+        ReceiptSource::Header => receipt.add_billed(amount(value.as_bytes()), place),
         ReceiptSource::Sse => {
             receipt.absorb_comment(&names, b"service-billed-micro-usd", value.as_bytes());
         }

@@ -182,13 +182,13 @@ proptest! {
                             run: in_run.then(|| run.to_string()),
                             ..charged(entry, app, operation, NOON, DOUBT, reserved, 100)
                         };
-                        bench.engine.tell(&UsageUpdate::Records(vec![dead]));
+                        bench.engine.update(&UsageUpdate::Records(vec![dead]));
                     }
                     let charge = bench.engine.runs.get(&run).expect("its budget").1.counted();
                     waiting.clear();
                     let usage = std::mem::take(&mut bench.engine.usage);
                     bench.engine = Engine::new(rules.clone(), Orders::default());
-                    bench.engine.tell(&UsageUpdate::All { usage, ended: Vec::new() });
+                    bench.engine.update(&UsageUpdate::All { usage, ended: Vec::new() });
                     let so_far = RunSoFar { charge, entries: Vec::new() };
                     bench.engine.runs.open(&run, usd(of_run), so_far);
                     bench.ways.clear();

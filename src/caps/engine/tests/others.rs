@@ -146,7 +146,7 @@ fn what_an_answer_told_counts_before_the_ledger_has_it_and_once() {
     let (dear, _) = bench.admitted("a");
     let (behind, _) = bench.admitted("a");
     let state = State::Settled { billed: usd(950) };
-    bench.engine.hear(dear, state);
+    bench.engine.foresee(dear, state);
     assert_eq!(day(&bench), (1_050, 0));
     assert!(
         bench.engine.over(behind, NOON).is_some(),
@@ -165,7 +165,7 @@ fn what_an_answer_told_counts_before_the_ledger_has_it_and_once() {
         bench.buy("a", 950);
         bench.buy("a", 100);
         let (entry, _) = bench.admitted("a");
-        bench.engine.hear(entry, heard);
+        bench.engine.foresee(entry, heard);
         bench.engine.release(entry, FlightEnd::Unknown);
         assert_eq!(day(&bench), end, "{heard:?}");
     }

@@ -145,7 +145,7 @@ fn later_evidence_reaches_the_run() {
         ..charged(started, "a", Operation::Chat, NOON, state, usd(100), 0)
     };
     evidence.charge.held.left = usd(100).into();
-    bench.engine.tell(&UsageUpdate::Records(vec![evidence]));
+    bench.engine.update(&UsageUpdate::Records(vec![evidence]));
     assert_eq!(bench.of_run(), (10, 0));
     bench.goes();
 }
@@ -240,17 +240,17 @@ fn an_end_counts_once_whether_the_ledger_tells_it_late_anew_or_never() {
             run: Some(RUN.to_owned()),
             ..charged(entry, "a", Operation::Chat, NOON, state, usd(0), 100)
         };
-        bench.engine.tell(&UsageUpdate::Records(vec![late]));
+        bench.engine.update(&UsageUpdate::Records(vec![late]));
     };
     let anew = |bench: &mut Bench, entry| {
         let usage = bench.engine.usage.clone();
         let ended = vec![entry];
-        bench.engine.tell(&UsageUpdate::All { usage, ended });
+        bench.engine.update(&UsageUpdate::All { usage, ended });
     };
     // Known before it is written, and written later.
     let mut bench = bench(1_000, 0);
     let entry = bench.goes();
-    bench.engine.hear(entry, state);
+    bench.engine.foresee(entry, state);
     assert_eq!(bench.of_run(), (300, 0));
     bench.engine.release(entry, FlightEnd::Unknown);
     assert_eq!(bench.of_run(), (300, 0));
@@ -258,7 +258,7 @@ fn an_end_counts_once_whether_the_ledger_tells_it_late_anew_or_never() {
     assert_eq!(bench.of_run(), (300, 0));
     // The journal is read anew while it is under way, and after it.
     let entry = bench.goes();
-    bench.engine.hear(entry, state);
+    bench.engine.foresee(entry, state);
     anew(&mut bench, entry);
     bench.engine.release(entry, FlightEnd::Settled(state));
     assert_eq!(bench.of_run(), (600, 0));

@@ -158,7 +158,7 @@ impl Plan {
         let mut newest_ms = header.at_ms;
         let only = std::slice::from_ref(segment);
         let report = scan(journal, only, &mut |_, _, record| {
-            newest_ms = newest_ms.max(told_ms(&record));
+            newest_ms = newest_ms.max(moment_ms(&record));
         })?;
         let is_young = newest_ms >= wanted.before_ms || report.next_seq > wanted.before_seq;
         if is_young {
@@ -185,14 +185,10 @@ impl Plan {
     }
 }
 
-/// The moment of which a record reports.
-fn told_ms(record: &Record) -> u64 {
+/// The moment that a record is about; 0 where it has none.
+fn moment_ms(record: &Record) -> u64 {
     match record {
-        Record::Intent(intent) => intent.at_ms,
-        Record::Outcome(outcome, ..) => outcome.at_ms,
-        Record::Crashed(ended, _) | Record::Withdrawn(ended, _) => ended.at_ms,
-        Record::Reconciled(evidence, _) => evidence.at_ms,
         Record::Delivery(row, _) => row.at_ms,
-        Record::Rollup(_) | Record::Unknown => 0,
+        _ => record.at_ms().map_or(0, |at_ms| at_ms),
     }
 }

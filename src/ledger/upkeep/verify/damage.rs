@@ -53,13 +53,13 @@ pub fn list(report: &ScanReport, is_end_known: bool, notes: &[String]) -> Vec<Da
         .iter()
         .filter_map(|bad| Some((bad.before_seq?, bad)))
         .collect();
-    let mut told = HashSet::new();
+    let mut listed = HashSet::new();
     let mut list = Vec::new();
     for missing in &report.missing {
         let bad = after.get(&missing.first.saturating_sub(1));
         let bad = bad.or_else(|| before.get(&missing.last.saturating_add(1)));
         if let Some(bad) = bad {
-            told.insert((bad.segment, bad.offset));
+            listed.insert((bad.segment, bad.offset));
         }
         let kind = match bad {
             Some(_) => DamageKind::Damaged,
@@ -74,7 +74,7 @@ pub fn list(report: &ScanReport, is_end_known: bool, notes: &[String]) -> Vec<Da
     let noted = notes.iter().filter_map(|note| note.strip_prefix(LOST));
     list.extend(noted.filter_map(|first| first.parse().ok().map(Damage::from_on)));
     let rest = report.bad.iter();
-    let rest = rest.filter(|bad| !told.contains(&(bad.segment, bad.offset)));
+    let rest = rest.filter(|bad| !listed.contains(&(bad.segment, bad.offset)));
     list.extend(rest.map(|bad| Damage {
         kind: DamageKind::Damaged,
         first_seq: None,
