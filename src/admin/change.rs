@@ -16,7 +16,7 @@ use super::body::{ChangeError, parse, read};
 use super::orders::{self, Order};
 use super::runs::{self, RunBody, RunOpen};
 use super::shared::Admin;
-use crate::apps::{AppAdd, AppSet, AppsError, Known, Origin, Table};
+use crate::apps::{AppAdd, AppSet, Known, Origin, Table};
 use crate::calendar;
 use crate::config::{ListenAddr, Token};
 use crate::money::MicroUsd;
@@ -85,12 +85,18 @@ pub struct AppDocument {
 /// What can be asked for here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeRoute {
-    AddApp,
-    SetApp,
-    RemoveApp,
-    RotateApp,
-    OpenRun,
+    App(AppChange),
     Order(Order),
+    OpenRun,
+}
+
+/// What becomes of an app.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AppChange {
+    Add,
+    Set,
+    Remove,
+    Rotate,
 }
 
 /// What a change came to.
@@ -105,10 +111,10 @@ pub(super) enum Made {
 impl ChangeRoute {
     pub fn of(path: &str) -> Option<Self> {
         match path {
-            "/api/apps/add" => Some(Self::AddApp),
-            "/api/apps/set" => Some(Self::SetApp),
-            "/api/apps/remove" => Some(Self::RemoveApp),
-            "/api/apps/rotate" => Some(Self::RotateApp),
+            "/api/apps/add" => Some(Self::App(AppChange::Add)),
+            "/api/apps/set" => Some(Self::App(AppChange::Set)),
+            "/api/apps/remove" => Some(Self::App(AppChange::Remove)),
+            "/api/apps/rotate" => Some(Self::App(AppChange::Rotate)),
             "/api/runs" => Some(Self::OpenRun),
             _ => Order::of(path).map(Self::Order),
         }
@@ -123,63 +129,61 @@ pub(super) async fn make(
     holds_run: &AtomicBool,
 ) -> Result<Made, ChangeError> {
     let body = read(request).await?;
-    let now_ms = admin.clock.wall_ms();
-    let apps = Arc::clone(&admin.apps);
-    let document = match change {
+    let on_disk = Arc::clone(admin);
+    let changing = match change {
         ChangeRoute::OpenRun => {
             let asked: RunOpen = parse(&body)?;
             return runs::open(admin, asked, holds_run).await.map(Made::Run);
         }
-        ChangeRoute::AddApp => {
-            let new: AppAdd = parse(&body)?;
-            let name = new.name.clone();
-            let was_open = apps.table().is_anonymous_allowed();
-            let token = on_disk(move || apps.add(&new, now_ms)).await?;
-            tracing::info!(app = %name, "an app was added");
-            text_of(&NewToken::new(
-                &name,
-                &token,
-                was_open,
-                &admin.apps.table(),
-                &admin.proxy,
-            ))?
-        }
-        ChangeRoute::SetApp => {
-            let asked: AppSet = parse(&body)?;
-            let name = asked.name.clone();
-            on_disk(move || apps.set(&asked)).await?;
-            tracing::info!(app = %name, "an app has other caps");
-            text_of(&AppDocument::named(&name, &admin.apps.table()))?
-        }
-        ChangeRoute::RemoveApp => {
-            let AppName { name } = parse(&body)?;
-            let asked = name.clone();
-            on_disk(move || apps.remove(&asked)).await?;
-            tracing::info!(app = %name, "an app was removed");
-            text_of(&Removed::new(&name, &admin.apps.table()))?
-        }
-        ChangeRoute::Order(order) => {
-            let act = orders::understood(admin, order, &body)?;
-            spawn_blocking(act)
-                .await
-                .map_err(|_| ChangeError::Panicked)??;
-            text_of(&admin.caps.view())?
-        }
-        ChangeRoute::RotateApp => {
-            let AppName { name } = parse(&body)?;
-            let asked = name.clone();
-            let token = on_disk(move || apps.rotate(&asked, now_ms)).await?;
-            tracing::info!(app = %name, "an app has a new token");
-            text_of(&NewToken::new(
-                &name,
-                &token,
-                false,
-                &admin.apps.table(),
-                &admin.proxy,
-            ))?
-        }
+        ChangeRoute::App(change) => spawn_blocking(move || change_app(&on_disk, change, &body)),
+        ChangeRoute::Order(order) => spawn_blocking(move || {
+            orders::carry_out(&on_disk.caps, order, &body)?;
+            text_of(&on_disk.caps.view())
+        }),
     };
-    Ok(Made::Document(document))
+    let text = changing.await.map_err(|_| ChangeError::Panicked)??;
+    Ok(Made::Document(text))
+}
+
+/// Writes and flushes the file of the apps: for a thread that may block.
+fn change_app(admin: &Admin, change: AppChange, body: &[u8]) -> Result<String, ChangeError> {
+    let (apps, now_ms) = (&admin.apps, admin.clock.wall_ms());
+    let token_of = |name: &str, token: &Token, was_open| {
+        text_of(&NewToken::new(
+            name,
+            token,
+            was_open,
+            &apps.table(),
+            &admin.proxy,
+        ))
+    };
+    match change {
+        AppChange::Add => {
+            let new: AppAdd = parse(body)?;
+            let was_open = apps.table().is_anonymous_allowed();
+            let token = apps.add(&new, now_ms)?;
+            tracing::info!(app = %new.name, "an app was added");
+            token_of(&new.name, &token, was_open)
+        }
+        AppChange::Set => {
+            let asked: AppSet = parse(body)?;
+            apps.set(&asked)?;
+            tracing::info!(app = %asked.name, "an app has other caps");
+            text_of(&AppDocument::named(&asked.name, &apps.table()))
+        }
+        AppChange::Remove => {
+            let AppName { name } = parse(body)?;
+            apps.remove(&name)?;
+            tracing::info!(app = %name, "an app was removed");
+            text_of(&Removed::new(&name, &apps.table()))
+        }
+        AppChange::Rotate => {
+            let AppName { name } = parse(body)?;
+            let token = apps.rotate(&name, now_ms)?;
+            tracing::info!(app = %name, "an app has a new token");
+            token_of(&name, &token, false)
+        }
+    }
 }
 
 // === impl NewToken ===
@@ -262,14 +266,4 @@ impl AppDocument {
 
 fn text_of(document: &impl Serialize) -> Result<String, ChangeError> {
     serde_json::to_string(document).map_err(ChangeError::Unwritable)
-}
-
-/// The file is written and flushed on a thread that may block.
-async fn on_disk<T: Send + 'static>(
-    change: impl FnOnce() -> Result<T, AppsError> + Send + 'static,
-) -> Result<T, ChangeError> {
-    match spawn_blocking(change).await {
-        Ok(changed) => Ok(changed?),
-        Err(_) => Err(ChangeError::Panicked),
-    }
 }

@@ -3,13 +3,10 @@
 //! Promise: an order that was answered is on the disk and in force; one that is not understood changes
 //! nothing.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
 use super::body::{ChangeError, parse};
-use super::shared::Admin;
-use crate::caps::{OrderError, Period};
+use crate::caps::{Caps, Period};
 use crate::config::App;
 use crate::money::MicroUsd;
 
@@ -57,34 +54,28 @@ impl Order {
     }
 }
 
-/// What an order does, once it is understood.
-pub(super) fn understood(
-    admin: &Admin,
-    order: Order,
-    body: &[u8],
-) -> Result<impl FnOnce() -> Result<(), OrderError> + Send + 'static, ChangeError> {
-    let caps = Arc::clone(&admin.caps);
+/// Carries an order out, on a thread that may block.
+pub(super) fn carry_out(caps: &Caps, order: Order, body: &[u8]) -> Result<(), ChangeError> {
     let checked = |app: Option<String>| match &app {
         Some(name) if App::check_name(name).is_err() => Err(ChangeError::NoApp),
         _ => Ok(app),
     };
-    type Act = Box<dyn FnOnce() -> Result<(), OrderError> + Send>;
-    let act: Act = match order {
+    match order {
         Order::Freeze | Order::Thaw => {
             let FreezeOrder { app, by } = parse(body)?;
             let app = checked(app)?;
             let shown = by.chars().filter(|letter| !letter.is_control());
             let by: String = shown.take(BY_CHARS_MAX).collect();
-            Box::new(move || match order {
-                Order::Freeze => caps.freeze(app.as_deref(), &by),
-                _ => caps.thaw(app.as_deref(), &by),
-            })
+            match order {
+                Order::Freeze => caps.freeze(app.as_deref(), &by)?,
+                _ => caps.thaw(app.as_deref(), &by)?,
+            }
         }
         Order::Raise => {
             let asked: RaiseOrder = parse(body)?;
             let app = checked(asked.app)?;
-            Box::new(move || caps.raise(app.as_deref(), asked.period, asked.to_micro_usd))
+            caps.raise(app.as_deref(), asked.period, asked.to_micro_usd)?;
         }
-    };
-    Ok(act)
+    }
+    Ok(())
 }

@@ -6,7 +6,7 @@
 use jiff::tz::TimeZone;
 
 use crate::admin::documents::SpendQuestion;
-use crate::admin::reconcile::Figure;
+use crate::admin::reconcile::{Figure, Invoice};
 use crate::ledger::entry::{EntryId, InDoubt};
 use crate::ledger::query::{Filter, GroupBy, StateWord};
 use crate::money::MicroUsd;
@@ -135,11 +135,11 @@ pub fn reconcile(query: &str) -> Result<Figure, QueryError> {
         }
     }
     match (billed, since_ms) {
-        (Some(billed), Some(since_ms)) => Ok(Figure::Typed {
+        (Some(billed), Some(since_ms)) => Ok(Figure::Typed(Invoice {
             billed,
             since_ms,
             until_ms,
-        }),
+        })),
         (None, None) if until_ms.is_none() => Ok(Figure::Document),
         (None, _) => Err(wrong("billed_micro_usd", "the figure, beside since_ms")),
         (Some(_), None) => Err(wrong("since_ms", "the beginning, beside billed_micro_usd")),

@@ -4,14 +4,16 @@
 //! Promise: the service's figure is read as the integer that it is in the document, from the member that the
 //! config names, or not at all; errors quote only the document's names and whole numbers.
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::calendar;
-use crate::ledger::query::Period;
-use crate::ledger::reconcile::{Comparison, Conclusion, Reason};
+use crate::ledger::LedgerError;
+use crate::ledger::query::{Period, window};
+use crate::ledger::reconcile::{Comparison, Conclusion, Reason, compare};
 use crate::ledger::totals::MicroUsdSum;
 use crate::money::MicroUsd;
 
@@ -23,12 +25,17 @@ const LISTED_MAX: usize = 40;
 pub enum Figure {
     /// The service's document contains it, over the days of `[reconcile] window_days`.
     Document,
-    /// An operator typed it in, for `[since_ms, until_ms)`. No end: now.
-    Typed {
-        billed: MicroUsd,
-        since_ms: u64,
-        until_ms: Option<u64>,
-    },
+    /// An operator typed it in.
+    Typed(Invoice),
+}
+
+/// A sum for `[since_ms, until_ms)`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invoice {
+    pub billed: MicroUsd,
+    pub since_ms: u64,
+    /// `None`: now.
+    pub until_ms: Option<u64>,
 }
 
 /// Both figures, how they compare, and why: the document of `/api/reconcile` and `bursar reconcile --json`.
@@ -81,7 +88,7 @@ pub enum FigureError {
 
 /// The billed spend in the service's document: the member of that name, else the one that the
 /// dots lead to.
-pub fn told_spend(document: &[u8], field: &str) -> Result<MicroUsd, FigureError> {
+pub fn spend_in(document: &[u8], field: &str) -> Result<MicroUsd, FigureError> {
     let document: Value = serde_json::from_slice(document).map_err(|_| FigureError::NoObject)?;
     if !document.is_object() {
         return Err(FigureError::NoObject);
@@ -134,6 +141,18 @@ fn list_numbers(value: &Value, path: &str, to: &mut Vec<String>) {
             to.push(format!("{path} = {number}"));
         }
         list_numbers(member, &path, to);
+    }
+}
+
+// === impl Invoice ===
+
+impl Invoice {
+    /// Holds it against the journal's files.
+    pub fn compare(&self, state_dir: &Path, now_ms: u64) -> Result<Reconciliation, LedgerError> {
+        let until_ms = self.until_ms.unwrap_or(now_ms);
+        let window = window(state_dir, self.since_ms, until_ms)?;
+        let compared = compare(self.billed.into(), &window);
+        Ok(Reconciliation::new("typed", &window, &compared))
     }
 }
 

@@ -225,18 +225,9 @@ async fn api_reconcile(
     asked: &str,
 ) -> Result<Reconciliation, Failure> {
     match query::reconcile(asked)? {
-        Figure::Typed {
-            billed,
-            since_ms,
-            until_ms,
-        } => {
-            let until_ms = until_ms.unwrap_or_else(|| admin.clock.wall_ms());
-            let read = read(admin, move |state_dir| {
-                window(state_dir, since_ms, until_ms)
-            });
-            let window = read.await?;
-            let compared = compare(billed.into(), &window);
-            Ok(Reconciliation::new("typed", &window, &compared))
+        Figure::Typed(invoice) => {
+            let now_ms = admin.clock.wall_ms();
+            read(admin, move |state_dir| invoice.compare(state_dir, now_ms)).await
         }
         Figure::Document if via == Via::Owner => Ok(ask_service(admin).await?.aged(Duration::ZERO)),
         Figure::Document => {
@@ -261,9 +252,9 @@ async fn api_reconcile(
 /// answer cannot be held against anything is not made.
 async fn ask_service(admin: &Arc<Admin>) -> Result<Reconciliation, Failure> {
     let turn = turn(admin).await?;
-    let told = (admin.auto_metrics)().await.map_err(Failure::Service)?;
+    let figures = (admin.auto_metrics)().await.map_err(Failure::Service)?;
     let asked = admin.config.load().reconcile.clone();
-    let billed = reconcile::told_spend(&told, &asked.spend_field)?;
+    let billed = reconcile::spend_in(&figures, &asked.spend_field)?;
     let until_ms = admin.clock.wall_ms();
     let since_ms = until_ms.saturating_sub(asked.window_days.saturating_mul(DAY_MS));
     let window = read_in(turn, admin, move |state_dir| {

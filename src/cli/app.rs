@@ -5,16 +5,20 @@
 //! Promise: a token is printed once, on standard output, and is stored nowhere: alone in a pipe or
 //! file, in the line to paste at a terminal. All other text goes to standard error.
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use super::arguments::usd;
 use super::daemon::{known_apps, order};
 use super::error::CliError;
 use super::locate::{Keeper, Right, SourceArgs};
 use super::output::{at_terminal, remark, say, say_document};
 use super::runtime::block_on;
-use super::table::{Align, TextTable};
+use super::table::TextTable;
 use crate::admin::change::{AppDocument, AppName, AppsDocument, NewToken, Removed};
-use crate::apps::{self, AppAdd, AppList, AppSet, Declared};
+use crate::apps::{self, AppAdd, AppList, AppSet, AppsError, Declared};
 use crate::clock::SystemClock;
+use crate::config::Whereabouts;
 use crate::money::MicroUsd;
 
 #[derive(Debug, clap::Args)]
@@ -126,23 +130,17 @@ fn add(args: &AddArgs) -> Result<(), CliError> {
         cap_month_micro_usd: args.cap_month_usd,
         request_floor_micro_usd: args.request_floor_usd,
     };
-    let document: NewToken = block_on(async {
-        match args.place.source.keeper(Right::Change).await? {
-            Keeper::Daemon(daemon) => order(&daemon, "/api/apps/add", &new).await,
-            Keeper::Files(place) => {
-                let mut apps = AppList::open(&place.state_dir, Declared::from(&place))?;
-                let was_anonymous = apps.table()?.is_anonymous_allowed();
-                let token = apps.add(&new, SystemClock::shared().wall_ms())?;
-                let table = apps.table()?;
-                Ok(NewToken::new(
-                    &new.name,
-                    &token,
-                    was_anonymous,
-                    &table,
-                    &place.proxy,
-                ))
-            }
-        }
+    let document: NewToken = args.place.change("/api/apps/add", &new, |apps, place| {
+        let was_anonymous = apps.table()?.is_anonymous_allowed();
+        let token = apps.add(&new, SystemClock::shared().wall_ms())?;
+        let table = apps.table()?;
+        Ok(NewToken::new(
+            &new.name,
+            &token,
+            was_anonymous,
+            &table,
+            &place.proxy,
+        ))
     })?;
     args.place.print_token(&document)?;
     if document.closed && !args.place.json {
@@ -175,17 +173,12 @@ fn set(args: &SetArgs) -> Result<(), CliError> {
         ));
     }
     let mut without_daemon = None;
-    let document: Option<AppDocument> = block_on(async {
-        match args.place.source.keeper(Right::Change).await? {
-            Keeper::Daemon(daemon) => order(&daemon, "/api/apps/set", &asked).await,
-            Keeper::Files(place) => {
-                let mut apps = AppList::open(&place.state_dir, Declared::from(&place))?;
-                apps.set(&asked)?;
-                without_daemon = Some(place.state_dir);
-                Ok(AppDocument::named(&args.name, &apps.table()?))
-            }
-        }
-    })?;
+    let document: Option<AppDocument> =
+        args.place.change("/api/apps/set", &asked, |apps, place| {
+            apps.set(&asked)?;
+            without_daemon = Some(place.state_dir.clone());
+            Ok(AppDocument::named(&args.name, &apps.table()?))
+        })?;
     if args.place.json {
         return say_document(&document);
     }
@@ -200,32 +193,28 @@ fn set(args: &SetArgs) -> Result<(), CliError> {
 }
 
 fn rotate(args: &NameArgs) -> Result<(), CliError> {
-    let document: NewToken = block_on(async {
-        let name = &args.name;
-        match args.place.source.keeper(Right::Change).await? {
-            Keeper::Daemon(daemon) => order(&daemon, "/api/apps/rotate", &args.asked()).await,
-            Keeper::Files(place) => {
-                let mut apps = AppList::open(&place.state_dir, Declared::from(&place))?;
-                let token = apps.rotate(name, SystemClock::shared().wall_ms())?;
-                let table = apps.table()?;
-                Ok(NewToken::new(name, &token, false, &table, &place.proxy))
-            }
-        }
-    })?;
+    let asked = args.asked();
+    let document: NewToken = args
+        .place
+        .change("/api/apps/rotate", &asked, |apps, place| {
+            let token = apps.rotate(&args.name, SystemClock::shared().wall_ms())?;
+            let table = apps.table()?;
+            Ok(NewToken::new(
+                &args.name,
+                &token,
+                false,
+                &table,
+                &place.proxy,
+            ))
+        })?;
     args.place.print_token(&document)
 }
 
 fn remove(args: &NameArgs) -> Result<(), CliError> {
-    let document: Removed = block_on(async {
-        let name = &args.name;
-        match args.place.source.keeper(Right::Change).await? {
-            Keeper::Daemon(daemon) => order(&daemon, "/api/apps/remove", &args.asked()).await,
-            Keeper::Files(place) => {
-                let mut apps = AppList::open(&place.state_dir, Declared::from(&place))?;
-                apps.remove(name)?;
-                Ok(Removed::new(name, &apps.table()?))
-            }
-        }
+    let asked = args.asked();
+    let document: Removed = args.place.change("/api/apps/remove", &asked, |apps, _| {
+        apps.remove(&args.name)?;
+        Ok(Removed::new(&args.name, &apps.table()?))
     })?;
     if args.place.json {
         return say_document(&document);
@@ -260,16 +249,7 @@ fn show(args: &ListArgs) -> Result<(), CliError> {
 
 /// The apps for people, one a line.
 fn rows(known: &[AppDocument]) -> TextTable {
-    let mut table = TextTable::new(&[
-        ("app", Align::Left),
-        ("token", Align::Left),
-        ("users", Align::Left),
-        ("hour", Align::Right),
-        ("day", Align::Right),
-        ("month", Align::Right),
-        ("floor", Align::Right),
-        ("from", Align::Left),
-    ]);
+    let mut table = TextTable::new("app|token|users|>hour|>day|>month|>floor|from");
     for app in known {
         let amount = |amount: Option<MicroUsd>| {
             amount.map_or_else(|| "-".to_owned(), |amount| amount.to_string())
@@ -314,6 +294,22 @@ impl NameArgs {
 // === impl PlaceArgs ===
 
 impl PlaceArgs {
+    /// The daemon makes the change, or it is made in the files of a directory that no daemon has.
+    fn change<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        asked: &impl Serialize,
+        in_files: impl FnOnce(&mut AppList, &Whereabouts) -> Result<T, AppsError>,
+    ) -> Result<T, CliError> {
+        match block_on(self.source.keeper(Right::Change))? {
+            Keeper::Daemon(daemon) => block_on(order(&daemon, path, asked)),
+            Keeper::Files(place) => {
+                let mut apps = AppList::open(&place.state_dir, Declared::from(&place))?;
+                Ok(in_files(&mut apps, &place)?)
+            }
+        }
+    }
+
     fn print_token(&self, document: &NewToken) -> Result<(), CliError> {
         if self.json {
             return say_document(document);

@@ -1,5 +1,6 @@
 //! Arguments that several commands share: the flags beside the configuration, a time zone, amounts, words.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 
 use jiff::tz::TimeZone;
@@ -55,13 +56,19 @@ pub fn usd(text: &str) -> Result<MicroUsd, String> {
     })
 }
 
-/// A state as it is typed: `in-doubt` or `in_doubt`.
-pub fn state_word(word: &str) -> Result<StateWord, String> {
-    StateWord::from_word(&word.replace('-', "_")).ok_or_else(|| {
-        "one of open, settled, failed, replayed, unreported, malformed, in-doubt, reconciled is \
-         wanted"
-            .to_owned()
+/// A word of a closed set as it is typed: `in-doubt` or `in_doubt`.
+pub fn word<T: Copy + Display>(known: &[T], typed: &str) -> Result<T, String> {
+    let typed = typed.replace('-', "_");
+    let mut words = known.iter().copied();
+    words.find(|word| word.to_string() == typed).ok_or_else(|| {
+        let words = known.iter().map(|word| word.to_string().replace('_', "-"));
+        let words: Vec<String> = words.collect();
+        format!("one of {} is wanted", words.join(", "))
     })
+}
+
+pub fn state_word(typed: &str) -> Result<StateWord, String> {
+    word(StateWord::ALL, typed)
 }
 
 // === impl ConfigArgs ===

@@ -13,7 +13,7 @@ use super::locate::SourceArgs;
 use super::output::{remark, say, say_document};
 use super::runtime::block_on;
 use super::source::Source;
-use super::table::{Align, TextTable};
+use super::table::TextTable;
 use crate::admin::orders::RaiseOrder;
 use crate::apps::{Apps, Declared};
 use crate::calendar;
@@ -153,7 +153,7 @@ fn tighter(view: &CapsView, app: Option<&str>, period: Period, to: MicroUsd) -> 
 }
 
 fn rules(source: &SourceArgs) -> Result<Rules, CliError> {
-    let whereabouts = source.whereabouts()?;
+    let whereabouts = source.ledger.whereabouts()?;
     let declared = Declared::from(&whereabouts);
     // Only read: those that were added have caps of their own.
     let apps = Apps::open(&whereabouts.state_dir, declared);
@@ -176,17 +176,8 @@ fn report(view: &CapsView) -> String {
         format!("FROZEN since {since}: {app}, by {}", shown(&frozen.by))
     });
     let mut lines: Vec<String> = frozen.collect();
-    let mut table = TextTable::new(&[
-        ("cap of", Align::Left),
-        ("window", Align::Left),
-        ("limit", Align::Right),
-        ("spent", Align::Right),
-        ("held", Align::Right),
-        ("reserved", Align::Right),
-        ("left", Align::Right),
-        ("worst case", Align::Right),
-        ("resets at", Align::Left),
-    ]);
+    let mut table =
+        TextTable::new("cap of|window|>limit|>spent|>held|>reserved|>left|>worst case|resets at");
     for cap in &view.caps {
         let raised = match cap.limit == cap.configured {
             true => "",

@@ -41,7 +41,7 @@ pub struct Client {
 
 /// An answer whose body has not been read yet.
 #[derive(Debug)]
-pub struct Answer {
+pub struct Response {
     pub status: StatusCode,
     pub headers: HeaderMap,
     body: Incoming,
@@ -147,7 +147,7 @@ impl Client {
         self
     }
 
-    pub async fn get(&self, path_and_query: &str) -> Result<Answer, ClientError> {
+    pub async fn get(&self, path_and_query: &str) -> Result<Response, ClientError> {
         self.send(Method::GET, path_and_query, HeaderMap::new(), Bytes::new())
             .await
     }
@@ -157,7 +157,7 @@ impl Client {
         &self,
         path_and_query: &str,
         body: impl Into<Bytes>,
-    ) -> Result<Answer, ClientError> {
+    ) -> Result<Response, ClientError> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         self.send(Method::POST, path_and_query, headers, body.into())
@@ -171,7 +171,7 @@ impl Client {
         path_and_query: &str,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Answer, ClientError> {
+    ) -> Result<Response, ClientError> {
         let mut request = Request::builder()
             .method(method)
             .uri(path_and_query)
@@ -234,7 +234,7 @@ impl Client {
         &self,
         stream: S,
         request: Request<Full<Bytes>>,
-    ) -> Result<Answer, ClientError>
+    ) -> Result<Response, ClientError>
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
@@ -251,7 +251,7 @@ impl Client {
         }));
         let answer = sender.send_request(request).await.map_err(broken)?;
         let (head, body) = answer.into_parts();
-        Ok(Answer {
+        Ok(Response {
             status: head.status,
             headers: head.headers,
             body,
@@ -263,9 +263,9 @@ impl Client {
     }
 }
 
-// === impl Answer ===
+// === impl Response ===
 
-impl Answer {
+impl Response {
     /// The value of a header, where it is text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::error::CliError;
-use super::locate::SourceArgs;
+use super::locate::LedgerArgs;
 use super::output::say;
 use super::runtime::block_on;
 use crate::calendar;
@@ -31,24 +31,15 @@ pub struct Args {
     /// Print the report as one JSON object
     #[arg(long)]
     json: bool,
-    /// Configuration file [env: BURSAR_CONFIG]
-    #[arg(long, value_name = "FILE")]
-    config: Option<std::path::PathBuf>,
-    /// Directory of the ledger [env: BURSAR_STATE_DIR]
-    #[arg(long, value_name = "DIR")]
-    state_dir: Option<std::path::PathBuf>,
+    #[command(flatten)]
+    ledger: LedgerArgs,
 }
 
 pub fn compact(args: &Args) -> Result<(), CliError> {
     let zone = super::arguments::zone(args.tz.as_deref())?;
     let clock = SystemClock::shared();
     let now_ms = clock.wall_ms();
-    let source = SourceArgs {
-        config: args.config.clone(),
-        state_dir: args.state_dir.clone(),
-        admin: None,
-    };
-    let whereabouts = block_on(source.files(source.whereabouts()?))?;
+    let whereabouts = block_on(args.ledger.found())?;
     let older_than = match (&args.older_than, whereabouts.retention) {
         (Some(text), _) => {
             let before_ms = calendar::instant(text, now_ms, &zone)?;
@@ -66,7 +57,6 @@ pub fn compact(args: &Args) -> Result<(), CliError> {
             "--older-than: the entries of the last two days are needed one by one; write 2d or more",
         ));
     }
-    source.must_have_ledger(&whereabouts.state_dir)?;
     let report = if args.dry_run {
         let age_ms = u64::try_from(older_than.as_millis()).unwrap_or(u64::MAX);
         compactable(&whereabouts.state_dir, now_ms.saturating_sub(age_ms))?

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::client::{Answer, Client, ClientError};
+use super::client::{Client, ClientError, Response};
 use super::error::CliError;
 use crate::admin::change::AppsDocument;
 use crate::admin::documents::ErrorDocument;
@@ -39,7 +39,10 @@ pub async fn order<T: DeserializeOwned>(
 }
 
 /// The document of an answer, or why there is none.
-pub async fn document<T: DeserializeOwned>(client: &Client, answer: Answer) -> Result<T, CliError> {
+pub async fn document<T: DeserializeOwned>(
+    client: &Client,
+    answer: Response,
+) -> Result<T, CliError> {
     let status = answer.status;
     let body = answer.bytes(ANSWER_BYTES_MAX).await?;
     if status.is_success() {

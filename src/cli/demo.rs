@@ -26,13 +26,11 @@ use self::reckoning::Reckoning;
 use self::scene::Scene;
 use self::screen::Screen;
 use self::stay::stay;
-use self::story::Story;
 use self::world::{Interrupt, World, failed};
-use super::client::Client;
 use super::error::CliError;
 use super::output::say;
 use super::runtime::block_on_all_cores;
-use crate::config::{ListenAddr, Log, LogFormat, LogLevel};
+use crate::config::{Log, LogFormat, LogLevel};
 use crate::telemetry::Logging;
 
 pub fn demo(args: Args) -> Result<(), CliError> {
@@ -86,14 +84,7 @@ async fn show(screen: &Screen, world: &World, folder: &Folder) -> Result<(), Cli
         format_args!("{} (removed at the end)", folder.path().display()),
     )?;
 
-    let mut story = Story::new(Scene::new(
-        screen,
-        Client::new(ListenAddr::Tcp(world.places.door)),
-        world.service(),
-        world.journal.clone(),
-        world.names.clone(),
-    ));
-    let mut wrong = story.tell().await?;
+    let mut wrong = story::play(&mut Scene::new(screen, world)).await?;
 
     let reckoning = Reckoning::when_settled(&world.journal, &world.service()).await?;
     say("")?;

@@ -21,7 +21,7 @@ use serde::de::IgnoredAny;
 
 use self::child::{Child, Surroundings};
 use super::arguments::usd;
-use super::client::{Answer, Client, ClientError};
+use super::client::{Client, ClientError, Response};
 use super::daemon::{document, not_told};
 use super::error::CliError;
 use super::locate::{Keeper, Right, SourceArgs};
@@ -66,7 +66,7 @@ struct RunLease {
     base_url: String,
     started_ms: u64,
     state_dir: PathBuf,
-    connection: Answer,
+    connection: Response,
 }
 
 pub fn exec(args: &Args) -> Result<(), CliError> {
@@ -186,7 +186,7 @@ impl RunLease {
 }
 
 /// Opens a run and reads its first line.
-async fn ask(daemon: &Client, asked: &RunOpen) -> Result<(Answer, RunOpened), CliError> {
+async fn ask(daemon: &Client, asked: &RunOpen) -> Result<(Response, RunOpened), CliError> {
     let body = serde_json::to_string(asked)?;
     let mut answer = daemon.post_json("/api/runs", body).await?;
     let is_run = answer.header(CONTENT_TYPE.as_str()) == Some("application/x-ndjson");

@@ -13,7 +13,7 @@ use super::error::CliError;
 use super::locate::SourceArgs;
 use super::output::{say, say_document};
 use super::runtime::block_on;
-use super::table::{Align, TextTable};
+use super::table::TextTable;
 use crate::admin::explain::{EntryLine, KeyPurchase};
 use crate::calendar;
 use crate::ledger::query::{PART_CHARS_MIN, TAIL_CHARS};
@@ -104,14 +104,7 @@ fn all_of_the_key(purchase: &KeyPurchase, printed: usize, zone: &TimeZone) -> Op
 
 /// A line an entry.
 fn lines(entries: &[EntryLine], zone: &TimeZone) -> TextTable {
-    let mut table = TextTable::new(&[
-        ("entry", Align::Left),
-        ("time", Align::Left),
-        ("app", Align::Left),
-        ("operation", Align::Left),
-        ("billed", Align::Right),
-        ("state", Align::Left),
-    ]);
+    let mut table = TextTable::new("entry|time|app|operation|>billed|state");
     for entry in entries {
         table.row([
             entry.id.to_string(),

@@ -113,7 +113,7 @@ fn beside(
     silent: &ClientError,
     change: impl FnOnce(&Orders) -> Orders,
 ) -> Result<(), CliError> {
-    let place = args.source.whereabouts()?;
+    let place = args.source.ledger.whereabouts()?;
     let state_dir = &place.state_dir;
     if let Some(app) = app {
         let files = Source::Journal(state_dir.clone());
@@ -166,7 +166,7 @@ fn must_be_known(args: &Args, keeper: &Source, app: &str, nothing: &str) -> Resu
     let known: AppsDocument = match keeper {
         Source::Daemon(client) => block_on(known_apps(client))?,
         Source::Journal(state_dir) => {
-            let declared = Declared::from(&args.source.whereabouts()?);
+            let declared = Declared::from(&args.source.ledger.whereabouts()?);
             AppsDocument::of(&apps::read(state_dir, &declared)?)
         }
     };

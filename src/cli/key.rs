@@ -145,11 +145,11 @@ fn asked_for() -> Result<ApiKey, CliError> {
 async fn typed() -> io::Result<Zeroizing<Vec<u8>>> {
     let ended = interrupted()?;
     let _silent = Silent::begin()?;
-    let (tell, told) = oneshot::channel();
+    let (sender, typed) = oneshot::channel();
     // Its read cannot be called off: where a signal comes first it ends with the process.
-    std::thread::spawn(move || tell.send(line()));
+    std::thread::spawn(move || sender.send(line()));
     select! {
-        told = told => told.unwrap_or_else(|_| Err(io::ErrorKind::Interrupted.into())),
+        typed = typed => typed.unwrap_or_else(|_| Err(io::ErrorKind::Interrupted.into())),
         () = ended => Err(io::ErrorKind::Interrupted.into()),
     }
 }

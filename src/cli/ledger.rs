@@ -11,7 +11,7 @@ use std::sync::Arc;
 use clap::Subcommand;
 
 use super::error::CliError;
-use super::locate::SourceArgs;
+use super::locate::LedgerArgs;
 use super::output::say;
 use super::runtime::block_on;
 use super::{compact, export};
@@ -48,12 +48,8 @@ struct ReadArgs {
     /// Print the report as one JSON object
     #[arg(long)]
     json: bool,
-    /// Configuration file [env: BURSAR_CONFIG]
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// Directory of the ledger [env: BURSAR_STATE_DIR]
-    #[arg(long, value_name = "DIR")]
-    state_dir: Option<PathBuf>,
+    #[command(flatten)]
+    ledger: LedgerArgs,
 }
 
 pub fn ledger(args: &Args) -> Result<(), CliError> {
@@ -69,14 +65,7 @@ pub fn ledger(args: &Args) -> Result<(), CliError> {
 
 impl ReadArgs {
     fn state_dir(&self) -> Result<PathBuf, CliError> {
-        let source = SourceArgs {
-            config: self.config.clone(),
-            state_dir: self.state_dir.clone(),
-            admin: None,
-        };
-        let state_dir = block_on(source.files(source.whereabouts()?))?.state_dir;
-        source.must_have_ledger(&state_dir)?;
-        Ok(state_dir)
+        Ok(block_on(self.ledger.found())?.state_dir)
     }
 }
 

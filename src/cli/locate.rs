@@ -20,18 +20,25 @@ use crate::config::{BURSAR_STATE_DIR, Env, ListenAddr, Overrides, Whereabouts};
 /// How long a reading command waits for a daemon before it reads the files instead.
 const LOOK_DEADLINE: Duration = Duration::from_secs(3);
 
+/// Flags that name a ledger's files.
+#[derive(Clone, Debug, clap::Args)]
+pub struct LedgerArgs {
+    /// Configuration file [env: BURSAR_CONFIG]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Directory of the ledger [env: BURSAR_STATE_DIR]
+    #[arg(long, value_name = "DIR")]
+    state_dir: Option<PathBuf>,
+}
+
 /// Flags of every reading command.
 #[derive(Clone, Debug, clap::Args)]
 pub struct SourceArgs {
-    /// Configuration file [env: BURSAR_CONFIG]
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// Directory of the ledger [env: BURSAR_STATE_DIR]
-    #[arg(long, value_name = "DIR")]
-    pub state_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub ledger: LedgerArgs,
     /// Address of the daemon to ask, IP:PORT or unix:/PATH
     #[arg(long, value_name = "ADDR")]
-    pub admin: Option<String>,
+    admin: Option<String>,
 }
 
 /// The daemon or the files that keep it.
@@ -47,9 +54,9 @@ pub enum Right {
     Change,
 }
 
-// === impl SourceArgs ===
+// === impl LedgerArgs ===
 
-impl SourceArgs {
+impl LedgerArgs {
     pub fn whereabouts(&self) -> Result<Whereabouts, CliError> {
         let overrides = Overrides {
             config: self.config.clone(),
@@ -59,12 +66,35 @@ impl SourceArgs {
         Ok(Whereabouts::find(&overrides, &Env::from_process())?)
     }
 
+    /// The place of a ledger that is there.
+    pub async fn found(&self) -> Result<Whereabouts, CliError> {
+        let place = self.files(self.whereabouts()?).await?;
+        must_have_ledger(&place.state_dir)?;
+        Ok(place)
+    }
+
+    /// The place whose files are read or changed. An error where its ledger was not named and a daemon of another
+    /// one answers on the port: the system service's, while its user's own was found. What was read or
+    /// changed here would be nothing to that daemon.
+    async fn files(&self, place: Whereabouts) -> Result<Whereabouts, CliError> {
+        let is_named =
+            self.state_dir.is_some() || Env::from_process().path(BURSAR_STATE_DIR).is_some();
+        if !is_named {
+            must_be_its_daemons(&place, &ListenAddr::DEFAULT_ADMIN).await?;
+        }
+        Ok(place)
+    }
+}
+
+// === impl SourceArgs ===
+
+impl SourceArgs {
     /// The daemon named by `--admin`, else the one whose socket answers, else the files.
     pub async fn find(&self) -> Result<Source, CliError> {
         if self.admin.is_some() {
             return Ok(Source::Daemon(self.named_client()?));
         }
-        let place = self.whereabouts()?;
+        let place = self.ledger.whereabouts()?;
         for client in socket_clients(&place, LOOK_DEADLINE) {
             // Whatever keeps it from answering, the files are there.
             match client.get("/api/status").await {
@@ -75,14 +105,14 @@ impl SourceArgs {
                 Ok(_) | Err(_) => {}
             }
         }
-        self.journal(place).await
+        Ok(Source::Journal(self.ledger.found().await?.state_dir))
     }
 
     /// For long listings and for following: the files, unless a daemon was named.
     pub async fn find_files(&self) -> Result<Source, CliError> {
         match self.admin {
             Some(_) => Ok(Source::Daemon(self.named_client()?)),
-            None => self.journal(self.whereabouts()?).await,
+            None => Ok(Source::Journal(self.ledger.found().await?.state_dir)),
         }
     }
 
@@ -92,7 +122,7 @@ impl SourceArgs {
             Keeper::Daemon(client) => Ok(Source::Daemon(client)),
             // No process would carry out an order for a directory that is not in use.
             Keeper::Files(place) => {
-                self.must_have_ledger(&place.state_dir)?;
+                must_have_ledger(&place.state_dir)?;
                 Ok(Source::Journal(place.state_dir))
             }
         }
@@ -111,7 +141,7 @@ impl SourceArgs {
             }
             return Ok(Keeper::Daemon(daemon));
         }
-        let place = self.whereabouts()?;
+        let place = self.ledger.whereabouts()?;
         for daemon in socket_clients(&place, ANSWER_DEADLINE) {
             match daemon.get("/api/apps").await {
                 Ok(answer) if answer.status.is_success() => return Ok(Keeper::Daemon(daemon)),
@@ -127,25 +157,7 @@ impl SourceArgs {
                 Err(error) => return Err(not_asked(error, &place.state_dir)),
             }
         }
-        Ok(Keeper::Files(self.files(place).await?))
-    }
-
-    async fn journal(&self, place: Whereabouts) -> Result<Source, CliError> {
-        let state_dir = self.files(place).await?.state_dir;
-        self.must_have_ledger(&state_dir)?;
-        Ok(Source::Journal(state_dir))
-    }
-
-    /// The place whose files are read or changed. An error where its ledger was not named and a daemon of another
-    /// one answers on the port: the system service's, while its user's own was found. What was read or
-    /// changed here would be nothing to that daemon.
-    pub async fn files(&self, place: Whereabouts) -> Result<Whereabouts, CliError> {
-        let is_named =
-            self.state_dir.is_some() || Env::from_process().path(BURSAR_STATE_DIR).is_some();
-        if !is_named {
-            must_be_its_daemons(&place, &ListenAddr::DEFAULT_ADMIN).await?;
-        }
-        Ok(place)
+        Ok(Keeper::Files(self.ledger.files(place).await?))
     }
 
     /// The daemon of `--admin`.
@@ -161,23 +173,23 @@ impl SourceArgs {
         }
         Ok(Client::new(address).answering_within(ANSWER_DEADLINE))
     }
+}
 
-    pub fn must_have_ledger(&self, state_dir: &Path) -> Result<(), CliError> {
-        match std::fs::metadata(state_dir.join("journal")) {
-            Ok(_) => Ok(()),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                Err(CliError::Failed(format!(
-                    "there is no ledger in {}: start `bursar run` first; for the system \
-                     service's, use sudo and --state-dir /var/lib/bursar; a running daemon is \
-                     asked with --admin 127.0.0.1:8328 by every command that has the option",
-                    state_dir.display()
-                )))
-            }
-            Err(error) => Err(CliError::Failed(format!(
-                "the ledger in {} cannot be read: {error}",
+fn must_have_ledger(state_dir: &Path) -> Result<(), CliError> {
+    match std::fs::metadata(state_dir.join("journal")) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(CliError::Failed(format!(
+                "there is no ledger in {}: start `bursar run` first; for the system \
+                 service's, use sudo and --state-dir /var/lib/bursar; a running daemon is \
+                 asked with --admin 127.0.0.1:8328 by every command that has the option",
                 state_dir.display()
-            ))),
+            )))
         }
+        Err(error) => Err(CliError::Failed(format!(
+            "the ledger in {} cannot be read: {error}",
+            state_dir.display()
+        ))),
     }
 }
 

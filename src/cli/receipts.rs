@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 
-use super::arguments::state_word;
+use super::arguments::{state_word, word};
 use super::cells;
 use super::error::CliError;
 use super::locate::SourceArgs;
 use super::output::{say, say_document};
 use super::runtime::block_on;
 use super::source::{Pulse, Source};
-use super::table::{Align, TextTable};
+use super::table::TextTable;
 use crate::admin::RECEIPTS_MAX;
 use crate::admin::documents::EntryDocument;
 use crate::calendar;
@@ -35,6 +35,11 @@ const FOLLOW_PAUSE: Duration = Duration::from_millis(300);
 
 /// An entry begun longer ago is not followed any more, so that only the journal's end is read.
 const FOLLOW_BACK_MS: u64 = 26 * 60 * 60 * 1000;
+
+const TITLES: &str = "time|app|operation|model|served by|>tokens|>billed|state|entry";
+
+/// Of lines that come one by one.
+const WIDTHS: [usize; 9] = [19, 8, 10, 8, 10, 9, 10, 11, TAIL_CHARS];
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -186,32 +191,20 @@ async fn next_pulse(source: &Source, before: &Pulse) -> Result<Pulse, CliError> 
     }
 }
 
-fn operation(word: &str) -> Result<Operation, String> {
-    Operation::from_word(&word.replace('-', "_")).ok_or_else(|| {
-        let known: Vec<String> = Operation::ALL
-            .iter()
-            .map(|operation| operation.as_str().replace('_', "-"))
-            .collect();
-        format!("one of {} is wanted", known.join(", "))
-    })
+fn operation(typed: &str) -> Result<Operation, String> {
+    word(Operation::ALL, typed)
 }
 
-fn reason(word: &str) -> Result<InDoubt, String> {
-    InDoubt::from_word(&word.replace('-', "_")).ok_or_else(|| {
-        let known: Vec<String> = InDoubt::ALL
-            .iter()
-            .map(|reason| reason.as_str().replace('_', "-"))
-            .collect();
-        format!("one of {} is wanted", known.join(", "))
-    })
+fn reason(typed: &str) -> Result<InDoubt, String> {
+    word(InDoubt::ALL, typed)
 }
 
 /// How many of each state were shown, and what a doubt is, when there is one.
 fn footer(entries: &[EntryView]) -> String {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for entry in entries {
-        let word = state_cell(entry).replace('_', " ");
-        *counts.entry(word).or_default() += 1;
+        let cell = state_cell(entry).replace('_', " ");
+        *counts.entry(cell).or_default() += 1;
     }
     let counted: Vec<String> = counts
         .iter()
@@ -244,17 +237,7 @@ impl Printer {
             let mut entries = entries.into_iter();
             return entries.try_for_each(|entry| say_document(&EntryDocument(entry)));
         }
-        let mut table = TextTable::new(&[
-            ("time", Align::Left),
-            ("app", Align::Left),
-            ("operation", Align::Left),
-            ("model", Align::Left),
-            ("served by", Align::Left),
-            ("tokens", Align::Right),
-            ("billed", Align::Right),
-            ("state", Align::Left),
-            ("entry", Align::Left),
-        ]);
+        let mut table = TextTable::new(TITLES);
         for entry in &entries {
             table.row(self.cells(entry));
         }
@@ -266,17 +249,7 @@ impl Printer {
         if self.json {
             return say_document(&EntryDocument(entry));
         }
-        let mut table = TextTable::headless(&[
-            (19, Align::Left),
-            (8, Align::Left),
-            (10, Align::Left),
-            (8, Align::Left),
-            (10, Align::Left),
-            (9, Align::Right),
-            (10, Align::Right),
-            (11, Align::Left),
-            (TAIL_CHARS, Align::Left),
-        ]);
+        let mut table = TextTable::new(TITLES).headless(&WIDTHS);
         table.row(self.cells(&entry));
         say(table)
     }

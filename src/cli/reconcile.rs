@@ -12,8 +12,8 @@ use super::error::CliError;
 use super::locate::SourceArgs;
 use super::output::{say, say_document};
 use super::runtime::block_on;
-use super::table::{Align, TextTable};
-use crate::admin::reconcile::{Figure, Reconciliation};
+use super::table::TextTable;
+use crate::admin::reconcile::{Figure, Invoice, Reconciliation};
 use crate::calendar;
 use crate::clock::SystemClock;
 use crate::ledger::reconcile::{Ceiling, Conclusion};
@@ -51,11 +51,11 @@ pub fn reconcile(args: &Args) -> Result<(), CliError> {
             if range.since_ms > now_ms {
                 return Err(CliError::usage("--since: lies in the future"));
             }
-            Figure::Typed {
+            Figure::Typed(Invoice {
                 billed,
                 since_ms: range.since_ms,
                 until_ms: args.until.as_ref().map(|_| range.until_ms),
-            }
+            })
         }
     };
     let document = block_on(async {
@@ -95,7 +95,7 @@ fn report(document: &Reconciliation, zone: &TimeZone) -> String {
         "typed" => "figure given".to_owned(),
         field => format!("service, {field}"),
     };
-    let mut figures = TextTable::headless(&[(0, Align::Left), (0, Align::Right)]);
+    let mut figures = TextTable::new("|>").headless(&[]);
     figures.row([service, document.service.to_string()]);
     figures.row(["ledger".to_owned(), document.ledger.to_string()]);
     figures.row(["difference".to_owned(), difference(document)]);
@@ -120,13 +120,7 @@ fn zeros(document: &Reconciliation) -> String {
 }
 
 fn reasons(document: &Reconciliation) -> Option<String> {
-    let mut table = TextTable::new(&[
-        ("kind", Align::Left),
-        ("which", Align::Left),
-        ("entries", Align::Right),
-        ("at most", Align::Right),
-        ("the service is then", Align::Left),
-    ]);
+    let mut table = TextTable::new("kind|which|>entries|>at most|the service is then");
     for reason in &document.reasons {
         table.row([
             reason.kind.as_str().replace('_', " "),

@@ -82,12 +82,16 @@ pub fn sandbox(args: Args) -> Result<(), CliError> {
         let seen = serve_and_judge(listener, options, stop, ready)
             .await
             .map_err(failed)?;
-        if verdict { tell(&seen) } else { Ok(()) }
+        if verdict {
+            print_verdict(&seen)
+        } else {
+            Ok(())
+        }
     })
 }
 
 /// Says what the client did wrong; something to say is a failure.
-fn tell(verdict: &Verdict) -> Result<(), CliError> {
+fn print_verdict(verdict: &Verdict) -> Result<(), CliError> {
     say(format_args!("{verdict}"))?;
     if verdict.ok {
         return Ok(());
@@ -116,12 +120,12 @@ fn options(args: Args) -> Result<Options, CliError> {
 }
 
 /// A mistake in TOML is reported over several lines, with the line of the file drawn in between.
-fn on_one_line(told: &str) -> String {
+fn on_one_line(error: &str) -> String {
     let is_drawing = |line: &&str| {
         let rest = line.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == ' ');
         !rest.starts_with('|')
     };
-    let lines: Vec<&str> = told.lines().filter(is_drawing).collect();
+    let lines: Vec<&str> = error.lines().filter(is_drawing).collect();
     lines.join(": ")
 }
 

@@ -18,8 +18,7 @@ use crate::admin::documents::{ReceiptsDocument, SpendDocument, SpendQuestion, St
 use crate::admin::explain::Explanation;
 use crate::admin::reconcile::{Figure, Reconciliation};
 use crate::caps::{self, CapsView, Rules};
-use crate::ledger::query::{EntryView, Filter, Listing, find, for_each_entry, list, spend, window};
-use crate::ledger::reconcile::compare;
+use crate::ledger::query::{EntryView, Filter, Listing, find, for_each_entry, list, spend};
 
 /// A place that answers.
 #[derive(Clone, Debug)]
@@ -74,29 +73,15 @@ impl Source {
         match (self, asked) {
             (Self::Daemon(client), _) => {
                 let mut question = Question::new("/api/reconcile");
-                if let Figure::Typed {
-                    billed,
-                    since_ms,
-                    until_ms,
-                } = asked
-                {
-                    question.add_number("billed_micro_usd", Some(billed.get()));
-                    question.add_number("since_ms", Some(*since_ms));
-                    question.add_number("until_ms", *until_ms);
+                if let Figure::Typed(invoice) = asked {
+                    question.add_number("billed_micro_usd", Some(invoice.billed.get()));
+                    question.add_number("since_ms", Some(invoice.since_ms));
+                    question.add_number("until_ms", invoice.until_ms);
                 }
                 ask(client, &question).await
             }
-            (
-                Self::Journal(state_dir),
-                Figure::Typed {
-                    billed,
-                    since_ms,
-                    until_ms,
-                },
-            ) => {
-                let window = window(state_dir, *since_ms, until_ms.unwrap_or(now_ms))?;
-                let compared = compare((*billed).into(), &window);
-                Ok(Reconciliation::new("typed", &window, &compared))
+            (Self::Journal(state_dir), Figure::Typed(invoice)) => {
+                Ok(invoice.compare(state_dir, now_ms)?)
             }
             (Self::Journal(_), Figure::Document) => Err(CliError::Failed(
                 "no daemon runs here, and it alone asks the service with the key: start `bursar run`, \

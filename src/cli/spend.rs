@@ -3,12 +3,13 @@
 //! Promise: the sums are the ledger's, in integers; entries in doubt and unreported ones are counted
 //! and never estimated.
 
+use super::arguments::word;
 use super::cells::seconds;
 use super::error::CliError;
 use super::locate::SourceArgs;
 use super::output::{remark, say, say_document};
 use super::runtime::block_on;
-use super::table::{Align, TextTable};
+use super::table::TextTable;
 use crate::admin::documents::{SpendDocument, SpendQuestion};
 use crate::calendar;
 use crate::clock::SystemClock;
@@ -83,9 +84,8 @@ pub fn spend(args: &Args) -> Result<(), CliError> {
     Ok(())
 }
 
-fn group_by(word: &str) -> Result<GroupBy, String> {
-    GroupBy::from_word(&word.replace('-', "_"))
-        .ok_or_else(|| "one of app, lane, operation, served-by, day, state is wanted".to_owned())
+fn group_by(typed: &str) -> Result<GroupBy, String> {
+    word(GroupBy::ALL, typed)
 }
 
 fn heading(asked: &SpendQuestion) -> String {
@@ -102,25 +102,15 @@ fn heading(asked: &SpendQuestion) -> String {
 
 fn table(document: &SpendDocument) -> TextTable {
     let by = &document.by;
-    let titles: Vec<String> = by.iter().map(|by| by.as_str().replace('_', " ")).collect();
-    let figures = [
-        "requests",
-        "billed",
-        "in doubt",
-        "unreported",
-        "input tokens",
-        "output tokens",
-        "saved against frontier",
-    ];
+    let mut titles: Vec<String> = by.iter().map(|by| by.as_str().replace('_', " ")).collect();
+    titles.push(
+        ">requests|>billed|>in doubt|>unreported|>input tokens|>output tokens|>saved against frontier"
+            .to_owned(),
+    );
     // Speech is a column only where there was some: few ledgers hold any.
     let has_audio = document.total.audio_ms > 0 || document.total.audio_untold > 0;
-    let columns: Vec<(&str, Align)> = titles
-        .iter()
-        .map(|title| (title.as_str(), Align::Left))
-        .chain(figures.iter().map(|title| (*title, Align::Right)))
-        .chain(has_audio.then_some(("audio", Align::Right)))
-        .collect();
-    let mut table = TextTable::new(&columns);
+    titles.extend(has_audio.then(|| ">audio".to_owned()));
+    let mut table = TextTable::new(&titles.join("|"));
     let sums = |row: &SpendRow| {
         let audio = has_audio.then(|| seconds(row.audio_ms));
         sums(row).into_iter().chain(audio)

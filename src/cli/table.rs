@@ -7,19 +7,10 @@ use std::fmt;
 
 use crate::screen::shown;
 
-/// Which side of its column a cell stands on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Align {
-    Left,
-    Right,
-}
-
 /// A table that is filled row by row.
 #[derive(Clone, Debug)]
 pub struct TextTable {
-    aligns: Vec<Align>,
-    /// Narrowest each column may be.
-    widths_min: Vec<usize>,
+    columns: Vec<TableColumn>,
     rows: Vec<TableRow>,
 }
 
@@ -30,32 +21,40 @@ enum TableRow {
     Rule,
 }
 
+#[derive(Clone, Copy, Debug)]
+struct TableColumn {
+    is_of_numbers: bool,
+    width_min: usize,
+}
+
 const GAP: &str = "  ";
 
 // === impl TextTable ===
 
 impl TextTable {
-    pub fn new(columns: &[(&str, Align)]) -> Self {
-        Self {
-            aligns: columns.iter().map(|(_, align)| *align).collect(),
-            widths_min: vec![0; columns.len()],
-            rows: vec![TableRow::Cells(
-                columns
-                    .iter()
-                    .map(|(title, _)| shown(title).into_owned())
-                    .collect(),
-            )],
-        }
+    /// `titles`: with bars between them, and `>` before that of a column of numbers.
+    pub fn new(titles: &str) -> Self {
+        let column = |title: &str| TableColumn {
+            is_of_numbers: title.starts_with('>'),
+            width_min: 0,
+        };
+        let mut table = Self {
+            columns: titles.split('|').map(column).collect(),
+            rows: Vec::new(),
+        };
+        table.row(titles.split('|').map(|title| title.trim_start_matches('>')));
+        table
     }
 
-    /// Without titles, for lines that come one by one: columns of a given width line up over
+    /// Without the titles, for lines that come one by one: columns of a given width line up over
     /// several tables as long as the cells fit.
-    pub fn headless(columns: &[(usize, Align)]) -> Self {
-        Self {
-            aligns: columns.iter().map(|(_, align)| *align).collect(),
-            widths_min: columns.iter().map(|(width, _)| *width).collect(),
-            rows: Vec::new(),
+    #[must_use]
+    pub fn headless(mut self, widths_min: &[usize]) -> Self {
+        self.rows.clear();
+        for (column, width_min) in self.columns.iter_mut().zip(widths_min) {
+            column.width_min = *width_min;
         }
+        self
     }
 
     /// Adds a row; cells that are missing are empty, cells past the last column are not shown.
@@ -64,7 +63,7 @@ impl TextTable {
             .into_iter()
             .map(|cell| shown(cell.as_ref()).into_owned())
             .collect();
-        cells.resize(self.aligns.len(), String::new());
+        cells.resize(self.columns.len(), String::new());
         self.rows.push(TableRow::Cells(cells));
     }
 
@@ -78,7 +77,7 @@ impl TextTable {
     }
 
     fn widths(&self) -> Vec<usize> {
-        let mut widths = self.widths_min.clone();
+        let mut widths: Vec<usize> = self.columns.iter().map(|column| column.width_min).collect();
         for row in &self.rows {
             if let TableRow::Cells(cells) = row {
                 for (width, cell) in widths.iter_mut().zip(cells) {
@@ -99,10 +98,10 @@ impl fmt::Display for TextTable {
                 TableRow::Cells(cells) => cells
                     .iter()
                     .zip(&widths)
-                    .zip(&self.aligns)
-                    .map(|((cell, width), align)| match align {
-                        Align::Left => format!("{cell:<width$}"),
-                        Align::Right => format!("{cell:>width$}"),
+                    .zip(&self.columns)
+                    .map(|((cell, width), column)| match column.is_of_numbers {
+                        true => format!("{cell:>width$}"),
+                        false => format!("{cell:<width$}"),
                     })
                     .collect(),
             };

@@ -146,7 +146,7 @@ fn in_doubt(reason: InDoubt) -> &'static str {
 
 fn reconciled(view: &EntryView, billed: MicroUsd) -> String {
     match &view.reconciled_by {
-        Some(How::Key { entry }) => key_told(*entry),
+        Some(How::Key { entry }) => evidence_of_key(*entry),
         Some(How::Run { run_id }) => {
             format!("The end of eval run {run_id} reported {billed}.")
         }
@@ -154,7 +154,7 @@ fn reconciled(view: &EntryView, billed: MicroUsd) -> String {
     }
 }
 
-fn key_told(entry: EntryId) -> String {
+fn evidence_of_key(entry: EntryId) -> String {
     format!("A later answer under the same key reported the amount; it stands on entry {entry}.")
 }
 

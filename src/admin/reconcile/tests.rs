@@ -11,7 +11,7 @@ fn the_spend_is_the_whole_number_that_the_config_names() {
         ("big", 9_007_199_254_740_993),
     ] {
         assert_eq!(
-            told_spend(document, field),
+            spend_in(document, field),
             Ok(MicroUsd::new(spend)),
             "{field}"
         );
@@ -34,15 +34,15 @@ fn another_document_is_an_error_that_lists_what_it_has() {
         ("spend", "is an object"),
         ("spend.usd", "is a string"),
     ] {
-        let told = told_spend(document, field).unwrap_err().to_string();
+        let told = spend_in(document, field).unwrap_err().to_string();
         assert!(
             told.contains(says) && told.contains(known),
             "{field}: {told}"
         );
     }
     for document in [&b"[]"[..], b"", b"<html>", b"7"] {
-        assert_eq!(told_spend(document, "billed"), Err(FigureError::NoObject));
+        assert_eq!(spend_in(document, "billed"), Err(FigureError::NoObject));
     }
-    let told = told_spend(b"{}", "billed").unwrap_err().to_string();
+    let told = spend_in(b"{}", "billed").unwrap_err().to_string();
     assert!(told.ends_with("Its whole numbers: none"), "{told}");
 }

@@ -38,7 +38,7 @@ pub struct EventLines {
 
 impl Heard {
     /// Reads a JSON answer. What is no success, or no completion, is an error with its text.
-    pub async fn whole(answer: client::Answer, names: &ServiceNames) -> Result<Self, CliError> {
+    pub async fn whole(answer: client::Response, names: &ServiceNames) -> Result<Self, CliError> {
         let mut heard = Self::head(&answer, names)?;
         let body: Value = answer.json(ANSWER_BYTES_MAX).await?;
         heard.message = body
@@ -49,7 +49,7 @@ impl Heard {
     }
 
     /// What the head of an answer reports.
-    pub fn head(answer: &client::Answer, names: &ServiceNames) -> Result<Self, CliError> {
+    pub fn head(answer: &client::Response, names: &ServiceNames) -> Result<Self, CliError> {
         let status = answer.status;
         if !status.is_success() {
             let code = answer.header("x-bursar-error").unwrap_or("the service");

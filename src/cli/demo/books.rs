@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::cli::client::{Answer, Client};
+use crate::cli::client::{Client, Response};
 use crate::cli::error::CliError;
 use crate::config::ListenAddr;
 use crate::money::MicroUsd;
@@ -107,7 +107,7 @@ impl Service {
     }
 }
 
-async fn read<T: DeserializeOwned>(answer: Answer) -> Result<T, CliError> {
+async fn read<T: DeserializeOwned>(answer: Response) -> Result<T, CliError> {
     let status = answer.status;
     if !status.is_success() {
         let text = answer.text(ANSWER_BYTES_MAX).await?;

@@ -12,17 +12,11 @@ mod app;
 mod bills;
 mod day;
 
-use std::io;
-use std::net::SocketAddr;
 use std::time::Duration;
 
-use bursar_sandbox::{Options, serve};
 use http::HeaderValue;
 use http::header::AUTHORIZATION;
 use serde_json::json;
-use tokio::net::TcpListener;
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use self::bills::Bills;
@@ -31,7 +25,7 @@ use super::args::Args;
 use super::books::Service;
 use super::files::Folder;
 use super::screen::Screen;
-use super::world::{DEMO_KEY, Interrupt, World, failed};
+use super::world::{Interrupt, Sandbox, World, failed};
 use crate::cli::client::Client;
 use crate::cli::error::CliError;
 use crate::cli::output::{remark, say};
@@ -40,15 +34,8 @@ use crate::config::ListenAddr;
 /// The longest both days may take.
 const DAYS_MAX: Duration = Duration::from_secs(60);
 
-/// [`DEMO_KEY`] as an app sends it that has the key itself.
+/// [`super::world::DEMO_KEY`] as an app sends it that has the key itself.
 const DEMO_AUTHORIZATION: &str = "Bearer sandbox-key";
-
-/// The service without bursar.
-struct Bare {
-    address: SocketAddr,
-    task: JoinHandle<io::Result<()>>,
-    stop: oneshot::Sender<()>,
-}
 
 pub(super) async fn compare(
     args: &Args,
@@ -56,7 +43,8 @@ pub(super) async fn compare(
     interrupt: &mut Interrupt,
 ) -> Result<(), CliError> {
     let folder = Folder::new().map_err(|error| failed("make a temporary directory", &error))?;
-    let bare = Bare::start(args.seed).await?;
+    // The service without bursar.
+    let mut bare = Sandbox::start(args.seed).await?;
     let mut world = World::start(args, &folder).await?;
     let shown = tokio::select! {
         shown = show(args, screen, &bare, &world) => shown,
@@ -75,7 +63,7 @@ pub(super) async fn compare(
     }
 }
 
-async fn show(args: &Args, screen: &Screen, bare: &Bare, world: &World) -> Result<(), CliError> {
+async fn show(args: &Args, screen: &Screen, bare: &Sandbox, world: &World) -> Result<(), CliError> {
     if !args.json {
         screen.heading("bursar demo --compare: one bad day, straight and through bursar")?;
         say("")?;
@@ -163,37 +151,4 @@ async fn show(args: &Args, screen: &Screen, bare: &Bare, world: &World) -> Resul
     Err(CliError::Failed(
         "the ledger and what it says it does not know do not come to what the books say".to_owned(),
     ))
-}
-
-// === impl Bare ===
-
-impl Bare {
-    async fn start(seed: u64) -> Result<Self, CliError> {
-        let listener = TcpListener::bind("127.0.0.1:0")
-            .await
-            .map_err(|error| failed("listen", &error))?;
-        let address = listener
-            .local_addr()
-            .map_err(|error| failed("listen", &error))?;
-        let (stop, stopped) = oneshot::channel::<()>();
-        let options = Options {
-            seed,
-            api_key: DEMO_KEY.to_owned(),
-            ..Options::default()
-        };
-        let task = tokio::spawn(serve(listener, options, async {
-            // Dropped or sent: stop.
-            let _ = stopped.await;
-        }));
-        Ok(Self {
-            address,
-            task,
-            stop,
-        })
-    }
-
-    async fn stop(self) {
-        let _ = self.stop.send(());
-        let _ = self.task.await;
-    }
 }

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use super::books::{Service, ServiceBooks};
 use super::files::LedgerFiles;
 use crate::cli::error::CliError;
-use crate::cli::table::{Align, TextTable};
+use crate::cli::table::TextTable;
 use crate::ledger::MicroUsdSum;
 use crate::ledger::query::{EntryView, GroupBy, Spend, SpendRow};
 use crate::protocol::routes::{Lookup, RouteTable};
@@ -100,16 +100,9 @@ impl Reckoning {
     }
 
     pub fn table(&self) -> TextTable {
-        let mut table = TextTable::new(&[
-            ("operation", Align::Left),
-            ("requests", Align::Right),
-            ("known sum", Align::Right),
-            ("in doubt", Align::Right),
-            ("unreported", Align::Right),
-            ("books: debits", Align::Right),
-            ("books: sum", Align::Right),
-            ("difference", Align::Right),
-        ]);
+        let mut table = TextTable::new(
+            "operation|>requests|>known sum|>in doubt|>unreported|>books: debits|>books: sum|>difference",
+        );
         for (operation, line) in &self.lines {
             table.row(line.cells(operation));
         }

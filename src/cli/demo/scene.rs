@@ -12,8 +12,10 @@ use super::answer::{Heard, debits_line, entry_line};
 use super::books::Service;
 use super::files::LedgerFiles;
 use super::screen::Screen;
-use crate::cli::client::{Answer, Client, ClientError};
+use super::world::World;
+use crate::cli::client::{Client, ClientError, Response};
 use crate::cli::error::CliError;
+use crate::config::ListenAddr;
 use crate::ledger::query::EntryView;
 use crate::money::MicroUsd;
 use crate::protocol::names::ServiceNames;
@@ -32,46 +34,30 @@ pub struct Scene<'a> {
     pub journal: LedgerFiles,
     pub names: ServiceNames,
     /// What did not happen as announced, over all steps.
-    wrong: Vec<String>,
+    pub wrong: Vec<String>,
 }
 
 // === impl Scene ===
 
 impl<'a> Scene<'a> {
-    pub fn new(
-        screen: &'a Screen,
-        door: Client,
-        service: Service,
-        journal: LedgerFiles,
-        names: ServiceNames,
-    ) -> Self {
+    pub fn new(screen: &'a Screen, world: &World) -> Self {
         Self {
             screen,
-            door,
-            service,
-            journal,
-            names,
+            door: Client::new(ListenAddr::Tcp(world.places.door)),
+            service: world.service(),
+            journal: world.journal.clone(),
+            names: world.names.clone(),
             wrong: Vec::new(),
         }
     }
 
-    /// How much went wrong so far.
-    pub fn wrong_so_far(&self) -> usize {
-        self.wrong.len()
-    }
-
-    /// What went wrong in all steps.
-    pub fn take_wrong(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.wrong)
-    }
-
-    /// Ends a step: prints what went wrong in it, keeps that under the step's number, and returns it.
+    /// Ends a step: prints what went wrong in it, and keeps that under the step's number.
     pub fn close(
         &mut self,
         number: &str,
         wrong_before: usize,
         ended: Result<Result<(), CliError>, Elapsed>,
-    ) -> Result<Vec<String>, CliError> {
+    ) -> Result<(), CliError> {
         match ended {
             Ok(Ok(())) => {}
             // Standard output has no reader any more.
@@ -81,13 +67,11 @@ impl<'a> Scene<'a> {
                 .wrong
                 .push(format!("no end within {} s", STEP_MAX.as_secs())),
         }
-        let mut closed = Vec::new();
         for what in self.wrong.iter_mut().skip(wrong_before) {
             self.screen.bad("WRONG", &what)?;
-            closed.push(what.clone());
             *what = format!("{number}: {what}");
         }
-        Ok(closed)
+        Ok(())
     }
 
     /// One chat call, answered with JSON.
@@ -98,7 +82,7 @@ impl<'a> Scene<'a> {
         Ok(heard)
     }
 
-    pub async fn post(&self, path: &str, body: &Value) -> Result<Answer, ClientError> {
+    pub async fn post(&self, path: &str, body: &Value) -> Result<Response, ClientError> {
         self.door.post_json(path, body.to_string()).await
     }
 
@@ -118,13 +102,16 @@ impl<'a> Scene<'a> {
             .collect();
         self.beside(&entry, &debits)?;
 
-        let told = heard.receipt.billed.value();
-        self.expect(told.is_some(), "the answer reports no amount");
+        let reported = heard.receipt.billed.value();
+        self.expect(reported.is_some(), "the answer reports no amount");
         self.expect(
-            entry.billed_micro_usd == told,
+            entry.billed_micro_usd == reported,
             "ledger and answer differ in the amount",
         );
-        let debited: Vec<MicroUsd> = told.filter(|told| !told.is_zero()).into_iter().collect();
+        let debited: Vec<MicroUsd> = reported
+            .filter(|reported| !reported.is_zero())
+            .into_iter()
+            .collect();
         self.expect(
             debits == debited,
             "the service's books differ from the answer",

@@ -3,8 +3,8 @@
 //!
 //! Promise: a step that does not do what it says is reported; it never passes for one that did.
 
-pub mod agent;
-pub mod calls;
+mod agent;
+mod calls;
 mod lost;
 
 use tokio::time::timeout;
@@ -23,12 +23,6 @@ enum Step {
     LostAnswer,
     Escalation,
     Clarification,
-}
-
-/// The story on its scene.
-#[derive(Debug)]
-pub struct Story<'a> {
-    scene: Scene<'a>,
 }
 
 // === impl Step ===
@@ -55,40 +49,31 @@ impl Step {
             Self::Clarification => "a clarification, which costs nothing",
         }
     }
+
+    async fn play(self, scene: &mut Scene<'_>) -> Result<(), CliError> {
+        match self {
+            Self::JsonCall => calls::json_call(scene).await,
+            Self::Stream => calls::stream(scene).await,
+            Self::AgentTurn => agent::agent_turn(scene).await,
+            Self::Retries => calls::retries(scene).await,
+            Self::LostAnswer => lost::lost_answer(scene).await,
+            Self::Escalation => calls::escalation(scene).await,
+            Self::Clarification => calls::clarification(scene).await,
+        }
+    }
 }
 
-// === impl Story ===
-
-impl<'a> Story<'a> {
-    pub fn new(scene: Scene<'a>) -> Self {
-        Self { scene }
+/// Plays all steps; returns what went wrong.
+pub async fn play(scene: &mut Scene<'_>) -> Result<Vec<String>, CliError> {
+    for (at, step) in Step::ALL.into_iter().enumerate() {
+        let number = format!("step {}/{}", at + 1, Step::ALL.len());
+        say("")?;
+        scene
+            .screen
+            .heading(format_args!("{number}: {}", step.title()))?;
+        let wrong_before = scene.wrong.len();
+        let ended = timeout(STEP_MAX, step.play(scene)).await;
+        scene.close(&number, wrong_before, ended)?;
     }
-
-    /// Plays all steps; returns what went wrong.
-    pub async fn tell(&mut self) -> Result<Vec<String>, CliError> {
-        for (at, step) in Step::ALL.into_iter().enumerate() {
-            let number = format!("step {}/{}", at + 1, Step::ALL.len());
-            say("")?;
-            self.scene
-                .screen
-                .heading(format_args!("{number}: {}", step.title()))?;
-            let wrong_before = self.scene.wrong_so_far();
-            let ended = timeout(STEP_MAX, self.play(step)).await;
-            self.scene.close(&number, wrong_before, ended)?;
-        }
-        Ok(self.scene.take_wrong())
-    }
-
-    async fn play(&mut self, step: Step) -> Result<(), CliError> {
-        let scene = &mut self.scene;
-        match step {
-            Step::JsonCall => calls::json_call(scene).await,
-            Step::Stream => calls::stream(scene).await,
-            Step::AgentTurn => agent::agent_turn(scene).await,
-            Step::Retries => calls::retries(scene).await,
-            Step::LostAnswer => lost::lost_answer(scene).await,
-            Step::Escalation => calls::escalation(scene).await,
-            Step::Clarification => calls::clarification(scene).await,
-        }
-    }
+    Ok(std::mem::take(&mut scene.wrong))
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use bursar_sandbox::{Options, serve};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::args::Args;
@@ -34,11 +34,17 @@ base_ms = 200
 cap_ms = 400
 ";
 
+/// A service on a free port. It stops when this is dropped, too.
+pub struct Sandbox {
+    pub address: SocketAddr,
+    task: JoinHandle<io::Result<()>>,
+    stop: watch::Sender<bool>,
+}
+
 /// What runs: the sandbox, and the daemon in front of it.
 pub struct World {
     server: Server,
-    sandbox: JoinHandle<io::Result<()>>,
-    stop_sandbox: oneshot::Sender<()>,
+    sandbox: Sandbox,
     pub places: Addresses,
     pub journal: LedgerFiles,
     pub names: ServiceNames,
@@ -61,16 +67,41 @@ pub fn failed(what: &str, error: &io::Error) -> CliError {
     CliError::Failed(format!("the demo cannot {what}: {error}"))
 }
 
+// === impl Sandbox ===
+
+impl Sandbox {
+    pub async fn start(seed: u64) -> Result<Self, CliError> {
+        let listen = |error| failed("listen", &error);
+        let listener = TcpListener::bind("127.0.0.1:0").await.map_err(listen)?;
+        let address = listener.local_addr().map_err(listen)?;
+        let (stop, mut stopped) = watch::channel(false);
+        let options = Options {
+            seed,
+            api_key: DEMO_KEY.to_owned(),
+            ..Options::default()
+        };
+        let task = tokio::spawn(serve(listener, options, async move {
+            let _ = stopped.wait_for(|stopped| *stopped).await;
+        }));
+        Ok(Self {
+            address,
+            task,
+            stop,
+        })
+    }
+
+    pub async fn stop(&mut self) {
+        self.stop.send_replace(true);
+        let _ = (&mut self.task).await;
+    }
+}
+
 // === impl World ===
 
 impl World {
     pub async fn start(args: &Args, folder: &Folder) -> Result<Self, CliError> {
-        let listener = TcpListener::bind("127.0.0.1:0")
-            .await
-            .map_err(|error| failed("listen", &error))?;
-        let service = listener
-            .local_addr()
-            .map_err(|error| failed("listen", &error))?;
+        let sandbox = Sandbox::start(args.seed).await?;
+        let service = sandbox.address;
         let config = config(args, service, folder.path())?;
         let names = config.names.clone();
         let journal = LedgerFiles::new(&config.ledger.state_dir);
@@ -84,21 +115,9 @@ impl World {
         let door = tcp(&server.listening().proxy)
             .ok_or_else(|| CliError::Failed("the demo listens nowhere".to_owned()))?;
         let admin = tcp(&server.listening().admin);
-
-        let (stop_sandbox, sandbox_stopped) = oneshot::channel::<()>();
-        let options = Options {
-            seed: args.seed,
-            api_key: DEMO_KEY.to_owned(),
-            ..Options::default()
-        };
-        let sandbox = tokio::spawn(serve(listener, options, async {
-            // Dropped or sent: stop.
-            let _ = sandbox_stopped.await;
-        }));
         Ok(Self {
             server,
             sandbox,
-            stop_sandbox,
             places: Addresses {
                 door,
                 admin,
@@ -116,9 +135,7 @@ impl World {
     /// bursar first: what is in flight needs the service.
     pub async fn stop(&mut self) {
         self.server.stop().await;
-        let (spent, _) = oneshot::channel();
-        let _ = std::mem::replace(&mut self.stop_sandbox, spent).send(());
-        let _ = (&mut self.sandbox).await;
+        self.sandbox.stop().await;
     }
 }
 

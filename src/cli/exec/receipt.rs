@@ -115,9 +115,9 @@ impl RunReceipt {
     pub(super) fn text(&self, run: &str, app: &str, max: Option<MicroUsd>) -> String {
         let limit = max.map_or_else(String::new, |max| format!(" of {max}"));
         let mut text = format!("bursar: run {run} of {app} has ended");
-        let mut line = |name: &str, told: String| {
+        let mut line = |name: &str, value: String| {
             // Writing to a string does not fail.
-            let _ = write!(text, "\nbursar:   {name:<24}{told}");
+            let _ = write!(text, "\nbursar:   {name:<24}{value}");
         };
         line("requests", self.requests.to_string());
         line("billed", format!("{}{limit}", shown(self.billed)));

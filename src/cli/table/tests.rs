@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn columns_line_up_and_numbers_stand_to_the_right() {
-    let mut table = TextTable::new(&[("app", Align::Left), ("billed", Align::Right)]);
+    let mut table = TextTable::new("app|>billed");
     table.row(["default", "$0.001234"]);
     table.row(["ci", "$12.000000"]);
     table.rule();
@@ -20,7 +20,7 @@ fn columns_line_up_and_numbers_stand_to_the_right() {
 
 #[test]
 fn a_cell_cannot_move_the_cursor_or_add_a_line() {
-    let mut table = TextTable::new(&[("model", Align::Left)]);
+    let mut table = TextTable::new("model");
     table.row(["\u{1b}[2Jauto\nx\u{202e}\u{2028}"]);
 
     assert_eq!(
@@ -31,7 +31,7 @@ fn a_cell_cannot_move_the_cursor_or_add_a_line() {
 
 #[test]
 fn a_short_row_is_filled_and_leaves_no_space_at_the_line_end() {
-    let mut table = TextTable::new(&[("a", Align::Left), ("b", Align::Left)]);
+    let mut table = TextTable::new("a|b");
     table.row(["x"]);
 
     assert_eq!(table.to_string(), "a  b\nx\n");
@@ -40,7 +40,7 @@ fn a_short_row_is_filled_and_leaves_no_space_at_the_line_end() {
 #[test]
 fn lines_that_come_one_by_one_line_up() {
     let line = |cells: [&str; 2]| {
-        let mut table = TextTable::headless(&[(5, Align::Left), (6, Align::Right)]);
+        let mut table = TextTable::new("|>").headless(&[5, 6]);
         table.row(cells);
         table.to_string()
     };

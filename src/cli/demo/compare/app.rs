@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue, Method};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use crate::cli::client::{Answer, Client};
+use crate::cli::client::{Client, Response};
 use crate::money::MicroUsd;
 use crate::protocol::names::{ServiceNames, X_SHOULD_RETRY, X_STAINLESS_RETRY_COUNT};
 use crate::protocol::receipt::Receipt;
@@ -56,7 +56,7 @@ pub struct Lived {
     /// Answers that it received whole.
     pub answered: u32,
     /// Amounts above 0 that its answers reported.
-    pub told: Vec<MicroUsd>,
+    pub reported: Vec<MicroUsd>,
 }
 
 /// How one try ended.
@@ -138,7 +138,7 @@ impl Call<'_> {
 
     async fn read_stream(
         &self,
-        mut answer: Answer,
+        mut answer: Response,
         names: &ServiceNames,
         receipt: &mut Receipt,
     ) -> CallEnd {
@@ -165,7 +165,7 @@ impl Call<'_> {
 }
 
 /// What SDKs retry, unless the answer forbids it.
-fn may_pass(answer: &Answer) -> bool {
+fn may_pass(answer: &Response) -> bool {
     match answer.header(X_SHOULD_RETRY.as_str()) {
         Some("false") => false,
         Some("true") => true,
@@ -177,12 +177,15 @@ fn may_pass(answer: &Answer) -> bool {
 
 impl Lived {
     fn hear(&mut self, receipt: &Receipt) {
-        let told = receipt.billed.value().filter(|told| !told.is_zero());
-        self.told.extend(told);
+        let reported = receipt
+            .billed
+            .value()
+            .filter(|reported| !reported.is_zero());
+        self.reported.extend(reported);
     }
 
     /// The sum that answers reported to the apps, in micro-USD.
-    pub fn told_in_all(&self) -> u64 {
-        self.told.iter().map(|told| told.get()).sum()
+    pub fn reported_in_all(&self) -> u64 {
+        self.reported.iter().map(|reported| reported.get()).sum()
     }
 }

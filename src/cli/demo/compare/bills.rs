@@ -18,7 +18,7 @@ use crate::cli::demo::files::LedgerFiles;
 use crate::cli::demo::screen::Screen;
 use crate::cli::error::CliError;
 use crate::cli::output::say;
-use crate::cli::table::{Align, TextTable};
+use crate::cli::table::TextTable;
 use crate::ledger::MicroUsdSum;
 use crate::ledger::entry::State;
 use crate::ledger::query::EntryView;
@@ -151,8 +151,8 @@ impl Bills {
         match &self.entries {
             Some(entries) => entries.iter().for_each(|view| known.add(view.state.adds())),
             None => {
-                let told = self.cases.iter().flat_map(|(_, lived, _)| &lived.told);
-                told.for_each(|told| known.add(*told));
+                let reported = self.cases.iter().flat_map(|(_, lived, _)| &lived.reported);
+                reported.for_each(|reported| known.add(*reported));
             }
         }
         known
@@ -198,7 +198,7 @@ impl Bills {
                     "answers": lived.answered,
                     "debits": bill.debits,
                     "billed_micro_usd": whole(bill.billed),
-                    "told_micro_usd": lived.told_in_all(),
+                    "told_micro_usd": lived.reported_in_all(),
                 })
             })
             .collect();
@@ -225,17 +225,9 @@ impl Bills {
 
 /// Both bills, case by case and in all, and what even bursar cannot know.
 pub fn show(screen: &Screen, straight: &Bills, through: &Bills) -> Result<(), CliError> {
-    let mut table = TextTable::new(&[
-        ("case", Align::Left),
-        ("straight: tries", Align::Right),
-        ("answers", Align::Right),
-        ("debits", Align::Right),
-        ("billed", Align::Right),
-        ("bursar: tries", Align::Right),
-        ("answers", Align::Right),
-        ("debits", Align::Right),
-        ("billed", Align::Right),
-    ]);
+    let mut table = TextTable::new(
+        "case|>straight: tries|>answers|>debits|>billed|>bursar: tries|>answers|>debits|>billed",
+    );
     for ((case, lived, bill), (_, their_lived, their_bill)) in
         straight.cases.iter().zip(&through.cases)
     {
@@ -245,49 +237,25 @@ pub fn show(screen: &Screen, straight: &Bills, through: &Bills) -> Result<(), Cl
     say("")?;
     say(table)?;
 
-    let mut table = TextTable::new(&[
-        ("the two bills", Align::Left),
-        ("straight", Align::Right),
-        ("through bursar", Align::Right),
-    ]);
-    let counts = [
-        (
-            "requests at the service",
-            straight.requests,
-            through.requests,
-        ),
-        ("debits", straight.debits, through.debits),
-        (
-            "double bills",
-            straight.double_bills(),
-            through.double_bills(),
-        ),
+    let mut table = TextTable::new("the two bills|>straight|>through bursar");
+    type Figure = fn(&Bills) -> String;
+    let figures: [(&str, Figure); 7] = [
+        ("requests at the service", |bills| {
+            bills.requests.to_string()
+        }),
+        ("debits", |bills| bills.debits.to_string()),
+        ("double bills", |bills| bills.double_bills().to_string()),
+        ("answers received", |bills| bills.answers().to_string()),
+        ("billed", |bills| bills.billed.to_string()),
+        ("known afterwards", |bills| bills.known().to_string()),
+        ("listed as not known", |bills| {
+            let count = bills.not_known().map(|count| count.to_string());
+            count.unwrap_or_else(|| "not counted".to_owned())
+        }),
     ];
-    for (what, here, there) in counts {
-        table.row([what.to_owned(), here.to_string(), there.to_string()]);
+    for (what, figure) in figures {
+        table.row([what.to_owned(), figure(straight), figure(through)]);
     }
-    table.row([
-        "answers received".to_owned(),
-        straight.answers().to_string(),
-        through.answers().to_string(),
-    ]);
-    let sums = [
-        ("billed", straight.billed, through.billed),
-        ("known afterwards", straight.known(), through.known()),
-    ];
-    for (what, here, there) in sums {
-        table.row([what.to_owned(), here.to_string(), there.to_string()]);
-    }
-    let counted = |bills: &Bills| {
-        bills
-            .not_known()
-            .map_or_else(|| "nobody counts".to_owned(), |count| count.to_string())
-    };
-    table.row([
-        "listed as not known".to_owned(),
-        counted(straight),
-        counted(through),
-    ]);
     say("")?;
     say(table)?;
 

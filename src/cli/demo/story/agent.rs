@@ -9,21 +9,21 @@ use crate::cli::demo::scene::Scene;
 use crate::cli::error::CliError;
 use crate::ledger::query::GroupBy;
 
-pub const AGENT: &str = "/agent/v1/chat/completions";
+const AGENT: &str = "/agent/v1/chat/completions";
 
 /// The tool that the agent may call: it reads this very ledger.
 const TOOL: &str = "read_spend";
 
 /// A tool call of the agent's.
-pub struct ToolCall {
-    pub id: String,
-    pub name: String,
+struct ToolCall {
+    id: String,
+    name: String,
     /// JSON text.
-    pub arguments: String,
+    arguments: String,
 }
 
 /// The tools that the agent may call.
-pub fn tools() -> Value {
+fn tools() -> Value {
     json!([{"type": "function", "function": {
         "name": TOOL,
         "description": "The sums of the ledger so far",
@@ -71,7 +71,7 @@ pub async fn agent_turn(scene: &mut Scene<'_>) -> Result<(), CliError> {
 }
 
 /// Reads the ledger, as the agent asked.
-pub async fn run_tool(scene: &Scene<'_>, call: &ToolCall) -> Result<String, CliError> {
+async fn run_tool(scene: &Scene<'_>, call: &ToolCall) -> Result<String, CliError> {
     let unknown = || CliError::Failed(format!("no such tool: {}({})", call.name, call.arguments));
     if call.name != TOOL {
         return Err(unknown());
@@ -101,7 +101,7 @@ pub async fn run_tool(scene: &Scene<'_>, call: &ToolCall) -> Result<String, CliE
 // === impl ToolCall ===
 
 impl ToolCall {
-    pub fn of(message: &Value) -> Option<Self> {
+    fn of(message: &Value) -> Option<Self> {
         let call = message.pointer("/tool_calls/0")?;
         let text = |at: &str| call.pointer(at).and_then(Value::as_str).map(str::to_owned);
         Some(Self {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::cli::cells::seconds;
-use crate::cli::client::{Answer, ClientError};
+use crate::cli::client::{ClientError, Response};
 use crate::cli::demo::answer::Heard;
 use crate::cli::demo::scene::{CHAT, Scene, chat};
 use crate::cli::error::CliError;
@@ -104,7 +104,7 @@ async fn post_as_sdk(
     path: &str,
     body: &Value,
     retry: u32,
-) -> Result<Answer, ClientError> {
+) -> Result<Response, ClientError> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(X_STAINLESS_RETRY_COUNT, HeaderValue::from(retry));
