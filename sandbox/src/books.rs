@@ -6,12 +6,13 @@
 
 use crate::{
     error::ServiceError,
-    keep::{Debit, Keep, Mutation, Totals},
+    keep::{DEBITS, Debit, Keep, Mutation, SINGLES, TOTALS, Totals},
     key_id::KeyId,
     money::MicroUsd,
     received::Received,
     rollup::{Rollup, Unsaved},
 };
+use http::HeaderValue;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -37,28 +38,28 @@ pub struct Counters {
     pub replays: u64,
     pub refusals: BTreeMap<u16, u64>,
     pub requests_by_route: BTreeMap<String, u64>,
+    /// Of the request log; never decreases.
     pub last_n: u64,
 }
 
 #[derive(Debug, Default)]
 struct Accounts {
     opening: BTreeMap<String, MicroUsd>,
-    balances: BTreeMap<String, MicroUsd>,
-    debits: VecDeque<Debit>,
-    /// Their ids on disk, in the same order; empty when nothing is kept.
-    debit_ids: VecDeque<String>,
-    debits_made: u64,
-    debited: MicroUsd,
-    /// Runs that were not billed because their key had been.
-    free_repeats: u64,
-    replays: u64,
-    refusals: BTreeMap<u16, u64>,
+    totals: Totals,
+    debits: VecDeque<DebitLine>,
+    counters: Counters,
     requests: VecDeque<Received>,
     requests_received: u64,
-    /// Never decreases, so that an old request cannot amend a new one's line.
-    last_n: u64,
-    requests_by_route: BTreeMap<String, u64>,
     rollup: Rollup,
+}
+
+#[derive(Debug)]
+struct DebitLine {
+    debit: Debit,
+    /// Its row on disk has the number that it was entered by, which a withdrawal of an earlier one does not change.
+    entered_as: u64,
+    /// Whether a withdrawal gives its amount back to the balance: not when the balance was set since.
+    gives_back: bool,
 }
 
 /// What `GET /sandbox/books` shows.
@@ -91,14 +92,12 @@ pub struct RequestsView {
 
 impl Books {
     pub fn new(organizations: impl Iterator<Item = String>, balance: MicroUsd) -> Self {
-        let balances: BTreeMap<String, MicroUsd> =
-            organizations.map(|org| (org, balance)).collect();
+        let opening: BTreeMap<String, MicroUsd> = organizations.map(|org| (org, balance)).collect();
+        let mut accounts = Accounts::default();
+        accounts.totals.balances.clone_from(&opening);
+        accounts.opening = opening;
         Self {
-            inner: Mutex::new(Accounts {
-                opening: balances.clone(),
-                balances,
-                ..Accounts::default()
-            }),
+            inner: Mutex::new(accounts),
             unsaved: Notify::new(),
             keep: Keep::off(),
         }
@@ -108,69 +107,51 @@ impl Books {
     pub fn kept(mut self, keep: Keep, totals: Totals, debits: Vec<Debit>, was: Counters) -> Self {
         self.keep = keep;
         let inner = self.inner.get_mut();
-        inner.balances.extend(totals.balances);
-        inner.debited = totals.debited;
-        inner.debits_made = totals.debits_made;
         let newest = u64::try_from(debits.len()).unwrap_or(u64::MAX);
         let before = totals.debits_made.saturating_sub(newest);
-        for (n, mut debit) in (before + 1..).zip(debits) {
+        for (n, debit) in (before + 1..).zip(debits) {
             // What was killed before it was written left a gap in the numbers.
-            let id = debit.row_id();
-            debit.n = n;
-            inner.debit_ids.push_back(id);
-            inner.debits.push_back(debit);
+            inner.debits.push_back(DebitLine {
+                entered_as: debit.n,
+                gives_back: true,
+                debit: Debit { n, ..debit },
+            });
         }
-        inner.free_repeats = was.free_repeats;
-        inner.replays = was.replays;
-        inner.refusals = was.refusals;
-        inner.requests_by_route = was.requests_by_route;
-        inner.last_n = was.last_n;
+        let opening = std::mem::replace(&mut inner.totals, totals).balances;
+        let on_disk = inner.totals.balances.len();
+        for (org, balance) in opening {
+            inner.totals.balances.entry(org).or_insert(balance);
+        }
+        inner.counters = was;
+        if inner.totals.balances.len() > on_disk {
+            self.keep.push(totals_of(inner));
+        }
         self
     }
 
     /// One more organization, with a balance; false when there is one of this name.
     pub fn add_organization(&self, name: &str, balance: MicroUsd) -> bool {
         let mut inner = self.inner.lock();
-        if inner.balances.contains_key(name) {
+        if inner.totals.balances.contains_key(name) {
             return false;
         }
         inner.opening.insert(name.to_owned(), balance);
-        inner.balances.insert(name.to_owned(), balance);
-        self.keep
-            .push([Mutation::Balance(name.to_owned(), balance)]);
+        inner.totals.balances.insert(name.to_owned(), balance);
+        self.keep.push(totals_of(&inner));
         true
     }
 
-    /// The balances that are on no disk yet.
-    pub fn balances_not_in(&self, totals: &Totals) -> Vec<Mutation> {
-        let inner = self.inner.lock();
-        let missing = inner
-            .balances
-            .iter()
-            .filter(|(org, _)| !totals.balances.contains_key(*org));
-        missing
-            .map(|(org, balance)| Mutation::Balance(org.clone(), *balance))
-            .collect()
-    }
-
     pub fn has_organization(&self, name: &str) -> bool {
-        self.inner.lock().balances.contains_key(name)
+        self.inner.lock().totals.balances.contains_key(name)
     }
 
     pub fn counters(&self) -> Counters {
-        let inner = self.inner.lock();
-        Counters {
-            free_repeats: inner.free_repeats,
-            replays: inner.replays,
-            refusals: inner.refusals.clone(),
-            requests_by_route: inner.requests_by_route.clone(),
-            last_n: inner.last_n,
-        }
+        self.inner.lock().counters.clone()
     }
 
     /// Interface: an empty balance returns 402.
     pub fn check_balance(&self, org: &str) -> Result<(), ServiceError> {
-        match self.inner.lock().balances.get(org) {
+        match self.inner.lock().totals.balances.get(org) {
             Some(balance) if balance.is_positive() => Ok(()),
             Some(_) => Err(ServiceError::BalanceEmpty),
             None => Err(ServiceError::Internal),
@@ -182,98 +163,109 @@ impl Books {
     ///
     /// Assumed (negative-balance): the last request before the balance is empty may overdraw it.
     pub fn debit(&self, debit: Debit) -> Result<(), ServiceError> {
-        self.enter(debit, |change| self.keep.push(change))
+        self.enter(debit, |mutations| self.keep.push(mutations))
     }
 
-    /// As [`Books::debit`], but `queue` writes the change together with the caller's own. It runs before
-    /// the books change again, so that changes are queued in their order. It gets `None` if nothing moved
-    /// or nothing is kept.
+    /// As [`Books::debit`], but `queue` writes the documents together with the caller's own. It runs before
+    /// the books change again, so that a later state is queued later. It gets none if nothing moved or nothing is
+    /// kept.
     pub fn enter(
         &self,
         mut debit: Debit,
-        queue: impl FnOnce(Option<Mutation>),
+        queue: impl FnOnce(Vec<Mutation>),
     ) -> Result<(), ServiceError> {
-        if debit.amount_micro_usd == MicroUsd::ZERO {
-            queue(None);
+        let amount = debit.amount_micro_usd;
+        if amount == MicroUsd::ZERO {
+            queue(Vec::new());
             return Ok(());
         }
         let at: Timestamp = debit.at.parse().map_err(|_| ServiceError::Internal)?;
         let mut guard = self.inner.lock();
-        let inner = &mut *guard;
-        let amount = debit.amount_micro_usd;
-        let debited = inner
+        let Accounts {
+            totals,
+            debits,
+            rollup,
+            ..
+        } = &mut *guard;
+        let debited = totals
             .debited
             .checked_add(amount)
             .ok_or(ServiceError::Internal)?;
-        let balance = inner
+        let balance = totals
             .balances
             .get_mut(&debit.org)
             .ok_or(ServiceError::Internal)?;
         let left = balance.checked_sub(amount).ok_or(ServiceError::Internal)?;
-        if !inner.rollup.add_debit(&debit.org, at, amount) {
+        if !rollup.add_debit(&debit.org, at, amount) {
             return Err(ServiceError::Internal);
         }
         self.unsaved.notify_one();
         *balance = left;
-        inner.debited = debited;
-        inner.debits_made += 1;
-        debit.n = inner.debits_made;
-        let kept = self.keep.is_on().then(|| {
-            inner.debit_ids.push_back(debit.row_id());
-            Box::new(debit.clone())
-        });
-        inner.debits.push_back(debit);
-        let mut dropped = None;
-        if inner.debits.len() > DEBITS_MAX {
-            inner.debits.pop_front();
-            dropped = inner.debit_ids.pop_front();
+        totals.debited = debited;
+        totals.debits_made += 1;
+        debit.n = totals.debits_made;
+        let mut mutations = Vec::new();
+        if self.keep.is_on() {
+            mutations.extend(Mutation::put(DEBITS, debit.row_id(debit.n), &debit));
+            mutations.extend(Mutation::put(SINGLES, TOTALS, totals));
         }
-        queue(kept.map(|debit| Mutation::Debit {
+        debits.push_back(DebitLine {
+            entered_as: debit.n,
+            gives_back: true,
             debit,
-            dropped,
-            key: None,
-        }));
+        });
+        if debits.len() > DEBITS_MAX
+            && let Some(oldest) = debits.pop_front()
+        {
+            mutations.push(Mutation::Remove(DEBITS, oldest.row_id()));
+        }
+        queue(mutations);
         Ok(())
     }
 
-    /// Takes back the debit of this request, and calls `unbind` with its key. Only where [`Keep::take_back`]
-    /// may be called.
+    /// Takes back the debit of this request if the disk does not hold it, and calls `unbind` with its key. Only
+    /// where [`Keep::is_queued`] may be called.
     ///
     /// Interface, Metering: "A request or turn that fails bills nothing". A request whose debit is not on
     /// disk is answered with an error, so its debit must not stay in memory either. Lines keep their order
-    /// and their numbers have no gap.
+    /// and their numbers have no gap. A failed write may have reached the disk: its row is removed there.
     pub fn withdraw(&self, request_id: &str, unbind: impl FnOnce(&KeyId)) {
         let mut guard = self.inner.lock();
         let inner = &mut *guard;
-        let Some(taken) = self.keep.take_back(request_id) else {
+        let is_wanted = |line: &DebitLine| line.debit.request_id == request_id;
+        let Some(at) = inner.debits.iter().rposition(is_wanted) else {
             return;
         };
-        if taken.is_cleared {
+        let is_queued = |line: &DebitLine| self.keep.is_queued(DEBITS, &line.row_id());
+        if !inner.debits.get(at).is_some_and(is_queued) {
             return;
         }
-        let (debit, key) = (&taken.debit, &taken.key);
+        let Some(line) = inner.debits.remove(at) else {
+            return;
+        };
+        for later in inner.debits.iter_mut().skip(at) {
+            later.debit.n = later.debit.n.saturating_sub(1);
+        }
+        let row_id = line.row_id();
+        let (debit, totals) = (line.debit, &mut inner.totals);
         let amount = debit.amount_micro_usd;
-        if !taken.is_balance_set
-            && let Some(balance) = inner.balances.get_mut(&debit.org)
+        if line.gives_back
+            && let Some(balance) = totals.balances.get_mut(&debit.org)
         {
             give_back(balance, MicroUsd::checked_add, amount);
         }
-        give_back(&mut inner.debited, MicroUsd::checked_sub, amount);
-        inner.debits_made = inner.debits_made.saturating_sub(1);
+        give_back(&mut totals.debited, MicroUsd::checked_sub, amount);
+        totals.debits_made = totals.debits_made.saturating_sub(1);
         if let Ok(at) = debit.at.parse() {
             inner.rollup.remove_debit(&debit.org, at, amount);
             self.unsaved.notify_one();
         }
-        let mut lines = inner.debits.iter();
-        if let Some(at) = lines.rposition(|line| line.request_id == request_id) {
-            inner.debits.remove(at);
-            inner.debit_ids.remove(at);
-            for later in inner.debits.iter_mut().skip(at) {
-                later.n = later.n.saturating_sub(1);
-            }
-        }
-        if let Some(key) = key {
-            unbind(key);
+        let removed = Mutation::Remove(DEBITS, row_id);
+        self.keep
+            .push(totals_of(inner).into_iter().chain([removed]));
+        let header = debit.key.and_then(|key| HeaderValue::from_str(&key).ok());
+        if let Ok(Some(key)) = KeyId::read(&debit.org, header.as_ref()) {
+            unbind(&key);
         }
         tracing::warn!(%request_id, billed_micro_usd = amount.get(), "a debit was taken back: it could not be written");
     }
@@ -306,24 +298,34 @@ impl Books {
     }
 
     pub fn count_free_repeat(&self) {
-        self.inner.lock().free_repeats += 1;
+        self.inner.lock().counters.free_repeats += 1;
     }
 
     pub fn count_refusal(&self, status: u16) {
-        *self.inner.lock().refusals.entry(status).or_default() += 1;
+        *self
+            .inner
+            .lock()
+            .counters
+            .refusals
+            .entry(status)
+            .or_default() += 1;
     }
 
     /// Sets a balance; false when there is no such organization.
     pub fn set_balance(&self, org: Option<&str>, balance: MicroUsd) -> bool {
         let mut inner = self.inner.lock();
+        let is_meant = |name: &str| org.is_none_or(|org| org == name);
         let mut found = false;
-        for (name, was) in &mut inner.balances {
-            if org.is_none_or(|org| org == name) {
+        for (name, was) in &mut inner.totals.balances {
+            if is_meant(name) {
                 *was = balance;
                 found = true;
-                self.keep.push([Mutation::Balance(name.clone(), balance)]);
             }
         }
+        for line in &mut inner.debits {
+            line.gives_back &= !is_meant(&line.debit.org);
+        }
+        self.keep.push(totals_of(&inner));
         found
     }
 
@@ -331,23 +333,22 @@ impl Books {
     pub fn receive(&self, mut received: Received) -> u64 {
         let mut inner = self.inner.lock();
         inner.requests_received += 1;
-        inner.last_n += 1;
-        received.n = inner.last_n;
+        inner.counters.last_n += 1;
+        received.n = inner.counters.last_n;
         // Paths come from the client: all unknown routes share one line, so that the table stays small.
         let route = format!("{} {}", received.method, received.path);
-        let route = if inner.requests_by_route.len() < 1_000
-            || inner.requests_by_route.contains_key(&route)
-        {
+        let by_route = &mut inner.counters.requests_by_route;
+        let route = if by_route.len() < 1_000 || by_route.contains_key(&route) {
             route
         } else {
             "other".to_owned()
         };
-        *inner.requests_by_route.entry(route).or_default() += 1;
+        *by_route.entry(route).or_default() += 1;
         inner.requests.push_back(received);
         if inner.requests.len() > REQUESTS_MAX {
             inner.requests.pop_front();
         }
-        inner.last_n
+        inner.counters.last_n
     }
 
     /// Adds to a request's line what became known later.
@@ -361,7 +362,7 @@ impl Books {
         if let Some(received) = found {
             change(received);
             if received.replayed {
-                inner.replays += 1;
+                inner.counters.replays += 1;
             }
         }
     }
@@ -370,7 +371,7 @@ impl Books {
         let mut inner = self.inner.lock();
         inner.requests.clear();
         inner.requests_received = 0;
-        inner.requests_by_route.clear();
+        inner.counters.requests_by_route.clear();
     }
 
     /// Empties the books, on disk too, and gives every organization its opening balance again. `forget`
@@ -378,17 +379,15 @@ impl Books {
     pub fn reset(&self, forget: impl FnOnce()) {
         let mut inner = self.inner.lock();
         forget();
-        let balances = inner.opening.iter();
-        let balances = balances.map(|(org, balance)| Mutation::Balance(org.clone(), *balance));
+        let opening = std::mem::take(&mut inner.opening);
+        let mut empty = Accounts::default();
+        empty.totals.balances.clone_from(&opening);
+        empty.opening = opening;
+        // A number never comes twice, so that an old request cannot amend a new one's line.
+        empty.counters.last_n = inner.counters.last_n;
+        *inner = empty;
         self.keep
-            .push([Mutation::Clear].into_iter().chain(balances));
-        let opening = inner.opening.clone();
-        *inner = Accounts {
-            balances: opening.clone(),
-            opening,
-            last_n: inner.last_n,
-            ..Accounts::default()
-        };
+            .push([Mutation::Clear].into_iter().chain(totals_of(&inner)));
     }
 
     /// Work in the background has no client that repeats it. After a kill it asks here what it was billed: the
@@ -398,7 +397,7 @@ impl Books {
         inner
             .debits
             .iter()
-            .map(|debit| &debit.request_id)
+            .map(|line| &line.debit.request_id)
             .filter(|id| id.starts_with(prefix))
             .cloned()
             .collect()
@@ -406,21 +405,19 @@ impl Books {
 
     pub fn view(&self, first_org: &str) -> BooksView {
         let inner = self.inner.lock();
+        let (totals, counters) = (inner.totals.clone(), inner.counters.clone());
+        let first = totals.balances.get(first_org).copied();
         BooksView {
-            balance_micro_usd: inner
-                .balances
-                .get(first_org)
-                .copied()
-                .unwrap_or(MicroUsd::ZERO),
-            balances_micro_usd: inner.balances.clone(),
-            debited_micro_usd: inner.debited,
-            debits_made: inner.debits_made,
-            debits: inner.debits.iter().cloned().collect(),
-            free_repeats: inner.free_repeats,
-            replays: inner.replays,
-            refused: inner.refusals.values().sum(),
-            refusals_by_status: inner.refusals.clone(),
-            requests_by_route: inner.requests_by_route.clone(),
+            balance_micro_usd: first.unwrap_or(MicroUsd::ZERO),
+            balances_micro_usd: totals.balances,
+            debited_micro_usd: totals.debited,
+            debits_made: totals.debits_made,
+            debits: inner.debits.iter().map(|line| line.debit.clone()).collect(),
+            free_repeats: counters.free_repeats,
+            replays: counters.replays,
+            refused: counters.refusals.values().sum(),
+            refusals_by_status: counters.refusals,
+            requests_by_route: counters.requests_by_route,
         }
     }
 
@@ -428,10 +425,22 @@ impl Books {
         let inner = self.inner.lock();
         RequestsView {
             received: inner.requests_received,
-            by_route: inner.requests_by_route.clone(),
+            by_route: inner.counters.requests_by_route.clone(),
             requests: inner.requests.iter().cloned().collect(),
         }
     }
+}
+
+// === impl DebitLine ===
+
+impl DebitLine {
+    fn row_id(&self) -> String {
+        self.debit.row_id(self.entered_as)
+    }
+}
+
+fn totals_of(accounts: &Accounts) -> Option<Mutation> {
+    Mutation::put(SINGLES, TOTALS, &accounts.totals)
 }
 
 /// The sum existed before the debit, so it fits; if it does not, the log says so and the amount stays.

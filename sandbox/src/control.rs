@@ -3,46 +3,9 @@
 //! Not part of the interface: no key, no limits, not in the request log. It takes and returns JSON; a wrong body
 //! gets 422 and `{"detail": …}`. Unknown members are refused, and web pages get 403.
 //!
-//! | route | body | answer |
-//! |---|---|---|
-//! | `GET /sandbox/books` | | [`crate::books::BooksView`] |
-//! | `GET /sandbox/requests` | | [`crate::books::RequestsView`] |
-//! | `DELETE /sandbox/requests` | | `{}`; forgets the log and its counts, keeps the debits |
-//! | `GET /sandbox/faults` | | `{"rules": [rule]}` as far as they are not used up |
-//! | `POST /sandbox/faults` | a rule, or an array of rules | `{"rules": n}` in force |
-//! | `DELETE /sandbox/faults` | | `{}` |
-//! | `POST /sandbox/release` | `{"hold": "name"}` | `{}`; releases everything held by that name, now and later |
-//! | `GET /sandbox/clock` | | `{"now", "unix_s", "elapsed_ms"}` |
-//! | `POST /sandbox/clock` | `{"advance_s": n}` or `{"advance_ms": n}` | the same, after; all advances together are at most 10 years |
-//! | `POST /sandbox/balance` | `{"micro_usd": n, "org"?: "org-1"}` | `{}`; without `org` every organization's |
-//! | `GET /sandbox/limits` | | `{"in_flight", "in_flight_highest", "in_flight_max", "per_minute_max", "admitted_last_minute"}` |
-//! | `POST /sandbox/limits` | `{"in_flight"?: n, "per_minute"?: n}` | the same, after |
-//! | `GET /sandbox/settings` | | `{"repeat_billed", "bill_aborted_stream", "agent_enabled"}` |
-//! | | | and `{"endpoint_model", "endpoint_stage_ms", "endpoint_warm_up_ms"}` |
-//! | | | `synthesis` (`auto` or `built_in`), too |
-//! | `POST /sandbox/settings` | any of these | the same, after |
-//! | `POST /sandbox/reset` | | `{}`; books, log, keys, pins, faults, steps, eval sets, endpoints and balances as at start, on disk too; clock, limits, settings and organizations stay |
-//! | `GET /sandbox/steps` | | `{"requests", "done", "steps": [step]}` |
-//! | `POST /sandbox/steps` | a step, or an array of steps | the same, after; they follow the others |
-//! | `GET /sandbox/verdict` | | [`crate::verdict::Verdict`]: what the client did wrong |
-//! | `GET /sandbox/organizations` | | `{"organizations": [name]}` |
-//! | `POST /sandbox/organizations` | `{"name", "api_key", "balance_micro_usd"?}` | `{"name"}`; one more, with a balance of its own |
-//! | `GET /sandbox/assumptions` | | `{"assumptions": [{"id", "clause", "text"}]}` |
-//! | `POST /sandbox/score` | `{"scorer", "rows": [{"expected", "answer"}], "seed"?}` or `{"scores": [0.5, 1], "seed"?}` | scores and their interval; see `control/score.rs` |
-//!
-//! A rule is `{"match": {...}, "times": 1, "skip": 0, "fault": {...}}`; all but `fault` may be left out.
-//! `match`: `method`, `path` (exact, or a beginning with a trailing `*`), `stream` (true/false),
-//! `body_contains`, `idempotency_key`. `times`: 0 is no end. The members of `fault` are documented on
-//! [`crate::fault::Fault`]; several may be combined.
-//!
-//! ```json
-//! {"match": {"path": "/v1/chat/completions", "stream": true}, "fault": {"cut_before_receipt": true}}
-//! {"times": 2, "fault": {"status": 503, "retry_after": "1"}}
-//! {"fault": {"status": 502, "body": "<html>bad gateway</html>", "content_type": "text/html"}}
-//! {"fault": {"receipt": {"billed": "12x", "served_by": null}}}
-//! {"fault": {"delay_ms": 5000}}
-//! {"fault": {"cut_before_head": true, "cut": "reset"}}
-//! ```
+//! docs/sandbox.md lists the routes with their bodies, and the members of a fault are documented on
+//! [`crate::fault::Fault`].
+//! Promise: what a route changed is on disk before it is answered, as far as it is kept.
 
 mod door;
 mod score;
@@ -229,7 +192,7 @@ async fn settings(Shared(state): Shared<Arc<State>>) -> Response {
 
 async fn change_settings(Shared(state): Shared<Arc<State>>, body: Bytes) -> RouteResult {
     let wanted: SettingsPart = read(&body)?;
-    let settings = state.change_settings(|settings| wanted.apply(settings));
+    let settings = state.settings.change(wanted);
     state.commit_all().await?;
     Ok(Json(settings).into_response())
 }

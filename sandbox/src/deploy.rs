@@ -20,6 +20,7 @@ use crate::{
     fleet::Fleet,
     inbound::Inbound,
     models::{Lane, Pinned, Served, request::ChatRequest},
+    settings::LiveSettings,
     spec,
     sse::writer::EventWriter,
 };
@@ -42,7 +43,7 @@ pub struct DeployParts {
     pub fleet: Arc<Fleet>,
     /// Cancelled when the service begins to shut down.
     pub closing: CancellationToken,
-    pub stage: Duration,
+    pub settings: LiveSettings,
 }
 
 /// A deploy whose body was checked and whose name is taken.
@@ -218,7 +219,9 @@ impl Deploy {
             if is_cut {
                 return Err(Failure::unheard(None));
             }
-            self.parts.clock.sleep(self.parts.stage).await;
+            let stage_ms = self.parts.settings.get().endpoint_stage_ms;
+            let pause = Duration::from_millis(stage_ms);
+            self.parts.clock.sleep(pause).await;
             let failed = |message: String| Failure {
                 stage: Some(stage),
                 message,
@@ -249,7 +252,7 @@ impl Deploy {
     }
 
     /// Interface, Endpoint status: a deploy fails when its stream "ends without `complete`". So a fault that
-    /// keeps `complete` back is known before anybody sees the endpoint live.
+    /// keeps `complete` back is known before the endpoint is shown as live.
     fn go_live(&self, fault: &Fault, writer: &EventWriter) -> Result<[String; 2], Failure> {
         let now = self.parts.clock.now();
         let mut live = self.endpoint.clone();

@@ -62,7 +62,7 @@ impl Endpoints {
             if let Ok((org, name, at)) = parsed
                 && let Some(held) = inner.get_mut(&(org, name))
             {
-                held.traffic.restore(at, hour);
+                held.traffic.hours.restore(at, hour);
             } else {
                 store.remove(HOURS, &row)?;
             }
@@ -251,7 +251,7 @@ impl Endpoints {
     pub fn save(&self) -> Result<(), StoreError> {
         let mut inner = self.inner.lock();
         for (id, held) in inner.iter_mut() {
-            for (at, hour) in held.traffic.take_unsaved() {
+            for (at, hour) in held.traffic.hours.take_unsaved() {
                 match hour {
                     Some(hour) => self.store.put(HOURS, &hour_row(id, at), &hour)?,
                     None => self.store.remove(HOURS, &hour_row(id, at))?,

@@ -83,10 +83,10 @@ pub enum ServiceError {
     #[error("{0}")]
     TooManyOpen(String),
     /// An answer that depends on an assumption, by its id.
-    #[error("{told}")]
+    #[error("{inner}")]
     Assumed {
         id: &'static str,
-        told: Box<ServiceError>,
+        inner: Box<ServiceError>,
     },
     /// A control route, asked in a way that a web page could.
     #[error("{0}")]
@@ -114,7 +114,7 @@ impl ServiceError {
     pub fn assumed(self, id: &'static str) -> Self {
         Self::Assumed {
             id,
-            told: Box::new(self),
+            inner: Box::new(self),
         }
     }
 
@@ -146,7 +146,7 @@ impl ServiceError {
             Self::EndpointCold { .. } => StatusCode::SERVICE_UNAVAILABLE,
             Self::BackendUnavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
             Self::TooManyOpen(_) => StatusCode::TOO_MANY_REQUESTS,
-            Self::Assumed { told, .. } => told.status(),
+            Self::Assumed { inner, .. } => inner.status(),
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -158,7 +158,7 @@ impl ServiceError {
             Self::BackendUnavailable { retry_after_s } => Some(*retry_after_s),
             Self::TooManyInFlight | Self::TooManyOpen(_) => Some(spec::IN_FLIGHT_RETRY_AFTER_S),
             Self::TooManyPerMinute => Some(spec::PER_MINUTE_RETRY_AFTER_S),
-            Self::Assumed { told, .. } => told.retry_after_s(),
+            Self::Assumed { inner, .. } => inner.retry_after_s(),
             _ => None,
         }
     }
@@ -166,7 +166,7 @@ impl ServiceError {
     /// The assumptions that this answer depends on; one place for all routes.
     fn assumptions(&self) -> Vec<&'static str> {
         match self {
-            Self::Assumed { id, told } => [told.assumptions(), vec![*id]].concat(),
+            Self::Assumed { id, inner } => [inner.assumptions(), vec![*id]].concat(),
             Self::BackendUnavailable { .. } => vec!["remote-failure"],
             Self::EndpointCold { .. } => vec!["endpoint-cold"],
             Self::TooManyOpen(_) => vec!["eval-limits"],

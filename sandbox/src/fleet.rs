@@ -19,7 +19,7 @@ use crate::{
     clock::Clock,
     error::ServiceError,
     models::{
-        self, Dice, Draft, Lane, Opening, Pinned, Served, ServedBy, Tier, Turn,
+        self, Dice, Draft, Lane, Opening, Pinned, Served, ServedBy, Tier, Turn, Usage,
         request::ChatRequest, roster::FrontierModel,
     },
     money::MicroUsd,
@@ -30,7 +30,7 @@ use crate::{
 };
 use answer::{Attempt, Flow, Priced, Routed, attempt};
 use serde_json::{Map, Value, json};
-use servers::Servers;
+use servers::{Member, Servers};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Assumed (judge): the score that a judge model must give.
@@ -134,7 +134,7 @@ impl Fleet {
                 | Err(RemoteError::Late | RemoteError::TooLong | RemoteError::Failed) => {}
                 // Interface, Errors 503: "a serving backend behind auto is warming or briefly unavailable".
                 Err(error @ (RemoteError::Busy { .. } | RemoteError::Refused)) => {
-                    return Err(error.told(lane));
+                    return Err(error.service_error(lane));
                 }
             }
         }
@@ -158,7 +158,7 @@ impl Fleet {
                     Lane::Agent => "the turn could not be completed",
                 }))
             }
-            Err(error) => Err(error.told(lane)),
+            Err(error) => Err(error.service_error(lane)),
         }
     }
 
@@ -182,7 +182,7 @@ impl Fleet {
             return Ok((served, rest));
         }
         if priced.served_by == ServedBy::Frontier {
-            return Err(RemoteError::Failed.told(lane));
+            return Err(RemoteError::Failed.service_error(lane));
         }
         let pinned = Pinned {
             category: priced.specialist,
@@ -260,11 +260,7 @@ impl Fleet {
                 }
             }
         };
-        let cost = member
-            .price
-            .cost(usage.prompt_tokens, usage.completion_tokens)
-            .ok_or(ServiceError::Internal)?;
-        Ok(FrontierAnswer { draft, cost })
+        priced(&member, draft, usage)
     }
 
     /// A whole request on a named frontier model, called directly: the baseline of an eval run. 502 if its
@@ -297,7 +293,7 @@ impl Fleet {
                 let reply = remote
                     .complete(&request.for_server())
                     .await
-                    .map_err(|error| error.told(Lane::Inference))?;
+                    .map_err(|error| error.service_error(Lane::Inference))?;
                 if reply.draft.is_empty() {
                     return Err(ServiceError::NoServingPath("the vendor's call failed"));
                 }
@@ -305,11 +301,7 @@ impl Fleet {
                 (reply.draft, usage)
             }
         };
-        let cost = member
-            .price
-            .cost(usage.prompt_tokens, usage.completion_tokens)
-            .ok_or(ServiceError::Internal)?;
-        Ok(FrontierAnswer { draft, cost })
+        priced(&member, draft, usage)
     }
 
     /// How well `answer` answers `prompt`, from 0 to 1, by the configured judge model; `expected` is the
@@ -377,7 +369,7 @@ impl Fleet {
             RemoteError::Refused => {
                 ServiceError::BadRequest("the recording was refused as invalid".to_owned())
             }
-            other => other.told(Lane::Inference),
+            other => other.service_error(Lane::Inference),
         }))
     }
 
@@ -388,6 +380,13 @@ impl Fleet {
             run: self.runs.fetch_add(1, Ordering::Relaxed),
         }
     }
+}
+
+fn priced(member: &Member<'_>, draft: Draft, usage: Usage) -> Result<FrontierAnswer, ServiceError> {
+    let price = member.price;
+    let cost = price.cost(usage.prompt_tokens, usage.completion_tokens);
+    let cost = cost.ok_or(ServiceError::Internal)?;
+    Ok(FrontierAnswer { draft, cost })
 }
 
 fn own_seed(model: &FrontierModel, request: &ChatRequest) -> i64 {

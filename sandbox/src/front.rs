@@ -43,14 +43,14 @@ pub async fn front(Shared(state): Shared<Arc<State>>, request: Request, next: Ne
     let (parts, body) = request.into_parts();
     let agent_lane = parts.uri.path().starts_with(spec::AGENT_PREFIX);
     let n = state.books.receive(received(&state, &parts, &request_id));
-    let line = parts
+    let end = parts
         .extensions
         .get::<ConnectionEnd>()
         .cloned()
         .unwrap_or_default();
 
     let mut response = match read_body(&parts.headers, body).await {
-        Ok(body) => answer(&state, n, parts, body, line, &request_id, next).await,
+        Ok(body) => answer(&state, n, parts, body, end, &request_id, next).await,
         Err(error) => error.into_response(),
     };
 
@@ -84,7 +84,7 @@ async fn answer(
     n: u64,
     parts: Parts,
     body: Bytes,
-    line: ConnectionEnd,
+    end: ConnectionEnd,
     request_id: &str,
     next: Next,
 ) -> Response {
@@ -96,7 +96,7 @@ async fn answer(
         body: &body,
         idempotency_key: key_text.as_deref(),
     });
-    line.arm(fault.cut);
+    end.arm(fault.cut);
     let sha256 = hex(&Sha256::digest(&body));
     let stream = fault::asks_for_stream(&body);
     let summary = (fault != Fault::default()).then(|| fault.summary());
@@ -133,7 +133,7 @@ async fn answer(
         rte_query: parts.headers.get(spec::RTE_QUERY).cloned(),
         body,
         fault: fault.clone(),
-        line: line.clone(),
+        connection_end: end.clone(),
     };
     let lookup = parts.method == Method::GET;
     let agent_lane = parts.uri.path().starts_with(spec::AGENT_PREFIX);
@@ -169,7 +169,7 @@ async fn answer(
         // A read has no work that would have to continue.
         fault.work(&state.clock, &state.holds).await;
     }
-    spoiled(response, &fault, line).await
+    spoiled(response, &fault, end).await
 }
 
 /// One inference request on its way into the rollup; other routes are not counted there.
@@ -253,7 +253,7 @@ async fn instead_of_work(state: &State, fault: &Fault, path: &str) -> Option<Res
 }
 
 /// Applies a fault to a finished answer. Its work is done, debited and stored.
-async fn spoiled(mut response: Response, fault: &Fault, line: ConnectionEnd) -> Response {
+async fn spoiled(mut response: Response, fault: &Fault, end: ConnectionEnd) -> Response {
     if fault.cut_before_head {
         return hang_up();
     }
@@ -280,7 +280,7 @@ async fn spoiled(mut response: Response, fault: &Fault, line: ConnectionEnd) -> 
     parts
         .headers
         .insert(header::CONTENT_LENGTH, HeaderValue::from(whole.len()));
-    Response::from_parts(parts, sse::broken_after(whole.slice(..keep), line))
+    Response::from_parts(parts, sse::broken_after(whole.slice(..keep), end))
 }
 
 fn streams(response: &Response) -> bool {

@@ -24,7 +24,7 @@ pub struct Inbound {
     pub rte_query: Option<HeaderValue>,
     pub body: Bytes,
     pub fault: Fault,
-    pub line: ConnectionEnd,
+    pub connection_end: ConnectionEnd,
 }
 
 // === impl Inbound ===

@@ -4,18 +4,15 @@
 //! |---|---|
 //! | a debit, and the sums of all | `debit` |
 //! | the position of the clock | `clock` |
-//! | one change to write | `change` |
-//! | the queue, and the transaction that empties it | `queue` |
+//! | what is not on disk yet, and the transaction that writes it | `queue` |
 
-mod change;
 mod clock;
 mod debit;
 mod queue;
 
-pub use change::{
-    CLOCK, COUNTERS, DEBITS, KEYS, LIMITS, Mutation, ORGANIZATIONS, PINS, SETTINGS, SINGLES, STEPS,
-    TOTALS,
-};
 pub use clock::KeptClock;
 pub use debit::{Debit, Totals};
-pub use queue::Keep;
+pub use queue::{
+    CLOCK, COUNTERS, DEBITS, KEYS, Keep, LIMITS, Mutation, ORGANIZATIONS, PINS, SETTINGS, SINGLES,
+    STEPS, TOTALS,
+};

@@ -4,7 +4,7 @@
 //! model when no specialist holds the quality bar. The result is checked against the bar, and the request is
 //! escalated to a frontier model when needed." What the two built-in models write is the matter of the package
 //! `bursar-models`; here stands what the service knows of them.
-//! Promise: which model served is told only as the coarse words the interface shows; an answer that does
+//! Promise: which model served is shown only in the coarse words of the interface; an answer that does
 //! not conform to a requested schema is never served.
 //!
 //! Lowest first: `lane`, `roster` < `forward` < `request` < `plan`, `judge` < `served` < `turn`.

@@ -198,8 +198,8 @@ impl Sale {
         }
         match keeps {
             Keeps::Nothing => self.run.bind(),
-            Keeps::Answer => self.run.store(stored),
-            Keeps::Pictures => self.run.store_image(stored),
+            Keeps::Answer => self.run.store(stored, spec::STORED_BYTES_MAX),
+            Keeps::Pictures => self.run.store(stored, spec::IMAGE_STORED_BYTES_MAX),
         }
         Ok(response)
     }

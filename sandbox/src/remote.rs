@@ -71,7 +71,7 @@ pub struct Transcript {
 
 impl RemoteError {
     /// Assumed (remote-failure): the interface says what the service answers, not why a backend failed.
-    pub fn told(self, lane: Lane) -> ServiceError {
+    pub fn service_error(self, lane: Lane) -> ServiceError {
         match self {
             Self::Late => ServiceError::NoServingPath("no serving path answered in time"),
             Self::Busy { retry_after_s } => ServiceError::BackendUnavailable {

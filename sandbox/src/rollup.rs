@@ -4,6 +4,7 @@
 //! Promise: every debit of the last 30 days is in the sum exactly once; at most 31 days of hours are kept.
 //! They are saved a moment after they change: a kill -9 may cost the last moment's counts, never money.
 
+pub mod hours;
 pub mod times;
 
 use crate::{
@@ -11,19 +12,14 @@ use crate::{
     spec,
     store::{Store, StoreError, Table},
 };
+use hours::{Hours, hour_of, start_of};
 use jiff::{Timestamp, tz::TimeZone};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
 use times::Times;
 
-const HOUR_S: i64 = 3600;
-const HOURS_KEPT: i64 = 31 * 24;
 const TABLE: Table = Table("rollup_hours");
-
-/// One organization's hours, by hours since 1970.
-#[derive(Clone, Debug, Default)]
-struct Hours(BTreeMap<i64, OrgHour>);
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct OrgHour {
@@ -36,9 +32,7 @@ pub struct OrgHour {
 
 #[derive(Debug, Default)]
 pub struct Rollup {
-    organizations: HashMap<String, Hours>,
-    /// Hours that changed since they were saved.
-    unsaved: BTreeSet<(String, i64)>,
+    organizations: HashMap<String, Hours<OrgHour>>,
 }
 
 /// An hour to be written, or to be removed when there is none.
@@ -68,8 +62,7 @@ impl Rollup {
         let mut rollup = Self::default();
         for (row, hour) in store.all::<OrgHour>(TABLE)? {
             if let Ok((org, at)) = serde_json::from_str::<(String, i64)>(&row) {
-                let hours = rollup.organizations.entry(org).or_default();
-                hours.0.insert(at, hour);
+                rollup.of(&org).restore(at, hour);
             }
         }
         Ok(rollup)
@@ -77,13 +70,12 @@ impl Rollup {
 
     /// The hours that changed since the last call.
     pub fn take_unsaved(&mut self) -> Unsaved {
-        let unsaved = std::mem::take(&mut self.unsaved);
-        let hour = |(org, at): (String, i64)| {
-            let hours = self.organizations.get(&org);
-            let hour = hours.and_then(|hours| hours.0.get(&at)).cloned();
-            (json!([org, at]).to_string(), hour)
-        };
-        unsaved.into_iter().map(hour).collect()
+        let organizations = self.organizations.iter_mut();
+        let unsaved = organizations.flat_map(|(org, hours)| {
+            let hours = hours.take_unsaved().into_iter();
+            hours.map(move |(at, hour)| (json!([org, at]).to_string(), hour))
+        });
+        unsaved.collect()
     }
 
     /// Writes what [`Rollup::take_unsaved`] gave.
@@ -103,7 +95,7 @@ impl Rollup {
 
     /// False when the sum does not fit.
     pub fn add_debit(&mut self, org: &str, at: Timestamp, amount: MicroUsd) -> bool {
-        let hour = self.hour(org, at);
+        let hour = self.of(org).at(at);
         match hour.billed.checked_add(amount) {
             Some(billed) => {
                 hour.billed = billed;
@@ -115,25 +107,23 @@ impl Rollup {
 
     /// A debit was taken back; if its hour is forgotten, so is the debit.
     pub fn remove_debit(&mut self, org: &str, at: Timestamp, amount: MicroUsd) {
-        let hour = hour_of(at);
-        let hours = self.organizations.get_mut(org);
-        if let Some(sums) = hours.and_then(|hours| hours.0.get_mut(&hour))
-            && let Some(billed) = sums.billed.checked_sub(amount)
+        let hours = self.of(org);
+        if hours.is_kept(at)
+            && let Some(billed) = hours.at(at).billed.checked_sub(amount)
         {
-            sums.billed = billed;
-            self.unsaved.insert((org.to_owned(), hour));
+            hours.at(at).billed = billed;
         }
     }
 
     /// What the frontier's list price is above what was billed. An estimate, no money that moved: a sum that
     /// does not fit stays at its bound.
     pub fn add_saving(&mut self, org: &str, at: Timestamp, saved: i64) {
-        let hour = self.hour(org, at);
+        let hour = self.of(org).at(at);
         hour.saved = hour.saved.saturating_add(saved);
     }
 
     pub fn add_request(&mut self, org: &str, at: Timestamp, took_ms: u64, success: bool) {
-        let hour = self.hour(org, at);
+        let hour = self.of(org).at(at);
         hour.requests += 1;
         hour.successes += u64::from(success);
         hour.times.add(took_ms);
@@ -146,78 +136,63 @@ impl Rollup {
         let this_hour = hour_of(now);
         // Assumed (auto-metrics): by whole hours, the oldest one counted whole.
         let oldest = this_hour - 30 * 24;
-        let month = hours.sum(oldest, this_hour);
+        let month = sum(hours, oldest, this_hour);
         let mut document = Map::new();
         let mut add = |name: &str, value: Value| document.insert(name.to_owned(), value);
         add(spec::REQUESTS_30D, json!(month.requests));
         add(spec::SUCCESS_RATE_30D, month.success_rate());
-        add(BILLED, json!(hours.billed(oldest, this_hour)));
+        add(BILLED, json!(billed(hours, oldest, this_hour)));
         add(spec::SAVINGS_30D, json!(month.saved));
-        let hourly = (this_hour - 7 * 24 + 1..=this_hour).map(|at| hours.hourly(at));
+        let hourly = (this_hour - 7 * 24 + 1..=this_hour).map(|at| hourly(hours, at));
         add(HOURLY, hourly.collect());
         let today = this_hour.div_euclid(24);
-        let daily = (today - 29..=today).map(|day| hours.daily(day));
+        let daily = (today - 29..=today).map(|day| daily(hours, day));
         add(DAILY, daily.collect());
         Value::Object(document)
     }
 
-    fn hour(&mut self, org: &str, at: Timestamp) -> &mut OrgHour {
-        let hour = hour_of(at);
-        let hours = self.organizations.entry(org.to_owned()).or_default();
-        let oldest = hour - HOURS_KEPT;
-        while let Some((first, _)) = hours.0.first_key_value()
-            && *first < oldest
-        {
-            let first = *first;
-            hours.0.remove(&first);
-            self.unsaved.insert((org.to_owned(), first));
-        }
-        self.unsaved.insert((org.to_owned(), hour));
-        hours.0.entry(hour).or_default()
+    fn of(&mut self, org: &str) -> &mut Hours<OrgHour> {
+        self.organizations.entry(org.to_owned()).or_default()
     }
 }
 
-// === impl Hours ===
-
-impl Hours {
-    fn sum(&self, from: i64, to: i64) -> OrgHour {
-        let mut sum = OrgHour::default();
-        for hour in self.0.range(from..=to).map(|(_, hour)| hour) {
-            sum.requests += hour.requests;
-            sum.successes += hour.successes;
-            sum.saved = sum.saved.saturating_add(hour.saved);
-        }
-        sum
+fn sum(hours: &Hours<OrgHour>, from: i64, to: i64) -> OrgHour {
+    let mut sum = OrgHour::default();
+    for (_, hour) in hours.between(from, to) {
+        sum.requests += hour.requests;
+        sum.successes += hour.successes;
+        sum.saved = sum.saved.saturating_add(hour.saved);
     }
+    sum
+}
 
-    /// The amount debited; `None` if it is more than an amount can be.
-    fn billed(&self, from: i64, to: i64) -> Option<MicroUsd> {
-        let mut hours = self.0.range(from..=to).map(|(_, hour)| hour.billed);
-        hours.try_fold(MicroUsd::ZERO, MicroUsd::checked_add)
-    }
+/// The amount debited; `None` if it is more than an amount can be.
+fn billed(hours: &Hours<OrgHour>, from: i64, to: i64) -> Option<MicroUsd> {
+    let mut amounts = hours.between(from, to).map(|(_, hour)| hour.billed);
+    amounts.try_fold(MicroUsd::ZERO, MicroUsd::checked_add)
+}
 
-    fn hourly(&self, at: i64) -> Value {
-        let hour = self.0.get(&at).cloned().unwrap_or_default();
-        let [p50, p95] = times::percentiles_ms([&hour.times].into_iter(), [50, 95]);
-        json!({
-            "hour": instant(at).map(|at| at.to_string()),
-            "requests": hour.requests,
-            "errors": hour.requests - hour.successes,
-            "p50_ms": p50,
-            "p95_ms": p95,
-        })
-    }
+fn hourly(hours: &Hours<OrgHour>, at: i64) -> Value {
+    let hour = hours.get(at).cloned().unwrap_or_default();
+    let [p50, p95] = times::percentiles_ms([&hour.times].into_iter(), [50, 95]);
+    json!({
+        "hour": start_of(at).map(|at| at.to_string()),
+        "requests": hour.requests,
+        "errors": hour.requests - hour.successes,
+        "p50_ms": p50,
+        "p95_ms": p95,
+    })
+}
 
-    fn daily(&self, day: i64) -> Value {
-        let sum = self.sum(day * 24, day * 24 + 23);
-        let date = instant(day * 24).map(|at| at.to_zoned(TimeZone::UTC).date().to_string());
-        json!({
-            "day": date,
-            "requests": sum.requests,
-            "successes": sum.successes,
-            "success_rate": sum.success_rate(),
-        })
-    }
+fn daily(hours: &Hours<OrgHour>, day: i64) -> Value {
+    let sum = sum(hours, day * 24, day * 24 + 23);
+    let date = start_of(day * 24).map(|at| at.to_zoned(TimeZone::UTC).date().to_string());
+    json!({
+        "day": date,
+        "requests": sum.requests,
+        "successes": sum.successes,
+        "success_rate": sum.success_rate(),
+    })
 }
 
 // === impl OrgHour ===
@@ -230,14 +205,6 @@ impl OrgHour {
         }
         json!(self.successes as f64 / self.requests as f64)
     }
-}
-
-fn hour_of(at: Timestamp) -> i64 {
-    at.as_second().div_euclid(HOUR_S)
-}
-
-fn instant(hour: i64) -> Option<Timestamp> {
-    Timestamp::from_second(hour * HOUR_S).ok()
 }
 
 #[cfg(test)]

@@ -12,35 +12,7 @@ use crate::{
 };
 use serde::Deserialize;
 
-/// TOML, for example:
-///
-/// ```toml
-/// seed = 7
-/// balance_micro_usd = 5_000_000
-///
-/// [limits]
-/// in_flight = 2
-/// per_minute = 20
-///
-/// [settings]
-/// repeat_billed = "same"
-/// bill_aborted_stream = false
-///
-/// [[organization]]
-/// name = "org-2"
-/// api_key = "second-key"
-///
-/// [[model]]
-/// role = "specialist"
-/// category = "coding"
-/// base_url = "http://127.0.0.1:11434/v1"
-/// model = "a-coding-model"
-///
-/// [[fault]]
-/// match = { path = "/v1/chat/completions", stream = false }
-/// times = 2
-/// fault = { status = 503, retry_after = "1" }
-/// ```
+/// The members of the TOML file; docs/sandbox.md shows one.
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Scenario {

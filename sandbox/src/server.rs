@@ -85,25 +85,25 @@ pub async fn serve_and_judge(
             },
         };
         let _ = socket.set_nodelay(true);
-        let line = ConnectionEnd::default();
+        let connection_end = ConnectionEnd::default();
         let io = TokioIo::new(Socket {
             inner: socket,
-            line: line.clone(),
+            connection_end: connection_end.clone(),
         });
         let router = router.clone();
         let service = service_fn(move |request: hyper::Request<Incoming>| {
             let router = router.clone();
-            let line = line.clone();
+            let connection_end = connection_end.clone();
             async move {
                 let mut request: Request = request.map(Body::new);
-                request.extensions_mut().insert(line.clone());
+                request.extensions_mut().insert(connection_end.clone());
                 let response = router
                     .oneshot(request)
                     .await
                     .unwrap_or_else(|never: Infallible| match never {});
                 match response.extensions().get::<HangUp>() {
                     Some(HangUp) => {
-                        line.mark_cut();
+                        connection_end.mark_cut();
                         Err(HangUp)
                     }
                     None => Ok(response),
@@ -144,12 +144,12 @@ pub async fn serve_and_judge(
 /// A socket that can end with a reset instead of an end of stream.
 struct Socket {
     inner: TcpStream,
-    line: ConnectionEnd,
+    connection_end: ConnectionEnd,
 }
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        if self.line.resets() {
+        if self.connection_end.resets() {
             // A lingering time of zero makes the close a reset.
             let _ = self.inner.set_zero_linger();
         }
@@ -192,7 +192,7 @@ impl AsyncWrite for Socket {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.line.resets() {
+        if self.connection_end.resets() {
             return Poll::Ready(Ok(()));
         }
         Pin::new(&mut self.inner).poll_shutdown(cx)

@@ -3,7 +3,9 @@
 //!
 //! Promise: only data and how it is laid over other data; what a part does not name stays as it is.
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// What can be switched while it runs; the control route shows it as it is.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -23,6 +25,10 @@ pub struct Settings {
     /// Which voice speaks.
     pub synthesis: Synthesis,
 }
+
+/// The settings in force; a change holds for every clone from then on.
+#[derive(Clone, Debug)]
+pub struct LiveSettings(Arc<Mutex<Settings>>);
 
 /// The interface says that such a repeat "is not billed a second time", not what its receipt shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,6 +82,25 @@ impl Default for Settings {
             endpoint_warm_up_ms: 2_000,
             synthesis: Synthesis::Auto,
         }
+    }
+}
+
+// === impl LiveSettings ===
+
+impl LiveSettings {
+    pub fn new(settings: Settings) -> Self {
+        Self(Arc::new(Mutex::new(settings)))
+    }
+
+    pub fn get(&self) -> Settings {
+        *self.0.lock()
+    }
+
+    /// The settings after the change.
+    pub fn change(&self, part: SettingsPart) -> Settings {
+        let mut settings = self.0.lock();
+        part.apply(&mut settings);
+        *settings
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! | step | file |
 //! |---|---|
-//! | lengths, and why one cannot be told | `length` |
+//! | lengths, and why one cannot be known | `length` |
 //! | recordings: decoded, counted, checked | `mp4`, `webm`, `listen` |
 //! | espeak-ng as a child process | `espeak` |
 //! | language tags | `language` |
@@ -36,7 +36,7 @@ use std::{
 };
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-// Assumed (speech-prices): the interface bills by the minute and tells no price.
+// Assumed (speech-prices): the interface bills by the minute and names no price.
 pub const SPEECH_MICRO_USD_PER_MINUTE: u64 = 15_000;
 pub const TRANSCRIPTION_MICRO_USD_PER_MINUTE: u64 = 6_000;
 
@@ -147,7 +147,7 @@ impl Speech {
     }
 }
 
-/// Runs `work` on a thread that may block. At the deadline it is told to stop, and it does so soon.
+/// Runs `work` on a thread that may block. At the deadline `stop` is set, and the work ends soon.
 async fn in_time<T: Send + 'static>(
     clock: &Clock,
     work: impl FnOnce(&AtomicBool) -> T + Send + 'static,

@@ -55,11 +55,11 @@ impl FrameSender {
 }
 
 /// A body and the sender that fills it.
-pub fn body(line: ConnectionEnd) -> (FrameSender, Body) {
+pub fn body(end: ConnectionEnd) -> (FrameSender, Body) {
     let (frames, receiver) = mpsc::channel(FRAMES_MAX);
     (
         FrameSender { frames },
-        Body::from_stream(flow(receiver, line)),
+        Body::from_stream(flow(receiver, end)),
     )
 }
 
@@ -73,20 +73,20 @@ pub fn response(body: Body) -> Response {
 }
 
 /// A body that yields these bytes and then breaks.
-pub fn broken_after(bytes: Bytes, line: ConnectionEnd) -> Body {
+pub fn broken_after(bytes: Bytes, end: ConnectionEnd) -> Body {
     let (frames, receiver) = mpsc::channel(FRAMES_MAX);
     // Two frames into a new channel of four: neither can fail.
     let _ = frames.try_send(Frame::Bytes(bytes));
     let _ = frames.try_send(Frame::Cut);
-    Body::from_stream(flow(receiver, line))
+    Body::from_stream(flow(receiver, end))
 }
 
 fn flow(
     receiver: mpsc::Receiver<Frame>,
-    line: ConnectionEnd,
+    end: ConnectionEnd,
 ) -> impl Stream<Item = Result<Bytes, CutByFault>> {
     stream::unfold(Some(receiver), move |receiver| {
-        let line = line.clone();
+        let end = end.clone();
         async move {
             let mut receiver = receiver?;
             match receiver.recv().await? {
@@ -96,7 +96,7 @@ fn flow(
                     for _ in 0..3 {
                         tokio::task::yield_now().await;
                     }
-                    line.mark_cut();
+                    end.mark_cut();
                     Some((Err(CutByFault), None))
                 }
             }

@@ -24,13 +24,12 @@ use crate::{
     pins::Pins,
     remote::settings::ModelServerError,
     rollup::Rollup,
-    settings::Settings,
+    settings::{LiveSettings, Settings},
     speech::Speech,
     sse::{FrameSender, writer::EventWriter},
     steps::{Act, Steps},
     store::{Store, StoreError},
 };
-use parking_lot::Mutex;
 use resume::Kept;
 use std::{sync::Arc, time::Duration};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -61,7 +60,7 @@ pub struct State {
     pub(crate) steps: Arc<Steps>,
     /// Work that continues when its client has left; `serve` waits for it.
     pub(crate) tasks: TaskTracker,
-    settings: Mutex<Settings>,
+    pub(crate) settings: LiveSettings,
 }
 
 /// Why there is no state to start with.
@@ -110,8 +109,6 @@ impl State {
             auth.resume(organization);
         }
         let totals = kept.totals.unwrap_or_default();
-        // The balance that later debits are subtracted from.
-        keep.push(books.balances_not_in(&totals));
         let counters = kept.counters.unwrap_or_default();
         let books = books.kept(keep.clone(), totals, kept.debits, counters);
         let (in_flight_max, per_minute_max) = kept
@@ -166,7 +163,7 @@ impl State {
             speech,
             steps,
             tasks,
-            settings: Mutex::new(kept.settings.unwrap_or(options.settings)),
+            settings: LiveSettings::new(kept.settings.unwrap_or(options.settings)),
             clock,
         });
         let rollup = Rollup::load(&state.store)?;
@@ -175,13 +172,7 @@ impl State {
     }
 
     pub(crate) fn settings(&self) -> Settings {
-        *self.settings.lock()
-    }
-
-    pub(crate) fn change_settings(&self, change: impl FnOnce(&mut Settings)) -> Settings {
-        let mut settings = self.settings.lock();
-        change(&mut settings);
-        *settings
+        self.settings.get()
     }
 
     /// Runs the steps of the story that are due before a request is handled. True if any ran.
@@ -215,7 +206,7 @@ impl State {
             self.limits.set(limits);
         }
         if let Some(wanted) = act.settings {
-            self.change_settings(|settings| wanted.apply(settings));
+            self.settings.change(wanted);
         }
         if let Some(name) = act.release {
             self.holds.release(name);

@@ -1,11 +1,10 @@
-//! The disk refuses here because its totals hold no balance of the organization: a write that really fails.
+//! The disk fails here until it is mended.
 
 use super::*;
 use crate::{
     clock::Clock,
     fingerprint::Fingerprint,
     idempotency::{Begin, Claim, Keys, RunPermit, WhileRunning},
-    keep::{SINGLES, TOTALS},
     store::Store,
 };
 use http::HeaderValue;
@@ -16,6 +15,8 @@ struct Ground {
     keep: Keep,
     books: Books,
     keys: Arc<Keys>,
+    /// The store's file, while its disk is broken.
+    broken: Mutex<Option<redb::Database>>,
 }
 
 fn micro(amount: u64) -> MicroUsd {
@@ -60,6 +61,7 @@ impl Ground {
             keep,
             books,
             keys,
+            broken: Mutex::new(None),
         }
     }
 
@@ -76,8 +78,12 @@ impl Ground {
 
     fn charge(&self, run: &RunPermit, request_id: &str, amount: u64) {
         assert_eq!(run.claim(micro(amount)), Claim::Bill);
-        let entered = self.books.enter(debit(request_id, amount), |change| {
-            run.charged(&self.keep, change);
+        let keyed = Debit {
+            key: Some("a".to_owned()),
+            ..debit(request_id, amount)
+        };
+        let entered = self.books.enter(keyed, |mutations| {
+            run.charged(&self.keep, mutations);
         });
         entered.unwrap();
     }
@@ -87,13 +93,15 @@ impl Ground {
         self.keep.commit_or(withdraw).await.is_ok()
     }
 
+    fn broken() -> Self {
+        let ground = Self::new();
+        *ground.broken.lock() = ground.store.take_away();
+        ground
+    }
+
     /// From now on writes succeed.
     fn mend(&self) {
-        let totals = Totals {
-            balances: [("org-1".to_owned(), micro(1_000))].into(),
-            ..Totals::default()
-        };
-        self.store.put(SINGLES, TOTALS, &totals).unwrap();
+        self.store.put_back(self.broken.lock().take());
     }
 
     fn balance(&self) -> i64 {
@@ -116,7 +124,7 @@ impl Ground {
 
 #[tokio::test]
 async fn a_debit_that_cannot_be_written_leaves_books_and_key_as_they_were() {
-    let ground = Ground::new();
+    let ground = Ground::broken();
     let run = ground.begin().await;
     ground.charge(&run, "req_1", 300);
     run.bind();
@@ -144,7 +152,7 @@ async fn a_debit_that_cannot_be_written_leaves_books_and_key_as_they_were() {
 
 #[tokio::test]
 async fn only_the_own_debit_is_taken_back_and_the_lines_behind_it_move_up() {
-    let ground = Ground::new();
+    let ground = Ground::broken();
     for (id, amount) in [("req_1", 1), ("req_2", 20), ("req_3", 300)] {
         ground.books.debit(debit(id, amount)).unwrap();
     }
@@ -155,6 +163,9 @@ async fn only_the_own_debit_is_taken_back_and_the_lines_behind_it_move_up() {
     let left = [(1, "req_1".to_owned()), (2, "req_3".to_owned())];
     assert_eq!(ground.lines(), left);
     ground.mend();
+    // The failed write may have reached the disk.
+    let row = format!("{:020}-req_2", 2);
+    ground.store.put(DEBITS, &row, &debit("req_2", 20)).unwrap();
     assert!(ground.settle("req_1").await);
     ground.books.debit(debit("req_4", 4_000)).unwrap();
     assert!(ground.settle("req_4").await);
@@ -168,7 +179,7 @@ async fn only_the_own_debit_is_taken_back_and_the_lines_behind_it_move_up() {
 
 #[tokio::test]
 async fn a_balance_that_was_set_since_and_books_that_were_reset_since_get_nothing_back() {
-    let ground = Ground::new();
+    let ground = Ground::broken();
     ground.books.debit(debit("req_1", 300)).unwrap();
     ground.books.set_balance(None, micro(50));
     // The disk fails at the debit, before the balance is written.
@@ -178,13 +189,9 @@ async fn a_balance_that_was_set_since_and_books_that_were_reset_since_get_nothin
     ground.books.debit(debit("req_2", 30)).unwrap();
     ground.books.reset(|| ground.keys.forget_all());
     ground.books.debit(debit("req_3", 5)).unwrap();
-    assert!(
-        ground
-            .keep
-            .take_back("req_2")
-            .is_some_and(|taken| taken.is_cleared)
-    );
+    assert!(!ground.settle("req_2").await);
     assert_eq!(ground.balance(), 995);
+    ground.mend();
     assert!(ground.settle("req_3").await);
     let totals: Totals = ground.store.get(SINGLES, TOTALS).unwrap().unwrap();
     assert_eq!(
@@ -196,7 +203,6 @@ async fn a_balance_that_was_set_since_and_books_that_were_reset_since_get_nothin
 #[tokio::test]
 async fn what_a_dropped_commit_took_to_be_written_is_written() {
     let ground = Ground::new();
-    ground.mend();
     ground.books.debit(debit("req_1", 300)).unwrap();
 
     // Polled until it waits for the disk, then dropped, as when a client leaves.
@@ -209,4 +215,42 @@ async fn what_a_dropped_commit_took_to_be_written_is_written() {
     assert!(ground.settle("req_2").await);
     let totals: Totals = ground.store.get(SINGLES, TOTALS).unwrap().unwrap();
     assert_eq!((totals.debited, totals.debits_made), (micro(301), 2));
+}
+
+#[test]
+fn a_debit_that_does_not_fit_changes_nothing() {
+    let ground = Ground::new();
+    ground.books.debit(debit("req_1", i64::MAX as u64)).unwrap();
+    let before = (ground.balance(), ground.lines());
+
+    let elsewhere = Debit {
+        org: "org-2".to_owned(),
+        ..debit("req_2", 1)
+    };
+    for debit in [debit("req_2", i64::MAX as u64), elsewhere] {
+        assert!(ground.books.debit(debit).is_err());
+        assert_eq!((ground.balance(), ground.lines()), before);
+    }
+}
+
+#[tokio::test]
+async fn one_transaction_clears_and_then_writes_what_came_later() {
+    let ground = Ground::broken();
+    ground.books.debit(debit("req_1", 300)).unwrap();
+    assert!(ground.keep.commit().await.is_err());
+    ground.books.reset(|| ground.keys.forget_all());
+    ground.books.debit(debit("req_2", 5)).unwrap();
+    assert!(ground.keep.commit().await.is_err());
+    ground.mend();
+
+    ground.keep.commit().await.unwrap();
+
+    let on_disk = ground.store.all::<Debit>(DEBITS).unwrap();
+    let ids: Vec<&str> = on_disk
+        .iter()
+        .map(|(_, one)| one.request_id.as_str())
+        .collect();
+    assert_eq!(ids, ["req_2"]);
+    let totals: Totals = ground.store.get(SINGLES, TOTALS).unwrap().unwrap();
+    assert_eq!((totals.debited, totals.debits_made), (micro(5), 1));
 }

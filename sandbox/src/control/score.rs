@@ -86,7 +86,7 @@ async fn scored(
     })?;
     bounded("rows", rows.len(), ROWS_MAX)?;
     let mut scores = Vec::new();
-    let mut told = Vec::new();
+    let mut rows_shown = Vec::new();
     for row in rows {
         let answer = match &row.answer {
             Value::String(text) => read_answer(text, &row.expected),
@@ -96,7 +96,7 @@ async fn scored(
             Ok(answer) => grade(&state.fleet, scorer, prompt, &row.expected, &answer).await,
             Err(reason) => Err(reason),
         };
-        told.push(match graded {
+        rows_shown.push(match graded {
             Ok(Graded { score, by }) => {
                 scores.push(score);
                 json!({"score": score, "by": by.id()})
@@ -107,8 +107,8 @@ async fn scored(
     let mut document = json!({
         "scorer": scorer.id(),
         "n_succeeded": scores.len(),
-        "error_count": told.len() - scores.len(),
-        "rows": told,
+        "error_count": rows_shown.len() - scores.len(),
+        "rows": rows_shown,
     });
     let rate = exact_match_rate(&scores).filter(|_| scorer == Scorer::ExactMatch);
     let interval = of_scores(scores, seed).await?;

@@ -8,16 +8,22 @@
 
 use super::{
     record::Endpoint,
-    traffic::{EndpointHour, Traffic, hour_of, start_of},
+    traffic::{EndpointHour, Traffic},
 };
-use crate::{error::ServiceError, rollup::times::percentiles_ms};
+use crate::{
+    error::ServiceError,
+    rollup::{
+        hours::{HOURS_KEPT, hour_of, start_of},
+        times::percentiles_ms,
+    },
+};
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 const WINDOW_DEFAULT_S: i64 = 24 * 3_600;
 /// No longer than what is kept.
-const WINDOW_MAX_S: i64 = super::traffic::HOURS_KEPT * 3_600;
+const WINDOW_MAX_S: i64 = HOURS_KEPT * 3_600;
 
 /// What is asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,6 +180,7 @@ struct WindowTraffic<'a> {
 impl<'a> WindowTraffic<'a> {
     fn of(traffic: &'a Traffic, window: Window) -> Self {
         let hours: Vec<_> = traffic
+            .hours
             .between(hour_of(window.from), hour_of(window.to))
             .collect();
         let mut sum = EndpointHour::default();

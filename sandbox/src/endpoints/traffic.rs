@@ -1,15 +1,16 @@
 //! What an endpoint served, by the hour.
 //!
-//! Promise: a request that reached the endpoint is counted once; at most [`HOURS_KEPT`] hours are kept, each
-//! of bounded size, whatever the traffic.
+//! Promise: a request that reached the endpoint is counted once; each hour has a bounded size, whatever the
+//! traffic.
 
-use crate::{money::MicroUsd, rollup::times::Times};
+use crate::{
+    money::MicroUsd,
+    rollup::{hours::Hours, times::Times},
+};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-pub const HOURS_KEPT: i64 = 31 * 24;
-const HOUR_S: i64 = 3_600;
 /// A score of 1, in millionths.
 pub const WHOLE_SCORE_PPM: u64 = 1_000_000;
 
@@ -48,19 +49,9 @@ pub struct EndpointHour {
     pub times: Times,
 }
 
-/// Hours since 1970.
 #[derive(Clone, Debug, Default)]
 pub struct Traffic {
-    hours: BTreeMap<i64, EndpointHour>,
-    unsaved: BTreeSet<i64>,
-}
-
-pub fn hour_of(at: Timestamp) -> i64 {
-    at.as_second().div_euclid(HOUR_S)
-}
-
-pub fn start_of(hour: i64) -> Option<Timestamp> {
-    Timestamp::from_second(hour.checked_mul(HOUR_S)?).ok()
+    pub hours: Hours<EndpointHour>,
 }
 
 // === impl EndpointHour ===
@@ -108,7 +99,7 @@ fn most(sum: MicroUsd, more: MicroUsd) -> MicroUsd {
 
 impl Traffic {
     pub fn observe(&mut self, seen: &Observation) {
-        let hour = self.hour(seen.at);
+        let hour = self.hours.at(seen.at);
         match seen.outcome {
             RequestOutcome::Failed(status) => *hour.errors.entry(status).or_default() += 1,
             RequestOutcome::Served {
@@ -133,43 +124,10 @@ impl Traffic {
 
     /// Counts one judged answer, by a score from 0 to 1.
     pub fn judge(&mut self, at: Timestamp, score: f64) {
-        let hour = self.hour(at);
+        let hour = self.hours.at(at);
         hour.judged += 1;
         // Clamped, so it fits.
         hour.score_ppm += (score.clamp(0.0, 1.0) * WHOLE_SCORE_PPM as f64).round() as u64;
-    }
-
-    /// The hours of a window, oldest first, both ends included.
-    pub fn between(&self, first: i64, last: i64) -> impl Iterator<Item = (i64, &EndpointHour)> {
-        let last = last.max(first);
-        self.hours.range(first..=last).map(|(at, hour)| (*at, hour))
-    }
-
-    /// Puts back an hour that was saved.
-    pub fn restore(&mut self, at: i64, hour: EndpointHour) {
-        self.hours.insert(at, hour);
-    }
-
-    /// The hours that changed since the last call; `None` for one that was forgotten.
-    pub fn take_unsaved(&mut self) -> Vec<(i64, Option<EndpointHour>)> {
-        let unsaved = std::mem::take(&mut self.unsaved);
-        unsaved
-            .into_iter()
-            .map(|at| (at, self.hours.get(&at).cloned()))
-            .collect()
-    }
-
-    fn hour(&mut self, at: Timestamp) -> &mut EndpointHour {
-        let hour = hour_of(at);
-        while let Some((first, _)) = self.hours.first_key_value()
-            && *first < hour - HOURS_KEPT
-        {
-            let first = *first;
-            self.hours.remove(&first);
-            self.unsaved.insert(first);
-        }
-        self.unsaved.insert(hour);
-        self.hours.entry(hour).or_default()
     }
 }
 

@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 
 /// Assumed (eval-limits): the interface shows no number of rows.
 pub const ROWS_MAX: usize = 5_000;
-/// How many wrong lines an error tells.
-const TOLD_MAX: usize = 10;
+/// Wrong lines in an error.
+const SHOWN_MAX: usize = 10;
 
 /// One labelled row. `input` is absent only in sets of document tasks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -87,16 +87,16 @@ fn refuse(wrong: Vec<(usize, String)>) -> Result<(), ServiceError> {
     if wrong.is_empty() {
         return Ok(());
     }
-    let told: Vec<String> = wrong
+    let shown: Vec<String> = wrong
         .iter()
-        .take(TOLD_MAX)
+        .take(SHOWN_MAX)
         .map(|(line, reason)| format!("line {line}: {reason}"))
         .collect();
-    let more = match wrong.len().saturating_sub(TOLD_MAX) {
+    let more = match wrong.len().saturating_sub(SHOWN_MAX) {
         0 => String::new(),
         more => format!("; and {more} more"),
     };
-    Err(ServiceError::invalid(format!("items: {}{more}", told.join("; "))).assumed("eval-rows"))
+    Err(ServiceError::invalid(format!("items: {}{more}", shown.join("; "))).assumed("eval-rows"))
 }
 
 fn row(line: &str) -> Result<EvalRow, String> {

@@ -16,8 +16,8 @@ use crate::{error::ServiceError, money::MicroUsd, spec};
 const UNFINISHED_MAX: usize = 50;
 /// Terminal runs that are kept for one organization. Assumed (eval-limits).
 const TERMINAL_MAX: usize = 1_000;
-/// Row numbers an error tells.
-const TOLD_MAX: usize = 10;
+/// Row numbers in an error.
+const SHOWN_MAX: usize = 10;
 
 /// What a client asks for.
 #[derive(Debug)]
@@ -123,17 +123,17 @@ fn check_documents(evals: &Evals, set: &EvalSet) -> Result<(), ServiceError> {
     if missing.is_empty() {
         return Ok(());
     }
-    let told: Vec<String> = missing
+    let shown: Vec<String> = missing
         .iter()
-        .take(TOLD_MAX)
+        .take(SHOWN_MAX)
         .map(usize::to_string)
         .collect();
-    let more = match missing.len().saturating_sub(TOLD_MAX) {
+    let more = match missing.len().saturating_sub(SHOWN_MAX) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
     Err(ServiceError::invalid(format!(
         "eval_set_id: no document is attached to row {}{more}",
-        told.join(", ")
+        shown.join(", ")
     )))
 }

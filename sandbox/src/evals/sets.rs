@@ -117,7 +117,7 @@ pub fn list(evals: &Evals, org: &str) -> Result<Vec<EvalSet>, ServiceError> {
 
 /// Deletes the set with its rows and documents.
 ///
-/// Assumed (eval-set-delete): its runs stay, for they tell what was billed; while one is not terminal the
+/// Assumed (eval-set-delete): its runs stay, for they show what was billed; while one is not terminal the
 /// set cannot be deleted or changed: 409.
 pub fn delete(evals: &Evals, org: &str, id: &str) -> Result<(), ServiceError> {
     let _gate = evals.gate.lock();

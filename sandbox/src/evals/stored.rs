@@ -95,7 +95,7 @@ impl Evals {
         })
     }
 
-    /// Says where this sandbox can be reached. An unspecified address is told as loopback.
+    /// Sets where this sandbox can be reached. An unspecified address becomes loopback.
     pub fn listens_on(&self, mut address: SocketAddr) {
         if address.ip().is_unspecified() {
             address.set_ip(match address {
@@ -122,7 +122,7 @@ impl Evals {
         self.stop.lock().clone()
     }
 
-    /// Forgets every set, document and run. What cannot be removed is told in the log.
+    /// Forgets every set, document and run. What cannot be removed is logged.
     pub fn reset(&self) {
         let _gate = self.gate.lock();
         let mut stop = self.stop.lock();

@@ -170,7 +170,7 @@ pub async fn put(evals: &Evals, id: &str, bytes: Bytes) -> Result<(), ServiceErr
     }
 }
 
-/// Makes the uploaded bytes the row's document. Asked again, it tells the same as long as the document is there.
+/// Makes the uploaded bytes the row's document. A repeat has the same answer as long as the document is there.
 pub fn complete(evals: &Evals, org: &str, set: &str, id: &str) -> Result<Document, ServiceError> {
     let ticket = ticket(evals, id)?;
     if ticket.org != org || ticket.eval_set_id != set {
@@ -233,7 +233,7 @@ fn unknown() -> ServiceError {
     ServiceError::NotFound("upload not found".to_owned())
 }
 
-/// A day after its URL ended an upload is forgotten, with the bytes nobody made a document of.
+/// A day after its URL ended an upload is forgotten, with its bytes if they became no document.
 fn forget_expired(evals: &Evals) -> Result<(), ServiceError> {
     let now = evals.parts.clock.unix_s();
     for (id, ticket) in evals.parts.store.all::<Ticket>(UPLOADS)? {

@@ -142,7 +142,7 @@ async fn whole(
     }
     run.results = results;
     run.status = RunStatus::Completed;
-    // What it cost stands in the books before it is told.
+    // What it cost is in the books before a client sees it.
     evals.parts.checkpoint.commit().await?;
     end(evals, run, stop)
 }
@@ -186,7 +186,7 @@ async fn answer_all(
         if evals.parts.books.check_balance(&run.org).is_err()
             && n < u64::try_from(total).unwrap_or(u64::MAX)
         {
-            // Interface, Metering: an empty balance ends the work; what was billed is told.
+            // Interface, Metering: an empty balance ends the work; the text says how much was billed.
             return Err(Ended::Failed(format!(
                 "the organization's balance is empty after {n} of {total} answers"
             )));

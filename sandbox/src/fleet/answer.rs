@@ -69,8 +69,8 @@ pub async fn attempt(
         }
         if deltas.is_calling() {
             // Nothing was sent yet: a call is checked as in a whole answer.
-            let (draft, told) = remote.whole(deltas).await?;
-            let usage = told.unwrap_or_else(|| turn.count(&draft));
+            let (draft, reported) = remote.whole(deltas).await?;
+            let usage = reported.unwrap_or_else(|| turn.count(&draft));
             return Ok(Attempt::Whole(draft, usage));
         }
         return Ok(Attempt::Flowing(
@@ -144,8 +144,8 @@ impl Flow {
 
     /// The whole answer and its price, after the last piece.
     pub fn served(self) -> Result<Served, ServiceError> {
-        let (draft, told) = self.deltas.finish().map_err(|broken| broke(&broken))?;
-        let usage = told.unwrap_or_else(|| Usage {
+        let (draft, reported) = self.deltas.finish().map_err(|broken| broke(&broken))?;
+        let usage = reported.unwrap_or_else(|| Usage {
             prompt_tokens: self.counted.prompt_tokens,
             completion_tokens: draft.tokens(),
         });
@@ -155,5 +155,5 @@ impl Flow {
 
 fn broke(broken: &Broken) -> ServiceError {
     tracing::warn!(why = broken.0, "a relayed stream broke");
-    RemoteError::Failed.told(Lane::Inference)
+    RemoteError::Failed.service_error(Lane::Inference)
 }

@@ -184,7 +184,7 @@ impl Keys {
                 Look::Running(ended) => ended,
             };
             tokio::select! {
-                // An error means that the binding is gone, which is news too.
+                // An error means that the binding is gone, which ends the wait as well.
                 _ = ended.changed() => {}
                 () = self.clock.sleep_until(deadline) => {
                     return Err(ServiceError::StillRunning { retry_after_s: STILL_RUNNING_RETRY_AFTER_S });
@@ -291,7 +291,7 @@ impl Binding {
     }
 
     /// Whether it may be written: it has a result, and none of its debits is still to be queued.
-    fn is_told(&self) -> bool {
+    fn is_settled(&self) -> bool {
         !matches!(self.outcome, KeyState::None) && (self.billed.is_none() || self.kept)
     }
 }
@@ -321,22 +321,16 @@ impl RunPermit {
     }
 
     /// The debit was made: it and the key it is bound to are written together.
-    pub fn charged(&self, keep: &Keep, mut debit: Option<Mutation>) {
-        let Some(keyed) = self.keyed.as_ref().filter(|_| keep.is_on()) else {
-            return keep.push(debit);
-        };
-        let queued = keyed.with(|binding| {
-            binding.kept = true;
-            if let Some(Mutation::Debit { key, .. }) = &mut debit {
-                *key = Some(keyed.id.clone());
-            }
-            let row = change(&keyed.id, binding);
-            keep.push(debit.take().into_iter().chain(row));
-        });
-        if queued.is_none() {
-            // The key is forgotten; the debit is not.
-            keep.push(debit);
+    pub fn charged(&self, keep: &Keep, mut debit: Vec<Mutation>) {
+        if let Some(keyed) = self.keyed.as_ref().filter(|_| keep.is_on()) {
+            keyed.with(|binding| {
+                binding.kept = true;
+                debit.extend(change(&keyed.id, binding));
+                keep.push(debit.drain(..));
+            });
         }
+        // Of a key that was forgotten the debit is left, and of none.
+        keep.push(debit);
     }
 
     /// Whether this run can cost nothing, because its key was billed before.
@@ -345,24 +339,12 @@ impl RunPermit {
         self.keyed.as_ref().and_then(billed).unwrap_or(false)
     }
 
-    /// Succeeded, and the answer is of a stored kind.
-    pub fn store(mut self, stored: Stored) {
-        let outcome = if stored.body.len() > spec::STORED_BYTES_MAX {
-            KeyState::Bound
-        } else {
-            KeyState::Stored(Arc::new(stored))
-        };
-        self.end(Some(outcome));
-    }
-
-    /// Succeeded with pictures. Interface: 16 MB on image routes.
-    pub fn store_image(mut self, stored: Stored) {
-        let outcome = if stored.body.len() > spec::IMAGE_STORED_BYTES_MAX {
-            KeyState::Bound
-        } else {
-            KeyState::Stored(Arc::new(stored))
-        };
-        self.end(Some(outcome));
+    /// Succeeded, and the answer is of a kind that is stored up to `bytes_max`.
+    pub fn store(mut self, stored: Stored, bytes_max: usize) {
+        self.end(Some(match stored.body.len() > bytes_max {
+            true => KeyState::Bound,
+            false => KeyState::Stored(Arc::new(stored)),
+        }));
     }
 
     /// Whether another large answer can be kept. Assumed (stored-images): 503 until one is 24 hours old.
@@ -431,7 +413,7 @@ impl Keyed {
             }
             _ => {}
         }
-        if keep.is_on() && binding.is_told() {
+        if keep.is_on() && binding.is_settled() {
             keep.push(change(id, binding));
         }
         binding.ended.send_replace(());

@@ -76,7 +76,7 @@ async fn a_stored_answer_is_replayed_for_24_hours_and_then_the_key_is_free() {
     let table = Table::new();
     let run = table.run("{}").await;
     assert_eq!(run.claim(amount(5)), Claim::Bill);
-    run.store(answer(3));
+    run.store(answer(3), spec::STORED_BYTES_MAX);
 
     table.clock.advance(23 * HOUR);
     assert!(matches!(
@@ -100,7 +100,7 @@ async fn another_body_is_422_in_every_state_but_after_a_failure() {
     ));
     drop(run);
     let run = table.run("2").await;
-    run.store(answer(1));
+    run.store(answer(1), spec::STORED_BYTES_MAX);
     assert!(matches!(
         table.begin("1", WhileRunning::Wait).await,
         Err(ServiceError::KeyReused)
@@ -117,7 +117,10 @@ async fn another_body_is_422_in_every_state_but_after_a_failure() {
 #[tokio::test(start_paused = true)]
 async fn keys_of_two_organizations_are_two_keys() {
     let table = Table::new();
-    table.run("1").await.store(answer(1));
+    table
+        .run("1")
+        .await
+        .store(answer(1), spec::STORED_BYTES_MAX);
 
     let other = table
         .keys
@@ -133,7 +136,7 @@ async fn a_waiting_duplicate_gets_the_stored_answer() {
     let run = table.run("{}").await;
 
     let (waited, ()) = tokio::join!(table.begin("{}", WhileRunning::Wait), async {
-        run.store(answer(7))
+        run.store(answer(7), spec::STORED_BYTES_MAX)
     });
 
     match waited {
@@ -152,7 +155,7 @@ async fn when_the_first_fails_one_waiting_duplicate_runs_and_the_others_wait_for
         async {
             let begin = waiting().await;
             if let Begin::Run(run) = begin {
-                run.store(answer(1));
+                run.store(answer(1), spec::STORED_BYTES_MAX);
                 true
             } else {
                 false
@@ -161,7 +164,7 @@ async fn when_the_first_fails_one_waiting_duplicate_runs_and_the_others_wait_for
         async {
             let begin = waiting().await;
             if let Begin::Run(run) = begin {
-                run.store(answer(1));
+                run.store(answer(1), spec::STORED_BYTES_MAX);
                 true
             } else {
                 false
@@ -183,7 +186,7 @@ async fn after_9_minutes_a_waiting_duplicate_is_409_and_the_first_runs_on() {
 
     assert!(matches!(waited, Err(ServiceError::StillRunning { .. })));
     assert_eq!((table.clock.elapsed() - before).as_secs(), 540);
-    run.store(answer(1));
+    run.store(answer(1), spec::STORED_BYTES_MAX);
     assert!(matches!(
         table.begin("{}", WhileRunning::Wait).await,
         Ok(Begin::Replay(_))
@@ -210,7 +213,7 @@ async fn an_answer_over_1_mb_is_not_stored_and_its_repeat_is_not_billed() {
     let table = Table::new();
     let first = table.run("{}").await;
     assert_eq!(first.claim(amount(5)), Claim::Bill);
-    first.store(answer(spec::STORED_BYTES_MAX + 1));
+    first.store(answer(spec::STORED_BYTES_MAX + 1), spec::STORED_BYTES_MAX);
 
     let repeat = table.run("{}").await;
 
@@ -274,11 +277,11 @@ async fn a_run_of_before_a_reset_touches_nothing_of_the_key_after_it() {
     let new = table.run("2").await;
 
     assert_eq!(old.claim(amount(5)), Claim::Bill);
-    old.store(answer(1));
+    old.store(answer(1), spec::STORED_BYTES_MAX);
 
     assert!(!new.is_free());
     assert_eq!(new.claim(amount(6)), Claim::Bill);
-    new.store(answer(2));
+    new.store(answer(2), spec::STORED_BYTES_MAX);
     match table.begin("2", WhileRunning::Wait).await {
         Ok(Begin::Replay(stored)) => assert_eq!(stored.body.len(), 2),
         other => panic!("expected the new answer, got {other:?}"),
@@ -334,7 +337,7 @@ async fn while_large_answers_fill_their_room_a_new_one_waits_until_they_are_a_da
     for key in 0..33 {
         let run = begin(&key.to_string()).await;
         assert!(run.check_room().is_ok(), "{key}");
-        run.store_image(large.clone());
+        run.store(large.clone(), spec::IMAGE_STORED_BYTES_MAX);
     }
 
     let run = begin("33").await;
@@ -351,7 +354,10 @@ async fn while_large_answers_fill_their_room_a_new_one_waits_until_they_are_a_da
 async fn an_image_answer_of_16_mb_is_stored_and_a_byte_more_is_not() {
     for (bytes, stored) in [(16 * 1024 * 1024, true), (16 * 1024 * 1024 + 1, false)] {
         let table = Table::new();
-        table.run("{}").await.store_image(answer(bytes));
+        table
+            .run("{}")
+            .await
+            .store(answer(bytes), spec::IMAGE_STORED_BYTES_MAX);
 
         let again = table.begin("{}", WhileRunning::Wait).await.unwrap();
         assert_eq!(matches!(again, Begin::Replay(_)), stored, "{bytes}");

@@ -1,8 +1,8 @@
-//! A debit, and the sums of all debits as they are on disk.
+//! A debit, and the sums of all debits.
 //!
-//! Promise: an amount that does not fit is an error; no balance is invented for an organization without one.
+//! Promise: plain data; two debits never share a row.
 
-use crate::{money::MicroUsd, store::StoreError};
+use crate::money::MicroUsd;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -33,46 +33,9 @@ pub struct Totals {
 // === impl Debit ===
 
 impl Debit {
-    /// The id of its row on disk. Sorts by number; the request id keeps two debits apart whose number a kill made equal.
-    pub fn row_id(&self) -> String {
-        format!("{:020}-{}", self.n, self.request_id)
-    }
-}
-
-// === impl Totals ===
-
-impl Totals {
-    pub fn debit(&mut self, debit: &Debit) -> Result<(), StoreError> {
-        let amount = debit.amount_micro_usd;
-        let balance = self.balances.get_mut(&debit.org).ok_or(StoreError::Books(
-            "a debit of an organization without a balance",
-        ))?;
-        let left = balance.checked_sub(amount);
-        let debited = self.debited.checked_add(amount);
-        let made = self.debits_made.checked_add(1);
-        let (Some(left), Some(debited), Some(made)) = (left, debited, made) else {
-            return Err(StoreError::Books("a debit that does not fit"));
-        };
-        *balance = left;
-        self.debited = debited;
-        self.debits_made = made;
-        Ok(())
-    }
-
-    pub fn withdraw(&mut self, debit: &Debit) -> Result<(), StoreError> {
-        let amount = debit.amount_micro_usd;
-        let balance = self.balances.get_mut(&debit.org).ok_or(StoreError::Books(
-            "a debit of an organization without a balance",
-        ))?;
-        let before = balance.checked_add(amount);
-        let debited = self.debited.checked_sub(amount);
-        let made = self.debits_made.checked_sub(1);
-        let (Some(before), Some(debited), Some(made)) = (before, debited, made) else {
-            return Err(StoreError::Books("a debit that cannot be taken back"));
-        };
-        *balance = before;
-        self.debited = debited;
-        self.debits_made = made;
-        Ok(())
+    /// The id of its row on disk. Sorts by the number that it was entered by; the request id keeps two debits
+    /// apart whose number a kill made equal.
+    pub fn row_id(&self, entered_as: u64) -> String {
+        format!("{entered_as:020}-{}", self.request_id)
     }
 }

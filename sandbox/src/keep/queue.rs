@@ -1,115 +1,213 @@
-//! Changes on their way to the disk.
+//! Documents on their way to the disk.
 //!
-//! Changes are queued where they happen and written in one transaction by [`Keep::commit`], which the front
-//! calls between the end of the work and the head of the answer. A debit and its effect on its key are queued
-//! as one unit, so that a kill at any instant can neither bill a purchase twice nor lose a debit that a client
-//! received. Several requests share one transaction when they end together. A request whose write fails gets an
-//! error and takes its debit back, see [`Keep::commit_or`]; everything else waits for a disk that works.
+//! A document is queued where it changes, and [`Keep::commit`], which the front calls between the end of the work
+//! and the head of the answer, writes the whole queue in one transaction; of a document that changed twice, only
+//! the last state. A debit, the sums that it is part of and its key are queued as one unit, so that a kill at any
+//! instant can neither bill a purchase twice nor lose a debit that a client received. Several requests share one
+//! transaction when they end together. A request whose write fails gets an error and takes its debit back
+//! ([`crate::books::Books::withdraw`]); everything else stays queued until the disk works.
 //! Promise: without a state directory nothing is queued and a commit costs nothing; with one, every answer that
 //! was sent is on disk, and every debit on disk was answered.
 
-use super::{change::Mutation, debit::Debit};
-use crate::{
-    key_id::KeyId,
-    store::{Store, StoreError},
-};
+use crate::store::{Batch, Store, StoreError, Table};
 use parking_lot::Mutex;
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use serde::Serialize;
+use std::{collections::BTreeMap, sync::Arc};
+use tokio::sync::OwnedMutexGuard;
+
+pub const DEBITS: Table = Table("debits");
+pub const KEYS: Table = Table("idempotency-keys");
+pub const PINS: Table = Table("pins");
+/// One document each: the totals of the books, the clock, the limits, the settings, the steps done.
+pub const SINGLES: Table = Table("service");
+pub const ORGANIZATIONS: Table = Table("organizations");
+pub const TOTALS: &str = "totals";
+pub const CLOCK: &str = "clock";
+pub const LIMITS: &str = "limits";
+pub const SETTINGS: &str = "settings";
+pub const COUNTERS: &str = "counters";
+pub const STEPS: &str = "steps";
+
+const TABLES: [Table; 5] = [DEBITS, KEYS, PINS, SINGLES, ORGANIZATIONS];
+
+/// One thing to write.
+#[derive(Debug)]
+pub enum Mutation {
+    Put(Table, String, Vec<u8>),
+    Remove(Table, String),
+    /// Everything that is kept is removed.
+    Clear,
+}
 
 #[derive(Clone, Debug)]
 pub struct Keep {
     /// `None` keeps nothing.
-    inner: Option<Arc<WriteQueue>>,
+    queue: Option<Arc<WriteQueue>>,
 }
 
 #[derive(Debug)]
 struct WriteQueue {
     store: Store,
-    queue: Mutex<Vec<Mutation>>,
-    queued: AtomicU64,
-    /// How many queued changes are on disk; held while a transaction is written.
+    unwritten: Mutex<Unwritten>,
+    /// How many of the pushes are on disk; held while a transaction is written.
     written: Arc<tokio::sync::Mutex<u64>>,
 }
 
-/// A debit that is not on disk and never will be.
-#[derive(Debug)]
-pub struct TakenBack {
-    pub debit: Debit,
-    pub key: Option<KeyId>,
-    /// The balance was set since, to what the debit is no part of.
-    pub is_balance_set: bool,
-    /// The books were reset since.
-    pub is_cleared: bool,
+/// What the disk does not hold yet.
+#[derive(Debug, Default)]
+struct Unwritten {
+    /// All tables are cleared first.
+    clears: bool,
+    /// By table and id; `None` removes the document.
+    documents: BTreeMap<(Table, String), Option<Vec<u8>>>,
+    /// Pushes so far.
+    pushes: u64,
+}
+
+// === impl Mutation ===
+
+impl Mutation {
+    /// A document to write. One that is not JSON cannot be written, and the log says so.
+    pub fn put(table: Table, id: impl Into<String>, document: &impl Serialize) -> Option<Self> {
+        match serde_json::to_vec(document) {
+            Ok(bytes) => Some(Self::Put(table, id.into(), bytes)),
+            Err(error) => {
+                tracing::error!(%error, table = table.0, "a document cannot be written");
+                None
+            }
+        }
+    }
+}
+
+// === impl Unwritten ===
+
+impl Unwritten {
+    fn is_empty(&self) -> bool {
+        !self.clears && self.documents.is_empty()
+    }
+
+    fn push(&mut self, mutation: Mutation) {
+        match mutation {
+            Mutation::Put(table, id, bytes) => self.documents.insert((table, id), Some(bytes)),
+            Mutation::Remove(table, id) => self.documents.insert((table, id), None),
+            Mutation::Clear => {
+                self.clears = true;
+                self.documents.clear();
+                None
+            }
+        };
+    }
+
+    /// All of it, to be written; the count of pushes stays.
+    fn take(&mut self) -> Self {
+        let pushes = self.pushes;
+        std::mem::replace(
+            self,
+            Self {
+                pushes,
+                ..Self::default()
+            },
+        )
+    }
+
+    /// Puts back what could not be written, behind what was pushed meanwhile.
+    fn put_back(&mut self, older: Self) {
+        if self.clears {
+            return;
+        }
+        self.clears = older.clears;
+        for (place, document) in older.documents {
+            self.documents.entry(place).or_insert(document);
+        }
+    }
+
+    fn write(&self, batch: &mut Batch<'_>) -> Result<(), StoreError> {
+        if self.clears {
+            TABLES
+                .into_iter()
+                .try_for_each(|table| batch.clear(table))?;
+        }
+        for ((table, id), document) in &self.documents {
+            match document {
+                Some(bytes) => batch.put_bytes(*table, id, bytes)?,
+                None => batch.remove(*table, id)?,
+            }
+        }
+        Ok(())
+    }
 }
 
 // === impl Keep ===
 
 impl Keep {
     pub fn new(store: &Store, durable: bool) -> Self {
+        let queue = durable.then(|| WriteQueue {
+            store: store.clone(),
+            unwritten: Mutex::default(),
+            written: Arc::default(),
+        });
         Self {
-            inner: durable.then(|| {
-                Arc::new(WriteQueue {
-                    store: store.clone(),
-                    queue: Mutex::default(),
-                    queued: AtomicU64::new(0),
-                    written: Arc::default(),
-                })
-            }),
+            queue: queue.map(Arc::new),
         }
     }
 
     /// Keeps nothing.
     pub fn off() -> Self {
-        Self { inner: None }
+        Self { queue: None }
     }
 
     pub fn is_on(&self) -> bool {
-        self.inner.is_some()
+        self.queue.is_some()
     }
 
-    /// Queues changes that belong together: they reach the disk at the same instant.
-    pub fn push(&self, changes: impl IntoIterator<Item = Mutation>) {
-        let Some(inner) = &self.inner else {
+    /// Queues documents that belong together: they reach the disk at the same instant.
+    pub fn push(&self, mutations: impl IntoIterator<Item = Mutation>) {
+        let Some(queue) = &self.queue else {
             return;
         };
-        let mut queue = inner.queue.lock();
-        let before = queue.len();
-        queue.extend(changes);
-        let more = queue.len().saturating_sub(before);
-        inner
-            .queued
-            .fetch_add(u64::try_from(more).unwrap_or(u64::MAX), Ordering::SeqCst);
+        let mut mutations = mutations.into_iter().peekable();
+        if mutations.peek().is_some() {
+            let mut unwritten = queue.unwritten.lock();
+            unwritten.pushes += 1;
+            mutations.for_each(|one| unwritten.push(one));
+        }
     }
 
     /// Whether something waits to be written.
     pub fn is_dirty(&self) -> bool {
-        self.inner
-            .as_ref()
-            .is_some_and(|inner| !inner.queue.lock().is_empty())
+        let dirty = |queue: &Arc<WriteQueue>| !queue.unwritten.lock().is_empty();
+        self.queue.as_ref().is_some_and(dirty)
     }
 
-    /// Returns when everything queued before the call is on disk. A failed write stays queued.
+    /// Whether this document waits to be written. Only from `undo` of [`Keep::commit_or`]: otherwise another task
+    /// may be writing it.
+    pub fn is_queued(&self, table: Table, id: &str) -> bool {
+        let place = (table, id.to_owned());
+        let queued = |queue: &Arc<WriteQueue>| {
+            let unwritten = queue.unwritten.lock();
+            unwritten.documents.get(&place).is_some_and(Option::is_some)
+        };
+        self.queue.as_ref().is_some_and(queued)
+    }
+
+    /// Returns when everything queued before the call is on disk. What a failed write held stays queued.
     pub async fn commit(&self) -> Result<(), StoreError> {
         self.commit_or(|| ()).await
     }
 
-    /// The same. `undo` is called if the write failed, before anything else is written, so that it can
-    /// [take back](Keep::take_back) what the caller queued.
+    /// The same. `undo` is called if the write failed, before anything else is written.
     pub async fn commit_or(&self, undo: impl FnOnce()) -> Result<(), StoreError> {
-        let Some(inner) = &self.inner else {
+        let Some(queue) = &self.queue else {
             return Ok(());
         };
-        let wanted = inner.queued.load(Ordering::SeqCst);
-        if let Ok(written) = inner.written.try_lock()
+        let wanted = queue.unwritten.lock().pushes;
+        if let Ok(written) = queue.written.try_lock()
             && *written >= wanted
         {
             return Ok(());
         }
-        // A task of its own: dropping a waiting caller must not lose changes that were taken from the queue.
-        let attempt = tokio::spawn(attempt(Arc::clone(inner), wanted)).await;
+        // A task of its own: dropping a waiting caller must not lose what was taken from the queue.
+        let attempt = tokio::spawn(attempt(Arc::clone(queue), wanted)).await;
         let (_written, result) =
             attempt.map_err(|error| StoreError::Directory(std::io::Error::other(error)))?;
         if result.is_err() {
@@ -117,64 +215,31 @@ impl Keep {
         }
         result
     }
-
-    /// Takes a request's debit out of the queue. `None` if the queue has none of it.
-    ///
-    /// Only from `undo` of [`Keep::commit_or`]: otherwise another task may be writing it.
-    pub fn take_back(&self, request_id: &str) -> Option<TakenBack> {
-        let mut queue = self.inner.as_ref()?.queue.lock();
-        let is_wanted = |change: &Mutation| matches!(change, Mutation::Debit { debit, .. } if debit.request_id == request_id);
-        let at = queue.iter().position(is_wanted)?;
-        let (before, later) = queue.split_at_mut(at.saturating_add(1));
-        let place = before.last_mut()?;
-        let Mutation::Debit {
-            debit,
-            dropped,
-            key,
-        } = std::mem::replace(place, Mutation::Clear)
-        else {
-            return None;
-        };
-        let taken = TakenBack {
-            is_balance_set: later
-                .iter()
-                .any(|change| matches!(change, Mutation::Balance(org, _) if *org == debit.org)),
-            is_cleared: later.iter().any(|change| matches!(change, Mutation::Clear)),
-            debit: (*debit).clone(),
-            key,
-        };
-        *place = Mutation::Withdrawn { debit, dropped };
-        Some(taken)
-    }
 }
 
-/// Writes the queue, unless the wanted change is on disk by now. Returns the turn to write, still held.
+/// Writes the queue, unless the wanted push is on disk by now. Returns the turn to write, still held.
 async fn attempt(
-    inner: Arc<WriteQueue>,
+    queue: Arc<WriteQueue>,
     wanted: u64,
-) -> (tokio::sync::OwnedMutexGuard<u64>, Result<(), StoreError>) {
-    let mut written = Arc::clone(&inner.written).lock_owned().await;
+) -> (OwnedMutexGuard<u64>, Result<(), StoreError>) {
+    let mut written = Arc::clone(&queue.written).lock_owned().await;
     if *written >= wanted {
         return (written, Ok(()));
     }
-    let changes = Arc::new(std::mem::take(&mut *inner.queue.lock()));
-    let n = u64::try_from(changes.len()).unwrap_or(u64::MAX);
-    let (store, writing) = (inner.store.clone(), Arc::clone(&changes));
-    let work = tokio::task::spawn_blocking(move || {
-        store.write(|batch| writing.iter().try_for_each(|one| one.apply(batch)))
-    });
+    let taken = Arc::new(queue.unwritten.lock().take());
+    let (store, writing) = (queue.store.clone(), Arc::clone(&taken));
+    let work = tokio::task::spawn_blocking(move || store.write(|batch| writing.write(batch)));
     let result = match work.await {
         Ok(result) => result,
         Err(error) => Err(StoreError::Directory(std::io::Error::other(error))),
     };
-    if result.is_ok() {
-        *written = written.saturating_add(n);
-    } else {
-        // The task is over, so no other task holds them.
-        let changes = Arc::into_inner(changes).unwrap_or_default();
-        let mut queue = inner.queue.lock();
-        let newer = std::mem::replace(&mut *queue, changes);
-        queue.extend(newer);
+    match result {
+        Ok(()) => *written = taken.pushes,
+        Err(_) => {
+            // The task is over, so no other task holds it.
+            let taken = Arc::into_inner(taken).unwrap_or_default();
+            queue.unwritten.lock().put_back(taken);
+        }
     }
     (written, result)
 }

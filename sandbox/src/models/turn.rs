@@ -26,7 +26,7 @@ pub struct Turn<'a> {
     pub lane: Lane,
     pub plan: Plan,
     prompt: Prompt,
-    /// As counted here; a server may tell its own.
+    /// As counted here; a server may report its own.
     prompt_tokens: u64,
 }
 

@@ -60,7 +60,9 @@ impl Reply {
                 .cloned(),
         };
         Some(Self {
-            usage: body.get("usage").and_then(|told| usage(told, &draft)),
+            usage: body
+                .get("usage")
+                .and_then(|reported| usage(reported, &draft)),
             draft,
         })
     }
@@ -68,9 +70,10 @@ impl Reply {
 
 /// The usage that a server reports, if it is plausible: whole numbers, and no zero where there are
 /// words.
-pub fn usage(told: &Value, draft: &Draft) -> Option<Usage> {
+pub fn usage(reported: &Value, draft: &Draft) -> Option<Usage> {
     let count = |name| {
-        told.get(name)
+        reported
+            .get(name)
             .and_then(Value::as_u64)
             .filter(|n| *n <= TOKENS_MAX)
     };

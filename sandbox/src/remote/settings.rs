@@ -164,13 +164,13 @@ impl ModelServer {
             }
             (Some(key), None) => key.clone(),
             (None, Some(path)) => {
-                let told = |error: std::io::Error| self.wrong("api_key_file", &error.to_string());
-                let length = std::fs::metadata(path).map_err(told)?.len();
+                let wrong = |error: std::io::Error| self.wrong("api_key_file", &error.to_string());
+                let length = std::fs::metadata(path).map_err(wrong)?.len();
                 if length > KEY_FILE_BYTES_MAX {
                     return Err(self.wrong("api_key_file", "is over 16 KiB"));
                 }
                 std::fs::read_to_string(path)
-                    .map_err(told)?
+                    .map_err(wrong)?
                     .trim()
                     .to_owned()
             }

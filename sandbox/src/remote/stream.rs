@@ -112,7 +112,9 @@ impl Deltas {
             filtered: finish == Some("content_filter"),
             ..Draft::default()
         };
-        let usage = self.usage.and_then(|told| reply::usage(&told, &draft));
+        let usage = self
+            .usage
+            .and_then(|reported| reply::usage(&reported, &draft));
         Ok((draft, usage))
     }
 
@@ -155,7 +157,7 @@ impl Deltas {
         let chunk: Map<String, Value> =
             serde_json::from_slice(event).map_err(|_| Broken("a chunk that is no JSON object"))?;
         if chunk.get("error").is_some_and(|error| !error.is_null()) {
-            return Err(Broken("the server told an error in the stream"));
+            return Err(Broken("the server reported an error in the stream"));
         }
         if let Some(usage) = chunk.get("usage").filter(|usage| usage.is_object()) {
             self.usage = Some(usage.clone());

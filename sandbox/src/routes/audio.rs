@@ -119,8 +119,8 @@ async fn hear(
 ) -> Result<WorkResult, ServiceError> {
     let heard = state.speech.listen(audio.clone(), &state.clock).await?;
     let file_name = heard.container.file_name();
-    let told = asked.as_deref().and_then(language::two_letters);
-    let transcript = match state.fleet.transcribe(&audio, file_name, told).await {
+    let hint = asked.as_deref().and_then(language::two_letters);
+    let transcript = match state.fleet.transcribe(&audio, file_name, hint).await {
         Some(transcript) => Some(transcript?),
         None => None,
     };

@@ -22,7 +22,7 @@ use axum::{
 };
 use http::{HeaderMap, StatusCode, header};
 use serde_json::Value;
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 /// The assumed address of the service for a request without a `Host` header.
 const BASE_DEFAULT: &str = "http://127.0.0.1:8329";
@@ -37,11 +37,11 @@ pub async fn create(
         endpoints: Arc::clone(&state.endpoints),
         fleet: Arc::clone(&state.fleet),
         closing: state.closing.clone(),
-        stage: Duration::from_millis(state.settings().endpoint_stage_ms),
+        settings: state.settings.clone(),
     };
     let deploy = deploy::begin(parts, &inbound, base(&headers))?;
     inbound.fault.work(&state.clock, &state.holds).await;
-    let (frames, body) = sse::body(inbound.line.clone());
+    let (frames, body) = sse::body(inbound.connection_end.clone());
     let writer = state.event_writer(inbound.fault.clone(), frames);
     // Assumed (deploy-abandoned): a task of its own, so a client that leaves does not end the deploy.
     state.tasks.spawn(deploy.run(inbound.fault, writer));

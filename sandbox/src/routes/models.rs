@@ -26,8 +26,11 @@ pub async fn agent_list(Shared(state): Shared<Arc<State>>) -> RouteResult {
         return Err(ServiceError::agent_disabled());
     }
     let mut auto = auto();
-    auto["max_model_len"] = json!(spec::CONTEXT_WINDOW_TOKENS);
-    auto["context_window"] = json!(spec::CONTEXT_WINDOW_TOKENS);
+    if let Some(members) = auto.as_object_mut() {
+        for name in ["max_model_len", "context_window"] {
+            members.insert(name.to_owned(), json!(spec::CONTEXT_WINDOW_TOKENS));
+        }
+    }
     let list = json!({"object": "list", "data": [auto]});
     Ok(assumed_json(list, &["model-created"]))
 }

@@ -27,7 +27,7 @@ pub struct Flowing {
 
 /// Returns the head and leaves the rest to a task.
 pub fn start(sale: Sale, flowing: Flowing) -> Response {
-    let (frames, body) = sse::body(sale.inbound.line.clone());
+    let (frames, body) = sse::body(sale.inbound.connection_end.clone());
     let mut response = sse::response(body);
     match &flowing.seller {
         Seller::Auto(lane) => {

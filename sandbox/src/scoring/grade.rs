@@ -7,7 +7,7 @@ use super::{score::Unscored, scorer::Scorer};
 use crate::fleet::Fleet;
 use serde_json::Value;
 
-/// A score, and who gave it.
+/// A score, and what gave it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Graded {
     pub score: f64,
@@ -47,7 +47,7 @@ pub async fn grade(
 ) -> Result<Graded, Unscored> {
     let by = if scorer == Scorer::Judge {
         let judged = fleet
-            .judge(prompt, Some(&told(expected)), &told(answer))
+            .judge(prompt, Some(&text(expected)), &text(answer))
             .await;
         if let Some(score) = judged {
             let by = Grader::Model;
@@ -65,7 +65,7 @@ pub async fn grade(
 }
 
 /// The text of a single field as it is, everything else as JSON.
-fn told(value: &Value) -> String {
+fn text(value: &Value) -> String {
     let only = value
         .as_object()
         .filter(|fields| fields.len() == 1)

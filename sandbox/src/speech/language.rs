@@ -1,6 +1,6 @@
 //! Language tags: whether one is well formed, and which a text is in.
 //!
-//! Promise: a tag is told from script or from small common words, or is `und`; nothing is guessed from a name.
+//! Promise: a tag follows from script or from small common words, or is `und`; nothing is guessed from a name.
 
 /// Longer tags exist on paper only.
 const TAG_BYTES_MAX: usize = 35;
@@ -37,7 +37,7 @@ const COMMON: [(&str, &[&str]); 7] = [
     ("nl", &["het", "een", "en", "van", "niet", "ik", "dat", "met", "voor", "zijn", "maar"]),
 ];
 
-/// Assumed (transcription-language): by script, else by the common words found; `und` when neither tells.
+/// Assumed (transcription-language): by script, else by the common words found; `und` when neither decides.
 pub fn of_text(text: &str) -> &'static str {
     let mut kana = false;
     let mut found = None;

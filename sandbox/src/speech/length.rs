@@ -1,4 +1,4 @@
-//! How long a recording lasts, or why that cannot be told.
+//! How long a recording lasts, or why that cannot be known.
 //!
 //! Promise: a length is a whole number of samples or ticks, because money hangs on it.
 

@@ -1,7 +1,7 @@
 //! What a recording is, how long it lasts, and whether it is whole.
 //!
 //! mp3 and m4a are decoded to their last sample, and what an encoder put around the recording is left out; a
-//! WAV's plain samples are counted; a webm tells the times of its blocks. The first bytes name the container, and
+//! WAV's plain samples are counted; a webm states the times of its blocks. The first bytes name the container, and
 //! only its reader sees the file, behind a check of what it believes: nothing searches a file for another one.
 //! Promise: bytes from a socket end in a length or in a reason, never in a panic, and in memory that grows with the
 //! bytes and never with a number that stands in them; the length is counted in whole samples or ticks, because
@@ -72,7 +72,7 @@ impl Container {
         }
     }
 
-    /// A name for the file that tells its kind.
+    /// A file name with the ending of its kind.
     pub fn file_name(self) -> &'static str {
         match self {
             Self::Wav => "audio.wav",
@@ -130,7 +130,7 @@ fn m4a(bytes: &Bytes, stop: &AtomicBool) -> Result<Length, ListenError> {
     let track = track.ok_or(ListenError::NoSound)?.clone();
     let decoder = decoder(&track.codec_params);
     let count = Count::of(&mut reader, &track, decoder, stop)?;
-    // The index tells how much there must be.
+    // The index says how much there must be.
     if count.ticks < track.codec_params.n_frames.unwrap_or(0) {
         return Err(ListenError::Broken("it ends before its index says"));
     }

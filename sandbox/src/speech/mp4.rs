@@ -1,8 +1,8 @@
 //! A look over the boxes of an m4a before a decoder believes them.
 //!
 //! The tables of an index begin with how many rows they have, and the decoder makes room for that many at
-//! once, as it does for a packet of any size told: twenty bytes could ask for a hundred gigabytes, and a
-//! failed allocation ends the process. Promise: a file that passes tells no more rows or packets than its bytes can
+//! once, as it does for a packet of any stated size: twenty bytes could ask for a hundred gigabytes, and a
+//! failed allocation ends the process. Promise: a file that passes states no more rows or packets than its bytes can
 //! hold, no packet larger than itself, and no box or descriptor reaches over the one around it.
 
 mod edit;
@@ -64,7 +64,7 @@ fn boxes(mut rest: &[u8], depth: usize, file_bytes: usize) -> Result<(), ListenE
                 }
                 size => fits(size)?,
             },
-            // The size of a fragment's packets, when none is told there.
+            // The size of a fragment's packets, when none is stated there.
             b"trex" => fits(number(body, 16))?,
             b"tfhd" | b"trun" => fragment(name, body, file_bytes, &fits)?,
             _ => {}
@@ -161,7 +161,7 @@ fn tags(
     Ok(())
 }
 
-/// The sizes of packets in the two boxes whose flags tell which fields there are (ISO/IEC 14496-12, 8.8).
+/// The sizes of packets in the two boxes whose flags say which fields there are (ISO/IEC 14496-12, 8.8).
 fn fragment(
     name: &[u8; 4],
     body: &[u8],

@@ -1,7 +1,7 @@
 //! How long a webm lasts, from its container.
 //!
 //! Opus and Vorbis are not decoded here, and the Matroska reader at hand can be made to panic by a file, so
-//! this reads the few elements that tell the time. Browsers record without a duration and with clusters of
+//! this reads the few elements that state times. Browsers record without a duration and with clusters of
 //! unknown size: then the times of the blocks count.
 //! Promise: nothing is kept of a file but a few numbers; a header cannot make the sound shorter than its last block nor longer than that block can be.
 
@@ -45,7 +45,7 @@ struct Reading {
     /// Start of the last two blocks of sound, ns.
     last_ns: Option<u64>,
     last_but_one_ns: Option<u64>,
-    /// Where the sound of any block ends, as far as a block tells.
+    /// Where the sound of any block ends, as far as a block says.
     end_ns: u64,
 }
 
@@ -246,7 +246,7 @@ fn float(bytes: &[u8]) -> Option<f64> {
     }
 }
 
-/// How long an Opus packet lasts (RFC 6716, 3.1): its first byte tells the frame, and how many there are.
+/// How long an Opus packet lasts (RFC 6716, 3.1): its first byte names the frame, and how many there are.
 fn opus_ns(packet: &[u8]) -> u64 {
     let Some(toc) = packet.first() else {
         return 0;

@@ -22,7 +22,7 @@ pub struct Batch<'a> {
 }
 
 /// A kind of document; its name is in the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Table(pub &'static str);
 
 #[derive(Clone)]
@@ -215,11 +215,6 @@ impl Written {
 // === impl Batch ===
 
 impl Batch<'_> {
-    pub fn put(&mut self, table: Table, id: &str, document: &impl Serialize) -> Result<()> {
-        let bytes = serde_json::to_vec(document).map_err(|source| table.broken(source))?;
-        self.put_bytes(table, id, &bytes)
-    }
-
     /// A document that is JSON already.
     pub fn put_bytes(&mut self, table: Table, id: &str, bytes: &[u8]) -> Result<()> {
         let mut rows = self.transaction.open_table(table.definition())?;
@@ -237,17 +232,6 @@ impl Batch<'_> {
         let mut rows = self.transaction.open_table(table.definition())?;
         rows.retain(|_, _| false)?;
         Ok(())
-    }
-
-    /// What is there now, the writes of this batch included.
-    pub fn get<T: DeserializeOwned>(&self, table: Table, id: &str) -> Result<Option<T>> {
-        let rows = self.transaction.open_table(table.definition())?;
-        let found = rows.get(id)?;
-        found
-            .map(|bytes| {
-                serde_json::from_slice(bytes.value()).map_err(|source| table.broken(source))
-            })
-            .transpose()
     }
 }
 

@@ -18,9 +18,6 @@ pub enum StoreError {
         table: &'static str,
         source: serde_json::Error,
     },
-    /// Amounts on disk contradict the change to be written; nothing was written.
-    #[error("the sandbox's books on disk: {0}")]
-    Books(&'static str),
 }
 
 pub type Result<T> = std::result::Result<T, StoreError>;

@@ -76,3 +76,6 @@ impl StateFile {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

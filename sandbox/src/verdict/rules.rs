@@ -75,8 +75,8 @@ impl<'a> Log<'a> {
             // A read may be repeated as often as one likes.
             if one.method == "POST" {
                 let body = (&one.body_sha256, one.body_bytes);
-                let who = (&one.org, one.authorization);
-                let likeness = (who, &one.path, &one.session, body);
+                let sender = (&one.org, one.authorization);
+                let likeness = (sender, &one.path, &one.session, body);
                 alike.entry(likeness).or_default().push(at);
             }
         }

@@ -18,7 +18,7 @@ const RATES_1: [usize; 15] = [
 ];
 const RATES_2: [usize; 15] = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160];
 
-/// A frame's header, as far as it tells where the next one is and whether they belong together.
+/// A frame's header, as far as it says where the next one is and whether they belong together.
 #[derive(Clone, Copy)]
 struct Header {
     bytes: usize,
@@ -78,7 +78,7 @@ fn is_frame(bytes: &[u8]) -> bool {
 // === impl Header ===
 
 impl Header {
-    /// ISO/IEC 11172-3, 2.4.1.3, of layer III with a rate that is told.
+    /// ISO/IEC 11172-3, 2.4.1.3, of layer III with a rate that is stated.
     fn read(bytes: &[u8]) -> Option<Self> {
         let [sync, kind, rates, mode] = *bytes.first_chunk::<HEADER_BYTES>()?;
         let version = (kind >> 3) & 3;

@@ -1,7 +1,7 @@
 //! What of an m4a's samples is played.
 //!
 //! An AAC encoder writes samples before the first and behind the last one that it was given; the edit list of
-//! the track (ISO/IEC 14496-12, 8.6.6), or in files without one the tag `iTunSMPB`, tells which are the
+//! the track (ISO/IEC 14496-12, 8.6.6), or in files without one the tag `iTunSMPB`, says which are the
 //! recording. Promise: no more is played than was decoded; what cannot be read changes nothing.
 
 use super::{number, split};

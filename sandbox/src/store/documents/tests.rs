@@ -4,6 +4,19 @@ use std::{fs, os::unix::fs::PermissionsExt};
 
 const SETS: Table = Table("sets");
 
+// === impl Store ===
+
+impl Store {
+    /// From here on every use fails, until the file is put back.
+    pub fn take_away(&self) -> Option<Database> {
+        self.place.take_away()
+    }
+
+    pub fn put_back(&self, database: Option<Database>) {
+        self.place.put_back(database);
+    }
+}
+
 #[test]
 fn documents_are_found_by_id_and_survive_a_restart() {
     let directory = std::env::temp_dir().join(format!("sandbox-store-{}", std::process::id()));
@@ -36,19 +49,20 @@ fn a_batch_is_written_whole_or_not_at_all() {
     let store = Store::open(None).unwrap();
     store
         .write(|batch| {
-            batch.put(SETS, "a", &json!(1))?;
-            batch.put(SETS, "b", &json!(2))
+            batch.put_bytes(SETS, "a", b"1")?;
+            batch.put_bytes(SETS, "b", b"2")
         })
         .unwrap();
 
     let failed = store.write(|batch| {
         batch.remove(SETS, "a")?;
-        batch.put(SETS, "b", &json!("text"))?;
-        batch.get::<u64>(SETS, "b").map(drop)
+        batch.put_bytes(SETS, "b", b"3")?;
+        Err(StoreError::Directory(std::io::Error::other("no space")))
     });
 
     assert!(failed.is_err());
-    assert_eq!(store.all::<u64>(SETS).unwrap().len(), 2);
+    let all: Vec<(String, u64)> = store.all(SETS).unwrap();
+    assert_eq!(all, [("a".to_owned(), 1), ("b".to_owned(), 2)]);
     store.write(|batch| batch.clear(SETS)).unwrap();
     assert!(store.all::<u64>(SETS).unwrap().is_empty());
 }
