@@ -6,18 +6,17 @@
 
 use crate::{
     error::ServiceError,
-    keep::{DEBITS, Debit, Keep, Mutation, SINGLES, TOTALS, Totals},
+    keep::{DEBITS, Debit, Keep, Mutation, ROLLUP_HOURS, SINGLES, TOTALS, Totals},
     key_id::KeyId,
     money::MicroUsd,
     received::Received,
-    rollup::{Rollup, Unsaved},
+    rollup::Rollup,
 };
 use http::HeaderValue;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use tokio::sync::Notify;
 
 /// More than any test makes; older lines go first and are counted.
 const DEBITS_MAX: usize = 200_000;
@@ -26,8 +25,6 @@ const REQUESTS_MAX: usize = 50_000;
 #[derive(Debug)]
 pub struct Books {
     inner: Mutex<Accounts>,
-    /// Rung when the rollup holds what is not saved yet.
-    pub(crate) unsaved: Notify,
     keep: Keep,
 }
 
@@ -98,7 +95,6 @@ impl Books {
         accounts.opening = opening;
         Self {
             inner: Mutex::new(accounts),
-            unsaved: Notify::new(),
             keep: Keep::off(),
         }
     }
@@ -199,7 +195,6 @@ impl Books {
         if !rollup.add_debit(&debit.org, at, amount) {
             return Err(ServiceError::Internal);
         }
-        self.unsaved.notify_one();
         *balance = left;
         totals.debited = debited;
         totals.debits_made += 1;
@@ -258,7 +253,6 @@ impl Books {
         totals.debits_made = totals.debits_made.saturating_sub(1);
         if let Ok(at) = debit.at.parse() {
             inner.rollup.remove_debit(&debit.org, at, amount);
-            self.unsaved.notify_one();
         }
         let removed = Mutation::Remove(DEBITS, row_id);
         self.keep
@@ -274,13 +268,11 @@ impl Books {
     pub fn count_request(&self, org: &str, at: Timestamp, took_ms: u64, success: bool) {
         let mut inner = self.inner.lock();
         inner.rollup.add_request(org, at, took_ms, success);
-        self.unsaved.notify_one();
     }
 
     /// What the frontier's list price is above what was billed, for the rollup.
     pub fn count_saving(&self, org: &str, at: Timestamp, saved: i64) {
         self.inner.lock().rollup.add_saving(org, at, saved);
-        self.unsaved.notify_one();
     }
 
     /// Continues from a saved rollup.
@@ -288,8 +280,11 @@ impl Books {
         self.inner.lock().rollup = rollup;
     }
 
-    pub fn unsaved_rollup(&self) -> Unsaved {
-        self.inner.lock().rollup.take_unsaved()
+    /// The hours of the rollup that changed since the last call.
+    pub fn unsaved_hours(&self) -> Vec<Mutation> {
+        let unsaved = self.inner.lock().rollup.take_unsaved().into_iter();
+        let write = |(row, hour)| Mutation::put_or_remove(ROLLUP_HOURS, row, hour);
+        unsaved.filter_map(write).collect()
     }
 
     /// The document of `GET /v1/auto/metrics`.

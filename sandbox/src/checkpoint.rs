@@ -1,10 +1,12 @@
-//! One commit of all changes, together with the state of the clock, the counters and the story.
+//! One commit of all changes, together with the state of the clock, the counters, the metrics and the story.
 //!
-//! Promise: a commit is on disk when it returns; a restart continues from the instant of the last commit.
+//! Promise: a commit is on disk when it returns; a restart continues from the instant of the last commit. What is
+//! counted after a request's own commit is written by the next one: metrics are not money.
 
 use crate::{
     books::Books,
     clock::Clock,
+    endpoints::Endpoints,
     idempotency::Keys,
     keep::{self, Keep, KeptClock, Mutation},
     steps::Steps,
@@ -19,6 +21,7 @@ pub struct Checkpoint {
     books: Arc<Books>,
     keys: Arc<Keys>,
     steps: Arc<Steps>,
+    endpoints: Arc<Endpoints>,
 }
 
 // === impl Checkpoint ===
@@ -30,6 +33,7 @@ impl Checkpoint {
         books: Arc<Books>,
         keys: Arc<Keys>,
         steps: Arc<Steps>,
+        endpoints: Arc<Endpoints>,
     ) -> Self {
         Self {
             keep,
@@ -37,6 +41,7 @@ impl Checkpoint {
             books,
             keys,
             steps,
+            endpoints,
         }
     }
 
@@ -56,6 +61,11 @@ impl Checkpoint {
     }
 
     fn note(&self) {
+        if !self.keep.is_on() {
+            return;
+        }
+        self.keep.push(self.books.unsaved_hours());
+        self.keep.push(self.endpoints.unsaved_hours());
         if !self.keep.is_dirty() {
             return;
         }

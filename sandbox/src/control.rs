@@ -18,7 +18,6 @@ use crate::{
     keep,
     money::MicroUsd,
     options::FIRST_ORG,
-    rollup::Rollup,
     settings::{LimitsPart, SettingsPart},
     state::State,
     steps::Step,
@@ -204,7 +203,6 @@ async fn reset(Shared(state): Shared<Arc<State>>) -> RouteResult {
     state.faults.clear();
     state.evals.reset();
     state.endpoints.forget_all()?;
-    Rollup::forget(&state.store)?;
     if state.keep.is_on() {
         state.keep.push(state.auth.kept());
         state.commit_all().await?;

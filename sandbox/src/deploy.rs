@@ -138,7 +138,7 @@ fn is_seed(name: &str) -> bool {
 }
 
 /// Interface: "passed to the backend: …; no hardware field exists". Assumed (deploy-fields): any other
-/// field is malformed, so that a misspelt price or a hardware wish is not lost in silence.
+/// field is malformed, so that a misspelt price or a hardware wish is not ignored.
 fn extras(fields: Map<String, Value>) -> Result<Map<String, Value>, ServiceError> {
     let mut extras = Map::new();
     for (name, value) in fields {

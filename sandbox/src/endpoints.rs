@@ -11,20 +11,19 @@ pub mod traffic;
 
 use crate::{
     error::ServiceError,
+    keep::{ENDPOINT_HOURS, Keep, Mutation},
     store::{Store, StoreError, Table},
 };
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use record::{Endpoint, EndpointStatus};
 use std::collections::BTreeMap;
-use tokio::sync::Notify;
 use traffic::{EndpointHour, Observation, Traffic};
 
 /// Assumed (endpoint-limits): endpoints of one organization, in any state.
 pub const PER_ORGANIZATION_MAX: usize = 100;
 
 const ENDPOINTS: Table = Table("endpoints");
-const HOURS: Table = Table("endpoint_hours");
 
 /// Organization and name.
 type Id = (String, String);
@@ -33,8 +32,8 @@ type Id = (String, String);
 pub struct Endpoints {
     store: Store,
     inner: Mutex<BTreeMap<Id, Held>>,
-    /// Notified when there is traffic that is not saved yet.
-    pub unsaved: Notify,
+    /// Writes the traffic.
+    keep: Keep,
 }
 
 #[derive(Debug)]
@@ -46,7 +45,7 @@ struct Held {
 // === impl Endpoints ===
 
 impl Endpoints {
-    pub fn open(store: Store) -> Result<Self, StoreError> {
+    pub fn open(store: Store, keep: Keep) -> Result<Self, StoreError> {
         let mut inner = BTreeMap::new();
         for (row, endpoint) in store.all::<Endpoint>(ENDPOINTS)? {
             // Assumed (deploy-cut): the client's stream ended without `complete`, so the deploy failed.
@@ -57,20 +56,20 @@ impl Endpoints {
             let id = (endpoint.org.clone(), endpoint.name.clone());
             inner.insert(id, Held::new(endpoint));
         }
-        for (row, hour) in store.all::<EndpointHour>(HOURS)? {
+        for (row, hour) in store.all::<EndpointHour>(ENDPOINT_HOURS)? {
             let parsed = serde_json::from_str::<(String, String, i64)>(&row);
             if let Ok((org, name, at)) = parsed
                 && let Some(held) = inner.get_mut(&(org, name))
             {
                 held.traffic.hours.restore(at, hour);
             } else {
-                store.remove(HOURS, &row)?;
+                store.remove(ENDPOINT_HOURS, &row)?;
             }
         }
         Ok(Self {
             store,
             inner: Mutex::new(inner),
-            unsaved: Notify::new(),
+            keep,
         })
     }
 
@@ -136,7 +135,7 @@ impl Endpoints {
         own.map(|held| held.endpoint.clone()).collect()
     }
 
-    /// 404 for an id that the organization has not.
+    /// 404 for an id of which the organization has no endpoint.
     pub fn get(&self, org: &str, name: &str) -> Result<Endpoint, ServiceError> {
         self.look(org, name, |endpoint, _| endpoint.clone())
     }
@@ -204,11 +203,11 @@ impl Endpoints {
     pub fn remove(&self, org: &str, name: &str) -> Result<(), ServiceError> {
         let id = (org.to_owned(), name.to_owned());
         let mut inner = self.inner.lock();
-        if !inner.contains_key(&id) {
-            return Err(not_found());
-        }
+        let held = inner.get(&id).ok_or_else(not_found)?;
         self.store.remove(ENDPOINTS, &row(&id))?;
-        self.store.remove_prefix(HOURS, &hours_of(&id))?;
+        let hours = held.traffic.hours.between(i64::MIN, i64::MAX);
+        let removed = hours.map(|(at, _)| Mutation::Remove(ENDPOINT_HOURS, hour_row(&id, at)));
+        self.keep.push(removed);
         inner.remove(&id);
         Ok(())
     }
@@ -243,28 +242,24 @@ impl Endpoints {
         let id = (which.org.clone(), which.name.clone());
         if let Some(held) = self.inner.lock().get_mut(&id).filter(|held| held.is(which)) {
             add(&mut held.traffic);
-            self.unsaved.notify_one();
         }
     }
 
-    /// Writes the traffic since the last time.
-    pub fn save(&self) -> Result<(), StoreError> {
+    /// The hours of traffic that changed since the last call.
+    pub fn unsaved_hours(&self) -> Vec<Mutation> {
         let mut inner = self.inner.lock();
-        for (id, held) in inner.iter_mut() {
-            for (at, hour) in held.traffic.hours.take_unsaved() {
-                match hour {
-                    Some(hour) => self.store.put(HOURS, &hour_row(id, at), &hour)?,
-                    None => self.store.remove(HOURS, &hour_row(id, at))?,
-                }
-            }
-        }
-        Ok(())
+        let unsaved = inner.iter_mut().flat_map(|(id, held)| {
+            let hours = held.traffic.hours.take_unsaved().into_iter();
+            hours.filter_map(|(at, hour)| {
+                Mutation::put_or_remove(ENDPOINT_HOURS, hour_row(id, at), hour)
+            })
+        });
+        unsaved.collect()
     }
 
     pub fn forget_all(&self) -> Result<(), StoreError> {
         let mut inner = self.inner.lock();
         self.store.clear(ENDPOINTS)?;
-        self.store.clear(HOURS)?;
         inner.clear();
         Ok(())
     }
@@ -295,12 +290,6 @@ fn row(id: &Id) -> String {
 
 fn hour_row(id: &Id, hour: i64) -> String {
     serde_json::json!([id.0, id.1, hour]).to_string()
-}
-
-/// What the rows of an endpoint's hours begin with.
-fn hours_of(id: &Id) -> String {
-    let row = row(id);
-    format!("{},", row.strip_suffix(']').unwrap_or(&row))
 }
 
 #[cfg(test)]

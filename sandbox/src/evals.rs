@@ -6,7 +6,7 @@
 //! | what | file |
 //! |---|---|
 //! | a JSONL file becomes rows | `rows` |
-//! | the task, and whether the prompt speaks of the data | `tasks`, `agreement` |
+//! | the task, and whether the prompt is about the rows | `tasks`, `agreement` |
 //! | sets, per organization | `sets` |
 //! | documents of rows: bytes, kinds, and the signed way in | `blobs`, `media`, `documents`, `uploads` |
 //! | what is stored, and what holds for all of it | `records`, `stored` |

@@ -13,6 +13,6 @@ mod queue;
 pub use clock::KeptClock;
 pub use debit::{Debit, Totals};
 pub use queue::{
-    CLOCK, COUNTERS, DEBITS, KEYS, Keep, LIMITS, Mutation, ORGANIZATIONS, PINS, SETTINGS, SINGLES,
-    STEPS, TOTALS,
+    CLOCK, COUNTERS, DEBITS, ENDPOINT_HOURS, KEYS, Keep, LIMITS, Mutation, ORGANIZATIONS, PINS,
+    ROLLUP_HOURS, SETTINGS, SINGLES, STEPS, TOTALS,
 };

@@ -31,7 +31,7 @@
 //! nouns and means (`spec`, `money`, `clock`, `store`, `settings`, `connection`, …) · `error`, `fault` · models and
 //! keys of requests · `form`, `keep`, `remote`, `inbound` · `books`, `idempotency`, `pins`, `fleet` · `billing`, `catalog`,
 //! `options` · `endpoints`, `scoring` · `evals`, `deploy` · `state` (all parts together) · `purchase`, `front`, `control` ·
-//! `routes` · `router` · `server`. A part is given what it needs; only what stands above `state` sees all.
+//! `routes` · `router` · `server`. A part is given what it needs; only the files above `state` see all.
 //!
 //! `/sandbox/…` (`control`) is no part of the interface: it shows the books and sets faults, limits and time.
 
@@ -71,7 +71,6 @@ mod inbound;
 mod keep;
 mod key_id;
 mod limits;
-mod metrics_saver;
 mod models;
 mod money;
 pub mod openapi;

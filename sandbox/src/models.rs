@@ -2,8 +2,8 @@
 //!
 //! Interface: "Each request is planned and routed to a specialist open-weights model, or to a frontier
 //! model when no specialist holds the quality bar. The result is checked against the bar, and the request is
-//! escalated to a frontier model when needed." What the two built-in models write is the matter of the package
-//! `bursar-models`; here stands what the service knows of them.
+//! escalated to a frontier model when needed." The package `bursar-models` writes the answers of the two
+//! built-in models; this module is what the service knows of them.
 //! Promise: which model served is shown only in the coarse words of the interface; an answer that does
 //! not conform to a requested schema is never served.
 //!

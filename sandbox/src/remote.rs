@@ -317,7 +317,7 @@ impl Remote {
     }
 }
 
-/// Whether a refusal speaks of the model's window, in the words of OpenAI's code or of vLLM and Ollama.
+/// Whether a refusal is about the model's window, in the words of OpenAI's code or of vLLM and Ollama.
 fn tells_window(words: &[u8]) -> bool {
     let words = String::from_utf8_lossy(words).to_lowercase();
     ["context_length", "context length", "context window"]

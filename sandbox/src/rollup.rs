@@ -2,24 +2,18 @@
 //!
 //! They are part of the books: a debit is added here in the same step that takes it from the balance.
 //! Promise: every debit of the last 30 days is in the sum exactly once; at most 31 days of hours are kept.
-//! They are saved a moment after they change: a kill -9 may cost the last moment's counts, never money.
+//! They are saved with the next commit: a kill -9 may cost the last request's counts, never money.
 
 pub mod hours;
 pub mod times;
 
-use crate::{
-    money::MicroUsd,
-    spec,
-    store::{Store, StoreError, Table},
-};
+use crate::{money::MicroUsd, spec};
 use hours::{Hours, hour_of, start_of};
 use jiff::{Timestamp, tz::TimeZone};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use times::Times;
-
-const TABLE: Table = Table("rollup_hours");
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct OrgHour {
@@ -34,9 +28,6 @@ pub struct OrgHour {
 pub struct Rollup {
     organizations: HashMap<String, Hours<OrgHour>>,
 }
-
-/// An hour to be written, or to be removed when there is none.
-pub type Unsaved = Vec<(String, Option<OrgHour>)>;
 
 /// Members of the document whose names the interface does not show.
 /// Assumed (auto-metrics).
@@ -57,40 +48,25 @@ pub fn counts(path: &str) -> bool {
 // === impl Rollup ===
 
 impl Rollup {
-    /// What was saved before.
-    pub fn load(store: &Store) -> Result<Self, StoreError> {
+    /// Continued from the rows of [`Rollup::take_unsaved`].
+    pub fn of_rows(rows: Vec<(String, OrgHour)>) -> Self {
         let mut rollup = Self::default();
-        for (row, hour) in store.all::<OrgHour>(TABLE)? {
+        for (row, hour) in rows {
             if let Ok((org, at)) = serde_json::from_str::<(String, i64)>(&row) {
                 rollup.of(&org).restore(at, hour);
             }
         }
-        Ok(rollup)
+        rollup
     }
 
-    /// The hours that changed since the last call.
-    pub fn take_unsaved(&mut self) -> Unsaved {
+    /// The hours that changed since the last call, by row; one without sums is to be removed.
+    pub fn take_unsaved(&mut self) -> Vec<(String, Option<OrgHour>)> {
         let organizations = self.organizations.iter_mut();
         let unsaved = organizations.flat_map(|(org, hours)| {
             let hours = hours.take_unsaved().into_iter();
             hours.map(move |(at, hour)| (json!([org, at]).to_string(), hour))
         });
         unsaved.collect()
-    }
-
-    /// Writes what [`Rollup::take_unsaved`] gave.
-    pub fn save(store: &Store, unsaved: Unsaved) -> Result<(), StoreError> {
-        for (row, hour) in unsaved {
-            match hour {
-                Some(hour) => store.put(TABLE, &row, &hour)?,
-                None => store.remove(TABLE, &row)?,
-            }
-        }
-        Ok(())
-    }
-
-    pub fn forget(store: &Store) -> Result<(), StoreError> {
-        store.clear(TABLE)
     }
 
     /// False when the sum does not fit.

@@ -65,8 +65,6 @@ pub async fn serve_and_judge(
     let router = router(Arc::clone(&state));
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
-    let saver = state.metrics_saver();
-    let saving = tokio::spawn(saver.clone().run(state.closing.clone()));
     tokio::pin!(shutdown);
     tracing::info!(address = ?listener.local_addr().ok(), "sandbox listening");
     ready();
@@ -135,8 +133,6 @@ pub async fn serve_and_judge(
     }
     // When this returns, the state's file is closed, and the next process may open it at once.
     connections.shutdown().await;
-    let _ = saving.await;
-    saver.save().await;
     state.commit_all().await.map_err(io::Error::other)?;
     Ok(verdict::judge(&state.books.requests().requests))
 }

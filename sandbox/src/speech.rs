@@ -7,7 +7,7 @@
 //! | espeak-ng as a child process | `espeak` |
 //! | language tags | `language` |
 //!
-//! The built-in voice and the words in a WAV file are the matter of the package `bursar-models`.
+//! The package `bursar-models` has the built-in voice, and writes and reads the words in a WAV file.
 //!
 //! Promise: work on sound never holds a thread of the runtime, has a deadline, and two pieces of it run at
 //! once at most; prices are taken from whole samples.

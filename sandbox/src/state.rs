@@ -16,9 +16,8 @@ use crate::{
     fault::{Fault, Faults, Holds},
     fleet::Fleet,
     idempotency::Keys,
-    keep::{self, Keep, Mutation},
+    keep::{self, Keep, Mutation, ROLLUP_HOURS},
     limits::Limits,
-    metrics_saver::MetricsSaver,
     money::MicroUsd,
     options::{FIRST_ORG, Options, OptionsError},
     pins::Pins,
@@ -122,12 +121,14 @@ impl State {
         let keys = Keys::kept(clock.clone(), keep.clone(), kept.keys);
         let tasks = TaskTracker::new();
         let billing = Billing::new(Arc::clone(&books), clock.clone(), keep.clone());
+        let endpoints = Arc::new(Endpoints::open(store.clone(), keep.clone())?);
         let checkpoint = Checkpoint::new(
             keep.clone(),
             clock.clone(),
             Arc::clone(&books),
             Arc::clone(&keys),
             Arc::clone(&steps),
+            Arc::clone(&endpoints),
         );
         let evals = Evals::open(
             options.state_dir.as_deref(),
@@ -145,7 +146,7 @@ impl State {
         );
         let state = Arc::new(Self {
             fleet,
-            endpoints: Arc::new(Endpoints::open(store.clone())?),
+            endpoints,
             evals: Arc::new(evals.map_err(StoreError::Directory)?),
             billing,
             checkpoint,
@@ -166,7 +167,7 @@ impl State {
             settings: LiveSettings::new(kept.settings.unwrap_or(options.settings)),
             clock,
         });
-        let rollup = Rollup::load(&state.store)?;
+        let rollup = Rollup::of_rows(state.store.all(ROLLUP_HOURS)?);
         state.books.restore_rollup(rollup);
         Ok(state)
     }
@@ -216,15 +217,6 @@ impl State {
             if !self.clock.try_advance(by, ADVANCE_MAX) {
                 tracing::warn!("a step's advance_s was left out: over 10 years in all");
             }
-        }
-    }
-
-    pub(crate) fn metrics_saver(&self) -> MetricsSaver {
-        MetricsSaver {
-            store: self.store.clone(),
-            clock: self.clock.clone(),
-            books: Arc::clone(&self.books),
-            endpoints: Arc::clone(&self.endpoints),
         }
     }
 

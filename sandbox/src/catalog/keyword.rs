@@ -25,7 +25,7 @@ pub struct Scored {
     pub score: f64,
 }
 
-/// What an entry stands for, and so a description that it is the best for.
+/// What an entry is about, and so a description that matches it best.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Subject {
     Task(&'static Task),

@@ -3,7 +3,7 @@ use super::*;
 #[test]
 fn a_deploy_that_a_kill_cut_is_gone_and_its_name_is_free() {
     let store = Store::open(None).unwrap();
-    let endpoints = Endpoints::open(store.clone()).unwrap();
+    let endpoints = Endpoints::open(store.clone(), Keep::off()).unwrap();
     let now = Timestamp::UNIX_EPOCH;
     let deploying =
         |name: &str| Endpoint::deploying(name.to_owned(), "o", name.to_owned(), "t", now);
@@ -13,7 +13,7 @@ fn a_deploy_that_a_kill_cut_is_gone_and_its_name_is_free() {
         .amend(&deploying("whole"), |endpoint| endpoint.go_live(now))
         .unwrap();
 
-    let endpoints = Endpoints::open(store).unwrap();
+    let endpoints = Endpoints::open(store, Keep::off()).unwrap();
 
     let names: Vec<String> = endpoints.list("o").into_iter().map(|e| e.name).collect();
     assert_eq!(names, ["whole"]);
@@ -22,7 +22,7 @@ fn a_deploy_that_a_kill_cut_is_gone_and_its_name_is_free() {
 
 #[test]
 fn an_organization_has_a_hundred_endpoints_and_no_more() {
-    let endpoints = Endpoints::open(Store::open(None).unwrap()).unwrap();
+    let endpoints = Endpoints::open(Store::open(None).unwrap(), Keep::off()).unwrap();
     let reserve = |org: &str, n: usize| {
         let now = Timestamp::UNIX_EPOCH;
         endpoints.reserve(Endpoint::deploying(

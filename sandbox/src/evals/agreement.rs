@@ -1,11 +1,11 @@
-//! Whether a prompt speaks of the data it stands over, and what to say instead.
+//! Whether a prompt is about the rows that it comes with, and what it could say instead.
 //!
 //! Interface, `POST /v1/eval-sets`, prompt: "if it does not line up with the data the set is refused with
 //! suggestions".
 //!
 //! Assumed (eval-prompt): the prompt lines up when one of its words has its stem in common with a field
 //! name of the rows, with a short expected value (a label), with the task's words, or with a word for what
-//! the task does. Fillers count for nothing, but a name or label that is nothing else counts when it stands in
+//! the task does. Fillers count for nothing, but a name or label that is nothing else counts in
 //! quotes, and when no field has another name, naming all of them does. A prompt that does not is 422.
 //! Promise: a refusal suggests something, and each suggestion would be taken.
 
@@ -75,7 +75,7 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// The words a task goes by.
+/// The words that name a task.
 fn words_of(task: &Task) -> String {
     format!(
         "{} {} {} {}",
@@ -204,7 +204,7 @@ fn top_names(rows: &[EvalRow], of: fn(&EvalRow) -> Option<&Map<String, Value>>) 
     found
 }
 
-/// A name of fillers stands in quotes, so that it counts.
+/// A name of fillers is put in quotes, so that it counts.
 fn plain(name: &str) -> String {
     if says_nothing(name) && name.chars().count() <= 64 && !name.contains(['"', '`']) {
         return format!("`{name}`");

@@ -33,7 +33,7 @@ pub struct Rows {
 // === impl Rows ===
 
 impl Rows {
-    /// Assumed (eval-rows): lines of white space are no rows; a byte order mark at the start is none.
+    /// Assumed (eval-rows): lines of white space are no rows; a byte order mark at the start is ignored.
     pub fn parse(file: &[u8]) -> Result<Self, ServiceError> {
         let text = std::str::from_utf8(file).map_err(|error| {
             let before = file.get(..error.valid_up_to()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Eval runs: start, evals, and what is kept of them.
+//! Eval runs: start, rules, and what is kept of them.
 //!
 //! Interface, Eval run status: `queued`, `running`, `evaluating`, then `completed` or `failed`.
 //! Promise: a run that was answered is in the store; `cost_micro_usd` is the sum of its debits at any
@@ -85,7 +85,7 @@ fn make_room(evals: &Evals, org: &str) -> Result<(), ServiceError> {
 /// Interface, `POST /v1/eval-runs`: "`auto` plus zero or more frontier ids".
 ///
 /// Assumed (eval-candidates): `auto` must be there, in any place; an id that is not in the roster is 400;
-/// a model that stands twice, or cannot see what the task's rows carry, is 422.
+/// a model that is listed twice, or cannot see what the task's rows carry, is 422.
 fn check_candidates(set: &EvalSet, ids: &[String]) -> Result<(), ServiceError> {
     let sees = tasks::by_id(&set.task_id).is_some_and(|task| task.has_blob_input);
     for (at, id) in ids.iter().enumerate() {

@@ -74,7 +74,7 @@ static OWN: LazyLock<[Task; 4]> = LazyLock::new(|| {
     ]
 });
 
-/// The task of this id, those for rows of one's own included.
+/// The task of this id, those for rows that fit none of the catalog included.
 pub fn by_id(id: &str) -> Option<&'static Task> {
     let own = OWN.iter().find(|task| task.id == id);
     own.or_else(|| catalog::task(id))
@@ -113,7 +113,7 @@ enum ExpectedShape {
     Scalar,
     /// Several values, or a list or object of them.
     Fields,
-    /// A text of any length stands in some row, or nothing does in all of them.
+    /// A long text in some row, or no value in any.
     Open,
 }
 
@@ -202,7 +202,7 @@ impl Contract {
     }
 
     /// Whether a row can be a row of the task's documents: its document is in it, or can still be attached because
-    /// it holds nothing beside what such rows hold. A row that brings its text itself is none.
+    /// it holds nothing beside what such rows hold. A row that brings its text itself is not.
     fn takes_document_of(&self, row: &EvalRow) -> bool {
         let (Some(field), Some(input)) = (&self.task.blob_field, &row.input) else {
             return true;

@@ -112,7 +112,7 @@ pub fn announce(
     }))
 }
 
-/// Checks a signed URL before its body is read; the ticket it stands for.
+/// Checks a signed URL before its body is read; returns its ticket.
 pub fn admit(
     evals: &Evals,
     id: &str,

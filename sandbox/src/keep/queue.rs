@@ -20,6 +20,8 @@ pub const KEYS: Table = Table("idempotency-keys");
 pub const PINS: Table = Table("pins");
 /// One document each: the totals of the books, the clock, the limits, the settings, the steps done.
 pub const SINGLES: Table = Table("service");
+pub const ROLLUP_HOURS: Table = Table("rollup_hours");
+pub const ENDPOINT_HOURS: Table = Table("endpoint_hours");
 pub const ORGANIZATIONS: Table = Table("organizations");
 pub const TOTALS: &str = "totals";
 pub const CLOCK: &str = "clock";
@@ -28,7 +30,15 @@ pub const SETTINGS: &str = "settings";
 pub const COUNTERS: &str = "counters";
 pub const STEPS: &str = "steps";
 
-const TABLES: [Table; 5] = [DEBITS, KEYS, PINS, SINGLES, ORGANIZATIONS];
+const TABLES: [Table; 7] = [
+    DEBITS,
+    KEYS,
+    PINS,
+    SINGLES,
+    ROLLUP_HOURS,
+    ENDPOINT_HOURS,
+    ORGANIZATIONS,
+];
 
 /// One thing to write.
 #[derive(Debug)]
@@ -75,6 +85,18 @@ impl Mutation {
                 tracing::error!(%error, table = table.0, "a document cannot be written");
                 None
             }
+        }
+    }
+
+    /// The same; without a document its row is removed.
+    pub fn put_or_remove(
+        table: Table,
+        id: String,
+        document: Option<impl Serialize>,
+    ) -> Option<Self> {
+        match document {
+            Some(document) => Self::put(table, id, &document),
+            None => Some(Self::Remove(table, id)),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The judge: whether an answer holds the quality bar.
 //!
-//! Assumed (judge): the interface does not say how confidence is found. Ours is a rule one can apply by
+//! Assumed (judge): the interface does not say how confidence is found. Ours is a rule that can be applied by
 //! hand: a schema or a tool's parameters that the answer does not meet fail, and one that meets them passes; of
-//! words alone, those fail whose request begins with the mark `hard:`. What stands in the material says nothing.
+//! words alone, those fail whose request begins with the mark `hard:`. The material that a prompt carries does not count.
 //! Promise: a structured answer passes only if the `jsonschema` crate calls it valid.
 
 use super::request::ChatRequest;

@@ -13,7 +13,7 @@ use bursar_models::{
     prompt::{self, Prompt},
 };
 
-/// The input a request speaks of and lacks; what `X-Service-Input-Required` shows.
+/// The input that a request mentions and lacks; what `X-Service-Input-Required` shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MissingInput {
     Document,
@@ -85,7 +85,7 @@ const RULES: &[RoutingRule] = &[
 ];
 
 /// The lines of a message that say what to do: the first, and the last when it begins with what to do. What
-/// stands between is material: an article on fields asks for no fields.
+/// stands between is material: an article about fields is no request for fields.
 fn asks(user: &str) -> impl Iterator<Item = &str> {
     let mut lines = user.lines().filter(|line| !line.trim().is_empty());
     let first = lines.next();

@@ -1,7 +1,7 @@
 //! What the models cost, and the frontier models by name.
 //!
 //! One list for the comparison, the eval roster and the baselines of eval runs.
-//! Promise: an id here names no vendor; a model stands once.
+//! Promise: an id here names no vendor; each model is listed once.
 
 use crate::money::Price;
 use bursar_models::category::Category;

@@ -164,7 +164,7 @@ pub fn conversation(messages: &[Value]) -> Vec<(String, String)> {
     messages.iter().map(prompt::said).collect()
 }
 
-/// Whether a value conforms to a JSON Schema; false when the schema is none.
+/// Whether a value conforms to a JSON Schema; false when the schema cannot be used.
 pub fn schema_holds(schema: &Value, value: &Value) -> bool {
     schema::conforms(schema, value).unwrap_or(false)
 }

@@ -46,7 +46,7 @@ pub fn named(state: &State, inbound: &Inbound) -> Option<Endpoint> {
     state.endpoints.find(&inbound.org, &named.model)
 }
 
-/// The purchase under a key that an endpoint which is gone was asked with; `None` if there is none.
+/// A repeat of a request to an endpoint that was deleted since; `None` for any other request.
 ///
 /// Interface, Idempotency-Key: "stored response replayed … nothing runs or bills": so the endpoint need
 /// not exist. What was not stored cannot run again.

@@ -62,7 +62,7 @@ fn under(name: &str, value: Value) -> Value {
     Value::Object(Map::from_iter([(name.to_owned(), value)]))
 }
 
-/// A label that stands in quotes, backticks or asterisks, or ends with a full stop, is the label.
+/// A label in quotes, backticks or asterisks, or ends with a full stop, is the label.
 fn unquoted<'a>(text: &'a str, expected: &Value) -> &'a str {
     let Some(expected) = expected.as_str() else {
         return text.trim_end_matches('.');
@@ -85,7 +85,7 @@ fn shared(found: &Map<String, Value>, names: &Map<String, Value>) -> usize {
         .count()
 }
 
-/// What stands between lines of three backticks.
+/// The texts between lines of three backticks.
 fn fences(text: &str) -> Vec<&str> {
     let mut parts = text.split("```").skip(1);
     let mut found = Vec::new();
@@ -100,7 +100,7 @@ fn fences(text: &str) -> Vec<&str> {
     found
 }
 
-/// The JSON objects of a text that stand in no other one, in order.
+/// The outermost JSON objects of a text, in order.
 fn objects(text: &str) -> impl Iterator<Item = Map<String, Value>> {
     let mut at = 0;
     let mut tries = 0;

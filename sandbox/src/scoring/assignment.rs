@@ -1,11 +1,11 @@
-//! Which entry of one list stands for which entry of another, so that most is right in all.
+//! Pairs the entries of two lists so that the most is right overall.
 //!
 //! The Hungarian method with potentials, O(n² m): a greedy choice can miss the best alignment, and then the
 //! score of a right answer would depend on the order it was written in. What a greedy choice gets right is its
 //! beginning, so that lists that agree for the most part take O(n m).
 //! Promise: the sum is the greatest there is; the bounds of [`super::score::LIST_MAX`] keep it short.
 
-/// The greatest sum of `weight(one, two)` over pairs in which each entry stands at most once.
+/// The greatest sum of `weight(one, two)` over pairs that use each entry at most once.
 pub fn greatest_sum<T>(one: &[T], two: &[T], weight: &dyn Fn(&T, &T) -> usize) -> usize {
     if one.len() > two.len() {
         return greatest_sum(two, one, &|second, first| weight(first, second));
@@ -18,7 +18,7 @@ pub fn greatest_sum<T>(one: &[T], two: &[T], weight: &dyn Fn(&T, &T) -> usize) -
                 .collect()
         })
         .collect();
-    // An entry that is like no other one adds nothing, wherever it stands.
+    // An entry that is like no other one adds nothing to any pairing.
     weights.retain(|row| row.iter().any(|weight| *weight > 0));
     usize::try_from(Pairing::of(weights).sum()).unwrap_or(0)
 }

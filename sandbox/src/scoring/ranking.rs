@@ -1,10 +1,10 @@
-//! nDCG@10: whether the best stand first.
+//! nDCG@10: whether the best come first.
 //!
 //! Interface, Task: "nDCG@10 for ranking".
 //! Assumed (ndcg-gain): the gain is linear (the grade itself) and the discount log2(place + 1), as
 //! scikit-learn's `ndcg_score`; equal scores share the mean of their places.
 //! Promise: an id that is not ranked gains nothing; one that is not known takes a place and gains nothing;
-//! one that stands twice counts where it is best.
+//! one that occurs twice counts where it is best.
 
 use super::score::{LEAVES_MAX, Score, Unscored, number};
 use serde_json::Value;

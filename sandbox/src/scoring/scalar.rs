@@ -149,7 +149,7 @@ fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// `1,234,567` as `1234567`; `None` when the commas stand elsewhere.
+/// `1,234,567` as `1234567`; `None` when the commas are elsewhere.
 fn ungrouped(text: &str) -> Option<String> {
     let mut groups = text.split(',');
     let first = groups.next().filter(|first| is_digits(first))?;

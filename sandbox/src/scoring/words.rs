@@ -46,7 +46,7 @@ pub fn words_without_articles(text: &str) -> Result<Vec<String>, Unscored> {
     Ok(words)
 }
 
-/// How many words two texts have in common, each as often as it stands in both.
+/// How many words two texts have in common, each as often as it occurs in both.
 pub fn common(one: &[String], two: &[String]) -> usize {
     let mut left: HashMap<&str, usize> = HashMap::new();
     for word in one {

@@ -2,10 +2,10 @@
 //!
 //! Promise: a tag follows from script or from small common words, or is `und`; nothing is guessed from a name.
 
-/// Longer tags exist on paper only.
+/// Longer tags are not in use.
 const TAG_BYTES_MAX: usize = 35;
 
-/// RFC 5646 in its outline: a language of two to eight letters, then parts of one to eight letters or digits.
+/// RFC 5646, roughly: a language of two to eight letters, then parts of one to eight letters or digits.
 pub fn is_tag(tag: &str) -> bool {
     let mut parts = tag.split('-');
     let language = parts.next().unwrap_or_default();

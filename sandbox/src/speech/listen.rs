@@ -4,7 +4,7 @@
 //! WAV's plain samples are counted; a webm states the times of its blocks. The first bytes name the container, and
 //! only its reader sees the file, behind a check of what it believes: nothing searches a file for another one.
 //! Promise: bytes from a socket end in a length or in a reason, never in a panic, and in memory that grows with the
-//! bytes and never with a number that stands in them; the length is counted in whole samples or ticks, because
+//! bytes and never with a number that they contain; the length is counted in whole samples or ticks, because
 //! money hangs on it.
 
 mod mp3;

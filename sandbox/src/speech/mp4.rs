@@ -132,7 +132,7 @@ fn descriptor(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((*tag, body, behind))
 }
 
-/// How many bytes of a stream's descriptor stand before the descriptors in it.
+/// The bytes of a stream's descriptor before the descriptors in it.
 fn stream_fields(body: &[u8]) -> Option<usize> {
     let flags = *body.get(2)?;
     let mut fields = 3;
@@ -200,7 +200,7 @@ fn number(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(*four))
 }
 
-/// The rows of a table whose count stands at `at`.
+/// The rows of a table whose count is at `at`.
 fn rows(body: &[u8], at: usize, row_bytes: usize) -> Result<&[u8], ListenError> {
     let count = number(body, at).and_then(|count| usize::try_from(count).ok());
     let bytes = count.and_then(|count| count.checked_mul(row_bytes));

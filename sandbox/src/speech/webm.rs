@@ -1,6 +1,6 @@
 //! How long a webm lasts, from its container.
 //!
-//! Opus and Vorbis are not decoded here, and the Matroska reader at hand can be made to panic by a file, so
+//! Opus and Vorbis are not decoded here, and a file can make symphonia's Matroska reader panic, so
 //! this reads the few elements that state times. Browsers record without a duration and with clusters of
 //! unknown size: then the times of the blocks count.
 //! Promise: nothing is kept of a file but a few numbers; a header cannot make the sound shorter than its last block nor longer than that block can be.

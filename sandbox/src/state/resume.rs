@@ -1,7 +1,7 @@
 //! What a start finds in the state directory.
 //!
 //! Promise: a document that cannot be read ends the start with an error that names its table; nothing is
-//! guessed and nothing is dropped in silence.
+//! guessed or dropped without an error.
 
 use crate::{
     auth::KeptOrganization,

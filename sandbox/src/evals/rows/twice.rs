@@ -1,7 +1,7 @@
 //! Whether a JSON text names a member of an object twice.
 //!
-//! A map takes such a text and keeps the last value; a label that was lost so would be graded against in
-//! silence. Promise: every object of the text is looked at, however deep.
+//! A map takes such a text and keeps the last value; the label lost so would be graded against
+//! without an error. Promise: every object of the text is looked at, however deep.
 
 use serde::{
     Deserialize, Deserializer,
@@ -9,7 +9,7 @@ use serde::{
 };
 use std::{collections::BTreeSet, fmt};
 
-/// Behind which column the second of two stands; `None` when there is none, or the text is no JSON.
+/// The column behind the second member of a name; `None` when no name repeats, or the text is no JSON.
 pub fn column(text: &str) -> Option<usize> {
     let wrong = serde_json::from_str::<Once>(text).err()?;
     wrong.is_data().then(|| wrong.column())

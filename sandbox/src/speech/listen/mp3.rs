@@ -1,14 +1,14 @@
 //! Where the frames of an mp3 begin.
 //!
-//! An mp3 has no head of its own: tags may stand before its frames, and a cut recording begins inside one. A sync
+//! An mp3 has no head of its own: tags may precede its frames, and a cut recording begins inside one. A sync
 //! word alone is found in any other file too, so a frame counts when its header can be and the next frame follows it.
-//! Promise: of what stands before the first frame, 64 KiB behind the tags are looked at and no byte more.
+//! Promise: before the first frame, at most 64 KiB behind the tags are searched.
 
 use crate::speech::length::ListenError;
 
 /// The head of an ID3v2 tag, and of its repetition at the end.
 const TAG_HEAD_BYTES: usize = 10;
-/// What may stand before the first frame: the rest of a cut one, or padding that is in no tag.
+/// What may precede the first frame: the rest of a cut one, or padding that is in no tag.
 const LEAD_IN_BYTES_MAX: usize = 64 * 1024;
 const HEADER_BYTES: usize = 4;
 
