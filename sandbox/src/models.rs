@@ -20,9 +20,10 @@ mod turn;
 
 pub use bursar_models::{
     category::Category,
-    draft::{Draft, Tier},
+    draft::Draft,
     prompt::Prompt,
     rng::Rng as SeededRng,
+    skill::Tier,
     tokens,
     tools::ToolCall,
 };

@@ -4,10 +4,8 @@
 
 use super::{
     embedding,
-    facts::patterns,
-    given::Given,
-    prompt,
-    skill::{Pass, Skills},
+    given::PromptParts,
+    text::{self, group, has_any, patterns},
 };
 use std::sync::LazyLock;
 
@@ -23,9 +21,11 @@ const NOT_A_NAME: &str = "python rust javascript typescript function code progra
 
 patterns! {
     SIGNATURE = r"(?s)(?:def\s+)?([A-Za-z_]\w*)\s*\(([^()]*)\)([^:\n]*)";
+    FUNCTION = r#"(?s)^\s*(def [^\n]*):\n\s*"""(.*?)"""\n(.*)$"#;
+    IDENTIFIER = r"\w+";
 }
 static FUNCTIONS: LazyLock<Vec<Function>> =
-    LazyLock::new(|| PYTHON.split("\n\n\n").filter_map(function).collect());
+    LazyLock::new(|| PYTHON.split("\n\n\n").filter_map(Function::of).collect());
 
 /// A function of the library.
 struct Function {
@@ -37,23 +37,20 @@ struct Function {
     body: &'static str,
 }
 
-fn function(block: &'static str) -> Option<Function> {
-    let (head, rest) = block
-        .trim()
-        .split_once(":\n")
-        .filter(|(head, _)| head.starts_with("def "))?;
-    let (about, body) = rest
-        .trim_start()
-        .strip_prefix("\"\"\"")?
-        .split_once("\"\"\"\n")?;
-    let caps = SIGNATURE.captures(head)?;
-    Some(Function {
-        name: caps.get(1)?.as_str(),
-        parameters: parameters(caps.get(2)?.as_str()),
-        head,
-        about,
-        body,
-    })
+// === impl Function ===
+
+impl Function {
+    fn of(block: &'static str) -> Option<Self> {
+        let (_, [head, about, body]) = FUNCTION.captures(block)?.extract();
+        let caps = SIGNATURE.captures(head)?;
+        Some(Self {
+            name: group(&caps, 1),
+            parameters: parameters(group(&caps, 2)),
+            head,
+            about,
+            body: body.trim_end(),
+        })
+    }
 }
 
 /// The names in a list of parameters, without types and defaults.
@@ -68,70 +65,56 @@ fn parameters(list: &str) -> Vec<&str> {
 }
 
 /// The function nearest to what is asked, of those with as many parameters where that is known.
-fn nearest(asked: &str, parameters: Option<usize>, skills: Skills) -> Option<&'static Function> {
-    let fitting = FUNCTIONS
-        .iter()
-        .filter(|one| parameters.is_none_or(|count| count == one.parameters.len()));
-    let scored = fitting.map(|one| {
+fn nearest(asked: &str, parameters: Option<usize>) -> Option<&'static Function> {
+    let vector = |text: &str| embedding::of_text(text, DIMENSIONS);
+    let asked = vector(asked);
+    let near = |one: &Function| {
         let about = format!("{} {}", one.name.replace('_', " "), one.about);
-        let near = if skills.has(Pass::Meaning) {
-            let of = |text: &str| embedding::of_text(text, DIMENSIONS);
-            embedding::cosine(&of(asked), &of(&about))
-        } else {
-            let (wanted, words) = (prompt::subject_words(asked), prompt::words(&about));
-            let shared = wanted.iter().filter(|word| words.contains(word)).count();
-            shared as f64 / wanted.len().max(1) as f64
-        };
-        (near, one)
-    });
-    let best = scored
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .filter(|(near, _)| *near > NEAR);
-    best.map(|(_, one)| one)
+        embedding::cosine(&asked, &vector(&about))
+    };
+    let fits = |one: &&Function| parameters.is_none_or(|count| count == one.parameters.len());
+    let scored = FUNCTIONS.iter().filter(fits).map(|one| (near(one), one));
+    let (near, best) = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (near > NEAR).then_some(best)
 }
 
 /// The Python function that is asked for by signature and description; `None` without a signature.
-pub fn with_signature(given: &Given, skills: Skills) -> Option<String> {
-    let signature = given.value(&["signature"]).or_else(|| {
-        let at = given.text.find("def ")?;
-        given.text.get(at..)?.lines().next()
-    })?;
-    let caps = SIGNATURE.captures(signature)?;
-    let (name, list) = (caps.get(1)?.as_str(), caps.get(2)?.as_str().trim());
+pub fn with_signature(given: &PromptParts) -> Option<String> {
+    let in_text = || given.text.lines().find(|line| line.contains("def "));
+    let signature = given.value(&["signature"]).or_else(in_text)?;
+    let caps = SIGNATURE.captures(signature.get(signature.find("def ").unwrap_or(0)..)?)?;
+    let (name, list) = (group(&caps, 1), group(&caps, 2).trim());
     let about = given
         .value(&["docstring", "description"])
         .unwrap_or(&given.text);
     let asked = format!("{} {about}", name.replace('_', " "));
-    let asked_parameters = parameters(list);
+    let names = parameters(list);
     let head = format!("def {name}({list}):\n");
-    let Some(found) = nearest(&asked, Some(asked_parameters.len()), skills) else {
+    let Some(found) = nearest(&asked, Some(names.len())) else {
         return Some(format!("{head}    raise NotImplementedError({name:?})\n"));
     };
-    let mut body = found.body.to_owned();
-    for (own, asked) in found.parameters.iter().zip(&asked_parameters) {
-        body = renamed(&body, own, asked);
-    }
-    Some(format!("{head}{}\n", renamed(&body, found.name, name)))
+    let own = found.parameters.iter().chain([&found.name]);
+    let renames: Vec<(&str, &str)> = own.copied().zip(names.into_iter().chain([name])).collect();
+    Some(format!("{head}{}\n", renamed(found.body, &renames)))
 }
 
-/// The code with a name as another one, where it stands whole.
-fn renamed(code: &str, from: &str, to: &str) -> String {
-    let chars: Vec<char> = code.chars().collect();
-    let is_word = |c: &char| c.is_alphanumeric() || *c == '_';
-    let pieces = chars.chunk_by(|a, b| is_word(a) == is_word(b));
-    let pieces = pieces.map(|piece| piece.iter().collect::<String>());
-    pieces
-        .map(|piece| if piece == from { to.to_owned() } else { piece })
-        .collect()
+/// The code with names as other ones, where they stand whole.
+fn renamed(code: &str, renames: &[(&str, &str)]) -> String {
+    let name = |caps: &regex::Captures<'_>| {
+        let name = group(caps, 0);
+        let found = renames.iter().find(|(own, _)| *own == name);
+        found.map_or(name, |(_, asked)| *asked).to_owned()
+    };
+    IDENTIFIER.replace_all(code, name).into_owned()
 }
 
 /// A fenced function for a request in words.
-pub fn write(text: &str) -> String {
-    let words = prompt::words(text);
-    let mut named = prompt::subject_words(text);
+pub fn write(request: &str) -> String {
+    let words = text::words(request);
+    let mut named = text::subject_words(request);
     named.retain(|word| {
         let is_plain = word.is_ascii() && word.starts_with(|c: char| c.is_ascii_alphabetic());
-        is_plain && !prompt::listed(word, NOT_A_NAME)
+        is_plain && !text::listed(word, NOT_A_NAME)
     });
     named.truncate(3);
     let name = if named.is_empty() {
@@ -139,31 +122,24 @@ pub fn write(text: &str) -> String {
     } else {
         named.join("_")
     };
-    let (language, code) = if prompt::has_any(&words, "rust cargo") {
-        let blocks = RUST
+    let (language, code) = if has_any(&words, "rust cargo") {
+        let mut blocks = RUST
             .split("\n\n")
             .filter_map(|block| block.split_once('\n'));
-        let known = blocks
-            .into_iter()
-            .find(|(asked_by, _)| prompt::has_any(&words, asked_by));
+        let known = blocks.find(|(asked_by, _)| has_any(&words, asked_by));
         let unwritten = "fn NAME<T>(value: T) -> T {\n    todo!(\"NAME\")\n}";
         let code = known.map_or(unwritten, |(_, code)| code.trim_end());
         ("rust", code.replace("NAME", &name))
-    } else if prompt::has_any(&words, "javascript typescript js node") {
-        let unwritten =
-            "function NAME(value) {\n  throw new Error(\"NAME is not written yet\");\n}";
-        ("javascript", unwritten.replace("NAME", &name))
-    } else {
-        let code = nearest(&named.join(" "), None, Skills::frontier()).map_or_else(
-            || format!("def {name}(value):\n    raise NotImplementedError({name:?})"),
-            |found| {
-                renamed(
-                    &format!("{}:\n{}", found.head, found.body),
-                    found.name,
-                    &name,
-                )
-            },
+    } else if has_any(&words, "javascript typescript js node") {
+        let code = format!(
+            "function {name}(value) {{\n  throw new Error(\"{name} is not written yet\");\n}}"
         );
+        ("javascript", code)
+    } else if let Some(found) = nearest(&named.join(" "), None) {
+        let code = format!("{}:\n{}", found.head, found.body);
+        ("python", renamed(&code, &[(found.name, &name)]))
+    } else {
+        let code = format!("def {name}(value):\n    raise NotImplementedError({name:?})");
         ("python", code)
     };
     format!("```{language}\n{code}\n```")

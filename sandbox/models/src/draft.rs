@@ -4,27 +4,21 @@
 
 use super::{
     category::Category,
-    frontier, logprobs,
+    logprobs,
     prompt::Prompt,
-    reader::Reader,
+    prose,
+    reader::PromptReader,
     rng::Rng,
     schema,
-    skill::Skills,
-    specialist, tokens,
+    skill::{Skills, Tier},
+    tokens,
     tools::{self, ToolCall, Toolbox},
 };
 use serde_json::Value;
 
-/// Which of the two built-in models writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tier {
-    Specialist,
-    Frontier,
-}
-
 /// The form that an answer must have.
 #[derive(Clone, Copy, Debug)]
-pub enum Shape<'a> {
+pub enum AnswerShape<'a> {
     Words,
     /// Any JSON object.
     Object,
@@ -34,16 +28,16 @@ pub enum Shape<'a> {
 
 /// What is asked of a model.
 #[derive(Clone, Copy, Debug)]
-pub struct Ask<'a> {
+pub struct Brief<'a> {
     pub category: Category,
     pub prompt: &'a Prompt,
-    pub shape: Shape<'a>,
+    pub shape: AnswerShape<'a>,
     pub toolbox: Toolbox<'a>,
     /// The same answer is wanted each time.
     pub fixed: bool,
     pub stop: &'a [String],
     pub tokens_max: u64,
-    /// How many of the likeliest tokens are told with each, and the seed of their numbers.
+    /// How many of the likeliest tokens come with each, and the seed of their numbers.
     pub logprobs: Option<(u64, u64)>,
 }
 
@@ -81,17 +75,19 @@ impl Draft {
 
     /// As counted here.
     pub fn tokens(&self) -> u64 {
-        let calls: u64 = self
+        let calls = self
             .tool_calls
             .iter()
-            .map(|call| tokens::count(&call.name) + tokens::count(&call.arguments))
-            .sum();
-        calls + self.content.as_deref().map_or(0, tokens::count)
+            .flat_map(|call| [&call.name, &call.arguments]);
+        calls
+            .chain(&self.content)
+            .map(|text| tokens::count(text))
+            .sum()
     }
 }
 
 /// What a model of this tier and of these skills writes.
-pub fn write(ask: &Ask<'_>, tier: Tier, skills: Skills, rng: &mut Rng) -> Draft {
+pub fn write(ask: &Brief<'_>, tier: Tier, skills: Skills, rng: &mut Rng) -> Draft {
     let prompt = ask.prompt;
     let tool_calls = tools::calls(ask.toolbox, prompt, skills, rng);
     if !tool_calls.is_empty() {
@@ -100,16 +96,14 @@ pub fn write(ask: &Ask<'_>, tier: Tier, skills: Skills, rng: &mut Rng) -> Draft 
             ..Draft::default()
         };
     }
-    let reader = Reader::new(prompt, skills);
+    let reader = PromptReader::new(prompt, skills);
     let written = match ask.shape {
-        Shape::Schema(schema) => schema::fill(schema, &reader, rng).to_string(),
-        Shape::Object => schema::fill(&specialist::free_object(prompt), &reader, rng).to_string(),
-        Shape::Words if !prompt.tool_results.is_empty() => tools::answer_from_results(prompt, rng),
-        // What samples shows it; what is fixed and has one answer is that answer alone.
-        Shape::Words => match tier {
-            Tier::Specialist => specialist::write(ask.category, prompt, &reader, ask.fixed, rng),
-            Tier::Frontier => frontier::write(ask.category, prompt, &reader, ask.fixed, rng),
-        },
+        AnswerShape::Schema(schema) => schema::fill(schema, &reader, rng).to_string(),
+        AnswerShape::Object => schema::fill(&prose::free_object(prompt), &reader, rng).to_string(),
+        AnswerShape::Words if !prompt.tool_results.is_empty() => {
+            tools::answer_from_results(prompt, rng)
+        }
+        AnswerShape::Words => prose::write(ask.category, tier, prompt, &reader, ask.fixed, rng),
     };
     let mut draft = cut(written, ask.stop, ask.tokens_max);
     if let (Some((top, seed)), Some(content)) = (ask.logprobs, &draft.content) {
@@ -120,11 +114,8 @@ pub fn write(ask: &Ask<'_>, tier: Tier, skills: Skills, rng: &mut Rng) -> Draft 
 
 /// Applies `stop`, then the most tokens.
 fn cut(mut written: String, stop: &[String], tokens_max: u64) -> Draft {
-    let stop_at = stop
-        .iter()
-        .filter_map(|stop| written.find(stop.as_str()))
-        .min();
-    if let Some(at) = stop_at {
+    let stops = stop.iter().filter_map(|stop| written.find(stop.as_str()));
+    if let Some(at) = stops.min() {
         written.truncate(at);
     }
     let pieces = tokens::pieces(&written);

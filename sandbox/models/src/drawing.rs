@@ -6,15 +6,15 @@
 
 pub mod edit;
 
-use crate::{font, prompt, rng::Rng};
+use crate::{font, rng::Rng, text};
 use image::{
-    Rgba, RgbaImage,
+    Pixel as _, Rgba, RgbaImage,
     codecs::png::{CompressionType, FilterType, PngEncoder},
 };
 
 /// What a picture is made from.
 #[derive(Clone, Debug)]
-pub struct Order {
+pub struct Motif {
     pub prompt: String,
     /// The pictures of one request differ by their number.
     pub number: usize,
@@ -22,7 +22,7 @@ pub struct Order {
     pub user: String,
 }
 
-pub struct Picture {
+pub struct Drawing {
     pub image: RgbaImage,
     /// What was drawn, in words.
     pub description: String,
@@ -48,12 +48,12 @@ const MARGIN_DOTS: u32 = 3;
 
 /// The colours that a text names, in its order.
 fn colours(text: &str) -> Vec<(&'static str, Rgb)> {
-    let words = prompt::words(text);
+    let words = text::words(text);
     let colour = |word: &String| COLOURS.iter().find(|(name, _)| name == word).copied();
     words.iter().filter_map(colour).collect()
 }
 
-pub fn generate(order: &Order, width: u32, height: u32) -> Picture {
+pub fn generate(order: &Motif, width: u32, height: u32) -> Drawing {
     let mut rng = Rng::from_parts(&[
         order.prompt.as_bytes(),
         &(order.number as u64).to_le_bytes(),
@@ -64,14 +64,15 @@ pub fn generate(order: &Order, width: u32, height: u32) -> Picture {
     let (from, to) = (next().unwrap_or_default(), next().unwrap_or_default());
     let mut image = gradient((width, height), from.1, to.1, &mut rng);
     print(&mut image, &order.prompt, ink(from.1, to.1));
-    let words = order
-        .prompt
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ");
-    Picture {
+    let words: Vec<&str> = order.prompt.split_whitespace().collect();
+    Drawing {
         image,
-        description: format!("“{words}” on a gradient from {} to {}", from.0, to.0),
+        description: format!(
+            "“{}” on a gradient from {} to {}",
+            words.join(" "),
+            from.0,
+            to.0
+        ),
     }
 }
 
@@ -99,12 +100,10 @@ fn opaque([red, green, blue]: Rgb) -> Rgba<u8> {
 
 /// Between two pixels: so many 255ths of the second.
 fn mix(a: Rgba<u8>, b: Rgba<u8>, share: u8) -> Rgba<u8> {
-    let mut mixed = a;
-    for (to, from) in mixed.0.iter_mut().zip(b.0) {
-        let sum = u32::from(*to) * u32::from(255 - share) + u32::from(from) * u32::from(share);
-        *to = u8::try_from((sum + 127) / 255).unwrap_or(u8::MAX);
-    }
-    mixed
+    a.map2(&b, |a, b| {
+        let sum = u32::from(a) * u32::from(255 - share) + u32::from(b) * u32::from(share);
+        u8::try_from((sum + 127) / 255).unwrap_or(u8::MAX)
+    })
 }
 
 /// Black or white, whichever is read more easily on both colours.
@@ -123,15 +122,7 @@ fn print(image: &mut RgbaImage, text: &str, ink: Rgba<u8>) {
             break;
         }
         let line: String = line.iter().collect();
-        for (x, y) in font::dots(&line) {
-            for part in 0..dot * dot {
-                let x = (MARGIN_DOTS + x) * dot + part % dot;
-                let y = (top + y) * dot + part / dot;
-                if let Some(pixel) = image.get_pixel_mut_checked(x, y) {
-                    *pixel = ink;
-                }
-            }
-        }
+        font::print(image, &line, (MARGIN_DOTS, top), dot, ink);
     }
 }
 

@@ -2,66 +2,42 @@
 //!
 //! Promise: what is found stands in the text, and a date is a day of the calendar; work is linear in the text.
 
+use crate::text::{self, patterns};
 use jiff::civil::Date;
 use regex::{Captures, Regex};
+use serde_json::Value;
 use std::{ops::Range, sync::LazyLock};
 
 /// Something found, and where it stands.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found<T> {
+pub struct Located<T> {
     pub at: Range<usize>,
     pub value: T,
 }
 
+/// Values of one row, each under the words of the fields that they fit.
+pub type FieldValues = Vec<(&'static str, Value)>;
+
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Amount {
+pub struct Numeral {
     pub value: f64,
     /// It was written with decimals, as money is.
     pub decimals: bool,
     pub percent: bool,
 }
 
-/// A pattern of this crate.
-#[expect(
-    clippy::expect_used,
-    reason = "constants of this crate, each compiled by a test"
-)]
-pub fn pattern(source: &str) -> Regex {
-    Regex::new(source).expect("a pattern of this crate compiles")
-}
-
-/// A pattern of this crate on bytes.
-#[expect(
-    clippy::expect_used,
-    reason = "constants of this crate, each compiled by a test"
-)]
-pub fn bytes_pattern(source: &str) -> regex::bytes::Regex {
-    regex::bytes::Regex::new(source).expect("a pattern of this crate compiles")
-}
-
-/// Patterns of this crate, each compiled when it is first used.
-macro_rules! patterns {
-    ($($(#[$about:meta])* $name:ident = $source:expr;)+) => {
-        $($(#[$about])* static $name: std::sync::LazyLock<regex::Regex> =
-            std::sync::LazyLock::new(|| $crate::facts::pattern($source));)+
-    };
-}
-pub(crate) use patterns;
-
 const MONTH: &str = r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)";
 
 /// Days as people write them: year, month and day by name, or `a` and `b`, whose order the text decides.
 static DAYS: LazyLock<[Regex; 5]> = LazyLock::new(|| {
     [
-        r"\b(?<year>\d{4})[-/.](?<month>\d{1,2})[-/.](?<day>\d{1,2})\b".to_owned(),
-        r"\b(?<a>\d{1,2})/(?<b>\d{1,2})/(?<year>\d{4})\b".to_owned(),
-        r"\b(?<day>\d{1,2})[-.](?<month>\d{1,2})[-.](?<year>\d{4})\b".to_owned(),
-        format!(
-            r"(?i)\b(?<day>\d{{1,2}})(?:st|nd|rd|th|\.)?[ -](?:of )?(?<month>{MONTH})\.?,?[ -](?<year>\d{{4}})\b"
-        ),
-        format!(r"(?i)\b(?<month>{MONTH})\.? (?<day>\d{{1,2}})(?:st|nd|rd|th)?,? (?<year>\d{{4}})\b"),
+        r"\b(?<year>\d{4})[-/.](?<month>\d{1,2})[-/.](?<day>\d{1,2})\b",
+        r"\b(?<a>\d{1,2})/(?<b>\d{1,2})/(?<year>\d{4})\b",
+        r"\b(?<day>\d{1,2})[-.](?<month>\d{1,2})[-.](?<year>\d{4})\b",
+        r"(?i)\b(?<day>\d{1,2})(?:st|nd|rd|th|\.)?[ -](?:of )?(?<month>MONTH)\.?,?[ -](?<year>\d{4})\b",
+        r"(?i)\b(?<month>MONTH)\.? (?<day>\d{1,2})(?:st|nd|rd|th)?,? (?<year>\d{4})\b",
     ]
-    .map(|source| pattern(&source))
+    .map(|source| text::pattern(&source.replace("MONTH", MONTH)))
 });
 patterns! {
     NUMBER = r"-?\d{1,3}(?:\.\d{3})+,\d{2}\b|-?\d{1,3}(?:[,']\d{3})+(?:\.\d+)?|-?\d+,\d{2}\b|-?\d+(?:\.\d+)?";
@@ -74,7 +50,7 @@ patterns! {
 
 /// All days of the text, in its order. `5/3` is the third of May where the text shows that months stand
 /// first (a day over 12, dollars), else the fifth of March.
-pub fn dates(text: &str) -> Vec<Found<Date>> {
+pub fn dates(text: &str) -> Vec<Located<Date>> {
     let captures = || DAYS.iter().flat_map(|form| form.captures_iter(text));
     let figure = |caps: &Captures<'_>, name| caps.name(name)?.as_str().parse::<i8>().ok();
     let over_12 = |name| captures().any(|caps| figure(&caps, name) > Some(12));
@@ -87,13 +63,15 @@ pub fn dates(text: &str) -> Vec<Found<Date>> {
         };
         Date::new(caps.name("year")?.as_str().parse().ok()?, month, day).ok()
     };
-    let mut found: Vec<Found<Date>> = Vec::new();
+    let mut found: Vec<Located<Date>> = Vec::new();
     for caps in captures() {
-        if let (Some(whole), Some(value)) = (caps.get(0), day(&caps)) {
-            let at = whole.range();
-            if !meets(&found, &at) {
-                found.push(Found { at, value });
-            }
+        if let (Some(whole), Some(value)) = (caps.get(0), day(&caps))
+            && !overlaps(&found, &whole.range())
+        {
+            found.push(Located {
+                at: whole.range(),
+                value,
+            });
         }
     }
     found.sort_by_key(|one| one.at.start);
@@ -101,10 +79,9 @@ pub fn dates(text: &str) -> Vec<Found<Date>> {
 }
 
 /// Whether a place lies on one of the days.
-fn meets(dates: &[Found<Date>], at: &Range<usize>) -> bool {
-    dates
-        .iter()
-        .any(|date| date.at.start < at.end && at.start < date.at.end)
+pub fn overlaps(dates: &[Located<Date>], at: &Range<usize>) -> bool {
+    let mut dates = dates.iter();
+    dates.any(|date| date.at.start < at.end && at.start < date.at.end)
 }
 
 /// A month's number by its name or its figures.
@@ -119,38 +96,35 @@ fn month(text: &str) -> Option<i8> {
 }
 
 /// The numbers of a text that are no part of a word; days are left out.
-pub fn amounts(text: &str) -> Vec<Found<Amount>> {
+pub fn amounts(text: &str) -> Vec<Located<Numeral>> {
     let dates = dates(text);
-    NUMBER
-        .find_iter(text)
-        .filter(|one| !meets(&dates, &one.range()))
-        .filter_map(|one| {
-            let mut at = one.range();
-            let before = text.get(..at.start)?.chars().next_back();
-            let after = text.get(at.end..)?.chars().next();
-            let mut written = one.as_str();
-            // `ORD-1003` and `a-5` are names, and `2019-2024` holds no minus.
-            if written.starts_with('-') && before.is_some_and(char::is_alphabetic) {
-                return None;
-            }
-            if written.starts_with('-') && before.is_some_and(char::is_numeric) {
-                written = written.get(1..)?;
-                at.start += 1;
-            } else if before.is_some_and(|c| c.is_alphabetic() || c == '.') {
-                return None;
-            }
-            if after.is_some_and(char::is_alphabetic) {
-                return None;
-            }
-            let value = number(written)?;
-            let value = Amount {
-                value,
-                decimals: written.contains(['.', ',']),
-                percent: text.get(at.end..)?.trim_start().starts_with('%'),
-            };
-            Some(Found { at, value })
-        })
+    let found = NUMBER.find_iter(text).map(|one| one.range());
+    found
+        .filter(|at| !overlaps(&dates, at))
+        .filter_map(|at| amount(text, at))
         .collect()
+}
+
+fn amount(text: &str, mut at: Range<usize>) -> Option<Located<Numeral>> {
+    let before = text.get(..at.start)?.chars().next_back();
+    let after = text.get(at.end..)?;
+    let mut written = text.get(at.clone())?;
+    // `ORD-1003` and `a-5` are names, and `2019-2024` holds no minus.
+    if written.starts_with('-') && before.is_some_and(char::is_numeric) {
+        written = written.get(1..)?;
+        at.start += 1;
+    } else if before.is_some_and(|c| c.is_alphabetic() || c == '.') {
+        return None;
+    }
+    if after.starts_with(char::is_alphabetic) {
+        return None;
+    }
+    let value = Numeral {
+        value: number(written)?,
+        decimals: written.contains(['.', ',']),
+        percent: after.trim_start().starts_with('%'),
+    };
+    Some(Located { at, value })
 }
 
 /// The values of the amounts.
@@ -160,21 +134,16 @@ pub fn numbers(text: &str) -> Vec<f64> {
 
 /// `1,240.50`, `1'240.50`, `1.240,50`, `12,50`.
 fn number(written: &str) -> Option<f64> {
-    let decimal_comma = written
-        .rsplit_once(',')
-        .is_some_and(|(_, rest)| rest.len() == 2);
-    let plain = if decimal_comma {
-        written.replace('.', "").replace(',', ".")
-    } else {
-        written.replace([',', '\''], "")
+    let plain = match written.rsplit_once(',') {
+        Some((whole, cents)) if cents.len() == 2 => format!("{}.{cents}", whole.replace('.', "")),
+        _ => written.replace([',', '\''], ""),
     };
     plain.parse().ok().filter(|n: &f64| n.is_finite())
 }
 
 /// The ISO code of the first currency named, by code or sign.
 pub fn currency(text: &str) -> Option<String> {
-    let found = CURRENCY.find(text)?.as_str();
-    let code = match found {
+    let code = match CURRENCY.find(text)?.as_str() {
         "€" => "EUR",
         "$" => "USD",
         "£" => "GBP",
@@ -196,14 +165,16 @@ pub fn addresses(text: &str) -> Vec<&str> {
 /// Telephone numbers: seven to fifteen digits, grouped or with a country's sign, that are no day and no years.
 pub fn phones(text: &str) -> Vec<&str> {
     let dates = dates(text);
-    PHONE
+    let found = PHONE
         .find_iter(text)
-        .filter(|one| !meets(&dates, &one.range()))
+        .filter(|one| !overlaps(&dates, &one.range()));
+    let is_phone = |one: &&str| {
+        let digits = one.bytes().filter(u8::is_ascii_digit).count();
+        (7..=15).contains(&digits) && !TWO_YEARS.is_match(one)
+    };
+    found
         .map(|one| one.as_str().trim())
-        .filter(|one| {
-            let digits = one.bytes().filter(u8::is_ascii_digit).count();
-            (7..=15).contains(&digits) && !TWO_YEARS.is_match(one)
-        })
+        .filter(is_phone)
         .collect()
 }
 

@@ -1,6 +1,8 @@
 //! Letters of five by seven dots, as tills and labels print them.
 //!
-//! Promise: a letter that is printed with [`dots`] has the dots that [`glyph`] gives for it.
+//! Promise: a letter that is printed has the dots that [`glyph`] gives for it; what lies beside the picture is left out.
+
+use image::GenericImage;
 
 const COLUMNS: usize = 5;
 /// Dots from one letter to the next, and from one line to the next.
@@ -30,6 +32,26 @@ const GLYPHS: &[(char, [u8; COLUMNS])] = &[
 pub fn glyph(letter: char) -> Option<[u8; COLUMNS]> {
     let found = GLYPHS.iter().find(|(own, _)| *own == letter);
     found.map(|(_, glyph)| *glyph)
+}
+
+/// Prints a line with so many pixels for a dot, its top left corner at a place counted in dots; letters that the font
+/// lacks are left out.
+pub fn print<I: GenericImage>(
+    image: &mut I,
+    line: &str,
+    corner: (u32, u32),
+    dot: u32,
+    ink: I::Pixel,
+) {
+    for (x, y) in dots(line) {
+        for part in 0..dot * dot {
+            let x = (corner.0 + x) * dot + part % dot;
+            let y = (corner.1 + y) * dot + part / dot;
+            if image.in_bounds(x, y) {
+                image.put_pixel(x, y, ink);
+            }
+        }
+    }
 }
 
 /// The places of the dots of a line, from its top left corner; letters that the font lacks are left out.

@@ -8,13 +8,14 @@ pub mod names;
 mod rows;
 
 use super::{
-    facts::{self, Amount, Found, patterns},
-    given::Given,
-    prompt,
-    skill::{Pass, Skills},
+    facts::{self, FieldValues, Located, Numeral},
+    given::PromptParts,
+    minutes,
+    skill::{Skill, Skills},
+    text::{self, captured, has_any, patterns},
 };
 use jiff::{ToSpan as _, civil::Date};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 pub use rows::number;
 
@@ -27,42 +28,37 @@ patterns! {
     DUE = r"(?i)\b(due|by|payable|deadline|expires?|expiry|until|before|latest)\b[^.\n]{0,20}$";
 }
 
-/// The first type that a schema names, or the one its keywords ask for.
-pub fn type_of(schema: &Value) -> &str {
-    match schema.get("type") {
-        Some(Value::String(one)) => one,
-        Some(Value::Array(several)) => several
-            .iter()
-            .filter_map(Value::as_str)
-            .find(|one| *one != "null")
-            .unwrap_or("null"),
-        _ if schema.get("properties").is_some() => "object",
-        _ if schema.get("items").is_some() => "array",
-        _ => "string",
-    }
+/// What a field of text asks for.
+#[derive(Clone, Copy)]
+enum FieldKind {
+    Date,
+    Email,
+    Phone,
+    Address,
+    Currency,
+    Identifier,
+    Heading,
+    Firm,
+    Person,
+    Skills,
+    Keywords,
 }
 
-/// A form's text, read once.
-#[derive(Debug)]
-pub struct Form {
-    given: Given,
-    skills: Skills,
-    dates: Vec<Found<Date>>,
-}
-
-/// The words of a field's name.
-pub fn words_of(field: &str) -> Vec<String> {
-    let mut spaced = String::new();
-    let mut before = ' ';
-    for c in field.chars() {
-        if c.is_uppercase() && before.is_lowercase() {
-            spaced.push(' ');
-        }
-        spaced.push(c);
-        before = c;
-    }
-    prompt::words(&spaced.replace('_', " "))
-}
+/// Words of fields' names, the surest first.
+#[rustfmt::skip]
+const KINDS: &[(&str, FieldKind)] = &[
+    ("date dates day days when deadline birthday due", FieldKind::Date),
+    ("email emails mail addresses", FieldKind::Email),
+    ("phone phones telephone tel mobile fax numbers", FieldKind::Phone),
+    ("url urls uri link links website homepage", FieldKind::Address),
+    ("currency", FieldKind::Currency),
+    ("number no id reference ref", FieldKind::Identifier),
+    ("vendor supplier seller merchant store shop issuer biller", FieldKind::Heading),
+    ("company organization organisation employer firm business", FieldKind::Firm),
+    ("name names people persons participants person contact author authors candidate customer patient recipient sender", FieldKind::Person),
+    ("skills languages competences", FieldKind::Skills),
+    ("keywords tags topics", FieldKind::Keywords),
+];
 
 /// The words under which a sum stands on a bill, the surest first.
 const SUMS: &[(&str, &str)] = &[
@@ -73,24 +69,52 @@ const SUMS: &[(&str, &str)] = &[
 ];
 const TOTALS: &str = "total due sum";
 
-/// The part of a place's line that stands before it.
-fn line_before(text: &str, at: usize) -> &str {
-    let before = text.get(..at).unwrap_or("");
-    before.rsplit('\n').next().unwrap_or("")
+/// The first type that a schema names, or the one its keywords ask for.
+pub fn type_of(schema: &Value) -> &str {
+    match schema.get("type") {
+        Some(Value::String(one)) => one,
+        Some(Value::Array(several)) => {
+            let mut named = several.iter().filter_map(Value::as_str);
+            named.find(|one| *one != "null").unwrap_or("null")
+        }
+        _ if schema.get("properties").is_some() => "object",
+        _ if schema.get("items").is_some() => "array",
+        _ => "string",
+    }
 }
 
-// === impl Form ===
+/// An object with these properties, each with the first value that fits it.
+fn object(properties: &Map<String, Value>, record: &FieldValues) -> Value {
+    let value = |name: &String| {
+        let words = text::words_of_name(name);
+        let fitting = record.iter().find(|(names, _)| has_any(&words, names));
+        fitting.map_or(Value::Null, |(_, value)| value.clone())
+    };
+    let fields = properties.keys().map(|name| (name.clone(), value(name)));
+    Value::Object(fields.collect())
+}
 
-impl Form {
-    pub fn new(given: Given, skills: Skills) -> Self {
+/// A form's text, read once.
+#[derive(Debug)]
+pub struct Extractor {
+    given: PromptParts,
+    skills: Skills,
+    dates: Vec<Located<Date>>,
+}
+
+// === impl Extractor ===
+
+impl Extractor {
+    pub fn new(given: PromptParts, skills: Skills) -> Self {
+        let dates = facts::dates(&given.text);
         Self {
-            dates: facts::dates(&given.text),
             given,
             skills,
+            dates,
         }
     }
 
-    pub fn given(&self) -> &Given {
+    pub fn given(&self) -> &PromptParts {
         &self.given
     }
 
@@ -100,224 +124,186 @@ impl Form {
 
     /// The value of a text field; `schema` may ask for a format.
     pub fn string(&self, field: &str, schema: &Value) -> Option<String> {
-        let words = words_of(field);
-        let has = |list: &str| prompt::has_any(&words, list);
         let format = schema.get("format").and_then(Value::as_str).unwrap_or("");
-        let text = self.text();
-        let found = if format == "date" || has("date deadline birthday") {
-            return self.date(&words).map(|day| day.to_string());
-        } else if format == "email" || has("email mail") {
-            return facts::emails(text).first().map(ToString::to_string);
-        } else if has("phone telephone tel mobile fax") {
-            return facts::phones(text).first().map(ToString::to_string);
-        } else if format == "uri" || has("url link website homepage") {
-            return facts::addresses(text).first().map(ToString::to_string);
-        } else if has("currency") {
-            return facts::currency(text);
-        } else if let Some(labelled) = labelled(&words, text) {
-            Some(labelled)
-        } else if has("number no id reference ref") {
-            return self.identifier(&words);
-        } else if has("vendor supplier seller merchant store shop issuer biller") {
-            self.heading()
-        } else if has("company organization organisation employer firm business") {
-            names::organization(text, self.skills.has(Pass::Prose))
-        } else if has("name person contact author candidate customer patient recipient sender") {
-            names::person(text, self.skills.has(Pass::Prose))
-        } else {
-            None
+        let mut words = text::words_of_name(field);
+        if ["date", "email", "uri"].contains(&format) {
+            words.push(format.to_owned());
+        }
+        let labelled = || labelled(&words, self.text());
+        let found = match kind(&words) {
+            Some(FieldKind::Date) => return self.date(&words).map(|day| day.to_string()),
+            Some(
+                kind @ (FieldKind::Email
+                | FieldKind::Phone
+                | FieldKind::Address
+                | FieldKind::Currency),
+            ) => self.all(kind)?.into_iter().next(),
+            Some(FieldKind::Identifier) => labelled().or_else(|| self.identifier()),
+            Some(FieldKind::Heading) => labelled().or_else(|| self.heading()),
+            Some(FieldKind::Firm) => labelled().or_else(|| names::organization(self.text())),
+            Some(FieldKind::Person) => labelled().or_else(|| names::person(self.text())),
+            Some(FieldKind::Skills | FieldKind::Keywords) | None => labelled(),
         };
         found.map(|text| text.chars().take(TEXT_MAX).collect())
     }
 
-    /// The first line with letters: who wrote the page.
+    /// The entries of a list of texts.
+    pub fn texts(&self, field: &str) -> Option<Vec<String>> {
+        self.all(kind(&text::words_of_name(field))?)
+    }
+
+    /// All that the text has of a kind; `None` of a kind that a text has one of.
+    fn all(&self, kind: FieldKind) -> Option<Vec<String>> {
+        let text = self.text();
+        let owned = |found: Vec<&str>| found.into_iter().map(str::to_owned).collect();
+        Some(match kind {
+            FieldKind::Date => self.dates.iter().map(|one| one.value.to_string()).collect(),
+            FieldKind::Email => owned(facts::emails(text)),
+            FieldKind::Phone => owned(facts::phones(text)),
+            FieldKind::Address => owned(facts::addresses(text)),
+            FieldKind::Currency => facts::currency(text).into_iter().collect(),
+            FieldKind::Person => names::people(text),
+            FieldKind::Skills => history::skills(text),
+            FieldKind::Keywords => text::subject_words(text).into_iter().take(5).collect(),
+            FieldKind::Identifier | FieldKind::Heading | FieldKind::Firm => return None,
+        })
+    }
+
+    /// The first line with letters: the writer of a bill stands there.
     fn heading(&self) -> Option<String> {
-        let line = self
-            .text()
-            .lines()
-            .map(str::trim)
-            .find(|line| line.chars().any(char::is_alphabetic))?;
+        let mut lines = self.text().lines().map(str::trim);
+        let line = lines.find(|line| line.contains(char::is_alphabetic))?;
         Some(line.trim_end_matches([',', ':']).to_owned())
     }
 
-    /// The identifier behind a word of the field's name, else the first of the page.
-    fn identifier(&self, words: &[String]) -> Option<String> {
+    /// The words before a place in its line.
+    fn words_before(&self, at: usize) -> Vec<String> {
+        text::words(line_before(self.text(), at))
+    }
+
+    /// The first identifier of the page.
+    fn identifier(&self) -> Option<String> {
         let is_name = |one: &regex::Match<'_>| {
             let text = one.as_str();
-            let is_date = self
-                .dates
-                .iter()
-                .any(|date| date.at.start < one.end() && one.start() < date.at.end);
-            let shaped = text.contains(['-', '/']) || text.bytes().any(|b| b.is_ascii_uppercase());
-            !is_date && (shaped || text.len() > 3) && !text.contains('.')
+            let shaped = text.contains(|c: char| c == '-' || c == '/' || c.is_ascii_uppercase());
+            let long = shaped || text.len() > 3;
+            long && !text.contains('.') && !facts::overlaps(&self.dates, &one.range())
         };
-        let labelled = |one: &regex::Match<'_>| {
-            let before = prompt::words(line_before(self.text(), one.start()));
-            let subject = |word: &&String| !prompt::listed(word, "number no id reference ref");
-            words
-                .iter()
-                .filter(subject)
-                .any(|word| before.contains(word))
-        };
-        let found: Vec<_> = IDENTIFIER.find_iter(self.text()).filter(is_name).collect();
-        let found = found.iter().find(|one| labelled(one)).or(found.first())?;
+        let found = IDENTIFIER.find_iter(self.text()).find(is_name)?;
         Some(found.as_str().to_owned())
     }
 
     fn date(&self, words: &[String]) -> Option<Date> {
-        let before = |date: &Found<Date>| line_before(self.text(), date.at.start);
-        let is_due = |date: &Found<Date>| DUE.is_match(before(date));
-        let issued = self.dates.iter().find(|date| !is_due(date));
-        if prompt::has_any(words, "due deadline expiry expires expiration until end") {
-            let stated = self.dates.iter().find(|date| is_due(date));
-            return match stated {
-                Some(date) => Some(date.value),
-                None if self.skills.has(Pass::Inference) => self.by_terms(issued?.value),
-                None => None,
+        let is_due = |date: &&Located<Date>| DUE.is_match(line_before(self.text(), date.at.start));
+        let issued = || self.dates.iter().filter(|date| !is_due(date));
+        let found = if has_any(words, "due deadline expiry expires expiration until end") {
+            let stated = self.dates.iter().find(is_due);
+            if stated.is_none() && self.skills.has(Skill::Inference) {
+                return self.by_terms(issued().next()?.value);
+            }
+            stated
+        } else {
+            // A date that is named by another word stands behind that word.
+            let is_named = |date: &&Located<Date>| {
+                let before = self.words_before(date.at.start);
+                words
+                    .iter()
+                    .any(|word| word != "date" && before.contains(word))
             };
-        }
-        // A date that is named by another word stands behind that word.
-        let names = |date: &Found<Date>| {
-            let before = prompt::words(before(date));
-            words
-                .iter()
-                .any(|word| *word != "date" && before.contains(word))
+            let named = issued().find(is_named).or_else(|| issued().next());
+            named.or(self.dates.first())
         };
-        let labelled = self.dates.iter().find(|date| !is_due(date) && names(date));
-        labelled
-            .or(issued)
-            .or(self.dates.first())
-            .map(|date| date.value)
+        found.map(|date| date.value)
     }
 
     /// `net 30`, `within 14 days`: counted from the day of issue.
     fn by_terms(&self, issued: Date) -> Option<Date> {
-        let days: i64 = TERMS.captures(self.text())?.get(1)?.as_str().parse().ok()?;
+        let days: i64 = captured(&TERMS, self.text())?.parse().ok()?;
         issued.checked_add(days.days()).ok()
     }
 
     /// The value of a number field.
     pub fn amount(&self, field: &str) -> Option<f64> {
-        let words = words_of(field);
-        let has = |list: &str| prompt::has_any(&words, list);
-        if has("quantity qty count people persons guests age number year") {
+        let words = text::words_of_name(field);
+        if has_any(
+            &words,
+            "quantity qty count people persons guests age number year",
+        ) {
             return self.counted(&words);
         }
-        let listed = SUMS.iter().find(|(names, _)| has(names));
+        let listed = SUMS.iter().find(|(names, _)| has_any(&words, names));
         let own = words.join(" ");
         let labels = listed.map_or(own.as_str(), |(_, labels)| labels);
-        let is_total = has(TOTALS);
-        let lines: Vec<&str> = self.text().lines().collect();
-        let found = labels.split(' ').find_map(|label| {
-            let mut sums = lines.iter().filter(|line| prompt::has_word(line, label));
-            let mut amounts = sums.by_ref().filter_map(|line| last_amount(line));
+        let is_total = has_any(&words, TOTALS);
+        let sums = |label: &str| {
+            let lines = self.text().lines();
+            let mut sums = lines
+                .filter(|line| text::has_word(line, label))
+                .filter_map(last_amount);
             // The grand total stands below the others.
             if is_total {
-                amounts.last()
+                sums.next_back()
             } else {
-                amounts.next()
+                sums.next()
             }
-        });
+        };
+        let found = labels.split(' ').find_map(sums);
         if found.is_some() || !is_total {
             return found;
         }
-        let mut with_currency = lines
-            .iter()
-            .rev()
-            .filter(|line| facts::currency(line).is_some());
-        with_currency.find_map(|line| last_amount(line))
+        let mut lines = self.text().lines().rev();
+        lines.find_map(|line| facts::currency(line).and_then(|_| last_amount(line)))
     }
 
     /// The number beside one of the field's words: `4 people`, `guests: 4`.
     fn counted(&self, words: &[String]) -> Option<f64> {
-        let text = self.text();
         let touches = |word: Option<&String>| word.is_some_and(|word| words.contains(word));
-        let near = |one: &Found<Amount>| {
-            let behind: String = text
-                .get(one.at.end..)
-                .unwrap_or("")
-                .chars()
-                .take(24)
-                .collect();
-            touches(prompt::words(line_before(text, one.at.start)).last())
-                || touches(prompt::words(&behind).first())
+        let near = |one: &Located<Numeral>| {
+            let behind = self.text().get(one.at.end..).unwrap_or("");
+            let behind: String = behind.chars().take(24).collect();
+            touches(self.words_before(one.at.start).last()) || touches(text::words(&behind).first())
         };
-        facts::amounts(text)
-            .into_iter()
-            .find(near)
-            .map(|one| one.value.value)
-    }
-
-    /// The entries of a list of texts.
-    pub fn texts(&self, field: &str) -> Option<Vec<String>> {
-        let words = words_of(field);
-        let has = |list: &str| prompt::has_any(&words, list);
-        let text = self.text();
-        let owned = |found: Vec<&str>| found.into_iter().map(str::to_owned).collect();
-        if has("skills languages competences") {
-            Some(history::skills(text))
-        } else if has("emails addresses") {
-            Some(owned(facts::emails(text)))
-        } else if has("urls links") {
-            Some(owned(facts::addresses(text)))
-        } else if has("phones numbers") {
-            Some(owned(facts::phones(text)))
-        } else if has("dates days") {
-            Some(self.dates.iter().map(|one| one.value.to_string()).collect())
-        } else if has("names people persons participants authors") {
-            Some(names::people(text))
-        } else if has("keywords tags topics") {
-            Some(prompt::subject_words(text).into_iter().take(5).collect())
-        } else {
-            None
-        }
+        let found = facts::amounts(self.text()).into_iter().find(near);
+        found.map(|one| one.value.value)
     }
 
     /// The entries of a list of objects, by what the names of their fields ask for.
     pub fn objects(&self, schema: &Value) -> Option<Vec<Value>> {
         let properties = schema.get("properties")?.as_object()?;
-        let columns: Vec<&str> = properties.keys().map(String::as_str).collect();
-        let has = |list: &str| columns.iter().any(|column| prompt::listed(column, list));
+        let columns: Vec<String> = properties.keys().cloned().collect();
+        let has = |list: &str| has_any(&columns, list);
         let text = self.text();
-        if has("employer title company position role")
+        let records = if has("owner assignee") && minutes::is_conversation(text) {
+            minutes::actions(text)
+        } else if has("employer title company position role")
             && has("from to start end start_year end_year")
         {
-            return Some(
-                history::jobs(text)
-                    .iter()
-                    .map(|job| stage(job, properties))
-                    .collect(),
-            );
-        }
-        if has("degree school university institution") {
-            return Some(
-                history::education(text)
-                    .iter()
-                    .map(|one| stage(one, properties))
-                    .collect(),
-            );
-        }
-        let records = rows::records(text, &columns);
-        if !records.is_empty() {
-            return Some(
-                records
-                    .into_iter()
-                    .map(|row| typed(row, properties))
-                    .collect(),
-            );
-        }
-        if has("amount price total unit_price cost") {
-            let rows = rows::priced(text);
-            let objects = rows.iter().map(|row| {
-                let fields = columns
-                    .iter()
-                    .map(|name| ((*name).to_owned(), row.column(name).unwrap_or(Value::Null)));
-                Value::Object(fields.collect())
-            });
-            return Some(objects.collect());
-        }
-        None
+            history::jobs(text)
+        } else if has("degree school university institution") {
+            history::education(text)
+        } else if has("amount price total unit_price cost") {
+            rows::priced(text)
+        } else {
+            return None;
+        };
+        Some(
+            records
+                .iter()
+                .map(|record| object(properties, record))
+                .collect(),
+        )
     }
+}
+
+fn kind(words: &[String]) -> Option<FieldKind> {
+    let found = KINDS.iter().find(|(names, _)| has_any(words, names));
+    found.map(|(_, kind)| *kind)
+}
+
+/// The part of a place's line that stands before it.
+fn line_before(text: &str, at: usize) -> &str {
+    let before = text.get(..at).unwrap_or("");
+    before.rsplit('\n').next().unwrap_or("")
 }
 
 /// `Order number: 12-A` for the field `order_number`.
@@ -325,27 +311,25 @@ fn labelled(words: &[String], text: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let (left, right) = line.split_once(':').or_else(|| line.split_once(" is "))?;
         let value = right.trim().trim_end_matches(['.', ',', ';']);
-        let fits = prompt::words(left).ends_with(words) && !words.is_empty();
+        let fits = text::words(left).ends_with(words) && !words.is_empty();
         (fits && !value.is_empty()).then(|| value.chars().take(TEXT_MAX).collect())
     })
 }
 
 /// What a text field that must have a value probably asks for, found anywhere in the prompt.
 pub fn likely(field: &str, text: &str) -> Option<String> {
-    let words = words_of(field);
-    let has = |list: &str| prompt::has_any(&words, list);
-    let first = |found: Vec<&str>| found.first().map(ToString::to_string);
+    let words = text::words_of_name(field);
     if let Some(labelled) = labelled(&words, text) {
         Some(labelled)
-    } else if has("email mail") {
-        first(facts::emails(text))
-    } else if has("url link website") {
-        first(facts::addresses(text))
-    } else if has("date day when due") {
-        facts::dates(text).first().map(|day| day.value.to_string())
-    } else if has("city location place country name person company vendor title") {
+    } else if has_any(
+        &words,
+        "city location place country name person company vendor title",
+    ) {
         names::capitalised(text)
-    } else if has("query text question message prompt content description task") {
+    } else if has_any(
+        &words,
+        "query text question message prompt content description task",
+    ) {
         Some(text.trim().chars().take(TEXT_MAX).collect())
     } else {
         None
@@ -355,47 +339,16 @@ pub fn likely(field: &str, text: &str) -> Option<String> {
 /// The last amount of a line, those with decimals first, as money has.
 fn last_amount(line: &str) -> Option<f64> {
     let amounts = facts::amounts(line);
-    let money = |decimals: bool| {
-        amounts
-            .iter()
-            .rfind(|one| !one.value.percent && one.value.decimals == decimals)
-            .map(|one| one.value.value)
-    };
-    money(true).or_else(|| money(false))
-}
-
-fn stage(stage: &history::Stage, properties: &Map<String, Value>) -> Value {
-    let fields = properties.keys().map(|name| {
-        let value = match name.as_str() {
-            "title" | "position" | "role" | "degree" | "subject" => json!(stage.what),
-            "employer" | "company" | "school" | "university" | "institution" | "organization" => {
-                json!(stage.place)
-            }
-            "from" | "start" | "start_year" => json!(stage.from),
-            "to" | "end" | "end_year" | "year" | "graduation_year" => json!(stage.to),
-            _ => Value::Null,
-        };
-        (name.clone(), value)
-    });
-    Value::Object(fields.collect())
-}
-
-/// The cells of a record as the types of their columns.
-fn typed(row: Map<String, Value>, properties: &Map<String, Value>) -> Value {
-    let fields = row.into_iter().map(|(name, cell)| {
-        let kind = properties.get(&name).map_or("", type_of);
-        let text = cell.as_str().unwrap_or("").to_owned();
-        let value = match kind {
-            "number" | "integer" => facts::amounts(&text)
-                .first()
-                .and_then(|one| number(one.value.value))
-                .unwrap_or(Value::Null),
-            "boolean" => json!(["yes", "true", "x", "1"].contains(&text.to_lowercase().as_str())),
-            _ => json!(text),
-        };
-        (name, value)
-    });
-    Value::Object(fields.collect())
+    let mut plain = amounts
+        .iter()
+        .rev()
+        .map(|one| one.value)
+        .filter(|one| !one.percent);
+    let money = plain
+        .clone()
+        .find(|one| one.decimals)
+        .or_else(|| plain.next());
+    money.map(|one| one.value)
 }
 
 #[cfg(test)]

@@ -9,23 +9,20 @@ mod named;
 pub use named::labels;
 
 use super::{
-    given::Given,
-    prompt,
-    skill::{Pass, Skills},
+    given::PromptParts,
+    skill::{Skill, Skills},
+    text::{self, listed},
 };
 use crate::embedding;
-use rust_stemmers::{Algorithm, Stemmer};
 use serde_json::Value;
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeSet, HashMap},
     sync::LazyLock,
 };
 
-const CUES: &str = include_str!("label/cues.txt");
 const DIMENSIONS: usize = 1_024;
 /// What the parts of a score are worth.
 const NAME: f64 = 1.5;
-const CUE: f64 = 1.0;
 const MEANING: f64 = 0.8;
 const EXAMPLE: f64 = 3.0;
 /// An example nearer than this speaks for its label.
@@ -41,88 +38,76 @@ const NEGATIONS: &str = "not no never nothing without hardly isnt wasnt dont doe
 /// What stands behind these counts more than what stands before.
 const TURNS: &str = "but however";
 
-/// Stems, and two in a row, that speak for what a label means.
-static MEANINGS: LazyLock<Vec<Meaning>> = LazyLock::new(|| read(CUES));
+static MEANINGS: LazyLock<Vec<Meaning>> =
+    LazyLock::new(|| meanings(include_str!("label/cues.txt")));
 
 struct Meaning {
     /// Stems of the names that labels may have for it.
     names: BTreeSet<String>,
     /// Those of its contrary.
     contrary: BTreeSet<String>,
-    /// A phrase says more than a word.
-    cues: BTreeMap<String, f64>,
+    /// Stems, and up to four in a row, that speak for it; a phrase says more than a word.
+    cues: HashMap<String, f64>,
 }
 
-fn read(text: &str) -> Vec<Meaning> {
-    let mut meanings: Vec<Meaning> = Vec::new();
-    for line in text.lines().filter(|line| !line.starts_with('#')) {
-        let heading = line
-            .strip_prefix('[')
-            .and_then(|line| line.strip_suffix(']'));
-        if let Some(heading) = heading {
-            let (names, contrary) = heading.split_once('!').unwrap_or((heading, ""));
-            meanings.push(Meaning {
-                names: stems(names).into_iter().collect(),
-                contrary: stems(contrary).into_iter().collect(),
-                cues: BTreeMap::new(),
-            });
-        } else if let Some(meaning) = meanings.last_mut() {
-            let cues = line.split(',').map(stems).filter(|stems| !stems.is_empty());
-            let weighed =
-                cues.map(|stems| (stems.join(" "), if stems.len() > 1 { 1.5 } else { 1.0 }));
-            meaning.cues.extend(weighed);
+fn meanings(file: &'static str) -> Vec<Meaning> {
+    let sections = text::sections(file);
+    let names = |heading: &str| BTreeSet::from_iter(stems(heading.split('!').next().unwrap_or("")));
+    let cue = |cue: &str| {
+        let stems = stems(cue);
+        (stems.join(" "), if stems.len() > 1 { 1.5 } else { 1.0 })
+    };
+    let meaning = |(heading, lines): &(&str, Vec<&str>)| {
+        // A heading names its contrary by one word; the others come from that word's own heading.
+        let contrary = BTreeSet::from_iter(stems(heading.split('!').nth(1).unwrap_or("")));
+        let others = sections.iter().map(|(heading, _)| names(heading));
+        let cues = lines.iter().flat_map(|line| line.split(',')).map(cue);
+        Meaning {
+            names: names(heading),
+            contrary: others
+                .filter(|names| !names.is_disjoint(&contrary))
+                .flatten()
+                .collect(),
+            cues: cues.filter(|(cue, _)| !cue.is_empty()).collect(),
         }
-    }
-    // A heading names its contrary by one word; the others come from that word's own heading.
-    let names: Vec<BTreeSet<String>> = meanings
-        .iter()
-        .map(|meaning| meaning.names.clone())
-        .collect();
-    for meaning in &mut meanings {
-        let others = names
-            .iter()
-            .filter(|names| !names.is_disjoint(&meaning.contrary));
-        meaning.contrary = others.flatten().cloned().collect();
-    }
-    meanings
+    };
+    sections.iter().map(meaning).collect()
 }
 
+/// `isn't` is one word.
 fn stems(text: &str) -> Vec<String> {
-    let stemmer = Stemmer::create(Algorithm::English);
-    let words = prompt::words(&text.replace(['\'', '’'], ""));
-    words
-        .iter()
-        .map(|word| stemmer.stem(word).into_owned())
-        .collect()
+    text::stems(&text.replace(['\'', '’'], ""))
 }
 
-/// What labels of one meaning go by, by any of its names.
-fn names_of(name: &str) -> Option<&'static Meaning> {
-    MEANINGS.iter().find(|meaning| meaning.names.contains(name))
+/// The words of a label.
+fn spelled(label: &str) -> String {
+    label.replace(['_', '-'], " ")
 }
 
 /// The choice that fits the material best.
-pub fn choose(given: &Given, all: &str, choices: &[Value], skills: Skills) -> Option<Value> {
-    let labels: Vec<&str> = choices.iter().filter_map(Value::as_str).collect();
-    if labels.is_empty() || labels.len() != choices.len() {
-        return None;
-    }
-    let text = given.text.as_str();
-    let read = Read::new(text, skills);
-    let examples = examples(all, &labels, text);
-    let vector = embedding::of_text(text, DIMENSIONS);
-    let near = |text: &str| embedding::cosine(&vector, &embedding::of_text(text, DIMENSIONS));
+pub fn choose(given: &PromptParts, all: &str, choices: &[Value], skills: Skills) -> Option<Value> {
+    let labels: Vec<&str> = choices.iter().map(Value::as_str).collect::<Option<_>>()?;
+    let read = StemmedText::new(&given.text, skills);
+    let examples = examples(all, &labels, &given.text);
+    let vector = |text: &str| embedding::of_text(text, DIMENSIONS);
+    let own = vector(&given.text);
+    let near = |text: &str| embedding::cosine(&own, &vector(text));
+    let is_rest = |label: &str| listed(&label.to_lowercase(), REST);
     let score = |label: &str| {
         let mut score = read.score(label);
-        if skills.has(Pass::Meaning) && !is_rest(label) {
-            score += MEANING * near(&label.replace(['_', '-'], " ")).max(0.0);
+        if skills.has(Skill::Meaning) && !is_rest(label) {
+            score += MEANING * near(&spelled(label)).max(0.0);
         }
-        let own = examples.iter().filter(|(own, _)| *own == label);
-        let nearest = own.map(|(_, example)| near(example)).fold(0.0, f64::max);
-        if nearest > EXAMPLE_NEAR {
-            score += EXAMPLE * nearest;
-        }
+        let examples = examples.iter().filter(|(own, _)| *own == label);
+        let nearest = examples
+            .map(|(_, example)| near(example))
+            .fold(0.0, f64::max);
         score
+            + if nearest > EXAMPLE_NEAR {
+                EXAMPLE * nearest
+            } else {
+                0.0
+            }
     };
     let scored = labels
         .iter()
@@ -136,41 +121,32 @@ pub fn choose(given: &Given, all: &str, choices: &[Value], skills: Skills) -> Op
         .cloned()
 }
 
-fn is_rest(label: &str) -> bool {
-    prompt::listed(&label.to_lowercase(), REST)
-}
-
-/// Pairs of a text and its label that the prompt gives: `text -> label`, or `text` and `label:` on lines.
+/// Pairs of a label and its text that the prompt gives: `text -> label`, or `text` and `label:` on lines.
 fn examples<'a>(all: &'a str, labels: &[&'a str], own: &str) -> Vec<(&'a str, &'a str)> {
     let label_of = |text: &str| {
-        let bare = text.trim().trim_matches(|c: char| "\"'`*.".contains(c));
+        let bare = text.trim().trim_matches(['"', '\'', '`', '*', '.']);
         labels
             .iter()
             .copied()
             .find(|label| label.eq_ignore_ascii_case(bare))
     };
+    let arrows = ["->", "=>", "→", "\t", "|"];
     let mut examples = Vec::new();
     let mut before = "";
     for line in all.lines().filter(|line| !line.trim().is_empty()) {
-        let arrow = ["->", "=>", "→", "\t", "|"]
-            .iter()
-            .find_map(|arrow| line.rsplit_once(arrow));
-        if let Some((text, label)) = arrow.and_then(|(text, label)| Some((text, label_of(label)?)))
-        {
-            examples.push((label, text));
-        } else if let Some(label) = line.split_once(':').and_then(|(_, label)| label_of(label))
-            && !before.is_empty()
-        {
-            examples.push((label, before));
-        }
+        let arrow = arrows.iter().find_map(|arrow| line.rsplit_once(arrow));
+        let (text, label) = arrow
+            .or_else(|| Some((before, line.split_once(':')?.1)))
+            .unwrap_or_default();
+        examples.extend(label_of(label).map(|label| (label, text)));
         before = line.split_once(": ").map_or(line, |(_, text)| text);
     }
-    examples.retain(|(_, text)| !own.starts_with(text.trim()));
+    examples.retain(|(_, text)| !text.is_empty() && !own.starts_with(text.trim()));
     examples
 }
 
 /// A text as stems, with what turns them.
-struct Read {
+struct StemmedText {
     stems: Vec<String>,
     skills: Skills,
     /// What stands before the turn counts half; read between the lines it is conceded and speaks for its contrary.
@@ -179,56 +155,49 @@ struct Read {
     ironic: bool,
 }
 
-// === impl Read ===
+// === impl StemmedText ===
 
-impl Read {
+impl StemmedText {
     fn new(text: &str, skills: Skills) -> Self {
+        let stems = stems(text);
+        let turn = stems.iter().rposition(|stem| listed(stem, TURNS));
         let mut read = Self {
-            stems: stems(text),
+            turn: turn.filter(|_| skills.has(Skill::Negation)).unwrap_or(0),
+            stems,
             skills,
-            turn: 0,
             ironic: false,
         };
-        if skills.has(Pass::Negation) {
-            let turn = read
-                .stems
+        let says = |name: &str| {
+            let mut meanings = MEANINGS
                 .iter()
-                .rposition(|stem| prompt::listed(stem, TURNS));
-            read.turn = turn.unwrap_or(0);
-        }
-        if skills.has(Pass::BetweenLines) {
-            let says = |name| names_of(name).is_some_and(|meaning| read.cues(meaning, false) > 0.0);
-            read.ironic = says("nuisanc") && says("posit");
-        }
+                .filter(|meaning| meaning.names.contains(name));
+            meanings.any(|meaning| read.cues(meaning, false) > 0.0)
+        };
+        read.ironic = skills.has(Skill::BetweenLines) && says("nuisanc") && says("posit");
         read
     }
 
     /// What speaks for a label: its own words, and the words that go with what it means.
     fn score(&self, label: &str) -> f64 {
-        let own = stems(&label.replace(['_', '-'], " "));
-        let named = own
-            .iter()
-            .filter(|stem| stem.len() > 2 && self.stems.contains(stem))
-            .count();
+        let own = stems(&spelled(label));
+        let is_here = |stem: &&String| stem.len() > 2 && self.stems.contains(stem);
+        let named = own.iter().filter(is_here).count();
         let mut score = NAME * named as f64 / own.len().max(1) as f64;
-        for name in &own {
-            for meaning in MEANINGS.iter() {
-                // A negated cue of the contrary speaks for the label: "not bad".
-                if meaning.names.contains(name) {
-                    score += CUE * self.cues(meaning, false);
-                } else if meaning.contrary.contains(name) {
-                    score += CUE * self.cues(meaning, true);
+        for meaning in MEANINGS.iter() {
+            let is_in = |names: &BTreeSet<String>| {
+                own.iter().filter(|name| names.contains(*name)).count() as f64
+            };
+            // A negated cue of the contrary speaks for the label: "not bad".
+            score += is_in(&meaning.names) * self.cues(meaning, false);
+            score += is_in(&meaning.contrary) * self.cues(meaning, true);
+            if self.ironic && is_in(&meaning.names) > 0.0 {
+                if meaning.names.contains("posit") {
+                    return 0.0;
                 }
+                score += f64::from(meaning.names.contains("negat"));
             }
         }
-        let means = |name| {
-            names_of(name).is_some_and(|meaning| own.iter().any(|one| meaning.names.contains(one)))
-        };
-        match self.ironic {
-            true if means("posit") => 0.0,
-            true if means("negat") => score + CUE,
-            _ => score,
-        }
+        score
     }
 
     /// How much of the text speaks for a meaning, or of what speaks for it is turned into its contrary.
@@ -236,18 +205,13 @@ impl Read {
         let mut sum = 0.0;
         for at in 0..self.stems.len() {
             let runs = (1..=4).filter_map(|length| self.stems.get(at..at + length));
+            let is_before = at < self.turn;
             for run in runs {
-                let Some(weight) = meaning.cues.get(&run.join(" ")) else {
-                    continue;
-                };
-                let is_conceded = self.skills.has(Pass::BetweenLines) && at < self.turn;
+                let weight = meaning.cues.get(&run.join(" ")).copied().unwrap_or(0.0);
+                let is_conceded = is_before && self.skills.has(Skill::BetweenLines);
                 let is_negated = run.len() == 1 && self.is_negated(at);
                 if (is_negated != is_conceded) == turned {
-                    sum += if at < self.turn {
-                        weight / 2.0
-                    } else {
-                        *weight
-                    };
+                    sum += if is_before { weight / 2.0 } else { weight };
                 }
             }
         }
@@ -256,12 +220,8 @@ impl Read {
 
     /// Whether one of the three words before it negates.
     fn is_negated(&self, at: usize) -> bool {
-        let mut reach = self
-            .stems
-            .get(at.saturating_sub(3)..at)
-            .into_iter()
-            .flatten();
-        self.skills.has(Pass::Negation) && reach.any(|stem| prompt::listed(stem, NEGATIONS))
+        let before = self.stems.get(at.saturating_sub(3)..at).unwrap_or_default();
+        self.skills.has(Skill::Negation) && text::has_any(before, NEGATIONS)
     }
 }
 

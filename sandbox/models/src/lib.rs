@@ -11,12 +11,12 @@
 //!
 //! | what | modules |
 //! |---|---|
-//! | chance, tokens, letters of print, kinds of work, what a fact looks like | `rng`, `tokens`, `font`, `category`, `facts`, `vision` |
-//! | vectors, sound | `embedding`, `speech` |
+//! | chance, tokens, letters of print, words of a text, kinds of work | `rng`, `tokens`, `font`, `text`, `category`, `vision` |
+//! | what a fact looks like, vectors, sound | `facts`, `embedding`, `speech` |
 //! | what a model can do, what it shows of itself, what it reads of a page | `skill`, `logprobs`, `pattern`, `page` |
-//! | the prompt, taken apart | `prompt` < `drawing`, `text`, `talk`, `arithmetic` < `given`, `minutes`, `summary` |
+//! | the prompt, taken apart | `prompt`, `drawing`, `talk`, `arithmetic` < `given`, `minutes`, `summary` |
 //! | one kind of work each | `code`, `form`, `label`, `sql`, `translation` < `answering` < `relevance` |
-//! | all work of one prompt | `reader` < `schema`, `specialist` < `frontier`, `tools` |
+//! | all work of one prompt | `reader` < `schema`, `prose` < `tools` |
 //! | the door | `draft` |
 
 #![forbid(unsafe_code)]
@@ -41,7 +41,6 @@ pub mod embedding;
 mod facts;
 mod font;
 mod form;
-mod frontier;
 pub mod given;
 mod label;
 pub mod logprobs;
@@ -49,17 +48,17 @@ mod minutes;
 pub mod page;
 mod pattern;
 pub mod prompt;
+mod prose;
 mod reader;
 mod relevance;
 pub mod rng;
 pub mod schema;
 pub mod skill;
-mod specialist;
 pub mod speech;
 mod sql;
 mod summary;
 mod talk;
-mod text;
+pub mod text;
 pub mod tokens;
 pub mod tools;
 mod translation;

@@ -29,16 +29,15 @@ fn make(hir: &Hir, rng: &mut Rng, made: &mut String) {
         HirKind::Class(Class::Unicode(class)) => {
             let has = |c: &char| {
                 class
+                    .ranges()
                     .iter()
-                    .any(|range| range.start() <= *c && *c <= range.end())
+                    .any(|range| (range.start()..=range.end()).contains(c))
             };
-            let plain: Vec<char> = ('a'..='z')
-                .chain('A'..='Z')
-                .chain('0'..='9')
-                .filter(has)
+            let plain: Vec<char> = ('0'..='z')
+                .filter(|c| c.is_ascii_alphanumeric() && has(c))
                 .collect();
-            let first = || class.iter().next().map(|range| range.start());
-            made.extend(rng.choose(&plain).copied().or_else(first));
+            let first = class.ranges().first().map(|range| range.start());
+            made.extend(rng.choose(&plain).copied().or(first));
         }
         HirKind::Repetition(part) => {
             let most = part.max.unwrap_or(part.min.saturating_add(MORE));

@@ -17,7 +17,8 @@ pub struct Prompt {
     pub user: String,
     /// Texts of all messages, one after another.
     pub all: String,
-    pub pictures: Vec<vision::Picture>,
+    /// Each in words.
+    pub pictures: Vec<String>,
     pub files: usize,
     /// The text of pictures and files, where it can be read.
     pub pages: Vec<String>,
@@ -40,20 +41,15 @@ impl Prompt {
     }
 
     fn read(&mut self, message: &Value) {
-        let role = message.get("role").and_then(Value::as_str).unwrap_or("");
-        let text = self.read_content(message.get("content"));
+        let text = self.read_content(message);
         self.tokens += tokens::PER_MESSAGE + tokens::count(&text);
-        for call in message
-            .get("tool_calls")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-        {
+        let calls = message.get("tool_calls").and_then(Value::as_array);
+        for call in calls.into_iter().flatten() {
             self.tokens += tokens::count(&call.to_string());
             let name = call.pointer("/function/name").and_then(Value::as_str);
             self.called.extend(name.map(str::to_owned));
         }
-        match role {
+        match role(message) {
             "system" | "developer" => push_line(&mut self.system, &text),
             "user" => {
                 self.user.clone_from(&text);
@@ -66,43 +62,44 @@ impl Prompt {
         push_line(&mut self.all, &text);
     }
 
-    fn read_content(&mut self, content: Option<&Value>) -> String {
+    /// The text of a message; what is attached to it is noted.
+    fn read_content(&mut self, message: &Value) -> String {
         let mut text = String::new();
-        match content {
-            Some(Value::String(plain)) => text.push_str(plain),
-            Some(Value::Array(parts)) => {
-                for part in parts {
-                    match part.get("type").and_then(Value::as_str) {
-                        Some("image_url" | "input_image") => {
-                            self.pictures.push(vision::Picture::of(part));
-                            self.pages.extend(page::text_of(part));
-                            self.tokens += PER_ATTACHMENT;
-                        }
-                        Some("file" | "input_file") => {
-                            self.files += 1;
-                            self.pages.extend(page::text_of(part));
-                            self.tokens += PER_ATTACHMENT;
-                        }
-                        Some("input_audio") => self.pages.extend(page::text_of(part)),
-                        _ => {
-                            if let Some(one) = part.get("text").and_then(Value::as_str) {
-                                push_line(&mut text, one);
-                            }
-                        }
-                    }
+        let parts = match message.get("content") {
+            Some(Value::String(plain)) => return plain.clone(),
+            Some(Value::Array(parts)) => parts.as_slice(),
+            _ => &[],
+        };
+        for part in parts {
+            match part.get("type").and_then(Value::as_str) {
+                Some("image_url" | "input_image") => {
+                    self.pictures.push(vision::described(part));
+                    self.tokens += PER_ATTACHMENT;
+                }
+                Some("file" | "input_file") => {
+                    self.files += 1;
+                    self.tokens += PER_ATTACHMENT;
+                }
+                Some("input_audio") => {}
+                _ => {
+                    push_line(
+                        &mut text,
+                        part.get("text").and_then(Value::as_str).unwrap_or(""),
+                    );
+                    continue;
                 }
             }
-            _ => {}
+            self.pages.extend(page::text_of(part));
         }
         text
     }
 }
 
-/// Who says what in a message: its texts, a word for each picture and file, its tool calls as JSON.
+/// The role of a message, and its content in words: its texts, `[image]` or `[file]` for each attachment, its tool
+/// calls as JSON.
 pub fn said(message: &Value) -> (String, String) {
-    let role = message.get("role").and_then(Value::as_str).unwrap_or("");
     let mut view = Prompt::default();
-    let mut text = view.read_content(message.get("content"));
+    let mut text = view.read_content(message);
     for _ in &view.pictures {
         push_line(&mut text, "[image]");
     }
@@ -112,7 +109,11 @@ pub fn said(message: &Value) -> (String, String) {
     if let Some(calls) = message.get("tool_calls").filter(|calls| calls.is_array()) {
         push_line(&mut text, &calls.to_string());
     }
-    (role.to_owned(), text)
+    (role(message).to_owned(), text)
+}
+
+fn role(message: &Value) -> &str {
+    message.get("role").and_then(Value::as_str).unwrap_or("")
 }
 
 fn push_line(to: &mut String, text: &str) {
@@ -120,48 +121,4 @@ fn push_line(to: &mut String, text: &str) {
         to.push('\n');
     }
     to.push_str(text);
-}
-
-/// The lower-cased words of a text: runs of letters and digits.
-pub fn words(text: &str) -> Vec<String> {
-    text.split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .map(str::to_lowercase)
-        .collect()
-}
-
-/// Whether a word is in a list, whose entries stand with a space between them.
-pub fn listed(word: &str, list: &str) -> bool {
-    list.split(' ').any(|one| one == word)
-}
-
-/// Whether one of the words is in the list.
-pub fn has_any(words: &[String], list: &str) -> bool {
-    words.iter().any(|word| listed(word, list))
-}
-
-/// Whether the text holds a word of a list, whole and in any case.
-pub fn has_word(text: &str, list: &str) -> bool {
-    has_any(&words(text), list)
-}
-
-const STOP_WORDS: &str = "about after again also and any are because been before being between both but can could did does \
-    doing down each few for from further give had has have having her here his how into its just let \
-    make more most not now off once one only other our out over own please same say should some such \
-    tell than that the their them then there these they this those through too under until use very was \
-    were what when where which while who whom why will with would write you your";
-
-/// The words that carry the text's subject, each once, in order: longer than two letters and no filler.
-pub fn subject_words(text: &str) -> Vec<String> {
-    let mut subject: Vec<String> = Vec::new();
-    for word in words(text) {
-        if word.chars().count() > 2 && !listed(&word, STOP_WORDS) && !subject.contains(&word) {
-            subject.push(word);
-            // A prompt of megabytes must not make this quadratic.
-            if subject.len() == 64 {
-                break;
-            }
-        }
-    }
-    subject
 }

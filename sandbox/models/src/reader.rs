@@ -6,15 +6,17 @@
 
 use super::{
     answering, code,
-    form::{self, Form},
-    given::Given,
+    form::{self, Extractor},
+    given::PromptParts,
     label, minutes,
-    prompt::{self, Prompt},
+    prompt::Prompt,
     relevance,
     skill::Skills,
-    sql, summary, translation,
+    sql, summary,
+    text::{self, has_any},
+    translation,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::cell::Cell;
 
 /// Bytes that are looked at for one answer, each field looking at the whole text.
@@ -23,8 +25,8 @@ const LOOKED_AT_MAX: usize = 8 * 1024 * 1024;
 const POINTS: usize = 5;
 
 #[derive(Debug)]
-pub struct Reader<'a> {
-    form: Form,
+pub struct PromptReader<'a> {
+    form: Extractor,
     /// All texts of the transcript.
     pub all: &'a str,
     pub skills: Skills,
@@ -33,7 +35,7 @@ pub struct Reader<'a> {
 
 /// Work that a field or a request in words asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
+pub enum TaskKind {
     Summary,
     Answer,
     Sql,
@@ -43,103 +45,83 @@ pub enum Work {
     Words,
 }
 
-/// Names of fields, and the work that they ask for.
-const NAMES: &[(&str, Work)] = &[
-    (
-        "summary abstract tldr synopsis gist headline",
-        Work::Summary,
-    ),
-    ("answer", Work::Answer),
-    ("sql", Work::Sql),
-    ("code function program implementation", Work::Code),
-    ("translation translated", Work::Translation),
+/// Work, the words of a request that ask for it, and the names of fields that do.
+#[rustfmt::skip]
+const WORK: &[(TaskKind, &str, &str)] = &[
+    (TaskKind::Translation, "translate translation", "translation translated"),
+    (TaskKind::Sql, "sql", "sql"),
+    (TaskKind::Summary, "summarize summarise summary tldr shorten condense minutes", "summary abstract tldr synopsis gist headline"),
+    (TaskKind::Code, "function code python javascript implement rust typescript", "code function program implementation"),
+    (TaskKind::Answer, "answer question", "answer"),
+    (TaskKind::Words, "transcribe transcript recording ocr", ""),
 ];
 
 /// Fields that a label goes into.
 const LABEL_FIELDS: &str = "label category class classification sentiment intent topic tag kind type tone priority \
     urgency verdict choice answer output result";
 
-/// Words of a request, and the work that they ask for.
-const WORDS: &[(&str, Work)] = &[
-    ("translate translation", Work::Translation),
-    ("sql", Work::Sql),
-    (
-        "summarize summarise summary tldr shorten condense minutes",
-        Work::Summary,
-    ),
-    (
-        "function code python javascript implement rust typescript",
-        Work::Code,
-    ),
-    ("answer question", Work::Answer),
-    ("transcribe transcript recording ocr", Work::Words),
-];
+// === impl PromptReader ===
 
-// === impl Reader ===
-
-impl<'a> Reader<'a> {
+impl<'a> PromptReader<'a> {
     pub fn new(prompt: &'a Prompt, skills: Skills) -> Self {
-        Self::of(Given::of(prompt), &prompt.all, skills)
+        Self::of(PromptParts::of(prompt), &prompt.all, skills)
     }
 
     /// Of a text that is material from end to end.
     pub fn plain(text: &'a str, skills: Skills) -> Self {
-        Self::of(Given::plain(text), text, skills)
+        Self::of(PromptParts::plain(text), text, skills)
     }
 
-    fn of(given: Given, all: &'a str, skills: Skills) -> Self {
+    fn of(given: PromptParts, all: &'a str, skills: Skills) -> Self {
         Self {
-            form: Form::new(given, skills),
+            form: Extractor::new(given, skills),
             all,
             skills,
             looked_at: Cell::new(0),
         }
     }
 
-    fn given(&self) -> &Given {
+    fn given(&self) -> &PromptParts {
         self.form.given()
     }
 
-    /// Whether the text may be looked at once more.
-    fn looks(&self) -> bool {
+    /// The form, if its text may be looked at once more.
+    fn look(&self) -> Option<&Extractor> {
         let looked_at = self.looked_at.get().saturating_add(self.given().text.len());
         self.looked_at.set(looked_at);
-        looked_at <= LOOKED_AT_MAX
+        Some(&self.form).filter(|_| looked_at <= LOOKED_AT_MAX)
     }
 
     /// What a request in words asks for.
-    pub fn work_in_words(&self) -> Option<Work> {
+    pub fn work_in_words(&self) -> Option<TaskKind> {
         let given = self.given();
-        let asked = if given.instruction.is_empty() {
-            given.text.lines().next().unwrap_or("")
-        } else {
-            given.instruction.as_str()
+        let asked = match given.instruction.as_str() {
+            "" => given.text.lines().next().unwrap_or(""),
+            instruction => instruction,
         };
-        let words = prompt::words(asked);
-        let named = WORDS.iter().find(|(list, _)| prompt::has_any(&words, list));
+        let words = text::words(asked);
+        let named = WORK
+            .iter()
+            .find(|(_, requests, _)| has_any(&words, requests));
         let has_page = !given.page.is_empty() && given.question().contains('?');
-        named
-            .map(|(_, work)| *work)
-            .or_else(|| has_page.then_some(Work::Answer))
+        let named = named.map(|(work, _, _)| *work);
+        named.or_else(|| has_page.then_some(TaskKind::Answer))
     }
 
     /// The work done; `None` where the prompt holds nothing to do it with.
-    pub fn done(&self, work: Work, sentences: Option<usize>) -> Option<String> {
-        if !self.looks() {
-            return None;
-        }
-        let given = self.given();
+    pub fn done(&self, work: TaskKind, sentences: Option<usize>) -> Option<String> {
+        let given = self.look()?.given();
         let text = match work {
-            Work::Summary if minutes::is_conversation(&given.text) => {
-                let sentences = sentences.or(Some(1));
-                summary::of(&minutes::statements(&given.text), sentences, self.skills)
+            TaskKind::Summary if minutes::is_conversation(&given.text) => {
+                let stated = minutes::statements(&given.text);
+                summary::of(&stated, sentences.or(Some(1)), self.skills)
             }
-            Work::Summary => summary::of(&given.text, sentences, self.skills),
-            Work::Answer => answering::answer(given, self.skills)?,
-            Work::Sql => sql::write(given, self.skills)?,
-            Work::Code => code::with_signature(given, self.skills)?,
-            Work::Translation => translation::write(given, self.skills)?,
-            Work::Words => given.page.clone(),
+            TaskKind::Summary => summary::of(&given.text, sentences, self.skills),
+            TaskKind::Answer => answering::answer(given)?,
+            TaskKind::Sql => sql::write(given, self.skills)?,
+            TaskKind::Code => code::with_signature(given)?,
+            TaskKind::Translation => translation::write(given)?,
+            TaskKind::Words => given.page.clone(),
         };
         (!text.is_empty()).then_some(text)
     }
@@ -147,125 +129,74 @@ impl<'a> Reader<'a> {
     /// The label that fits best among those that the prompt names; `None` where it names none.
     pub fn named_label(&self) -> Option<String> {
         let named = label::labels(&self.given().instruction);
-        if named.is_empty() || !self.looks() {
-            return None;
-        }
         let choices: Vec<Value> = named.into_iter().map(Value::String).collect();
-        let chosen = label::choose(self.given(), self.all, &choices, self.skills)?;
-        chosen.as_str().map(str::to_owned)
+        self.label(&choices)?.as_str().map(str::to_owned)
     }
 
     /// The choice that fits best; `None` when the choices are no names.
     pub fn label(&self, choices: &[Value]) -> Option<Value> {
-        if !self.looks() {
+        if choices.is_empty() {
             return None;
         }
-        label::choose(self.given(), self.all, choices, self.skills)
+        label::choose(self.look()?.given(), self.all, choices, self.skills)
     }
 
     /// A grade for each entry of the list that is given.
     pub fn grades(&self, schema: &Value) -> Option<Map<String, Value>> {
         let items = self.given().items();
-        if items.is_empty() {
-            return None;
-        }
-        let edge = |name: &str, otherwise| {
-            schema
-                .get(name)
-                .and_then(Value::as_f64)
-                .unwrap_or(otherwise)
-        };
-        let (low, high) = (edge("minimum", 0.0), edge("maximum", 1.0));
-        let whole = schema.get("type").and_then(Value::as_str) == Some("integer");
-        Some(relevance::grades(
-            self.given(),
-            &items,
-            low,
-            high,
-            whole,
-            self.skills,
-        ))
+        let grades = relevance::grades(self.given(), &items, schema, self.skills);
+        (!items.is_empty()).then_some(grades)
     }
 
     /// The value of a text field.
     pub fn string(&self, field: &str, schema: &Value) -> Option<String> {
-        let words = form::words_of(field);
-        let named = |list: &str| prompt::has_any(&words, list);
-        let work = NAMES
-            .iter()
-            .find(|(list, _)| named(list))
-            .map(|(_, work)| *work);
-        if named(LABEL_FIELDS)
+        let words = text::words_of_name(field);
+        if has_any(&words, LABEL_FIELDS)
             && let Some(label) = self.named_label()
         {
             return Some(label);
         }
-        let sql_query = named("query") && self.work_in_words() == Some(Work::Sql);
-        let work = work.or(sql_query.then_some(Work::Sql));
-        if let Some(done) = work.and_then(|work| self.done(work, None)) {
-            return Some(done);
-        }
-        if !self.looks() {
-            return None;
-        }
-        self.form.string(field, schema)
+        let named = WORK.iter().find(|(_, _, fields)| has_any(&words, fields));
+        let is_query = has_any(&words, "query") && self.work_in_words() == Some(TaskKind::Sql);
+        let work = named
+            .map(|(work, _, _)| *work)
+            .or_else(|| is_query.then_some(TaskKind::Sql));
+        let done = work.and_then(|work| self.done(work, None));
+        done.or_else(|| self.look()?.string(field, schema))
     }
 
     /// The value of a number field.
     pub fn amount(&self, field: &str) -> Option<f64> {
-        if !self.looks() {
-            return None;
-        }
-        self.form.amount(field)
+        self.look()?.amount(field)
     }
 
     /// The entries of a list, by its name and by what its entries are; `None` when nothing here can tell.
     pub fn list(&self, field: &str, items: &Value) -> Option<Vec<Value>> {
-        if !self.looks() {
-            return None;
-        }
-        let words = form::words_of(field);
-        let named = |list: &str| prompt::has_any(&words, list);
-        let text = self.given().text.as_str();
-        let texts = |texts: Vec<String>| Some(texts.into_iter().map(Value::String).collect());
-        let owns = |name: &str| items.pointer(&format!("/properties/{name}")).is_some();
-        if (owns("owner") || owns("assignee")) && minutes::is_conversation(text) {
-            let actions = minutes::actions(text, self.skills);
-            return Some(actions.iter().map(|action| entry(action, items)).collect());
-        }
+        let form = self.look()?;
+        let given = form.given();
+        let text = given.text.as_str();
         if items.get("properties").is_some() {
-            return self.form.objects(items);
+            return form.objects(items);
         }
         if form::type_of(items) != "string" {
             return None;
         }
-        if named("decisions decided") && minutes::is_conversation(text) {
-            return texts(minutes::decisions(text));
-        }
-        let entries = self.given().items();
-        if named("ranking ranked order ids best") && !entries.is_empty() {
-            return texts(relevance::order(self.given(), &entries, self.skills));
-        }
-        if named("points highlights bullets takeaways sentences") {
+        let words = text::words_of_name(field);
+        let named = |list: &str| has_any(&words, list);
+        let entries = given.items();
+        let texts = if named("decisions decided") && minutes::is_conversation(text) {
+            minutes::decisions(text)
+        } else if named("ranking ranked order ids best") && !entries.is_empty() {
+            relevance::order(given, &entries, self.skills)
+        } else if named("points highlights bullets takeaways sentences") {
             let points = summary::of(text, Some(POINTS), self.skills);
-            let points = super::text::sentences_of(&points);
-            return texts(points.into_iter().map(str::to_owned).collect());
-        }
-        texts(self.form.texts(field)?)
-    }
-}
-
-/// An action with the fields that the schema has.
-fn entry(action: &minutes::Action, items: &Value) -> Value {
-    let known = items.get("properties").and_then(Value::as_object);
-    let fields = known.into_iter().flat_map(Map::keys).filter_map(|name| {
-        let value = match name.as_str() {
-            "owner" | "assignee" => json!(action.owner),
-            "task" | "action" => json!(action.task),
-            "due" | "deadline" => json!(action.due),
-            _ => return None,
+            text::sentences_of(&points)
+                .into_iter()
+                .map(str::to_owned)
+                .collect()
+        } else {
+            form.texts(field)?
         };
-        Some((name.clone(), value))
-    });
-    Value::Object(fields.collect())
+        Some(texts.into_iter().map(Value::String).collect())
+    }
 }

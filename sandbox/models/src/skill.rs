@@ -8,7 +8,7 @@ use super::category::Category;
 
 /// A pass beyond the plain one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pass {
+pub enum Skill {
     /// Meaning beside shared words.
     Meaning,
     /// "not" turns what stands behind it.
@@ -17,34 +17,39 @@ pub enum Pass {
     BetweenLines,
     /// What follows from what is written: a due date from terms of payment.
     Inference,
-    /// Names and roles in sentences, not only in labelled lines.
-    Prose,
     /// Figures and exclusions of a query: "under 100", "not waterproof".
     Limits,
-    /// Several tables, several languages: what needs more than one thing at a time.
+    /// A second table beside the one that is asked about.
     Relations,
     /// The whole of a schema: references, combinations, formats, patterns and ranges.
     WholeSchema,
 }
 
+/// Which of the two built-in models writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tier {
+    Specialist,
+    Frontier,
+}
+
 /// All passes but these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Skills {
-    lacks: &'static [Pass],
+    lacks: &'static [Skill],
 }
 
 // === impl Skills ===
 
 impl Skills {
-    pub const fn without(lacks: &'static [Pass]) -> Self {
+    pub const fn without(lacks: &'static [Skill]) -> Self {
         Self { lacks }
     }
 
     pub const fn specialist(category: Category) -> Self {
-        use Pass::{BetweenLines, Inference, Limits, Meaning, Prose, WholeSchema};
+        use Skill::{BetweenLines, Inference, Limits, Meaning, WholeSchema};
         Self::without(match category {
             Category::Extraction => &[BetweenLines, Inference, WholeSchema],
-            Category::Coding => &[BetweenLines, Inference, WholeSchema, Meaning, Prose],
+            Category::Coding => &[BetweenLines, Inference, WholeSchema, Meaning],
             Category::Vision | Category::Summarization | Category::GeneralChat => {
                 &[BetweenLines, Inference, WholeSchema, Limits]
             }
@@ -58,18 +63,18 @@ impl Skills {
 
     /// A frontier model by its name.
     pub fn of_name(id: &str) -> Self {
-        use Pass::{BetweenLines, Inference, Limits, Meaning, Negation, Prose, Relations};
+        use Skill::{BetweenLines, Inference, Limits, Meaning, Negation, Relations};
         Self::without(match id {
             "frontier-a" => &[Limits],
             "frontier-b" => &[Inference, BetweenLines],
             "frontier-c" => &[Negation, Relations],
             "frontier-e" => &[Meaning, Inference, BetweenLines, Relations],
-            "frontier-f" => &[Prose, BetweenLines, Limits],
+            "frontier-f" => &[BetweenLines, Limits],
             _ => &[],
         })
     }
 
-    pub fn has(self, pass: Pass) -> bool {
+    pub fn has(self, pass: Skill) -> bool {
         !self.lacks.contains(&pass)
     }
 }

@@ -1,8 +1,7 @@
 //! Sound: a tone for each word of a text, and WAV files with the words beside the samples.
 //!
-//! Lowest first: `voices`, `wav` < `tones` < `recording`.
+//! Lowest first: `voices`, `wav` < `tones`.
 
-pub mod recording;
 pub mod tones;
 pub mod voices;
 pub mod wav;

@@ -3,7 +3,7 @@
 //! Promise: whole sentences of the text in its order; the same for the same text.
 
 use super::{
-    skill::{Pass, Skills},
+    skill::{Skill, Skills},
     text,
 };
 use crate::embedding;
@@ -18,43 +18,36 @@ const WORDS_MAX: usize = 45;
 
 /// So many sentences of the text; without a number as many as make a short summary, one or two.
 pub fn of(source: &str, asked: Option<usize>, skills: Skills) -> String {
-    let most = asked.unwrap_or(2);
+    let length = |sentence: &str| sentence.split_whitespace().count();
     let mut sentences = text::sentences_of(source);
-    sentences.retain(|one| one.split_whitespace().count() > 2);
+    sentences.retain(|one| length(one) > 2);
     sentences.truncate(SENTENCES_MAX);
     if sentences.is_empty() {
         return source.split_whitespace().collect::<Vec<_>>().join(" ");
     }
-    if !skills.has(Pass::Meaning) {
-        sentences.truncate(most);
-        return sentences.join(" ");
-    }
-    let whole = embedding::of_text(&sentences.join(" "), DIMENSIONS);
-    let near = |one: &&str| embedding::cosine(&whole, &embedding::of_text(one, DIMENSIONS));
-    let mut order: Vec<(usize, f64)> = sentences
-        .iter()
-        .map(near)
-        .enumerate()
-        .map(|(at, near)| (at, near * (1.0 + LEAD / (at + 1) as f64)))
+    let vector = |text: &str| embedding::of_text(text, DIMENSIONS);
+    let whole = vector(&sentences.join(" "));
+    let weight = |at: usize, sentence: &str| match skills.has(Skill::Meaning) {
+        true => embedding::cosine(&whole, &vector(sentence)) * (1.0 + LEAD / (at + 1) as f64),
+        false => 0.0,
+    };
+    let weighed = sentences.iter().enumerate();
+    let mut order: Vec<(f64, usize, &str)> = weighed
+        .map(|(at, one)| (weight(at, one), at, *one))
         .collect();
-    order.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    let mut chosen: Vec<usize> = Vec::new();
+    // A stable sort: equals stay in the order of the text.
+    order.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut chosen: Vec<(usize, &str)> = Vec::new();
     let mut words = 0;
-    for (at, _) in order {
-        let length = sentences
-            .get(at)
-            .map_or(0, |one| one.split_whitespace().count());
-        let too_long = asked.is_none() && !chosen.is_empty() && words + length > WORDS_MAX;
-        if chosen.len() < most && !too_long {
-            chosen.push(at);
-            words += length;
+    for (_, at, sentence) in order {
+        let too_long = asked.is_none() && words > 0 && words + length(sentence) > WORDS_MAX;
+        if chosen.len() < asked.unwrap_or(2) && !too_long {
+            chosen.push((at, sentence));
+            words += length(sentence);
         }
     }
     chosen.sort_unstable();
-    let chosen: Vec<&str> = chosen
-        .iter()
-        .filter_map(|at| sentences.get(*at).copied())
-        .collect();
+    let chosen: Vec<&str> = chosen.into_iter().map(|(_, sentence)| sentence).collect();
     chosen.join(" ")
 }
 

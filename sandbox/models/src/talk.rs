@@ -5,71 +5,40 @@
 //! Promise: every sentence was written by a person and is true of what it is about; the seed decides which ones are
 //! taken, and in which order.
 
-use super::{category::Category, prompt, rng::Rng};
+use super::{category::Category, rng::Rng, text};
 use std::sync::LazyLock;
 
-/// Words that name a topic or a shape, and its sentences.
-struct Topic {
-    names: &'static str,
-    sentences: Vec<&'static str>,
-}
+/// The words that name a topic, or the name of a shape, and its sentences.
+type Topic = (&'static str, Vec<&'static str>);
 
-static TOPICS: LazyLock<Vec<Topic>> = LazyLock::new(|| read(include_str!("talk/topics.txt")));
-static PHRASES: LazyLock<Vec<Topic>> = LazyLock::new(|| read(include_str!("talk/phrases.txt")));
+static TOPICS: LazyLock<Vec<Topic>> =
+    LazyLock::new(|| text::sections(include_str!("talk/topics.txt")));
+static PHRASES: LazyLock<Vec<Topic>> =
+    LazyLock::new(|| text::sections(include_str!("talk/phrases.txt")));
 
 const GREETINGS: &str = "hello hi hey morning evening afternoon greetings";
 const THANKS: &str = "thanks thank";
-
-fn read(text: &'static str) -> Vec<Topic> {
-    let mut topics: Vec<Topic> = Vec::new();
-    for line in text.lines().filter(|line| !line.starts_with('#')) {
-        let heading = line
-            .strip_prefix('[')
-            .and_then(|rest| rest.strip_suffix(']'));
-        match (heading, topics.last_mut()) {
-            (Some(names), _) => topics.push(Topic {
-                names,
-                sentences: Vec::new(),
-            }),
-            (None, Some(topic)) if !line.is_empty() => topic.sentences.push(line),
-            _ => {}
-        }
-    }
-    topics
-}
+/// What is shown of a message in quotes.
+const QUOTED_WORDS_MAX: usize = 14;
+const QUOTED_CHARS_MAX: usize = 120;
 
 /// The sentences of a shape; none of one that the file does not have.
 fn phrases(shape: &str) -> &'static [&'static str] {
-    let found = PHRASES.iter().find(|one| one.names == shape);
-    found.map_or(&[], |one| one.sentences.as_slice())
+    let found = PHRASES.iter().find(|(name, _)| *name == shape);
+    found.map_or(&[], |(_, sentences)| sentences.as_slice())
 }
 
 /// `most` sentences or fewer that answer the message.
 pub fn sentences(user: &str, most: usize, rng: &mut Rng) -> Vec<String> {
-    let words = prompt::words(user);
-    let mut topics: Vec<Vec<&str>> = TOPICS
+    let words = text::words(user);
+    let topics = TOPICS
         .iter()
-        .filter(|topic| prompt::has_any(&words, topic.names))
-        .map(|topic| {
-            let mut facts = shuffled(&topic.sentences, rng);
-            // A sentence about the same things as the message comes first.
-            facts.sort_by_key(|fact| shared(fact, &words) > 1);
-            facts
-        })
+        .filter(|(names, _)| text::has_any(&words, names));
+    let mut topics: Vec<Vec<&str>> = topics
+        .map(|(_, facts)| ordered(facts, &words, rng))
         .collect();
     if topics.is_empty() {
-        let shapes: &[&str] = if words.len() <= 4 && prompt::has_any(&words, THANKS) {
-            &["pleasure", "offer"]
-        } else if words.len() <= 4 && prompt::has_any(&words, GREETINGS) {
-            &["welcome", "offer"]
-        } else {
-            &["self", "limit", "way"]
-        };
-        let quote = quoted(user).filter(|_| shapes.len() > 2);
-        let chosen = shapes
-            .iter()
-            .map(|shape| rng.word(phrases(shape)).to_owned());
-        return quote.into_iter().chain(chosen).collect();
+        return outside(user, &words, rng);
     }
     // In turns, so that each topic named has its sentence.
     let most = most.max(topics.len());
@@ -80,6 +49,37 @@ pub fn sentences(user: &str, most: usize, rng: &mut Rng) -> Vec<String> {
     }
     said.truncate(most);
     said
+}
+
+/// Shuffled; the last are those about the same things as the message.
+fn ordered<'a>(facts: &[&'a str], words: &[String], rng: &mut Rng) -> Vec<&'a str> {
+    let mut left = facts.to_vec();
+    let mut order = Vec::new();
+    while !left.is_empty() {
+        let at = usize::try_from(rng.below(left.len() as u64)).unwrap_or(0);
+        order.push(left.remove(at));
+    }
+    order.sort_by_key(|fact| {
+        let telling = text::subject_words(fact);
+        telling.iter().filter(|word| words.contains(word)).count() > 1
+    });
+    order
+}
+
+/// An answer to a message that names no topic.
+fn outside(user: &str, words: &[String], rng: &mut Rng) -> Vec<String> {
+    let is_short = |list: &str| words.len() <= 4 && text::has_any(words, list);
+    let (quote, shapes): (_, &[&str]) = if is_short(THANKS) {
+        (None, &["pleasure", "offer"])
+    } else if is_short(GREETINGS) {
+        (None, &["welcome", "offer"])
+    } else {
+        (quoted(user), &["self", "limit", "way"])
+    };
+    let chosen = shapes
+        .iter()
+        .map(|shape| rng.word(phrases(shape)).to_owned());
+    quote.into_iter().chain(chosen).collect()
 }
 
 /// A sentence behind work of this kind.
@@ -99,32 +99,13 @@ pub fn closings(category: Category, rng: &mut Rng) -> String {
 
 /// The beginning of the message in quotes.
 fn quoted(user: &str) -> Option<String> {
-    const WORDS_MAX: usize = 14;
-    const CHARS_MAX: usize = 120;
     let line = user.lines().find(|line| !line.trim().is_empty())?.trim();
     let line = line.strip_prefix("hard:").unwrap_or(line);
     let words: Vec<&str> = line.split_whitespace().collect();
-    let shown = words.get(..WORDS_MAX.min(words.len()))?.join(" ");
-    let shown: String = shown.chars().take(CHARS_MAX).collect();
-    let whole = shown.len() == words.join(" ").len();
-    let more = if whole { "" } else { " …" };
+    let shown: Vec<&str> = words.iter().take(QUOTED_WORDS_MAX).copied().collect();
+    let shown: String = shown.join(" ").chars().take(QUOTED_CHARS_MAX).collect();
+    let more = if shown == words.join(" ") { "" } else { " …" };
     (!shown.is_empty()).then(|| format!("You wrote: “{shown}{more}”"))
-}
-
-/// How many telling words of a sentence the message has.
-fn shared(sentence: &str, words: &[String]) -> usize {
-    let telling = prompt::subject_words(sentence);
-    telling.iter().filter(|word| words.contains(word)).count()
-}
-
-fn shuffled<'a>(items: &[&'a str], rng: &mut Rng) -> Vec<&'a str> {
-    let mut left = items.to_vec();
-    let mut order = Vec::new();
-    while !left.is_empty() {
-        let at = usize::try_from(rng.below(left.len() as u64)).unwrap_or(0);
-        order.push(left.remove(at));
-    }
-    order
 }
 
 #[cfg(test)]

@@ -17,24 +17,18 @@ pub fn pieces(text: &str) -> Vec<&str> {
     let mut run_chars = 0;
     let mut has_body = false;
     for (at, c) in text.char_indices() {
-        let fits = if c.is_whitespace() {
-            !has_body
-        } else if c.is_alphanumeric() {
-            !has_body || (run_chars > 0 && run_chars < RUN_CHARS_MAX)
-        } else {
-            !has_body
-        };
-        if !fits {
+        let goes_on = c.is_alphanumeric() && (1..RUN_CHARS_MAX).contains(&run_chars);
+        if has_body && !goes_on {
             pieces.extend(text.get(start..at));
             start = at;
             run_chars = 0;
         }
         has_body = !c.is_whitespace();
-        if c.is_alphanumeric() {
-            run_chars += 1;
+        run_chars = if c.is_alphanumeric() {
+            run_chars + 1
         } else {
-            run_chars = 0;
-        }
+            0
+        };
     }
     if start < text.len() {
         pieces.extend(text.get(start..));

@@ -6,15 +6,9 @@
 //! Promise: arguments are JSON that conforms to the tool's schema, or the turn is escalated, or refused.
 
 use super::{
-    category::Category,
-    prompt::{self, Prompt},
-    reader::Reader,
-    rng::Rng,
-    schema,
-    skill::Skills,
-    talk,
+    category::Category, prompt::Prompt, reader::PromptReader, rng::Rng, schema, skill::Skills,
+    talk, text,
 };
-use rust_stemmers::{Algorithm, Stemmer};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -53,6 +47,8 @@ pub struct Toolbox<'a> {
 
 /// What a tool must fit to be called: a word of its name, or two other signs.
 const FITS: usize = 2;
+/// Characters of a result that an answer repeats.
+const RESULT_CHARS_MAX: usize = 400;
 
 /// Words of tools' names that say nothing of what a tool is about.
 const VERBS: &str = "get find search list fetch lookup look create update set send call make run read add show \
@@ -66,61 +62,47 @@ pub fn calls(
     rng: &mut Rng,
 ) -> Vec<ToolCall> {
     // A further round takes its arguments from the results, too.
-    let mut source = prompt.tool_results.clone();
-    source.push(prompt.user.clone());
-    let source = source.join("\n");
-    let reader = Reader::plain(&source, skills);
-    chosen(toolbox, prompt)
-        .into_iter()
-        .map(|tool| ToolCall {
-            id: format!("call_{:016x}{:08x}", rng.number(), rng.below(1 << 32)),
-            name: tool.name.clone(),
-            arguments: schema::fill(&tool.parameters, &reader, rng).to_string(),
-        })
-        .collect()
+    let source = format!("{}\n{}", prompt.tool_results.join("\n"), prompt.user);
+    let reader = PromptReader::plain(source.trim(), skills);
+    let call = |tool: &Tool| ToolCall {
+        id: format!("call_{:016x}{:08x}", rng.number(), rng.below(1 << 32)),
+        name: tool.name.clone(),
+        arguments: schema::fill(&tool.parameters, &reader, rng).to_string(),
+    };
+    chosen(toolbox, prompt).into_iter().map(call).collect()
 }
 
 fn chosen<'a>(toolbox: Toolbox<'a>, prompt: &Prompt) -> Vec<&'a Tool> {
-    let tools = toolbox.tools;
+    let tools = toolbox.tools.iter();
     let fits: Vec<(&Tool, Fit)> = tools
-        .iter()
         .map(|tool| (tool, Fit::of(tool, &prompt.user)))
         .collect();
     let best = || fits.iter().rev().max_by_key(|(_, fit)| fit.score());
-    let mut named: Vec<&Tool> = match toolbox.choice {
-        ToolChoice::None => return Vec::new(),
-        ToolChoice::Named(name) => return tools.iter().filter(|tool| tool.name == *name).collect(),
-        ToolChoice::Required => return best().map(|(tool, _)| *tool).into_iter().collect(),
-        ToolChoice::Auto if !prompt.tool_results.is_empty() => fits
-            .iter()
-            .filter(|(tool, fit)| {
-                !prompt.called.contains(&tool.name) && asked_for(tool, fit, prompt)
-            })
-            .map(|(tool, _)| *tool)
-            .collect(),
-        ToolChoice::Auto => {
-            let named = fits.iter().filter(|(_, fit)| !fit.name.is_empty());
-            // "Cancel the order" is for `cancel_order`, and not for `get_order` as well.
-            let told_better = |fit: &Fit| {
-                fits.iter().any(|(_, other)| {
-                    other.name.len() > fit.name.len()
-                        && fit.name.iter().all(|word| other.name.contains(word))
-                })
-            };
-            named
-                .filter(|(_, fit)| !told_better(fit))
-                .map(|(tool, _)| *tool)
-                .collect()
-        }
+    let fitting = |is_called: &dyn Fn(&Tool, &Fit) -> bool| -> Vec<&'a Tool> {
+        let called = fits.iter().filter(|(tool, fit)| is_called(tool, fit));
+        called.map(|(tool, _)| *tool).collect()
     };
-    if named.is_empty() && prompt.tool_results.is_empty() {
+    let mut chosen = match toolbox.choice {
+        ToolChoice::None => return Vec::new(),
+        ToolChoice::Named(name) => return fitting(&|tool, _| tool.name == *name),
+        ToolChoice::Required => return best().map(|(tool, _)| *tool).into_iter().collect(),
+        ToolChoice::Auto if !prompt.tool_results.is_empty() => fitting(&|tool, fit| {
+            !prompt.called.contains(&tool.name) && is_asked_for(tool, fit, prompt)
+        }),
+        // "Cancel the order" is for `cancel_order`, and not for `get_order` as well.
+        ToolChoice::Auto => fitting(&|_, fit| {
+            let is_named = |name: &BTreeSet<String>| fit.name.is_subset(name) && fit.name != *name;
+            !fit.name.is_empty() && !fits.iter().any(|(_, other)| is_named(&other.name))
+        }),
+    };
+    if chosen.is_empty() && prompt.tool_results.is_empty() {
         let best = best().filter(|(_, fit)| fit.score() >= FITS);
-        named.extend(best.map(|(tool, _)| *tool));
+        chosen.extend(best.map(|(tool, _)| *tool));
     }
     if !toolbox.parallel {
-        named.truncate(1);
+        chosen.truncate(1);
     }
-    named
+    chosen
 }
 
 /// What of a tool a text speaks of.
@@ -138,32 +120,29 @@ struct Fit {
 
 impl Fit {
     fn of(tool: &Tool, text: &str) -> Self {
-        let said: BTreeSet<String> = stems(text);
+        let said = stems(text);
         let mut name = stems(&tool.name);
-        if name.iter().any(|word| !prompt::listed(word, VERBS)) {
-            name.retain(|word| !prompt::listed(word, VERBS));
+        if name.iter().any(|word| !text::listed(word, VERBS)) {
+            name.retain(|word| !text::listed(word, VERBS));
         }
         let properties = tool.parameters.get("properties").and_then(Value::as_object);
         let parameters = properties.into_iter().flatten();
         let names: Vec<&str> = parameters.clone().map(|(name, _)| name.as_str()).collect();
         let about = stems(&format!("{} {}", tool.description, names.join(" ")));
-        let values = parameters
-            .filter(|(_, schema)| {
-                let choices = schema.get("enum").and_then(Value::as_array);
-                let mut choices = choices.into_iter().flatten().filter_map(Value::as_str);
-                let has_choice = choices.any(|choice| says(text, choice));
-                has_choice || !schema::matches(schema, text).is_empty()
-            })
+        let about = about
+            .difference(&name)
+            .filter(|word| said.contains(*word))
             .count();
+        let stands = |(_, schema): &(&String, &Value)| {
+            let choices = schema.get("enum").and_then(Value::as_array);
+            let mut choices = choices.into_iter().flatten().filter_map(Value::as_str);
+            choices.any(|choice| says(text, choice)) || !schema::matches(schema, text).is_empty()
+        };
+        let values = parameters.filter(stands).count();
+        name.retain(|word| said.contains(word));
         Self {
-            about: about
-                .difference(&name)
-                .filter(|word| said.contains(*word))
-                .count(),
-            name: name
-                .into_iter()
-                .filter(|word| said.contains(word))
-                .collect(),
+            name,
+            about,
             values,
         }
     }
@@ -175,51 +154,47 @@ impl Fit {
 
 /// Whether the text holds the words of a choice, one behind the other.
 fn says(text: &str, choice: &str) -> bool {
-    let (words, wanted) = (prompt::words(text), prompt::words(choice));
+    let (words, wanted) = (text::words(text), text::words(choice));
     !wanted.is_empty() && words.windows(wanted.len()).any(|run| run == wanted)
 }
 
-/// Whether the results ask for one more tool: they name it, or they tell a parameter that it needs and the message
+/// Whether the results ask for one more tool: they name it, or they hold a parameter that it needs and the message
 /// does not, and the message fits it.
-fn asked_for(tool: &Tool, fit: &Fit, prompt: &Prompt) -> bool {
-    let told = prompt.tool_results.join("\n");
+fn is_asked_for(tool: &Tool, fit: &Fit, prompt: &Prompt) -> bool {
+    let results = prompt.tool_results.join("\n");
     let needed = tool.parameters.get("required").and_then(Value::as_array);
     let mut needed = needed.into_iter().flatten().filter_map(Value::as_str);
-    let told_now =
-        |name: &str| told.contains(&format!("\"{name}\"")) && !prompt.user.contains(name);
-    told.contains(&tool.name) || (fit.score() > 0 && needed.any(told_now))
+    let is_new =
+        |name: &str| results.contains(&format!("\"{name}\"")) && !prompt.user.contains(name);
+    results.contains(&tool.name) || fit.score() > 0 && needed.any(is_new)
 }
 
 /// The stems of the words that carry a text's subject.
 fn stems(text: &str) -> BTreeSet<String> {
-    let stemmer = Stemmer::create(Algorithm::English);
-    prompt::subject_words(&text.replace('_', " "))
-        .iter()
-        .map(|word| stemmer.stem(word).into_owned())
-        .collect()
+    let words = text::subject_words(&text.replace('_', " "));
+    words.iter().map(|word| text::stem(word)).collect()
 }
 
 /// What a turn says when the transcript ends with tool results.
 pub fn answer_from_results(prompt: &Prompt, rng: &mut Rng) -> String {
-    let told: Vec<String> = prompt
+    let shown = |result: &String| {
+        let line = result.split_whitespace().collect::<Vec<_>>().join(" ");
+        line.chars().take(RESULT_CHARS_MAX).collect::<String>()
+    };
+    let results = prompt
         .tool_results
         .iter()
-        .map(|result| {
-            let shown: String = result.split_whitespace().collect::<Vec<_>>().join(" ");
-            shown.chars().take(400).collect()
-        })
-        .collect();
-    let told = told.join("; ");
-    let end = if told.ends_with(['.', '!', '?']) {
+        .map(shown)
+        .collect::<Vec<_>>()
+        .join("; ");
+    let end = if results.ends_with(['.', '!', '?']) {
         ""
     } else {
         "."
     };
     let closing = talk::closing(Category::GeneralChat, rng);
-    format!(
-        "{} {told}{end} {closing}",
-        rng.word(&["The tool says:", "The result is:", "The tool returned:"])
-    )
+    let opening = rng.word(&["The tool says:", "The result is:", "The tool returned:"]);
+    format!("{opening} {results}{end} {closing}")
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 mod pdf;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use bursar_models::{page::paper, speech::recording};
+use bursar_models::{page::paper, speech::tones};
 use serde_json::Value;
 
 /// The data URL for a builder object; `None` for a value that is not one; an error for a broken one.
@@ -25,7 +25,7 @@ pub fn built(value: &Value) -> Option<Result<String, String>> {
         "$wav" => source
             .as_str()
             .ok_or_else(|| "words must be a string".to_owned())
-            .and_then(|words| recording::of(words).ok_or_else(|| "too many words".to_owned()))
+            .and_then(|words| tones::recording(words).ok_or_else(|| "too many words".to_owned()))
             .map(|bytes| ("audio/wav", bytes)),
         _ => return None,
     };

@@ -7,11 +7,7 @@ use super::{
     lane::{Lane, Pinned},
     request::ChatRequest,
 };
-use bursar_models::{
-    category::Category,
-    given,
-    prompt::{self, Prompt},
-};
+use bursar_models::{category::Category, given, prompt::Prompt, text};
 
 /// The input that a request mentions and lacks; what `X-Service-Input-Required` shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +96,7 @@ impl PromptShape {
         match self {
             Self::Picture => !prompt.pictures.is_empty(),
             Self::Structured => structured,
-            Self::Words(list) => asks(&prompt.user).any(|line| prompt::has_word(line, list)),
+            Self::Words(list) => asks(&prompt.user).any(|line| text::has_word(line, list)),
             Self::Fence => prompt.user.contains("```"),
             Self::Any => true,
         }
@@ -153,10 +149,10 @@ pub fn missing_input(prompt: &Prompt) -> Option<MissingInput> {
     // "this invoice" may be text that follows; "this pdf" cannot.
     const POINTED_AT: &str = "image picture photo screenshot pdf scan attachment";
 
-    let words = prompt::words(&prompt.user);
-    let has = |list: &str| prompt::has_any(&words, list);
+    let words = text::words(&prompt.user);
+    let has = |list: &str| text::has_any(&words, list);
     let points = words.windows(2).any(
-        |pair| matches!(pair, [this, kind] if this == "this" && prompt::listed(kind, POINTED_AT)),
+        |pair| matches!(pair, [this, kind] if this == "this" && text::listed(kind, POINTED_AT)),
     );
     if !points && !has(SENT) {
         return None;

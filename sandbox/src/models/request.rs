@@ -9,10 +9,12 @@ use super::{
 };
 use crate::{error::ServiceError, spec};
 use bursar_models::{
-    draft::{Shape, Tier},
+    draft::AnswerShape,
     logprobs::TOP_MAX,
     rng::Rng,
-    schema, tokens,
+    schema,
+    skill::Tier,
+    tokens,
     tools::{Tool, ToolChoice, Toolbox},
 };
 use serde_json::{Map, Value, json};
@@ -141,11 +143,11 @@ impl ChatRequest {
     }
 
     /// The form that an answer must have.
-    pub fn shape(&self) -> Shape<'_> {
+    pub fn shape(&self) -> AnswerShape<'_> {
         match &self.schema {
-            Some(schema) => Shape::Schema(schema),
-            None if self.json_object => Shape::Object,
-            None => Shape::Words,
+            Some(schema) => AnswerShape::Schema(schema),
+            None if self.json_object => AnswerShape::Object,
+            None => AnswerShape::Words,
         }
     }
 

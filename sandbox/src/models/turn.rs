@@ -10,11 +10,11 @@ use super::{
 };
 use crate::{error::ServiceError, money::MicroUsd, spec};
 use bursar_models::{
-    draft::{self, Ask, Draft, Shape, Tier},
+    draft::{self, AnswerShape, Brief, Draft},
     prompt::{self, Prompt},
     rng::Rng,
     schema,
-    skill::Skills,
+    skill::{Skills, Tier},
     tools::{ToolChoice, Toolbox},
 };
 use serde_json::Value;
@@ -98,7 +98,7 @@ impl Turn<'_> {
             // Interface, Limits: "131,072 tokens per turn": what the prompt leaves of them.
             Lane::Agent => spec::CONTEXT_WINDOW_TOKENS.saturating_sub(self.prompt_tokens),
         };
-        let ask = Ask {
+        let ask = Brief {
             category: self.plan.category,
             prompt: &self.prompt,
             shape: request.shape(),
@@ -186,10 +186,10 @@ pub fn frontier_only(messages: &[Value], dice: &Dice, model: &FrontierModel) -> 
         model.id.as_bytes(),
         prompt.all.as_bytes(),
     ]);
-    let ask = Ask {
+    let ask = Brief {
         category: plan::category(&prompt, false, Lane::Inference),
         prompt: &prompt,
-        shape: Shape::Words,
+        shape: AnswerShape::Words,
         toolbox: Toolbox {
             tools: &[],
             choice: &ToolChoice::None,

@@ -19,7 +19,7 @@ use crate::{
 };
 use axum::{Extension, extract::State as Shared};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use bursar_models::drawing::{self, Order, Picture};
+use bursar_models::drawing::{self, Drawing, Motif};
 use http::HeaderMap;
 use image::{
     RgbaImage,
@@ -153,12 +153,12 @@ pub async fn edits(
 fn answer(
     created: i64,
     count: usize,
-    picture: impl Fn(usize) -> Result<Picture, ServiceError>,
+    picture: impl Fn(usize) -> Result<Drawing, ServiceError>,
 ) -> Result<Value, ServiceError> {
     let mut entries: Vec<Value> = Vec::new();
     let mut before: Option<RgbaImage> = None;
     for number in 0..count {
-        let Picture { image, description } = picture(number)?;
+        let Drawing { image, description } = picture(number)?;
         let entry = match entries.last() {
             Some(entry) if before.as_ref() == Some(&image) => entry.clone(),
             _ => {
@@ -250,8 +250,8 @@ impl ImagesRequest {
         Ok(())
     }
 
-    fn order(&self, number: usize) -> Order {
-        Order {
+    fn order(&self, number: usize) -> Motif {
+        Motif {
             prompt: self.prompt.clone(),
             number,
             user: self.user.clone(),

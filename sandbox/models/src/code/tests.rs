@@ -13,14 +13,14 @@ fn the_name_and_the_language_come_from_the_prompt() {
 }
 
 fn written(signature: &str, docstring: &str) -> String {
-    let given = Given {
+    let given = PromptParts {
         named: vec![
             ("signature".to_owned(), signature.to_owned()),
             ("docstring".to_owned(), docstring.to_owned()),
         ],
-        ..Given::default()
+        ..PromptParts::default()
     };
-    with_signature(&given, Skills::frontier()).unwrap()
+    with_signature(&given).unwrap()
 }
 
 #[test]

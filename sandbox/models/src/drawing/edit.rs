@@ -3,8 +3,8 @@
 //! A prompt that names none of these covers the picture with a new one.
 //! Promise: where the mask is opaque every pixel stays as it was; where it is half transparent a pixel is half changed.
 
-use super::{Order, Picture, Rgb, colours, generate, mix};
-use crate::prompt;
+use super::{Drawing, Motif, Rgb, colours, generate, mix};
+use crate::text;
 use image::{Rgba, RgbaImage, imageops};
 
 /// How far a pixel may be from a colour to count as it, in steps of all three parts together.
@@ -13,65 +13,66 @@ const SAME_COLOUR: i32 = 160;
 const STEP: i32 = 48;
 
 /// The mask has the size of the picture; without one all of it may change.
-pub fn edit(before: &RgbaImage, mask: Option<&RgbaImage>, order: &Order) -> Picture {
+pub fn edit(before: &RgbaImage, mask: Option<&RgbaImage>, order: &Motif) -> Drawing {
     let mut image = before.clone();
     let mut done = changes(&mut image, &order.prompt).join(", then ");
     if done.is_empty() {
         let drawn = generate(order, before.width(), before.height());
         (image, done) = (drawn.image, drawn.description);
     }
-    for ((after, before), mask) in image
-        .pixels_mut()
-        .zip(before.pixels())
-        .zip(mask.into_iter().flat_map(|mask| mask.pixels()))
-    {
+    let masks = mask.into_iter().flat_map(|mask| mask.pixels());
+    for ((after, before), mask) in image.pixels_mut().zip(before.pixels()).zip(masks) {
         let Rgba([_, _, _, closed]) = *mask;
         *after = mix(*after, *before, closed);
     }
-    Picture {
+    Drawing {
         image,
         description: done,
     }
 }
 
+/// The words that ask for a change, its name, and the change.
+type Effect = (&'static str, &'static str, fn(&mut RgbaImage));
+
+#[rustfmt::skip]
+const EFFECTS: &[Effect] = &[
+    ("grey gray grayscale greyscale monochrome desaturate", "turn grey", |image| each(image, grey)),
+    ("invert inverted negative", "invert", |image| each(image, |pixel| pixel.map(|part| 255 - part))),
+    ("brighten brighter lighten lighter", "brighten", |image| imageops::colorops::brighten_in_place(image, STEP)),
+    ("darken darker", "darken", |image| imageops::colorops::brighten_in_place(image, -STEP)),
+    ("blur blurred blurry soften", "blur", |image| *image = imageops::fast_blur(image, blur_radius(image))),
+    ("mirror mirrored flip flipped", "mirror", imageops::flip_horizontal_in_place),
+];
+
 /// Makes the changes that the prompt names; returns them in words.
 fn changes(image: &mut RgbaImage, prompt: &str) -> Vec<String> {
-    let says = |any_of: &str| prompt::has_any(&prompt::words(prompt), any_of);
     let mut done = Vec::new();
     if let [(old, from), (new, to), ..] = colours(prompt).as_slice()
-        && says("change replace turn make swap recolor recolour convert")
+        && text::has_word(
+            prompt,
+            "change replace turn make swap recolor recolour convert",
+        )
     {
         each(image, |pixel| recolour(pixel, *from, *to));
         done.push(format!("change {old} to {new}"));
-    } else if says("grey gray grayscale greyscale monochrome desaturate") {
-        each(image, |[red, green, blue]| {
-            let sum = 299 * u32::from(red) + 587 * u32::from(green) + 114 * u32::from(blue);
-            [u8::try_from(sum / 1_000).unwrap_or(u8::MAX); 3]
-        });
-        done.push("turn grey".to_owned());
     }
-    if says("invert inverted negative") {
-        each(image, |pixel| pixel.map(|part| 255 - part));
-        done.push("invert".to_owned());
-    }
-    if says("brighten brighter lighten lighter") {
-        imageops::colorops::brighten_in_place(image, STEP);
-        done.push("brighten".to_owned());
-    }
-    if says("darken darker") {
-        imageops::colorops::brighten_in_place(image, -STEP);
-        done.push("darken".to_owned());
-    }
-    if says("blur blurred blurry soften") {
-        let side = image.width().max(image.height());
-        *image = imageops::fast_blur(image, (side as f32 / 40.0).max(1.0));
-        done.push("blur".to_owned());
-    }
-    if says("mirror mirrored flip flipped") {
-        imageops::flip_horizontal_in_place(image);
-        done.push("mirror".to_owned());
+    // A new colour may be grey.
+    let changes = EFFECTS.iter().skip(done.len());
+    for (_, name, change) in changes.filter(|(words, _, _)| text::has_word(prompt, words)) {
+        change(image);
+        done.push((*name).to_owned());
     }
     done
+}
+
+fn grey([red, green, blue]: Rgb) -> Rgb {
+    let sum = 299 * u32::from(red) + 587 * u32::from(green) + 114 * u32::from(blue);
+    [u8::try_from(sum / 1_000).unwrap_or(u8::MAX); 3]
+}
+
+fn blur_radius(image: &RgbaImage) -> f32 {
+    let side = image.width().max(image.height());
+    (side as f32 / 40.0).max(1.0)
 }
 
 fn each(image: &mut RgbaImage, change: impl Fn(Rgb) -> Rgb) {

@@ -5,8 +5,8 @@ const RED: Rgba<u8> = Rgba([220, 40, 40, 255]);
 const NAVY: Rgba<u8> = Rgba([20, 30, 100, 255]);
 const BLUE: Rgba<u8> = Rgba([40, 90, 220, 255]);
 
-fn order(prompt: &str) -> Order {
-    Order {
+fn order(prompt: &str) -> Motif {
+    Motif {
         prompt: prompt.to_owned(),
         number: 0,
         user: String::new(),
@@ -66,7 +66,7 @@ fn the_words_stand_in_the_picture() {
 #[test]
 fn the_same_order_gives_the_same_picture_and_another_number_or_user_another() {
     let base = order("five red circles");
-    let image = |order: &Order| generate(order, 96, 64).image;
+    let image = |order: &Motif| generate(order, 96, 64).image;
     let mut numbered = base.clone();
     numbered.number = 1;
     let mut of_user = base.clone();

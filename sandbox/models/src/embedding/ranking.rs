@@ -5,14 +5,11 @@
 //! Promise: a score is in [0,1]; the same query and documents give the same order; equals stand by index.
 
 use super::{
-    cosine,
-    lexicon::Lexicon,
-    of_text,
-    words::{self, Says, Word},
+    cosine, of_text,
+    words::{self, Word},
 };
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
-const WORDS_SHARE: f64 = 0.5;
 /// What a synonym in the document is worth beside the word itself.
 const SYNONYM: f64 = 0.6;
 /// Enough room that features hardly meet; nobody sees these vectors.
@@ -26,87 +23,78 @@ pub struct Ranked {
 }
 
 /// The stems of a document, and the groups of synonyms that they belong to.
-struct Document {
+struct BagOfWords {
     stems: HashSet<String>,
     groups: HashSet<u32>,
 }
 
 /// All documents, best first.
 pub fn rank(query: &str, documents: &[String]) -> Vec<Ranked> {
-    let asked = stems(query);
-    let read: Vec<Document> = documents.iter().map(|text| Document::read(text)).collect();
-    let common = word_scores(&asked, &read);
-    let meant = of_text(query, DIMENSIONS);
-    let mut ranked: Vec<Ranked> = documents
+    let read: Vec<BagOfWords> = documents
         .iter()
-        .zip(common)
+        .map(|text| BagOfWords::read(text))
+        .collect();
+    let rarities = rarities(query, &read);
+    let most: f64 = rarities.values().sum();
+    let meant = of_text(query, DIMENSIONS);
+    let score = |text: &String, document: &BagOfWords| {
+        let said = rarities
+            .iter()
+            .map(|(stem, rarity)| rarity * document.says(stem));
+        let words = said.sum::<f64>() / most.max(f64::MIN_POSITIVE);
+        let meaning = cosine(&meant, &of_text(text, DIMENSIONS)).max(0.0);
+        f64::midpoint(words, meaning).clamp(0.0, 1.0)
+    };
+    let scores = documents
+        .iter()
+        .zip(&read)
+        .map(|(text, document)| score(text, document));
+    let mut ranked: Vec<Ranked> = scores
         .enumerate()
-        .map(|(index, (text, words))| {
-            let meaning = cosine(&meant, &of_text(text, DIMENSIONS)).max(0.0);
-            let score = WORDS_SHARE * words + (1.0 - WORDS_SHARE) * meaning;
-            Ranked {
-                index,
-                score: score.clamp(0.0, 1.0),
-            }
-        })
+        .map(|(index, score)| Ranked { index, score })
         .collect();
     // A stable sort: equals stay in the order of the request.
     ranked.sort_by(|a, b| b.score.total_cmp(&a.score));
     ranked
 }
 
-/// How much of the query each document says; a word counts the more, the fewer documents say it.
-fn word_scores(asked: &BTreeSet<String>, documents: &[Document]) -> Vec<f64> {
-    let rarity = |stem: &String| {
+/// The stems that the query asks for, and what each counts: the more, the fewer documents say it. A query of small
+/// words alone asks for those.
+fn rarities(query: &str, documents: &[BagOfWords]) -> BTreeMap<String, f64> {
+    let words = words::words(query);
+    let only_small = words.iter().all(Word::is_stop_word);
+    let asked = words
+        .into_iter()
+        .filter(|word| only_small || !word.is_stop_word());
+    let rarity = |word: Word| {
         let with = documents
             .iter()
-            .filter(|document| document.says(stem) > 0.0)
+            .filter(|document| document.says(&word.stem) > 0.0)
             .count();
-        (1.0 + documents.len() as f64 / (with as f64 + 0.5)).ln()
+        let rarity = (1.0 + documents.len() as f64 / (with as f64 + 0.5)).ln();
+        (word.stem, rarity)
     };
-    let rarities: Vec<(&String, f64)> = asked.iter().map(|stem| (stem, rarity(stem))).collect();
-    let most: f64 = rarities.iter().map(|(_, rarity)| rarity).sum();
-    let score = |document: &Document| {
-        let said = rarities
-            .iter()
-            .map(|(stem, rarity)| rarity * document.says(stem));
-        said.sum::<f64>() / most.max(f64::MIN_POSITIVE)
-    };
-    documents.iter().map(score).collect()
+    asked.map(rarity).collect()
 }
 
-/// What the query asks for. A query of small words alone asks for those.
-fn stems(query: &str) -> BTreeSet<String> {
-    let words = words::words(query);
-    let telling = |word: &&Word| word.says != Says::Nothing;
-    let only_small = words.iter().all(|word| word.says == Says::Nothing);
-    words
-        .iter()
-        .filter(|word| only_small || telling(word))
-        .map(|word| word.stem.clone())
-        .collect()
-}
+// === impl BagOfWords ===
 
-// === impl Document ===
-
-impl Document {
+impl BagOfWords {
     fn read(text: &str) -> Self {
         let words = words::words(text);
-        let concepts = words
-            .iter()
-            .flat_map(|word| Lexicon::get().concepts(&word.stem));
+        let concepts = words.iter().flat_map(|word| words::concepts(&word.stem));
         Self {
-            groups: concepts.map(|concept| concept.group).collect(),
+            groups: concepts.map(|(group, _)| *group).collect(),
             stems: words.into_iter().map(|word| word.stem).collect(),
         }
     }
 
     /// 1 where the word stands here, less where a synonym does.
     fn says(&self, stem: &str) -> f64 {
-        let mut concepts = Lexicon::get().concepts(stem).iter();
+        let mut concepts = words::concepts(stem).iter();
         if self.stems.contains(stem) {
             1.0
-        } else if concepts.any(|concept| self.groups.contains(&concept.group)) {
+        } else if concepts.any(|(group, _)| self.groups.contains(group)) {
             SYNONYM
         } else {
             0.0

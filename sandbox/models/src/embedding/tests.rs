@@ -17,8 +17,11 @@ fn equal_texts_give_equal_vectors_of_length_one_in_any_number_of_dimensions() {
 /// The numbers themselves: a client may keep vectors, so they must not change from release to release.
 #[test]
 fn the_hash_of_a_feature_is_the_same_on_every_machine() {
-    assert_eq!(hash(Kind::Word, b"river"), 17_639_021_187_315_853_761);
-    assert_ne!(hash(Kind::Word, b"river"), hash(Kind::Concept, b"river"));
+    assert_eq!(hash(Feature::Word, b"river"), 17_639_021_187_315_853_761);
+    assert_ne!(
+        hash(Feature::Word, b"river"),
+        hash(Feature::Concept, b"river")
+    );
 }
 
 #[test]

@@ -1,95 +1,99 @@
-//! A text as words: lower case, stemmed, the small ones marked.
+//! A text as words: lower case, stemmed, the small ones light, each with the words that mean nearly the same.
 //!
-//! Embeddings and reranking read texts through the same glasses. Promise: no word is lost; a letter of any
-//! script is a letter.
+//! Embeddings and reranking read texts through the same glasses. The lexicon (`lexicon.txt`) is made by hand and part
+//! of the program. Promise: no word is lost; a letter of any script is a letter; a word that stands in several groups
+//! of synonyms belongs to each, and one that stands in none still counts by its stem.
 
-use rust_stemmers::{Algorithm, Stemmer};
+use crate::text;
 use std::{collections::HashMap, sync::LazyLock};
 
-/// Words that say little about what a text is about. Kept apart from the lexicon: they have no synonyms.
-const STOP_WORDS: &str = "a about after am an and any are as at be because been before being but by can could d did do does \
-    doing down during each for from had has have having he her here him his how i if in into is it its \
-    just ll m may me might more most must my of off on or our out over own re s shall she should so \
-    some such t than that the their them then there these they this those through to too under until up \
-    us ve very was we were what when where which while who whom why will with would you your";
-
+/// Words that say nothing about what a text is about.
+const STOP_WORDS: &str = include_str!("words/stop.txt");
 /// Words that stand in sentences about anything: they say a little of what a text is about.
-const COMMON_WORDS: &str = "again all also always another away back became become begin big both bring brought came come comes \
-    day days even ever every few first found gave get gets give given gives go goes going gone good got \
-    great hard high hour hours keep keeps kept know last late leave left less let like little long look \
-    lot made make makes man many month months morning much need needs never new next night no not now \
-    old once one only other part people person please put ran run said same say says see seen sent set \
-    since still take taken takes tell thing things time times today told tomorrow took try turn two use \
-    used want wants way week weeks well went without woman year years yesterday";
+const COMMON_WORDS: &str = include_str!("words/common.txt");
+/// What such words are worth beside one like "river".
+const STOP: f64 = 0.1;
+const COMMON: f64 = 0.4;
 
-static SMALL: LazyLock<HashMap<&str, Says>> = LazyLock::new(|| {
-    let of = |list: &'static str, says| list.split(' ').map(move |word| (word, says));
-    of(COMMON_WORDS, Says::Little)
-        .chain(of(STOP_WORDS, Says::Nothing))
-        .collect()
+/// A group of synonyms and its topic, by their place in the lexicon.
+pub type Concept = (u32, u32);
+
+static WEIGHTS: LazyLock<HashMap<&str, f64>> = LazyLock::new(|| {
+    let common = COMMON_WORDS.split_whitespace().map(|word| (word, COMMON));
+    let stop = STOP_WORDS.split_whitespace().map(|word| (word, STOP));
+    common.chain(stop).collect()
 });
+static CONCEPTS: LazyLock<HashMap<String, Vec<Concept>>> =
+    LazyLock::new(|| lexicon(include_str!("lexicon.txt")));
 
-/// How much a word says of what its text is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Says {
-    Much,
-    Little,
-    Nothing,
+fn lexicon(file: &'static str) -> HashMap<String, Vec<Concept>> {
+    let mut concepts: HashMap<String, Vec<Concept>> = HashMap::new();
+    let mut group = 0;
+    for (topic, (_, lines)) in (1..).zip(text::sections(file)) {
+        for line in lines {
+            group += 1;
+            for stem in text::stems(line) {
+                let known = concepts.entry(stem).or_default();
+                // Two forms of one stem in a line are one word.
+                if !known.contains(&(group, topic)) {
+                    known.push((group, topic));
+                }
+            }
+        }
+    }
+    concepts
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The groups that a stem belongs to.
+pub fn concepts(stem: &str) -> &'static [Concept] {
+    CONCEPTS.get(stem).map_or(&[], Vec::as_slice)
+}
+
+#[derive(Clone, Debug, PartialEq)]
 pub struct Word {
     /// As it stands in the text, in lower case.
     pub text: String,
     pub stem: String,
-    pub says: Says,
+    /// How much it says of what its text is about, to 1.
+    pub weight: f64,
 }
 
-// === impl Says ===
+// === impl Word ===
 
-impl Says {
-    fn of(word: &str) -> Self {
-        SMALL.get(word).copied().unwrap_or(Self::Much)
+impl Word {
+    pub fn is_stop_word(&self) -> bool {
+        self.weight <= STOP
+    }
+
+    pub fn concepts(&self) -> &'static [Concept] {
+        if self.is_stop_word() {
+            &[]
+        } else {
+            concepts(&self.stem)
+        }
     }
 }
 
 pub fn words(text: &str) -> Vec<Word> {
-    let stemmer = Stemmer::create(Algorithm::English);
-    text.split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .map(|word| {
-            let text = word.to_lowercase();
-            Word {
-                stem: stemmer.stem(&text).into_owned(),
-                says: Says::of(&text),
-                text,
-            }
-        })
-        .collect()
-}
-
-pub fn stem(word: &str) -> String {
-    let stemmer = Stemmer::create(Algorithm::English);
-    stemmer.stem(&word.to_lowercase()).into_owned()
+    let word = |text: String| Word {
+        stem: text::stem(&text),
+        weight: WEIGHTS.get(text.as_str()).copied().unwrap_or(1.0),
+        text,
+    };
+    text::words(text).into_iter().map(word).collect()
 }
 
 /// Three letters in a row, with the ends of the word marked; where a letter may be a word (scripts without
 /// spaces) one and two in a row.
 pub fn runs_of_letters(word: &str) -> Vec<String> {
-    let letters: Vec<char> = std::iter::once('^')
-        .chain(word.chars())
-        .chain(std::iter::once('$'))
-        .collect();
-    let lengths: &[usize] = if word.chars().any(is_ideograph) {
+    let letters: Vec<char> = format!("^{word}$").chars().collect();
+    let lengths: &[usize] = if word.contains(is_ideograph) {
         &[1, 2]
     } else {
         &[3]
     };
-    lengths
-        .iter()
-        .flat_map(|length| letters.windows(*length))
-        .map(|run| run.iter().collect())
-        .collect()
+    let runs = lengths.iter().flat_map(|length| letters.windows(*length));
+    runs.map(|run| run.iter().collect()).collect()
 }
 
 /// Han, kana and Hangul.

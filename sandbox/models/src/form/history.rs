@@ -3,128 +3,81 @@
 //! Promise: years are years that stand in the line; the present is no year.
 
 use super::names;
-use crate::{facts::patterns, text::sentences_of};
+use crate::facts::FieldValues;
+use crate::text::{captured, group, patterns, sentences_of};
+use serde_json::json;
 
 patterns! {
     /// A span of years, "since" a year, or a year alone.
     YEARS = r"(?i)\(?\b(?:from\s+)?(since\s+)?((?:19|20)\d{2})(?:\s*(?:-|–|—|to|until|till)\s*((?:19|20)\d{2}|today|now|present|current))?\b\)?";
-    BETWEEN = r"\s*(?:[,|;·:]|\s[-–—]\s)\s*";
-    AT = r"^(.*?\S)\s+(?:at|with|for|@|of|from)\s+(\p{Lu}.*)$";
-    HEADING = r"(?i)^(?:work experience|experience|education|employment|jobs?|career|studies)\s*:\s*";
+    BETWEEN = r"\s*(?:[,|;·:]|\s[-–—]\s|\b(?:at|with|for|@|of|from)\s+\b)\s*";
     SKILLS = r"(?i)(?:^|\n|\. )\s*(?:key |core |technical )?(?:skills|languages|competences|tools|i speak)\s*[:-]?\s+([^.\n]+)";
 }
 
-/// Words of a degree or a school: more are half a sentence.
-const PART_WORDS_MAX: usize = 7;
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stage {
-    /// Title or degree.
-    pub what: String,
-    /// Employer or school.
-    pub place: String,
-    pub from: Option<i64>,
-    /// `None` is the present, or unknown.
-    pub to: Option<i64>,
-}
-
-/// The lines, and the sentences and clauses of lines that are prose.
-fn units(text: &str) -> impl Iterator<Item = &str> {
-    let clauses = text.lines().flat_map(|line| line.split("; "));
-    let clauses = clauses.flat_map(|line| line.split(", then "));
-    clauses.flat_map(sentences_of).map(|unit| {
-        let heading = HEADING.find(unit).map_or(0, |heading| heading.end());
-        unit.get(heading..).unwrap_or(unit).trim_end_matches('.')
-    })
-}
-
-/// What one unit says beside its years.
-fn stage(unit: &str) -> Option<Stage> {
-    let rest = YEARS.replace_all(unit, " , ");
-    let parts: Vec<&str> = BETWEEN
+/// A clause as a job or a degree: its first two parts, the organization as the place, and its years.
+fn stage(clause: &str) -> Option<FieldValues> {
+    let years = YEARS.captures(clause);
+    let rest = YEARS.replace_all(clause, " , ");
+    let parts = BETWEEN
         .split(&rest)
-        .map(|part| part.trim_matches(|c: char| "(), .".contains(c)))
-        .filter(|part| part.chars().filter(|c| c.is_alphabetic()).count() > 1)
-        .collect();
-    let (first, second) = (*parts.first()?, parts.get(1).copied());
-    let studied = names::is_school(unit);
-    if studied
-        && parts
-            .iter()
-            .any(|part| part.split(' ').count() > PART_WORDS_MAX)
-    {
-        return None;
-    }
-    let at = AT.captures(first).filter(|_| !studied || second.is_none());
-    let (what, place) = match (at, second) {
-        (Some(caps), _) => (caps.get(1)?.as_str(), caps.get(2)?.as_str()),
-        (None, Some(second))
-            if names::is_organization(first) && !names::is_organization(second) =>
-        {
-            (second, first)
-        }
-        (None, second) => (first, second?),
+        .map(|part| part.trim_matches([' ', '.', ',', '(', ')']));
+    let mut parts = parts.filter(|part| part.chars().filter(|c| c.is_alphabetic()).count() > 1);
+    let (first, second) = (parts.next()?, parts.next()?);
+    let turned = names::is_organization(first) && !names::is_organization(second);
+    let (what, place) = if turned {
+        (second, first)
+    } else {
+        (first, second)
     };
-    let years = YEARS.captures(unit);
-    let year = |at| years.as_ref()?.get(at)?.as_str().parse().ok();
-    Some(Stage {
-        what: what.to_owned(),
-        place: place.to_owned(),
-        from: year(2),
-        to: year(3),
-    })
+    let year = |at| group(years.as_ref()?, at).parse::<i64>().ok();
+    // The year of a degree is the one that it ended in.
+    let (from, to) = match (year(2), year(3)) {
+        (from, to) if names::is_school(clause) => (None, to.or(from)),
+        years => years,
+    };
+    Some(vec![
+        ("title position role degree subject", json!(what)),
+        (
+            "employer company school university institution organization",
+            json!(place),
+        ),
+        ("from start", json!(from)),
+        ("to end year graduation", json!(to)),
+    ])
 }
 
-/// Units with a span of years that speak of no school.
-pub fn jobs(text: &str) -> Vec<Stage> {
-    let spans = |unit: &&str| {
-        let years = YEARS.captures(unit);
+fn clauses(text: &str) -> impl Iterator<Item = &str> {
+    text.lines()
+        .flat_map(|line| line.split("; "))
+        .flat_map(sentences_of)
+}
+
+/// Clauses with a span of years that speak of no school.
+pub fn jobs(text: &str) -> Vec<FieldValues> {
+    let spans = |clause: &&str| {
+        let years = YEARS.captures(clause);
         years.is_some_and(|caps| caps.get(1).or(caps.get(3)).is_some())
     };
-    units(text)
-        .filter(|unit| !names::is_school(unit))
-        .filter(spans)
-        .filter_map(stage)
-        .collect()
+    let at_work = clauses(text).filter(|clause| !names::is_school(clause));
+    at_work.filter(spans).filter_map(stage).collect()
 }
 
-/// Units that speak of a school; the year is the one that it ended in.
-pub fn education(text: &str) -> Vec<Stage> {
-    let stages = units(text)
-        .filter(|unit| names::is_school(unit))
-        .filter_map(stage);
-    stages
-        .map(|stage| Stage {
-            to: stage.to.or(stage.from),
-            from: None,
-            ..stage
-        })
-        .collect()
+/// Clauses that speak of a school.
+pub fn education(text: &str) -> Vec<FieldValues> {
+    let at_school = clauses(text).filter(|clause| names::is_school(clause));
+    at_school.filter_map(stage).collect()
 }
 
-/// What stands behind "Skills:" or "Languages:", else the last line that is a bare list.
+/// What stands behind "Skills:" or "Languages:".
 pub fn skills(text: &str) -> Vec<String> {
-    let mut lists: Vec<&str> = SKILLS
-        .captures_iter(text)
-        .filter_map(|caps| caps.get(1))
-        .map(|one| one.as_str())
-        .collect();
-    if lists.is_empty() {
-        let listed = |line: &&str| line.contains([',', ';']) && !YEARS.is_match(line);
-        lists.extend(text.lines().rev().find(listed));
-    }
-    let mut skills: Vec<String> = Vec::new();
-    for part in lists
-        .iter()
+    let lists = SKILLS
+        .find_iter(text)
+        .filter_map(|one| captured(&SKILLS, one.as_str()));
+    let skills = lists
         .flat_map(|list| list.split([',', ';']))
-        .flat_map(|part| part.split(" and "))
-    {
-        let skill = part.trim().trim_end_matches('.').to_owned();
-        if !skill.is_empty() && !skills.contains(&skill) {
-            skills.push(skill);
-        }
-    }
-    skills
+        .flat_map(|part| part.split(" and "));
+    let skills = skills.map(|skill| skill.trim().to_owned());
+    skills.filter(|skill| !skill.is_empty()).collect()
 }
 
 #[cfg(test)]

@@ -1,18 +1,19 @@
-//! Rows of a table: priced lines of a bill, and records below a line of headings.
+//! Rows of a bill: the lines that end in a price.
 //!
 //! Promise: a row is made of one line and holds nothing that does not stand in it, but for a quantity of one.
 
 use crate::{
-    facts::{self, patterns},
-    prompt,
+    facts::{self, FieldValues},
+    text::{self, patterns},
 };
-use serde_json::{Map, Number, Value};
+use serde_json::{Number, Value, json};
 
 patterns! {
-    LEADING = r"^(\d+(?:[.,]\d+)?)\s*(?:[x×*]\s*|\s)\s*(\p{L}.*)$";
-    TIMES = r"^(.*\S)\s+[x×*]\s?(\d+(?:[.,]\d+)?)$";
-    IN_BRACKETS = r"^(.*\S)\s*\((\d+(?:[.,]\d+)?)\)$";
-    COLUMN = r"^(.*\p{L}.*?)(?:\s{2,}|\t|\s*\|\s*)(\d+(?:[.,]\d+)?)(?:\s+\p{L}+)?$";
+    /// How a line states its quantity beside the name of the item.
+    LEADING = r"^(?<n>\d+(?:[.,]\d+)?)\s*(?:[x×*]\s*|\s)\s*(?<name>\p{L}.*)$";
+    TIMES = r"^(?<name>.*\S)\s+[x×*]\s?(?<n>\d+(?:[.,]\d+)?)$";
+    IN_BRACKETS = r"^(?<name>.*\S)\s*\((?<n>\d+(?:[.,]\d+)?)\)$";
+    COLUMN = r"^(?<name>.*\p{L}.*?)(?:\s{2,}|\t|\s*\|\s*)(?<n>\d+(?:[.,]\d+)?)(?:\s+\p{L}+)?$";
     UNIT_PRICE = r"(?:\s+(?:at|@|à|a|je))?\s+[€$£]?(\d[\d.,]*\d{2})(?:\s*(?:each|ea\.?))?\s*=?\s*$";
 }
 
@@ -20,23 +21,14 @@ patterns! {
 const NO_ITEM: &str = "amount balance bill card cash change date dated due grand iban invoice net paid pay payable \
     rechnung subtotal sum tax terms total vat";
 
-/// A priced line.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Priced {
-    pub description: String,
-    pub quantity: f64,
-    pub amount: f64,
-}
-
 /// The priced lines of a bill.
-pub fn priced(text: &str) -> Vec<Priced> {
-    text.lines().filter_map(line).collect()
+pub fn priced(text: &str) -> Vec<FieldValues> {
+    text.lines().filter_map(row).collect()
 }
 
-fn line(line: &str) -> Option<Priced> {
+fn row(line: &str) -> Option<FieldValues> {
     let line = line.trim();
-    let no_item = prompt::has_word(line, NO_ITEM);
-    if no_item || !facts::dates(line).is_empty() {
+    if text::has_word(line, NO_ITEM) || !facts::dates(line).is_empty() {
         return None;
     }
     let last = facts::amounts(line)
@@ -47,59 +39,46 @@ fn line(line: &str) -> Option<Priced> {
     if behind.chars().count() > 4 || !last.value.decimals && facts::currency(line).is_none() {
         return None;
     }
-    let mut rest = line.get(..last.at.start)?.trim();
-    rest = rest
+    let rest = line.get(..last.at.start)?.trim();
+    let mut rest = rest
         .trim_end_matches(['=', '$', '€', '£', ':', '|'])
         .trim_end();
     if let Some(code) = facts::currency(rest) {
         rest = rest.strip_suffix(code.as_str()).unwrap_or(rest).trim_end();
     }
-    let without_price = UNIT_PRICE.replace(rest, "");
-    let mut description = without_price.trim().to_owned();
-    let mut quantity = None;
-    for (form, number, name) in [
-        (&LEADING, 1, 2),
-        (&TIMES, 2, 1),
-        (&IN_BRACKETS, 2, 1),
-        (&COLUMN, 2, 1),
-    ] {
-        if quantity.is_none()
-            && let Some(caps) = form.captures(&description.clone())
-            && let (Some(number), Some(name)) = (caps.get(number), caps.get(name))
-        {
-            quantity = number.as_str().replace(',', ".").parse().ok();
-            description = name.as_str().trim().to_owned();
-        }
-    }
-    let description = description
+    let rest = UNIT_PRICE.replace(rest, "");
+    let rest = rest.trim();
+    let forms = [&LEADING, &TIMES, &IN_BRACKETS, &COLUMN];
+    let counted = forms.iter().find_map(|form| form.captures(rest));
+    let counted = counted.and_then(|caps| {
+        let count: f64 = caps.name("n")?.as_str().replace(',', ".").parse().ok()?;
+        Some((count, caps.name("name")?.as_str()))
+    });
+    let (count, name) = counted
+        .filter(|(count, _)| *count > 0.0)
+        .unwrap_or((1.0, rest));
+    let name = name
+        .trim()
         .trim_end_matches([',', ':', '-', '.', '|'])
         .trim_end();
-    description.contains(char::is_alphabetic).then(|| Priced {
-        description: description.to_owned(),
-        quantity: quantity.filter(|n| *n > 0.0).unwrap_or(1.0),
-        amount: last.value.value,
+    let unit_price = (last.value.value / count * 100.0).round() / 100.0;
+    name.contains(char::is_alphabetic).then(|| {
+        vec![
+            (
+                "quantity qty count units hours number",
+                json!(number(count)),
+            ),
+            ("unit each rate", json!(number(unit_price))),
+            (
+                "amount total price cost sum value",
+                json!(number(last.value.value)),
+            ),
+            (
+                "description item name product title text article label",
+                json!(name),
+            ),
+        ]
     })
-}
-
-// === impl Priced ===
-
-impl Priced {
-    /// The value of a column by its name.
-    pub fn column(&self, name: &str) -> Option<Value> {
-        let words = prompt::words(&name.replace('_', " "));
-        let has = |list: &str| prompt::has_any(&words, list);
-        if has("quantity qty count units hours number") {
-            number(self.quantity)
-        } else if has("unit each rate") {
-            number((self.amount / self.quantity * 100.0).round() / 100.0)
-        } else if has("amount total price cost sum value") {
-            number(self.amount)
-        } else if has("description item name product title text article label") {
-            Some(Value::String(self.description.clone()))
-        } else {
-            None
-        }
-    }
 }
 
 /// A whole number as one.
@@ -112,40 +91,6 @@ pub fn number(value: f64) -> Option<Value> {
         return Some(Value::from(value as i64));
     }
     Number::from_f64(value).map(Value::Number)
-}
-
-/// Records below a line that names their columns; separated by bars, tabs, semicolons or commas.
-pub fn records(text: &str, columns: &[&str]) -> Vec<Map<String, Value>> {
-    let plain = |cell: &str| prompt::words(&cell.replace('_', " ")).join(" ");
-    let column = |cell: &str| {
-        columns
-            .iter()
-            .copied()
-            .find(|column| plain(column) == plain(cell))
-    };
-    for separator in ['|', '\t', ';', ','] {
-        let cells = |line: &str| -> Vec<String> {
-            let cells = line.trim_matches('|').split(separator);
-            cells.map(|cell| cell.trim().to_owned()).collect()
-        };
-        let mut lines = text.lines().map(str::trim);
-        let heading = lines.find_map(|line| {
-            let names: Vec<Option<&str>> = cells(line).iter().map(|cell| column(cell)).collect();
-            let known = names.iter().flatten().count();
-            (names.len() > 1 && known * 2 > columns.len()).then_some(names)
-        });
-        let Some(names) = heading else { continue };
-        let below = lines.take_while(|line| line.contains(separator));
-        let rows = below.filter(|line| line.contains(char::is_alphanumeric));
-        let record = |line| {
-            let named = names.iter().zip(cells(line));
-            let fields =
-                named.filter_map(|(name, cell)| Some(((*name)?.to_owned(), Value::String(cell))));
-            fields.collect()
-        };
-        return rows.map(record).collect();
-    }
-    Vec::new()
 }
 
 #[cfg(test)]

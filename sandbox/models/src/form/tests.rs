@@ -1,13 +1,14 @@
 //! A bill read field by field, and what is not there.
 
 use super::*;
+use serde_json::json;
 
 const BILL: &str = "Varde Steel\nInvoice VS-77 of 3 May 2026, net 14\n2 x Beam at 40.00 = 80.00\nVAT 25%  20.00\nTotal EUR 100.00";
 
 #[test]
 fn a_bill_is_read_field_by_field() {
-    let given = Given::plain(BILL);
-    let form = Form::new(given, Skills::frontier());
+    let given = PromptParts::plain(BILL);
+    let form = Extractor::new(given, Skills::frontier());
     let text = |field: &str| form.string(field, &json!({}));
 
     assert_eq!(text("vendor").as_deref(), Some("Varde Steel"));
@@ -23,8 +24,8 @@ fn a_bill_is_read_field_by_field() {
 
 #[test]
 fn what_is_not_there_is_not_made_up() {
-    let given = Given::plain("A walk by the river, nothing else.");
-    let form = Form::new(given, Skills::frontier());
+    let given = PromptParts::plain("A walk by the river, nothing else.");
+    let form = Extractor::new(given, Skills::frontier());
 
     for field in [
         "email",
@@ -42,8 +43,8 @@ fn what_is_not_there_is_not_made_up() {
 
 #[test]
 fn a_due_date_that_follows_from_terms_takes_inference() {
-    let given = Given::plain(BILL);
-    let form = Form::new(given, Skills::without(&[Pass::Inference]));
+    let given = PromptParts::plain(BILL);
+    let form = Extractor::new(given, Skills::without(&[Skill::Inference]));
 
     assert_eq!(form.string("due_date", &json!({})), None);
 }

@@ -1,8 +1,8 @@
 use super::*;
 use serde_json::json;
 
-fn given(text: &str) -> Given {
-    Given::of(&Prompt::of(&[json!({"role": "user", "content": text})]))
+fn given(text: &str) -> PromptParts {
+    PromptParts::of(&Prompt::of(&[json!({"role": "user", "content": text})]))
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! Promise: two labels or more, each once, as they are written; an instruction that offers no choice gives none.
 
-use crate::{facts::patterns, prompt};
+use crate::text::{has_word, patterns};
 
 const LABELS_MAX: usize = 64;
 const LABEL_WORDS_MAX: usize = 4;
@@ -25,32 +25,23 @@ const CLASSIFIES: &str = "classify classification label categorize categorise ca
 
 /// The labels; none where the instruction offers no choice.
 pub fn labels(instruction: &str) -> Vec<String> {
-    let mut from = 0;
-    while let Some(caps) = instruction
-        .get(from..)
-        .and_then(|rest| CHOICE.captures(rest))
-    {
-        let Some((whole, list)) = caps.get(0).zip(caps.name("list")) else {
+    let mut rest = instruction;
+    while let Some(caps) = CHOICE.captures(rest) {
+        let (Some(whole), Some(list)) = (caps.get(0), caps.name("list")) else {
             break;
         };
-        let lead = whole
-            .as_str()
-            .get(..list.start() - whole.start())
+        let lead = rest
+            .get(whole.start()..list.start())
             .unwrap_or("")
             .to_lowercase();
-        let weak = ["is", "are"].contains(&lead.trim());
-        let labels = listed(list.as_str(), weak);
+        let labels = listed(list.as_str(), ["is", "are"].contains(&lead.trim()));
         // "as short and clear" is no choice: a weak beginning needs an "or" and a word that asks for one.
-        let strong = lead.contains(':')
-            || lead.contains("one of")
-            || lead.contains("either")
-            || lead.len() > 8;
-        let offers =
-            strong || (list.as_str().contains(" or ") && prompt::has_word(instruction, CLASSIFIES));
-        if labels.len() > 1 && offers {
+        let is_strong = lead.contains([':']) || lead.contains("one of") || lead.len() > 6;
+        let asks = list.as_str().contains(" or ") && has_word(instruction, CLASSIFIES);
+        if labels.len() > 1 && (is_strong || asks) {
             return labels;
         }
-        from += list.start();
+        rest = rest.get(list.start()..).unwrap_or("");
     }
     bulleted(instruction)
 }
@@ -58,7 +49,7 @@ pub fn labels(instruction: &str) -> Vec<String> {
 /// A line that ends in a colon and asks for one of them, and marks below it.
 fn bulleted(instruction: &str) -> Vec<String> {
     let mut lines = instruction.lines().map(str::trim);
-    let asks = |line: &str| line.ends_with(':') && prompt::has_word(line, CLASSIFIES);
+    let asks = |line: &str| line.ends_with(':') && has_word(line, CLASSIFIES);
     if !lines.by_ref().any(asks) {
         return Vec::new();
     }
@@ -69,25 +60,20 @@ fn bulleted(instruction: &str) -> Vec<String> {
 
 /// `weak`: what stands before the first label may be what they are labels of ("is this review good or bad").
 fn listed(list: &str, weak: bool) -> Vec<String> {
-    let mut labels: Vec<String> = Vec::new();
-    let parts: Vec<&str> = BETWEEN.split(list).collect();
-    if parts.len() < 2 {
-        return labels;
+    let mut parts: Vec<&str> = BETWEEN.split(list).take(LABELS_MAX).collect();
+    let is_single = |part: &&str| !part.trim().contains(' ');
+    if let [first, inner @ .., last] = parts.as_mut_slice()
+        && inner.iter().all(&is_single)
+        && (weak || is_single(first))
+    {
+        if weak {
+            *first = first.split_whitespace().next_back().unwrap_or("");
+        }
+        // Behind the last label the sentence may go on.
+        *last = last.split_whitespace().next().unwrap_or("");
     }
-    let is_single = |part: &&str| part.split_whitespace().count() == 1;
-    let inner = parts
-        .get(usize::from(weak)..parts.len() - 1)
-        .unwrap_or_default();
-    let single = inner.iter().all(is_single);
-    for (at, part) in parts.iter().enumerate().take(LABELS_MAX) {
-        let mut words = part.split_whitespace();
-        let edge = match single {
-            true if weak && at == 0 => words.next_back(),
-            // Behind the last label the sentence may go on.
-            true if at + 1 == parts.len() => words.next(),
-            _ => None,
-        };
-        let part = edge.unwrap_or(part);
+    let mut labels: Vec<String> = Vec::new();
+    for part in parts {
         match label(part) {
             Some(label) if !labels.contains(&label) => labels.push(label),
             Some(_) => {}
@@ -100,12 +86,14 @@ fn listed(list: &str, weak: bool) -> Vec<String> {
 fn label(part: &str) -> Option<String> {
     let quotes = ['"', '\'', '`', '*', '(', ')', '[', ']', '“', '”', ' ', ':'];
     let bare = part.trim_matches(|c| quotes.contains(&c));
-    let bare = ["a ", "an ", "the "]
-        .iter()
+    let mut articles = ["a ", "an ", "the "].iter();
+    let bare = articles
         .find_map(|article| bare.strip_prefix(article))
         .unwrap_or(bare);
     let words = bare.split_whitespace().count();
-    ((1..=LABEL_WORDS_MAX).contains(&words)).then(|| bare.to_owned())
+    (1..=LABEL_WORDS_MAX)
+        .contains(&words)
+        .then(|| bare.to_owned())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@ use serde_json::json;
 
 fn chosen(text: &str, labels: &[&str]) -> String {
     let choices: Vec<Value> = labels.iter().map(|label| json!(label)).collect();
-    let given = Given::plain(text);
+    let given = PromptParts::plain(text);
     let value = choose(&given, text, &choices, Skills::frontier()).unwrap();
     value.as_str().unwrap().to_owned()
 }
@@ -51,9 +51,9 @@ fn a_label_is_chosen_by_what_it_means_whatever_it_is_called() {
 fn labels_without_a_known_meaning_are_learnt_from_examples_in_the_prompt() {
     let prompt = "Label the fruit.\napples from the orchard -> zig\nboats in the harbour -> zag\n\nAn orchard of pears";
     let choices = [json!("zag"), json!("zig")];
-    let given = Given {
+    let given = PromptParts {
         text: "An orchard of pears".to_owned(),
-        ..Given::default()
+        ..PromptParts::default()
     };
 
     assert_eq!(
@@ -64,10 +64,10 @@ fn labels_without_a_known_meaning_are_learnt_from_examples_in_the_prompt() {
 
 #[test]
 fn praise_of_a_nuisance_is_blame_for_who_reads_between_the_lines() {
-    let given = Given::plain("Wonderful, it crashed again.");
+    let given = PromptParts::plain("Wonderful, it crashed again.");
     let choices = [json!("positive"), json!("negative")];
     let of = |skills| choose(&given, "", &choices, skills).unwrap();
 
     assert_eq!(of(Skills::frontier()), "negative");
-    assert_eq!(of(Skills::without(&[Pass::BetweenLines])), "positive");
+    assert_eq!(of(Skills::without(&[Skill::BetweenLines])), "positive");
 }

@@ -8,9 +8,9 @@ fn best(query: &str, texts: &[&str], skills: Skills) -> String {
             text: (*text).to_owned(),
         })
         .collect();
-    let given = Given {
+    let given = PromptParts {
         named: vec![("query".to_owned(), query.to_owned())],
-        ..Given::default()
+        ..PromptParts::default()
     };
     order(&given, &items, skills).swap_remove(0)
 }
@@ -37,12 +37,13 @@ fn grades_are_in_the_range_and_the_best_has_the_highest() {
         id: id.into(),
         text: text.into(),
     });
-    let given = Given {
+    let given = PromptParts {
         named: vec![("query".to_owned(), "tea".to_owned())],
-        ..Given::default()
+        ..PromptParts::default()
     };
 
-    let grades = grades(&given, &items, 0.0, 3.0, true, Skills::frontier());
+    let schema = serde_json::json!({"type": "integer", "minimum": 0, "maximum": 3});
+    let grades = grades(&given, &items, &schema, Skills::frontier());
 
     assert_eq!(grades["a"], 3);
     assert!(grades["b"].as_i64().unwrap() < 2);

@@ -3,7 +3,7 @@ use crate::{category::Category, skill::Skills};
 
 fn filled(schema: &Value, skills: Skills) -> Value {
     let text = "Book a table for 4 people in Lisbon on 2026-05-04, contact ana@example.org";
-    let reader = Reader::plain(text, skills);
+    let reader = PromptReader::plain(text, skills);
     fill(schema, &reader, &mut Rng::from_parts(&[b"test"]))
 }
 
@@ -61,7 +61,7 @@ fn what_stands_in_the_text_in_the_form_of_a_pattern_is_taken_by_both() {
     for skills in [Skills::specialist(Category::Extraction), Skills::frontier()] {
         let value = fill(
             &schema,
-            &Reader::plain(text, skills),
+            &PromptReader::plain(text, skills),
             &mut Rng::from_parts(&[b"test"]),
         );
         assert_eq!(
@@ -75,7 +75,7 @@ fn what_stands_in_the_text_in_the_form_of_a_pattern_is_taken_by_both() {
 fn labels_that_an_instruction_names_are_chosen_among_as_those_of_an_enum_are() {
     let text = "Classify the sentiment as positive, negative or neutral.\n\nThe room was dirty and the staff was rude.";
     let prompt = crate::prompt::Prompt::of(&[json!({"role": "user", "content": text})]);
-    let reader = Reader::new(&prompt, Skills::specialist(Category::Extraction));
+    let reader = PromptReader::new(&prompt, Skills::specialist(Category::Extraction));
     let of = |schema: Value| fill(&schema, &reader, &mut Rng::from_parts(&[b"test"]));
     let named = of(
         json!({"type": "object", "properties": {"sentiment": {"type": "string"}}, "required": ["sentiment"]}),

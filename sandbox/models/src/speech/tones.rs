@@ -4,7 +4,10 @@
 //! Promise: the same words and voice give the same samples on every machine; no text takes longer than
 //! [`SPEECH_S_MAX`]: what would is spoken faster.
 
-use super::voices::Voice;
+use super::{
+    voices::{self, Voice},
+    wav,
+};
 use crate::rng::Rng;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -26,10 +29,10 @@ const LOUDNESS: i64 = 12_000;
 /// A tone swells and fades within so many samples.
 const FADE: u64 = 240;
 
-/// So long a tone of this pitch; silence has none.
-struct Part {
-    ms: u64,
-    pitch_hz: Option<u64>,
+/// A WAV of the words in the default voice; `None` when it would not fit into the format.
+pub fn recording(words: &str) -> Option<Vec<u8>> {
+    let samples = speak(words, voices::default(), &AtomicBool::new(false))?;
+    wav::write(&samples, RATE_HZ, words)
 }
 
 /// Says `text`. `None` when `stop` was set meanwhile.
@@ -39,45 +42,38 @@ pub fn speak(text: &str, voice: &Voice, stop: &AtomicBool) -> Option<Vec<i16>> {
 
 fn speak_within(longest_ms: u64, text: &str, voice: &Voice, stop: &AtomicBool) -> Option<Vec<i16>> {
     let parts = parts(text, voice);
-    let all_ms: u64 = parts.iter().map(|part| part.ms).sum();
+    let all_ms: u64 = parts.iter().map(|(ms, _)| ms).sum();
     let mut samples = Vec::new();
     let mut spoken_ms = 0;
-    for part in parts {
+    for (ms, pitch_hz) in parts {
         if stop.load(Ordering::Relaxed) {
             return None;
         }
-        spoken_ms += part.ms;
+        spoken_ms += ms;
         // The end of each part on the time line, shrunk when the whole is too long.
         let end_ms = spoken_ms * longest_ms.min(all_ms) / all_ms.max(1);
         let length = (end_ms * u64::from(RATE_HZ) / 1_000).saturating_sub(samples.len() as u64);
-        let step = part
-            .pitch_hz
-            .map_or(0, |hz| (hz << 32) / u64::from(RATE_HZ));
-        samples.extend((0..length).map(|at| {
-            let fade = at.min(length - at).min(FADE);
-            sample(at * step, fade)
-        }));
+        let step = (pitch_hz << 32) / u64::from(RATE_HZ);
+        samples.extend((0..length).map(|at| sample(at * step, at.min(length - at).min(FADE))));
     }
     Some(samples)
 }
 
-fn parts(text: &str, voice: &Voice) -> Vec<Part> {
-    let silence = |ms| Part { ms, pitch_hz: None };
-    let mut parts = vec![silence(EDGE_MS)];
+/// The length in milliseconds and the pitch of each tone; silence has the pitch 0.
+fn parts(text: &str, voice: &Voice) -> Vec<(u64, u64)> {
+    let mut parts = vec![(EDGE_MS, 0)];
     for word in text.split_whitespace() {
         let letters: String = word.chars().filter(|c| c.is_alphanumeric()).collect();
         if !letters.is_empty() {
             let count = letters.chars().count().min(LETTERS_MAX) as u64;
             let mut rng = Rng::from_parts(&[letters.to_lowercase().as_bytes()]);
-            parts.push(Part {
-                ms: LEAST_MS + LETTER_MS * count,
-                pitch_hz: Some(voice.pitch_hz + rng.below(HIGHER_HZ)),
-            });
+            let pitch_hz = voice.pitch_hz + rng.below(HIGHER_HZ);
+            parts.push((LEAST_MS + LETTER_MS * count, pitch_hz));
         }
         let ends = word.ends_with(['.', '!', '?']);
-        parts.push(silence(if ends { SENTENCE_MS } else { WORD_MS }));
+        parts.push((if ends { SENTENCE_MS } else { WORD_MS }, 0));
     }
-    parts.push(silence(EDGE_MS));
+    parts.push((EDGE_MS, 0));
     parts
 }
 

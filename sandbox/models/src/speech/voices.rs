@@ -14,26 +14,13 @@ pub struct Voice {
     pub espeak_pitch: &'static str,
 }
 
-const fn voice(
-    id: &'static str,
-    pitch_hz: u64,
-    espeak: &'static str,
-    espeak_pitch: &'static str,
-) -> Voice {
-    Voice {
-        id,
-        pitch_hz,
-        espeak,
-        espeak_pitch,
-    }
-}
-
 /// The first is the default.
+#[rustfmt::skip]
 static VOICES: [Voice; 4] = [
-    voice("alto", 190, "en-us+f2", "45"),
-    voice("soprano", 235, "en-us+f3", "60"),
-    voice("tenor", 130, "en-us+m3", "50"),
-    voice("bass", 95, "en-us+m1", "30"),
+    Voice { id: "alto", pitch_hz: 190, espeak: "en-us+f2", espeak_pitch: "45" },
+    Voice { id: "soprano", pitch_hz: 235, espeak: "en-us+f3", espeak_pitch: "60" },
+    Voice { id: "tenor", pitch_hz: 130, espeak: "en-us+m3", espeak_pitch: "50" },
+    Voice { id: "bass", pitch_hz: 95, espeak: "en-us+m1", espeak_pitch: "30" },
 ];
 
 pub fn default() -> &'static Voice {

@@ -38,29 +38,26 @@ pub struct Wav<'a> {
 /// A mono file of 16-bit samples. `None` when it would not fit into the format's 32-bit sizes.
 pub fn write(samples: &[i16], rate: u32, said: &str) -> Option<Vec<u8>> {
     let pcm: Vec<u8> = samples.iter().flat_map(|s| s.to_le_bytes()).collect();
-    let mut words = Sha256::digest(&pcm).to_vec();
-    words.extend_from_slice(said.as_bytes());
-    let mut format = Vec::with_capacity(16);
-    format.extend_from_slice(&1_u16.to_le_bytes());
-    format.extend_from_slice(&1_u16.to_le_bytes());
-    format.extend_from_slice(&rate.to_le_bytes());
-    format.extend_from_slice(&rate.checked_mul(2)?.to_le_bytes());
-    format.extend_from_slice(&2_u16.to_le_bytes());
-    format.extend_from_slice(&16_u16.to_le_bytes());
-
+    let words = [Sha256::digest(&pcm).as_slice(), said.as_bytes()].concat();
+    let bytes_per_s = rate.checked_mul(2)?.to_le_bytes();
+    let format = [
+        [1, 0, 1, 0].as_slice(),
+        &rate.to_le_bytes(),
+        &bytes_per_s,
+        &[2, 0, 16, 0],
+    ]
+    .concat();
     let mut chunks = b"WAVE".to_vec();
     for (name, body) in [(b"fmt ", &format), (b"data", &pcm), (SAID, &words)] {
-        chunks.extend_from_slice(name);
-        chunks.extend_from_slice(&u32::try_from(body.len()).ok()?.to_le_bytes());
-        chunks.extend_from_slice(body);
-        if body.len() % 2 == 1 {
-            chunks.push(0);
-        }
+        chunks.extend_from_slice(&chunk(name, body)?);
     }
-    let mut file = b"RIFF".to_vec();
-    file.extend_from_slice(&u32::try_from(chunks.len()).ok()?.to_le_bytes());
-    file.append(&mut chunks);
-    Some(file)
+    chunk(b"RIFF", &chunks)
+}
+
+fn chunk(name: &[u8; 4], body: &[u8]) -> Option<Vec<u8>> {
+    let size = u32::try_from(body.len()).ok()?.to_le_bytes();
+    let padding: &[u8] = if body.len() % 2 == 1 { &[0] } else { &[] };
+    Some([name.as_slice(), &size, body, padding].concat())
 }
 
 /// Reads a file of plain samples: integers, floats, A-law or mu-law.
@@ -95,10 +92,8 @@ pub fn read(bytes: &[u8]) -> Result<Wav<'_>, WavError> {
     }
     let format = format.ok_or(WavError::Broken("there is no fmt chunk"))?;
     let pcm = pcm.ok_or(WavError::Broken("there is no data chunk"))?;
-    let short = |at: usize| {
-        let two = format.get(at..)?.first_chunk::<2>()?;
-        Some(u16::from_le_bytes(*two))
-    };
+    let two = |at: usize| format.get(at..)?.first_chunk::<2>();
+    let short = |at| Some(u16::from_le_bytes(*two(at)?));
     let rate = format.get(4..).and_then(|rest| rest.first_chunk::<4>());
     let (Some(tag), Some(channels), Some(rate), Some(block), Some(bits)) =
         (short(0), short(2), rate, short(12), short(14))
@@ -106,19 +101,13 @@ pub fn read(bytes: &[u8]) -> Result<Wav<'_>, WavError> {
         return Err(WavError::Broken("the fmt chunk is not whole"));
     };
     let rate = u32::from_le_bytes(*rate);
-    // The extensible form tells the tag at the head of a longer id.
-    let tag = if tag == 0xfffe {
-        short(24).unwrap_or(tag)
-    } else {
-        tag
-    };
-    let plain = match tag {
+    // The extensible form has the tag at the head of a longer id.
+    let tag = Some(tag).filter(|tag| *tag != 0xfffe).or_else(|| short(24));
+    let plain = match tag.unwrap_or(0xfffe) {
         1 => matches!(bits, 8 | 16 | 24 | 32),
         3 => matches!(bits, 32 | 64),
         6 | 7 => bits == 8,
-        _ => {
-            return Err(WavError::Unsupported("this kind of samples in a WAV file"));
-        }
+        _ => return Err(WavError::Unsupported("this kind of samples in a WAV file")),
     };
     let whole = u32::from(channels) * u32::from(bits / 8) == u32::from(block);
     if !plain || !whole || block == 0 || rate == 0 {

@@ -10,7 +10,7 @@ fn a_picture_is_described_by_its_own_bytes() {
     let png = png.into_inner();
     let described = |bytes: &[u8]| {
         let url = format!("data:image/png;base64,{}", STANDARD.encode(bytes));
-        Picture::of(&json!({"type": "image_url", "image_url": {"url": url}})).describe()
+        super::described(&json!({"type": "image_url", "image_url": {"url": url}}))
     };
 
     assert_eq!(
@@ -27,6 +27,6 @@ fn a_picture_is_described_by_its_own_bytes() {
         ),
         ("https://a.example/", "a linked picture"),
     ] {
-        assert_eq!(Picture::of(&json!({"image_url": url})).describe(), expected);
+        assert_eq!(super::described(&json!({"image_url": url})), expected);
     }
 }

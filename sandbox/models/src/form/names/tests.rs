@@ -17,7 +17,7 @@ fn a_person_and_a_firm_are_told_apart_by_what_stands_around_them() {
         ("The tap on Mill Lane drips.", None, None),
     ];
     for (text, who, firm) in rows {
-        assert_eq!(person(text, true).as_deref(), who, "{text}");
-        assert_eq!(organization(text, true).as_deref(), firm, "{text}");
+        assert_eq!(person(text).as_deref(), who, "{text}");
+        assert_eq!(organization(text).as_deref(), firm, "{text}");
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use image::ImageFormat;
 
 #[test]
 fn the_picture_can_be_read_back_dot_by_dot() {

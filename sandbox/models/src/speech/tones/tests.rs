@@ -1,5 +1,4 @@
 use super::*;
-use crate::speech::voices;
 
 fn say(text: &str) -> Vec<i16> {
     speak(text, voices::default(), &AtomicBool::new(false)).unwrap()
