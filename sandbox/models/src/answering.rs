@@ -6,10 +6,11 @@ use super::{
     facts,
     form::names,
     given::PromptParts,
-    text::{self, has_any, patterns, sentences_of},
+    text::{self, captured, has_any, patterns, sentences_of},
 };
 use crate::embedding::ranking;
 use regex::Regex;
+use std::sync::LazyLock;
 
 /// Sentences that are looked at.
 const SENTENCES_MAX: usize = 400;
@@ -22,6 +23,9 @@ patterns! {
     CLOCK = r"(?i)\b(?:\d{1,2}:\d{2}(?:\s*[ap]m)?|\d{1,2}\s*[ap]m|(?:on\s+)?(?:mon|tues|wednes|thurs|fri|satur|sun)days?|(?:in\s+)?(?:19|20)\d{2}|noon|midnight|today|tomorrow)\b";
     MEASURE = r"-?\d+(?:[.,]\d+)?(?:\s*(?:to|-|–|x)\s*-?\d+(?:[.,]\d+)?)?\s*(?:l/min|km/h|m/s|kWh|mAh|kg|mg|km|cm|mm|ml|kW|MW|GB|TB|MB|GHz|Hz|bar|psi|dB|lb|oz|g|t|m|l|W|V|A|C|F|K|%)(?:\s+(?:DC|AC))?\b";
     NUMBER = r"\d[\d.,]*(?: [^\s,;().]+){0,2}";
+    CHANGED = r"(?i)\bfrom\s+\S+\s+to\s+([^(),;.]+)";
+    EXCEPT = r"(?i)\b(?:other than|except(?: for)?|apart from|but not)\s+(\p{L}+)";
+    NEVER = r"(?i)\b(?:never(?: use)?|do not use|not|no)\s+([^,;.]+)";
 }
 
 /// What a question asks for.
@@ -46,6 +50,13 @@ const WANTED: &[(&str, ExpectedAnswer)] = &[
     ("who whom whose", ExpectedAnswer::Person),
     ("when deadline date time day year", ExpectedAnswer::Day),
     ("how-many how-much cost costs price fee rent number", ExpectedAnswer::Number),
+];
+
+/// Words of questions, and where a sentence holds what they ask for.
+static SPECIAL: [(&str, &LazyLock<Regex>); 3] = [
+    ("not never forbidden avoid", &NEVER),
+    ("new now", &CHANGED),
+    ("without except allowed", &EXCEPT),
 ];
 
 // === impl ExpectedAnswer ===
@@ -107,6 +118,12 @@ pub fn answer(given: &PromptParts) -> Option<String> {
 /// The part of the best sentence that answers.
 fn part(sentence: &str, question: &str, wanted: ExpectedAnswer) -> String {
     let asked = text::subject_words(question);
+    let special = SPECIAL
+        .iter()
+        .find(|(names, _)| text::has_word(question, names));
+    if let Some(part) = special.and_then(|(_, pattern)| captured(pattern, sentence)) {
+        return part.trim().to_owned();
+    }
     // "Notice: three months" answers what is asked of the notice.
     if let Some((label, value)) = sentence.split_once(": ")
         && text::words(label).iter().any(|word| asked.contains(word))

@@ -17,6 +17,7 @@ fn the_answer_is_the_part_of_the_page_that_was_asked_for() {
         ("How often are the boats oiled?", "every 6 months"),
         ("Who oils the boats?", "Ola Berg"),
         ("What does a canoe weigh?", "28 kg"),
+        ("What are the new fees?", "45 a season"),
         ("Where are the keys?", "the office, ground floor"),
     ];
     for (question, expected) in rows {

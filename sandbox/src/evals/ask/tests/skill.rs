@@ -126,7 +126,7 @@ const FLOORS: &[(&str, f64, f64)] = &[
     ("news-summary", 0.35, 0.50),
     ("meeting-summary", 0.55, 0.60),
     ("speech-transcript", 1.0, 0.0),
-    ("document-questions", 0.60, 0.75),
+    ("document-questions", 0.85, 0.75),
     ("sql-generation", 0.60, 0.80),
     ("python-function", 0.75, 0.55),
     ("translation", 0.70, 0.65),
