@@ -70,11 +70,11 @@ pub fn render(status: &Status<'_>) -> String {
     for address in status.proxy {
         row(&mut page, "apps are served at", address);
     }
-    let who = match status.anonymous {
+    let spenders = match status.anonymous {
         true => "every process of this machine",
         false => "apps with a token or a user",
     };
-    row(&mut page, "who may spend", who);
+    row(&mut page, "who may spend", spenders);
     row(&mut page, "the service", &status.upstream);
     row(&mut page, "in flight", status.in_flight);
     row(&mut page, "started", &status.since);

@@ -79,7 +79,7 @@ async fn show(args: &Args, screen: &Screen, bare: &Sandbox, world: &World) -> Re
             screen.fact("", format_args!("{}: {}", case.name(), case.title()))?;
         }
     }
-    let services = [Service::new(bare.address), world.service()];
+    let services = [Service::new(bare.address()), world.service()];
     for service in &services {
         service.set_faults(&day::faults()).await?;
     }
@@ -87,7 +87,7 @@ async fn show(args: &Args, screen: &Screen, bare: &Sandbox, world: &World) -> Re
         let authorization = HeaderValue::from_static(authorization);
         Client::new(ListenAddr::Tcp(address)).with_header(AUTHORIZATION, authorization)
     };
-    let straight = client(bare.address, DEMO_AUTHORIZATION);
+    let straight = client(bare.address(), DEMO_AUTHORIZATION);
     // The slot for the key holds what apps put there when they need none.
     let door = client(world.places.door, "Bearer unused");
     let names = &world.names;
@@ -117,7 +117,7 @@ async fn show(args: &Args, screen: &Screen, bare: &Sandbox, world: &World) -> Re
             "wrong": wrong,
         });
         for (side, address) in [
-            ("straight", bare.address),
+            ("straight", bare.address()),
             ("through_bursar", world.places.service),
         ] {
             let books = format!("http://{address}/sandbox/books");
@@ -132,7 +132,7 @@ async fn show(args: &Args, screen: &Screen, bare: &Sandbox, world: &World) -> Re
             say("")?;
             screen.fact(
                 "books",
-                format_args!("straight: http://{}/sandbox/books", bare.address),
+                format_args!("straight: http://{}/sandbox/books", bare.address()),
             )?;
             let service = world.places.service;
             screen.fact(

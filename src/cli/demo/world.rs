@@ -36,7 +36,7 @@ cap_ms = 400
 
 /// A service on a free port. It stops when this is dropped, too.
 pub struct Sandbox {
-    pub address: SocketAddr,
+    address: SocketAddr,
     task: JoinHandle<io::Result<()>>,
     stop: watch::Sender<bool>,
 }
@@ -88,6 +88,10 @@ impl Sandbox {
             task,
             stop,
         })
+    }
+
+    pub const fn address(&self) -> SocketAddr {
+        self.address
     }
 
     pub async fn stop(&mut self) {
