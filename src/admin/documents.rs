@@ -208,13 +208,13 @@ impl TryFrom<Map<String, Value>> for EntryDocument {
 
     fn try_from(mut members: Map<String, Value>) -> serde_json::Result<Self> {
         #[derive(Deserialize)]
-        struct Standing {
+        struct StateMembers {
             state: StateWord,
             billed_micro_usd: Option<MicroUsd>,
             reason: Option<InDoubt>,
         }
-        let standing = Standing::deserialize(&members)?;
-        let state = state(standing.state, standing.billed_micro_usd, standing.reason)?;
+        let parts = StateMembers::deserialize(&members)?;
+        let state = state(parts.state, parts.billed_micro_usd, parts.reason)?;
         members.insert("state".to_owned(), serde_json::to_value(state)?);
         serde_json::from_value(Value::Object(members)).map(Self)
     }
