@@ -15,7 +15,7 @@
 //! |---|---|
 //! | one connection, one task; faults that end it | `server` |
 //! | request id, log, fault, key, 30 MB | `front` |
-//! | path to handler | `router`, `routes/` |
+//! | path to handler | `routes` |
 //! | 8 in flight, 120 a minute | `limits` |
 //! | limits, form, key, balance, work, debit, store: the order | `purchase` |
 //! | first run, replay, wait or conflict | `idempotency` |
@@ -31,7 +31,7 @@
 //! nouns and means (`spec`, `money`, `clock`, `store`, `settings`, `connection`, …) · `error`, `fault` · models and
 //! keys of requests · `form`, `keep`, `remote`, `inbound` · `books`, `idempotency`, `pins`, `fleet` · `billing`, `catalog`,
 //! `options` · `endpoints`, `scoring` · `evals`, `deploy` · `state` (all parts together) · `purchase`, `front`, `control` ·
-//! `routes` · `router` · `server`. A part is given what it needs; only the files above `state` see all.
+//! `routes` · `server`. A part is given what it needs; only the files above `state` see all.
 //!
 //! `/sandbox/…` (`control`) is no part of the interface: it shows the books and sets faults, limits and time.
 
@@ -81,7 +81,6 @@ mod receipt;
 mod received;
 mod remote;
 mod rollup;
-mod router;
 mod routes;
 mod scenario;
 mod scoring;
@@ -99,7 +98,7 @@ pub use assumptions::{Assumption, assumptions};
 pub use clock::Clock;
 pub use options::Options;
 pub use remote::settings::{ModelServer, Role};
-pub use router::router;
+pub use routes::router;
 pub use scenario::Scenario;
 pub use server::{serve, serve_and_judge};
 pub use settings::{RepeatBilled, Settings, Synthesis};

@@ -2,19 +2,11 @@
 //!
 //! Promise: it contains no key of an organization; what is not known yet is absent.
 
+use crate::spec;
 use serde::Serialize;
 
 /// Interface, Errors: statuses that are transient.
 const TRANSIENT: [u16; 7] = [408, 409, 429, 500, 502, 503, 504];
-/// Interface, Idempotency-Key: where it is honored.
-const KEYED: [&str; 6] = [
-    "/v1/chat/completions",
-    "/agent/v1/chat/completions",
-    "/v1/embeddings",
-    "/v1/rerank",
-    "/v1/images/generations",
-    "/v1/images/edits",
-];
 const CUTS: [&str; 6] = [
     "cut_before_head",
     "cut_before_work",
@@ -78,7 +70,7 @@ impl Received {
     }
 
     pub fn is_keyed(&self) -> bool {
-        self.method == "POST" && KEYED.contains(&self.path.as_str())
+        self.method == "POST" && spec::KEYED.contains(&self.path.as_str())
     }
 
     /// Refused by a ceiling and not by a fault.

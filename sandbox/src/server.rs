@@ -7,7 +7,7 @@
 use crate::{
     connection::{ConnectionEnd, HangUp},
     options::Options,
-    router::router,
+    routes::router,
     state::State,
     verdict::{self, Verdict},
 };

@@ -49,6 +49,16 @@ pub const INFERENCE: &[&str] = &[
     SPEECH,
 ];
 
+/// Interface, Idempotency-Key: where it is honored.
+pub const KEYED: &[&str] = &[
+    CHAT,
+    AGENT_CHAT,
+    EMBEDDINGS,
+    RERANK,
+    IMAGE_GENERATIONS,
+    IMAGE_EDITS,
+];
+
 // === request headers ===
 pub const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 pub const SESSION: &str = "X-Service-Session";

@@ -49,7 +49,7 @@ fn literal(word: &str) -> String {
     let start = format!("const {name}: &str = \"");
     let sources = [
         include_str!("../../src/spec.rs"),
-        include_str!("../../src/router.rs"),
+        include_str!("../../src/routes.rs"),
     ];
     let found = sources.iter().find_map(|source| {
         let (_, rest) = source.split_once(&start)?;
@@ -63,7 +63,7 @@ fn literal(word: &str) -> String {
 
 /// Method and path of every `.route(…)` of the router's source, the document itself left out.
 fn routed() -> BTreeSet<(String, String)> {
-    let source = include_str!("../../src/router.rs");
+    let source = include_str!("../../src/routes.rs");
     let mut found = BTreeSet::new();
     for call in source.split(".route(").skip(1) {
         // A path, then `get(…)`, `post(…).get(…)` and so on, until the next call on the router.
