@@ -65,7 +65,7 @@ pub fn report(gateway: &Gateway, report: &Report<'_>) {
         status = report.status,
         code = report.code.map(Code::as_str),
         attempts = report.attempts,
-        state = report.state.map(State::word),
+        state = report.state.map(|state| state.word().as_str()),
         billed_micro_usd = report.state.and_then(State::billed).map(|billed| billed.get()),
         total_ms = millis(report.measured.total),
         queue_ms = millis(report.measured.queue),
