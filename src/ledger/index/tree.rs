@@ -31,8 +31,10 @@ use crate::ledger::entry::Unresolved;
 use crate::ledger::fold::books::{Books, Pending};
 use crate::ledger::fold::quarters::Changes;
 use crate::ledger::fold::totals::Totals;
+use crate::ledger::journal::high_water::HighWater;
 use crate::ledger::journal::report::Missing;
 use crate::ledger::journal::segments::{JournalFiles, Segment};
+use crate::ledger::journal::state_dir::Directory;
 use crate::ledger::sums::{Globals, MicroUsdSum};
 
 /// How many damaged indexes are kept for a look.
@@ -454,6 +456,24 @@ impl Opened {
         let files = self.index.as_ref().map(Index::known_files);
         let files = files.and_then(|files| files.unwrap_or_default());
         files.is_some_and(|files| !files.still_hold(now))
+    }
+
+    /// An empty index in the place of this one. What it knew of the journal's end is kept in the mark.
+    pub fn anew(
+        index: Option<Index>,
+        state: &Directory,
+        journal: &Directory,
+        known_seq: u64,
+        now_ms: u64,
+    ) -> Self {
+        drop(index);
+        match HighWater::write(journal, known_seq) {
+            Ok(()) => Index::reopen_empty(state.path(), now_ms),
+            Err(error) => {
+                tracing::error!(%error, "the journal's mark cannot be written; no index for now");
+                Self::without()
+            }
+        }
     }
 
     pub fn without() -> Self {

@@ -135,7 +135,7 @@ pub fn load(
             "the journal's files were changed by another hand; rebuilding the index from them"
         );
         let known_seq = opened.kept.last_seq.max(mark.unwrap_or(0));
-        opened = begin_anew(opened.index, state, &directory, known_seq, now_ms);
+        opened = Opened::anew(opened.index, state, &directory, known_seq, now_ms);
     }
     let given_seq = opened.kept.given_seq;
     // The index may be the last that knows how far the journal reached.
@@ -145,7 +145,7 @@ pub fn load(
     if options.rebuild.is_some() {
         kept = UsageFile::default();
         if !opened.is_new {
-            opened = begin_anew(opened.index, state, &directory, mark.unwrap_or(0), now_ms);
+            opened = Opened::anew(opened.index, state, &directory, mark.unwrap_or(0), now_ms);
         }
     }
     let bytes: u64 = all.iter().map(|segment| segment.bytes).sum();
@@ -174,7 +174,7 @@ pub fn load(
         // Its books go before others are made.
         let Replayed { index, books, .. } = loaded;
         drop(books);
-        let opened = begin_anew(index, state, &directory, known_seq, now_ms);
+        let opened = Opened::anew(index, state, &directory, known_seq, now_ms);
         (loaded, report) = replay(&directory, &ledger, &all, opened, &from, &on_record)?;
         report.extend_to(Some(known_seq));
     }
@@ -355,24 +355,6 @@ fn replay(
         },
     )?;
     Ok((replayed, report))
-}
-
-/// An empty index in the place of this one. What it knew of the journal's end is kept in the mark.
-fn begin_anew(
-    index: Option<Index>,
-    state: &Directory,
-    journal: &Directory,
-    known_seq: u64,
-    now_ms: u64,
-) -> Opened {
-    drop(index);
-    match HighWater::write(journal, known_seq) {
-        Ok(()) => Index::reopen_empty(state.path(), now_ms),
-        Err(error) => {
-            tracing::error!(%error, "the journal's mark cannot be written; no index for now");
-            Opened::without()
-        }
-    }
 }
 
 /// When the journal's last record was written, by the clock of then. `None`: that cannot be read.

@@ -162,7 +162,7 @@ impl Growing {
     /// The last line that was taken is still there.
     fn is_of(&self, reader: &JournalReader, segment: usize) -> Result<bool, LedgerError> {
         let known = reader.segments.get(segment);
-        if !known.is_some_and(|known| known.number == self.segment) {
+        if known.is_none_or(|known| known.number != self.segment) {
             return Ok(false);
         }
         let (from, to) = (self.reach.last_line, self.reach.bytes);
