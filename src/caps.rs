@@ -289,7 +289,7 @@ impl Caps {
         }
     }
 
-    /// A file that has gone, or that cannot be read, says nothing to a process that runs.
+    /// A file that has gone, or that cannot be read, changes nothing in a running process.
     fn catch_up(&self, known: &mut Option<OrdersVersion>) {
         let there = OrdersVersion::of(&self.state_dir);
         if there.is_none() || there == *known {

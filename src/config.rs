@@ -98,7 +98,7 @@ struct Values {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Whereabouts {
     pub state_dir: PathBuf,
-    /// The file itself says so.
+    /// The file itself gives it.
     pub state_dir_in_file: bool,
     /// As [`Listen::admin`].
     pub admin: Vec<ListenAddr>,

@@ -1,6 +1,6 @@
 //! bursar: a local reverse proxy for one OpenAI-compatible inference service. Every app on this
 //! machine spends through one door, nothing is billed twice, and the ledger agrees with the
-//! service's books to the micro-dollar, or says how much it does not know.
+//! service's books to the micro-dollar, or states how much it does not know.
 //!
 //! The life of a request, and where each step is written:
 //!

@@ -6,7 +6,7 @@
 //! state directory behind. Sockets that systemd gives stand in for those. The admin socket lies inside that
 //! directory, so it is bound last. Stop: not ready, no new connections, what is in flight ends, the ledger last.
 //!
-//! Promise: a start that fails leaves nothing half started, and says why in one line; a stop never
+//! Promise: a start that fails leaves nothing half started, and reports why in one line; a stop never
 //! loses an outcome that can still be written.
 
 mod descriptors;
@@ -365,7 +365,7 @@ impl Server {
         }
     }
 
-    /// Swaps the configuration, or says why not.
+    /// Swaps the configuration, or logs why not.
     async fn reload(&mut self, logging: &Logging, overrides: &Overrides, env: &Env) {
         match self.read_new_config(overrides, env).await {
             Ok(config) => {

@@ -28,7 +28,7 @@ use crate::config::{Log, LogFormat, LogLevel};
 /// Lines of this program: `bursar`, `bursar::…` and the sandbox.
 const OWN_TARGETS: &str = "bursar";
 
-/// The most that other crates may say.
+/// The most verbose level of other crates.
 const FOREIGN_LEVEL: LevelFilter = LevelFilter::WARN;
 
 /// Its one error is that a pooled connection is still held by its own watch: a new one is made instead,

@@ -1,4 +1,4 @@
-//! What the configuration says of apps.
+//! The apps as the configuration declares them.
 
 use crate::config::{self, App, Config, Whereabouts};
 

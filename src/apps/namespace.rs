@@ -9,7 +9,7 @@
 use std::fs::read_to_string;
 use std::sync::OnceLock;
 
-/// The stand-in, where the kernel does not say another.
+/// The stand-in, where the kernel does not name another.
 const STAND_IN: u32 = 65534;
 
 /// Users in a namespace that hides none: all numbers but the one that means no user.
@@ -51,7 +51,7 @@ impl Namespace {
         }
     }
 
-    /// The user that the kernel shows as `uid`; `None` where that may be anybody.
+    /// The user that the kernel shows as `uid`; `None` where that may be any user.
     pub fn user(&self, uid: u32) -> Option<u32> {
         let counts = self.mapped.iter().map(|(_, count)| *count);
         if counts.fold(0, u64::saturating_add) >= ALL {

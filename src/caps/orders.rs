@@ -20,7 +20,7 @@ const NAME: &str = "orders";
 const START: &[u8] = br#"{"kind":"orders""#;
 const FORMAT: u32 = 1;
 
-/// Since when and by whom.
+/// Since when an app is frozen, and by which command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frozen {
     /// Unix milliseconds.
@@ -38,7 +38,7 @@ pub struct Raise {
     pub since_ms: u64,
     pub until_ms: u64,
     pub to_micro_usd: MicroUsd,
-    /// The cap that was raised, as it was configured then. `None`: an older release did not say.
+    /// The cap that was raised, as it was configured then. `None`: an older release did not write it.
     #[serde(default)]
     pub configured_micro_usd: Option<MicroUsd>,
 }

@@ -12,7 +12,7 @@ use super::window::{Period, Window};
 use crate::config::{self, ALL_APPS, App, Limits};
 use crate::money::MicroUsd;
 
-/// Whose cap it is.
+/// What a cap applies to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// All apps together.

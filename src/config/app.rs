@@ -74,7 +74,7 @@ pub struct Limits {
 /// `[caps]`
 #[derive(Clone, PartialEq, Eq)]
 pub struct CapsTable {
-    /// Whose hours, days and months count.
+    /// Hours, days and months begin by its clock.
     pub time_zone: TimeZone,
     /// All apps together.
     pub all: Limits,
@@ -109,7 +109,7 @@ pub enum NameError {
 // === impl App ===
 
 impl App {
-    /// An app of that name with nothing else said of it.
+    /// An app of that name, with defaults for the rest.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self {
             name: name.into(),

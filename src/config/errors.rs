@@ -133,12 +133,12 @@ impl ConfigErrors {
         self.push(&place, why);
     }
 
-    /// Whether something was said of this place already.
+    /// Whether a mistake was noted at this place already.
     pub(super) fn has(&self, place: &Location) -> bool {
         self.errors.iter().any(|error| error.place == *place)
     }
 
-    /// Whether something was said of this key, on whatever line: a mistake in its value, or a word
+    /// Whether a mistake was noted at this key, on whatever line: a mistake in its value, or a word
     /// that was meant to be it. A caller that looked for it further would report the same mistake twice.
     pub(super) fn has_named(&self, key: &Location) -> bool {
         let names = |place: &Location| place.name == key.name;

@@ -230,8 +230,8 @@ fn shown(path: &Path) -> String {
     path.to_string_lossy().escape_debug().to_string()
 }
 
-/// The path of a file that is not there. Who gives the key where its file is asked for must not
-/// find it in the log.
+/// The path of a file that is not there. A key that was given in place of its file must not get into
+/// the log.
 fn shown_missing(path: &Path) -> String {
     let there = path.ancestors().skip(1).find(|folder| folder.is_dir());
     let missing = there.and_then(|folder| path.strip_prefix(folder).ok());

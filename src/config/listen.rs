@@ -15,7 +15,7 @@ const ADMIN_SOCKET: &str = "admin.sock";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listen {
     pub proxy: Vec<ListenAddr>,
-    /// Nobody asked for these addresses: one whose family the machine lacks is skipped with a
+    /// The configuration names none, and these are the default: one whose family the machine lacks is skipped with a
     /// warning.
     pub proxy_is_default: bool,
     /// The configured addresses, then the socket below the state directory.

@@ -1,7 +1,7 @@
 //! Opening what the configuration names: a file, or a pipe without a name (`<(pass show key)`).
 //!
 //! Why: a start that opens a named pipe waits until a process writes to it, perhaps for ever, and a device is
-//! nothing to read a key from. systemd's limit of a start would say nothing of the reason.
+//! nothing to read a key from. systemd would end such a start without the reason.
 //!
 //! Promise: opening never waits, and the error for what is no file names its kind.
 

@@ -167,7 +167,7 @@ fn tables_below(table: &str) -> Vec<&'static str> {
     names
 }
 
-/// What to say of a key that is not known.
+/// The error for a key that is not known.
 pub fn refusal(table: &str, key: &str, value: &DeValue<'_>) -> String {
     let is_table = matches!(value, DeValue::Table(_)) || is_list_of_tables(value);
     let full = match (table, value) {

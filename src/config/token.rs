@@ -2,7 +2,7 @@
 //! it is, and a checksum. Kept as a hash.
 //!
 //! Why BLAKE3 and no password hash: those are slow because people choose passwords that can be
-//! guessed. Nobody guesses 256 random bits, fast or slow, and the door hashes each request's token.
+//! guessed. 256 random bits cannot be guessed, fast or slow, and the door hashes each request's token.
 //! A token of the operator's own (`token_file`) has at least 32 characters for the same reason.
 //!
 //! Promise: no `Debug` and no error shows a token or its hash; two hashes are compared in constant

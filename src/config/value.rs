@@ -121,7 +121,7 @@ impl fmt::Display for BaseUrl {
 // === impl ListenAddr ===
 
 impl ListenAddr {
-    /// Where the admin listener is when nobody says otherwise.
+    /// Where the admin listener is by default.
     pub const DEFAULT_ADMIN: Self =
         Self::Tcp(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), ADMIN_PORT));
 

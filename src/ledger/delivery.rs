@@ -30,7 +30,7 @@ pub struct Undelivered {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Handover {
     pub delivered: bool,
-    /// Nobody saw it: the process was killed between settling and writing.
+    /// Not seen: the process was killed between settling and writing.
     #[serde(default, skip_serializing_if = "is_false")]
     pub assumed: bool,
 }
@@ -49,7 +49,7 @@ pub struct Remembered {
 
 impl Undelivered {
     /// `None` for an app's own key, for a request without one, and for lines of an older bursar, whose
-    /// key's age nobody knows.
+    /// key's age is not known.
     pub fn of_intent(intent: &Intent) -> Option<Self> {
         let key = intent.key.as_ref()?;
         if key.origin == KeyOrigin::App {

@@ -205,7 +205,7 @@ pub struct Outcome {
     pub closed: Vec<Closed>,
     #[serde(default, skip_serializing_if = "Delivery::is_given")]
     pub delivery: Delivery,
-    /// Nobody was there to read the answer when it ended: what it cost was spent for its receipt.
+    /// No app was there to read the answer when it ended: what it cost was spent for its receipt.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub drained: bool,
     pub response_bytes: u64,

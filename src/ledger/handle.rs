@@ -154,7 +154,7 @@ impl Ledger {
         }
     }
 
-    /// Notes what became of an answer after its outcome was written. Nothing waits for it: when it
+    /// Notes what became of an answer after its outcome was written. It is not waited for: when it
     /// cannot be written, only a restart forgets it.
     pub fn note_delivery(&self, row: Undelivered, delivered: bool) {
         let handover = Handover {

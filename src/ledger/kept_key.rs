@@ -120,7 +120,7 @@ impl KeptKey {
         }
     }
 
-    /// As it goes to the service. `None` for a long key, whose text nobody has.
+    /// As it goes to the service. `None` for a long key, whose text is not kept.
     pub fn sent(&self) -> Option<EntryKey> {
         Some(EntryKey {
             value: Arc::clone(self.form.text()?),
@@ -243,7 +243,7 @@ impl SoughtKey {
         }
     }
 
-    /// What to look for. A hit counts only where [`Self::is`] says so.
+    /// What to look for. A hit counts only where [`Self::is`] confirms it.
     pub fn forms(&self) -> impl Iterator<Item = KeyForm> {
         let texts = self.text.iter().chain(&self.old);
         let texts = texts.map(|text| KeyForm::Text(text.as_str().into()));

@@ -290,12 +290,12 @@ impl Line {
         Some(Glance::Record { seq })
     }
 
-    /// Whether a line says that it is a rollup: a look that costs little before [`Self::decode`].
+    /// Whether a line begins as a rollup does: a cheap check before [`Self::decode`].
     pub fn looks_rolled_up(line: &[u8]) -> bool {
         start(line).is_some_and(|(_, kind)| kind == b"rollup")
     }
 
-    /// Whether a line says that it is evidence: a look that costs little before [`Self::decode`].
+    /// Whether a line begins as evidence does: a cheap check before [`Self::decode`].
     pub fn looks_reconciled(line: &[u8]) -> bool {
         start(line).is_some_and(|(_, kind)| kind == b"reconciled")
     }

@@ -62,7 +62,7 @@ pub struct LineSums {
     /// its answers are not compared.
     #[serde(skip_serializing_if = "Compared::is_none")]
     pub compared: Compared,
-    /// The part of `billed` that was spent on answers which nobody was there to read.
+    /// The part of `billed` that was spent on answers that no app was there to read.
     #[serde(default)]
     pub drained: MicroUsdSum,
     pub prompt_tokens: u64,

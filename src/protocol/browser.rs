@@ -23,7 +23,7 @@ pub fn is_known_host(host: &str, allowed_hosts: &[String]) -> bool {
         .any(|allowed| allowed.eq_ignore_ascii_case(name))
 }
 
-/// `uri-host [ ":" port ]` (RFC 9112, 3.2; RFC 3986, 3.2.2): a name or an address, of anybody.
+/// `uri-host [ ":" port ]` (RFC 9112, 3.2; RFC 3986, 3.2.2): a name or an address, of any host.
 pub fn is_host(host: &[u8]) -> bool {
     let (name, port) = match host.strip_prefix(b"[") {
         Some(literal) => {

@@ -2,7 +2,7 @@
 //! process has by default, and what lacks one then is the ledger's next segment.
 //!
 //! Promise: the soft limit is raised as far as the process may, up to what bursar can use; a limit
-//! that is too low for it is said at start.
+//! that is too low for it is logged at start.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

@@ -1,6 +1,6 @@
-//! Every metric of this process: name, unit and label set, in this one file. What the proxy counts
-//! is held by the prometheus crate in a registry of our own; what the ledger knows is asked at each
-//! scrape and written from integers (see [`super::exposition`]), so that `/metrics` equals the
+//! Every metric of this process: name, unit and label set, each in one file, this one or one beside it.
+//! What the proxy counts is held by the prometheus crate in a registry of our own; what the ledger knows is
+//! asked at each scrape and written from integers (see [`super::exposition`]), so that `/metrics` equals the
 //! ledger to the micro-dollar and spend counters never go back (rule I10).
 //!
 //! Promise: label sets are closed or bounded (rule I11); no path, model, key, session or request id

@@ -21,7 +21,7 @@ pub struct Share {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Take {
     pub room: u128,
-    /// Nothing says what it may cost.
+    /// No price is known for it.
     pub unknown: bool,
 }
 

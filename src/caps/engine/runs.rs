@@ -188,7 +188,7 @@ impl RunBudgets {
         let unreported = charged
             .entry
             .and_then(|entry| budget.unreported.remove(&entry));
-        // Evidence takes back what its entry's end held; the end itself says what it holds.
+        // Evidence takes back what its entry's end held; the end itself has what it holds.
         let is_evidence = charged.charge.held.left.get() > 0;
         if let Some(unreported) = unreported.filter(|_| is_evidence) {
             budget.charge.merge(unreported);

@@ -1,6 +1,6 @@
 //! What one record of the journal adds to the sums.
 //!
-//! Promise: the same record adds the same, whenever it is read; what adds nothing says so.
+//! Promise: the same record adds the same, whenever it is read; a record that adds nothing has no effect.
 
 use crate::ledger::entry::{AttemptEnd, Labels, Outcome, State};
 use crate::ledger::kept_key::KeyOrigin;

@@ -99,7 +99,7 @@ fn others_are_idle(attempts: &[Attempt], index: usize, key: Option<&KeyView>) ->
     !others_may_have_run && own_are_idle(attempts, index, key.is_some())
 }
 
-/// The same of the entry's own attempts. A 409 says that another one *is* running, so it is no proof of
+/// The same of the entry's own attempts. A 409 means that another one *is* running, so it is no proof of
 /// idleness although it is a complete refusal.
 fn own_are_idle(attempts: &[Attempt], index: usize, keyed: bool) -> bool {
     attempts

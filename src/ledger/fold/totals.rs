@@ -37,7 +37,7 @@ impl Totals {
         sum
     }
 
-    /// The part of it that was spent on answers which nobody was there to read.
+    /// The part of it that was spent on answers that no app was there to read.
     pub fn drained(&self) -> MicroUsdSum {
         let mut sum = MicroUsdSum::default();
         self.lines.values().for_each(|row| sum.merge(row.drained));

@@ -1,7 +1,7 @@
 //! Requests whose answer their app never received, as the journal records them, so that a restarted
 //! proxy still knows which purchase an app's retry belongs to.
 //!
-//! An entry is undelivered when its process died under it, when its outcome says that no app had the
+//! An entry is undelivered when its process died under it, when by its outcome no app had the
 //! answer, or when a `delivery` record says so afterwards: a receipt is settled before its answer is
 //! written (rule I2), so a failed write is known too late for the outcome. An intent that adopts a key
 //! removes the key's row; the end of that intent decides again.

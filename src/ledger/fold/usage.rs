@@ -158,7 +158,7 @@ impl PriceHistory {
         push(&mut self.largest, number, bytes);
     }
 
-    /// Of a file that had one price of each receipt, billed or the frontier's: nobody knows which.
+    /// Of a file that had one price of each receipt, billed or the frontier's: which of the two is not known.
     pub fn stand_for_both(&mut self) {
         self.frontier = self.billed.clone();
     }
@@ -192,7 +192,7 @@ impl PriceHistory {
         })
     }
 
-    /// Neither a price nor the lack of one is known: nothing says what the next one may cost.
+    /// Neither a price nor the lack of one is known: what the next one may cost cannot be estimated.
     pub fn is_unknown(&self) -> bool {
         self.billed.is_empty() && !self.untold
     }
@@ -289,7 +289,7 @@ impl Charged {
                 };
                 let billed = mean(row.billed, row.settled.saturating_add(row.reconciled));
                 // Answers without an estimate make that of the others no smaller; a line of an earlier
-                // release does not say how many they are.
+                // release does not count them.
                 let frontier = mean(row.compared.frontier, row.compared.answers)
                     .max(mean(row.would_have_cost, row.answers.values().sum()));
                 // The dearest of them is not known any more, and no mean is it: the larger one stands

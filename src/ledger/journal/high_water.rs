@@ -29,7 +29,7 @@ const START: &[u8] = br#"{"kind":"mark""#;
 /// The file is shorter. More of it is not read.
 const BYTES_MAX: u64 = 4_096;
 
-/// What the file says.
+/// What is known from the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HighWater {
     /// A new ledger, or one of a bursar that kept no mark.
@@ -51,7 +51,7 @@ struct MarkLine {
     last_seq: u64,
 }
 
-/// What the note of the last end in order says. One that is damaged says nothing.
+/// The last record by the note of the last orderly stop. `None`: no note, or a damaged one.
 pub fn stopped_seq(state: &Directory) -> Result<Option<u64>, LedgerError> {
     HighWater::read_from(state, STOPPED).map(HighWater::known)
 }
@@ -79,7 +79,7 @@ impl HighWater {
         };
         let mut bytes = Vec::new();
         if file.take(BYTES_MAX).read_to_end(&mut bytes).is_err() {
-            // One that cannot be read is damaged, as one that says nothing.
+            // One that cannot be read counts as damaged.
             return Ok(Self::Damaged);
         }
         let lines = bytes.split(|byte| *byte == b'\n');

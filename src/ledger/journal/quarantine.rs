@@ -1,4 +1,4 @@
-//! What a start does with damage: it is copied to `quarantine/` and said in the log.
+//! What a start does with damage: it is copied to `quarantine/` and logged.
 //!
 //! Promise: a damaged range stays in the journal and is copied once; nothing is skipped in silence.
 
@@ -19,7 +19,7 @@ pub const LOST: &str = "lost-";
 /// A damaged range is copied up to this size. It stays in the journal in any case.
 const QUARANTINE_BYTES_MAX: u64 = 64 << 20;
 
-/// Copies damaged ranges to `quarantine/`, once each, and says so. Answers how many lie there.
+/// Copies damaged ranges to `quarantine/`, once each, and logs it. Returns how many lie there.
 pub fn set_aside(
     state: &Directory,
     journal: &Directory,

@@ -422,7 +422,7 @@ impl ForwardReader<'_> {
         Ok(None)
     }
 
-    /// The next line that is whole, whatever it says.
+    /// The next line that is whole, of whatever kind.
     pub fn next_line(&mut self) -> Result<Option<&[u8]>, LedgerError> {
         let raw = loop {
             let segment = self.place.segment;

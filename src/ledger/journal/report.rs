@@ -74,7 +74,7 @@ pub struct Missing {
 pub struct Misplaced {
     pub segment: u32,
     pub offset: u64,
-    /// The records that lie there. `None`: the whole segment says that it is another one.
+    /// The records that lie there. `None`: the whole segment has the number of another one.
     pub first_seq: Option<u64>,
     pub last_seq: Option<u64>,
 }

@@ -1,5 +1,5 @@
 //! The ledger's directory: made, checked and locked before anything in it is read. It holds what an
-//! organization spent and by which app, so nobody else on the machine may read or swap it.
+//! organization spent and by which app, so no other user of the machine may read or swap it.
 //!
 //! Promise: 0700 and ours, files 0600, no link is followed, and one daemon at a time.
 

@@ -1,4 +1,4 @@
-//! `ledger verify`: reads every line of the journal and says what is not as it should be.
+//! `ledger verify`: reads every line of the journal and reports what is not as it should be.
 //!
 //! Promise: nothing is modified. The index is opened only as a copy, because sled writes on opening.
 //! Memory: nine bytes an entry (18 MB for a million), and what is in doubt or in flight.
@@ -35,7 +35,7 @@ pub use damage::{Damage, DamageKind};
 /// How many contradictions are listed one by one; further ones are only counted.
 const LISTED_MAX: usize = 1_000;
 
-/// Whether the index says what the journal says.
+/// Whether the index equals the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "result", content = "why")]
 pub enum IndexCheck {

@@ -3,7 +3,7 @@
 
 use serde_json::value::RawValue;
 
-use super::field::{self, Members};
+use super::field;
 use crate::money::MicroUsd;
 use crate::protocol::{Reported, Usage};
 
@@ -47,33 +47,19 @@ struct RunMembers {
 // === impl AnswerPeek ===
 
 impl AnswerPeek {
+    /// The members that are read.
+    pub(super) const WANTED: [&str; 5] = ["usage", "cost_micro_usd", "duration_s", "run", "run_id"];
+
     /// Reads a JSON answer. Anything that is not one complete JSON object has no fields.
     pub fn read(body: &[u8]) -> Self {
-        field::read_object(body).unwrap_or_default()
-    }
-}
-
-impl<'de> Members<'de> for AnswerPeek {
-    fn wants(key: &str) -> bool {
-        matches!(
-            key,
-            "usage" | "cost_micro_usd" | "duration_s" | "run" | "run_id"
-        )
-    }
-
-    fn member(&mut self, key: &str, value: &'de RawValue) {
-        match key {
-            "usage" => {
-                if let Some(usage) = field::read_object(value.get().as_bytes()) {
-                    self.usage = usage;
-                }
-            }
-            "cost_micro_usd" => field::add_amount(&mut self.cost_micro_usd, field::amount(value)),
-            "duration_s" => self.audio_ms = field::seconds_as_ms(value),
-            "run" => self.run = RunPeek::read(value),
-            "run_id" => self.run_id = field::text(value).filter(|id| is_run_id(id)),
-            _ => {}
-        }
+        let peek = field::read_object::<Self>(body, &Self::WANTED, |peek, key, value| match key {
+            "usage" => peek.usage = field::usage(value).unwrap_or(peek.usage),
+            "cost_micro_usd" => field::add_amount(&mut peek.cost_micro_usd, field::amount(value)),
+            "duration_s" => peek.audio_ms = field::seconds_as_ms(value),
+            "run" => peek.run = RunPeek::read(value),
+            _ => peek.run_id = run_id(value),
+        });
+        peek.unwrap_or_default()
     }
 }
 
@@ -86,33 +72,27 @@ impl RunPeek {
     }
 
     fn read(value: &RawValue) -> Option<Self> {
-        let members: RunMembers = field::read_object(value.get().as_bytes())?;
+        let wanted = ["id", "status", "cost_micro_usd"];
+        let run = value.get().as_bytes();
+        let run = field::read_object::<RunMembers>(run, &wanted, |run, key, value| match key {
+            "id" => run.id = run_id(value),
+            "status" => {
+                run.status =
+                    field::text(value).filter(|status| status.len() <= RUN_STATUS_BYTES_MAX);
+            }
+            _ => field::add_amount(&mut run.cost_micro_usd, field::amount(value)),
+        })?;
         Some(Self {
-            id: members.id?,
-            status: members.status?,
-            cost_micro_usd: members.cost_micro_usd,
+            id: run.id?,
+            status: run.status?,
+            cost_micro_usd: run.cost_micro_usd,
         })
     }
 }
 
-// === impl RunMembers ===
-
-impl<'de> Members<'de> for RunMembers {
-    fn wants(key: &str) -> bool {
-        matches!(key, "id" | "status" | "cost_micro_usd")
-    }
-
-    fn member(&mut self, key: &str, value: &'de RawValue) {
-        match key {
-            "id" => self.id = field::text(value).filter(|id| is_run_id(id)),
-            "status" => {
-                self.status =
-                    field::text(value).filter(|status| status.len() <= RUN_STATUS_BYTES_MAX);
-            }
-            "cost_micro_usd" => field::add_amount(&mut self.cost_micro_usd, field::amount(value)),
-            _ => {}
-        }
-    }
+/// An id that can stand in a path.
+fn run_id(value: &RawValue) -> Option<String> {
+    field::text(value).filter(|id| is_run_id(id))
 }
 
 fn is_run_id(id: &str) -> bool {

@@ -8,10 +8,9 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::field::{self, Members};
+use super::field;
 
 /// The members of an object in their order.
-#[derive(Default)]
 struct Object<'de>(Vec<(String, &'de RawValue)>);
 
 /// The stream so far, and what each of its chunks repeats.
@@ -38,7 +37,7 @@ const PIECE_BYTES: usize = 8 * 1024;
 /// The completion as server-sent events, from the role chunk to `data: [DONE]`. `None`: the body is
 /// not a chat completion.
 pub fn as_event_stream(body: &[u8]) -> Option<Vec<u8>> {
-    let completion: Object<'_> = field::read_object(body)?;
+    let completion = Object::read(body)?;
     let choices = array(completion.get("choices")?)?;
     let mut stream = Stream::of(&completion);
     for (position, choice) in choices.iter().enumerate() {
@@ -196,7 +195,7 @@ fn has_value(value: &RawValue) -> bool {
 }
 
 fn object(value: &RawValue) -> Option<Object<'_>> {
-    field::read_object(value.get().as_bytes())
+    Object::read(value.get().as_bytes())
 }
 
 fn array(value: &RawValue) -> Option<Vec<&RawValue>> {
@@ -214,6 +213,12 @@ fn member(key: &str, value: &str) -> String {
 // === impl Object ===
 
 impl<'de> Object<'de> {
+    fn read(json: &'de [u8]) -> Option<Self> {
+        let mut members = Vec::new();
+        let push = |key: &str, value| members.push((key.to_owned(), value));
+        field::members(json, |_| true, push).then_some(Self(members))
+    }
+
     /// The last one if it occurs twice.
     fn get(&self, name: &str) -> Option<&'de RawValue> {
         let found = self.0.iter().rfind(|(key, _)| key == name);
@@ -227,16 +232,6 @@ impl<'de> Object<'de> {
             member(key, value)
         });
         format!("{{{}}}", members.collect::<Vec<_>>().join(","))
-    }
-}
-
-impl<'de> Members<'de> for Object<'de> {
-    fn wants(_: &str) -> bool {
-        true
-    }
-
-    fn member(&mut self, key: &str, value: &'de RawValue) {
-        self.0.push((key.to_owned(), value));
     }
 }
 

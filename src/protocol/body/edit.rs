@@ -6,7 +6,7 @@ use http::StatusCode;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::field::{self, Members};
+use super::field;
 
 /// `error.type` of the object added beside `detail`. Not `invalid_request_error`: litellm turns
 /// that into a 400, whatever the status.
@@ -41,7 +41,12 @@ pub fn add_error_object(body: &[u8], status: u16) -> Option<Vec<u8>> {
 
 /// As [`add_error_object`], with bursar's own hint appended to `error.message`.
 pub fn add_error_object_with_hint(body: &[u8], status: u16, hint: Option<&str>) -> Option<Vec<u8>> {
-    let members: ErrorMembers<'_> = field::read_object(body)?;
+    let wanted = ["detail", "error"];
+    let members =
+        field::read_object::<ErrorMembers<'_>>(body, &wanted, |members, key, value| match key {
+            "detail" => members.detail = Some(value),
+            _ => members.has_error = true,
+        })?;
     let detail = members.detail.filter(|_| !members.has_error)?;
     let end = body.iter().rposition(|byte| *byte == b'}')?;
     let (before, after) = body.split_at_checked(end)?;
@@ -81,20 +86,4 @@ fn status_word(status: u16) -> String {
             || format!("http_{status}"),
             |reason| reason.to_ascii_lowercase().replace([' ', '-'], "_"),
         )
-}
-
-// === impl ErrorMembers ===
-
-impl<'de> Members<'de> for ErrorMembers<'de> {
-    fn wants(key: &str) -> bool {
-        matches!(key, "detail" | "error")
-    }
-
-    fn member(&mut self, key: &str, value: &'de RawValue) {
-        match key {
-            "detail" => self.detail = Some(value),
-            "error" => self.has_error = true,
-            _ => {}
-        }
-    }
 }

@@ -2,9 +2,8 @@
 //! and the rest of the body is still read.
 
 use std::fmt;
-use std::marker::PhantomData;
 
-use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::money::MicroUsd;
@@ -13,84 +12,79 @@ use crate::protocol::{Reported, Usage};
 /// Most digits of a count. Every count below 10^15 is exact wherever it goes from here.
 const COUNT_DIGITS_MAX: usize = 15;
 
-/// Something that is built from the members of a JSON object, one at a time.
-pub(super) trait Members<'de>: Default {
-    /// Whether `key` is wanted. The others are skipped.
-    fn wants(key: &str) -> bool;
-
-    /// Takes one member whose key is wanted. A key that occurs twice is passed twice.
-    fn member(&mut self, key: &str, value: &'de RawValue);
+/// Visits the members of an object whose keys are wanted, and skips the others.
+struct WantedMembers<W, T> {
+    is_wanted: W,
+    take: T,
 }
 
-/// A JSON object read into `T`.
-struct ObjectOf<T>(T);
+/// Judges a key while it is parsed, so that only a wanted key is copied.
+struct WantedKey<'a, W>(&'a W);
 
-/// A key, judged while it is parsed, so that only a wanted key is copied.
-struct Key<T> {
-    wanted: Option<String>,
-    members: PhantomData<T>,
+/// Hands each member of the JSON object `json` whose key is wanted to `take`; a key that occurs twice comes
+/// twice. `false`: `json` is not one complete object, and what was handed over is part of none.
+pub(super) fn members<'de>(
+    json: &'de [u8],
+    is_wanted: impl Fn(&str) -> bool,
+    take: impl FnMut(&str, &'de RawValue),
+) -> bool {
+    let mut json = serde_json::Deserializer::from_slice(json);
+    let visitor = WantedMembers { is_wanted, take };
+    json.deserialize_map(visitor).is_ok() && json.end().is_ok()
 }
 
-/// Reads `json` into `T` when it is one complete object.
-pub(super) fn read_object<'de, T: Members<'de>>(json: &'de [u8]) -> Option<T> {
-    serde_json::from_slice::<ObjectOf<T>>(json)
-        .ok()
-        .map(|object| object.0)
+/// The same for a `T` that starts empty. `None`: `json` is not one complete object.
+pub(super) fn read_object<'de, T: Default>(
+    json: &'de [u8],
+    wanted: &[&str],
+    mut take: impl FnMut(&mut T, &str, &'de RawValue),
+) -> Option<T> {
+    let mut object = T::default();
+    let is_wanted = |key: &str| wanted.contains(&key);
+    members(json, is_wanted, |key, value| take(&mut object, key, value)).then_some(object)
 }
 
-// === impl ObjectOf ===
+// === impl WantedMembers ===
 
-impl<'de, T: Members<'de>> Deserialize<'de> for ObjectOf<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct ObjectVisitor<T>(PhantomData<T>);
+impl<'de, W: Fn(&str) -> bool, T: FnMut(&str, &'de RawValue)> Visitor<'de> for WantedMembers<W, T> {
+    type Value = ();
 
-        impl<'de, T: Members<'de>> Visitor<'de> for ObjectVisitor<T> {
-            type Value = ObjectOf<T>;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object")
+    }
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a JSON object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = T::default();
-                while let Some(key) = map.next_key::<Key<T>>()? {
-                    match key.wanted {
-                        Some(name) => members.member(&name, map.next_value::<&RawValue>()?),
-                        None => {
-                            map.next_value::<IgnoredAny>()?;
-                        }
-                    }
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key_seed(WantedKey(&self.is_wanted))? {
+            match key {
+                Some(key) => (self.take)(&key, map.next_value::<&RawValue>()?),
+                None => {
+                    map.next_value::<IgnoredAny>()?;
                 }
-                Ok(ObjectOf(members))
             }
         }
-
-        deserializer.deserialize_map(ObjectVisitor(PhantomData))
+        Ok(())
     }
 }
 
-// === impl Key ===
+// === impl WantedKey ===
 
-impl<'de, T: Members<'de>> Deserialize<'de> for Key<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct KeyVisitor<T>(PhantomData<T>);
+impl<'de, W: Fn(&str) -> bool> DeserializeSeed<'de> for WantedKey<'_, W> {
+    type Value = Option<String>;
 
-        impl<'de, T: Members<'de>> Visitor<'de> for KeyVisitor<T> {
-            type Value = Key<T>;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a key")
-            }
+impl<W: Fn(&str) -> bool> Visitor<'_> for WantedKey<'_, W> {
+    type Value = Option<String>;
 
-            fn visit_str<E: de::Error>(self, key: &str) -> Result<Self::Value, E> {
-                Ok(Key {
-                    wanted: T::wants(key).then(|| key.to_owned()),
-                    members: PhantomData,
-                })
-            }
-        }
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
 
-        deserializer.deserialize_str(KeyVisitor(PhantomData))
+    fn visit_str<E: de::Error>(self, key: &str) -> Result<Self::Value, E> {
+        Ok((self.0)(key).then(|| key.to_owned()))
     }
 }
 
@@ -118,7 +112,7 @@ pub(super) fn add_amount(amount: &mut Reported<MicroUsd>, again: Reported<MicroU
 }
 
 /// A count that is a plain integer.
-pub(super) fn count(value: &RawValue) -> Option<u64> {
+fn count(value: &RawValue) -> Option<u64> {
     let digits = value.get();
     (digits.len() <= COUNT_DIGITS_MAX)
         .then(|| digits.parse().ok())
@@ -161,19 +155,15 @@ pub(super) fn seconds_as_ms(value: &RawValue) -> Option<u64> {
     (ms < 1_000_000_000_000_000).then_some(ms)
 }
 
-// === impl Usage ===
-
-impl<'de> Members<'de> for Usage {
-    fn wants(key: &str) -> bool {
-        matches!(key, "prompt_tokens" | "completion_tokens" | "total_tokens")
-    }
-
-    fn member(&mut self, key: &str, value: &'de RawValue) {
-        match key {
-            "prompt_tokens" => self.prompt_tokens = count(value),
-            "completion_tokens" => self.completion_tokens = count(value),
-            "total_tokens" => self.total_tokens = count(value),
-            _ => {}
-        }
-    }
+/// Token counts of a `usage` object.
+pub(super) fn usage(value: &RawValue) -> Option<Usage> {
+    let wanted = ["prompt_tokens", "completion_tokens", "total_tokens"];
+    read_object::<Usage>(value.get().as_bytes(), &wanted, |usage, key, value| {
+        let to = match key {
+            "prompt_tokens" => &mut usage.prompt_tokens,
+            "completion_tokens" => &mut usage.completion_tokens,
+            _ => &mut usage.total_tokens,
+        };
+        *to = count(value);
+    })
 }

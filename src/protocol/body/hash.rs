@@ -16,7 +16,7 @@ use serde::de::IgnoredAny;
 
 /// The sum of the hashes of an object's members.
 #[derive(Default)]
-struct Members {
+struct MemberSum {
     sum: [u64; 4],
     count: u64,
 }
@@ -57,7 +57,7 @@ impl<'a> Walk<'a> {
         self.values_left = self.values_left.checked_sub(1)?;
         match self.next()? {
             b'{' => {
-                let mut members = Members::default();
+                let mut members = MemberSum::default();
                 while self.next()? != b'}' {
                     // The brace, or the comma, before it.
                     self.step();
@@ -149,9 +149,9 @@ fn text(kind: &[u8], text: &[u8], to: &mut blake3::Hasher) {
     to.update(text);
 }
 
-// === impl Members ===
+// === impl MemberSum ===
 
-impl Members {
+impl MemberSum {
     fn add(&mut self, hash: &[u8; 32]) {
         self.count += 1;
         for (lane, bytes) in self.sum.iter_mut().zip(hash.chunks_exact(8)) {

@@ -8,7 +8,6 @@
 use memchr::memchr2;
 
 use super::answer::AnswerPeek;
-use super::field::Members;
 
 /// Most bytes of wanted members, with their names. An eval run's record is the longest of them.
 const KEPT_BYTES_MAX: usize = 16 * 1024;
@@ -111,7 +110,7 @@ impl JsonFieldScanner {
         self.at = Expecting::Value;
         self.depth = 0;
         let name: Option<String> = serde_json::from_slice(&self.key).ok();
-        self.is_wanted = name.is_some_and(|name| AnswerPeek::wants(&name));
+        self.is_wanted = name.is_some_and(|name| AnswerPeek::WANTED.contains(&name.as_str()));
         if self.is_wanted {
             let key = std::mem::take(&mut self.key);
             if !self.kept.is_empty() {

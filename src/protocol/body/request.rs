@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde_json::value::RawValue;
 
-use super::field::{self, Members};
+use super::field;
 
 /// Longest kept model name, in characters. Longer ones are cut: the name goes to the ledger.
 const MODEL_CHARS_MAX: usize = 128;
@@ -32,7 +32,16 @@ struct RequestMembers<'de> {
 impl RequestPeek {
     /// Reads a JSON request. Anything that is not one complete JSON object has no fields.
     pub fn read(body: &[u8]) -> Self {
-        let Some(members) = field::read_object::<RequestMembers<'_>>(body) else {
+        let wanted = ["model", "stream"];
+        let members = field::read_object::<RequestMembers<'_>>(
+            body,
+            &wanted,
+            |members, key, value| match key {
+                "model" => keep_two(&mut members.models, value),
+                _ => members.stream = value.get() == "true",
+            },
+        );
+        let Some(members) = members else {
             return Self::default();
         };
         let model_span = match members.models.as_slice() {
@@ -51,24 +60,10 @@ impl RequestPeek {
     }
 }
 
-// === impl RequestMembers ===
-
-impl<'de> Members<'de> for RequestMembers<'de> {
-    fn wants(key: &str) -> bool {
-        matches!(key, "model" | "stream")
-    }
-
-    fn member(&mut self, key: &str, value: &'de RawValue) {
-        match key {
-            // Two say "twice"; more say no more, and cost no memory.
-            "model" => {
-                self.models.truncate(1);
-                self.models.push(value);
-            }
-            "stream" => self.stream = value.get() == "true",
-            _ => {}
-        }
-    }
+/// Two are enough to know that a member occurs twice; more would cost memory.
+pub(super) fn keep_two<'de>(values: &mut Vec<&'de RawValue>, value: &'de RawValue) {
+    values.truncate(1);
+    values.push(value);
 }
 
 /// The position of a borrowed value in the body it was borrowed from.

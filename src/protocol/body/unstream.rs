@@ -8,8 +8,8 @@ use std::ops::Range;
 
 use serde_json::value::RawValue;
 
-use super::field::{self, Members};
-use super::request::span_in;
+use super::field;
+use super::request::{keep_two, span_in};
 
 #[derive(Default)]
 struct StreamMembers<'de> {
@@ -20,7 +20,14 @@ struct StreamMembers<'de> {
 /// The body that requests the same without a stream. `None`: it requests no stream, is not a JSON
 /// object, has one of the two members twice, or has options that the service is to refuse.
 pub fn without_stream(body: &[u8]) -> Option<Vec<u8>> {
-    let members: StreamMembers<'_> = field::read_object(body)?;
+    let wanted = ["stream", "stream_options"];
+    let members = field::read_object::<StreamMembers<'_>>(body, &wanted, |members, key, value| {
+        let values = match key {
+            "stream" => &mut members.streams,
+            _ => &mut members.options,
+        };
+        keep_two(values, value);
+    })?;
     let [stream] = members.streams.as_slice() else {
         return None;
     };
@@ -81,24 +88,6 @@ fn member_span(body: &[u8], value: Range<usize>) -> Option<Range<usize>> {
         None => start,
     };
     Some(start..value.end)
-}
-
-// === impl StreamMembers ===
-
-impl<'de> Members<'de> for StreamMembers<'de> {
-    fn wants(key: &str) -> bool {
-        matches!(key, "stream" | "stream_options")
-    }
-
-    fn member(&mut self, key: &str, value: &'de RawValue) {
-        let values = match key {
-            "stream" => &mut self.streams,
-            _ => &mut self.options,
-        };
-        // Two say "twice"; more say no more, and cost no memory.
-        values.truncate(1);
-        values.push(value);
-    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! The lines of a receipt as received: header fields, comment lines, the amount of a body. The
-//! parsed receipt says what bursar understood; these lines say what was sent, as evidence.
+//! parsed receipt says what bursar understood; these lines are what was sent, as evidence.
 //!
 //! Promise: at most [`LINES_MAX`] lines of [`LINE_CHARS_MAX`] characters, printable ASCII, and only
 //! fields that are receipts: no text of a prompt or an answer.

@@ -16,7 +16,7 @@ use crate::ledger::record::{COMPACTED, Record, StandsFor};
 /// How much of the journal is compacted at once. What is held meanwhile grows with it.
 pub const PASS_BYTES: u64 = 256 << 20;
 
-/// How long entries are needed one by one, whatever retention says: a key's amount may come for 24 h
+/// How long entries are needed one by one, whatever the retention: a key's amount may come for 24 h
 /// after its first use, and as long again is left for clocks and slow answers.
 pub const RETENTION_MS_MIN: u64 = 2 * 24 * 60 * 60 * 1000;
 

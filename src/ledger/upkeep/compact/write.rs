@@ -1,4 +1,4 @@
-//! Writes the compacted segment, and reads it back before anybody relies on it.
+//! Writes the compacted segment, and reads it back before it counts.
 //!
 //! Its lines carry the last numbers of the range it stands for, so that the numbers go on without a
 //! jump from it to the next segment and a line that is lost shows as a gap. There are enough: each of
