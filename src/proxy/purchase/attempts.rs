@@ -29,11 +29,11 @@ use crate::proxy::refuse::{Code, Refusal};
 pub struct RetryLoop {
     /// Its attempts need places at the service.
     queues: bool,
-    doing: Doing,
+    doing: LoopState,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Doing {
+enum LoopState {
     Sending,
     Waiting(Repeat),
     Queueing(Repeat),
@@ -110,7 +110,7 @@ pub enum WantedBy {
 impl RetryLoop {
     /// The first action. `may_begin`: the machine may have slept since an old key was taken over.
     pub fn begin(queues: bool, may_begin: bool) -> (Self, AttemptAction) {
-        let doing = Doing::Sending;
+        let doing = LoopState::Sending;
         let first = if may_begin {
             AttemptAction::Send(None)
         } else {
@@ -127,8 +127,8 @@ impl RetryLoop {
         view: AttemptView,
     ) -> AttemptAction {
         match (self.doing, event) {
-            (Doing::Sending, AttemptEvent::Ended(ending)) => self.ended(&ending, retries, view),
-            (Doing::Waiting(repeat), AttemptEvent::Crowded(crowd)) => {
+            (LoopState::Sending, AttemptEvent::Ended(ending)) => self.ended(&ending, retries, view),
+            (LoopState::Waiting(repeat), AttemptEvent::Crowded(crowd)) => {
                 if retries.may_have_run() || repeat.wait.is_zero() {
                     let wait = repeat.wait;
                     AttemptAction::Wait { wait, beyond: true }
@@ -137,10 +137,10 @@ impl RetryLoop {
                     AttemptAction::Refuse(crowd.no_earlier_than(repeat.wait))
                 }
             }
-            (Doing::Waiting(_) | Doing::Queueing(_), AttemptEvent::Halted(halt)) => {
+            (LoopState::Waiting(_) | LoopState::Queueing(_), AttemptEvent::Halted(halt)) => {
                 AttemptAction::Refuse(halt)
             }
-            (Doing::Queueing(_), AttemptEvent::QueueClosed) if !retries.may_have_run() => {
+            (LoopState::Queueing(_), AttemptEvent::QueueClosed) if !retries.may_have_run() => {
                 AttemptAction::Refuse(Code::ShuttingDown.into())
             }
             // Nothing is spent on an answer for no app.
@@ -149,24 +149,24 @@ impl RetryLoop {
             {
                 AttemptAction::EndAsLast { exhausted: false }
             }
-            (Doing::Waiting(repeat), AttemptEvent::Waited) if self.queues => {
-                self.doing = Doing::Queueing(repeat);
+            (LoopState::Waiting(repeat), AttemptEvent::Waited) if self.queues => {
+                self.doing = LoopState::Queueing(repeat);
                 AttemptAction::Queue {
                     while_here: view.wanted == WantedBy::ItsApp,
                 }
             }
-            (Doing::Waiting(repeat), AttemptEvent::Waited)
-            | (Doing::Queueing(repeat), AttemptEvent::Placed) => {
-                self.doing = Doing::Asking(repeat);
+            (LoopState::Waiting(repeat), AttemptEvent::Waited)
+            | (LoopState::Queueing(repeat), AttemptEvent::Placed) => {
+                self.doing = LoopState::Asking(repeat);
                 AttemptAction::Ask
             }
-            (Doing::Asking(repeat), AttemptEvent::Leave { halt, limit }) => {
+            (LoopState::Asking(repeat), AttemptEvent::Leave { halt, limit }) => {
                 let limit = limit.filter(|_| !retries.is_charged());
                 match halt.or(limit) {
                     Some(refusal) => AttemptAction::Refuse(refusal),
                     // The machine may have slept through the wait.
                     None if view.may_repeat => {
-                        self.doing = Doing::Sending;
+                        self.doing = LoopState::Sending;
                         AttemptAction::Send(Some(repeat))
                     }
                     None => AttemptAction::EndAsLast { exhausted: false },
@@ -179,7 +179,7 @@ impl RetryLoop {
     fn ended(&mut self, ending: &Ending, retries: &Retries, view: AttemptView) -> AttemptAction {
         match retries.next(ending, view.share, view.now, view.may_repeat) {
             Next::Repeat(repeat) => {
-                self.doing = Doing::Waiting(repeat);
+                self.doing = LoopState::Waiting(repeat);
                 let wait = repeat.wait;
                 AttemptAction::Wait {
                     wait,

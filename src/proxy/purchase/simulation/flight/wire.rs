@@ -297,12 +297,6 @@ impl Flight {
         }
         let waits_since = world.monotonic().saturating_sub(since);
         let event = match action {
-            AttemptAction::Wait { beyond: false, .. } if world.chance.one_in(12) => {
-                AttemptEvent::Crowded(Code::QueueFull.into())
-            }
-            AttemptAction::Wait { .. } | AttemptAction::Queue { .. } if world.chance.one_in(24) => {
-                AttemptEvent::Halted(Code::Frozen.into())
-            }
             AttemptAction::Wait { wait, .. } if waits_since < wait => {
                 let step = Step::Between {
                     action,
@@ -310,6 +304,12 @@ impl Flight {
                     last,
                 };
                 return Ok(step);
+            }
+            AttemptAction::Wait { beyond: false, .. } if world.chance.one_in(12) => {
+                AttemptEvent::Crowded(Code::QueueFull.into())
+            }
+            AttemptAction::Wait { .. } | AttemptAction::Queue { .. } if world.chance.one_in(24) => {
+                AttemptEvent::Halted(Code::Frozen.into())
             }
             AttemptAction::Wait { .. } => AttemptEvent::Waited,
             AttemptAction::Queue { while_here } => match world.chance.below(12) {
