@@ -168,8 +168,10 @@ impl World {
         }
         self.count("input ended before it was read");
         flight.is_suspected();
+        // What began to be answered before this one's connection was free is no repeat of it.
         let is_retry = |other: &Flight| {
             other.is_connected()
+                && other.purchase.given_at().is_none_or(|at| at > since)
                 && other.purchase.request_key == purchase.request_key
                 && !other.is_own()
                 && !other.is_delivered()
