@@ -19,12 +19,7 @@ mod served;
 mod turn;
 
 pub use bursar_models::{
-    category::Category,
-    draft::Draft,
-    prompt::Prompt,
-    rng::Rng as SeededRng,
-    skill::Tier,
-    tokens,
+    category::Category, draft::Draft, prompt::Prompt, rng::Rng as SeededRng, skill::Tier, tokens,
     tools::ToolCall,
 };
 pub use lane::{Dice, Lane, Pinned};

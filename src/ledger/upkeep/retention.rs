@@ -23,7 +23,7 @@ const RETRY_PAUSE: Duration = Duration::from_secs(60 * 60);
 /// What goes on beside the writer.
 #[derive(Debug, Default)]
 pub struct Retention {
-    job: Option<Job>,
+    running: Option<Upkeep>,
     /// When the next look is due, on the monotonic clock.
     next_look: Duration,
     /// The writer is stopping.
@@ -44,7 +44,7 @@ pub enum RetentionStep {
 type Written = Result<(Option<Built>, Option<String>), LedgerError>;
 
 #[derive(Debug)]
-enum Job {
+enum Upkeep {
     Building(JoinHandle<Written>),
     Clearing(JoinHandle<Result<(), LedgerError>>),
 }
@@ -60,21 +60,21 @@ fn panicked() -> LedgerError {
 impl Retention {
     /// Goes on by one step, when one is due. Never waits for a job.
     pub fn step(&mut self, now: Duration) -> RetentionStep {
-        match self.job.take() {
+        match self.running.take() {
             None if now >= self.next_look => return RetentionStep::Due,
             None => {}
-            Some(Job::Building(thread)) if thread.is_finished() => {
+            Some(Upkeep::Building(thread)) if thread.is_finished() => {
                 let written = thread.join().unwrap_or_else(|_| Err(panicked()));
                 return self.built(written, now);
             }
-            Some(Job::Clearing(thread)) if thread.is_finished() => {
+            Some(Upkeep::Clearing(thread)) if thread.is_finished() => {
                 let cleared = thread.join().unwrap_or_else(|_| Err(panicked()));
                 if let Err(error) = cleared {
                     tracing::warn!(%error, "what was compacted could not be removed");
                     self.retry(now);
                 }
             }
-            busy => self.job = busy,
+            busy => self.running = busy,
         }
         RetentionStep::Nothing
     }
@@ -92,7 +92,7 @@ impl Retention {
         let thread = thread
             .spawn(work)
             .map_err(|error| LedgerError::io(&path, error))?;
-        self.job = Some(Job::Building(thread));
+        self.running = Some(Upkeep::Building(thread));
         Ok(())
     }
 
@@ -100,7 +100,7 @@ impl Retention {
     pub fn clear(&mut self, journal: Directory, now: Duration) {
         let thread = std::thread::Builder::new().name("ledger-compact".to_owned());
         match thread.spawn(move || clear(&journal)) {
-            Ok(thread) => self.job = Some(Job::Clearing(thread)),
+            Ok(thread) => self.running = Some(Upkeep::Clearing(thread)),
             Err(error) => {
                 tracing::error!(%error, "what was compacted stays until the next start");
                 self.retry(now);
@@ -116,10 +116,10 @@ impl Retention {
     /// Before the writer ends.
     pub fn stop(&mut self) {
         self.cancel.store(true, Ordering::Relaxed);
-        match self.job.take() {
+        match self.running.take() {
             // What was built and does not count yet is removed by the next start.
-            Some(Job::Building(thread)) => drop(thread.join()),
-            Some(Job::Clearing(thread)) => drop(thread.join()),
+            Some(Upkeep::Building(thread)) => drop(thread.join()),
+            Some(Upkeep::Clearing(thread)) => drop(thread.join()),
             None => {}
         }
     }

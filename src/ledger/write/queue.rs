@@ -65,13 +65,13 @@ pub struct Queued {
 /// The queue itself.
 #[derive(Debug)]
 pub struct JobQueue {
-    inner: Mutex<Intake>,
+    inner: Mutex<QueueState>,
     arrived: Condvar,
     room: Arc<Semaphore>,
 }
 
 #[derive(Debug, Default)]
-struct Intake {
+struct QueueState {
     waiting: Vec<Queued>,
     /// Nothing more is taken in; what waits is still served.
     closed: bool,

@@ -42,12 +42,12 @@ struct Allotments {
     /// Held by the bodies of each app, whole or not.
     by_app: HashMap<Arc<str>, usize>,
     /// Bodies that are being read, by age.
-    growing: BTreeMap<u64, Growing>,
+    growing: BTreeMap<u64, GrowingBody>,
     next: u64,
 }
 
 #[derive(Debug)]
-struct Growing {
+struct GrowingBody {
     app: Arc<str>,
     /// The most that all bodies of its app may hold.
     of_app: usize,
@@ -127,7 +127,7 @@ impl BodyBudget {
         let ticket = state.next;
         state.next = state.next.wrapping_add(1);
         let asked_to_go = Arc::new(Notify::new());
-        let growing = Growing {
+        let growing = GrowingBody {
             app: Arc::clone(app),
             of_app,
             held: 0,
@@ -219,7 +219,7 @@ impl Allotments {
     /// Asks the body to go that has filled for longest what it was given, one at a time; or says when there
     /// is one to ask.
     fn make_room(&mut self, short: Short, app: &Arc<str>, now: Instant) -> Option<Instant> {
-        let mut slowest: Option<(Instant, &mut Growing)> = None;
+        let mut slowest: Option<(Instant, &mut GrowingBody)> = None;
         for growing in self.growing.values_mut() {
             match growing.does {
                 Does::Goes => return None,
