@@ -274,7 +274,7 @@ impl Extractor {
         let has = |list: &str| has_any(&columns, list);
         let text = self.text();
         let records = if has("owner assignee") && minutes::is_conversation(text) {
-            minutes::actions(text)
+            minutes::actions(text, self.skills)
         } else if has("employer title company position role")
             && has("from to start end start_year end_year")
         {

@@ -4,6 +4,7 @@
 
 use super::{
     facts::FieldValues,
+    skill::{Skill, Skills},
     text::{self, capitalised, group, listed, patterns, sentences_of},
 };
 use regex::Regex;
@@ -50,10 +51,11 @@ pub fn statements(transcript: &str) -> String {
     stated.collect::<Vec<_>>().join(" ")
 }
 
-/// The tasks that speakers take, or are given.
-pub fn actions(transcript: &str) -> Vec<FieldValues> {
+/// The tasks that speakers take, or are given. That a question gives one to the next speaker is inferred.
+pub fn actions(transcript: &str, skills: Skills) -> Vec<FieldValues> {
     let turns = turns(transcript);
     let is_speaker = |name: &str| turns.iter().any(|(by, _)| by.eq_ignore_ascii_case(name));
+    let infers = skills.has(Skill::Inference);
     let mut actions = Vec::new();
     for (at, (by, words)) in turns.iter().enumerate() {
         let next = turns
@@ -67,12 +69,13 @@ pub fn actions(transcript: &str) -> Vec<FieldValues> {
                 .captures(bare)
                 .map(|caps| (group(&caps, 1), group(&caps, 2)));
             let states = bare.ends_with('?') || bare.to_lowercase().starts_with("if ");
+            let asked = next.zip(text::captured(&ASKED, bare)).filter(|_| infers);
             let own = text::captured(&OWN, bare)
                 .filter(|_| !states)
                 .map(|task| (*by, task));
             let found = named
                 .filter(|(name, _)| is_speaker(name))
-                .or_else(|| next.zip(text::captured(&ASKED, bare)))
+                .or(asked)
                 .or(own);
             let done = found.filter(|(_, task)| is_done(task));
             actions.extend(done.map(|(owner, task)| action(owner, task)));

@@ -4,7 +4,7 @@ const TALK: &str = "Ola: The roof leaks again.\nUNN: I call the roofer by Monday
 
 #[test]
 fn who_does_what_until_when_is_told_by_how_it_was_said() {
-    let found = actions(TALK);
+    let found = actions(TALK, Skills::frontier());
 
     let values =
         |record: &FieldValues| Vec::from_iter(record.iter().map(|(_, value)| value.clone()));
