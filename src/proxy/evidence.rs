@@ -1,4 +1,4 @@
-//! EvalRunPoller that bursar goes and gets: an eval run names its price only when it is over, so bursar looks
+//! Evidence that bursar goes and gets: an eval run names its price only when it is over, so bursar looks
 //! at each run that it saw start until then. A look is a free GET; nothing is ever sent again that could
 //! bill (rule I12).
 //!

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::ledger::WaitingRun;
 
-/// "PolledRun for a run means a look every `3.0` seconds": the first wait. Each one after is doubled.
+/// "Waiting for a run means a look every `3.0` seconds": the first wait. Each one after is doubled.
 pub const FIRST_WAIT: Duration = Duration::from_secs(3);
 
 /// Longest wait between two looks at a run.

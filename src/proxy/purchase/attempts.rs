@@ -11,11 +11,11 @@
 //! | queueing | a place came, and the answer is wanted | ask for leave |
 //! | queueing | no place came in time, or the app left | the last attempt's end |
 //! | queueing | bursar is stopping | refused; where an attempt may have run, the last attempt's end |
-//! | waiting, queueing | the answer is not wanted any more | the last attempt's end |
 //! | waiting, queueing | the app was frozen, or its run ended | refused |
+//! | waiting, queueing, asking | it came to its end, and the answer is not wanted any more | the last attempt's end |
 //! | asking | the app is frozen, or its run has ended | refused |
 //! | asking | a limit is reached | refused; a purchase that may have run is charged already, and goes on |
-//! | asking | nothing forbids it | send; without a wanting app or a key that may be sent, the last attempt's end |
+//! | asking | nothing forbids it | send; under a key that may not be sent any more, the last attempt's end |
 //!
 //! Promise: pure. The loop of `dispatch` and the model check carry out the same actions.
 

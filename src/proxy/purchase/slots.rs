@@ -19,7 +19,7 @@ use crate::proxy::purchase::claimant::{AdoptPolicy, Claimant, RequestKey};
 #[derive(Default)]
 pub struct Slots {
     pub by_request_key: HashMap<RequestKey, VecDeque<Slot>>,
-    /// EndedRequest slots over all marks by their number, oldest first, for expiry and for the bound.
+    /// Undelivered slots over all marks by their number, oldest first, for expiry and for the bound.
     undelivered: BTreeMap<u64, SlotPlace>,
     /// Those of them that still hold an answer.
     with_answer: BTreeSet<u64>,
@@ -65,7 +65,7 @@ pub struct EndedRequest {
     pub purchase: Weak<Purchase>,
 }
 
-/// EndedRequest requests remembered at once; the oldest is forgotten first.
+/// Undelivered requests remembered at once; the oldest is forgotten first.
 const UNDELIVERED_MAX: usize = 4096;
 
 /// Kept answers of all undelivered requests together; the oldest goes first.

@@ -50,14 +50,7 @@ fn waits(before: Before) -> (RetryLoop, Retries, AttemptAction) {
         Before::Stale => Lost::StaleConnection,
     };
     let ending = Ending::Lost(lost);
-    retries.record(Attempt {
-        end: retries.end_of(&ending),
-        status: None,
-        wait_ms: 0,
-        took_ms: 0,
-        cause: None,
-        receipt_lines: Vec::new(),
-    });
+    retries.record(Attempt::new(retries.end_of(&ending), None));
     let action = attempts.on(AttemptEvent::Ended(ending), &retries, view());
     (attempts, retries, action)
 }
