@@ -81,6 +81,10 @@ const WORDS_BYTES_MAX: usize = 500;
 const REFUSED_BODY_MAX: usize = 64 * 1024;
 const REFUSED_BODY_WAIT: Duration = Duration::from_millis(500);
 
+/// How long the end of an exchange may take: TLS first sends what is left of a request, and a service that
+/// reads nothing would be waited for without end.
+const SHUTDOWN_WAIT: Duration = Duration::from_millis(500);
+
 /// Makes one attempt.
 pub async fn attempt(
     connector: &Connector,
@@ -313,7 +317,7 @@ impl Answering {
 
     /// Ends the exchange before its answer has ended.
     pub async fn abandon(mut self) {
-        self.session.shutdown().await;
+        timeout(SHUTDOWN_WAIT, self.session.shutdown()).await.ok();
     }
 
     /// Reads the small body of an attempt that is repeated, so that the retry reuses the
@@ -352,3 +356,6 @@ impl From<Lost> for Failed {
         Self { lost, words: None }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use pingora::protocols::http::v1::client::HttpSession as Http1;
+use pingora::protocols::l4::stream::Stream;
+use pingora::protocols::l4::virt::{VirtualSockOpt, VirtualSocket, VirtualSocketStream};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::*;
+
+/// As a connection with TLS whose service reads nothing: what was not written is to go out before the end.
+#[derive(Debug)]
+struct FullSocket;
+
+impl AsyncRead for FullSocket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        _: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Poll::Pending
+    }
+}
+
+impl AsyncWrite for FullSocket {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
+        Poll::Pending
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Pending
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Pending
+    }
+}
+
+impl VirtualSocket for FullSocket {
+    fn set_socket_option(&self, _: VirtualSockOpt) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// It answered before it had read the request, and reads no more of it.
+#[tokio::test(start_paused = true)]
+async fn an_exchange_is_ended_although_the_service_reads_nothing() {
+    let socket = VirtualSocketStream::new(Box::new(FullSocket));
+    let session = Http1::new(Box::new(Stream::from(socket)));
+    let answering = Answering {
+        head: ResponseHeader::build(StatusCode::SERVICE_UNAVAILABLE, None).unwrap(),
+        is_unfit: false,
+        session: HttpSession::H1(session),
+        peer: HttpPeer::new("127.0.0.1:1", false, String::new()),
+        reusable: false,
+        shared: None,
+        read_timeout: Duration::from_secs(1),
+    };
+    let ended = timeout(Duration::from_secs(60), answering.abandon()).await;
+    assert!(ended.is_ok(), "its end is not waited for");
+}
