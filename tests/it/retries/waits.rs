@@ -10,7 +10,7 @@ use super::{ROUTES, request_of, state_word};
 use crate::retries::kinds::Kind;
 use crate::support::origin::{billed, json};
 use crate::support::wire::request;
-use crate::support::{Answer, Bursar, Origin, Step, chat};
+use crate::support::{Answer, Bursar, Origin, Step, chat, eventually};
 
 const CHAT: &str = "/v1/chat/completions";
 
@@ -72,6 +72,27 @@ async fn the_wait_that_the_service_asked_for_is_kept() {
         );
     });
     futures_util::future::join_all(runs).await;
+}
+
+/// The app leaves during the wait, so the attempt behind it is not made.
+#[tokio::test]
+async fn a_wait_that_leads_to_no_attempt_is_not_bursars_own_time() {
+    let origin = Origin::start([busy(&[("Retry-After", "1")])]).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    let mut wire = bursar.connect().await;
+    wire.send(request("POST", CHAT, &[], &chat("hi"))).await;
+    eventually("an attempt", || async {
+        (origin.received().len() == 1).then_some(())
+    })
+    .await;
+    drop(wire);
+    let entry = bursar.settled(1).await.remove(0);
+    assert_eq!(entry.attempts.len(), 1);
+    let timings = entry.timings.expect("timings");
+    let waited_us = 1_000_000;
+    assert!(timings.total_ms >= 1_000, "{timings:?}");
+    let most_us = (timings.total_ms + 1) * 1_000 - waited_us;
+    assert!(timings.own_us <= most_us, "{timings:?}");
 }
 
 #[tokio::test]

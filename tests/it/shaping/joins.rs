@@ -127,6 +127,34 @@ async fn who_took_over_is_told_why_there_is_no_answer_and_can_leave_too() {
     assert_eq!(origin.received().len(), 1, "nothing is bought for nobody");
 }
 
+/// As that of any other request that bursar refuses when it stops.
+#[tokio::test]
+async fn the_connection_of_who_took_over_ends_when_bursar_stops() {
+    let origin = Origin::start([on_cue(billed(7))]).await;
+    let bursar = Bursar::with(&origin.url(), ONCE).await;
+    let mut first = begin(&bursar, "first", &[]).await;
+    received(&origin, 1).await;
+    let waits = begin(&bursar, "second", &[]).await;
+    waiting(&bursar, 1).await;
+    let mut repeat = asks_again(&bursar, waits, "second").await;
+    joined(&bursar, 1).await;
+    bursar.gateway.close_queue();
+    let refused = repeat.answer().await;
+    assert_eq!(
+        (refused.status, refused.code()),
+        (503, Some("shutting_down"))
+    );
+    assert_eq!(refused.header("connection"), Some("close"));
+    assert_eq!(
+        refused.header("x-bursar-adopted"),
+        refused.header("x-bursar-entry")
+    );
+    assert!(repeat.ends().await, "bursar ends it");
+    origin.go();
+    assert_eq!(first.answer().await.status, 200);
+    assert_eq!(origin.received().len(), 1);
+}
+
 /// Refusals of bursar's own are not adoptions: after three adoptions the answer says not to retry.
 #[tokio::test]
 async fn what_was_refused_here_leaves_the_key_as_it_was() {
