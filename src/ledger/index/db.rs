@@ -6,13 +6,25 @@
 //! nothing; every other one does what it did before.
 
 use std::cell::Cell;
+use std::fs::File;
 use std::panic::{self, AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Once;
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 /// sled counts pages as they lie on the disk; in memory they are three times as large, and each page
 /// that is not cached takes 300 bytes more. Measured: 16 MiB are 45 MiB more than this, and no faster.
 const CACHE_BYTES: u64 = 4 << 20;
+
+/// The file that sled locks while it has an index open.
+const LOCKED: &str = "db";
+
+/// How often that file is looked at before sled opens it, and the time between two looks: a second in all.
+const LOOKS_MAX: u32 = 200;
+const LOOK_PAUSE: Duration = Duration::from_millis(5);
 
 /// How sled names its threads.
 const SLEDS_THREADS: &str = "sled-";
@@ -125,6 +137,21 @@ fn plain(error: &sled::Error) -> String {
     }
 }
 
+/// Waits for an index that this process has just closed: a thread of sled's may hold its file for a moment after
+/// the last handle is gone, and a file that is locked looks like a damaged one.
+fn until_closed(path: &Path, mut pause: impl FnMut()) {
+    let Ok(file) = File::open(path.join(LOCKED)) else {
+        return;
+    };
+    for _ in 0..LOOKS_MAX {
+        // Let go of with the file.
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => pause(),
+            _ => return,
+        }
+    }
+}
+
 pub(super) fn open_sled(path: &Path) -> sled::Result<sled::Db> {
     // A snapshot that was being written when the process died makes sled refuse to open.
     for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
@@ -134,6 +161,7 @@ pub(super) fn open_sled(path: &Path) -> sled::Result<sled::Db> {
             std::fs::remove_file(entry.path())?;
         }
     }
+    until_closed(path, || std::thread::sleep(LOOK_PAUSE));
     sled::Config::new()
         .path(path)
         .cache_capacity(CACHE_BYTES)
