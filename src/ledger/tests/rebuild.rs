@@ -265,3 +265,52 @@ async fn what_was_in_flight_long_ago_is_ended_also_where_that_cannot_be_written_
         assert!(verify(&bench.state()).unwrap().ok, "{failures:?}");
     }
 }
+
+/// What a start writes first is the end of what was in flight. Where the disk is full then, the journal is opened
+/// once more.
+#[tokio::test]
+async fn an_index_that_a_start_has_made_anew_is_not_made_again_on_a_full_disk() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    buy(&ledger, None, billed(5)).await;
+    begin(&ledger, Some("k")).await;
+    drop(ledger);
+    fs::remove_dir_all(bench.state().join("index")).unwrap();
+    bench.fail_next_write(0, ENOSPC);
+
+    let ledger = bench.open();
+
+    assert_eq!(ledger.health().index_rebuilds, 1);
+    let totals = ledger.totals();
+    assert_eq!((totals.open, totals.requests()), (0, 2));
+    assert_eq!(in_doubt_now(&totals, InDoubt::Crash), 1);
+    ledger.close().await;
+    assert!(verify(&bench.state()).unwrap().ok);
+}
+
+/// A question found it damaged, and its rows are still held open by that question's clone.
+#[tokio::test]
+async fn an_index_that_is_doubted_when_the_journal_is_opened_again_is_made_anew() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    buy(&ledger, None, billed(5)).await;
+    let doubted = ledger.index().unwrap();
+    doubted.doubt();
+    bench.fail_next_write(0, EIO);
+    let id = ledger.new_entry_id();
+    let refused = ledger.intend(intent(id, ledger.wall_ms(), None)).await;
+    assert!(refused.is_err(), "{refused:?}");
+    bench.clock.advance(Duration::from_secs(2));
+
+    buy(&ledger, None, billed(7)).await;
+
+    assert_eq!(ledger.health().index_rebuilds, 1);
+    let told = ledger.spend(None, None, &[], &TimeZone::UTC).unwrap();
+    assert_eq!(
+        told,
+        spend(&bench.state(), None, None, &[], &TimeZone::UTC).unwrap()
+    );
+    assert_eq!(told.total.billed_micro_usd.get(), 12);
+    ledger.close().await;
+    assert!(verify(&bench.state()).unwrap().ok);
+}

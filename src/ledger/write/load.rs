@@ -118,9 +118,13 @@ pub fn load(
     let mut opened = if options.rebuild.is_some() && mark.is_some() {
         Index::reopen_empty(state.path(), now_ms)
     } else {
-        held.index
-            .and_then(|index| index.go_on(&ledger))
-            .unwrap_or_else(|| Index::open(state.path(), &ledger, now_ms))
+        match held.index {
+            // Where it is not believed any more, questions may still hold it open.
+            Some(index) => index
+                .go_on(&ledger)
+                .unwrap_or_else(|| Index::reopen_empty(state.path(), now_ms)),
+            None => Index::open(state.path(), &ledger, now_ms),
+        }
     };
     let compacted = all.first().filter(|first| first.stands_for().is_some());
     let compacted_seq = compacted.and_then(Segment::stands_for);
@@ -243,7 +247,8 @@ fn begin_rebuild(
 ) -> Result<Rebuild, LedgerError> {
     tracing::warn!(
         last_seq = next_seq.saturating_sub(1),
-        "the totals and the index are made anew from the journal while requests are served; until then          they are not on /metrics, and the journal answers questions"
+        "the totals and the index are made anew from the journal while requests are served; until \
+         then they are not on /metrics, and the journal answers questions"
     );
     let directory = state.child("journal")?;
     // As they are now that the journal is open: without an unfinished line, and with nothing behind it.
@@ -354,6 +359,8 @@ fn replay(
             on_record(seq);
         },
     )?;
+    // Before anything is written to the journal: where that fails, the index is gone on with.
+    replayed.finish(ledger);
     Ok((replayed, report))
 }
 
@@ -470,11 +477,13 @@ impl Replayed {
         }
     }
 
-    /// Writes to an index that is made beside the writer all that is left, which makes it trusted.
+    /// Writes to the index all that is left, which makes a new one trusted.
     fn finish(&mut self, ledger: &str) {
+        let Some(index) = &self.index else {
+            return;
+        };
         let pending = self.books.take_pending();
-        if let Some(index) = &self.index
-            && pending.records > 0
+        if pending.records > 0
             && let Err(error) = index.write(&IndexedUpTo::of(&self.books, ledger), pending)
         {
             self.lose_index(&error);
