@@ -101,7 +101,8 @@ pub struct SegmentLookup {
 /// segment, which is being written, stands for its beginning and is made anew when that has grown; `growing` is what
 /// was taken of it before.
 ///
-/// Memory: one segment's entries, and those of the last one in `growing`.
+/// Memory: one segment's entries, and those of the last one in `growing`, which is empty after a look at a segment
+/// that was just begun.
 pub fn refresh(
     state_dir: &Path,
     wanted: &Refresh,
@@ -111,6 +112,9 @@ pub fn refresh(
     let reader = steadily(|| JournalReader::open(state_dir))?;
     let directory = Directory::open(state_dir)?.child(DIRECTORY)?;
     let mut refreshed = Refreshed::default();
+    // A segment that was sealed meanwhile is read once more, from its beginning, for the block that stays.
+    let last = reader.segments.last().map(|last| last.number);
+    growing.take_if(|taken| Some(taken.segment()) != last);
     let segments = reader.segments.iter();
     let kept: BTreeSet<String> = segments.map(|segment| block_name(segment.number)).collect();
     for name in directory.names()? {

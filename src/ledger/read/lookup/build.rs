@@ -159,6 +159,11 @@ impl Growing {
         }
     }
 
+    /// The number of the segment.
+    pub const fn segment(&self) -> u32 {
+        self.segment
+    }
+
     /// The last line that was taken is still there.
     fn is_of(&self, reader: &JournalReader, segment: usize) -> Result<bool, LedgerError> {
         let known = reader.segments.get(segment);

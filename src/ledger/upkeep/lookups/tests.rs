@@ -90,3 +90,26 @@ async fn a_stop_does_not_wait_for_files_to_be_made() {
 
     assert!(upkeep.job.is_none() && upkeep.cancel.load(Ordering::Relaxed));
 }
+
+#[tokio::test]
+async fn what_was_taken_of_a_segment_is_let_go_of_when_it_is_sealed() {
+    let bench = bench_with_segments().await;
+    let cancel = AtomicBool::new(false);
+    let to_the_end = Refresh {
+        unsealed_bytes: 1,
+        ..Refresh::default()
+    };
+    let mut growing = None;
+    refresh(&bench.state(), &to_the_end, &mut growing, &cancel).unwrap();
+    let taken = growing.as_ref().map(Growing::segment);
+
+    let ledger = Ledger::open(LedgerOptions {
+        segment_bytes_max: 1,
+        ..bench.options()
+    });
+    buy(&ledger.unwrap(), None, billed(21)).await;
+    refresh(&bench.state(), &Refresh::default(), &mut growing, &cancel).unwrap();
+
+    assert!(taken.is_some());
+    assert!(growing.is_none(), "{growing:?}");
+}
