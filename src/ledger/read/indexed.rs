@@ -1,8 +1,9 @@
 //! Sums from the index: whole quarter hours from its blocks; of a quarter hour that a bound cuts, the few
 //! entries from the journal, one by one; so too what is not in the index yet and what is in flight.
 //!
-//! The index is held only while its blocks are added up: the writer waits for that, and not for the journal to be
-//! read, which takes long where an entry of a cut quarter hour ended days later.
+//! The index is held only while its blocks are added up, and by state while what it lacks is looked through: the
+//! writer waits for that, and not for the journal to be read, which takes long where an entry of a cut quarter hour
+//! ended days later.
 //!
 //! Promise: the answer is the journal's, or comes from the journal. The index gives none where the journal is
 //! not as the index knows it: files changed by another hand, numbers that do not follow each other, anything
@@ -275,15 +276,15 @@ impl<'a, 'b> Asking<'a, 'b> {
         Ok(())
     }
 
+    /// A few thousand records at most: the index is held meanwhile.
     fn read_tail(&self) -> Result<Tail, NoAnswer> {
         let mut tail = Tail::default();
-        self.read_numbers(self.from_seq..=u64::MAX, &mut |seq, record| match record {
-            Record::Reconciled(evidence, labels) if seq > self.last_seq => {
+        let behind = self.last_seq.saturating_add(1);
+        self.read_numbers(behind..=u64::MAX, &mut |_, record| match record {
+            Record::Reconciled(evidence, labels) => {
                 tail.evidence.push((evidence.id, labels.started_ms));
             }
-            Record::Outcome(..) | Record::Crashed(..) | Record::Withdrawn(..)
-                if seq > self.last_seq =>
-            {
+            Record::Outcome(..) | Record::Crashed(..) | Record::Withdrawn(..) => {
                 tail.ended.extend(record.entry());
             }
             _ => {}
