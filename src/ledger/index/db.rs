@@ -10,7 +10,6 @@ use std::fs::File;
 use std::panic::{self, AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Once;
-use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -22,9 +21,8 @@ const CACHE_BYTES: u64 = 4 << 20;
 /// The file that sled locks while it has an index open.
 const LOCKED: &str = "db";
 
-/// How often that file is looked at before sled opens it, and the time between two looks: a second in all.
-const LOOKS_MAX: u32 = 200;
-const LOOK_PAUSE: Duration = Duration::from_millis(5);
+/// How often that file is looked at before sled opens it: some ten milliseconds, and longer on a busy machine.
+const LOOKS_MAX: u32 = 10_000;
 
 /// How sled names its threads.
 const SLEDS_THREADS: &str = "sled-";
@@ -161,7 +159,7 @@ pub(super) fn open_sled(path: &Path) -> sled::Result<sled::Db> {
             std::fs::remove_file(entry.path())?;
         }
     }
-    until_closed(path, || std::thread::sleep(LOOK_PAUSE));
+    until_closed(path, std::thread::yield_now);
     sled::Config::new()
         .path(path)
         .cache_capacity(CACHE_BYTES)
