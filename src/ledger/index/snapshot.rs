@@ -113,17 +113,20 @@ impl<'a> Snapshot<'a> {
         self.files.as_ref()
     }
 
-    /// Sums over entries begun in `[since_ms, until_ms)`, both at the beginning of a quarter hour.
+    /// Sums over entries begun in `[since_ms, until_ms)`, both at the beginning of a quarter hour. Where there are
+    /// more rows than `rows_max`, these are some of them.
     pub fn sums(
         &self,
         since_ms: u64,
         until_ms: u64,
+        rows_max: usize,
         place: &mut Place<'_>,
         group: &mut Group<'_>,
     ) -> Result<Grouped, IndexError> {
         let mut grouped = Grouped::default();
         let mut groups: HashMap<Cell, u32> = HashMap::new();
-        let mut add = |stretch: u64, block: &[u8]| -> Result<(), IndexError> {
+        // Returns how many rows there are.
+        let mut add = |stretch: u64, block: &[u8]| -> Result<usize, IndexError> {
             let mut failed = None;
             let read = each_cell(opened(block)?, |cell, rest| {
                 let known = groups.get(&cell).copied();
@@ -133,7 +136,8 @@ impl<'a> Snapshot<'a> {
                 let sums = grouped.rows.entry((stretch, number)).or_default();
                 sums.add_encoded(rest)
             });
-            read.map_err(|error| failed.unwrap_or(error)).map(drop)
+            read.map_err(|error| failed.unwrap_or(error))?;
+            Ok(grouped.rows.len())
         };
         let (whole, quarter) = (Length::Sixteen, Length::Quarter);
         let from = block_key(whole, whole.floor(since_ms));
@@ -143,7 +147,9 @@ impl<'a> Snapshot<'a> {
             let ends_ms = begins_ms.saturating_add(whole.ms());
             let is_inside = since_ms <= begins_ms && ends_ms <= until_ms;
             if let Some(stretch) = is_inside.then(|| place(begins_ms, ends_ms)).flatten() {
-                add(stretch, &block)?;
+                if add(stretch, &block)? > rows_max {
+                    return Ok(grouped);
+                }
                 continue;
             }
             let mut found = Figures::default();
@@ -154,7 +160,9 @@ impl<'a> Snapshot<'a> {
                 each_cell(opened(&block)?, |_, rest| found.add_encoded(rest))?;
                 if (since_ms..until_ms).contains(&at_ms) {
                     let stretch = place(at_ms, at_ms.saturating_add(quarter.ms()));
-                    add(stretch.ok_or(IndexError::Unfit)?, &block)?;
+                    if add(stretch.ok_or(IndexError::Unfit)?, &block)? > rows_max {
+                        return Ok(grouped);
+                    }
                 }
             }
             let mut sum = Figures::default();

@@ -276,7 +276,7 @@ impl Index {
             let is_quarter = |from: u64, until: u64| until - from <= Length::Quarter.ms();
             let mut place = |from, until| is_quarter(from, until).then_some(0);
             snapshot
-                .sums(0, u64::MAX, &mut place, &mut |_, _| 0)
+                .sums(0, u64::MAX, usize::MAX, &mut place, &mut |_, _| 0)
                 .map(drop)
         })
     }

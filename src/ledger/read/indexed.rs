@@ -238,6 +238,7 @@ impl<'a, 'b> Asking<'a, 'b> {
         self.grouped = snapshot.sums(
             since_ms,
             until_ms,
+            sums.rows_max,
             &mut |from_ms, until_ms| days.place(sums, from_ms, until_ms),
             &mut |line, state| groups.number(sums, line, state),
         )?;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use jiff::tz::TimeZone;
 
@@ -279,4 +280,31 @@ async fn a_quarter_hour_that_is_lost_is_not_passed_over() {
     assert_eq!(ledger.health().index_rebuilds, 1);
     ledger.close().await;
     assert!(verify(&bench.state()).unwrap().ok);
+}
+
+/// A question by day and all words of a line may have more rows than an answer may.
+#[tokio::test]
+async fn i11_sums_of_too_many_rows_are_not_gathered_to_the_end() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    for amount in 1..=10 {
+        buy(&ledger, None, billed(amount)).await;
+        bench.clock.advance(Duration::from_secs(4 * 3600));
+    }
+    ledger.close().await;
+    let ledger = bench.open();
+    let rows = |rows_max: usize, is_whole: bool| {
+        let of_block = |from_ms, until_ms| {
+            let is_taken = is_whole || until_ms - from_ms == Length::Quarter.ms();
+            is_taken.then_some(from_ms)
+        };
+        let asked = ledger
+            .index()
+            .unwrap()
+            .ask(|snapshot| snapshot.sums(0, u64::MAX, rows_max, &mut { of_block }, &mut |_, _| 0));
+        asked.unwrap().rows.len()
+    };
+
+    assert_eq!((rows(10, true), rows(10, false)), (10, 10));
+    assert_eq!((rows(3, true), rows(3, false)), (4, 4));
 }
