@@ -1,7 +1,7 @@
 //! A running daemon, asked over its admin listener: questions, orders, and its answers as documents.
 //!
 //! Promise: a daemon that refuses is quoted; one that took an order and said nothing may have carried it
-//! out, and the error says so.
+//! out, and the error says so; one of another release whose answer cannot be read is named as such.
 
 use std::path::Path;
 use std::time::Duration;
@@ -46,7 +46,10 @@ pub async fn document<T: DeserializeOwned>(
     let status = answer.status;
     let body = answer.bytes(ANSWER_BYTES_MAX).await?;
     if status.is_success() {
-        return Ok(serde_json::from_slice(&body).map_err(ClientError::from)?);
+        return serde_json::from_slice(&body).map_err(|cause| CliError::OtherRelease {
+            address: client.address().clone(),
+            cause,
+        });
     }
     // As where no daemon runs: the words say it all.
     if let Ok(ErrorDocument { detail }) = serde_json::from_slice(&body) {
@@ -126,6 +129,14 @@ pub fn not_told(error: CliError) -> CliError {
             "{error}. Whether it carried the order out is not known: look with `bursar app list` and \
              `bursar caps` when it answers again"
         )),
+        error @ CliError::OtherRelease { .. } => CliError::Failed(format!(
+            "{error}. It has carried the order out: look with `bursar app list` and `bursar caps`"
+        )),
         error => error,
     }
 }
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+pub(super) use tests::answering;

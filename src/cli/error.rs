@@ -8,7 +8,7 @@ use std::io;
 use super::client::ClientError;
 use crate::apps::AppsError;
 use crate::calendar::WhenError;
-use crate::config::ConfigErrors;
+use crate::config::{ConfigErrors, ListenAddr};
 use crate::ledger::LedgerError;
 use crate::server::ServerError;
 use crate::server::listen::GivenError;
@@ -38,6 +38,16 @@ pub enum CliError {
     Silent {
         error: ClientError,
         what_helps: String,
+    },
+    /// A daemon did what it was asked, and its document lacks or has what this release does not know.
+    #[error(
+        "the daemon at {address} gave an answer that bursar {} cannot read: {cause}. Daemon and command are of two \
+         releases: restart the daemon with this bursar, or run the command with the daemon's",
+        env!("CARGO_PKG_VERSION")
+    )]
+    OtherRelease {
+        address: ListenAddr,
+        cause: serde_json::Error,
     },
     #[error(transparent)]
     Json(#[from] serde_json::Error),

@@ -9,12 +9,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::Deserialize;
+
 use super::client::{ANSWER_DEADLINE, Client};
 use super::daemon::{ANSWER_BYTES_MAX, not_asked};
 use super::error::CliError;
 use super::output::remark;
 use super::source::Source;
-use crate::admin::documents::StatusDocument;
 use crate::config::{BURSAR_STATE_DIR, Env, ListenAddr, Overrides, Whereabouts};
 
 /// How long a reading command waits for a daemon before it reads the files instead.
@@ -200,6 +201,17 @@ fn socket_clients(place: &Whereabouts, deadline: Duration) -> impl Iterator<Item
     sockets.map(move |address| Client::new(address.clone()).answering_within(deadline))
 }
 
+/// All that is read here of a daemon's status: one of another release must not be taken for none.
+#[derive(Deserialize)]
+struct LedgerNamed {
+    ledger: NamedPlace,
+}
+
+#[derive(Deserialize)]
+struct NamedPlace {
+    state_dir: String,
+}
+
 /// Asks the configured ports, and where no daemon is there, and the file names no ledger either, the default
 /// one: a configuration with a port of its own does not hide the system service.
 async fn must_be_its_daemons(place: &Whereabouts, default: &ListenAddr) -> Result<(), CliError> {
@@ -238,8 +250,8 @@ async fn must_be_its_daemons(place: &Whereabouts, default: &ListenAddr) -> Resul
 async fn ledger_at(address: &ListenAddr) -> Option<String> {
     let client = Client::new(address.clone()).answering_within(LOOK_DEADLINE);
     let answer = client.get("/api/status").await.ok()?;
-    let status: StatusDocument = answer.json(ANSWER_BYTES_MAX).await.ok()?;
-    Some(status.ledger.state_dir).filter(|state_dir| !state_dir.is_empty())
+    let status: LedgerNamed = answer.json(ANSWER_BYTES_MAX).await.ok()?;
+    Some(status.ledger.state_dir)
 }
 
 #[cfg(test)]

@@ -1,27 +1,15 @@
 //! Whose ledger a command is about, where another one's daemon answers.
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
+use super::super::daemon::answering;
 use super::*;
 
-/// A daemon that says which ledger it has, and nothing else.
+/// A daemon of another release: it says which ledger it has, and nothing else as this one would.
 async fn daemon_of(state_dir: &str) -> ListenAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("an address");
-    let body = serde_json::json!({ "ledger": { "state_dir": state_dir } }).to_string();
-    let answer = format!(
-        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    );
-    tokio::spawn(async move {
-        while let Ok((mut connection, _)) = listener.accept().await {
-            let mut head = [0; 4096];
-            let _ = connection.read(&mut head).await;
-            let _ = connection.write_all(answer.as_bytes()).await;
-        }
-    });
-    ListenAddr::Tcp(address)
+    let body =
+        serde_json::json!({ "pid": "1", "ledger": { "state_dir": state_dir, "commits": null } });
+    answering(&body.to_string()).await
 }
 
 /// A port of loopback without a listener.

@@ -1,0 +1,62 @@
+//! Daemons of other releases.
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use super::*;
+use crate::admin::documents::{ReceiptsDocument, SpendDocument};
+use crate::config::ListenAddr;
+
+/// A daemon that gives this answer to every request.
+pub async fn answering(body: &str) -> ListenAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    tokio::spawn(async move {
+        while let Ok((mut connection, _)) = listener.accept().await {
+            let mut head = [0; 4096];
+            let _ = connection.read(&mut head).await;
+            let _ = connection.write_all(answer.as_bytes()).await;
+        }
+    });
+    ListenAddr::Tcp(address)
+}
+
+#[tokio::test]
+async fn an_answer_of_another_release_that_cannot_be_read_is_named_with_what_to_do() {
+    let receipts = json!({ "receipts": [{ "id": "01a2063b-047b-7000-b00d-3dda899d660c" }] });
+    let address = answering(&receipts.to_string()).await;
+    let client = Client::new(address.clone());
+    let errors = [
+        ask::<ReceiptsDocument>(&client, &Question::new("/api/receipts"))
+            .await
+            .map(|_| ()),
+        ask::<SpendDocument>(&client, &Question::new("/api/spend"))
+            .await
+            .map(|_| ()),
+    ];
+    for error in errors {
+        let words = error.unwrap_err().to_string();
+        let address = address.to_string();
+        let wanted = [&*address, "missing field", "two releases", "restart"];
+        for wanted in wanted {
+            assert!(words.contains(wanted), "{wanted}: {words}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_order_whose_answer_cannot_be_read_was_carried_out() {
+    let client = Client::new(answering("{}").await);
+
+    let ordered = order::<AppsDocument>(&client, "/api/apps/remove", &json!({})).await;
+
+    let words = ordered.unwrap_err().to_string();
+    for wanted in ["two releases", "It has carried the order out"] {
+        assert!(words.contains(wanted), "{words}");
+    }
+}
