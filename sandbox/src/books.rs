@@ -280,11 +280,13 @@ impl Books {
         self.inner.lock().rollup = rollup;
     }
 
-    /// The hours of the rollup that changed since the last call.
-    pub fn unsaved_hours(&self) -> Vec<Mutation> {
-        let unsaved = self.inner.lock().rollup.take_unsaved().into_iter();
+    /// Queues the hours of the rollup that changed since the last call, before they change again: of two calls
+    /// at once, the later state is queued last.
+    pub fn queue_hours(&self) {
+        let mut inner = self.inner.lock();
+        let unsaved = inner.rollup.take_unsaved().into_iter();
         let write = |(row, hour)| Mutation::put_or_remove(ROLLUP_HOURS, row, hour);
-        unsaved.filter_map(write).collect()
+        self.keep.push(unsaved.filter_map(write));
     }
 
     /// The document of `GET /v1/auto/metrics`.

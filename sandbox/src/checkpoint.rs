@@ -64,8 +64,8 @@ impl Checkpoint {
         if !self.keep.is_on() {
             return;
         }
-        self.keep.push(self.books.unsaved_hours());
-        self.keep.push(self.endpoints.unsaved_hours());
+        self.books.queue_hours();
+        self.endpoints.queue_hours();
         if !self.keep.is_dirty() {
             return;
         }

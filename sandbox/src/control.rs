@@ -197,12 +197,13 @@ async fn change_settings(Shared(state): Shared<Arc<State>>, body: Bytes) -> Rout
 }
 
 async fn reset(Shared(state): Shared<Arc<State>>) -> RouteResult {
+    // Before the books, which clear the disk: an endpoint that is left would queue its traffic behind that.
+    state.endpoints.forget_all()?;
     state.books.reset(|| state.keys.forget_all());
     state.pins.forget_all();
     state.steps.restart();
     state.faults.clear();
     state.evals.reset();
-    state.endpoints.forget_all()?;
     if state.keep.is_on() {
         state.keep.push(state.auth.kept());
         state.commit_all().await?;

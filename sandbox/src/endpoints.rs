@@ -116,11 +116,10 @@ impl Endpoints {
     pub fn abandon(&self, which: &Endpoint) -> Result<(), ServiceError> {
         let id = (which.org.clone(), which.name.clone());
         let mut inner = self.inner.lock();
-        if inner.get(&id).is_some_and(|held| held.is(which)) {
-            self.store.remove(ENDPOINTS, &row(&id))?;
-            inner.remove(&id);
+        match inner.get(&id) {
+            Some(held) if held.is(which) => self.forget(&mut inner, &id),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Whether no organization has any.
@@ -203,12 +202,20 @@ impl Endpoints {
     pub fn remove(&self, org: &str, name: &str) -> Result<(), ServiceError> {
         let id = (org.to_owned(), name.to_owned());
         let mut inner = self.inner.lock();
-        let held = inner.get(&id).ok_or_else(not_found)?;
-        self.store.remove(ENDPOINTS, &row(&id))?;
-        let hours = held.traffic.hours.between(i64::MIN, i64::MAX);
-        let removed = hours.map(|(at, _)| Mutation::Remove(ENDPOINT_HOURS, hour_row(&id, at)));
-        self.keep.push(removed);
-        inner.remove(&id);
+        match inner.contains_key(&id) {
+            true => self.forget(&mut inner, &id),
+            false => Err(not_found()),
+        }
+    }
+
+    /// An endpoint's traffic goes with it: a later one of its name begins without.
+    fn forget(&self, inner: &mut BTreeMap<Id, Held>, id: &Id) -> Result<(), ServiceError> {
+        self.store.remove(ENDPOINTS, &row(id))?;
+        if let Some(held) = inner.remove(id) {
+            let hours = held.traffic.hours.between(i64::MIN, i64::MAX);
+            let removed = hours.map(|(at, _)| Mutation::Remove(ENDPOINT_HOURS, hour_row(id, at)));
+            self.keep.push(removed);
+        }
         Ok(())
     }
 
@@ -245,8 +252,9 @@ impl Endpoints {
         }
     }
 
-    /// The hours of traffic that changed since the last call.
-    pub fn unsaved_hours(&self) -> Vec<Mutation> {
+    /// Queues the hours of traffic that changed since the last call, before they change again or their endpoint is
+    /// removed.
+    pub fn queue_hours(&self) {
         let mut inner = self.inner.lock();
         let unsaved = inner.iter_mut().flat_map(|(id, held)| {
             let hours = held.traffic.hours.take_unsaved().into_iter();
@@ -254,7 +262,7 @@ impl Endpoints {
                 Mutation::put_or_remove(ENDPOINT_HOURS, hour_row(id, at), hour)
             })
         });
-        unsaved.collect()
+        self.keep.push(unsaved);
     }
 
     pub fn forget_all(&self) -> Result<(), StoreError> {

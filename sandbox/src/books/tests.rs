@@ -254,3 +254,27 @@ async fn one_transaction_clears_and_then_writes_what_came_later() {
     let totals: Totals = ground.store.get(SINGLES, TOTALS).unwrap().unwrap();
     assert_eq!((totals.debited, totals.debits_made), (micro(5), 1));
 }
+
+#[tokio::test]
+async fn hours_that_several_requests_queue_at_once_are_written_as_they_are_last() {
+    const THREADS: u64 = 4;
+    const REQUESTS: u64 = 2_000;
+    let ground = Ground::new();
+    let at = Timestamp::UNIX_EPOCH;
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                for _ in 0..REQUESTS {
+                    ground.books.count_request("org-1", at, 1, true);
+                    ground.books.queue_hours();
+                }
+            });
+        }
+    });
+
+    ground.keep.commit().await.unwrap();
+
+    let rows = ground.store.all::<serde_json::Value>(ROLLUP_HOURS).unwrap();
+    let requests: Vec<_> = rows.iter().map(|(_, hour)| &hour["requests"]).collect();
+    assert_eq!(requests, [THREADS * REQUESTS]);
+}

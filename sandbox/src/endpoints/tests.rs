@@ -43,3 +43,46 @@ fn an_organization_has_a_hundred_endpoints_and_no_more() {
     ));
     assert!(reserve("other", 0).is_ok());
 }
+
+#[tokio::test]
+async fn an_endpoint_begins_without_the_traffic_of_one_that_had_its_name() {
+    let store = Store::open(None).unwrap();
+    let keep = Keep::new(&store, true);
+    let now = Timestamp::UNIX_EPOCH;
+    let deploying = |uid: &str| Endpoint::deploying(uid.to_owned(), "o", "e".to_owned(), "t", now);
+    let refused = Observation {
+        at: now,
+        took_ms: 1,
+        outcome: traffic::RequestOutcome::Failed(503),
+    };
+    type Ends = fn(&Endpoints, &Endpoint) -> Result<(), ServiceError>;
+    let ends: [(&str, Ends); 2] = [
+        ("its deploy failed", |endpoints, which| {
+            endpoints.abandon(which)
+        }),
+        ("it was deleted", |endpoints, which| {
+            endpoints.remove(&which.org, &which.name)
+        }),
+    ];
+    for (what, end) in ends {
+        let endpoints = Endpoints::open(store.clone(), keep.clone()).unwrap();
+        let first = deploying("first");
+        endpoints.reserve(first.clone()).unwrap();
+        endpoints.observe(&first, &refused);
+        endpoints.queue_hours();
+        keep.commit().await.unwrap();
+
+        end(&endpoints, &first).unwrap();
+        let second = deploying("second");
+        endpoints.reserve(second.clone()).unwrap();
+        endpoints
+            .amend(&second, |endpoint| endpoint.go_live(now))
+            .unwrap();
+        keep.commit().await.unwrap();
+
+        let endpoints = Endpoints::open(store.clone(), keep.clone()).unwrap();
+        let hours = |_: &Endpoint, traffic: &Traffic| traffic.hours.between(0, 0).count();
+        assert_eq!(endpoints.look("o", "e", hours).unwrap(), 0, "{what}");
+        endpoints.remove("o", "e").unwrap();
+    }
+}
