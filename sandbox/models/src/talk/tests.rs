@@ -70,3 +70,11 @@ fn every_sentence_is_whole() {
         assert!(phrases(shape).len() >= 4, "{shape}");
     }
 }
+
+#[test]
+fn why_there_is_no_better_answer_can_stand_behind_any_word_of_what_answers() {
+    for sentence in phrases("limit") {
+        let words = text::words(sentence);
+        assert!(!text::has_any(&words, "it its he she they"), "{sentence}");
+    }
+}
