@@ -61,10 +61,19 @@ pub async fn of_gone(state: &Arc<State>, inbound: &Inbound) -> Option<RouteResul
             fingerprint,
             while_running: WhileRunning::Wait,
             keeps: Keeps::Answer,
-            work: async { Err(ServiceError::NotFound("no such endpoint".to_owned())) },
+            work: async { Err(gone()) },
         })
     };
-    Some(purchase(state, inbound.clone(), Rules::Inference, form).await)
+    let answer = purchase(state, inbound.clone(), Rules::Inference, form).await;
+    // As without a key: no balance would bring the endpoint back.
+    Some(answer.map_err(|error| match error {
+        ServiceError::BalanceEmpty => gone(),
+        error => error,
+    }))
+}
+
+fn gone() -> ServiceError {
+    ServiceError::NotFound("no such endpoint".to_owned())
 }
 
 pub async fn complete(state: Arc<State>, inbound: Inbound, endpoint: Endpoint) -> RouteResult {

@@ -3,6 +3,7 @@
 use crate::{endpoints::*, support::*};
 use bursar_sandbox::{Options, Settings};
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt;
 
 const URL: &str = "/v1/endpoints/mine/chat/completions";
 
@@ -255,6 +256,34 @@ async fn a_streamed_repeat_to_an_endpoint_that_is_gone_is_404() {
 
     assert_eq!(repeat.status, 404, "{}", repeat.text());
     assert!(repeat.json()["detail"].is_string());
+}
+
+#[tokio::test]
+async fn a_repeat_to_an_endpoint_that_is_gone_is_404_whatever_the_balance() {
+    let sandbox = live().await;
+    sandbox
+        .control("settings", json!({"bill_aborted_stream": false}))
+        .await;
+    sandbox
+        .fault(json!({"hold_after_chunks": 2, "hold_chunks_name": "s"}))
+        .await;
+    let key = [("Idempotency-Key", "k")];
+    let body = with(to_mine("rivers"), "stream", json!(true));
+    let bytes = Some(body.to_string().into());
+    let mut socket = sandbox.open("POST", CHAT, &key, bytes).await;
+    within(socket.read_exact(&mut [0; 10])).await.unwrap();
+    drop(socket);
+    sandbox.control("release", json!({"hold": "s"})).await;
+    sandbox.until_in_flight(0).await;
+    let gone = sandbox
+        .send("DELETE", "/v1/endpoints/mine", &[], None)
+        .await;
+    assert_eq!(gone.status, 204);
+    sandbox.control("balance", json!({"micro_usd": 0})).await;
+
+    let repeat = sandbox.post(CHAT, &key, &body).await;
+
+    assert_eq!((repeat.status, sandbox.debits().await.len()), (404, 0));
 }
 
 #[tokio::test]
