@@ -73,10 +73,7 @@ pub fn actions(transcript: &str, skills: Skills) -> Vec<FieldValues> {
             let own = text::captured(&OWN, bare)
                 .filter(|_| !states)
                 .map(|task| (*by, task));
-            let found = named
-                .filter(|(name, _)| is_speaker(name))
-                .or(asked)
-                .or(own);
+            let found = named.filter(|(name, _)| is_speaker(name)).or(asked).or(own);
             let done = found.filter(|(_, task)| is_done(task));
             actions.extend(done.map(|(owner, task)| action(owner, task)));
         }
