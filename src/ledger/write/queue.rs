@@ -65,13 +65,13 @@ pub struct Queued {
 /// The queue itself.
 #[derive(Debug)]
 pub struct JobQueue {
-    inner: Mutex<QueueState>,
+    inner: Mutex<WaitingJobs>,
     arrived: Condvar,
     room: Arc<Semaphore>,
 }
 
 #[derive(Debug, Default)]
-struct QueueState {
+struct WaitingJobs {
     waiting: Vec<Queued>,
     /// Nothing more is taken in; what waits is still served.
     closed: bool,
