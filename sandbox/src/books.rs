@@ -6,13 +6,12 @@
 
 use crate::{
     error::ServiceError,
+    idempotency::BilledKey,
     keep::{DEBITS, Debit, Keep, Mutation, ROLLUP_HOURS, SINGLES, TOTALS, Totals},
-    key_id::KeyId,
     money::MicroUsd,
     received::Received,
     rollup::Rollup,
 };
-use http::HeaderValue;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -57,6 +56,8 @@ struct DebitLine {
     entered_as: u64,
     /// Whether a withdrawal gives its amount back to the balance: not when the balance was set since.
     gives_back: bool,
+    /// What a withdrawal frees.
+    key: Option<BilledKey>,
 }
 
 /// What `GET /sandbox/books` shows.
@@ -110,6 +111,7 @@ impl Books {
             inner.debits.push_back(DebitLine {
                 entered_as: debit.n,
                 gives_back: true,
+                key: None,
                 debit: Debit { n, ..debit },
             });
         }
@@ -159,16 +161,19 @@ impl Books {
     ///
     /// Assumed (negative-balance): the last request before the balance is empty may overdraw it.
     pub fn debit(&self, debit: Debit) -> Result<(), ServiceError> {
-        self.enter(debit, |mutations| self.keep.push(mutations))
+        self.enter(debit, |mutations| {
+            self.keep.push(mutations);
+            None
+        })
     }
 
-    /// As [`Books::debit`], but `queue` writes the documents together with the caller's own. It runs before
+    /// As [`Books::debit`], but `queue` writes the documents together with the caller's own, and returns what they bill. It runs before
     /// the books change again, so that a later state is queued later. It gets none if nothing moved or nothing is
     /// kept.
     pub fn enter(
         &self,
         mut debit: Debit,
-        queue: impl FnOnce(Vec<Mutation>),
+        queue: impl FnOnce(Vec<Mutation>) -> Option<BilledKey>,
     ) -> Result<(), ServiceError> {
         let amount = debit.amount_micro_usd;
         if amount == MicroUsd::ZERO {
@@ -204,17 +209,17 @@ impl Books {
             mutations.extend(Mutation::put(DEBITS, debit.row_id(debit.n), &debit));
             mutations.extend(Mutation::put(SINGLES, TOTALS, totals));
         }
-        debits.push_back(DebitLine {
-            entered_as: debit.n,
-            gives_back: true,
-            debit,
-        });
-        if debits.len() > DEBITS_MAX
+        if debits.len() >= DEBITS_MAX
             && let Some(oldest) = debits.pop_front()
         {
             mutations.push(Mutation::Remove(DEBITS, oldest.row_id()));
         }
-        queue(mutations);
+        debits.push_back(DebitLine {
+            entered_as: debit.n,
+            gives_back: true,
+            key: queue(mutations),
+            debit,
+        });
         Ok(())
     }
 
@@ -224,7 +229,7 @@ impl Books {
     /// Interface, Metering: "A request or turn that fails bills nothing". A request whose debit is not on
     /// disk is answered with an error, so its debit must not stay in memory either. Lines keep their order
     /// and their numbers have no gap. A failed write may have reached the disk: its row is removed there.
-    pub fn withdraw(&self, request_id: &str, unbind: impl FnOnce(&KeyId)) {
+    pub fn withdraw(&self, request_id: &str, unbind: impl FnOnce(&BilledKey)) {
         let mut guard = self.inner.lock();
         let inner = &mut *guard;
         let is_wanted = |line: &DebitLine| line.debit.request_id == request_id;
@@ -257,8 +262,7 @@ impl Books {
         let removed = Mutation::Remove(DEBITS, row_id);
         self.keep
             .push(totals_of(inner).into_iter().chain([removed]));
-        let header = debit.key.and_then(|key| HeaderValue::from_str(&key).ok());
-        if let Ok(Some(key)) = KeyId::read(&debit.org, header.as_ref()) {
+        if let Some(key) = line.key {
             unbind(&key);
         }
         tracing::warn!(%request_id, billed_micro_usd = amount.get(), "a debit was taken back: it could not be written");

@@ -19,7 +19,7 @@ mod table;
 
 pub use kept::KeptBinding;
 pub use stored::Stored;
-pub use table::{Begin, Claim, Keys, RunPermit, WhileRunning};
+pub use table::{Begin, BilledKey, Claim, Keys, RunPermit, WhileRunning};
 
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,7 @@ use crate::{
     clock::Clock,
     fingerprint::Fingerprint,
     idempotency::{Begin, Claim, Keys, RunPermit, WhileRunning},
+    key_id::KeyId,
     store::Store,
 };
 use http::HeaderValue;
@@ -82,9 +83,7 @@ impl Ground {
             key: Some("a".to_owned()),
             ..debit(request_id, amount)
         };
-        let entered = self.books.enter(keyed, |mutations| {
-            run.charged(&self.keep, mutations);
-        });
+        let entered = (self.books).enter(keyed, |mutations| run.charged(&self.keep, mutations));
         entered.unwrap();
     }
 
@@ -148,6 +147,28 @@ async fn a_debit_that_cannot_be_written_leaves_books_and_key_as_they_were() {
         .all::<serde_json::Value>(crate::keep::KEYS)
         .unwrap();
     assert_eq!(rows.len(), 1);
+}
+
+/// The keys were forgotten while the first ran, as a reset does, and another bought under its key.
+#[tokio::test]
+async fn a_debit_that_is_taken_back_frees_no_later_binding_of_its_key() {
+    let ground = Ground::new();
+    let first = ground.begin().await;
+    ground.keys.forget_all();
+    let second = ground.begin().await;
+    ground.charge(&second, "req_2", 200);
+    second.bind();
+    assert!(ground.settle("req_2").await);
+    *ground.broken.lock() = ground.store.take_away();
+
+    ground.charge(&first, "req_1", 300);
+    assert!(!ground.settle("req_1").await);
+
+    assert_eq!(ground.lines(), [(1, "req_2".to_owned())]);
+    assert!(
+        ground.begin().await.is_free(),
+        "it was billed to the second"
+    );
 }
 
 #[tokio::test]

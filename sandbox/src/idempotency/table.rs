@@ -86,6 +86,13 @@ struct Keyed {
     n: u64,
 }
 
+/// The binding that a debit was entered under: a later one of the same key is another.
+#[derive(Debug)]
+pub struct BilledKey {
+    id: KeyId,
+    n: u64,
+}
+
 /// Whether this run is the one that is billed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
@@ -152,17 +159,19 @@ impl Keys {
         self.bindings.lock().clear();
     }
 
-    /// The key's debit was taken back: nothing has succeeded with it, on disk neither.
-    pub fn unbind(&self, id: &KeyId) {
+    /// The key's debit was taken back: nothing has succeeded with it, on disk neither. A later binding of the key
+    /// stays as it is.
+    pub fn unbind(&self, BilledKey { id, n }: &BilledKey) {
         let mut bindings = self.bindings.lock();
-        if let Some(binding) = bindings.get_mut(id) {
-            binding.billed = None;
-            binding.kept = false;
-            binding.outcome = KeyState::None;
-            binding.ended.send_replace(());
-            if binding.running == 0 {
-                bindings.remove(id);
-            }
+        let Some(binding) = bindings.get_mut(id).filter(|binding| binding.n == *n) else {
+            return;
+        };
+        binding.billed = None;
+        binding.kept = false;
+        binding.outcome = KeyState::None;
+        binding.ended.send_replace(());
+        if binding.running == 0 {
+            bindings.remove(id);
         }
         self.keep.push([gone(id)]);
     }
@@ -320,17 +329,23 @@ impl RunPermit {
         }
     }
 
-    /// The debit was made: it and the key it is bound to are written together.
-    pub fn charged(&self, keep: &Keep, mut debit: Vec<Mutation>) {
-        if let Some(keyed) = self.keyed.as_ref().filter(|_| keep.is_on()) {
+    /// The debit was made: it and the key it is bound to are written together. `None`: it has no key, or one
+    /// that was forgotten.
+    pub fn charged(&self, keep: &Keep, mut debit: Vec<Mutation>) -> Option<BilledKey> {
+        let keyed = self.keyed.as_ref().filter(|_| keep.is_on());
+        let billed = keyed.and_then(|keyed| {
             keyed.with(|binding| {
                 binding.kept = true;
                 debit.extend(change(&keyed.id, binding));
                 keep.push(debit.drain(..));
-            });
-        }
-        // Of a key that was forgotten the debit is left, and of none.
+                BilledKey {
+                    id: keyed.id.clone(),
+                    n: binding.n,
+                }
+            })
+        });
         keep.push(debit);
+        billed
     }
 
     /// Whether this run can cost nothing, because its key was billed before.

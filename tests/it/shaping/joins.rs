@@ -98,16 +98,22 @@ async fn a_third_request_takes_over_from_a_second_that_has_hung_up() {
     is_sent_once(4).await;
 }
 
-#[tokio::test]
-async fn who_took_over_is_told_why_there_is_no_answer_and_can_leave_too() {
+/// The first request runs; the second waits, its app has hung up and asked again.
+async fn taken_over() -> (Origin, Bursar, Wire, Wire) {
     let origin = Origin::start([on_cue(billed(7))]).await;
     let bursar = Bursar::with(&origin.url(), ONCE).await;
-    let mut first = begin(&bursar, "first", &[]).await;
+    let first = begin(&bursar, "first", &[]).await;
     received(&origin, 1).await;
     let waits = begin(&bursar, "second", &[]).await;
     waiting(&bursar, 1).await;
-    let mut repeat = asks_again(&bursar, waits, "second").await;
+    let repeat = asks_again(&bursar, waits, "second").await;
     joined(&bursar, 1).await;
+    (origin, bursar, first, repeat)
+}
+
+#[tokio::test]
+async fn who_took_over_is_told_why_there_is_no_answer_and_can_leave_too() {
+    let (origin, bursar, mut first, mut repeat) = taken_over().await;
     assert_eq!(bursar.metrics.traffic.now().waiting, 1, "still in the line");
     let caps = bursar.gateway.caps();
     caps.freeze(Some("default"), "the test").expect("an order");
@@ -130,14 +136,7 @@ async fn who_took_over_is_told_why_there_is_no_answer_and_can_leave_too() {
 /// As that of any other request that bursar refuses when it stops.
 #[tokio::test]
 async fn the_connection_of_who_took_over_ends_when_bursar_stops() {
-    let origin = Origin::start([on_cue(billed(7))]).await;
-    let bursar = Bursar::with(&origin.url(), ONCE).await;
-    let mut first = begin(&bursar, "first", &[]).await;
-    received(&origin, 1).await;
-    let waits = begin(&bursar, "second", &[]).await;
-    waiting(&bursar, 1).await;
-    let mut repeat = asks_again(&bursar, waits, "second").await;
-    joined(&bursar, 1).await;
+    let (origin, bursar, mut first, mut repeat) = taken_over().await;
     bursar.gateway.close_queue();
     let refused = repeat.answer().await;
     assert_eq!(
