@@ -149,26 +149,33 @@ async fn a_debit_that_cannot_be_written_leaves_books_and_key_as_they_were() {
     assert_eq!(rows.len(), 1);
 }
 
-/// The keys were forgotten while the first ran, as a reset does, and another bought under its key.
+/// The keys were forgotten while the first ran, as a reset does, and another bought under its key: before the first
+/// was charged, and after.
 #[tokio::test]
 async fn a_debit_that_is_taken_back_frees_no_later_binding_of_its_key() {
-    let ground = Ground::new();
-    let first = ground.begin().await;
-    ground.keys.forget_all();
-    let second = ground.begin().await;
-    ground.charge(&second, "req_2", 200);
-    second.bind();
-    assert!(ground.settle("req_2").await);
-    *ground.broken.lock() = ground.store.take_away();
+    for is_charged_before in [false, true] {
+        let ground = Ground::new();
+        let first = ground.begin().await;
+        *ground.broken.lock() = ground.store.take_away();
+        if is_charged_before {
+            ground.charge(&first, "req_1", 300);
+        }
+        ground.keys.forget_all();
+        let second = ground.begin().await;
+        ground.charge(&second, "req_2", 200);
+        second.bind();
+        if !is_charged_before {
+            ground.charge(&first, "req_1", 300);
+        }
 
-    ground.charge(&first, "req_1", 300);
-    assert!(!ground.settle("req_1").await);
+        assert!(!ground.settle("req_1").await);
 
-    assert_eq!(ground.lines(), [(1, "req_2".to_owned())]);
-    assert!(
-        ground.begin().await.is_free(),
-        "it was billed to the second"
-    );
+        assert_eq!(ground.lines(), [(1, "req_2".to_owned())]);
+        assert!(
+            ground.begin().await.is_free(),
+            "it was billed to the second"
+        );
+    }
 }
 
 #[tokio::test]
