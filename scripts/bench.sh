@@ -46,4 +46,4 @@ if find_nginx; then
 else
     skip "the comparison with nginx" "Debian's package nginx could not be had"
 fi
-run cargo bench --locked --bench overhead -- "${arguments[@]}" "$@"
+run cargo bench --workspace --locked --bench overhead -- "${arguments[@]}" "$@"
