@@ -151,7 +151,7 @@ impl Admin {
             return Err(why);
         }
         Ok(Some(format!(
-            "{why}; requests are sent all the same, {} entries wait in memory",
+            "{why}; requests are sent all the same, and their entries wait in memory: {}",
             health.waiting
         )))
     }

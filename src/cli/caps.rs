@@ -6,6 +6,7 @@
 use jiff::tz::TimeZone;
 
 use super::arguments::usd;
+use super::cells::counted;
 use super::daemon::order;
 use super::error::CliError;
 use super::freeze::{caller, name, scope};
@@ -206,8 +207,8 @@ fn report(view: &CapsView) -> String {
     }
     if view.waiting > 0 {
         lines.push(format!(
-            "{} requests wait for room below a cap.",
-            view.waiting
+            "{} for room below a cap.",
+            counted(view.waiting, "request waits", "requests wait")
         ));
     }
     lines.join("\n")

@@ -1,6 +1,8 @@
-//! How states, amounts and times stand in tables and in lines.
+//! How states, amounts, counts and times stand in tables and in lines.
 //!
-//! Promise: an amount that is not known is `unknown`, never 0.
+//! Promise: an amount that is not known is `unknown`, never 0; a count agrees with its noun.
+
+use std::fmt::Display;
 
 use crate::ledger::entry::{InDoubt, StateWord};
 use crate::money::MicroUsd;
@@ -17,7 +19,17 @@ pub fn amount(amount: Option<MicroUsd>) -> String {
     amount.map_or_else(|| "unknown".to_owned(), |amount| amount.to_string())
 }
 
+/// `0 entries`, `1 entry`, `2 entries`.
+pub fn counted(count: impl Display, one: &str, more: &str) -> String {
+    let count = count.to_string();
+    let noun = if count == "1" { one } else { more };
+    format!("{count} {noun}")
+}
+
 /// Milliseconds as `0.143 s`.
 pub fn seconds(ms: u64) -> String {
     format!("{}.{:03} s", ms / 1000, ms % 1000)
 }
+
+#[cfg(test)]
+mod tests;

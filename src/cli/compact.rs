@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use super::cells::counted;
 use super::error::CliError;
 use super::locate::LedgerArgs;
 use super::output::say;
@@ -90,15 +91,14 @@ fn print(
         .until_ms
         .map(|until_ms| calendar::shown(until_ms, zone));
     let mib = report.bytes_before.div_ceil(MIB);
+    let segments = counted(report.segments, "segment", "segments");
     match (&until, report.bytes_after) {
         (Some(until), None) if is_dry_run => say(format_args!(
-            "would compact {} segments ({mib} MiB), up to {until}",
-            report.segments
+            "would compact {segments} ({mib} MiB), up to {until}"
         ))?,
         (Some(until), Some(after)) => say(format_args!(
-            "compacted {} segments, up to {until}: {} entries are in sums now, {mib} MiB became {} MiB",
-            report.segments,
-            report.entries.unwrap_or(0),
+            "compacted {segments}, up to {until}: {} in sums now, {mib} MiB became {} MiB",
+            counted(report.entries.unwrap_or(0), "entry is", "entries are"),
             after.div_ceil(MIB)
         ))?,
         _ => say("nothing to compact: no whole segment is that old")?,

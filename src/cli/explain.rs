@@ -95,9 +95,9 @@ fn all_of_the_key(purchase: &KeyPurchase, printed: usize, zone: &TimeZone) -> Op
         count => format!(", {count} of them with an amount that is not known"),
     };
     Some(format!(
-        "\nall of this key: billed {} in {} entries{unknown}\n{}",
+        "\nall of this key: billed {} in {}{unknown}\n{}",
         purchase.billed_micro_usd,
-        purchase.entries.len(),
+        cells::counted(purchase.entries.len(), "entry", "entries"),
         lines(&purchase.entries, zone)
     ))
 }

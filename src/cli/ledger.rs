@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use clap::Subcommand;
 
+use super::cells::counted;
 use super::error::CliError;
 use super::locate::LedgerArgs;
 use super::output::say;
@@ -92,7 +93,8 @@ fn rebuild(args: &ReadArgs) -> Result<(), CliError> {
         ));
     }
     say(format_args!(
-        "the index and the lookup files were rebuilt: {entries} entries in {seconds} s"
+        "the index and the lookup files were rebuilt: {} in {seconds} s",
+        counted(entries, "entry", "entries")
     ))
 }
 
@@ -135,12 +137,12 @@ fn print(report: &VerifyReport) -> Result<(), CliError> {
         report.billed_micro_usd, report.in_doubt, report.unreported
     ))?;
     say(format_args!(
-        "journal  {} records in {} segments, {} damaged ranges, {} gaps, {} records lost",
-        report.journal.records,
-        report.journal.segments,
-        report.journal.bad_count,
-        report.journal.gap_count,
-        report.journal.missing_records
+        "journal  {} in {}, {}, {}, {} lost",
+        counted(report.journal.records, "record", "records"),
+        counted(report.journal.segments, "segment", "segments"),
+        counted(report.journal.bad_count, "damaged range", "damaged ranges"),
+        counted(report.journal.gap_count, "gap", "gaps"),
+        counted(report.journal.missing_records, "record", "records")
     ))?;
     for damage in report.damage.iter().take(PRINTED_MAX) {
         say(format_args!("wrong    {}", sentence(damage)))?;
@@ -151,9 +153,12 @@ fn print(report: &VerifyReport) -> Result<(), CliError> {
     }
     if report.may_have_lost_their_end > 0 {
         say(format_args!(
-            "wrong    {} entries may have lost their end: the next start files them as \
-             in_doubt(damaged)",
-            report.may_have_lost_their_end
+            "wrong    {} as in_doubt(damaged)",
+            counted(
+                report.may_have_lost_their_end,
+                "entry may have lost its end: the next start files it",
+                "entries may have lost their end: the next start files them"
+            )
         ))?;
     }
     for note in &report.lost {
@@ -190,7 +195,8 @@ fn print(report: &VerifyReport) -> Result<(), CliError> {
 fn sentence(damage: &Damage) -> String {
     let place = match (damage.segment, damage.offset, damage.bytes) {
         (Some(segment), Some(offset), Some(bytes)) => {
-            format!("{bytes} bytes at {offset} in journal/{segment:08}.jsonl are damaged")
+            let bytes = counted(bytes, "byte", "bytes");
+            format!("{bytes} damaged at {offset} in journal/{segment:08}.jsonl")
         }
         (Some(segment), Some(offset), None) => {
             format!("lines at {offset} in journal/{segment:08}.jsonl")

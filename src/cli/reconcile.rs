@@ -8,6 +8,7 @@
 use jiff::tz::TimeZone;
 
 use super::arguments::usd;
+use super::cells::counted;
 use super::error::CliError;
 use super::locate::SourceArgs;
 use super::output::{say, say_document};
@@ -113,9 +114,11 @@ fn report(document: &Reconciliation, zone: &TimeZone) -> String {
 /// What the ledger's sum is made of.
 fn zeros(document: &Reconciliation) -> String {
     format!(
-        "The ledger's sum is that of {} entries with a price; {} that failed and {} that were replayed \
+        "The ledger's sum is that of {} with a price; {} that failed and {} that were replayed \
          count as 0.\n",
-        document.priced, document.failed, document.replayed
+        counted(document.priced, "entry", "entries"),
+        document.failed,
+        document.replayed
     )
 }
 

@@ -4,7 +4,7 @@
 //! and never estimated.
 
 use super::arguments::word;
-use super::cells::seconds;
+use super::cells::{counted, seconds};
 use super::error::CliError;
 use super::locate::SourceArgs;
 use super::output::{remark, say, say_document};
@@ -156,9 +156,9 @@ fn saved(row: &SpendRow) -> String {
 fn compared(total: &SpendRow) -> Option<String> {
     (total.compared > 0).then(|| {
         format!(
-            "\nSaved is over the answers that carry both prices: of {} requests {}, billed {}, where \
+            "\nSaved is over the answers that carry both prices: of {} {}, billed {}, where \
              a frontier model would have cost {} by the service's estimate.",
-            total.requests,
+            counted(total.requests, "request", "requests"),
             total.compared,
             total.compared_billed_micro_usd,
             total.compared_would_have_cost_micro_usd,
@@ -196,11 +196,9 @@ fn unknown(total: &SpendRow) -> Option<String> {
 /// What the seconds do not hold, in a sentence.
 fn without_length(total: &SpendRow) -> Option<String> {
     let count = total.audio_untold;
-    let answers = if count == 1 { "answer" } else { "answers" };
+    let answers = counted(count, "answer", "answers");
     (count > 0).then(|| {
-        format!(
-            "\nNot in the audio: {count} {answers} of the speech routes that reported no length."
-        )
+        format!("\nNot in the audio: {answers} of the speech routes that reported no length.")
     })
 }
 

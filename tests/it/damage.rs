@@ -90,7 +90,7 @@ async fn the_daemon_and_the_commands_go_on_after_damage_and_say_what_is_lost() {
     let (code, said) = bursar(&["ledger", "verify"], &state).await;
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("record 4 is lost"), "{said}");
-    assert!(said.contains("1 entries may have lost their end"), "{said}");
+    assert!(said.contains("1 entry may have lost its end"), "{said}");
 
     let daemon = Daemon::start(&sandbox.url(), &state, &[]).await;
     let pid = daemon.child.id().expect("a pid");

@@ -13,6 +13,7 @@ use super::books::Service;
 use super::files::LedgerFiles;
 use super::screen::Screen;
 use super::world::World;
+use crate::cli::cells::counted;
 use crate::cli::client::{Client, ClientError, Response};
 use crate::cli::error::CliError;
 use crate::config::ListenAddr;
@@ -137,10 +138,10 @@ impl<'a> Scene<'a> {
     ) -> Result<(), CliError> {
         let key = entry.key.as_deref().unwrap_or_default();
         let count = self.service.requests_with(key).await?;
-        let requests = if count == 1 { "request" } else { "requests" };
+        let requests = counted(count, "request", "requests");
         self.screen.fact(
             "service",
-            format_args!("got {count} {requests} under this call's Idempotency-Key"),
+            format_args!("got {requests} under this call's Idempotency-Key"),
         )?;
         self.expect(
             count == wanted,

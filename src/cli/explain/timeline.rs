@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 
 use crate::admin::explain::ExplainedEntry;
 use crate::calendar;
-use crate::cli::cells::{self, seconds};
+use crate::cli::cells::{self, counted, seconds};
 use crate::ledger::entry::{
     Attempt, AttemptEnd, Closed, EntryId, KeyOrigin, Side, Stage, State, Timings,
 };
@@ -90,7 +90,8 @@ fn request(entry: &EntryView) -> String {
         None => parts.push("its intent line is damaged".to_owned()),
     }
     parts.extend(entry.model.as_ref().map(|model| format!("model {model}")));
-    parts.extend(entry.request_bytes.map(|bytes| format!("{bytes} bytes")));
+    let bytes = entry.request_bytes;
+    parts.extend(bytes.map(|bytes| counted(bytes, "byte", "bytes")));
     let run = entry.run.as_ref();
     parts.extend(run.map(|run| format!("run {run} of bursar exec")));
     parts.join(", ")
@@ -231,14 +232,15 @@ fn answer(entry: &EntryView) -> String {
         (entry.usage.prompt_tokens, "in"),
         (entry.usage.completion_tokens, "out"),
     ] {
-        parts.extend(tokens.map(|count| format!("{count} tokens {what}")));
+        let tokens = tokens.map(|count| counted(count, "token", "tokens"));
+        parts.extend(tokens.map(|tokens| format!("{tokens} {what}")));
     }
     let audio_ms = entry.audio_ms;
     parts.extend(audio_ms.map(|ms| format!("{} of audio", seconds(ms))));
     let estimate = entry.would_have_cost_micro_usd;
     parts.extend(estimate.map(|cost| format!("frontier estimate {cost}")));
     let bytes = entry.response_bytes.filter(|bytes| *bytes > 0);
-    parts.extend(bytes.map(|bytes| format!("{bytes} bytes")));
+    parts.extend(bytes.map(|bytes| counted(bytes, "byte", "bytes")));
     parts.join(", ")
 }
 

@@ -179,8 +179,8 @@ impl Bills {
         }
         if self.keys_debited_twice > 0 {
             wrong.push(format!(
-                "{} keys were debited twice",
-                self.keys_debited_twice
+                "{} debited twice",
+                cells::counted(self.keys_debited_twice, "key was", "keys were")
             ));
         }
         wrong

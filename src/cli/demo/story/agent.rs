@@ -4,6 +4,7 @@
 
 use serde_json::{Value, json};
 
+use crate::cli::cells::counted;
 use crate::cli::demo::answer::Heard;
 use crate::cli::demo::scene::Scene;
 use crate::cli::error::CliError;
@@ -88,11 +89,8 @@ async fn run_tool(scene: &Scene<'_>, call: &ToolCall) -> Result<String, CliError
         .iter()
         .map(|row| {
             let label = row.labels.get(&by).map_or("all", String::as_str);
-            let calls = if row.requests == 1 { "call" } else { "calls" };
-            format!(
-                "{label} {} in {} {calls}",
-                row.billed_micro_usd, row.requests
-            )
+            let calls = counted(row.requests, "call", "calls");
+            format!("{label} {} in {calls}", row.billed_micro_usd)
         })
         .collect();
     Ok(rows.join(", "))
