@@ -13,10 +13,10 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 export PATH := $(CURDIR)/.cache/tools/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build release lint fmt tidy-report test test-all torture faults defences fuzz bench bench-ledger install clean-tools
+.PHONY: help demo build release lint fmt tidy-report test test-all torture faults defences fuzz bench bench-quick bench-compare bench-baseline bench-ledger soak install clean-tools
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## build, then show bursar at work on its sandbox (ARGS=--once to stop after the story)
 	@scripts/demo.sh $(ARGS)
@@ -68,8 +68,20 @@ defences: ## take the defences of docs/threats.md out, and say which case sees e
 fuzz: ## each fuzz target for ten minutes (SECONDS_EACH=600); needs a nightly toolchain
 	@scripts/fuzz.sh
 
-bench: ## own time, memory and stream delay, as ratios to the echo upstream and to nginx
-	@scripts/bench.sh $(ARGS)
+bench: ## own time, memory and stream delay against a bare pingora, nginx and HAProxy; writes docs/benchmarks.md
+	@scripts/bench.sh full $(ARGS)
+
+bench-quick: ## some rows of it in two minutes, without a verdict
+	@scripts/bench.sh quick $(ARGS)
+
+bench-compare: ## all of it, and what moved since benches/baseline.json
+	@scripts/bench.sh compare $(ARGS)
+
+bench-baseline: ## all of it, kept as the next baseline
+	@scripts/bench.sh baseline $(ARGS)
+
+soak: ## 30 minutes at 500 requests a second: what grows, and what it costs at the end (MINUTES=5 for less)
+	@MINUTES=$(or $(MINUTES),30) scripts/bench.sh soak $(ARGS)
 
 bench-ledger: ## time, memory and room of a long ledger (ENTRIES=10000000)
 	@scripts/setup-native.sh

@@ -20,7 +20,7 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 pub const DAYS: u64 = 200;
 
 /// Entries of the last day, where there are as many.
-const LAST_DAY: u64 = 50_000;
+pub const LAST_DAY: u64 = 50_000;
 
 /// Of a hundred entries so many end otherwise than settled.
 const STATES: [&str; 3] = [
@@ -45,8 +45,8 @@ struct Segments {
     next_seq: u64,
 }
 
-/// Writes the ledger.
-pub async fn write(state: &Path, entries: u64) {
+/// Writes the ledger, with at most so many entries in the last day.
+pub async fn write(state: &Path, entries: u64, last_day: u64) {
     long::write(state, 1, 1).await;
     let journal = state.join("journal");
     let sample = std::fs::read_to_string(journal.join("00000001.jsonl")).expect("a segment");
@@ -78,7 +78,7 @@ pub async fn write(state: &Path, entries: u64) {
     };
 
     let now_ms = SystemClock::shared().wall_ms();
-    let last_day = entries.min(LAST_DAY);
+    let last_day = entries.min(last_day);
     let earlier = entries - last_day;
     for number in 0..entries {
         let at_ms = if number < earlier {

@@ -4,7 +4,8 @@
 //!
 //! The entries are those of 200 days, of which 50,000 lie in the last day. What is measured for its memory runs
 //! in a process of its own. With a directory as second argument the ledger is kept there, and one that is there
-//! is measured again; `ask DIRECTORY` measures questions alone.
+//! is measured again; `ask DIRECTORY` measures questions alone. `fill DIRECTORY ENTRIES` measures nothing and
+//! writes a ledger whose entries are all of the last day: as many keys are known from the start (`make soak`).
 //!
 //! Promise: prints what was measured and asserts nothing about time.
 
@@ -52,6 +53,10 @@ fn main() {
     match words.as_slice() {
         ["start", state] => runtime.block_on(start(Path::new(state))),
         ["ask", state] => ask(Path::new(state)),
+        ["fill", state, entries] => {
+            let entries = entries.parse().expect("a number");
+            runtime.block_on(lines::write(Path::new(state), entries, entries));
+        }
         ["live", state, entries] => {
             let entries = entries.parse().expect("a number");
             runtime.block_on(long::write(Path::new(state), entries, LIVE_EVERY_MS));
@@ -69,7 +74,7 @@ async fn measure(entries: u64, kept: Option<PathBuf>) {
     let state = kept.unwrap_or_else(|| directory.path().join("state"));
     if !state.exists() {
         let began = now();
-        lines::write(&state, entries).await;
+        lines::write(&state, entries, lines::LAST_DAY).await;
         print_s(&format!("{entries} entries written"), since(began));
         println!("journal {} MiB", bytes(&state.join("journal")) >> 20);
         command("ledger verify", &["ledger", "verify"], &state).await;

@@ -56,6 +56,15 @@ impl Meter {
     pub fn resident_kib(&self) -> u64 {
         self.proxy.resident_kib()
     }
+
+    /// The most that it has had since it began.
+    pub fn peak_kib(&self) -> u64 {
+        self.proxy.peak_kib()
+    }
+
+    pub fn proxy(&self) -> &Tree {
+        &self.proxy
+    }
 }
 
 impl Reading {

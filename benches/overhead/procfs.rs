@@ -7,8 +7,6 @@
 use std::fs;
 use std::path::Path;
 
-const PAGE_KIB: u64 = 4;
-
 /// Clock ticks a second in `/proc/stat`; fixed on Linux.
 const TICKS: f64 = 100.0;
 
@@ -62,7 +60,28 @@ impl Tree {
 
     /// Resident memory in KiB, shared pages once for each process.
     pub fn resident_kib(&self) -> u64 {
-        self.pids.iter().filter_map(|pid| resident_kib(*pid)).sum()
+        self.sum(|pid| status_number(pid, "VmRSS:"))
+    }
+
+    /// The most resident memory that each has had.
+    pub fn peak_kib(&self) -> u64 {
+        self.sum(|pid| status_number(pid, "VmHWM:"))
+    }
+
+    pub fn threads(&self) -> u64 {
+        self.sum(|pid| status_number(pid, "Threads:"))
+    }
+
+    /// Open descriptors.
+    pub fn descriptors(&self) -> u64 {
+        self.sum(|pid| {
+            let open = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+            u64::try_from(open.count()).ok()
+        })
+    }
+
+    fn sum(&self, of: impl Fn(u32) -> Option<u64>) -> u64 {
+        self.pids.iter().filter_map(|pid| of(*pid)).sum()
     }
 }
 
@@ -123,8 +142,8 @@ fn process_cpu_ns(pid: u32) -> u64 {
         .sum()
 }
 
-fn resident_kib(pid: u32) -> Option<u64> {
-    let statm = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
-    let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
-    Some(pages * PAGE_KIB)
+fn status_number(pid: u32, name: &str) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
 }

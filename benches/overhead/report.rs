@@ -1,222 +1,263 @@
-//! The tables: medians over the repetitions, with ratios that were taken inside one repetition.
+//! A run as Markdown: the goals with their verdicts, the figures of all targets, and how it was measured.
 
 use std::fmt::Write as _;
 
-use crate::load::Measured;
-use crate::numbers::{median, show};
-use crate::run::{MANY, Turn};
+use crate::goals::{Figure, Subject};
+use crate::numbers::{Quartiles, median, show, show_spread};
+use crate::rows::Row;
+use crate::run::Run;
+use crate::target::Kind;
+use crate::verdict::{self, Judged, PAIRS_LEAST};
 
-/// A number of a turn; `None` where it was not measured.
-type Value<'a> = dyn Fn(&Turn) -> Option<f64> + 'a;
+/// A figure that is shown for all targets, and the rows that have it.
+const TABLES: [(&str, Figure, &[Row]); 7] = [
+    (
+        "CPU of the proxy, microseconds an answer",
+        Figure::Cpu,
+        &[
+            Row::W1a,
+            Row::W1b,
+            Row::W1o,
+            Row::Rate,
+            Row::W2a,
+            Row::W2b,
+            Row::W3,
+            Row::W3r,
+            Row::W4a,
+            Row::W4b,
+        ],
+    ),
+    (
+        "Latency p50, microseconds",
+        Figure::P50,
+        &[
+            Row::W1a,
+            Row::W1b,
+            Row::W1o,
+            Row::Rate,
+            Row::RateHigh,
+            Row::W4a,
+            Row::W4b,
+        ],
+    ),
+    (
+        "Latency p99, microseconds",
+        Figure::P99,
+        &[
+            Row::W1a,
+            Row::W1b,
+            Row::W1o,
+            Row::Rate,
+            Row::RateHigh,
+            Row::W4a,
+            Row::W4b,
+        ],
+    ),
+    (
+        "Delay of a chunk, one way, p50, microseconds",
+        Figure::ChunkP50,
+        &[Row::W2a, Row::W2b, Row::W3, Row::W3r],
+    ),
+    (
+        "Delay of a chunk, one way, p99, microseconds",
+        Figure::ChunkP99,
+        &[Row::W2a, Row::W2b, Row::W3, Row::W3r],
+    ),
+    (
+        "Answers a second",
+        Figure::PerSecond,
+        &[
+            Row::W1a,
+            Row::W1b,
+            Row::W2a,
+            Row::W2b,
+            Row::W3,
+            Row::W4a,
+            Row::W4b,
+        ],
+    ),
+    (
+        "Most memory since the start, MiB (of nginx the sum over its processes)",
+        Figure::PeakMib,
+        &[Row::Idle, Row::W3r, Row::W4a, Row::W4b],
+    ),
+];
 
-/// One column: a heading, and a number of a turn.
-struct Column<'a> {
-    name: String,
-    value: Box<Value<'a>>,
-    compare: Compare,
+/// Names of the targets, in the order of the tables.
+pub fn targets(run: &Run) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for found in run.repetitions.iter().flat_map(|of| &of.found) {
+        if !names.contains(&found.target.as_str()) {
+            names.push(&found.target);
+        }
+    }
+    let plain = [Kind::Direct, Kind::Nginx, Kind::Haproxy, Kind::PassThrough];
+    names.sort_by_key(|name| {
+        let place = plain.iter().position(|kind| kind.name() == *name);
+        place.unwrap_or(plain.len())
+    });
+    names
 }
 
-/// What a number is set against, within its own repetition.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Compare {
-    Nothing,
-    Ratio(&'static str),
-    Added(&'static str),
+/// Names of all bursars of a run.
+pub fn bursars(run: &Run) -> Vec<&str> {
+    let plain = [Kind::Direct, Kind::Nginx, Kind::Haproxy, Kind::PassThrough];
+    let mut names = targets(run);
+    names.retain(|name| plain.iter().all(|kind| kind.name() != *name));
+    names
 }
 
-const NGINX: Compare = Compare::Ratio("nginx");
-const DIRECT: Compare = Compare::Ratio("direct");
-const ADDED: Compare = Compare::Added("direct");
-
-/// Everything that is shown on standard output.
-pub fn tables(turns: &[Turn]) -> String {
-    let all = ["W1a", "W1b", "W2b", "W3r"];
-    let requests = ["W1a", "W1b"];
-    let streams = ["W2b", "W3r"];
+/// Everything.
+pub fn markdown(run: &Run) -> String {
     let mut out = String::new();
-    let proxy = each(&all, |name| with(name, "", &[NGINX], |of| of.proxy_us));
-    table(
-        &mut out,
-        turns,
-        "CPU of the proxy, us a request (W2b, W3r: a stream)",
-        &proxy,
-    );
-    let path = each(&all, |name| with(name, "", &[DIRECT], |of| of.path_us));
-    table(
-        &mut out,
-        turns,
-        "CPU of load, proxy and echo together, us",
-        &path,
-    );
-    let mut latency = each(&requests, |name| {
-        with(name, " p50", &[ADDED], |of| of.latency.p50)
-    });
-    latency.extend(each(&requests, |name| {
-        with(name, " p99", &[ADDED], |of| of.latency.p99)
-    }));
-    table(&mut out, turns, "Latency, us", &latency);
-    let closed = ["W1a", "W1b", "W2b"];
-    let rate = each(&closed, |name| {
-        with(name, "", &[DIRECT, NGINX], |of| of.per_second)
-    });
-    table(
-        &mut out,
-        turns,
-        "Throughput, requests (W2b: streams) a second",
-        &rate,
-    );
-    let first = each(&streams, |name| {
-        with(name, " p50", &[ADDED], |of| of.first_chunk.p50)
-    });
-    table(
-        &mut out,
-        turns,
-        "Delay of a stream's first chunk, one way, us",
-        &first,
-    );
-    let mut chunk = each(&streams, |name| {
-        with(name, " p50", &[ADDED], |of| of.chunk.p50)
-    });
-    chunk.extend(each(&streams, |name| {
-        with(name, " p99", &[ADDED], |of| of.chunk.p99)
-    }));
-    table(
-        &mut out,
-        turns,
-        "Delay of a stream's chunks, one way, us",
-        &chunk,
-    );
-    table(
-        &mut out,
-        turns,
-        "Resident memory of the proxy, MiB",
-        &memory(),
-    );
+    for name in bursars(run) {
+        goals(&mut out, run, name);
+    }
+    figures(&mut out, run);
+    rows(&mut out);
+    notes(&mut out, run);
     out
 }
 
-fn each<'a>(names: &[&'a str], columns: impl Fn(&'a str) -> Vec<Column<'a>>) -> Vec<Column<'a>> {
-    names.iter().flat_map(|name| columns(name)).collect()
-}
-
-/// A workload's number, and beside it what it is compared with.
-fn with<'a>(
-    workload: &'a str,
-    what: &str,
-    compare: &[Compare],
-    value: fn(&Measured) -> f64,
-) -> Vec<Column<'a>> {
-    let compared = compare
-        .iter()
-        .map(|compare| column(workload, compare.name(), *compare, value));
-    let name = format!("{workload}{what}");
-    let absolute = column(workload, name, Compare::Nothing, value);
-    [absolute].into_iter().chain(compared).collect()
-}
-
-fn column<'a>(
-    workload: &'a str,
-    name: impl Into<String>,
-    compare: Compare,
-    value: fn(&Measured) -> f64,
-) -> Column<'a> {
-    let of = move |turn: &Turn| {
-        let workloads = turn.workloads();
-        let found = workloads.iter().find(|(name, _)| *name == workload)?.1?;
-        // 0 is what was not measured: direct has no proxy.
-        Some(value(found)).filter(|value| *value > 0.0)
-    };
-    Column {
-        name: name.into(),
-        value: Box::new(of),
-        compare,
-    }
-}
-
-fn memory() -> Vec<Column<'static>> {
-    fn mib(kib: u64) -> f64 {
-        kib as f64 / 1024.0
-    }
-    fn column(name: &str, value: fn(&Turn) -> Option<f64>) -> [Column<'static>; 2] {
-        [(name, Compare::Nothing), (NGINX.name(), NGINX)].map(|(name, compare)| Column {
-            name: name.to_owned(),
-            value: Box::new(value),
-            compare,
-        })
-    }
-    let started = column("at start", |turn| turn.start_kib.map(mib));
-    let idle = column("500 idle", |turn| turn.idle_kib.map(mib));
-    let each = column("KiB an idle one", |turn| {
-        let grown = turn.idle_kib?.saturating_sub(turn.start_kib?);
-        Some(grown as f64 / MANY as f64)
-    });
-    let streams = column("500 streams, peak", |turn| {
-        turn.start_kib?;
-        turn.w3r.as_ref().map(|measured| mib(measured.peak_kib))
-    });
-    [started, idle, each, streams]
-        .into_iter()
-        .flatten()
-        .collect()
-}
-
-fn table(out: &mut String, turns: &[Turn], title: &str, columns: &[Column<'_>]) {
-    let mut targets: Vec<&str> = Vec::new();
-    for turn in turns {
-        if !targets.contains(&turn.target.as_str()) {
-            targets.push(&turn.target);
-        }
-    }
-    targets.sort_by_key(|target| match *target {
-        "direct" => 0,
-        "nginx" => 1,
-        _ => 2,
-    });
-    let _ = write!(out, "\n### {title}\n\n| target |");
-    for column in columns {
-        let _ = write!(out, " {} |", column.name);
-    }
-    let _ = writeln!(out, "\n|---|{}", "---|".repeat(columns.len()));
-    for target in targets {
-        let _ = write!(out, "| {target} |");
-        for column in columns {
-            let _ = write!(out, " {} |", show(column.median(turns, target)));
-        }
-        out.push('\n');
-    }
-}
-
-impl Compare {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Nothing => "",
-            Self::Ratio("nginx") => "x nginx",
-            Self::Ratio(_) => "x direct",
-            Self::Added(_) => "added",
-        }
-    }
-}
-
-impl Column<'_> {
-    fn median(&self, turns: &[Turn], target: &str) -> Option<f64> {
-        let own = turns.iter().filter(|turn| turn.target == target);
-        median(own.filter_map(|turn| self.of(turns, turn)).collect())
-    }
-
-    fn of(&self, turns: &[Turn], turn: &Turn) -> Option<f64> {
-        let value = (self.value)(turn)?;
-        let (Compare::Ratio(base) | Compare::Added(base)) = self.compare else {
-            return Some(value);
+fn goals(out: &mut String, run: &Run, target: &str) {
+    let _ = writeln!(out, "\n### {target} against the goals\n");
+    let _ = writeln!(
+        out,
+        "| figure | BP | {target} | ratio, median (quartiles) | must | reach for | verdict |"
+    );
+    let _ = writeln!(out, "|---|---|---|---|---|---|---|");
+    for judged in verdict::judge(run, target) {
+        let bp = match judged.subject {
+            Subject::Of(row, figure) => run.figures(row, figure, Kind::PassThrough.name()),
+            Subject::DaemonSize | Subject::DaemonReady => None,
         };
-        let of_base = turns
-            .iter()
-            .find(|other| other.repetition == turn.repetition && other.target == base);
-        let against = (self.value)(of_base?)?;
-        match self.compare {
-            Compare::Added(_) if turn.target == base => None,
-            Compare::Added(_) => Some(value - against),
-            _ if against > 0.0 => Some(value / against),
-            _ => None,
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} | {} | {} | {} | {} |",
+            judged.subject,
+            show(middle(bp)),
+            show(middle(judged.value)),
+            show_spread(judged.ratio),
+            judged.must.map_or("-".to_owned(), |of| of.to_string()),
+            judged.reach.map_or("-".to_owned(), |of| of.to_string()),
+            judged.verdict
+        );
+    }
+}
+
+fn middle(of: Option<Quartiles>) -> Option<f64> {
+    of.map(|of| of.middle)
+}
+
+fn figures(out: &mut String, run: &Run) {
+    for (title, figure, rows) in TABLES {
+        let _ = writeln!(out, "\n### {title}\n");
+        let names: Vec<&str> = rows.iter().map(|row| row.name()).collect();
+        let _ = writeln!(out, "| target | {} |", names.join(" | "));
+        let _ = writeln!(out, "|---|{}", "---|".repeat(rows.len()));
+        for target in targets(run) {
+            let cells = rows.iter().map(|row| {
+                let found = run.figures(*row, figure, target);
+                found.map_or("not measured".to_owned(), |of| show(Some(of.middle)))
+            });
+            let cells: Vec<String> = cells.collect();
+            if cells.iter().any(|cell| cell != "not measured") {
+                let _ = writeln!(out, "| {target} | {} |", cells.join(" | "));
+            }
         }
     }
+}
+
+fn rows(out: &mut String) {
+    let _ = writeln!(out, "\n### The rows\n\n| row | what |\n|---|---|");
+    for row in Row::ALL {
+        let _ = writeln!(out, "| {} | {} |", row.name(), row.what());
+    }
+}
+
+fn notes(out: &mut String, run: &Run) {
+    let setting = &run.setting;
+    let _ = writeln!(out, "\n### Setting\n");
+    let _ = writeln!(
+        out,
+        "- {}: {} cores ({}), Linux {}, {}.",
+        setting.date, setting.cores, setting.cpu, setting.kernel, setting.rustc
+    );
+    for (name, version) in &setting.versions {
+        let _ = writeln!(out, "- {name}: {version}.");
+    }
+    let _ = writeln!(
+        out,
+        "- {} repetitions, {} s a row; arguments: `{}`.",
+        run.repetitions.len(),
+        setting.span_s,
+        setting.arguments
+    );
+    let rate =
+        |rate: Option<u32>| rate.map_or("none".to_owned(), |rate| format!("{rate} a second"));
+    let _ = writeln!(
+        out,
+        "- Open loop: BP holds {} of the rates tried up to 5,000, and {} of 10,000.",
+        rate(setting.rate),
+        rate(setting.rate_high)
+    );
+    let found = || run.repetitions.iter().flat_map(|of| &of.found);
+    let others = || found().map(|found| found.measured.others);
+    let _ = writeln!(
+        out,
+        "- Noise: other processes kept {} cores busy in the median, {} at most.",
+        show(median(others())),
+        show(Some(others().fold(0.0, f64::max)))
+    );
+    let all = || run.repetitions.iter();
+    let _ = writeln!(
+        out,
+        "- An append of 1 KiB with fdatasync, alone: p50 {} us, p99 {} us, CPU {} us.",
+        show(median(all().map(|of| of.disk_alone.wall.p50))),
+        show(median(all().map(|of| of.disk_alone.wall.p99))),
+        show(median(all().map(|of| of.disk_alone.cpu_us)))
+    );
+    for row in Row::ALL.into_iter().filter(|row| row.loads_disk()) {
+        let beside = || all().filter_map(|of| of.disk_beside.get(row.name()));
+        if beside().next().is_some() {
+            let _ = writeln!(
+                out,
+                "- The same beside the load of {} on BP: p50 {} us, p99 {} us, CPU {} us.",
+                row.name(),
+                show(median(beside().map(|of| of.wall.p50))),
+                show(median(beside().map(|of| of.wall.p99))),
+                show(median(beside().map(|of| of.cpu_us)))
+            );
+        }
+    }
+    let unfit = verdict::unfit(run);
+    for why in &unfit {
+        let _ = writeln!(out, "- **This run does not count.** {why}.");
+    }
+    if run.repetitions.len() < PAIRS_LEAST {
+        let _ = writeln!(
+            out,
+            "- **No verdict**: {} repetitions, {PAIRS_LEAST} are needed.",
+            run.repetitions.len()
+        );
+    }
+    let failures = verdict::failures(run);
+    let _ = writeln!(
+        out,
+        "- Failed loads, and ledgers that differ from what the far end billed: {}.",
+        failures.len()
+    );
+    for failure in failures {
+        let _ = writeln!(out, "  - {failure}.");
+    }
+}
+
+/// A ratio of the table, by its name, as a baseline keeps it.
+pub fn ratios(run: &Run, target: &str) -> Vec<(String, Quartiles)> {
+    let judged: Vec<Judged> = verdict::judge(run, target);
+    let named = judged.into_iter().filter_map(|judged| {
+        let against = judged.must.or(judged.reach)?;
+        Some((format!("{} {against}", judged.subject), judged.ratio?))
+    });
+    named.collect()
 }

@@ -1,134 +1,252 @@
-//! One target's turn in one repetition, on processes that have served nothing before.
+//! A run: repetitions, in each of them the stages, in each stage every row on all targets in turn.
 //!
-//! Memory comes first, then the fast workloads on what is by then a process with a past: that is
-//! the state a sidecar is in.
+//! Why so: a ratio is taken between two figures that were measured seconds apart. The order of targets rotates
+//! from repetition to repetition; a stage begins with new processes.
 
+use std::collections::BTreeMap;
+use std::fs;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
-use crate::args::Args;
-use crate::disk::fdatasync_cost;
-use crate::load::{Ask, Measured, closed_loop, idle, streams_at_once};
-use crate::meter::Meter;
-use crate::numbers::Spread;
-use crate::procfs::Tree;
-use crate::target::{Target, start_echo};
+use crate::ask::Ask;
+use crate::disk::{self, DiskBeside, DiskCost};
+use crate::load::{Measured, Pace, at_once, closed_loop, idle, open_loop};
+use crate::rows::{Row, STAGES};
+use crate::setting::Setting;
+use crate::target::{Kind, Running, Target};
 
-/// All measurements of one turn.
-#[derive(Clone, Debug, Serialize)]
-pub struct Turn {
-    pub repetition: usize,
-    pub target: String,
-    pub start_kib: Option<u64>,
-    pub idle_kib: Option<u64>,
-    pub w1a: Option<Measured>,
-    pub w1b: Option<Measured>,
-    pub w2b: Option<Measured>,
-    pub w3r: Option<Measured>,
-    /// Answers that the load saw, and that the ledger billed.
-    pub answers: u64,
-    pub billed: Option<u64>,
-    pub fdatasync: Spread,
+/// Everything that was measured, and where.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Run {
+    pub setting: Setting,
+    pub repetitions: Vec<Repetition>,
 }
 
-/// Connections that do nothing, and slow streams at once.
-pub const MANY: usize = 500;
+/// What one round over all targets found.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Repetition {
+    pub found: Vec<Found>,
+    /// Appends with fdatasync, with nothing else to do.
+    pub disk_alone: DiskCost,
+    /// The same beside a row's load on the pass-through.
+    pub disk_beside: BTreeMap<String, DiskCost>,
+    /// Ledgers that differ from what the far end billed.
+    pub differences: Vec<String>,
+}
 
-/// Connections of W1b and W2b.
-pub const BUSY: usize = 64;
+/// One row on one target.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Found {
+    pub row: Row,
+    pub target: String,
+    pub measured: Measured,
+}
 
-const SLOW_STREAM: Ask = Ask::Stream {
-    chunks: 50,
-    every: Duration::from_millis(50),
-};
+/// How long and how often.
+#[derive(Clone, Copy, Debug)]
+pub struct Extent {
+    pub repetitions: usize,
+    pub span: Duration,
+    /// Of [`Row::Rate`] and [`Row::RateHigh`], by what the pass-through holds; nothing where none is held.
+    pub rate: Option<u32>,
+    pub rate_high: Option<u32>,
+}
 
-const FAST_STREAM: Ask = Ask::Stream {
-    chunks: 100,
-    every: Duration::ZERO,
-};
+/// Connections of W1b and W2b, and those of an open loop.
+const BUSY: usize = 64;
+
+const IDLE: usize = 5_000;
+const SLOW_STREAMS: usize = 1_000;
+const FAST_STREAMS: usize = 500;
+const SLOW_STREAM: Ask = Ask::stream(50, Duration::from_millis(50));
+const PACED_STREAM: Ask = Ask::stream(50, Duration::from_millis(5));
+const QUICK_STREAM: Ask = Ask::stream(100, Duration::ZERO);
+const MB: usize = 1_000_000;
+
+const BURSTS: usize = 3;
+const BURST_CONNECTIONS: usize = 1_000;
+
+const RATE_CALM: u32 = 1_000;
+
+/// Rates that are tried for [`Row::Rate`], the highest first, and for [`Row::RateHigh`].
+pub const RATES: [u32; 5] = [5_000, 4_000, 3_000, 2_000, 1_000];
+pub const RATES_HIGH: [u32; 1] = [10_000];
+
+/// A rate is held when so much of it is answered in its time, and when no answer waits longer.
+const HELD_SHARE: f64 = 0.98;
+const HELD_P99_US: f64 = 250_000.0;
+
+const DISK_SPAN: Duration = Duration::from_secs(1);
 
 /// Time for a process to notice what changed.
 const SETTLE: Duration = Duration::from_millis(400);
 
-/// Runs all workloads on one target. `directory` is this turn's own.
-pub async fn turn(
-    args: &Args,
-    target: &Target,
-    repetition: usize,
+/// Runs all rows of one repetition. `directory` is the run's own.
+pub async fn repetition(
+    targets: &[Target],
+    rows: &[Row],
+    number: usize,
+    extent: Extent,
     directory: &Path,
-) -> io::Result<Turn> {
-    let fdatasync = fdatasync_cost(directory)?;
-    let (echo, echo_address) = start_echo(directory)?;
-    let running = target.start(echo_address, directory).await?;
-    sleep(SETTLE).await;
-    let proxy = running
-        .process
-        .as_ref()
-        .map(|process| Tree::of(process.id()));
-    let meter = Meter::new(proxy, echo.id());
-    let address = running.address;
-
-    let mut turn = Turn {
-        repetition,
-        target: target.to_string(),
-        start_kib: running.process.as_ref().map(|_| meter.resident_kib()),
-        idle_kib: None,
-        w1a: None,
-        w1b: None,
-        w2b: None,
-        w3r: None,
-        answers: 0,
-        billed: None,
-        fdatasync,
+) -> io::Result<Repetition> {
+    let mut repetition = Repetition {
+        disk_alone: disk::cost(directory, DISK_SPAN)?,
+        ..Repetition::default()
     };
-    if args.runs("idle") {
-        let (open, good) = idle(address, MANY).await?;
-        sleep(SETTLE).await;
-        turn.idle_kib = running.process.as_ref().map(|_| meter.resident_kib());
-        turn.answers += good;
-        drop(open);
-        sleep(SETTLE).await;
+    for stage in STAGES {
+        let rows: Vec<Row> = rows
+            .iter()
+            .copied()
+            .filter(|row| row.stage() == stage && row.rate(extent).is_none_or(|rate| rate > 0))
+            .collect();
+        let mut order: Vec<&Target> = targets
+            .iter()
+            .filter(|target| rows.iter().any(|row| row.runs_on(target.kind)))
+            .collect();
+        let turns = number.checked_rem(order.len()).unwrap_or_default();
+        order.rotate_left(turns);
+        let below = directory.join("stage");
+        let ended = stage_of(&mut repetition, &order, &rows, extent, &below).await;
+        // Nothing was started where there was nothing to measure.
+        if below.exists() {
+            fs::remove_dir_all(&below)?;
+        }
+        ended?;
     }
-    if args.runs("W3r") {
-        let ramp = Duration::from_millis(500);
-        let measured = streams_at_once(address, SLOW_STREAM, MANY, ramp, &meter).await?;
-        turn.w3r = Some(turn.took(measured));
-        sleep(SETTLE).await;
-    }
-    if args.runs("W1a") {
-        let measured = closed_loop(address, Ask::Json, 1, args.span, &meter).await?;
-        turn.w1a = Some(turn.took(measured));
-    }
-    if args.runs("W1b") {
-        let measured = closed_loop(address, Ask::Json, BUSY, args.span, &meter).await?;
-        turn.w1b = Some(turn.took(measured));
-    }
-    if args.runs("W2b") {
-        let measured = closed_loop(address, FAST_STREAM, BUSY, args.span, &meter).await?;
-        turn.w2b = Some(turn.took(measured));
-    }
-    turn.billed = running.billed_answers().await?;
-    running.stop().await?;
-    drop(echo);
-    Ok(turn)
+    Ok(repetition)
 }
 
-impl Turn {
-    fn took(&mut self, measured: Measured) -> Measured {
-        self.answers += measured.good;
-        measured
+async fn stage_of(
+    repetition: &mut Repetition,
+    order: &[&Target],
+    rows: &[Row],
+    extent: Extent,
+    directory: &Path,
+) -> io::Result<()> {
+    let mut running: Vec<Running> = Vec::new();
+    for (place, target) in order.iter().enumerate() {
+        let started = target.start(&directory.join(place.to_string())).await;
+        running.push(started.map_err(|why| io::Error::other(format!("{target}: {why}")))?);
+    }
+    sleep(SETTLE).await;
+    for row in rows {
+        for target in running.iter().filter(|target| row.runs_on(target.kind)) {
+            let measured = row.measure(target, extent).await;
+            let measured = measured.map_err(|why| {
+                io::Error::other(format!("{} through {}: {why}", row.name(), target.name))
+            })?;
+            repetition.found.push(Found {
+                row: *row,
+                target: target.name.clone(),
+                measured,
+            });
+        }
+        let bare = running
+            .iter()
+            .find(|target| target.kind == Kind::PassThrough);
+        if let Some(target) = bare.filter(|_| row.loads_disk()) {
+            let beside = DiskBeside::start(directory, extent.span)?;
+            row.measure(target, extent).await?;
+            let cost = beside.end()?;
+            repetition.disk_beside.insert(row.name().to_owned(), cost);
+        }
+    }
+    for target in running {
+        let name = target.name.clone();
+        let differs = target.stop().await;
+        let differs = differs.map_err(|why| io::Error::other(format!("{name}: {why}")))?;
+        repetition
+            .differences
+            .extend(differs.map(|how| format!("{name}: {how}")));
+    }
+    Ok(())
+}
+
+/// The first of some rates that the target holds.
+pub async fn rate_held(
+    target: &Target,
+    rates: &[u32],
+    span: Duration,
+    directory: &Path,
+) -> io::Result<Option<u32>> {
+    let running = target.start(directory).await?;
+    let mut held = None;
+    for rate in rates.iter().copied() {
+        let measured = open_loop(running.address, pace(rate, span), &running.meter).await?;
+        if holds(&measured, rate) {
+            held = Some(rate);
+            break;
+        }
+    }
+    running.stop().await?;
+    Ok(held)
+}
+
+fn holds(measured: &Measured, rate: u32) -> bool {
+    measured.errors == 0
+        && measured.per_second >= f64::from(rate) * HELD_SHARE
+        && measured.latency.p99 <= HELD_P99_US
+}
+
+fn pace(per_second: u32, span: Duration) -> Pace {
+    Pace {
+        per_second,
+        connections: BUSY,
+        span,
+        warm_up: span / 5,
+        mix: |_| Ask::JSON,
+    }
+}
+
+// === impl Row ===
+
+impl Row {
+    /// Of an open loop; 0 where there is none to be tried.
+    fn rate(self, extent: Extent) -> Option<u32> {
+        match self {
+            Self::W1o => Some(RATE_CALM),
+            Self::Rate => Some(extent.rate.unwrap_or(0)),
+            Self::RateHigh => Some(extent.rate_high.unwrap_or(0)),
+            _ => None,
+        }
     }
 
-    pub fn workloads(&self) -> [(&'static str, Option<&Measured>); 4] {
-        [
-            ("W1a", self.w1a.as_ref()),
-            ("W1b", self.w1b.as_ref()),
-            ("W2b", self.w2b.as_ref()),
-            ("W3r", self.w3r.as_ref()),
-        ]
+    async fn measure(self, target: &Running, extent: Extent) -> io::Result<Measured> {
+        let (address, meter, span) = (target.address, &target.meter, extent.span);
+        if let Some(rate) = self.rate(extent) {
+            return open_loop(address, pace(rate, span), meter).await;
+        }
+        let closed = |ask, connections| closed_loop(address, ask, connections, span, meter);
+        match self {
+            Self::Idle => idle(address, IDLE, meter).await,
+            Self::W3r => {
+                let ramp = Duration::from_secs(1);
+                at_once(address, SLOW_STREAM, SLOW_STREAMS, ramp, meter).await
+            }
+            Self::W4a => closed(Ask::upload(MB), 4).await,
+            Self::W4b => closed(Ask::upload(20 * MB), 2).await,
+            Self::Burst => {
+                let mut all = Measured::default();
+                for _ in 0..BURSTS {
+                    let ramp = Duration::ZERO;
+                    let one = at_once(address, Ask::JSON, BURST_CONNECTIONS, ramp, meter).await?;
+                    let errors = all.errors + one.errors;
+                    all = Measured { errors, ..one };
+                }
+                sleep(SETTLE).await;
+                Ok(all)
+            }
+            Self::W1a => closed(Ask::JSON, 1).await,
+            Self::W2a => closed(QUICK_STREAM, 1).await,
+            Self::W2b | Self::MeteredStream => closed(QUICK_STREAM, BUSY).await,
+            Self::W3 => closed(PACED_STREAM, FAST_STREAMS).await,
+            Self::Free => closed(Ask::JSON.without_entry(), BUSY).await,
+            Self::FreeStream => closed(QUICK_STREAM.without_entry(), BUSY).await,
+            _ => closed(Ask::JSON, BUSY).await,
+        }
     }
 }

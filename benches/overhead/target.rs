@@ -1,5 +1,10 @@
-//! What stands between the load and the echo: nothing, nginx as a plain proxy, or bursar with
-//! ledger and metrics on.
+//! What stands between the load and the far end: nothing, a plain proxy, or bursar with ledger and metrics on.
+//!
+//! Promise: each has a far end of its own, so that what was billed is compared with this ledger alone; what does
+//! not start ends the run with its own words.
+
+mod bursar;
+mod plain;
 
 use std::fmt;
 use std::fs;
@@ -11,39 +16,76 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
+use self::bursar::Ledger;
+use crate::ask::Request;
 use crate::child::Process;
-use crate::echo::{BILLED, LISTENING};
+use crate::echo::{BILLED_PATH, LISTENING};
+use crate::meter::Meter;
+use crate::procfs::Tree;
+use crate::setting::Daemon;
 use crate::wire::Connection;
 
-/// One way to the echo.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+/// What a target is. Several may be bursar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
     Direct,
-    Nginx {
-        program: PathBuf,
-    },
-    Bursar {
-        name: String,
-        program: PathBuf,
-        durability: &'static str,
-    },
+    Nginx,
+    Haproxy,
+    PassThrough,
+    Bursar,
+}
+
+/// One way to the far end.
+#[derive(Clone, Debug)]
+pub struct Target {
+    pub name: String,
+    pub kind: Kind,
+    /// Not of `Direct`.
+    pub program: PathBuf,
+    /// Of bursar's ledger.
+    pub durability: String,
+    /// bursar's state directory, where it is not to begin with an empty one.
+    pub state: Option<PathBuf>,
 }
 
 /// A target that accepts requests.
 pub struct Running {
+    pub name: String,
+    pub kind: Kind,
     pub address: SocketAddr,
-    pub process: Option<Process>,
-    /// bursar's admin listener.
-    admin: Option<SocketAddr>,
+    pub meter: Meter,
+    process: Option<Process>,
+    ledger: Option<Ledger>,
+    far_end: SocketAddr,
+    // Ends with this value.
+    _far_end_process: Process,
 }
 
-/// The key that the proxy puts in place of the app's.
+/// How many answers, and their sum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Billed {
+    pub answers: u64,
+    pub micro_usd: u64,
+}
+
+/// A proxy that was started.
+struct Started {
+    process: Process,
+    address: SocketAddr,
+    ledger: Option<Ledger>,
+}
+
+/// The key that a proxy puts in place of the app's.
 const KEY: &str = "sk-of-the-organization";
 
 const START_MAX: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// How often the start of the packaged program is measured.
+const STARTS: usize = 9;
 
 /// Starts this program again as the far end; answers where it listens.
-pub fn start_echo(directory: &Path) -> io::Result<(Process, SocketAddr)> {
+fn start_far_end(directory: &Path) -> io::Result<(Process, SocketAddr)> {
     let mut command = Command::new(std::env::current_exe()?);
     command
         .arg("--echo")
@@ -52,136 +94,6 @@ pub fn start_echo(directory: &Path) -> io::Result<(Process, SocketAddr)> {
     let mut process = Process::start(&mut command, &directory.join("echo.log"))?;
     let lines = first_lines(&mut process, 1)?;
     Ok((process, address_after(&lines, LISTENING)?))
-}
-
-impl Target {
-    /// Starts it in front of `echo`, with everything it writes below `directory`.
-    pub async fn start(&self, echo: SocketAddr, directory: &Path) -> io::Result<Running> {
-        match self {
-            Self::Direct => Ok(Running {
-                address: echo,
-                process: None,
-                admin: None,
-            }),
-            Self::Nginx { program } => start_nginx(program, echo, directory).await,
-            Self::Bursar {
-                program,
-                durability,
-                ..
-            } => start_bursar(program, durability, echo, directory),
-        }
-    }
-}
-
-impl fmt::Display for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Direct => f.write_str("direct"),
-            Self::Nginx { .. } => f.write_str("nginx"),
-            Self::Bursar {
-                name, durability, ..
-            } => write!(f, "{name}, {durability}"),
-        }
-    }
-}
-
-async fn start_nginx(program: &Path, echo: SocketAddr, directory: &Path) -> io::Result<Running> {
-    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    let address = free.local_addr()?;
-    drop(free);
-    let conf = directory.join("nginx.conf");
-    fs::write(&conf, nginx_conf(echo, address))?;
-    let mut command = Command::new(program);
-    command
-        .arg("-p")
-        .arg(directory)
-        .arg("-e")
-        .arg("error.log")
-        .arg("-c")
-        .arg(&conf);
-    command.stdin(Stdio::null()).stdout(Stdio::null());
-    let mut process = Process::start(&mut command, &directory.join("nginx.log"))?;
-    let began = Instant::now();
-    while TcpStream::connect(address).is_err() {
-        if process.is_over() || began.elapsed() > START_MAX {
-            let why = fs::read_to_string(directory.join("error.log")).unwrap_or_default();
-            return Err(io::Error::other(format!("nginx did not start: {why}")));
-        }
-        sleep(Duration::from_millis(20)).await;
-    }
-    Ok(Running {
-        address,
-        process: Some(process),
-        admin: None,
-    })
-}
-
-/// nginx as a plain proxy that may compare: kept connections, nothing buffered, one header set.
-fn nginx_conf(echo: SocketAddr, listen: SocketAddr) -> String {
-    let user = if rustix::process::geteuid().is_root() {
-        "user root;"
-    } else {
-        ""
-    };
-    format!(
-        "{user} worker_processes 2; daemon off; pid nginx.pid;
-events {{ worker_connections 4096; }}
-http {{
-    access_log off;
-    client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi;
-    uwsgi_temp_path uwsgi; scgi_temp_path scgi;
-    keepalive_requests 1000000000; keepalive_timeout 90s;
-    upstream echo {{ server {echo}; keepalive 1024; keepalive_requests 1000000000; }}
-    server {{
-        listen {listen} backlog=1024;
-        location / {{
-            proxy_pass http://echo; proxy_http_version 1.1; proxy_set_header Connection \"\";
-            proxy_set_header Authorization \"Bearer {KEY}\";
-            proxy_buffering off; proxy_request_buffering off; proxy_read_timeout 600s;
-        }}
-    }}
-}}
-"
-    )
-}
-
-fn start_bursar(
-    program: &Path,
-    durability: &str,
-    echo: SocketAddr,
-    directory: &Path,
-) -> io::Result<Running> {
-    let config = directory.join("config.toml");
-    fs::write(
-        &config,
-        // Its own time is what is measured, not the service's ceilings.
-        format!(
-            "[ledger]\ndurability = \"{durability}\"\n[shaping]\nin_flight = 1000\nper_minute = 1000000\n"
-        ),
-    )?;
-    let mut command = Command::new(program);
-    command
-        .args(["run", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
-        .arg("--upstream")
-        .arg(format!("http://{echo}"))
-        .arg("--state-dir")
-        .arg(directory.join("state"))
-        .arg("--config")
-        .arg(&config)
-        .env("BURSAR_API_KEY", KEY)
-        .env_remove("BURSAR_API_KEY_FILE")
-        .env_remove("NOTIFY_SOCKET")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped());
-    let log = directory.join("bursar.log");
-    let mut process = Process::start(&mut command, &log)?;
-    let lines = first_lines(&mut process, 2)?;
-    let told = || io::Error::other(fs::read_to_string(&log).unwrap_or_default());
-    Ok(Running {
-        address: address_after(&lines, "proxy listening on http://").map_err(|_| told())?,
-        admin: Some(address_after(&lines, "admin listening on http://").map_err(|_| told())?),
-        process: Some(process),
-    })
 }
 
 /// The first lines of a process's output.
@@ -198,27 +110,134 @@ fn address_after(lines: &[String], mark: &str) -> io::Result<SocketAddr> {
     found.ok_or_else(|| io::Error::other(format!("no line with {mark:?} in {lines:?}")))
 }
 
-impl Running {
-    /// How many answers the ledger has billed, when there is a ledger.
-    pub async fn billed_answers(&self) -> io::Result<Option<u64>> {
-        let Some(admin) = self.admin else {
-            return Ok(None);
-        };
-        let mut connection = Connection::open(admin).await?;
-        let request = format!("GET /metrics HTTP/1.1\r\nHost: {admin}\r\n\r\n");
-        let metrics = connection.call(request.as_bytes()).await?.text;
-        let billed_usd: f64 = metrics
-            .lines()
-            .filter(|line| line.starts_with("bursar_billed_usd_total"))
-            .filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok())
-            .sum();
-        Ok(Some((billed_usd * 1e6).round() as u64 / BILLED))
-    }
+/// An address that was free a moment ago.
+fn free_address() -> io::Result<SocketAddr> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+}
 
-    pub async fn stop(self) -> io::Result<()> {
-        match self.process {
-            Some(process) => process.stop().await,
-            None => Ok(()),
+/// Waits until a process accepts connections. `log`: where it says why it does not.
+async fn accepts(process: &mut Process, address: SocketAddr, log: &Path) -> io::Result<()> {
+    let began = Instant::now();
+    while TcpStream::connect(address).is_err() {
+        if process.is_over() || began.elapsed() > START_MAX {
+            let why = fs::read_to_string(log).unwrap_or_default();
+            return Err(io::Error::other(format!("it did not start: {why}")));
+        }
+        sleep(LOOK_EVERY).await;
+    }
+    Ok(())
+}
+
+// === impl Kind ===
+
+impl Kind {
+    /// The name of a target of this kind, in arguments and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Nginx => "nginx",
+            Self::Haproxy => "haproxy",
+            Self::PassThrough => "BP",
+            Self::Bursar => "bursar",
         }
     }
+}
+
+// === impl Target ===
+
+impl Target {
+    /// Starts it in front of a far end of its own, with everything it writes below `directory`.
+    pub async fn start(&self, directory: &Path) -> io::Result<Running> {
+        fs::create_dir_all(directory)?;
+        let (far_end_process, far_end) = start_far_end(directory)?;
+        let started = match self.kind {
+            Kind::Direct => None,
+            Kind::Nginx => Some(plain::start_nginx(&self.program, far_end, directory).await?),
+            Kind::Haproxy => Some(plain::start_haproxy(&self.program, far_end, directory).await?),
+            Kind::PassThrough => {
+                Some(plain::start_pass_through(&self.program, far_end, directory).await?)
+            }
+            Kind::Bursar => {
+                let state = self.state.clone();
+                let ledger = Ledger::of(&self.program, state, directory)?;
+                Some(bursar::start(ledger, &self.durability, far_end)?)
+            }
+        };
+        let proxy = started
+            .as_ref()
+            .map(|started| Tree::of(started.process.id()));
+        let meter = Meter::new(proxy, far_end_process.id());
+        let address = started.as_ref().map_or(far_end, |started| started.address);
+        let (process, ledger) = match started {
+            Some(started) => (Some(started.process), started.ledger),
+            None => (None, None),
+        };
+        Ok(Running {
+            name: self.name.clone(),
+            kind: self.kind,
+            address,
+            meter,
+            process,
+            ledger,
+            far_end,
+            _far_end_process: far_end_process,
+        })
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+// === impl Running ===
+
+impl Running {
+    /// Ends it. Answers how its ledger differs from what the far end billed; `None` where there is no ledger, or
+    /// no difference.
+    pub async fn stop(self) -> io::Result<Option<String>> {
+        if let Some(process) = self.process {
+            process.stop().await?;
+        }
+        let Some(ledger) = &self.ledger else {
+            return Ok(None);
+        };
+        let mut connection = Connection::open(self.far_end).await?;
+        let question = format!("GET {BILLED_PATH} HTTP/1.1\r\nHost: far-end\r\n\r\n");
+        let answer = connection.call(&Request::plain(question)).await?;
+        let billed = Billed::read(&answer.text);
+        let billed = billed.ok_or_else(|| io::Error::other("the far end has no books"))?;
+        ledger.difference(billed)
+    }
+}
+
+// === impl Billed ===
+
+impl Billed {
+    fn read(text: &str) -> Option<Self> {
+        let (answers, micro_usd) = text.split_once(' ')?;
+        Some(Self {
+            answers: answers.parse().ok()?,
+            micro_usd: micro_usd.parse().ok()?,
+        })
+    }
+}
+
+/// Size of the packaged program, and how long it takes to listen on an empty ledger.
+pub fn daemon(program: &Path, directory: &Path) -> io::Result<Daemon> {
+    let mut ready_ms = Vec::new();
+    for number in 0..STARTS {
+        let below = directory.join(number.to_string());
+        fs::create_dir_all(&below)?;
+        let nobody = free_address()?;
+        let began = Instant::now();
+        let started = bursar::start(Ledger::of(program, None, &below)?, "power", nobody)?;
+        ready_ms.push(began.elapsed().as_secs_f64() * 1_000.0);
+        drop(started);
+    }
+    Ok(Daemon {
+        bytes: fs::metadata(program)?.len(),
+        ready_ms,
+    })
 }

@@ -10,6 +10,7 @@ use memchr::memmem;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::ask::Request;
 use crate::clock::stamp_ns;
 use crate::echo::{STAMP_DIGITS, STAMP_MARK};
 
@@ -51,8 +52,12 @@ impl Connection {
     }
 
     /// One request, one answer.
-    pub async fn call(&mut self, request: &[u8]) -> io::Result<Answer> {
-        self.stream.write_all(request).await?;
+    pub async fn call(&mut self, request: &Request) -> io::Result<Answer> {
+        for part in [request.head.as_slice(), request.filling, request.tail] {
+            if !part.is_empty() {
+                self.stream.write_all(part).await?;
+            }
+        }
         let head_end = loop {
             if let Some(at) = memmem::find(&self.buffer, b"\r\n\r\n") {
                 break at + 4;
