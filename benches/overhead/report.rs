@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::goals::{Figure, Subject};
-use crate::numbers::{Quartiles, median, show, show_spread};
+use crate::numbers::{Quartiles, median, show};
 use crate::rows::Row;
 use crate::run::Run;
 use crate::target::Kind;
@@ -123,7 +123,7 @@ fn goals(out: &mut String, run: &Run, target: &str) {
     let _ = writeln!(out, "\n### {target} against the goals\n");
     let _ = writeln!(
         out,
-        "| figure | BP | {target} | ratio, median (quartiles) | must | reach for | verdict |"
+        "| figure | BP | {target} | against the bound's first term, median (quartiles) | must | reach for | verdict |"
     );
     let _ = writeln!(out, "|---|---|---|---|---|---|---|");
     for judged in verdict::judge(run, target) {
@@ -137,7 +137,7 @@ fn goals(out: &mut String, run: &Run, target: &str) {
             judged.subject,
             show(middle(bp)),
             show(middle(judged.value)),
-            show_spread(judged.ratio),
+            judged.relative,
             judged.must.map_or("-".to_owned(), |of| of.to_string()),
             judged.reach.map_or("-".to_owned(), |of| of.to_string()),
             judged.verdict
@@ -257,7 +257,10 @@ pub fn ratios(run: &Run, target: &str) -> Vec<(String, Quartiles)> {
     let judged: Vec<Judged> = verdict::judge(run, target);
     let named = judged.into_iter().filter_map(|judged| {
         let against = judged.must.or(judged.reach)?;
-        Some((format!("{} {against}", judged.subject), judged.ratio?))
+        Some((
+            format!("{} {against}", judged.subject),
+            judged.relative.spread()?,
+        ))
     });
     named.collect()
 }

@@ -66,6 +66,14 @@ impl Setting {
     }
 }
 
+// === impl Daemon ===
+
+impl Daemon {
+    pub fn mib(&self) -> f64 {
+        self.bytes as f64 / 1_048_576.0
+    }
+}
+
 /// The first line that a program prints, wherever it prints it.
 fn first_line(program: &Path, argument: &str) -> Option<String> {
     let printed = Command::new(program).arg(argument).output().ok()?;

@@ -7,9 +7,10 @@ use crate::goals::{
     Bound, EXPECTED, EXPECTED_WITHIN, Expected, Figure, GOALS, Goal, Subject, Term,
 };
 use crate::load::Measured;
-use crate::numbers::{Quartiles, median, show};
+use crate::numbers::{Quartiles, median, show, show_spread};
 use crate::rows::Row;
 use crate::run::{Repetition, Run};
+use crate::setting::Daemon;
 use crate::target::Kind;
 
 /// One goal and one bursar.
@@ -17,11 +18,22 @@ pub struct Judged {
     pub subject: Subject,
     /// As measured.
     pub value: Option<Quartiles>,
-    /// To the first term of the bound, where that is a figure; else as measured.
-    pub ratio: Option<Quartiles>,
+    /// In relation to the same repetition.
+    pub relative: Relative,
     pub must: Option<Bound>,
     pub reach: Option<Bound>,
     pub verdict: Verdict,
+}
+
+/// A figure set against the first term of its bound.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Relative {
+    Ratio(Quartiles),
+    /// More than the term, where the bound is the term and something.
+    Added(Quartiles),
+    /// As measured, for a bound that is a number.
+    Itself(Quartiles),
+    NotMeasured,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +42,8 @@ pub enum Verdict {
     Met,
     Floor,
     NotMet,
+    /// What need not be reached was not.
+    NotReached,
     NotMeasured,
 }
 
@@ -116,59 +130,60 @@ impl Run {
 
 impl Goal {
     fn judge(&self, run: &Run, target: &str) -> Judged {
-        let (value, ratio) = match self.subject {
-            Subject::Of(row, figure) => {
-                let value = run.figures(row, figure, target);
-                let ratio = self.relative_to().map_or(value, |term| {
-                    let all = run.repetitions.iter();
-                    Quartiles::of(all.filter_map(|of| {
-                        let value = of.figure(row, figure, target)?;
-                        Some(value / of.term(term, row, figure, target)?)
-                    }))
-                });
-                (value, ratio)
-            }
-            Subject::DaemonSize => {
-                let mib = run
-                    .setting
-                    .daemon
-                    .iter()
-                    .map(|daemon| daemon.bytes as f64 / 1_048_576.0);
-                let value = Quartiles::of(mib);
-                (value, value)
-            }
+        let value = match self.subject {
+            Subject::Of(row, figure) => run.figures(row, figure, target),
+            Subject::DaemonSize => Quartiles::of(run.setting.daemon.iter().map(Daemon::mib)),
             Subject::DaemonReady => {
                 let daemon = run.setting.daemon.iter();
-                let value = Quartiles::of(daemon.flat_map(|daemon| daemon.ready_ms.clone()));
-                (value, value)
+                Quartiles::of(daemon.flat_map(|daemon| daemon.ready_ms.clone()))
             }
         };
+        let relative = self.relative(run, target, value);
         let within = |bound: Option<Bound>| self.is_within(bound?, run, target);
-        let is_floor = || Some(ratio?.middle <= self.floor?);
+        let is_floor = || Some(relative.spread()?.middle <= self.floor?);
         let verdict = match (within(self.reach), within(self.must)) {
             (Some(true), _) => Verdict::Reached,
             (None, None) => Verdict::NotMeasured,
             (_, Some(true)) => Verdict::Met,
-            // What need not be reached is not missed.
-            (Some(false), None) if self.must.is_none() => Verdict::Met,
+            (Some(false), None) if self.must.is_none() => Verdict::NotReached,
             _ if is_floor() == Some(true) => Verdict::Floor,
             _ => Verdict::NotMet,
         };
         Judged {
             subject: self.subject,
             value,
-            ratio,
+            relative,
             must: self.must,
             reach: self.reach,
             verdict,
         }
     }
 
-    /// The figure of the same row that a ratio is taken to.
-    fn relative_to(&self) -> Option<Term> {
-        let bound = self.must.or(self.reach)?;
-        let (_, term) = bound.terms().first()?;
-        matches!(term, Term::Bp | Term::Nginx | Term::Direct | Term::Own(_)).then_some(*term)
+    fn relative(&self, run: &Run, target: &str, value: Option<Quartiles>) -> Relative {
+        let Some(value) = value else {
+            return Relative::NotMeasured;
+        };
+        let bound = self.must.or(self.reach);
+        let terms = bound.map_or(&[][..], |bound| bound.terms());
+        let (Subject::Of(row, figure), Some((factor, term))) = (self.subject, terms.first()) else {
+            return Relative::Itself(value);
+        };
+        if *term == Term::One {
+            return Relative::Itself(value);
+        }
+        let spread = |with: fn(f64, f64) -> f64| {
+            let all = run.repetitions.iter();
+            Quartiles::of(all.filter_map(|of| {
+                let value = of.figure(row, figure, target)?;
+                Some(with(value, of.term(*term, row, figure, target)?))
+            }))
+        };
+        let found = if terms.len() > 1 && *factor == 1.0 {
+            spread(|value, of| value - of).map(Relative::Added)
+        } else {
+            spread(|value, of| value / of).map(Relative::Ratio)
+        };
+        found.unwrap_or(Relative::NotMeasured)
     }
 
     /// `None` where one side was not measured.
@@ -198,7 +213,7 @@ impl Goal {
     fn daemon(&self, run: &Run) -> Option<f64> {
         let daemon = run.setting.daemon.as_ref()?;
         match self.subject {
-            Subject::DaemonSize => Some(daemon.bytes as f64 / 1_048_576.0),
+            Subject::DaemonSize => Some(daemon.mib()),
             _ => median(daemon.ready_ms.clone()),
         }
     }
@@ -245,7 +260,30 @@ impl fmt::Display for Verdict {
             Self::Met => "met",
             Self::Floor => "floor",
             Self::NotMet => "**not met**",
+            Self::NotReached => "not reached",
             Self::NotMeasured => "not measured",
         })
+    }
+}
+
+// === impl Relative ===
+
+impl Relative {
+    pub fn spread(self) -> Option<Quartiles> {
+        match self {
+            Self::Ratio(of) | Self::Added(of) | Self::Itself(of) => Some(of),
+            Self::NotMeasured => None,
+        }
+    }
+}
+
+impl fmt::Display for Relative {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = match self {
+            Self::Ratio(_) => "× ",
+            Self::Added(_) => "+ ",
+            Self::Itself(_) | Self::NotMeasured => "",
+        };
+        write!(f, "{sign}{}", show_spread(self.spread()))
     }
 }
