@@ -115,15 +115,19 @@ impl Ledger {
 
     /// Writes an intent; returns when it is durable (rule I1). After an error nothing may be sent.
     pub async fn intend(&self, intent: Intent) -> Result<(), LedgerError> {
-        let job = Job::Intend(Box::new(intent));
+        let job = Job::Intend(Arc::new(intent));
         self.open.hub.queue().ask(job).await.map(|_| ())
     }
 
     /// Folds, writes, makes durable, then answers: the one place an entry is settled. An outcome
     /// that is sent twice is answered with what the first became.
-    pub async fn settle(&self, outcome: Outcome) -> Result<Settlement, LedgerError> {
+    pub async fn settle(
+        &self,
+        outcome: impl Into<Arc<Outcome>>,
+    ) -> Result<Settlement, LedgerError> {
+        let outcome = outcome.into();
         let id = outcome.id;
-        let job = Job::Settle(Box::new(outcome));
+        let job = Job::Settle(outcome);
         match self.open.hub.queue().ask(job).await? {
             Acknowledged::Settled(settlement) => Ok(settlement),
             _ => Err(LedgerError::UnknownEntry { id }),
@@ -133,8 +137,8 @@ impl Ledger {
     /// Hands over an outcome that could not be written while its request lasted. The writer writes
     /// it as soon as the journal is open again; sent twice, it counts once. An error means that it
     /// will not be written, and that its entry is in doubt after the next start.
-    pub fn settle_later(&self, outcome: Outcome) -> Result<(), LedgerError> {
-        self.open.hub.backlog().push(outcome)
+    pub fn settle_later(&self, outcome: impl Into<Arc<Outcome>>) -> Result<(), LedgerError> {
+        self.open.hub.backlog().push(outcome.into())
     }
 
     /// The terminal poll of an eval run reported the run's amount: gives it to the entry of the POST

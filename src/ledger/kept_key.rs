@@ -46,8 +46,8 @@ pub struct EntryKey {
 
 /// A key with what makes it this key and no other (rule I3). What goes to the service is the
 /// [`EntryKey`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "KeptKeyRow", into = "KeptKeyRow")]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "KeptKeyRow")]
 pub struct KeptKey {
     pub form: KeyForm,
     pub origin: KeyOrigin,
@@ -87,17 +87,27 @@ pub struct SoughtKey {
     pub old: Option<String>,
 }
 
-/// The members of a key in a line.
-#[derive(Serialize, Deserialize)]
+/// The members of a key in a line, as they are read.
+#[derive(Deserialize)]
 struct KeptKeyRow {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     value: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     hash: Option<Fingerprint>,
     origin: KeyOrigin,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     organization: Option<Organization>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    request: Option<Fingerprint>,
+}
+
+/// The same as they are written.
+#[derive(Serialize)]
+struct WrittenKey<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hash: Option<Fingerprint>,
+    origin: KeyOrigin,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    organization: Option<Organization>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     request: Option<Fingerprint>,
 }
 
@@ -182,19 +192,16 @@ impl TryFrom<KeptKeyRow> for KeptKey {
     }
 }
 
-impl From<KeptKey> for KeptKeyRow {
-    fn from(key: KeptKey) -> Self {
-        let (value, hash) = match key.form {
-            KeyForm::Text(value) => (Some(value.as_ref().to_owned()), None),
-            KeyForm::Hash(hash) => (None, Some(hash)),
+impl Serialize for KeptKey {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let written = WrittenKey {
+            value: self.form.text().map(|text| &**text),
+            hash: self.form.hash(),
+            origin: self.origin,
+            organization: self.organization,
+            request: self.request,
         };
-        Self {
-            value,
-            hash,
-            origin: key.origin,
-            organization: key.organization,
-            request: key.request,
-        }
+        written.serialize(to)
     }
 }
 

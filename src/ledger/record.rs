@@ -4,6 +4,8 @@
 //! Promise: what decodes was written whole by this format; a line that does not is never guessed
 //! at. A sound line of an unknown kind is kept and ignored, so that an older bursar can read on.
 
+use std::sync::Arc;
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -106,8 +108,8 @@ pub enum How {
 /// A record, without its sequence number.
 #[derive(Clone, Debug)]
 pub enum Record {
-    Intent(Box<Intent>),
-    Outcome(Box<Outcome>, Labels, Verdict),
+    Intent(Arc<Intent>),
+    Outcome(Arc<Outcome>, Labels, Verdict),
     /// Found open at start-up: the process died. `in_doubt(crash)`, `in_doubt(damaged)` when its end
     /// may lie in damaged lines, or `replayed` when the key's amount stands on another entry.
     Crashed(EndedEntry, Labels),
@@ -196,15 +198,15 @@ impl Record {
     pub fn encode(&self, seq: u64, to: &mut Vec<u8>) -> serde_json::Result<()> {
         let start = to.len();
         to.extend_from_slice(SEQ_START);
-        to.extend_from_slice(seq.to_string().as_bytes());
+        write_number(seq, to);
         to.extend_from_slice(KIND_START);
         to.extend_from_slice(self.kind().as_bytes());
         to.push(b'"');
         let members = match self {
-            Self::Intent(intent) => members(intent, to),
+            Self::Intent(intent) => members(&**intent, to),
             Self::Outcome(outcome, labels, verdict) => members(verdict, to)
                 .and_then(|()| members(labels, to))
-                .and_then(|()| members(outcome, to)),
+                .and_then(|()| members(&**outcome, to)),
             Self::Crashed(ended, labels) | Self::Withdrawn(ended, labels) => {
                 members(ended, to).and_then(|()| members(labels, to))
             }
@@ -264,8 +266,8 @@ impl Line {
         let (seq, kind) = start(line)?;
         let seq = std::str::from_utf8(seq).ok()?.parse().ok()?;
         let record = match kind {
-            b"intent" => Record::Intent(part(line)?),
-            b"outcome" => Record::Outcome(part(line)?, part(line)?, part(line)?),
+            b"intent" => Record::Intent(Arc::new(part(line)?)),
+            b"outcome" => Record::Outcome(Arc::new(part(line)?), part(line)?, part(line)?),
             b"crashed" => Record::Crashed(part(line)?, part(line)?),
             b"withdrawn" => Record::Withdrawn(part(line)?, part(line)?),
             b"reconciled" => Record::Reconciled(part(line)?, part(line)?),
@@ -316,6 +318,17 @@ fn part<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
     serde_json::from_slice(line).ok()
 }
 
+fn write_number(number: u64, to: &mut Vec<u8>) {
+    let mut place = 1;
+    while number / place >= 10 {
+        place *= 10;
+    }
+    while place > 0 {
+        to.push(b'0' + u8::try_from(number / place % 10).unwrap_or(0));
+        place /= 10;
+    }
+}
+
 /// Appends the members of `value`, each with a comma before it.
 fn members(value: &impl Serialize, to: &mut Vec<u8>) -> serde_json::Result<()> {
     let start = to.len();
@@ -348,7 +361,9 @@ pub fn unsealed<T: DeserializeOwned>(start: &[u8], line: &[u8]) -> Option<T> {
 pub fn seal(start: usize, to: &mut Vec<u8>) {
     let crc = crc32c::crc32c(to.get(start..).unwrap_or_default());
     to.extend_from_slice(CRC_START);
-    to.extend_from_slice(format!("{crc:08x}").as_bytes());
+    for byte in crc.to_be_bytes() {
+        to.extend_from_slice(&[hex_digit(byte >> 4), hex_digit(byte & 0xf)]);
+    }
     to.extend_from_slice(CRC_END);
     to.push(b'\n');
 }

@@ -262,21 +262,23 @@ impl Drop for EntryGuard {
 async fn write(
     gateway: &Gateway,
     purchase: &Purchase,
-    mut outcome: Outcome,
+    outcome: Outcome,
 ) -> Result<Settlement, LedgerError> {
+    // What is offered again is copied only when its time changes while the ledger has it still.
+    let mut outcome = Arc::new(outcome);
     for _ in 0..SETTLE_RETRIES {
         // A start after a kill asks how long before the journal's end an answer was settled.
-        outcome.at_ms = gateway.clock.wall_ms();
-        match gateway.ledger.settle(outcome.clone()).await {
+        Arc::make_mut(&mut outcome).at_ms = gateway.clock.wall_ms();
+        match gateway.ledger.settle(Arc::clone(&outcome)).await {
             Err(error) if error.is_passing() => tokio::time::sleep(SETTLE_PAUSE).await,
             written => return written,
         }
     }
-    outcome.at_ms = gateway.clock.wall_ms();
-    let settled = gateway.ledger.settle(outcome.clone()).await;
+    Arc::make_mut(&mut outcome).at_ms = gateway.clock.wall_ms();
+    let settled = gateway.ledger.settle(Arc::clone(&outcome)).await;
     if outcome.delivery == Delivery::Pending {
         // Without its receipt on the disk the answer is not given (rule I2), or not to its end.
-        outcome.delivery = purchase.delivery_if_missed();
+        Arc::make_mut(&mut outcome).delivery = purchase.delivery_if_missed();
     }
     if let Err(error) = &settled
         && error.is_passing()

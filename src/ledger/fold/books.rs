@@ -77,6 +77,8 @@ pub struct Books {
     pruned_ms: u64,
     /// What readers of usage do not have yet; `None`: they know nothing of these books.
     updates: Option<Vec<Charged>>,
+    /// The same of readers of the totals.
+    effects: Option<Vec<Effect>>,
     last_seq: u64,
 }
 
@@ -132,6 +134,21 @@ impl Books {
             }),
             Some(records) if records.is_empty() => None,
             Some(records) => Some(UsageUpdate::Records(records)),
+        }
+    }
+
+    /// Brings a reader's totals up to these. It costs what came since the last time, and not what is there.
+    pub fn update_totals(&mut self, known: &mut Arc<Totals>) {
+        match self.effects.as_mut() {
+            None => {
+                *known = Arc::new(self.totals.clone());
+                self.effects = Some(Vec::new());
+            }
+            Some(effects) => {
+                let known = Arc::make_mut(known);
+                effects.drain(..).for_each(|effect| known.add(&effect));
+                known.open = self.totals.open;
+            }
         }
     }
 
@@ -231,6 +248,7 @@ impl Books {
     /// they have in flight of which nothing is known here. Answers the entries of the last. `known`: what these
     /// books had in flight behind the last of those records. How an entry ended is not remembered for ever.
     pub fn take_over(&mut self, before: Self, known: &HashSet<EntryId>) -> Vec<EntryId> {
+        self.effects = None;
         let since = std::mem::replace(&mut self.totals, before.totals);
         for (line, row) in &since.lines {
             self.totals.add_row(line, row);
@@ -293,13 +311,13 @@ impl Books {
 
     /// The records that end an entry with an outcome: its own, and one for each entry of the same
     /// key that the amount resolves. `None`: the entry is not in flight.
-    pub fn settle(&self, outcome: Outcome) -> Option<(Vec<Record>, Settlement)> {
+    pub fn settle(&self, outcome: &Arc<Outcome>) -> Option<(Vec<Record>, Settlement)> {
         let open = self.open.get(&outcome.id)?;
         let labels = &open.labels;
         let id = outcome.id;
         let key = labels.key.as_ref();
         let view = key.map(|key| self.keys.view(key, id, labels.started_ms));
-        let settlement = fold(&outcome, view.as_ref());
+        let settlement = fold(outcome, view.as_ref());
 
         let adds = settlement.state.adds();
         let mut resolved = Vec::new();
@@ -318,7 +336,7 @@ impl Books {
         if verdict.state.is_unresolved() {
             labels.reserved = self.usage.raised(&labels, open.request_bytes);
         }
-        let mut records = vec![Record::Outcome(Box::new(outcome), labels, verdict)];
+        let mut records = vec![Record::Outcome(Arc::clone(outcome), labels, verdict)];
         records.extend(resolved.into_iter().map(|waiting| {
             let how = How::Key { entry: id };
             reconciled(waiting, at_ms, MicroUsd::ZERO, how)
@@ -414,6 +432,9 @@ impl Books {
             if let Some(effect) = Effect::at(record, position.segment) {
                 self.totals.add(&effect);
                 self.pending.sums.apply(seq, record, &effect);
+                if let Some(effects) = &mut self.effects {
+                    effects.push(effect);
+                }
             }
         }
     }

@@ -34,6 +34,8 @@ pub enum IndexError {
     Sled(#[from] sled::Error),
     #[error("it cannot be read")]
     Panicked,
+    #[error("no thread to write it: {0}")]
+    NoThread(std::io::Error),
     #[error("a row is damaged")]
     DamagedRow,
     #[error("it belongs to another ledger or format")]

@@ -64,6 +64,9 @@ pub struct IndexedUpTo {
     pub globals: Globals,
     pub requests: u64,
     pub billed: MicroUsdSum,
+    /// The writer had nothing to do for a while after this record: the answers that were settled up to there
+    /// have gone out, or were noted. 0: that is not said.
+    pub given_seq: u64,
 }
 
 /// What the index remembers for the books.
@@ -100,6 +103,7 @@ impl IndexedUpTo {
             globals: totals.globals.clone(),
             requests: totals.requests(),
             billed: totals.billed(),
+            given_seq: 0,
         }
     }
 }
@@ -316,18 +320,6 @@ impl Index {
         guarded(|| self.write_with(&mut lines, reached, pending))
     }
 
-    /// The same where no question is answered now; otherwise what was to be written comes back.
-    pub fn try_write(
-        &self,
-        reached: &IndexedUpTo,
-        pending: Pending,
-    ) -> Result<Option<Pending>, IndexError> {
-        let Some(mut lines) = self.lines.try_write() else {
-            return Ok(Some(pending));
-        };
-        guarded(|| self.write_with(&mut lines, reached, pending)).map(|()| None)
-    }
-
     fn write_with(
         &self,
         lines: &mut LineNumbers,
@@ -370,7 +362,7 @@ impl Index {
             requests: reached.requests,
             billed: reached.billed,
             runs,
-            given_seq: before.given_seq,
+            given_seq: before.given_seq.max(reached.given_seq),
         };
         batch.insert(META, encode(&meta)?);
         Ok(db.apply_batch(batch)?)
@@ -420,21 +412,6 @@ impl Index {
         })?
     }
 
-    /// Remembers that the writer had nothing to do for a while after the record `seq`: the answers that
-    /// were settled up to there have gone out, or were noted.
-    pub fn note_given(&self, seq: u64) -> Result<(), IndexError> {
-        guarded(|| {
-            let db = self.handle.db()?;
-            if let Some(before) = db.get(META)? {
-                let mut meta: Meta = decode(&before)?;
-                meta.given_seq = seq.min(meta.last_seq);
-                let meta = encode(&meta)?;
-                // A question may take it away at the same time: then it stays away.
-                drop(db.compare_and_swap(META, Some(before), Some(meta))?);
-            }
-            Ok(())
-        })
-    }
     /// The last record that is in it.
     #[cfg(test)]
     pub fn last_seq(&self) -> u64 {

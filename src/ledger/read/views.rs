@@ -234,11 +234,16 @@ impl Views {
         match record {
             Record::Intent(intent) => {
                 let labels = Labels::of_intent(&intent);
-                self.at(seq, intent.id, &labels).begin(*intent);
+                self.at(seq, intent.id, &labels)
+                    .begin(Arc::unwrap_or_clone(intent));
             }
             Record::Outcome(outcome, labels, verdict) => {
                 let view = self.at(seq, outcome.id, &labels);
-                view.end(*outcome, verdict.state, verdict.anomalies);
+                view.end(
+                    Arc::unwrap_or_clone(outcome),
+                    verdict.state,
+                    verdict.anomalies,
+                );
             }
             Record::Crashed(ended, labels) | Record::Withdrawn(ended, labels) => {
                 let view = self.at(seq, ended.id, &labels);

@@ -1,4 +1,6 @@
 use super::{EndedEntry, Evidence, How, Line, Record, SegmentHeader, Verdict};
+use std::sync::Arc;
+
 use crate::clock::BootId;
 use crate::ledger::delivery::{Handover, Undelivered};
 use crate::ledger::entry::Outcome;
@@ -18,9 +20,9 @@ fn samples() -> Vec<Record> {
         reason: InDoubt::Crash,
     };
     vec![
-        Record::Intent(Box::new(intent(id(), START_MS, Some("k1")))),
+        Record::Intent(Arc::new(intent(id(), START_MS, Some("k1")))),
         Record::Outcome(
-            Box::new(ended(id(), AttemptEnd::Answered, billed(1234))),
+            Arc::new(ended(id(), AttemptEnd::Answered, billed(1234))),
             labels(START_MS, Some("k1")),
             Verdict {
                 state: State::Settled {
@@ -129,7 +131,7 @@ fn what_tells_of_deliveries_may_be_absent() {
             adds_micro_usd: MicroUsd::ZERO,
             anomalies: Vec::new(),
         };
-        let outcome = Box::new(outcome(delivery));
+        let outcome = Arc::new(outcome(delivery));
         let line = line_of(
             &Record::Outcome(outcome, labels(START_MS, None), verdict),
             1,
@@ -143,10 +145,10 @@ fn what_tells_of_deliveries_may_be_absent() {
         assert!(matches!(record, Record::Outcome(read, ..) if read.delivery == delivery));
     }
     let mut intent = intent(id(), START_MS, Some("k1"));
-    let old = line_of(&Record::Intent(Box::new(intent.clone())), 1);
+    let old = line_of(&Record::Intent(Arc::new(intent.clone())), 1);
     assert!(!String::from_utf8(old).unwrap().contains("key_use"));
     intent.key_use = Some(undelivered().key_use);
-    let new = line_of(&Record::Intent(Box::new(intent)), 1);
+    let new = line_of(&Record::Intent(Arc::new(intent)), 1);
     let Some(Line::Record {
         record: Record::Intent(read),
         ..
@@ -229,7 +231,7 @@ fn what_explains_an_entry_costs_nothing_where_there_is_none_and_comes_back_whole
         anomalies: Vec::new(),
     };
     let labels = labels(START_MS, None);
-    let record = Record::Outcome(Box::new(outcome.clone()), labels.clone(), verdict.clone());
+    let record = Record::Outcome(Arc::new(outcome.clone()), labels.clone(), verdict.clone());
     // The same line as before these fields were kept, so lines of that time decode, too.
     let bare = String::from_utf8(line_of(&record, 1)).unwrap();
     assert!(!bare.contains("receipt_lines") && !bare.contains("closed"));
@@ -242,7 +244,7 @@ fn what_explains_an_entry_costs_nothing_where_there_is_none_and_comes_back_whole
         after_ms: 512,
         why: None,
     }];
-    let record = Record::Outcome(Box::new(outcome.clone()), labels, verdict);
+    let record = Record::Outcome(Arc::new(outcome.clone()), labels, verdict);
     let Some(Line::Record {
         record: Record::Outcome(read, ..),
         ..

@@ -2,6 +2,7 @@
 //! from the first of them; the totals are not shown before they are whole.
 
 use std::fs;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
@@ -139,7 +140,7 @@ async fn a_rebuild_that_a_stop_cuts_off_comes_to_the_same_sums() {
 #[test]
 fn what_a_start_has_ended_is_not_ended_again_when_the_sums_are_whole() {
     let id = EntryId(uuid::Uuid::from_u128(1));
-    let begun = Record::Intent(Box::new(intent(id, START_MS, None)));
+    let begun = Record::Intent(Arc::new(intent(id, START_MS, None)));
     let mut before = Books::default();
     before.apply(1, AT, &begun, true);
     let mut books = Books::default();
@@ -149,7 +150,7 @@ fn what_a_start_has_ended_is_not_ended_again_when_the_sums_are_whole() {
     books.apply(2, AT, &crashed, true);
     for n in 1..=u64::try_from(RECENT_MAX).unwrap() {
         let id = EntryId(uuid::Uuid::from_u128(u128::from(n + 1)));
-        let begun = Record::Intent(Box::new(intent(id, START_MS, None)));
+        let begun = Record::Intent(Arc::new(intent(id, START_MS, None)));
         books.apply(2 * n + 1, AT, &begun, true);
         let withdrawn = books.end(id, START_MS, None).unwrap();
         books.apply(2 * n + 2, AT, &withdrawn, true);

@@ -7,6 +7,7 @@
 //! intent that waits always has room. What waits leaves only when it is durable, or when the ledger
 //! says that it never can be.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
@@ -32,9 +33,9 @@ pub struct Backlog {
 #[derive(Clone, Debug)]
 pub struct Waiting {
     /// `None`: it is in the journal.
-    pub intent: Option<Box<Intent>>,
+    pub intent: Option<Arc<Intent>>,
     /// `None`: the request is under way.
-    pub outcome: Option<Box<Outcome>>,
+    pub outcome: Option<Arc<Outcome>>,
 }
 
 #[derive(Debug, Default)]
@@ -48,7 +49,7 @@ struct Shelf {
 
 impl Backlog {
     /// Keeps an outcome.
-    pub fn push(&self, outcome: Outcome) -> Result<(), LedgerError> {
+    pub fn push(&self, outcome: Arc<Outcome>) -> Result<(), LedgerError> {
         let mut inner = self.inner.lock();
         let id = outcome.id;
         let begun = inner
@@ -58,21 +59,21 @@ impl Backlog {
             .find(|waiting| waiting.id() == Some(id) && waiting.outcome.is_none());
         match begun {
             Some(waiting) => {
-                waiting.outcome = Some(Box::new(outcome));
+                waiting.outcome = Some(outcome);
                 Ok(())
             }
             None => self.add(
                 &mut inner,
                 Waiting {
                     intent: None,
-                    outcome: Some(Box::new(outcome)),
+                    outcome: Some(outcome),
                 },
             ),
         }
     }
 
     /// Keeps an intent whose request is sent although it could not be written.
-    pub fn push_intent(&self, intent: Box<Intent>) -> Result<(), LedgerError> {
+    pub fn push_intent(&self, intent: Arc<Intent>) -> Result<(), LedgerError> {
         let mut inner = self.inner.lock();
         if inner.waiting.len() >= OUTCOMES_MAX {
             // Nothing is lost: its request is not sent.
@@ -105,7 +106,7 @@ impl Backlog {
         let waiting = inner.waiting.iter_mut().rev();
         let mut of_entry = waiting.filter(|waiting| waiting.id() == Some(id));
         if let Some(outcome) = of_entry.find_map(|waiting| waiting.outcome.as_mut()) {
-            outcome.delivery = match delivered {
+            Arc::make_mut(outcome).delivery = match delivered {
                 true => Delivery::Given,
                 false => Delivery::Missed,
             };

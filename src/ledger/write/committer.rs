@@ -258,7 +258,8 @@ impl Committer {
                 if loaded.ended(intent.id).is_some() || loaded.books.is_open(intent.id) {
                     return Ok(Acknowledged::Intended);
                 }
-                (vec![Record::Intent(intent.clone())], Acknowledged::Intended)
+                let record = Record::Intent(Arc::clone(intent));
+                (vec![record], Acknowledged::Intended)
             }
             Job::Intend(intent) => {
                 let id = intent.id;
@@ -268,11 +269,12 @@ impl Committer {
                 if loaded.books.is_open(id) || loaded.books.recent(id).is_some() {
                     return Err(LedgerError::DuplicateEntry { id });
                 }
-                (vec![Record::Intent(intent.clone())], Acknowledged::Intended)
+                let record = Record::Intent(Arc::clone(intent));
+                (vec![record], Acknowledged::Intended)
             }
             Job::Settle(outcome) => {
                 let id = outcome.id;
-                let Some((records, settlement)) = loaded.books.settle((**outcome).clone()) else {
+                let Some((records, settlement)) = loaded.books.settle(outcome) else {
                     // Sent twice, as after an error that came behind the write: the first stands.
                     return loaded
                         .ended(id)
@@ -433,25 +435,11 @@ impl Committer {
         Ok(())
     }
 
-    /// Notes that nothing came for a while: an answer that was settled before that has gone out, or
-    /// the proxy has noted that it goes out slowly.
-    pub fn note_given(&mut self) {
-        if !self.left.is_none() {
-            return;
-        }
-        let Some(loaded) = self.loaded.as_mut() else {
-            return;
-        };
-        let last_seq = loaded.books.last_seq();
-        if loaded.given_seq >= last_seq {
-            return;
-        }
-        loaded.given_seq = last_seq;
-        if let Some(index) = &loaded.index
-            && let Err(error) = index.note_given(last_seq)
-        {
-            tracing::warn!(%error, "that answers were given could not be noted");
-        }
+    /// Up to here all answers were given where nothing came for a while: one that was settled before that has
+    /// gone out, or the proxy has noted that it goes out slowly. 0: that is not known.
+    pub fn given_seq(&self) -> u64 {
+        let last_seq = self.loaded.as_ref().map(|loaded| loaded.books.last_seq());
+        last_seq.filter(|_| self.left.is_none()).unwrap_or(0)
     }
 
     /// Notes up to where the journal was written by a process that ended in order.
@@ -527,7 +515,11 @@ impl Committer {
 
     /// Closes the journal, so that it can be opened again.
     fn unload(&mut self) {
-        if let Some(loaded) = self.loaded.take() {
+        if let Some(mut loaded) = self.loaded.take() {
+            // The index must be at rest. What a write that failed would have added is read again.
+            if let Err(error) = loaded.indexing.finish() {
+                tracing::warn!(%error, "the index could not be written");
+            }
             self.held.index = loaded.index;
         }
     }

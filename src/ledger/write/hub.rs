@@ -225,22 +225,26 @@ impl Hub {
         self.index_lag_records.fetch_add(records, Ordering::Relaxed);
     }
 
-    pub fn publish(&self, loaded: Option<&Loaded>, unavailable: Option<String>) {
-        *self.unavailable.write() = unavailable;
-        if let Some(loaded) = loaded {
-            let bytes = loaded.journal.bytes();
-            self.journal_bytes.store(bytes, Ordering::Relaxed);
-            let dropped = loaded.books.keys_dropped();
-            // Books that were read again may have dropped fewer.
-            self.keys_dropped.fetch_max(dropped, Ordering::Relaxed);
-            *self.published.write() = Published {
-                totals: Arc::new(loaded.books.totals().clone()),
-                is_whole: loaded.is_whole(),
-            };
-            let revision = loaded.books.runs_revision();
-            if self.runs_revision.swap(revision, Ordering::Relaxed) != revision {
-                self.runs.send_replace(loaded.books.waiting_runs().into());
-            }
+    /// Why nothing can be written now.
+    pub fn set_unavailable(&self, why: Option<String>) {
+        *self.unavailable.write() = why;
+    }
+
+    /// Shows what became durable.
+    pub fn publish(&self, loaded: &mut Loaded) {
+        let bytes = loaded.journal.bytes();
+        self.journal_bytes.store(bytes, Ordering::Relaxed);
+        let dropped = loaded.books.keys_dropped();
+        // Books that were read again may have dropped fewer.
+        self.keys_dropped.fetch_max(dropped, Ordering::Relaxed);
+        {
+            let mut published = self.published.write();
+            loaded.books.update_totals(&mut published.totals);
+            published.is_whole = loaded.is_whole();
+        }
+        let revision = loaded.books.runs_revision();
+        if self.runs_revision.swap(revision, Ordering::Relaxed) != revision {
+            self.runs.send_replace(loaded.books.waiting_runs().into());
         }
     }
 
@@ -282,7 +286,7 @@ impl Hub {
     pub fn stopped(&self) {
         self.serves_unwritten.store(false, Ordering::Relaxed);
         *self.index.write() = None;
-        *self.unavailable.write() = Some("its writer has stopped".to_owned());
+        self.set_unavailable(Some("its writer has stopped".to_owned()));
     }
 
     #[cfg(test)]

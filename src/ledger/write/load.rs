@@ -30,6 +30,7 @@ use crate::ledger::options::LedgerOptions;
 use crate::ledger::read::usage::read_ended;
 use crate::ledger::record::{Position, Record};
 use crate::ledger::upkeep::compact::clear;
+use crate::ledger::upkeep::indexing::IndexUpkeep;
 use crate::ledger::write::rebuild::{Rebuild, Rebuilt};
 use crate::money::MicroUsd;
 
@@ -45,6 +46,7 @@ pub struct Loaded {
     pub journal: Journal,
     pub books: Books,
     pub index: Option<Index>,
+    pub indexing: IndexUpkeep,
     /// The index had to be made anew from the journal.
     pub rebuilt: bool,
     /// Damaged ranges that lie in `quarantine/`.
@@ -105,8 +107,8 @@ pub fn load(
     let all = segments(&directory, Some(&ledger))?;
 
     let begun = all.iter().filter_map(|segment| segment.header.as_ref());
-    let about = begun.map(|header| header.first_seq).max();
-    let about = about.max(mark).unwrap_or(0);
+    let about = begun.map(|header| header.first_seq).max().max(mark);
+    let about = about.unwrap_or(0);
     let on_record = |seq: u64| {
         if let Some(on_progress) = &options.rebuild {
             on_progress(seq, about.max(seq));
@@ -205,12 +207,9 @@ pub fn load(
         lost_up_to = u64::MAX;
     }
     let quarantined = set_aside(state, &directory, &report)?;
-    let last = report.last_segment;
-    let earlier_bytes = all
-        .iter()
-        .filter(|segment| Some(segment.number) != last)
-        .map(|segment| segment.bytes)
-        .sum();
+    let earlier = |segment: &&Segment| Some(segment.number) != report.last_segment;
+    let earlier = all.iter().filter(earlier);
+    let earlier_bytes = earlier.map(|segment| segment.bytes).sum();
     let journal = Journal::open(directory, identity.ledger, options, &report, earlier_bytes)?;
     let coverage = match loaded.beside.take() {
         Some(index) => Coverage::BeingAdded(Adding {
@@ -225,6 +224,7 @@ pub fn load(
         journal,
         books: loaded.books,
         index: loaded.index,
+        indexing: IndexUpkeep::default(),
         rebuilt: loaded.rebuilt,
         quarantined,
         unclear,
@@ -392,10 +392,8 @@ fn first_needed(all: &[Segment], needed_seq: u64, begun: &StartingPoint) -> usiz
     }
     let is_needed = |index: usize| {
         // A segment ends where the next one begins; one without a sound header is read.
-        let Some(next) = all.get(index + 1) else {
-            return true;
-        };
-        let Some(next) = &next.header else {
+        let next = all.get(index + 1);
+        let Some(next) = next.and_then(|next| next.header.as_ref()) else {
             return true;
         };
         next.first_seq > needed_seq || begun.now_ms.saturating_sub(next.at_ms) < begun.age_ms()

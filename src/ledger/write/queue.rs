@@ -1,14 +1,14 @@
 //! The way into the writer thread: bounded, async for the senders, blocking for the one reader.
 //! Everything that is waiting is taken at once, which is what makes a group commit.
 //!
-//! Promise: at most [`JOBS_MAX`] jobs wait or are being committed; a later sender waits
+//! Promise: at most [`JOBS_MAX`] jobs wait, and as many are being committed; a later sender waits
 //! without holding memory. When the writer is gone no sender waits for ever.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{Notify, oneshot};
 
 use crate::ledger::delivery::{Handover, Remembered, Undelivered};
 use crate::ledger::entry::{Intent, Outcome, Settlement};
@@ -19,17 +19,16 @@ use crate::ledger::id::EntryId;
 use crate::ledger::kept_key::KeptKey;
 use crate::money::MicroUsd;
 
-/// Most jobs accepted and not answered. A commit takes a millisecond, so this is seconds of
-/// the fastest load.
-pub const JOBS_MAX: usize = 4_096;
+/// Most jobs that wait. A commit takes a millisecond, so this is a second of the fastest load.
+const JOBS_MAX: usize = 2_048;
 
 /// What the ledger is asked to write.
 #[derive(Debug)]
 pub enum Job {
-    Intend(Box<Intent>),
+    Intend(Arc<Intent>),
     /// One that waited: its request was sent, so it is written also when the disk is almost full.
-    IntendLate(Box<Intent>),
-    Settle(Box<Outcome>),
+    IntendLate(Arc<Intent>),
+    Settle(Arc<Outcome>),
     ReconcileRun {
         run_id: String,
         billed: MicroUsd,
@@ -59,15 +58,15 @@ pub type Reply = Result<Acknowledged, LedgerError>;
 pub struct Queued {
     pub job: Job,
     reply: oneshot::Sender<Reply>,
-    _permit: OwnedSemaphorePermit,
 }
 
 /// The queue itself.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct JobQueue {
     inner: Mutex<WaitingJobs>,
     arrived: Condvar,
-    room: Arc<Semaphore>,
+    /// What waited was taken, or nothing more is.
+    has_room: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -88,35 +87,22 @@ impl Job {
 
 // === impl JobQueue ===
 
-impl Default for JobQueue {
-    fn default() -> Self {
-        Self {
-            inner: Mutex::default(),
-            arrived: Condvar::new(),
-            room: Arc::new(Semaphore::new(JOBS_MAX)),
-        }
-    }
-}
-
 impl JobQueue {
     /// Hands a job to the writer and waits for its answer. Once handed over it is carried out
     /// even when the caller stops waiting.
     pub async fn ask(&self, job: Job) -> Reply {
-        let room = Arc::clone(&self.room).acquire_owned().await;
-        let permit = room.map_err(|_| LedgerError::Closed)?;
         let (reply, answer) = oneshot::channel();
-        {
-            let mut inner = self.inner.lock();
-            if inner.closed {
-                return Err(LedgerError::Closed);
+        let mut queued = Queued { job, reply };
+        loop {
+            // Before the look: room that is made between the two is not missed.
+            let has_room = self.has_room.notified();
+            match self.push(queued) {
+                Ok(()) => break,
+                Err(_) if self.inner.lock().closed => return Err(LedgerError::Closed),
+                Err(refused) => queued = refused,
             }
-            inner.waiting.push(Queued {
-                job,
-                reply,
-                _permit: permit,
-            });
+            has_room.await;
         }
-        self.arrived.notify_one();
         answer.await.unwrap_or_else(|_| {
             Err(LedgerError::Unavailable {
                 why: "its writer stopped before it answered; see the log, then restart".to_owned(),
@@ -127,23 +113,22 @@ impl JobQueue {
     /// Hands a job to the writer and waits for nothing. False when there is no room, or the writer
     /// is gone.
     pub fn post(&self, job: Job) -> bool {
-        let Ok(permit) = Arc::clone(&self.room).try_acquire_owned() else {
-            return false;
-        };
         let (reply, _) = oneshot::channel();
+        self.push(Queued { job, reply }).is_ok()
+    }
+
+    /// Gives it back when there is no room, or nothing more is taken in.
+    fn push(&self, queued: Queued) -> Result<(), Queued> {
         {
             let mut inner = self.inner.lock();
-            if inner.closed {
-                return false;
+            if inner.closed || inner.waiting.len() >= JOBS_MAX {
+                return Err(queued);
             }
-            inner.waiting.push(Queued {
-                job,
-                reply,
-                _permit: permit,
-            });
+            inner.waiting.push(queued);
         }
+        // No system call while the writer is awake.
         self.arrived.notify_one();
-        true
+        Ok(())
     }
 
     /// Everything that waits, after at most `patience`. `None`: closed and empty.
@@ -155,14 +140,19 @@ impl JobQueue {
         if inner.waiting.is_empty() && inner.closed {
             return None;
         }
-        Some(std::mem::take(&mut inner.waiting))
+        let taken = std::mem::take(&mut inner.waiting);
+        drop(inner);
+        if taken.len() >= JOBS_MAX {
+            self.has_room.notify_waiters();
+        }
+        Some(taken)
     }
 
     /// Takes nothing more in.
     pub fn close(&self) {
         self.inner.lock().closed = true;
         self.arrived.notify_one();
-        self.room.close();
+        self.has_room.notify_waiters();
     }
 
     /// Takes nothing more in and drops what waits: for a writer that is gone.
@@ -175,8 +165,13 @@ impl JobQueue {
 // === impl Queued ===
 
 impl Queued {
-    /// Answers. The sender may have gone; the books are right all the same.
+    /// Answers. The sender may have gone; the books are right all the same. It is the last to hold what was
+    /// written, so the memory goes back where it came from.
     pub fn answer(self, reply: Reply) {
+        drop(self.job);
         let _ = self.reply.send(reply);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use crate::ledger::delivery::{Handover, Undelivered};
 use crate::ledger::error::LedgerError;
 use crate::ledger::fold::state::{KeyView, fold};
+use crate::ledger::index::db::IndexError;
 use crate::ledger::index::tree::IndexedUpTo;
 use crate::ledger::index::usage_file::UsageFile;
 use crate::ledger::journal::segments::{JournalFiles, segments};
@@ -30,13 +31,17 @@ use crate::ledger::write::queue::{Acknowledged, Job, Queued, Reply};
 /// How long the writer waits for work before it shows that it lives.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Time between two writings of the file of usage. A start reads the last 24 h of the journal anyway.
+/// Time between two writings of the file of usage, which take place when nothing else is to do.
 const USAGE_PAUSE: Duration = Duration::from_secs(10 * 60);
 
-/// Most records that the index is behind while the writer is busy.
-const INDEX_SLICE_RECORDS: u64 = 256;
+/// The same where something always is. A start reads the last 24 h of the journal anyway.
+const USAGE_PAUSE_MAX: Duration = Duration::from_secs(6 * 60 * 60);
 
-/// The same while a question is answered from it. Then the writer waits for the answer.
+/// Time between two writings of the index while the writer is busy.
+const INDEX_PAUSE: Duration = Duration::from_secs(1);
+
+/// Most records that the index is behind: while it is written, and while questions are answered from it. Then the
+/// writer waits.
 const INDEX_BEHIND_MAX: u64 = 16_384;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
@@ -78,7 +83,7 @@ impl Writer {
         };
         writer.hub.beat(writer.now());
         writer.publish();
-        writer.write_index(true);
+        writer.write_index();
         writer.note_files();
         Ok(writer)
     }
@@ -98,16 +103,12 @@ impl Writer {
             self.end_rebuild();
             self.step_retention();
             self.keep_lookups();
-            // sled wakes all its threads for each batch, so the index hears of many commits at
-            // once: when nothing else is to do, or when a slice has come together. A slice is
-            // small, because the next commit waits for it.
-            if is_idle || self.pending_records() >= INDEX_SLICE_RECORDS {
-                self.write_index(false);
-            }
+            self.keep_index(is_idle);
             if is_idle {
-                self.committer.note_given();
+                self.keep_usage(USAGE_PAUSE);
+            } else {
+                self.keep_usage(USAGE_PAUSE_MAX);
             }
-            self.keep_usage(false);
         }
         self.retention.stop();
         if let Some(lookups) = &mut self.lookups {
@@ -120,8 +121,8 @@ impl Writer {
         if self.settle_waiting() {
             self.publish();
         }
-        self.write_index(true);
-        self.keep_usage(true);
+        self.write_index();
+        self.keep_usage(Duration::ZERO);
         self.committer.note_stop();
         self.committer.write_mark();
         self.note_files();
@@ -211,7 +212,7 @@ impl Writer {
             }
             let backlog = self.hub.backlog();
             match job {
-                Job::Intend(intent) => match backlog.push_intent(intent.clone()) {
+                Job::Intend(intent) => match backlog.push_intent(Arc::clone(intent)) {
                     Ok(()) => *reply = Ok(Acknowledged::Intended),
                     Err(error) => {
                         self.committer.refuse(intent.id);
@@ -222,7 +223,7 @@ impl Writer {
                     // What other entries of its key amount to is not known now.
                     let settlement = fold(outcome, Some(&KeyView::default()));
                     *reply = backlog
-                        .push((**outcome).clone())
+                        .push(Arc::clone(outcome))
                         .map(|()| Acknowledged::Settled(settlement));
                 }
                 Job::Deliver(row, handover) => {
@@ -246,7 +247,7 @@ impl Writer {
         let (open, prices) = (adding.open, adding.prices);
         match rebuilt.and_then(|rebuilt| self.committer.take_over(rebuilt, &open, &prices)) {
             Ok(()) => {
-                self.write_index(true);
+                self.write_index();
                 self.note_files();
                 if let Some(loaded) = self.committer.loaded() {
                     self.hub.added_up(loaded);
@@ -304,11 +305,11 @@ impl Writer {
             report.stopped_by.clone_from(&next.stopped_by);
             let cancel = AtomicBool::new(false);
             let Some(built) = build(&journal, &next, &wanted, &cancel)? else {
-                self.write_index(true);
-                self.note_files();
+                self.write_index();
+                        self.note_files();
                 return Ok(report);
             };
-            self.write_index(true);
+            self.write_index();
             commit(&journal)?;
             clear(&journal)?;
             // What the pass before this one wrote is no gain of this one.
@@ -347,7 +348,7 @@ impl Writer {
             return self.retention.retry(now);
         }
         // The index must know all that it will not be able to read any more.
-        self.write_index(true);
+        self.write_index();
         let journal = self.committer.directory().child("journal");
         let committed = journal.and_then(|journal| commit(&journal).map(|()| journal));
         let journal = match committed {
@@ -420,16 +421,16 @@ impl Writer {
         self.wall_ms().saturating_sub(retention_ms)
     }
 
-    /// Writes usage to its file, now and then and at the end, so that the next start need not read a
-    /// month of the journal.
-    fn keep_usage(&mut self, is_last: bool) {
+    /// Writes usage to its file, when the last time was so long ago: the next start need not read a month of the
+    /// journal.
+    fn keep_usage(&mut self, pause: Duration) {
         let now = self.now();
         let (kept_at, kept_seq) = self.usage_kept;
         let Some(loaded) = self.committer.sound() else {
             return;
         };
         let last_seq = loaded.books.last_seq();
-        let is_due = is_last || now.saturating_sub(kept_at) >= USAGE_PAUSE;
+        let is_due = now.saturating_sub(kept_at) >= pause;
         if !is_due || last_seq == kept_seq {
             return;
         }
@@ -446,59 +447,86 @@ impl Writer {
     }
 
     fn publish(&mut self) {
+        let why = self.committer.unavailable();
+        let Some(loaded) = self.committer.loaded_mut() else {
+            return self.hub.set_unavailable(why);
+        };
         // First: a sender that is answered after this finds caps charged.
-        if let Some(update) = self
-            .committer
-            .loaded_mut()
-            .and_then(|loaded| loaded.books.take_usage_update())
-        {
+        if let Some(update) = loaded.books.take_usage_update() {
             self.hub.update_usage(&update);
         }
-        let why = self.committer.unavailable();
-        self.hub.publish(self.committer.loaded(), why);
+        self.hub.set_unavailable(why);
+        self.hub.publish(loaded);
     }
 
-    fn pending_records(&self) -> u64 {
-        self.committer
-            .loaded()
-            .map_or(0, |loaded| loaded.books.pending_records())
-    }
-
-    /// Writes what was committed to the index. While a question is answered from it that waits for the next
-    /// time, as far as there is room.
-    fn write_index(&mut self, must: bool) {
-        let ledger = self.committer.ledger();
+    /// Has what was committed written to the index, beside the commits: when nothing came for a while, and now
+    /// and then.
+    fn keep_index(&mut self, is_idle: bool) {
+        let now = self.now();
+        let given_seq = if is_idle {
+            self.committer.given_seq()
+        } else {
+            0
+        };
         let Some(loaded) = self.committer.loaded_mut() else {
             return;
         };
-        let is_being_added = matches!(loaded.coverage, Coverage::BeingAdded(_));
-        if loaded.books.pending_records() == 0 || is_being_added {
+        if loaded.indexing.has_ended() {
+            let records = loaded.indexing.records();
+            let written = loaded.indexing.finish();
+            return written.unwrap_or_else(|error| self.lose_index(records, &error));
+        }
+        let records = loaded.books.pending_records();
+        let is_behind = records >= INDEX_BEHIND_MAX;
+        let is_due = is_idle || is_behind || loaded.indexing.pause(now) >= INDEX_PAUSE;
+        let is_news = records > 0 || given_seq > loaded.given_seq;
+        if is_due && is_news && (is_behind || !loaded.indexing.is_busy()) {
+            loaded.given_seq = loaded.given_seq.max(given_seq);
+            self.add_to_index(true, given_seq);
+        }
+    }
+
+    /// The same, which is at its end when this returns.
+    fn write_index(&mut self) {
+        self.add_to_index(false, 0);
+    }
+
+    fn add_to_index(&mut self, is_beside: bool, given_seq: u64) {
+        let (now, ledger) = (self.now(), self.committer.ledger());
+        let Some(loaded) = self.committer.loaded_mut() else {
+            return;
+        };
+        if matches!(loaded.coverage, Coverage::BeingAdded(_)) {
             return;
         }
+        let pending = loaded.books.take_pending();
+        let records = pending.records + loaded.indexing.records();
         let Some(index) = &loaded.index else {
             // Without an index nothing may pile up. The next start replays the journal.
-            let lost = loaded.books.take_pending();
-            self.hub.lagging(lost.records);
-            return;
+            return self.hub.lagging(records);
         };
-        let pending = loaded.books.take_pending();
-        let records = pending.records;
-        let reached = IndexedUpTo::of(&loaded.books, &ledger);
-        let written = if must || records >= INDEX_BEHIND_MAX {
-            index.write(&reached, pending).map(|()| None)
-        } else {
-            index.try_write(&reached, pending)
+        let reached = IndexedUpTo {
+            given_seq,
+            ..IndexedUpTo::of(&loaded.books, &ledger)
         };
-        match written {
-            Ok(None) => {}
-            Ok(Some(pending)) => loaded.books.give_back(pending),
-            Err(error) => {
-                tracing::error!(%error, "the index failed; going on without it until the next start");
-                loaded.index = None;
-                self.hub.lagging(records);
-                self.hub.set_index(None);
-            }
+        let indexing = &mut loaded.indexing;
+        let written = match is_beside {
+            true => indexing.begin(now, index.clone(), reached, pending),
+            false if pending.records == 0 => indexing.finish(),
+            false => indexing
+                .finish()
+                .and_then(|()| index.write(&reached, pending)),
+        };
+        written.unwrap_or_else(|error| self.lose_index(records, &error));
+    }
+
+    fn lose_index(&mut self, records: u64, error: &IndexError) {
+        tracing::error!(%error, "the index failed; going on without it until the next start");
+        if let Some(loaded) = self.committer.loaded_mut() {
+            loaded.index = None;
         }
+        self.hub.lagging(records);
+        self.hub.set_index(None);
     }
 
     fn now(&self) -> Duration {

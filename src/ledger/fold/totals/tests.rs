@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use super::{Effect, MicroUsdSum, Totals};
 use crate::ledger::entry::{AttemptEnd, State};
 use crate::ledger::fixtures::{START_MS, billed, ended, labels};
@@ -16,7 +18,7 @@ fn answered(receipt: Receipt, state: State) -> Record {
         anomalies: Vec::new(),
     };
     let outcome = ended(id, AttemptEnd::Answered, receipt);
-    Record::Outcome(Box::new(outcome), labels(START_MS, None), verdict)
+    Record::Outcome(Arc::new(outcome), labels(START_MS, None), verdict)
 }
 
 fn settled(amount: u64) -> State {
@@ -78,7 +80,7 @@ fn i10_what_was_drained_is_a_part_of_what_was_billed() {
     for (micro_usd, drained) in [(100, false), (20, true), (3, true)] {
         let mut record = answered(billed(micro_usd), settled(micro_usd));
         if let Record::Outcome(outcome, ..) = &mut record {
-            outcome.drained = drained;
+            Arc::make_mut(outcome).drained = drained;
         }
         totals.add(&Effect::of(&record).unwrap());
     }

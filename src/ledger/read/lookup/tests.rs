@@ -161,7 +161,7 @@ impl History {
             } else {
                 let begun = history.begin(at, which);
                 open.push(begun.clone());
-                Record::Intent(Box::new(begun))
+                Record::Intent(Arc::new(begun))
             };
             history.paper.write(&record, *fate != 0);
             if *fate == 1 {
@@ -223,6 +223,7 @@ impl History {
         }
         let mut record = ends(begun.id, labels, state);
         if let Record::Outcome(outcome, ..) = &mut record {
+            let outcome = Arc::make_mut(outcome);
             let request_id = format!("req-{}", which % 9);
             self.texts.push(request_id.clone());
             outcome.request_id = Some(request_id);
@@ -577,7 +578,7 @@ fn words_beyond_a_dictionary_are_looked_up_in_their_lines() {
     for number in 0..1_200_usize {
         let mut begun = intent(entry_id(number, paper.now_ms), paper.now_ms, None);
         begun.model = Some(format!("model-{number}"));
-        paper.write(&Record::Intent(Box::new(begun)), true);
+        paper.write(&Record::Intent(Arc::new(begun)), true);
     }
     paper.finish();
     let state = paper.state();

@@ -82,10 +82,10 @@ pub enum Step {
     },
     Flowing(Box<Flowing>),
     /// Its outcome waits for a commit.
-    Settling(Box<Outcome>, Outlook),
+    Settling(Arc<Outcome>, Outlook),
     Settled {
         ok: bool,
-        outcome: Box<Outcome>,
+        outcome: Arc<Outcome>,
         reached: Outlook,
     },
     /// About to write.
@@ -318,7 +318,7 @@ impl Flight {
             Outlook::Success { run_id, .. } => run_id.clone(),
             _ => None,
         };
-        let outcome = Box::new(Outcome {
+        let outcome = Arc::new(Outcome {
             attempts: self.retries.attempts().to_vec(),
             receipt,
             broken_billed: self.retries.broken_billed(),
@@ -327,7 +327,10 @@ impl Flight {
             delivery,
             ..Outcome::new(self.id, world.wall_ms())
         });
-        process.scribe.queue.push(Command::Settle(outcome.clone()));
+        process
+            .scribe
+            .queue
+            .push(Command::Settle(Arc::clone(&outcome)));
         Step::Settling(outcome, reached)
     }
 
@@ -337,13 +340,16 @@ impl Flight {
         world: &mut World,
         process: &mut Process,
         ok: bool,
-        outcome: Box<Outcome>,
+        outcome: Arc<Outcome>,
         reached: Outlook,
     ) -> Result<Step, String> {
         if !ok && self.tries < 2 {
             self.tries += 1;
             world.count("outcome offered again");
-            process.scribe.queue.push(Command::Settle(outcome.clone()));
+            process
+                .scribe
+                .queue
+                .push(Command::Settle(Arc::clone(&outcome)));
             return Ok(Step::Settling(outcome, reached));
         }
         let delivery = outcome.delivery;
@@ -351,11 +357,11 @@ impl Flight {
             self.state = world.reading.states.get(&self.id).copied();
         } else {
             world.count("outcome left for later");
-            let mut outcome = outcome;
+            let mut outcome = Arc::unwrap_or_clone(outcome);
             if outcome.delivery == Delivery::Pending {
                 outcome.delivery = self.purchase.delivery_if_missed();
             }
-            process.scribe.later.push(*outcome);
+            process.scribe.later.push(outcome);
         }
         self.purchase.settled_as(delivery, self.state);
         if let Outlook::Flow(flowing) = reached {

@@ -5,6 +5,7 @@
 //! interrupted, any number of its lines may be there.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use super::chance::Chance;
 use crate::ledger::books::Books;
@@ -18,8 +19,8 @@ use crate::money::MicroUsd;
 /// What waits for the next commit.
 #[derive(Debug)]
 pub enum Command {
-    Intend(Box<Intent>),
-    Settle(Box<Outcome>),
+    Intend(Arc<Intent>),
+    Settle(Arc<Outcome>),
     Deliver(Box<Undelivered>, bool),
     Run { run_id: String, billed: u64 },
 }
@@ -234,7 +235,7 @@ impl Scribe {
             }
             Command::Settle(outcome) => {
                 let id = outcome.id;
-                let Some((records, settlement)) = self.books.settle((**outcome).clone()) else {
+                let Some((records, settlement)) = self.books.settle(outcome) else {
                     return Some(Reply::Settled(id, self.books.recent(id).cloned()));
                 };
                 for record in &records {
@@ -285,7 +286,7 @@ impl Scribe {
             self.prepare(&note, now_ms, &mut lines);
         }
         for outcome in std::mem::take(&mut self.later) {
-            self.prepare(&Command::Settle(Box::new(outcome)), now_ms, &mut lines);
+            self.prepare(&Command::Settle(Arc::new(outcome)), now_ms, &mut lines);
         }
         shelf.lines.append(&mut lines);
         Ok(())

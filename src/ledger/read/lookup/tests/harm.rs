@@ -1,6 +1,7 @@
 //! Files and segments that are not as the daemon leaves them: the answer is the journal's, and lookup files are used
 //! wherever they can be.
 
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::*;
@@ -19,7 +20,7 @@ fn a_segment_with_lines_of_a_newer_bursar_has_no_file() {
     for (word, newer, made) in changes {
         let mut paper = Paper::new(2 << 20);
         let begun = intent(entry_id(1, paper.now_ms), paper.now_ms, None);
-        let record = Record::Intent(Box::new(begun));
+        let record = Record::Intent(Arc::new(begun));
         paper.write(&record, true);
         let mut line = Vec::new();
         record.encode(2, &mut line).unwrap();

@@ -141,7 +141,7 @@ impl World {
             return Ok(());
         }
         self.facts.opens(flight.id, flight.ask().account());
-        process.scribe.queue.push(Command::Intend(Box::new(intent)));
+        process.scribe.queue.push(Command::Intend(Arc::new(intent)));
         process.flights.insert(flight.id, flight);
         Ok(())
     }
