@@ -252,19 +252,26 @@ struct Tally {
 }
 
 impl Tally {
-    /// Whole lines only: a torn one is cut off by the next start.
+    /// Whole lines only: a torn one is cut off by the next start, and so are the empty ones behind the last.
     fn read_on(&mut self, state_dir: &Path) {
         let path = state_dir.join("journal/00000001.jsonl");
         let text = std::fs::read(path).expect("a journal");
-        let whole = text
-            .iter()
-            .rposition(|byte| *byte == b'\n')
-            .map_or(0, |at| at + 1);
-        let lines = text[self.offset..whole].split(|byte| *byte == b'\n');
-        for line in lines.filter(|line| !line.is_empty()) {
-            self.line(&serde_json::from_slice(line).expect("JSON"));
+        let written = text.iter().rposition(|byte| *byte != b'\n');
+        let written = written.map_or(0, |at| at + 1);
+        while self.offset < written {
+            let rest = &text[self.offset..];
+            let Some(end) = rest.iter().position(|byte| *byte == b'\n') else {
+                break;
+            };
+            match serde_json::from_slice(&rest[..end]) {
+                Ok(line) => self.line(&line),
+                Err(error) => {
+                    assert_eq!(self.offset + end, written, "JSON: {error}");
+                    break;
+                }
+            }
+            self.offset += end + 1;
         }
-        self.offset = whole;
     }
 
     fn line(&mut self, line: &Value) {

@@ -264,7 +264,8 @@ impl Survey {
     fn damaged(&mut self, position: Position, ended: bool) {
         let bytes = position.bytes + u64::from(ended);
         // A segment's first line is its header, which has no sequence number.
-        if position.offset > 0 {
+        // An empty one is room that was made and never used.
+        if position.offset > 0 && position.bytes > 0 {
             self.lines_behind += u64::from(ended);
         }
         match &mut self.open {

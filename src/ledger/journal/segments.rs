@@ -4,7 +4,8 @@
 //! Promise: a header of another ledger or a newer format is refused; a file that took a listed one's name is never read in its stead.
 
 use std::fs::File;
-use std::os::unix::fs::MetadataExt;
+use std::io::ErrorKind;
+use std::os::unix::fs::{FileExt, MetadataExt};
 
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
@@ -12,15 +13,24 @@ use serde::{Deserialize, Serialize};
 use crate::ledger::error::LedgerError;
 use crate::ledger::journal::lines::Lines;
 use crate::ledger::journal::state_dir::Directory;
-use crate::ledger::record::{COMPACTED, FORMAT_COMPACTED, Line, SegmentHeader, StandsFor};
+use crate::ledger::record::{
+    COMPACTED, FORMAT_COMPACTED, LINE_BYTES_MAX, Line, SegmentHeader, StandsFor,
+};
 
 /// Enough for a segment's first line.
 const HEADER_BUFFER_BYTES: usize = 4 << 10;
+
+/// Bytes that are read at once where a file ends in room.
+const ROOM_BUFFER_BYTES: u64 = 64 << 10;
+
+/// Enough for most lines.
+const LINE_BUFFER_BYTES: u64 = 4 << 10;
 
 /// A segment file as far as it is known by its name and first line.
 #[derive(Clone, Debug)]
 pub struct Segment {
     pub number: u32,
+    /// Without the room that was made behind its last line.
     pub bytes: u64,
     /// `None` when the first line is damaged or missing.
     pub header: Option<SegmentHeader>,
@@ -63,6 +73,7 @@ pub fn segments(journal: &Directory, ledger: Option<&str>) -> Result<Vec<Segment
         let metadata = file
             .metadata()
             .map_err(|error| LedgerError::io(&path, error))?;
+        let bytes = end_of_lines(&file).map_err(|error| LedgerError::io(&path, error))?;
         let mut lines = Lines::with_buffer(HEADER_BUFFER_BYTES, file);
         let first = lines
             .next()
@@ -92,7 +103,7 @@ pub fn segments(journal: &Directory, ledger: Option<&str>) -> Result<Vec<Segment
         found.push(Segment {
             is_oldest: found.is_empty(),
             number,
-            bytes: metadata.len(),
+            bytes,
             header,
             modified_ns: metadata
                 .mtime()
@@ -189,6 +200,47 @@ pub fn begins_late(all: &[Segment]) -> Option<u64> {
     let first = all.first()?;
     let begins_at = first.header.as_ref()?.first_seq;
     (begins_at > 1 && first.stands_for().is_none()).then_some(begins_at)
+}
+
+/// Where the lines of a file end. Behind them room may have been made: newlines. A last line that is torn, or being
+/// written, ends without its own.
+fn end_of_lines(file: &File) -> std::io::Result<u64> {
+    let bytes = file.metadata()?.len();
+    match without_room(file, bytes) {
+        // An orderly stop came in between, and left none.
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(file.metadata()?.len()),
+        found => found,
+    }
+}
+
+fn without_room(file: &File, bytes: u64) -> std::io::Result<u64> {
+    let before = |end: u64, length: u64| {
+        let from = end.saturating_sub(length);
+        let mut held = vec![0; usize::try_from(end - from).unwrap_or(0)];
+        file.read_exact_at(&mut held, from).map(|()| (from, held))
+    };
+    if before(bytes, 2)?.1 != b"\n\n" {
+        return Ok(bytes);
+    }
+    let mut end = bytes;
+    loop {
+        let (from, held) = before(end, ROOM_BUFFER_BYTES)?;
+        let last = held.iter().rposition(|byte| *byte != b'\n');
+        let lines = last.map_or(0, |last| last + 1);
+        end = from + u64::try_from(lines).unwrap_or(0);
+        if lines > 0 || end == 0 {
+            break;
+        }
+    }
+    let line_bytes_max = u64::try_from(LINE_BYTES_MAX).unwrap_or(u64::MAX);
+    for length in [LINE_BUFFER_BYTES, line_bytes_max] {
+        let (_, held) = before(end, length)?;
+        let begins = memchr::memrchr(b'\n', &held).map_or(0, |newline| newline + 1);
+        if Line::glance(held.get(begins..).unwrap_or_default()).is_some() {
+            return Ok(end + 1);
+        }
+    }
+    Ok(end)
 }
 
 /// Opens a file that a listing named. One that is gone meanwhile was compacted.

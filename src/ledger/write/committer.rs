@@ -228,7 +228,7 @@ impl Committer {
         for job in jobs {
             replies.push(self.prepare(job, &mut batch));
         }
-        self.finish(&batch)?;
+        self.finish(batch)?;
         Ok(replies)
     }
 
@@ -314,7 +314,7 @@ impl Committer {
     }
 
     /// Makes a batch durable.
-    fn finish(&mut self, batch: &Draft) -> Result<(), LedgerError> {
+    fn finish(&mut self, batch: Draft) -> Result<(), LedgerError> {
         let Some(loaded) = self.loaded.as_mut().filter(|_| !batch.is_empty()) else {
             return Ok(());
         };
@@ -344,7 +344,7 @@ impl Committer {
                 }
             }
         }
-        self.finish(&batch)
+        self.finish(batch)
     }
 
     /// Takes over what was made anew beside the writer, and ends what it found in flight.
@@ -383,7 +383,7 @@ impl Committer {
                 }
             }
         }
-        self.finish(&batch)
+        self.finish(batch)
     }
 
     /// Tells how far the journal reaches, for the day when its end is cut off.
@@ -392,6 +392,16 @@ impl Committer {
             && let Err(error) = loaded.journal.mark()
         {
             tracing::warn!(%error, "the journal's mark could not be written");
+        }
+    }
+
+    /// Leaves the journal's files as they are when nothing is written any more: they end with their last lines.
+    pub fn leave_no_room(&mut self) {
+        if self.failure.is_none()
+            && let Some(loaded) = &mut self.loaded
+            && let Err(error) = loaded.journal.leave_no_room()
+        {
+            tracing::warn!(%error, "the journal's file keeps its room; the next start cuts it off");
         }
     }
 
@@ -427,7 +437,7 @@ impl Committer {
             }
         }
         // First: the ends of the others are of now, and move the journal's last moments.
-        self.finish(&batch)?;
+        self.finish(batch)?;
         self.left.assumed_are_written();
         let crashed = self.left.crashed().to_vec();
         self.end_entries(&crashed, true)?;

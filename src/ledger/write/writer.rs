@@ -123,6 +123,7 @@ impl Writer {
         }
         self.write_index();
         self.keep_usage(Duration::ZERO);
+        self.committer.leave_no_room();
         self.committer.note_stop();
         self.committer.write_mark();
         self.note_files();
@@ -306,7 +307,8 @@ impl Writer {
             let cancel = AtomicBool::new(false);
             let Some(built) = build(&journal, &next, &wanted, &cancel)? else {
                 self.write_index();
-                        self.note_files();
+                self.committer.leave_no_room();
+                self.note_files();
                 return Ok(report);
             };
             self.write_index();

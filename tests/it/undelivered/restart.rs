@@ -24,6 +24,7 @@ fn kinds(bursar: &Bursar) -> Vec<String> {
     let path = bursar.state_dir().join("journal/00000001.jsonl");
     let text = std::fs::read_to_string(path).expect("a journal");
     text.lines()
+        .filter(|line| !line.is_empty())
         .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"))
         .map(|line| line["kind"].as_str().expect("a kind").to_owned())
         .collect()

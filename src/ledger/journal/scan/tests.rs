@@ -5,12 +5,13 @@ use std::path::Path;
 
 use super::scan;
 use crate::ledger::entry::AttemptEnd;
-use crate::ledger::fixtures::{Bench, begin, billed, buy, ended};
+use crate::ledger::fixtures::{Bench, begin, billed, buy, ended, kill_after_next};
 use crate::ledger::journal::high_water::HighWater;
 use crate::ledger::journal::report::{Gap, ScanReport};
 use crate::ledger::journal::segments::segments;
 use crate::ledger::journal::state_dir::Directory;
 use crate::ledger::query::verify;
+use crate::ledger::{Durability, Ledger, LedgerOptions};
 
 fn read(state: &Path) -> (ScanReport, Vec<u64>) {
     let journal = Directory::open_to_read(&state.join("journal")).unwrap();
@@ -18,6 +19,14 @@ fn read(state: &Path) -> (ScanReport, Vec<u64>) {
     let mut seen = Vec::new();
     let report = scan(&journal, &all, &mut |seq, _, _| seen.push(seq)).unwrap();
     (report, seen)
+}
+
+/// Room is made where records are synced.
+fn durable(bench: &Bench) -> LedgerOptions {
+    LedgerOptions {
+        durability: Durability::Power,
+        ..bench.options()
+    }
 }
 
 /// Six records in one segment: header, then numbers 1 to 6.
@@ -297,4 +306,90 @@ async fn a_ledger_beside_this_one_is_refused() {
         error.to_string().contains("was not written by this ledger"),
         "{error}"
     );
+}
+
+#[tokio::test]
+async fn behind_room_a_tail_is_what_it_is_without_it() {
+    let (bench, bytes) = six_records().await;
+    let starts = starts(&bytes);
+
+    for cut in starts[4]..=bytes.len() {
+        fs::write(bench.segment(1), &bytes[..cut]).unwrap();
+        let (alone, seen_alone) = read(&bench.state());
+        // Of more than one block, too.
+        for room in [2, 700, if cut % 97 == 0 { 200_000 } else { 3 }] {
+            fs::write(
+                bench.segment(1),
+                [&bytes[..cut], &vec![b'\n'; room]].concat(),
+            )
+            .unwrap();
+
+            let (report, seen) = read(&bench.state());
+
+            assert_eq!(seen, seen_alone, "cut at {cut}, {room} bytes of room");
+            assert_eq!((report.bad_count, report.gap_count), (0, 0), "cut at {cut}");
+            assert_eq!(report.torn_tail, alone.torn_tail, "cut at {cut}");
+            assert_eq!(report.next_seq, alone.next_seq, "cut at {cut}");
+            // The room has the newline that the record lacks.
+            assert!(!report.lacks_newline, "cut at {cut}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn room_that_was_not_overwritten_is_reported_and_counts_as_no_record() {
+    let (bench, bytes) = six_records().await;
+    let starts = starts(&bytes);
+    let room = [b'\n'; 512];
+    let parts = [&bytes[..starts[5]], &room, &bytes[starts[6]..]];
+    fs::write(bench.segment(1), parts.concat()).unwrap();
+
+    let (report, seen) = read(&bench.state());
+
+    assert_eq!(seen, [1, 2, 3, 4, 6]);
+    assert_eq!(report.bad_count, 1);
+    assert_eq!(report.next_seq, 7);
+}
+
+#[tokio::test]
+async fn a_kill_leaves_room_that_the_next_start_cuts_off_and_an_orderly_stop_leaves_none() {
+    let bench = Bench::new();
+    let ends_in_room = || fs::read(bench.segment(1)).unwrap().ends_with(b"\n\n");
+    let open = || Ledger::open(durable(&bench)).unwrap();
+    let ledger = open();
+    buy(&ledger, Some("k1"), billed(1)).await;
+    assert!(ends_in_room());
+    assert!(verify(&bench.state()).unwrap().ok);
+    kill_after_next(&ledger);
+    begin(&ledger, Some("k2")).await;
+    drop(ledger);
+    assert!(ends_in_room());
+    assert!(verify(&bench.state()).unwrap().ok);
+
+    let ledger = open();
+    buy(&ledger, Some("k3"), billed(2)).await;
+    ledger.close().await;
+
+    assert!(!ends_in_room());
+    let report = verify(&bench.state()).unwrap();
+    assert!(report.ok, "{report:?}");
+    assert_eq!(report.billed_micro_usd.get(), 3);
+}
+
+#[tokio::test]
+async fn a_full_segment_ends_with_its_last_line() {
+    let bench = Bench::new();
+    let ledger = Ledger::open(LedgerOptions {
+        segment_bytes_max: 2_000,
+        ..durable(&bench)
+    });
+    let ledger = ledger.unwrap();
+    while !bench.segment(2).exists() {
+        buy(&ledger, None, billed(1)).await;
+    }
+    let first = fs::read(bench.segment(1)).unwrap();
+
+    assert!(first.ends_with(b"}\n"));
+    ledger.close().await;
+    assert!(verify(&bench.state()).unwrap().ok);
 }
