@@ -28,8 +28,9 @@ use super::purchase::lost::Cause;
 use super::purchase::retry::{Ending, ErrorHead, Repeat, Retries};
 use super::refuse::{Code, Refusal};
 use super::settings::Settings;
-use super::upstream::exchange::{self, Answering, BodyBroke, Failed, Outgoing, WHOLE_BYTES_MAX};
+use super::upstream::exchange::{self, Answering, BodyBroke, Failed, WHOLE_BYTES_MAX};
 use super::upstream::heads;
+use super::upstream::outgoing::Outgoing;
 use crate::clock::millis;
 use crate::ledger::entry::{Attempt, AttemptEnd};
 use crate::protocol::receipt::Receipt;
@@ -206,7 +207,7 @@ impl Dispatch<'_> {
         self.place.sends();
         let answering = app
             .attend(exchange::attempt(
-                &settings.connector,
+                &settings.connections,
                 &settings.peers,
                 self.outgoing,
                 self.outgoing.fresh_connection || repeat.fresh_connection,
@@ -332,7 +333,7 @@ impl Dispatch<'_> {
     ) -> Attempted {
         let head = answering.head.clone();
         self.record(clock, AttemptEnd::Answered, Some(&head), None);
-        answering.release(&app.settings().connector).await;
+        answering.release(&app.settings().connections).await;
         Attempted::Final(DispatchOutcome::Whole { head, body })
     }
 
@@ -383,7 +384,7 @@ impl Dispatch<'_> {
         let end = self.retries.end_of(&ending);
         self.record(clock, end, Some(&head), None);
         if body.is_some() {
-            answering.release(&app.settings().connector).await;
+            answering.release(&app.settings().connections).await;
         } else {
             answering.abandon().await;
         }

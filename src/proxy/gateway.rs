@@ -112,9 +112,9 @@ impl Gateway {
             (upstream.base_url.tls, upstream.ca_file.clone())
         };
         let same_trust = trust(&before.config) == trust(&config);
-        let connector = same_trust.then(|| Arc::clone(&before.connector));
+        let connections = same_trust.then(|| Arc::clone(&before.connections));
         let hops = before.hops.clone();
-        let settings = Settings::new(config, &self.clock, connector, hops).paid_in(&self.ledger);
+        let settings = Settings::new(config, &self.clock, connections, hops).paid_in(&self.ledger);
         self.queue.reconfigure(&settings.config.shaping);
         self.settings.store(Arc::new(settings));
         self.breaker.reset();

@@ -24,7 +24,8 @@ use crate::proxy::gateway::Gateway;
 use crate::proxy::purchase::lost::Lost;
 use crate::proxy::settings::Settings;
 use crate::proxy::upstream::exchange;
-use crate::proxy::upstream::exchange::{Outgoing, WHOLE_BYTES_MAX};
+use crate::proxy::upstream::exchange::WHOLE_BYTES_MAX;
+use crate::proxy::upstream::outgoing::Outgoing;
 
 /// From the connection to the last byte. These answers are small and ready.
 const CALL_MAX: Duration = Duration::from_secs(30);
@@ -96,6 +97,7 @@ async fn ask(
     };
     let outgoing = Outgoing {
         header,
+        authorization: settings.key.header_value(),
         body: Bytes::new(),
         fresh_connection: false,
         read_timeout: CALL_MAX,
@@ -109,7 +111,8 @@ async fn call(
     settings: &Settings,
     outgoing: &Outgoing,
 ) -> (AttemptEnd, Result<OwnAnswer, OwnCallError>) {
-    let attempted = exchange::attempt(&settings.connector, &settings.peers, outgoing, false).await;
+    let attempted =
+        exchange::attempt(&settings.connections, &settings.peers, outgoing, false).await;
     let mut answering = match attempted {
         Ok(answering) => answering,
         Err(failed) => {
@@ -127,7 +130,7 @@ async fn call(
         answering.abandon().await;
         return (AttemptEnd::Broken, Err(OwnCallError::Body));
     };
-    answering.release(&settings.connector).await;
+    answering.release(&settings.connections).await;
     let end = if head.status.is_success() {
         AttemptEnd::Answered
     } else {

@@ -1,8 +1,8 @@
 //! The head of a request as it goes to the service: an app's, and that of a call of bursar's own.
 //!
 //! Promise: hop-by-hop headers and those that `Connection` nominates are dropped before ours are set, so
-//! that no app can nominate the key away; the organization's key goes into `Authorization` towards the
-//! service and nowhere else (rule I9).
+//! that no app can nominate anything of ours away; an app's `Authorization` is dropped. The organization's key
+//! is no part of it: it joins the head where that is written ([`super::upstream::outgoing`], rule I9).
 
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, COOKIE,
@@ -89,7 +89,7 @@ pub fn request_head(
         "{}{}",
         settings.config.upstream.base_url.path_prefix, admitted.target
     );
-    let mut head = RequestHeader::build(admitted.method.clone(), target.as_bytes(), None)
+    let mut head = RequestHeader::build_no_case(admitted.method.clone(), target.as_bytes(), None)
         .map_err(|_| HeadError)?;
     let dropped = nominated(app_headers);
     let names = &settings.names;
@@ -122,7 +122,6 @@ pub fn request_head(
         HOST,
         HeaderValue::from_str(settings.peers.authority()).map_err(|_| HeadError)?,
     )?;
-    set(AUTHORIZATION, settings.key.header_value())?;
     // Comments and body fields of a compressed answer could not be read.
     set(ACCEPT_ENCODING, HeaderValue::from_static("identity"))?;
     set(X_BURSAR_VIA, hops::value(&admitted.hops).ok_or(HeadError)?)?;
@@ -140,14 +139,13 @@ pub fn request_head(
 pub fn own_head(settings: &Settings, target: &str) -> Result<RequestHeader, HeadError> {
     let prefix = &settings.config.upstream.base_url.path_prefix;
     let target = format!("{prefix}{target}");
-    let mut head =
-        RequestHeader::build(Method::GET, target.as_bytes(), None).map_err(|_| HeadError)?;
+    let mut head = RequestHeader::build_no_case(Method::GET, target.as_bytes(), None)
+        .map_err(|_| HeadError)?;
     let host = HeaderValue::from_str(settings.peers.authority()).map_err(|_| HeadError)?;
     let hops = settings.hops.of(&HeaderMap::new()).map_err(|_| HeadError)?;
     for (name, value) in [
         (HOST, host),
         (X_BURSAR_VIA, hops::value(&hops).ok_or(HeadError)?),
-        (AUTHORIZATION, settings.key.header_value()),
         (ACCEPT, HeaderValue::from_static("application/json")),
         (ACCEPT_ENCODING, HeaderValue::from_static("identity")),
     ] {

@@ -39,7 +39,7 @@ use super::relay::{self, Relay, own};
 use super::report::{Report, report, report_refusal};
 use super::request_head;
 use super::settle::{EntryGuard, Measured};
-use super::upstream::exchange::Outgoing;
+use super::upstream::outgoing::Outgoing;
 use crate::ledger::FingerprintParts;
 use crate::ledger::entry::{EntryId, EntryKey, Intent, KeyOrigin};
 use crate::places::{Place, Rest};
@@ -273,6 +273,7 @@ async fn exchange(
     let whole_bytes_max = prepared.whole_bytes_max();
     let outgoing = Outgoing {
         header,
+        authorization: request.settings.key.header_value(),
         body: prepared.body,
         // Where an answer that is missing may not be asked for again, a stale pooled connection
         // must not be what it is missing for.

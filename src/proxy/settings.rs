@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use pingora::connectors::http::Connector;
-
 use super::hops::Hops;
+use super::upstream::connections::Connections;
 use super::upstream::peers::Peers;
 use super::upstream::trust::connector_options;
 use crate::clock::SharedClock;
@@ -23,7 +22,7 @@ pub struct Settings {
     /// The organization that pays with the key, in the ledger's words ([`Self::paid_in`]); a call of bursar's own has none.
     pub organization: Organization,
     pub peers: Peers,
-    pub connector: Arc<Connector>,
+    pub connections: Arc<Connections>,
     /// The same for the whole life of the process.
     pub hops: Hops,
 }
@@ -31,22 +30,22 @@ pub struct Settings {
 // === impl Settings ===
 
 impl Settings {
-    /// `connector`: of the settings before, where the trust is the same.
+    /// `connections`: of the settings before, where the trust is the same.
     pub fn new(
         config: Arc<Config>,
         clock: &SharedClock,
-        connector: Option<Arc<Connector>>,
+        connections: Option<Arc<Connections>>,
         hops: Hops,
     ) -> Self {
-        let connector = connector
-            .unwrap_or_else(|| Arc::new(Connector::new(Some(connector_options(&config.upstream)))));
+        let connections = connections
+            .unwrap_or_else(|| Arc::new(Connections::new(connector_options(&config.upstream))));
         Self {
             names: config.names.clone(),
             table: RouteTable::new(&config.upstream.extra_routes),
             key: config.upstream.api_key.clone(),
             organization: Organization::default(),
             peers: Peers::new(&config.upstream, Arc::clone(clock)),
-            connector,
+            connections,
             hops,
             config,
         }

@@ -1,10 +1,13 @@
 //! The service's side: what to connect to and what to trust, one attempt on the wire, heads in both
 //! directions.
 //!
-//! Lowest first: `trust`, `peers`, `unfit`, `heads`, `exchange`.
+//! Lowest first: `silence`, `trust`, `peers`, `connections`, `unfit`, `heads`, `outgoing`, `exchange`.
 
+pub mod connections;
 pub mod exchange;
 pub mod heads;
+pub mod outgoing;
 pub mod peers;
+mod silence;
 pub mod trust;
 mod unfit;

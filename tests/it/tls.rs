@@ -6,7 +6,7 @@
 
 pub mod certs;
 pub mod front;
-mod http2;
+pub mod http2;
 mod trust;
 
 use bursar::ledger::entry::State;

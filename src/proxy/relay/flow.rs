@@ -436,8 +436,8 @@ impl Flow<'_, '_> {
         };
         match leave {
             Leave::Released => {
-                let connector = &self.relay.settings.connector;
-                flowing.answering.release(connector).await;
+                let connections = &self.relay.settings.connections;
+                flowing.answering.release(connections).await;
             }
             Leave::Abandoned | Leave::GivenUp => flowing.answering.abandon().await,
         }

@@ -8,32 +8,22 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
-use pingora::connectors::http::Connector;
-use pingora::http::{RequestHeader, ResponseHeader};
+use http::header::TRANSFER_ENCODING;
+use pingora::http::ResponseHeader;
 use pingora::protocols::http::client::HttpSession;
-use pingora::upstreams::peer::HttpPeer;
+use pingora::protocols::http::v1::client::HttpSession as Http1;
 use pingora::{Error as PingoraError, ErrorType};
 use tokio::time::timeout;
 
-use super::{heads, unfit};
-use crate::protocol::names::X_BURSAR_VIA;
+use super::connections::{Connections, ServiceConnection};
+use super::outgoing::Outgoing;
+use super::silence::{Silence, TooLong};
+use super::unfit;
 use crate::proxy::purchase::lost::{Cause, Lost};
-use crate::proxy::upstream::peers::{Peers, Pooled, ResolveError};
+use crate::proxy::upstream::peers::{Candidate, Peers, Pooled, ResolveError};
 
 /// A non-streamed answer up to this size is read whole before anything is given to the app.
 pub const WHOLE_BYTES_MAX: usize = 1024 * 1024;
-
-/// The request as every attempt repeats it.
-#[derive(Debug)]
-pub struct Outgoing {
-    pub header: RequestHeader,
-    pub body: Bytes,
-    /// No pooled connection: a stale one could make an attempt ambiguous (rule I7).
-    pub fresh_connection: bool,
-    pub read_timeout: Duration,
-    /// An answer that is not a stream is read whole up to this size.
-    pub whole_bytes_max: usize,
-}
 
 /// An upstream connection whose response head was read.
 pub struct Answering {
@@ -41,11 +31,11 @@ pub struct Answering {
     /// Nothing of it goes to an app; the price in its head counts.
     pub is_unfit: bool,
     session: HttpSession,
-    peer: HttpPeer,
+    candidate: Candidate,
     reusable: bool,
     /// The pool, of a connection that other requests use meanwhile.
     shared: Option<Pooled>,
-    read_timeout: Duration,
+    silence: Silence,
 }
 
 /// A lost attempt, and what happened in words where it did not even connect.
@@ -60,19 +50,11 @@ pub struct Failed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodyBroke(pub Cause);
 
-/// Request bodies are handed over in pieces, so that a write timeout measures progress.
-const PIECE_BYTES: usize = 256 * 1024;
-
-const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
-
 /// After a failed write the service may have answered early (413, 401): how long to look for it.
 const EARLY_ANSWER_WAIT: Duration = Duration::from_millis(500);
 
 /// "interim-response floods": more 1xx heads than this are a broken service.
 const INTERIM_HEADS_MAX: usize = 10;
-
-/// Idle time of pooled connections, below what servers commonly allow.
-const POOL_IDLE: Duration = Duration::from_secs(55);
 
 /// Longest text of a failure to connect.
 const WORDS_BYTES_MAX: usize = 500;
@@ -87,25 +69,41 @@ const SHUTDOWN_WAIT: Duration = Duration::from_millis(500);
 
 /// Makes one attempt.
 pub async fn attempt(
-    connector: &Connector,
+    connections: &Connections,
     peers: &Peers,
     outgoing: &Outgoing,
     fresh_connection: bool,
 ) -> Result<Answering, Failed> {
-    let (mut session, peer, reused) = connect(connector, peers, fresh_connection).await?;
-    session.set_read_timeout(Some(outgoing.read_timeout));
-    session.set_write_timeout(Some(WRITE_TIMEOUT));
-    let written = write_request(&mut session, peers, &peer, outgoing).await;
+    let (opened, candidate, reused) = connect(connections, peers, fresh_connection).await?;
+    // A connection of HTTP/1.1 ends with its request; one of HTTP/2 would be given the next one, too.
+    let shared = matches!(opened, ServiceConnection::Http2(_)).then(|| peers.pooled());
+    let may_lead_back = candidate.may_lead_back;
+    let (mut session, written) = match opened {
+        ServiceConnection::Http1(mut stream) => {
+            let written = outgoing.send_http1(&mut stream, may_lead_back).await;
+            (HttpSession::H1(Http1::new(stream)), written)
+        }
+        ServiceConnection::Http2(mut session) => {
+            let written = outgoing
+                .send_http2(&mut session, peers, may_lead_back)
+                .await;
+            (*session, written)
+        }
+    };
     let mut reusable = written.is_ok();
+    let mut silence = Silence::of(outgoing.read_timeout);
     let read = match written {
-        Ok(()) => head_in_time(&mut session, outgoing.read_timeout).await,
+        // One silence may last as long as the whole head, interim ones included: a head that comes byte by
+        // byte would be waited for without end.
+        Ok(()) => match silence.bounds(read_head(&mut session)).await {
+            Ok(read) => read,
+            Err(TooLong) => Err(HeadLost::Other(Cause::Timeout)),
+        },
         Err(cause) => match timeout(EARLY_ANSWER_WAIT, read_head(&mut session)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) | Err(_) => return Err(Lost::NotSent(cause).into()),
         },
     };
-    // A connection of HTTP/1.1 ends with its request; one of HTTP/2 would be given the next one, too.
-    let shared = matches!(session, HttpSession::H2(_)).then(|| peers.pooled());
     if let (Err(HeadLost::Other(_)), Some(shared)) = (&read, &shared) {
         shared.turn();
     }
@@ -119,26 +117,29 @@ pub async fn attempt(
     let Some(head) = session.response_header().cloned() else {
         return Err(Lost::NoHead(Cause::Protocol).into());
     };
-    if fresh_connection || unfit::is_framed_twice(&session) {
+    // Only with a coding can a length stand beside it.
+    if fresh_connection
+        || head.headers.contains_key(TRANSFER_ENCODING) && unfit::is_framed_twice(&session)
+    {
         reusable = false;
     }
     Ok(Answering {
         is_unfit: unfit::is_unfit(&head, &session),
         head,
         session,
-        peer,
+        candidate,
         reusable,
         shared,
-        read_timeout: outgoing.read_timeout,
+        silence,
     })
 }
 
 /// Tries the addresses in turn; the first that connects is used and remembered.
 async fn connect(
-    connector: &Connector,
+    connections: &Connections,
     peers: &Peers,
     fresh_connection: bool,
-) -> Result<(HttpSession, HttpPeer, bool), Failed> {
+) -> Result<(ServiceConnection, Candidate, bool), Failed> {
     let candidates = peers
         .candidates(fresh_connection)
         .await
@@ -148,11 +149,13 @@ async fn connect(
         })?;
     let mut last = Cause::Connect;
     let mut words = None;
-    for peer in candidates {
-        match connector.get_http_session(&peer).await {
-            Ok((session, reused)) => {
-                peers.connected(&peer);
-                return Ok((session, peer, reused));
+    for (at, candidate) in candidates.iter().enumerate() {
+        match connections.open(candidate).await {
+            Ok((opened, reused)) => {
+                if at > 0 {
+                    peers.connected(candidate);
+                }
+                return Ok((opened, candidate.clone(), reused));
             }
             Err(error) => {
                 last = connect_cause(&error);
@@ -206,52 +209,12 @@ fn connect_cause(error: &PingoraError) -> Cause {
     }
 }
 
-async fn write_request(
-    session: &mut HttpSession,
-    peers: &Peers,
-    peer: &HttpPeer,
-    outgoing: &Outgoing,
-) -> Result<(), Cause> {
-    let mut header = outgoing.header.clone();
-    if !peers.may_lead_back(peer) {
-        header.remove_header(&X_BURSAR_VIA);
-    }
-    if matches!(session, HttpSession::H2(_)) {
-        heads::to_http2(&mut header, peers).map_err(|_| Cause::Protocol)?;
-    }
-    session
-        .write_request_header(Box::new(header))
-        .await
-        .map_err(|_| Cause::Write)?;
-    let mut rest = outgoing.body.clone();
-    while !rest.is_empty() {
-        let piece = rest.split_to(PIECE_BYTES.min(rest.len()));
-        session
-            .write_request_body(piece, false)
-            .await
-            .map_err(|_| Cause::Write)?;
-    }
-    session
-        .finish_request_body()
-        .await
-        .map_err(|_| Cause::Write)
-}
-
 /// How a head was missed.
 enum HeadLost {
     /// The service says that it did not run the request.
     NotRun,
     Closed,
     Other(Cause),
-}
-
-/// One silence may last as long as the whole head, interim ones included: a head that comes byte by
-/// byte would be waited for without end.
-async fn head_in_time(session: &mut HttpSession, limit: Duration) -> Result<(), HeadLost> {
-    match timeout(limit, read_head(session)).await {
-        Ok(read) => read,
-        Err(_) => Err(HeadLost::Other(Cause::Timeout)),
-    }
 }
 
 async fn read_head(session: &mut HttpSession) -> Result<(), HeadLost> {
@@ -294,24 +257,25 @@ fn head_lost(error: &PingoraError) -> HeadLost {
 impl Answering {
     /// The next body bytes; `None` at a clean end.
     pub async fn next_chunk(&mut self) -> Result<Option<Bytes>, BodyBroke> {
-        self.session.read_response_body().await.map_err(|error| {
-            if let Some(shared) = &self.shared {
-                shared.turn();
-            }
-            match error.etype {
-                ErrorType::ReadTimedout => BodyBroke(Cause::Timeout),
-                ErrorType::ConnectionClosed => BodyBroke(Cause::Closed),
-                _ => BodyBroke(Cause::Reset),
-            }
-        })
+        let read = self.silence.bounds(self.session.read_response_body());
+        let cause = match read.await {
+            Ok(Ok(chunk)) => return Ok(chunk),
+            Ok(Err(error)) => match error.etype {
+                ErrorType::ConnectionClosed => Cause::Closed,
+                _ => Cause::Reset,
+            },
+            Err(TooLong) => Cause::Timeout,
+        };
+        if let Some(shared) = &self.shared {
+            shared.turn();
+        }
+        Err(BodyBroke(cause))
     }
 
-    /// Gives the connection back to the pool; after a clean end only.
-    pub async fn release(self, connector: &Connector) {
+    /// Gives the connection back to be used again; after a clean end only.
+    pub async fn release(self, connections: &Connections) {
         if self.reusable {
-            connector
-                .release_http_session(self.session, &self.peer, Some(POOL_IDLE))
-                .await;
+            connections.release(self.session, &self.candidate).await;
         }
     }
 
@@ -332,7 +296,7 @@ impl Answering {
     /// Reads a body of at most `bytes_max`. `None` when it is larger, broken, or takes longer in all
     /// than one silence may.
     pub async fn read_body(&mut self, bytes_max: usize) -> Option<Bytes> {
-        let limit = self.read_timeout;
+        let limit = self.silence.limit();
         let read = async {
             let mut body = Vec::new();
             loop {

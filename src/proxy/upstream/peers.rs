@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use pingora::protocols::{ALPN, TcpKeepalive};
-use pingora::upstreams::peer::HttpPeer;
+use pingora::upstreams::peer::{HttpPeer, Peer};
 use tokio::net::lookup_host;
 use tokio::time::timeout;
 
@@ -43,10 +43,23 @@ pub struct Pooled(Arc<AtomicU64>);
 /// This bit keeps peers of fresh connections apart from pooled ones.
 const FRESH: u64 = 1 << 63;
 
+/// One address of the service, and how it is spoken to.
+#[derive(Clone)]
+pub struct Candidate {
+    address: SocketAddr,
+    pub peer: Arc<HttpPeer>,
+    /// What idle connections to it are found by: where they lead, what was verified, and whether they may
+    /// be shared.
+    pub pool_key: u64,
+    /// Whether a request that goes there may come back ([`crate::proxy::hops`]).
+    pub may_lead_back: bool,
+}
+
 struct Resolved {
-    addresses: Vec<SocketAddr>,
-    /// Those of them that this machine has itself.
-    own: Vec<SocketAddr>,
+    /// Best first; shared by the requests of their time.
+    candidates: Arc<[Candidate]>,
+    /// How often [`Pooled`] had been turned when they were made.
+    turned: u64,
     at: Duration,
 }
 
@@ -75,6 +88,22 @@ const KEEPALIVE: TcpKeepalive = TcpKeepalive {
 
 const H2_STREAMS_MAX: usize = 100;
 const H2_PING: Duration = Duration::from_secs(30);
+
+// === impl Candidate ===
+
+impl Candidate {
+    /// A service without TLS at this address.
+    #[cfg(test)]
+    pub fn at(address: SocketAddr) -> Self {
+        let peer = HttpPeer::new(address, false, String::new());
+        Self {
+            address,
+            pool_key: peer.reuse_hash(),
+            peer: Arc::new(peer),
+            may_lead_back: true,
+        }
+    }
+}
 
 // === impl Pooled ===
 
@@ -114,17 +143,19 @@ impl Peers {
 
     /// Peers to try, best first. Each is built from an address: pingora's own look-up blocks, and
     /// panics when it fails.
-    pub async fn candidates(&self, fresh_connection: bool) -> Result<Vec<HttpPeer>, ResolveError> {
-        let addresses = self.addresses().await?;
-        let group_key = if fresh_connection {
-            FRESH | self.fresh.fetch_add(1, Ordering::Relaxed)
-        } else {
-            self.pooled.0.load(Ordering::Relaxed)
+    pub async fn candidates(
+        &self,
+        fresh_connection: bool,
+    ) -> Result<Arc<[Candidate]>, ResolveError> {
+        let pooled = self.pooled_candidates().await?;
+        if !fresh_connection {
+            return Ok(pooled);
+        }
+        let group_key = FRESH | self.fresh.fetch_add(1, Ordering::Relaxed);
+        let alone = |candidate: &Candidate| {
+            self.candidate(candidate.address, candidate.may_lead_back, group_key)
         };
-        Ok(addresses
-            .into_iter()
-            .map(|address| self.peer(address, group_key))
-            .collect())
+        Ok(pooled.iter().map(alone).collect())
     }
 
     pub fn pooled(&self) -> Pooled {
@@ -132,24 +163,29 @@ impl Peers {
     }
 
     /// The address that worked goes first next time.
-    pub fn connected(&self, peer: &HttpPeer) {
-        let Some(used) = peer._address.as_inet() else {
+    pub fn connected(&self, candidate: &Candidate) {
+        let mut answer = self.answer.lock();
+        let Some(resolved) = answer.as_mut() else {
             return;
         };
-        if let Some(resolved) = self.answer.lock().as_mut()
-            && let Some(at) = resolved.addresses.iter().position(|known| known == used)
+        let is_used = |known: &Candidate| known.address == candidate.address;
+        if let Some(at) = resolved.candidates.iter().position(is_used)
+            && at > 0
         {
-            resolved.addresses.swap(0, at);
+            let mut candidates = resolved.candidates.to_vec();
+            candidates.swap(0, at);
+            resolved.candidates = candidates.into();
         }
     }
 
-    /// Whether a request that goes there may come back ([`crate::proxy::hops`]).
-    pub fn may_lead_back(&self, peer: &HttpPeer) -> bool {
-        let Some(address) = peer._address.as_inet() else {
-            return false;
-        };
-        let is_own = |answer: &Resolved| answer.own.contains(address);
-        is_near(address.ip()) || self.answer.lock().as_ref().is_some_and(is_own)
+    fn candidate(&self, address: SocketAddr, may_lead_back: bool, group_key: u64) -> Candidate {
+        let peer = self.peer(address, group_key);
+        Candidate {
+            address,
+            pool_key: peer.reuse_hash(),
+            peer: Arc::new(peer),
+            may_lead_back,
+        }
     }
 
     fn peer(&self, address: SocketAddr, group_key: u64) -> HttpPeer {
@@ -175,32 +211,49 @@ impl Peers {
         peer
     }
 
-    async fn addresses(&self) -> Result<Vec<SocketAddr>, ResolveError> {
+    async fn pooled_candidates(&self) -> Result<Arc<[Candidate]>, ResolveError> {
         let now = self.clock.monotonic();
-        if let Some(resolved) = self.answer.lock().as_ref()
+        let turned = self.pooled.0.load(Ordering::Relaxed);
+        if let Some(resolved) = self.answer.lock().as_mut()
             && now.saturating_sub(resolved.at) < ANSWER_FRESH
         {
-            return Ok(resolved.addresses.clone());
+            return Ok(self.as_turned(resolved, turned));
         }
         let addresses = match self.host.parse::<IpAddr>() {
             Ok(ip) => vec![SocketAddr::new(ip, self.port)],
             Err(_) => self.look_up().await,
         };
-        let is_own = |address: &&SocketAddr| (self.is_of_this_machine)(address.ip());
-        let own = addresses.iter().filter(is_own).copied().collect();
+        let candidate = |address: SocketAddr| {
+            let may_lead_back = is_near(address.ip()) || (self.is_of_this_machine)(address.ip());
+            self.candidate(address, may_lead_back, turned)
+        };
+        let candidates: Arc<[Candidate]> = addresses.into_iter().map(candidate).collect();
         let mut answer = self.answer.lock();
-        if !addresses.is_empty() {
+        if !candidates.is_empty() {
             *answer = Some(Resolved {
-                addresses: addresses.clone(),
-                own,
+                candidates: Arc::clone(&candidates),
+                turned,
                 at: now,
             });
-            return Ok(addresses);
+            return Ok(candidates);
         }
-        match answer.as_ref() {
-            Some(kept) if now.saturating_sub(kept.at) < ANSWER_KEPT => Ok(kept.addresses.clone()),
+        match answer.as_mut() {
+            Some(kept) if now.saturating_sub(kept.at) < ANSWER_KEPT => {
+                Ok(self.as_turned(kept, turned))
+            }
             _ => Err(ResolveError),
         }
+    }
+
+    /// The candidates of a resolver's answer, for connections made since the last turn.
+    fn as_turned(&self, resolved: &mut Resolved, turned: u64) -> Arc<[Candidate]> {
+        if resolved.turned != turned {
+            let anew =
+                |known: &Candidate| self.candidate(known.address, known.may_lead_back, turned);
+            resolved.candidates = resolved.candidates.iter().map(anew).collect();
+            resolved.turned = turned;
+        }
+        Arc::clone(&resolved.candidates)
     }
 
     async fn look_up(&self) -> Vec<SocketAddr> {

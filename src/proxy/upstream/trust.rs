@@ -13,7 +13,7 @@ use pingora::tls::{RootCertStore, load_platform_certs_incl_env_into_store};
 
 use crate::config::{Config, Upstream};
 
-/// Idle upstream connections kept.
+/// Idle connections of HTTP/2 kept; each has room for many requests.
 const POOLED_CONNECTIONS_MAX: usize = 128;
 
 /// What an empty store is read from: where no TLS is spoken, no certificate is trusted.

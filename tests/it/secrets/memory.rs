@@ -1,9 +1,11 @@
-//! The memory of a running daemon: it contains the key in use, and not the one used before.
+//! The memory of a running daemon: it contains the key in use, and not the one used before, whether the
+//! service is spoken to in the clear, with TLS, or over HTTP/2.
 
 use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use memchr::memmem;
 
@@ -11,6 +13,9 @@ use crate::support::daemon::{Daemon, Signal, command};
 use crate::support::origin::{billed, chunk, last_chunk, stream_head};
 use crate::support::wire::request;
 use crate::support::{Origin, Step, chat, eventually};
+use crate::tls::certs::{Authority, NOW};
+use crate::tls::front::Front;
+use crate::tls::http2::Reply;
 
 const CHAT: &str = "/v1/chat/completions";
 const FIRST: &str = "sk-first-5d41402abc4b2a76b9719d911017c592";
@@ -48,29 +53,52 @@ fn readable<T>(opened: std::io::Result<T>) -> Option<T> {
 
 /// A daemon with its key in a file, in front of an origin.
 struct Rotating {
-    origin: Origin,
+    origin: Arc<Origin>,
+    /// Before the origin, where TLS is spoken.
+    front: Option<Front>,
     daemon: Daemon,
     key: PathBuf,
     _directory: tempfile::TempDir,
 }
 
 impl Rotating {
+    /// In the clear.
     async fn start() -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
-        let origin = Origin::start([]).await;
-        let key = directory.path().join("api-key");
-        put(&key, FIRST);
-        let state = directory.path().join("state");
+        let origin = Arc::new(Origin::start([]).await);
         let url = origin.url();
-        let mut arguments =
-            crate::support::daemon::run_arguments(&url, state.to_str().expect("a path"));
-        arguments.extend(["--api-key-file", key.to_str().expect("a path")]);
+        Self::before(origin, None, &url, "").await
+    }
+
+    async fn with_tls(protocol: &str) -> Self {
+        let authority = Authority::new("tests");
+        let identity = authority.signs(&["localhost"], &NOW);
+        let front = Front::start(identity.server(&[protocol])).await;
+        let (origin, url) = (Arc::clone(&front.origin), front.url());
+        Self::before(origin, Some(front), &url, &authority.pem).await
+    }
+
+    async fn before(origin: Arc<Origin>, front: Option<Front>, url: &str, authority: &str) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| directory.path().join(name);
+        let text_of = |path: &Path| path.to_str().expect("a path").to_owned();
+        put(&at("api-key"), FIRST);
+        std::fs::write(at("ca.pem"), authority).expect("a file");
+        let settings = match front {
+            Some(_) => format!("[upstream]\nca_file = {:?}\n", text_of(&at("ca.pem"))),
+            None => String::new(),
+        };
+        std::fs::write(at("config.toml"), settings).expect("a file");
+        let (state, key) = (text_of(&at("state")), text_of(&at("api-key")));
+        let config = text_of(&at("config.toml"));
+        let mut arguments = crate::support::daemon::run_arguments(url, &state);
+        arguments.extend(["--api-key-file", &key, "--config", &config]);
         let mut command = command(&arguments);
         command.env_remove("BURSAR_API_KEY");
         Self {
             daemon: Daemon::ready(command).await,
             origin,
-            key,
+            front,
+            key: at("api-key"),
             _directory: directory,
         }
     }
@@ -121,9 +149,8 @@ fn put(path: &Path, key: &str) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).expect("its mode");
 }
 
-#[tokio::test]
-async fn a_key_that_was_replaced_is_wiped_when_its_last_request_has_ended() {
-    let rotating = Rotating::start().await;
+/// Requests of the first key stay open over its replacement, and are the last to hold it.
+async fn replace(rotating: Rotating) {
     rotating.ask_for_all().await;
     assert!(rotating.sent_with(FIRST));
     let pid = rotating.pid();
@@ -135,7 +162,7 @@ async fn a_key_that_was_replaced_is_wiped_when_its_last_request_has_ended() {
     };
     assert!(before >= 1, "the search finds a key that is in use");
 
-    // Some requests of the first key stay open over the reload, each on a connection of its own.
+    // Each on a connection of its own.
     let mut open = Vec::new();
     for number in 0..4 {
         let arrived = rotating.origin.received().len();
@@ -168,10 +195,51 @@ async fn a_key_that_was_replaced_is_wiped_when_its_last_request_has_ended() {
     rotating.daemon.terminate().await;
 }
 
-/// pingora writes each head into a buffer of its own; when that is freed, it is wiped.
 #[tokio::test]
-async fn requests_leave_no_copies_of_the_key_behind() {
-    let rotating = Rotating::start().await;
+async fn a_key_that_was_replaced_is_wiped_when_its_last_request_has_ended() {
+    replace(Rotating::start().await).await;
+}
+
+#[tokio::test]
+async fn a_key_that_was_replaced_is_wiped_with_tls_as_well() {
+    replace(Rotating::with_tls("http/1.1").await).await;
+}
+
+/// In this protocol the key is sent in a coding; this looks for the key as it is.
+#[tokio::test]
+async fn a_key_that_was_replaced_is_wiped_over_http2_as_well() {
+    let rotating = Rotating::with_tls("h2").await;
+    let front = rotating.front.as_ref().expect("a service with TLS");
+    let ask = async |requests: usize| {
+        for _ in 0..requests {
+            let billed = &[("x-service-billed", "3")];
+            front.http2.push(Reply::Json(200, billed, r#"{"id":"a"}"#));
+            let app = rotating.daemon.connect().await;
+            assert_eq!(app.post(CHAT, &chat("hi")).await.status, 200);
+        }
+        let came = front.http2.came();
+        came.last().expect("a request").headers["authorization"].clone()
+    };
+    assert_eq!(ask(10).await, format!("Bearer {FIRST}"));
+    let pid = rotating.pid();
+    let Some(before) = copies(pid, FIRST) else {
+        eprintln!("memory is not looked at: only root may, and that is the defence");
+        return;
+    };
+    assert_eq!(before, 1, "the key is held once");
+    put(&rotating.key, SECOND);
+    rotating.reload().await;
+    eventually("the first key to be gone from memory", || async {
+        (copies(pid, FIRST) == Some(0)).then_some(())
+    })
+    .await;
+    assert_eq!(ask(10).await, format!("Bearer {SECOND}"));
+    assert_eq!(copies(pid, FIRST), Some(0));
+    rotating.daemon.terminate().await;
+}
+
+/// However many requests: the key is written from its own buffer, and copied nowhere.
+async fn hold_once(rotating: Rotating) {
     let pid = rotating.pid();
     let Some(at_rest) = copies(pid, FIRST) else {
         eprintln!("memory is not looked at: only root may, and that is the defence");
@@ -180,10 +248,17 @@ async fn requests_leave_no_copies_of_the_key_behind() {
     assert_eq!(at_rest, 1, "the key is held once");
     for _ in 0..10 {
         rotating.ask_for_all().await;
+        assert_eq!(copies(pid, FIRST), Some(1));
     }
-    eventually("buffers to be given back, wiped", || async {
-        (copies(pid, FIRST) == Some(at_rest)).then_some(())
-    })
-    .await;
     rotating.daemon.terminate().await;
+}
+
+#[tokio::test]
+async fn requests_leave_no_copies_of_the_key_behind() {
+    hold_once(Rotating::start().await).await;
+}
+
+#[tokio::test]
+async fn requests_leave_no_copies_of_the_key_behind_with_tls() {
+    hold_once(Rotating::with_tls("http/1.1").await).await;
 }

@@ -2,7 +2,6 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use pingora::protocols::http::v1::client::HttpSession as Http1;
 use pingora::protocols::l4::stream::Stream;
 use pingora::protocols::l4::virt::{VirtualSockOpt, VirtualSocket, VirtualSocketStream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -52,10 +51,10 @@ async fn an_exchange_is_ended_although_the_service_reads_nothing() {
         head: ResponseHeader::build(StatusCode::SERVICE_UNAVAILABLE, None).unwrap(),
         is_unfit: false,
         session: HttpSession::H1(session),
-        peer: HttpPeer::new("127.0.0.1:1", false, String::new()),
+        candidate: Candidate::at("127.0.0.1:1".parse().expect("an address")),
         reusable: false,
         shared: None,
-        read_timeout: Duration::from_secs(1),
+        silence: Silence::of(Duration::from_secs(1)),
     };
     let ended = timeout(Duration::from_secs(60), answering.abandon()).await;
     assert!(ended.is_ok(), "its end is not waited for");

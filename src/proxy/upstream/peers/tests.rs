@@ -32,7 +32,7 @@ fn peers(base_url: &str, clock: &ManualClock) -> Peers {
 
 async fn leads_back(peers: &Peers) -> bool {
     let candidates = peers.candidates(false).await.expect("it resolves");
-    peers.may_lead_back(&candidates[0])
+    candidates[0].may_lead_back
 }
 
 #[tokio::test]
