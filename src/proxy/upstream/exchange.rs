@@ -30,7 +30,7 @@ pub struct Answering {
     pub head: ResponseHeader,
     /// Nothing of it goes to an app; the price in its head counts.
     pub is_unfit: bool,
-    session: HttpSession,
+    session: Box<HttpSession>,
     candidate: Candidate,
     reusable: bool,
     /// The pool, of a connection that other requests use meanwhile.
@@ -81,13 +81,13 @@ pub async fn attempt(
     let (mut session, written) = match opened {
         ServiceConnection::Http1(mut stream) => {
             let written = outgoing.send_http1(&mut stream, may_lead_back).await;
-            (HttpSession::H1(Http1::new(stream)), written)
+            (Box::new(HttpSession::H1(Http1::new(stream))), written)
         }
         ServiceConnection::Http2(mut session) => {
             let written = outgoing
                 .send_http2(&mut session, peers, may_lead_back)
                 .await;
-            (*session, written)
+            (session, written)
         }
     };
     let mut reusable = written.is_ok();
@@ -275,7 +275,7 @@ impl Answering {
     /// Gives the connection back to be used again; after a clean end only.
     pub async fn release(self, connections: &Connections) {
         if self.reusable {
-            connections.release(self.session, &self.candidate).await;
+            connections.release(*self.session, &self.candidate).await;
         }
     }
 

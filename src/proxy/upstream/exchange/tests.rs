@@ -50,7 +50,7 @@ async fn an_exchange_is_ended_although_the_service_reads_nothing() {
     let answering = Answering {
         head: ResponseHeader::build(StatusCode::SERVICE_UNAVAILABLE, None).unwrap(),
         is_unfit: false,
-        session: HttpSession::H1(session),
+        session: Box::new(HttpSession::H1(session)),
         candidate: Candidate::at("127.0.0.1:1".parse().expect("an address")),
         reusable: false,
         shared: None,
