@@ -2,7 +2,8 @@
 //! [`ClientWatch`], so that a leaving app is noticed at once, may be followed, and never cancels
 //! what was paid for.
 //!
-//! Promise: only bursar's own shutdown ends a wait early.
+//! Promise: only bursar's own shutdown ends a wait early. What is there already is taken without asking for
+//! anything else.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use http::Method;
 
 use super::downstream::Downstream;
+use super::life::CutSignal;
 use crate::ledger::entry::Stage;
 use crate::proxy::gateway::Gateway;
 use crate::proxy::purchase::attempts::WantedBy;
@@ -28,6 +30,7 @@ pub struct ClientWatch<'a> {
     /// What the app was waiting for, for the counter of those that left.
     pub stage: Stage,
     departure: Departure,
+    cut: CutSignal,
 }
 
 /// Whether the app left before it had all that it waits for.
@@ -64,6 +67,7 @@ impl<'a> ClientWatch<'a> {
             purchase,
             stage: Stage::Waiting,
             departure: Departure::NotYet,
+            cut: gateway.life.cut_signal(),
         }
     }
 
@@ -96,9 +100,10 @@ impl<'a> ClientWatch<'a> {
     /// Awaits something of the service's.
     pub async fn attend<F: Future>(&mut self, future: F) -> Result<F::Output, Cut> {
         tokio::pin!(future);
-        let mut cut = self.gateway.life.cut_signal();
+        let cut = &mut self.cut;
         if self.downstream.presence() == Presence::Here {
             tokio::select! {
+                biased;
                 output = &mut future => return Ok(output),
                 () = self.downstream.left() => {}
                 () = cut.wait() => return Err(Cut),
@@ -106,8 +111,9 @@ impl<'a> ClientWatch<'a> {
             self.notice();
         }
         tokio::select! {
+            biased;
             output = &mut future => Ok(output),
-            () = cut.wait() => Err(Cut),
+            () = self.cut.wait() => Err(Cut),
         }
     }
 
@@ -117,8 +123,9 @@ impl<'a> ClientWatch<'a> {
         &mut self,
         future: F,
     ) -> Result<Option<F::Output>, Cut> {
-        let mut cut = self.gateway.life.cut_signal();
+        let cut = &mut self.cut;
         tokio::select! {
+            biased;
             output = future => return Ok(Some(output)),
             () = self.downstream.left() => {}
             () = cut.wait() => return Err(Cut),
@@ -137,10 +144,10 @@ impl<'a> ClientWatch<'a> {
             return self.attend(future).await.map(Some);
         }
         tokio::pin!(future);
-        let mut cut = self.gateway.life.cut_signal();
         let mut looks = tokio::time::interval(BROKEN_LOOK);
         loop {
             tokio::select! {
+                biased;
                 output = &mut future => return Ok(Some(output)),
                 _ = looks.tick() => {
                     if self.downstream.look() == Presence::Gone {
@@ -148,7 +155,7 @@ impl<'a> ClientWatch<'a> {
                         return Ok(None);
                     }
                 }
-                () = cut.wait() => return Err(Cut),
+                () = self.cut.wait() => return Err(Cut),
             }
         }
     }

@@ -8,6 +8,7 @@
 //! and by nothing else; an app that leaves is noticed also while the service is silent.
 
 mod content;
+mod incoming;
 mod redactor;
 mod stall;
 
@@ -22,6 +23,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use self::content::Content;
+use self::incoming::Incoming;
 use self::stall::wanted_by_others;
 use super::led::{Answered, Relay};
 use super::whole::give_refusal;
@@ -47,6 +49,7 @@ struct Flow<'r, 'a> {
     relay: &'r mut Relay<'a>,
     /// Until the service is left.
     flowing: Option<Box<Flowing>>,
+    incoming: Incoming,
     content: Content,
     gathered: Gathered,
     held: HeldForDrain,
@@ -131,6 +134,7 @@ pub(super) async fn flow(relay: &mut Relay<'_>, flowing: Box<Flowing>) -> (Answe
     let flow = Flow {
         relay,
         flowing: Some(flowing),
+        incoming: Incoming::default(),
         content,
         gathered,
         held: HeldForDrain::default(),
@@ -153,8 +157,8 @@ impl Flow<'_, '_> {
             }
             let action = answer.on(event, &self.app());
             // Behind its outcome the ledger counts on the answer being given.
-            let purchase = self.relay.app.purchase.clone();
-            let owes = purchase.filter(|_| answer.is_settled());
+            let purchase = self.relay.app.purchase.as_ref();
+            let owes = purchase.filter(|_| answer.is_settled()).cloned();
             event = match action {
                 Action::Read(wait) => {
                     if answer.is_settled() {
@@ -258,21 +262,22 @@ impl Flow<'_, '_> {
         let moved = match (self.flowing.as_mut(), wait) {
             (None, _) => Moved::Stopped,
             (Some(flowing), Wait::TheEnd(limit)) => {
-                let read = timeout(limit, read_the_end(&mut flowing.answering));
+                let read = read_the_end(&mut self.incoming, &mut flowing.answering);
+                let read = timeout(limit, read);
                 let moved = read.await.map_or(Moved::TimeUp, Moved::Read);
                 return self.heard(moved);
             }
             (Some(flowing), Wait::Long | Wait::WhileFollowed | Wait::AtMost(_)) => {
                 let place = self.held.place.as_ref().filter(|_| answer.yields_place());
                 let displaced = place.map(Drained::displaced);
-                let purchase = self.relay.app.purchase.clone();
-                let follower = purchase.filter(|_| wait == Wait::WhileFollowed);
+                let purchase = self.relay.app.purchase.as_ref();
+                let follower = purchase.filter(|_| wait == Wait::WhileFollowed).cloned();
                 let chunk = async {
                     tokio::select! {
                         biased;
                         () = of(displaced) => None,
                         () = of(follower.as_ref().map(|purchase| purchase.unfollowed())) => None,
-                        read = flowing.answering.next_chunk() => Some(read),
+                        read = self.incoming.next(&mut flowing.answering) => Some(read),
                     }
                 };
                 let app = &mut self.relay.app;
@@ -483,9 +488,12 @@ async fn of(future: Option<impl Future<Output = ()>>) {
 }
 
 /// The end of an answer of which no more is wanted.
-async fn read_the_end(answering: &mut Answering) -> Result<Option<Bytes>, BodyBroke> {
+async fn read_the_end(
+    incoming: &mut Incoming,
+    answering: &mut Answering,
+) -> Result<Option<Bytes>, BodyBroke> {
     loop {
-        match answering.next_chunk().await {
+        match incoming.next(answering).await {
             Ok(Some(_)) => {}
             ended => return ended,
         }

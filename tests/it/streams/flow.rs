@@ -47,6 +47,32 @@ async fn each_chunk_arrives_before_the_next_is_sent() {
     }
 }
 
+/// One read of the service's connection may hold tens of chunks: they cost the app's connection a few writes.
+#[tokio::test]
+async fn chunks_that_came_together_go_out_together() {
+    let events: Vec<String> = (0..100)
+        .map(|n| format!("data: {{\"n\":{n}}}\n\n"))
+        .collect();
+    let mut parts: Vec<&str> = events.iter().map(String::as_str).collect();
+    parts.extend([RECEIPT, DONE]);
+    let origin = Origin::start([Step::Answer(whole(&parts))]).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    let mut wire = begin(&bursar).await;
+    let mut answer = wire.head().await;
+    let mut count = 0;
+    loop {
+        let piece = wire.chunk(&mut answer).await.expect("a clean end");
+        if piece.is_empty() {
+            break;
+        }
+        count += 1;
+        answer.body.extend_from_slice(&piece);
+    }
+    assert_eq!(answer.text(), parts.concat());
+    assert!(count < 20, "{count} chunks");
+    assert_eq!(bursar.entries()[0].state, settled(7));
+}
+
 /// Wherever the end mark is cut in two, the bytes before it flow and the mark does not.
 #[tokio::test]
 async fn only_what_may_begin_the_end_mark_is_held() {
