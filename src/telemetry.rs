@@ -1,6 +1,6 @@
 //! What the process reports about itself: log lines and metrics.
 //!
-//! Log lines go to standard error, as text or as one JSON object a line. Records of the `log` crate
+//! Log lines go to standard error ([`log_lines`]), as text or as one JSON object a line. Records of the `log` crate
 //! (pingora, sled, rustls) are bridged into the same stream.
 //!
 //! Promise: only bursar's own lines follow `[log] level`. Lines of other crates are capped at `warn`
@@ -10,6 +10,7 @@
 
 pub mod exposition;
 pub mod labels;
+mod log_lines;
 pub mod metrics;
 
 use std::io;
@@ -23,7 +24,10 @@ use tracing_subscriber::filter::{Targets, filter_fn};
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::{Layer, Registry, fmt, reload};
 
+use self::log_lines::LogLines;
 use crate::config::{Log, LogFormat, LogLevel};
+
+pub use self::log_lines::ACCESS;
 
 /// Lines of this program: `bursar`, `bursar::…` and the sandbox.
 const OWN_TARGETS: &str = "bursar";
@@ -38,10 +42,10 @@ const HARMLESS_TARGET: &str = "pingora_core::connectors";
 /// Logs that another crate wrote a line, and nothing that stands in it.
 struct Foreign;
 
-/// The running log, whose level can be changed.
-#[derive(Debug)]
+/// The running log, whose level can be changed. Dropped at a clean end, when all lines are written.
 pub struct Logging {
     filter: reload::Handle<Targets, Registry>,
+    lines: LogLines,
 }
 
 /// Logging could not be started.
@@ -49,6 +53,8 @@ pub struct Logging {
 pub enum LoggingError {
     #[error("logging was started twice in one process")]
     Twice,
+    #[error("the thread that writes the log cannot be started: {0}")]
+    Thread(#[from] io::Error),
 }
 
 // === impl Logging ===
@@ -57,6 +63,7 @@ impl Logging {
     /// Starts logging for the whole process; once.
     pub fn start(log: Log) -> Result<Self, LoggingError> {
         let (filter, handle) = reload::Layer::new(targets(log.level));
+        let written = LogLines::to(io::stderr())?;
         let lines: Box<dyn Layer<_> + Send + Sync> = match log.format {
             // With internal errors on, a closed standard error would panic the task that logs.
             LogFormat::Json => fmt::layer()
@@ -65,12 +72,12 @@ impl Logging {
                 .with_current_span(false)
                 .with_span_list(false)
                 .log_internal_errors(false)
-                .with_writer(io::stderr)
+                .with_writer(written.clone())
                 .boxed(),
             LogFormat::Text => fmt::layer()
                 .with_ansi(false)
                 .log_internal_errors(false)
-                .with_writer(io::stderr)
+                .with_writer(written.clone())
                 .boxed(),
         };
         let subscriber = tracing_subscriber::registry()
@@ -82,7 +89,10 @@ impl Logging {
             .with_max_level(BridgedLevel::Warn)
             .init()
             .map_err(|_| LoggingError::Twice)?;
-        Ok(Self { filter: handle })
+        Ok(Self {
+            filter: handle,
+            lines: written,
+        })
     }
 
     /// Changes the level; the format stays until a restart.
@@ -90,6 +100,12 @@ impl Logging {
         if self.filter.reload(targets(level)).is_err() {
             tracing::warn!("the log level could not be changed; it stays as it was");
         }
+    }
+}
+
+impl Drop for Logging {
+    fn drop(&mut self) {
+        self.lines.flush();
     }
 }
 

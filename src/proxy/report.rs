@@ -13,6 +13,7 @@ use crate::config::OTHER_APP;
 use crate::ledger::entry::{EntryId, State};
 use crate::protocol::routes::Route;
 use crate::proxy::gateway::Gateway;
+use crate::telemetry::ACCESS;
 
 /// What is known of a request when it ends.
 #[derive(Clone, Debug, Default)]
@@ -55,7 +56,7 @@ pub fn report(gateway: &Gateway, report: &Report<'_>) {
         );
     }
     tracing::info!(
-        target: "bursar::access",
+        target: ACCESS,
         entry = report.entry.map(|id| tracing::field::display(id.0)),
         adopted = report.adopted.map(|id| tracing::field::display(id.0)),
         app = report.app,
