@@ -79,10 +79,6 @@ impl<'a> ClientWatch<'a> {
         }
     }
 
-    pub fn settings(&self) -> Arc<Settings> {
-        Arc::clone(&self.settings)
-    }
-
     /// The app has left, and no other has taken its place.
     pub fn is_alone(&self) -> bool {
         self.downstream.presence() != Presence::Here && !self.is_followed()

@@ -76,7 +76,7 @@ pub enum DispatchOutcome {
 
 /// An answer that flows.
 pub struct Flowing {
-    pub answering: Answering,
+    pub answering: Box<Answering>,
     /// What was read before it was clear that it flows; never empty.
     pub first: Bytes,
     pub event_stream: bool,
@@ -203,16 +203,16 @@ impl Dispatch<'_> {
         };
         self.first_byte_at = None;
         self.unreached = None;
-        let settings = app.settings();
+        let settings = Arc::clone(&app.settings);
         self.place.sends();
-        let answering = app
-            .attend(exchange::attempt(
-                &settings.connections,
-                &settings.peers,
-                self.outgoing,
-                self.outgoing.fresh_connection || repeat.fresh_connection,
-            ))
-            .await;
+        let attempt = async {
+            let fresh_connection = self.outgoing.fresh_connection || repeat.fresh_connection;
+            let (connections, peers) = (&settings.connections, &settings.peers);
+            let attempt = exchange::attempt(connections, peers, self.outgoing, fresh_connection);
+            // It is large, and goes from hand to hand from here on.
+            attempt.await.map(Box::new)
+        };
+        let answering = app.attend(attempt).await;
         match answering {
             Err(Cut) => {
                 // The request may be on its way: what it cost is not known.
@@ -251,7 +251,7 @@ impl Dispatch<'_> {
         &mut self,
         app: &mut ClientWatch<'_>,
         clock: AttemptClock,
-        mut answering: Answering,
+        mut answering: Box<Answering>,
     ) -> Attempted {
         let event_stream = heads::is_event_stream(&answering.head.headers);
         if app.is_head_request() || answering.head.status == StatusCode::NO_CONTENT {
@@ -328,12 +328,11 @@ impl Dispatch<'_> {
         &mut self,
         app: &ClientWatch<'_>,
         clock: AttemptClock,
-        answering: Answering,
+        answering: Box<Answering>,
         body: Bytes,
     ) -> Attempted {
-        let head = answering.head.clone();
-        self.record(clock, AttemptEnd::Answered, Some(&head), None);
-        answering.release(&app.settings().connections).await;
+        self.record(clock, AttemptEnd::Answered, Some(&answering.head), None);
+        let head = answering.release(&app.settings.connections).await;
         Attempted::Final(DispatchOutcome::Whole { head, body })
     }
 
@@ -343,7 +342,7 @@ impl Dispatch<'_> {
         &mut self,
         app: &mut ClientWatch<'_>,
         clock: AttemptClock,
-        mut answering: Answering,
+        mut answering: Box<Answering>,
     ) -> Attempted {
         let head = answering.head.clone();
         let status = head.status;
@@ -384,15 +383,12 @@ impl Dispatch<'_> {
         let end = self.retries.end_of(&ending);
         self.record(clock, end, Some(&head), None);
         if body.is_some() {
-            answering.release(&app.settings().connections).await;
+            answering.release(&app.settings.connections).await;
         } else {
             answering.abandon().await;
         }
         let otherwise = match body {
-            Some(body) => DispatchOutcome::Whole {
-                head: head.clone(),
-                body,
-            },
+            Some(body) => DispatchOutcome::Whole { head, body },
             None => Code::UpstreamBroken.into(),
         };
         Attempted::Ended { ending, otherwise }

@@ -75,7 +75,7 @@ async fn nothing(
         receipt: relay.dispatch.retries.take_broken(),
         ..Gathered::default()
     };
-    refuse(relay, &gathered, refusal, cut_by).await
+    refuse(relay, gathered, refusal, cut_by).await
 }
 
 /// A turn too large to be made into a stream. Its amount is known from its head.
@@ -86,17 +86,17 @@ async fn too_large(relay: &mut Relay<'_>, flowing: Flowing) -> (Answered, bool) 
         .dispatch
         .record_flow(&flowing, AttemptEnd::Broken, Some("too_large"));
     flowing.answering.abandon().await;
-    refuse(relay, &gathered, Code::UpstreamBroken.into(), None).await
+    refuse(relay, gathered, Code::UpstreamBroken.into(), None).await
 }
 
 /// Settles, and gives the refusal in place of an answer.
 async fn refuse(
     relay: &mut Relay<'_>,
-    gathered: &Gathered,
+    mut gathered: Gathered,
     refusal: Refusal,
     cut_by: Option<InDoubt>,
 ) -> (Answered, bool) {
-    let refusal = match relay.settle(gathered, cut_by).await {
+    let refusal = match relay.settle(&mut gathered, cut_by).await {
         Ok(()) => refusal,
         Err(_) => Code::LedgerUnavailable.into(),
     };

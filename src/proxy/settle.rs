@@ -106,13 +106,16 @@ impl EntryGuard {
     pub async fn settle(
         &mut self,
         gathered: &Gathered,
-        attempts: &[Attempt],
+        attempts: Vec<Attempt>,
         cut_by: Option<InDoubt>,
         delivery: Delivery,
         measured: Measured,
         place: Option<UpstreamSlot>,
     ) -> Result<Settlement, LedgerError> {
         self.progress = Progress::Settled;
+        let answered = attempts
+            .last()
+            .is_some_and(|last| last.end == AttemptEnd::Answered);
         let outcome = self.outcome(gathered, attempts, cut_by, delivery, measured);
         if let Some(permit) = &self.permit {
             // What the key is known for is left to the ledger, which answers in a moment.
@@ -125,9 +128,6 @@ impl EntryGuard {
         if let (Some(mut permit), Some(state)) = (self.permit.take(), state) {
             permit.settled(state);
         }
-        let answered = attempts
-            .last()
-            .is_some_and(|last| last.end == AttemptEnd::Answered);
         if let Some(version) = &gathered.receipt.route_version
             && answered
         {
@@ -142,13 +142,13 @@ impl EntryGuard {
     fn outcome(
         &self,
         gathered: &Gathered,
-        attempts: &[Attempt],
+        attempts: Vec<Attempt>,
         cut_by: Option<InDoubt>,
         delivery: Delivery,
         measured: Measured,
     ) -> Outcome {
         Outcome {
-            attempts: attempts.to_vec(),
+            attempts,
             receipt: gathered.receipt.clone(),
             broken_billed: gathered.broken_billed,
             usage: gathered.usage,
@@ -192,7 +192,7 @@ impl EntryGuard {
         let settled = self
             .settle(
                 &Gathered::default(),
-                &[],
+                Vec::new(),
                 None,
                 Delivery::Missed,
                 Measured::default(),
@@ -240,7 +240,7 @@ impl Drop for EntryGuard {
         // The request may have run, so its amount is in doubt.
         let outcome = self.outcome(
             &Gathered::default(),
-            &[],
+            Vec::new(),
             Some(InDoubt::Crash),
             self.purchase.delivery_if_missed(),
             Measured::default(),

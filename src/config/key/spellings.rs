@@ -35,6 +35,10 @@ impl Spellings<'_> {
     /// `more_comes`: behind `text`; without it, nothing begins at its end.
     pub fn find(&self, text: &[u8], more_comes: bool) -> Option<Hit> {
         let first = *self.0.first()?;
+        if text.len() < self.0.len() && !more_comes {
+            // Every spelling is as long at least.
+            return None;
+        }
         if memchr(b'\\', text).is_some() {
             return memchr2_iter(first, b'\\', text).find_map(|at| self.hit(text, at, more_comes));
         }

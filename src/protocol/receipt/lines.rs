@@ -75,7 +75,8 @@ impl ReceiptLines {
             self.0.push(MORE.to_owned());
             return;
         }
-        let mut shown: String = line.iter().map(|byte| written(*byte)).collect();
+        let mut shown = String::with_capacity(line.len());
+        line.iter().for_each(|byte| write_shown(&mut shown, *byte));
         if shown.len() > LINE_CHARS_MAX {
             // All of it is ASCII, so every index is a character boundary.
             shown.truncate(LINE_CHARS_MAX - CUT.len());
@@ -100,11 +101,11 @@ impl ReceiptLines {
     }
 }
 
-fn written(byte: u8) -> String {
+fn write_shown(shown: &mut String, byte: u8) {
     if byte == b' ' || byte.is_ascii_graphic() {
-        char::from(byte).to_string()
+        shown.push(char::from(byte));
     } else {
-        format!("\\x{byte:02x}")
+        shown.push_str(&format!("\\x{byte:02x}"));
     }
 }
 

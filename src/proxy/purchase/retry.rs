@@ -115,6 +115,18 @@ impl Retries {
         self.attempts.last_mut()
     }
 
+    /// The attempts for the outcome, which is written once: their receipt lines go with them.
+    pub fn for_outcome(&mut self) -> Vec<Attempt> {
+        let with_lines = |attempt: &mut Attempt| {
+            let receipt_lines = std::mem::take(&mut attempt.receipt_lines);
+            Attempt {
+                receipt_lines,
+                ..attempt.clone()
+            }
+        };
+        self.attempts.iter_mut().map(with_lines).collect()
+    }
+
     /// An attempt has ended at the service.
     pub fn record(&mut self, attempt: Attempt) {
         self.attempts.push(attempt);

@@ -423,7 +423,7 @@ impl Flow<'_, '_> {
         if let Some(flowing) = &self.flowing {
             self.relay.dispatch.record_flow(flowing, end, cause);
         }
-        if self.relay.settle(&self.gathered, cut_by).await.is_err() {
+        if self.relay.settle(&mut self.gathered, cut_by).await.is_err() {
             return Event::Refused;
         }
         if let Some(peek) = &peek

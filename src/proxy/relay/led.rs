@@ -107,7 +107,7 @@ impl Relay<'_> {
     /// Settles the entry, if there is one.
     pub(super) async fn settle(
         &mut self,
-        gathered: &Gathered,
+        gathered: &mut Gathered,
         cut_by: Option<InDoubt>,
     ) -> Result<(), LedgerError> {
         let ends = Ends {
@@ -118,11 +118,8 @@ impl Relay<'_> {
             now: self.gateway.clock.monotonic(),
             arrived: self.arrived,
         };
-        let gathered = &Gathered {
-            closed: ends.closed(),
-            broken_billed: self.dispatch.retries.broken_billed(),
-            ..gathered.clone()
-        };
+        gathered.closed = ends.closed();
+        gathered.broken_billed = self.dispatch.retries.broken_billed();
         let measured = self.measured();
         let delivery = self.delivery(cut_by);
         let place = self.place.take();
@@ -136,7 +133,7 @@ impl Relay<'_> {
         let settlement = entry
             .settle(
                 gathered,
-                self.dispatch.retries.attempts(),
+                self.dispatch.retries.for_outcome(),
                 cut_by,
                 delivery,
                 measured,

@@ -30,7 +30,7 @@ pub(super) async fn whole(
     let peek = gathered.absorb_body(&relay.settings, &relay.admitted.route, &body);
     relay.app.look();
     gathered.drained = head.status.is_success() && relay.entry.is_some() && relay.app.is_alone();
-    let committed = match relay.settle(&gathered, None).await {
+    let committed = match relay.settle(&mut gathered, None).await {
         Ok(()) => relay.reconcile_run(&peek).await,
         Err(error) => Err(error),
     };

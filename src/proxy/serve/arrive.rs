@@ -23,16 +23,23 @@ pub async fn admit(
     settings: &Settings,
     downstream: &Downstream,
 ) -> Result<Inbound, Refusal> {
+    let judge = || {
+        let now = gateway.clock.monotonic();
+        admit::admit(settings, &gateway.apps, downstream, now)
+    };
+    // Nearly always the run is there, or there is none.
+    let admission = judge();
+    if !is_awaited(&admission) {
+        return admission;
+    }
     let until = Instant::now() + RUN_WAIT;
     let (mut openings, mut changes) = (gateway.apps.openings(), gateway.apps.changes());
     let mut stop = gateway.life.stop_signal();
     loop {
         let is_late = Instant::now() >= until;
-        let now = gateway.clock.monotonic();
-        let admission = admit::admit(settings, &gateway.apps, downstream, now);
-        match &admission {
-            Err(refusal) if refusal.code == Code::RunAwaited && !is_late => {}
-            _ => return admission,
+        let admission = judge();
+        if is_late || !is_awaited(&admission) {
+            return admission;
         }
         // Whichever comes, the door decides anew.
         let moved = async {
@@ -47,4 +54,8 @@ pub async fn admit(
             return Err(Refusal::new(Code::ShuttingDown));
         }
     }
+}
+
+fn is_awaited(admission: &Result<Inbound, Refusal>) -> bool {
+    matches!(admission, Err(refusal) if refusal.code == Code::RunAwaited)
 }

@@ -272,11 +272,12 @@ impl Answering {
         Err(BodyBroke(cause))
     }
 
-    /// Gives the connection back to be used again; after a clean end only.
-    pub async fn release(self, connections: &Connections) {
+    /// Gives the connection back to be used again; after a clean end only. What is left is the head.
+    pub async fn release(self, connections: &Connections) -> ResponseHeader {
         if self.reusable {
             connections.release(*self.session, &self.candidate).await;
         }
+        self.head
     }
 
     /// Ends the exchange before its answer has ended.

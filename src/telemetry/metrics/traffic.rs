@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use prometheus::{Histogram, IntGauge, IntGaugeVec};
+use prometheus::{Histogram, IntGauge};
 
-use super::families::{Families, long_buckets, set};
+use super::families::{Families, long_buckets};
 use crate::protocol::closed_set;
 
 closed_set! {
@@ -42,14 +42,22 @@ pub struct TrafficMetrics {
     in_flight: IntGauge,
     in_flight_limit: IntGauge,
     per_minute_limit: IntGauge,
-    breaker: IntGaugeVec,
+    /// By [`Breaking::ALL`].
+    breaker: Vec<IntGauge>,
 }
 
 // === impl TrafficMetrics ===
 
 impl TrafficMetrics {
     pub(super) fn new(families: &Families) -> prometheus::Result<Self> {
-        let traffic = Self {
+        let breaker = families.infos(
+            "bursar_breaker_open",
+            "1 while new requests are held back because the service refuses the key (key), has \
+             an empty balance (balance) or cannot be reached (upstream).",
+            &["cause"],
+        )?;
+        let of_cause = |cause: &Breaking| breaker.get_metric_with_label_values(&[cause.as_str()]);
+        Ok(Self {
             depth: families.gauge(
                 "bursar_queue_depth",
                 "Requests that wait for a place at the service.",
@@ -74,17 +82,8 @@ impl TrafficMetrics {
                 "Requests that may go in a minute: [shaping] per_minute, or less after a 429. 0: no \
                  limit.",
             )?,
-            breaker: families.infos(
-                "bursar_breaker_open",
-                "1 while new requests are held back because the service refuses the key (key), has \
-                 an empty balance (balance) or cannot be reached (upstream).",
-                &["cause"],
-            )?,
-        };
-        for cause in Breaking::ALL {
-            traffic.breaker(*cause, false);
-        }
-        Ok(traffic)
+            breaker: Breaking::ALL.iter().map(of_cause).collect::<Result<_, _>>()?,
+        })
     }
 
     /// An attempt got its place after this time.
@@ -109,14 +108,13 @@ impl TrafficMetrics {
     }
 
     pub fn breaker(&self, cause: Breaking, is_open: bool) {
-        set(&self.breaker, &[cause.as_str()], i64::from(is_open));
+        let mut gauges = Breaking::ALL.iter().zip(&self.breaker);
+        if let Some((_, gauge)) = gauges.find(|(of, _)| **of == cause) {
+            gauge.set(i64::from(is_open));
+        }
     }
 
     pub fn now(&self) -> Traffic {
-        let is_open = |cause: &&Breaking| {
-            let gauge = self.breaker.get_metric_with_label_values(&[cause.as_str()]);
-            gauge.is_ok_and(|gauge| gauge.get() != 0)
-        };
         Traffic {
             waiting: self.depth.get(),
             in_flight: self.in_flight.get(),
@@ -124,8 +122,9 @@ impl TrafficMetrics {
             per_minute_limit: self.per_minute_limit.get(),
             breaking: Breaking::ALL
                 .iter()
-                .filter(is_open)
-                .map(|cause| cause.as_str())
+                .zip(&self.breaker)
+                .filter(|(_, gauge)| gauge.get() != 0)
+                .map(|(cause, _)| cause.as_str())
                 .collect(),
         }
     }
