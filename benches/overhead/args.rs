@@ -26,7 +26,7 @@ cargo bench --bench overhead -- [OPTIONS]     (or: make bench ARGS='[OPTIONS]')
   --document FILE        write the tables there, between its marks
   --baseline FILE        write the ratios there
   --compare FILE         say what moved since that baseline
-  --soak MINUTES         a mixed load for that long, and nothing else
+  --soak MINUTES         a mixed load for that long, and nothing else; of --seconds each, for a trial
   --full-state DIR       the same again on this ledger; it is written to";
 
 #[derive(Clone, Debug)]

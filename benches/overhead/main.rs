@@ -161,6 +161,7 @@ async fn soaked(args: &Args) -> io::Result<()> {
     let base = std::path::absolute(&args.directory)?;
     let base = base.join(format!("soak-{}", std::process::id()));
     let minutes = args.soak_minutes.unwrap_or_default();
+    let minute = args.span.unwrap_or(soak::MINUTE);
     let bursar = targets(args).into_iter().find(|of| of.kind == Kind::Bursar);
     let bursar = bursar.ok_or_else(|| io::Error::other("no bursar is among the targets"))?;
     let mut text = String::new();
@@ -171,7 +172,7 @@ async fn soaked(args: &Args) -> io::Result<()> {
             state,
             ..bursar.clone()
         };
-        let soaked = soak::soak(&target, minutes, &base).await;
+        let soaked = soak::soak(&target, minutes, minute, &base).await;
         fs::remove_dir_all(&base)?;
         let soaked = soaked?;
         text.push_str(&soaked.markdown());

@@ -75,7 +75,7 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
 pub fn show(value: Option<f64>) -> String {
     match value {
         None => "-".to_owned(),
-        Some(value) if value == 0.0 => "0".to_owned(),
+        Some(0.0) => "0".to_owned(),
         Some(value) if value.abs() < 10.0 => format!("{value:.2}"),
         Some(value) if value.abs() < 100.0 => format!("{value:.1}"),
         Some(value) => thousands(value.round() as i64),

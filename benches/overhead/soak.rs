@@ -59,7 +59,7 @@ enum Growth {
 const PER_SECOND: u32 = 500;
 const CONNECTIONS: usize = 128;
 const BURST_CONNECTIONS: usize = 1_000;
-const MINUTE: Duration = Duration::from_secs(60);
+pub const MINUTE: Duration = Duration::from_secs(60);
 
 /// As `src/ledger/fold/keys.rs` states it. Of a full table the oldest go.
 const BYTES_A_KEY: u64 = 100;
@@ -111,8 +111,13 @@ fn mix(serial: u64) -> Ask {
     }
 }
 
-/// Runs it. `directory` is this soak's own.
-pub async fn soak(target: &Target, minutes: u32, directory: &Path) -> io::Result<Soaked> {
+/// Runs it. `minute`: shorter for a trial of this program. `directory` is this soak's own.
+pub async fn soak(
+    target: &Target,
+    minutes: u32,
+    minute: Duration,
+    directory: &Path,
+) -> io::Result<Soaked> {
     let is_full = target.state.is_some();
     let running = target.start(directory).await?;
     let mut soaked = Soaked {
@@ -132,7 +137,7 @@ pub async fn soak(target: &Target, minutes: u32, directory: &Path) -> io::Result
         let pace = Pace {
             per_second: PER_SECOND,
             connections: CONNECTIONS,
-            span: MINUTE,
+            span: minute,
             warm_up: Duration::ZERO,
             mix,
         };
@@ -149,7 +154,7 @@ pub async fn soak(target: &Target, minutes: u32, directory: &Path) -> io::Result
             );
             soaked.failures.push(failure);
         }
-        let minute = Minute {
+        let seen = Minute {
             keys,
             memory_kib: meter.resident_kib(),
             descriptors: meter.proxy().descriptors(),
@@ -158,10 +163,10 @@ pub async fn soak(target: &Target, minutes: u32, directory: &Path) -> io::Result
         };
         eprintln!(
             "minute {number} of {minutes}: {} MiB, {} us a request",
-            minute.memory_kib / 1024,
-            show(Some(minute.measured.proxy_us))
+            seen.memory_kib / 1024,
+            show(Some(seen.measured.proxy_us))
         );
-        soaked.minutes.push(minute);
+        soaked.minutes.push(seen);
     }
     let difference = running.stop().await?;
     soaked.failures.extend(difference);
@@ -230,7 +235,7 @@ impl Soaked {
         );
         let _ = writeln!(
             out,
-            "| minute | requests so far | {} | p99, us |\n|---|---|---|---|---|---|---|",
+            "| minute | requests so far | {} | p50, us |\n|---|---|---|---|---|---|---|",
             FIGURES.map(|figure| figure.name).join(" | ")
         );
         let last = self.minutes.len();
@@ -243,7 +248,7 @@ impl Soaked {
                     "| {number} | {} | {} | {} |",
                     show(Some(minute.keys as f64)),
                     cells.join(" | "),
-                    show(Some(minute.measured.latency.p99))
+                    show(Some(minute.measured.latency.p50))
                 );
             }
         }
