@@ -9,7 +9,8 @@
 //! place until it is answered. Connections by ports take no room reserved for Unix sockets, and the other
 //! way round.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,6 +40,10 @@ pub enum Rest {
     Idle,
 }
 
+/// What comes with a place of each kind of memory: for a head, a small body, what came behind a request, an answer
+/// that is gathered. What takes more draws on a budget that all share.
+pub const PLACE_BYTES: usize = 8 * 1024;
+
 /// The places of one listener.
 #[derive(Clone, Debug)]
 pub struct Places(Arc<DoorPlaces>);
@@ -48,7 +53,7 @@ pub struct Places(Arc<DoorPlaces>);
 pub struct Place {
     shared: Arc<DoorPlaces>,
     ticket: u64,
-    given_away: Arc<Notify>,
+    holder: Arc<Holder>,
 }
 
 #[derive(Debug)]
@@ -61,17 +66,20 @@ struct DoorPlaces {
 
 #[derive(Debug, Default)]
 struct Holders {
-    holders: BTreeMap<u64, Holder>,
+    holders: BTreeMap<u64, Arc<Holder>>,
+    /// Of them, those that came by a port.
+    by_port: usize,
     next: u64,
 }
 
-/// A connection that has a place.
+/// A connection that has a place. What it is doing changes several times with each request, so that is its own:
+/// only a connection that finds no place looks at the others.
 struct Holder {
     door: Door,
-    doing: Doing,
+    doing: Mutex<Doing>,
     /// Whether bytes of it wait to be read: then it is not idle, its bytes are only unread so far.
     speaks: Box<dyn Fn() -> bool + Send + Sync>,
-    given_away: Arc<Notify>,
+    given_away: Notify,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,6 +87,8 @@ enum Doing {
     /// From this moment on it gives up its place.
     Rests(Rest, Instant),
     Serves,
+    /// Its place is another's.
+    HasGone,
 }
 
 /// There is no place now.
@@ -138,27 +148,21 @@ impl Places {
     ) -> Result<Place, Full> {
         let mut state = self.0.state.lock();
         let now = Instant::now();
-        let of_this = state.holders.values();
-        let of_this = of_this.filter(|holder| holder.door == door).count();
-        let is_door_full = of_this >= self.0.of_one_door;
+        let is_door_full = state.of(door) >= self.0.of_one_door;
         if is_door_full || state.holders.len() >= self.0.all {
             // If this door is not full itself, the other door uses more than its own room.
             state.give_away(is_door_full.then_some(door), now)?;
         }
-        let ticket = state.next;
-        state.next = state.next.wrapping_add(1);
-        let given_away = Arc::new(Notify::new());
-        let holder = Holder {
+        let holder = Arc::new(Holder {
             door,
-            doing: Doing::Rests(Rest::Silent, now + patience),
+            doing: Mutex::new(Doing::Rests(Rest::Silent, now + patience)),
             speaks,
-            given_away: Arc::clone(&given_away),
-        };
-        state.holders.insert(ticket, holder);
+            given_away: Notify::new(),
+        });
         Ok(Place {
             shared: Arc::clone(&self.0),
-            ticket,
-            given_away,
+            ticket: state.add(Arc::clone(&holder)),
+            holder,
         })
     }
 }
@@ -166,35 +170,77 @@ impl Places {
 // === impl Holders ===
 
 impl Holders {
+    fn of(&self, door: Door) -> usize {
+        match door {
+            Door::Port => self.by_port,
+            Door::Socket => self.holders.len().saturating_sub(self.by_port),
+        }
+    }
+
+    fn add(&mut self, holder: Arc<Holder>) -> u64 {
+        let ticket = self.next;
+        self.next = ticket.wrapping_add(1);
+        self.by_port += usize::from(holder.door == Door::Port);
+        self.holders.insert(ticket, holder);
+        ticket
+    }
+
+    fn remove(&mut self, ticket: u64) {
+        if let Some(holder) = self.holders.remove(&ticket) {
+            let by_port = usize::from(holder.door == Door::Port);
+            self.by_port = self.by_port.saturating_sub(by_port);
+        }
+    }
+
     /// Takes a place from an idle connection, of one door or of any.
     fn give_away(&mut self, of: Option<Door>, now: Instant) -> Result<(), Full> {
-        let mut resting: Vec<(Doing, u64)> = Vec::new();
+        let mut resting = BinaryHeap::new();
         let mut soonest = None;
         for (ticket, holder) in &self.holders {
             if of.is_some_and(|door| door != holder.door) {
                 continue;
             }
-            match holder.doing {
-                Doing::Serves => {}
+            match *holder.doing.lock() {
+                Doing::Serves | Doing::HasGone => {}
                 Doing::Rests(_, from) if from > now => {
                     soonest = Some(soonest.map_or(from, |known: Instant| known.min(from)));
                 }
-                Doing::Rests(..) => resting.push((holder.doing, *ticket)),
+                doing @ Doing::Rests(..) => resting.push(Reverse((doing, *ticket))),
             }
         }
-        resting.sort_unstable();
-        let mut quiet = resting.into_iter().filter(|(_, ticket)| {
-            let holder = self.holders.get(ticket);
-            holder.is_some_and(|holder| !(holder.speaks)())
-        });
-        let Some((_, ticket)) = quiet.next() else {
-            return Err(soonest.map_or(Full::Busy, Full::Until));
-        };
-        drop(quiet);
-        if let Some(holder) = self.holders.remove(&ticket) {
-            holder.given_away.notify_one();
+        while let Some(Reverse((doing, ticket))) = resting.pop() {
+            let holder = self.holders.get(&ticket);
+            if holder.is_some_and(|holder| !(holder.speaks)() && holder.goes(doing)) {
+                self.remove(ticket);
+                return Ok(());
+            }
         }
-        Ok(())
+        Err(soonest.map_or(Full::Busy, Full::Until))
+    }
+}
+
+// === impl Holder ===
+
+impl Holder {
+    /// Gives up its place, if it is doing still what it was seen doing.
+    fn goes(&self, seen: Doing) -> bool {
+        let mut doing = self.doing.lock();
+        let is_as_seen = *doing == seen;
+        if is_as_seen {
+            *doing = Doing::HasGone;
+            self.given_away.notify_one();
+        }
+        is_as_seen
+    }
+
+    /// False: its place is another's.
+    fn becomes(&self, next: Doing) -> bool {
+        let mut doing = self.doing.lock();
+        let is_here = *doing != Doing::HasGone;
+        if is_here {
+            *doing = next;
+        }
+        is_here
     }
 }
 
@@ -203,7 +249,8 @@ impl Holders {
 impl Place {
     /// The connection has sent no whole request, and gives up its place after `patience`.
     pub fn rests(&self, rest: Rest, patience: Duration) {
-        self.becomes(Doing::Rests(rest, Instant::now() + patience));
+        self.holder
+            .becomes(Doing::Rests(rest, Instant::now() + patience));
         self.shared.changed.notify_waiters();
     }
 
@@ -211,24 +258,18 @@ impl Place {
     /// connection already, and nothing of the request may be done.
     #[must_use]
     pub fn serves(&self) -> bool {
-        self.becomes(Doing::Serves)
+        self.holder.becomes(Doing::Serves)
     }
 
     /// Resolves when the place was given to another connection, so that this one has to end.
     pub async fn given_away(&self) {
-        self.given_away.notified().await;
-    }
-
-    fn becomes(&self, doing: Doing) -> bool {
-        let mut state = self.shared.state.lock();
-        let own = state.holders.get_mut(&self.ticket);
-        own.map(|holder| holder.doing = doing).is_some()
+        self.holder.given_away.notified().await;
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.shared.state.lock().holders.remove(&self.ticket);
+        self.shared.state.lock().remove(self.ticket);
         self.shared.changed.notify_waiters();
     }
 }

@@ -132,7 +132,6 @@ pub fn run(
     keep_files_private();
     let logging = Logging::start(config.log)?;
     telemetry::log_panics();
-    descriptors::raise_limit();
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
@@ -237,6 +236,7 @@ impl Server {
         };
         let bound = proxy.iter().chain(&admin_bound).map(Bound::address);
         check_upstream(&config, bound.collect()).await?;
+        let connections_max = descriptors::make_room(config.listen.connections_max);
         let ledger = open_ledger(&config, &metrics, &clock).await?;
         let apps = Arc::new(Apps::open(state_dir, Declared::from(&*config))?);
         if config.listen.is_remote() && !apps.table().has_token() {
@@ -259,6 +259,7 @@ impl Server {
             metrics: Arc::clone(&metrics),
             clock: Arc::clone(&clock),
             apps: Arc::clone(&apps),
+            connections_max,
         });
         gateway.restore_undelivered().await?;
         let counted = Arc::clone(&gateway);

@@ -29,6 +29,8 @@ pub struct Listen {
     /// Lower-case `scheme://host[:port]`.
     pub allowed_origins: Vec<String>,
     pub shutdown_timeout: Duration,
+    /// Connections of apps at once.
+    pub connections_max: usize,
 }
 
 /// Which addresses may be listened on.
@@ -73,6 +75,8 @@ impl Listen {
         let allowed_hosts = reader.each("allowed_hosts", value::allowed_host);
         let allowed_origins = reader.each("allowed_origins", value::allowed_origin);
         let shutdown_timeout = reader.seconds("shutdown_timeout_s");
+        let connections_max =
+            usize::try_from(reader.number("connections_max")).unwrap_or(usize::MAX);
 
         let mut taken = Vec::new();
         let proxy_is_default =
@@ -104,6 +108,7 @@ impl Listen {
             allowed_hosts,
             allowed_origins,
             shutdown_timeout,
+            connections_max,
         }
     }
 }

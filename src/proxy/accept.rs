@@ -173,13 +173,16 @@ async fn run_connection(
             place.rests(Rest::Begun, BEGUN_PATIENCE);
         }
         let mut unread = std::mem::take(&mut first_bytes);
-        let length = timeout(HEAD_DEADLINE, read_head(&mut stream, &mut unread)).await;
+        let reading = read_head(&mut stream, &mut unread, &gateway.large_heads);
+        let whole = timeout(HEAD_DEADLINE, reading).await;
         let mut session = HttpSession::new(stream);
         session.set_pipelining_enabled(true);
         session.set_read_timeout(Some(READ_IDLE));
-        let parsed = match length {
-            Ok(Ok(length)) => {
-                let head = unread.split_to(length);
+        let mut _room = None;
+        let parsed = match whole {
+            Ok(Ok(whole)) => {
+                _room = whole.room;
+                let head = unread.split_to(whole.length);
                 peer.unread(unread);
                 parse_head(&mut session, head).await
             }

@@ -14,7 +14,7 @@ use super::door::buffer::{BUDGET_BYTES, BodyBudget};
 use super::hops::Hops;
 use super::life::Life;
 use super::limits::breaker::Breaker;
-use super::limits::connections::{TURN_AWAYS_MAX, places};
+use super::limits::connections::{LargeHeads, TURN_AWAYS_MAX, places};
 use super::limits::queue::Queue;
 use super::limits::waiters::{WaiterGuard, Waiters};
 use super::purchase::claim::ClaimTable;
@@ -37,6 +37,8 @@ pub struct GatewayParts {
     pub metrics: Arc<Metrics>,
     pub clock: SharedClock,
     pub apps: Arc<Apps>,
+    /// Of apps, at once.
+    pub connections_max: usize,
 }
 
 /// The proxy: everything that requests share.
@@ -50,6 +52,7 @@ pub struct Gateway {
     pub(super) claims: ClaimTable,
     pub(super) budget: BodyBudget,
     pub(super) places: Places,
+    pub(super) large_heads: LargeHeads,
     pub(super) turn_aways: Arc<Semaphore>,
     pub(super) waiters: Waiters,
     pub(super) drains: Arc<Semaphore>,
@@ -95,9 +98,10 @@ impl Gateway {
             caps,
             apps: parts.apps,
             budget: BodyBudget::new(BUDGET_BYTES),
-            places: places(),
+            places: places(parts.connections_max),
+            large_heads: LargeHeads::default(),
             turn_aways: Arc::new(Semaphore::new(TURN_AWAYS_MAX)),
-            waiters: Waiters::default(),
+            waiters: Waiters::beside(parts.connections_max),
             drains: Arc::new(Semaphore::new(DRAINS_MAX)),
             life: Life::new(),
         })

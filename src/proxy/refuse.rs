@@ -223,7 +223,7 @@ impl Code {
             Self::BodyTooSlow => "The request body did not arrive in time.",
             Self::BodyBroken => "The request body ended early or its framing is broken.",
             Self::MemoryFull => {
-                "Too many large request bodies are in flight on this machine; try again."
+                "Large requests take all the memory that there is for them on this machine; try again."
             }
             Self::ConnectionsFull => "Too many connections are open; try again.",
             Self::LedgerUnavailable => {

@@ -21,7 +21,7 @@ pub use self::given::{Given, GivenError, take_over};
 use crate::config::ListenAddr;
 
 /// Connections that wait to be accepted.
-const BACKLOG: u32 = 1024;
+const BACKLOG: u32 = 4096;
 
 /// Read and write for the owner.
 const SOCKET_MODE: u32 = 0o600;

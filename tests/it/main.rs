@@ -8,6 +8,7 @@ mod apps;
 mod attack;
 mod caps;
 mod config_errors;
+mod connections;
 mod corpus;
 mod crash;
 mod damage;

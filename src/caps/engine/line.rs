@@ -14,8 +14,9 @@ use crate::caps::refused::Refused;
 use crate::ledger::entry::EntryId;
 use crate::money::MicroUsd;
 
-/// Most requests that wait, of all apps.
-const WAITERS_MAX: usize = 512;
+/// Most requests that wait, of all apps; beside the default `[listen] connections_max` the bound on those that wait
+/// inside comes first.
+const WAITERS_MAX: usize = 8192;
 
 /// The answer to a waiting request. It must not be dropped under the lock: what was admitted is released
 /// then.

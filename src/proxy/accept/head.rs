@@ -1,11 +1,15 @@
 //! Reading a request head off a connection, before a parser sees it. pingora's parser escapes bytes that no target
 //! may hold and goes on with what it wrote itself: what it gives for the head is then not what came.
 //!
-//! Promise: a head is bounded while it is read, and a first line that can be none is not waited for.
+//! Promise: a head is bounded while it is read, each of them and all together, and a first line that can be none is
+//! not waited for.
 
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::OwnedSemaphorePermit;
 
+use crate::places::PLACE_BYTES;
+use crate::proxy::limits::connections::LargeHeads;
 use crate::proxy::refuse::Code;
 
 /// Largest head.
@@ -13,13 +17,23 @@ const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 const READ_BYTES: usize = 4096;
 
-/// Reads until `unread` begins with a whole head; gives its length. Where a line ends is judged as leniently as by any
+/// A whole head.
+#[derive(Debug)]
+pub struct WholeHead {
+    pub length: usize,
+    /// To be kept as long as the head is.
+    pub room: Option<OwnedSemaphorePermit>,
+}
+
+/// Reads until `unread` begins with a whole head. Where a line ends is judged as leniently as by any
 /// parser may (a bare LF ends one): what the lines hold is judged later, and on the same bytes.
 pub async fn read_head(
     stream: &mut (impl AsyncRead + Unpin),
     unread: &mut BytesMut,
-) -> Result<usize, Code> {
+    large_heads: &LargeHeads,
+) -> Result<WholeHead, Code> {
     let mut skips_blank = true;
+    let mut room = None;
     let (mut looked_at, mut line_start) = (0usize, 0usize);
     loop {
         while let Some(byte) = unread.get(looked_at).copied() {
@@ -33,7 +47,10 @@ pub async fn read_head(
                     (looked_at, skips_blank) = (0, false);
                 }
                 (b'\n', [] | [b'\r']) if is_first => return Err(Code::HeadMalformed),
-                (b'\n', [] | [b'\r']) if looked_at <= HEAD_BYTES_MAX => return Ok(looked_at),
+                (b'\n', [] | [b'\r']) if looked_at <= HEAD_BYTES_MAX => {
+                    let length = looked_at;
+                    return Ok(WholeHead { length, room });
+                }
                 (b'\n', [] | [b'\r']) => return Err(Code::HeadTooLarge),
                 (b'\n', _) => line_start = looked_at,
                 (_, [.., b'\r']) if is_first => return Err(Code::HeadMalformed),
@@ -44,6 +61,9 @@ pub async fn read_head(
         }
         if looked_at >= HEAD_BYTES_MAX {
             return Err(Code::HeadTooLarge);
+        }
+        if looked_at >= PLACE_BYTES && room.is_none() {
+            room = Some(large_heads.admit().ok_or(Code::MemoryFull)?);
         }
         unread.reserve(READ_BYTES);
         match stream.read_buf(unread).await {

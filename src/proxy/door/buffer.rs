@@ -1,5 +1,5 @@
 //! The request body: read whole once, kept as one copy, so that every attempt repeats the same
-//! bytes. Bodies above 64 KiB draw on one budget for the process, as their bytes arrive.
+//! bytes. Bodies above 8 KiB draw on one budget for the process, as their bytes arrive.
 //!
 //! Promise: more than 30 MB is refused at once where Content-Length says so, and what the app still
 //! sends is drained for a while, so that it reads the answer instead of a reset; what is announced
@@ -24,7 +24,7 @@ pub(in crate::proxy) use self::pace::ASKING_PATIENCE;
 use self::pace::Pace;
 use super::admit::{Admitted, BODY_BYTES_MAX};
 use crate::clock::Clock;
-use crate::places::{Place, Rest};
+use crate::places::{PLACE_BYTES, Place, Rest};
 use crate::proxy::downstream::{BodyLost, Downstream};
 use crate::proxy::life::Life;
 use crate::proxy::limits::waiters::Waiters;
@@ -56,10 +56,11 @@ pub const BUDGET_BYTES: usize = 256 * 1024 * 1024;
 const OF_ONE_APP_BYTES: usize = BUDGET_BYTES / 4 * 3;
 
 /// Bodies up to this size are covered by the limit on connections instead.
-const FREE_BYTES: usize = 64 * 1024;
+const FREE_BYTES: usize = PLACE_BYTES;
 
-/// A share grows by this.
+/// A share grows by this; that of a chunked body by as much as came, at first.
 const SHARE_STEP_BYTES: usize = 1024 * 1024;
+const SHARE_STEP_BYTES_MIN: usize = 64 * 1024;
 
 /// Bounds of draining a refused body.
 const DRAIN_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -238,10 +239,13 @@ fn share_step(covered: usize, total: usize, announced: Option<usize>) -> usize {
     if total <= FREE_BYTES || total <= covered {
         return 0;
     }
-    // A chunked body does not say how large it will be.
-    let rest = announced.map_or(usize::MAX, |length| length.saturating_sub(covered));
+    let step = match announced {
+        Some(length) => length.saturating_sub(covered),
+        // A chunked body does not say how large it will be.
+        None => total.max(SHARE_STEP_BYTES_MIN),
+    };
     let missing = total.saturating_sub(covered);
-    SHARE_STEP_BYTES.min(rest).max(missing)
+    SHARE_STEP_BYTES.min(step).max(missing)
 }
 
 /// Reads and discards what the app still sends after its answer was written. With an immediate

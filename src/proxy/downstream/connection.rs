@@ -30,7 +30,7 @@ use tokio::net::{TcpStream, UnixStream};
 
 use self::kept::Kept;
 use crate::apps::namespace::Namespace;
-use crate::places::Door;
+use crate::places::{Door, PLACE_BYTES};
 use crate::proxy::purchase::client::AppProbe;
 
 /// An accepted socket.
@@ -81,7 +81,7 @@ const WRITE_BUFFER_BYTES: usize = 8 * 1024;
 
 /// Most that is read ahead of the session. An app that sends more behind a request may have left unseen,
 /// and is suspected of it.
-const AHEAD_BYTES_MAX: usize = 64 * 1024;
+const AHEAD_BYTES_MAX: usize = PLACE_BYTES;
 
 // === impl Reset ===
 

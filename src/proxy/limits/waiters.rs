@@ -11,21 +11,20 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::proxy::limits::connections::CONNECTIONS_MAX;
 use crate::proxy::refuse::{Code, Refusal};
-
-/// Requests that wait at once, in all. The other connections are for requests that go, and for those that come.
-pub const WAITERS_MAX: usize = CONNECTIONS_MAX - 128;
-
-/// Those of one app, where there are several.
-pub const OF_ONE_APP_MAX: usize = WAITERS_MAX - 128;
 
 /// Places among the waiting requests come free with each that goes.
 const CROWD_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// All waiting requests, counted by app.
-#[derive(Debug, Default)]
-pub struct Waiters(Arc<Mutex<Counts>>);
+#[derive(Debug)]
+pub struct Waiters {
+    counts: Arc<Mutex<Counts>>,
+    /// In all. The other connections are for requests that go, and for those that come.
+    most: usize,
+    /// Of one app, where there are several.
+    of_one_app: usize,
+}
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -40,26 +39,35 @@ pub struct WaiterGuard {
     app: Arc<str>,
 }
 
-/// Too many wait already: so many of this app, if that is what is too many.
+/// Too many wait already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Crowd {
-    pub of_app: Option<usize>,
+pub enum Crowd {
+    /// Of the app, beside others.
+    OfApp(usize),
+    OfAll(usize),
 }
 
 // === impl Waiters ===
 
 impl Waiters {
+    /// Two thirds of the connections may wait, and half of them of one app.
+    pub fn beside(connections_max: usize) -> Self {
+        Self {
+            counts: Arc::default(),
+            most: (connections_max - connections_max / 3).max(1),
+            of_one_app: (connections_max / 2).max(1),
+        }
+    }
+
     /// Counts a request of `app`. `is_alone`: there is no other app.
     pub fn enter(&self, app: &Arc<str>, is_alone: bool) -> Result<WaiterGuard, Crowd> {
-        let mut counts = self.0.lock();
+        let mut counts = self.counts.lock();
         let of_app = counts.by_app.get(app).copied().unwrap_or(0);
-        if !is_alone && of_app >= OF_ONE_APP_MAX {
-            return Err(Crowd {
-                of_app: Some(of_app),
-            });
+        if !is_alone && of_app >= self.of_one_app {
+            return Err(Crowd::OfApp(of_app));
         }
-        if counts.all >= WAITERS_MAX {
-            return Err(Crowd { of_app: None });
+        if counts.all >= self.most {
+            return Err(Crowd::OfAll(counts.all));
         }
         Ok(self.counted(&mut counts, app))
     }
@@ -67,14 +75,14 @@ impl Waiters {
     /// Counts a request that has to wait whatever the bounds say: what its repeat brings is not known
     /// otherwise.
     pub fn enter_again(&self, app: &Arc<str>) -> WaiterGuard {
-        self.counted(&mut self.0.lock(), app)
+        self.counted(&mut self.counts.lock(), app)
     }
 
     fn counted(&self, counts: &mut Counts, app: &Arc<str>) -> WaiterGuard {
         counts.all += 1;
         *counts.by_app.entry(Arc::clone(app)).or_default() += 1;
         WaiterGuard {
-            counts: Arc::clone(&self.0),
+            counts: Arc::clone(&self.counts),
             app: Arc::clone(app),
         }
     }
@@ -85,12 +93,14 @@ impl Waiters {
 impl Crowd {
     /// The refusal that a request of `app` is given.
     pub fn refusal(self, app: &str) -> Refusal {
-        let too_many = match self.of_app {
-            Some(count) => format!(
+        let too_many = match self {
+            Self::OfApp(count) => format!(
                 "{count} requests of the app {app} wait already, the most that one app may have \
                  beside others."
             ),
-            None => format!("{WAITERS_MAX} requests wait already, the most that may."),
+            Self::OfAll(count) => {
+                format!("{count} requests wait already, the most that may.")
+            }
         };
         let words = format!("{too_many} This one was not sent; try again.");
         Refusal::saying(Code::QueueFull, words).after(CROWD_RETRY_AFTER)

@@ -168,32 +168,57 @@ fn may_open(wanted: usize) -> usize {
     usize::try_from(most).expect("a number")
 }
 
-/// 640 apps and their connections to the service need more than the 1024 descriptors that a shell
+/// The command, run by a shell with such a limit on descriptors.
+fn below(limit: &str, command: tokio::process::Command) -> tokio::process::Command {
+    let command = command.into_std();
+    let mut shell = tokio::process::Command::new("/bin/sh");
+    let script = format!("ulimit {limit} && exec \"$0\" \"$@\"");
+    let environment = command
+        .get_envs()
+        .filter_map(|(name, value)| Some((name, value?)));
+    shell
+        .args(["-c", &script])
+        .arg(command.get_program())
+        .args(command.get_args())
+        .env_clear()
+        .envs(environment)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true);
+    shell
+}
+
+/// 768 apps and their connections to the service need more than the 1024 descriptors that a shell
 /// grants: the daemon raises its limit as far as it may.
 #[tokio::test]
 async fn the_daemon_raises_its_limit_on_descriptors() {
-    let stage = Stage::with(Witness::start().await, |command| {
-        let command = command.into_std();
-        let mut shell = tokio::process::Command::new("/bin/sh");
-        shell
-            .args(["-c", "ulimit -Sn 256 && exec \"$0\" \"$@\""])
-            .arg(command.get_program())
-            .args(command.get_args())
-            .env_clear()
-            .envs(
-                command
-                    .get_envs()
-                    .filter_map(|(name, value)| Some((name, value?))),
-            )
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true);
-        shell
-    })
-    .await;
+    let stage = Stage::with(Witness::start().await, |command| below("-Sn 256", command)).await;
     let hard = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
-    let wanted = hard.map_or(8192, |hard| hard.min(8192));
+    let wanted = hard.map_or(2048, |hard| hard.min(2048));
     assert_eq!(stage.told("limits", "Max open files"), wanted);
+    stage.close(0).await;
+}
+
+/// 1024 descriptors are 256 connections, 42 of them for Unix sockets alone.
+#[tokio::test]
+async fn where_descriptors_are_few_as_many_connections_are_served_as_fit_and_the_log_says_so() {
+    let wrap = |command| below("-n 1024", command);
+    let stage = Stage::with(Witness::stalling().await, wrap).await;
+    let connect = async || stage.daemon.connect().await;
+    let mut inside = in_a_request(214, connect, || stage.witness.count()).await;
+    let refused = stage.daemon.connect().await.answer().await;
+    assert_eq!(refused.code(), Some("connections_full"));
+    let said = stage.logged();
+    let said: Vec<_> = said
+        .lines()
+        .filter(|line| line.contains("at most 256 connections"))
+        .collect();
+    assert_eq!(said.len(), 1, "{}", stage.logged());
+    assert!(said[0].contains("LimitNOFILE") && said[0].contains("connections_max"));
+    stage.witness.answer(10 * 214);
+    for wire in &mut inside {
+        assert_eq!(wire.answer().await.status, 200);
+    }
     stage.close(0).await;
 }
 

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::admin::AdminCase;
 use super::case::{Case, May, Sent, get, hidden};
 use super::witness::{Seen, Witness};
-use crate::support::bursar::entries;
+use crate::support::bursar::{FEW_CONNECTIONS, NO_LIMITS, entries};
 use crate::support::daemon::{self, Daemon};
 use crate::support::{Answer, KEY, Wire, chat};
 
@@ -60,7 +60,8 @@ impl Stage {
         let config = directory.path().join("bursar.toml");
         // No request waits for a place at the service: the question here is which requests get
         // there.
-        std::fs::write(&config, "[shaping]\nin_flight = 0\nper_minute = 0\n").expect("a config");
+        let lines = format!("{FEW_CONNECTIONS}{NO_LIMITS}");
+        std::fs::write(&config, lines).expect("a config");
         let listened = format!("unix:{}", socket(&directory).display());
         let mut arguments = daemon::run_arguments(&url, state.to_str().expect("a UTF-8 path"));
         arguments.extend(["--config", config.to_str().expect("a UTF-8 path")]);

@@ -21,6 +21,9 @@ use super::{KEY, eventually};
 /// The service's ceilings are not what the test is about.
 pub const NO_LIMITS: &str = "[shaping]\nin_flight = 0\nper_minute = 0\n";
 
+/// 640 by ports and as many by Unix sockets; 512 requests may wait, 384 of one app among several.
+pub const FEW_CONNECTIONS: &str = "[listen]\nconnections_max = 768\n";
+
 /// A running gateway. Dropping it removes its state.
 pub struct Bursar {
     pub address: SocketAddr,
@@ -83,6 +86,11 @@ impl Bursar {
         } else {
             NO_LIMITS
         };
+        let listen = if lines.contains("[listen]") {
+            ""
+        } else {
+            FEW_CONNECTIONS
+        };
         let state_dir = directory.path().join("state");
         let upstream_table = if lines.contains("[upstream]") {
             ""
@@ -90,7 +98,7 @@ impl Bursar {
             "[upstream]\n"
         };
         let file = directory.path().join("config.toml");
-        let text = format!("{lines}\n{upstream_table}{retry}{shaping}");
+        let text = format!("{lines}\n{listen}{upstream_table}{retry}{shaping}");
         std::fs::write(&file, text).expect("the config is written");
         let overrides = Overrides {
             config: Some(file),
@@ -112,6 +120,7 @@ impl Bursar {
             metrics: Arc::clone(&metrics),
             clock: Arc::clone(&clock),
             apps: Arc::clone(&apps),
+            connections_max: config.listen.connections_max,
         });
         gateway
             .restore_undelivered()

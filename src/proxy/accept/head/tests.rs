@@ -1,6 +1,6 @@
 use bytes::BytesMut;
 
-use super::read_head;
+use super::{LargeHeads, PLACE_BYTES, read_head};
 use crate::proxy::refuse::Code;
 
 /// Reads a head of bytes that come in pieces of so many; gives its length, and what it begins with.
@@ -15,10 +15,10 @@ async fn read(bytes: &[u8], piece_bytes: usize) -> Result<(usize, BytesMut), Cod
         sender
     });
     let mut unread = BytesMut::new();
-    let read = read_head(&mut stream, &mut unread).await;
+    let read = read_head(&mut stream, &mut unread, &LargeHeads::default()).await;
     drop(stream);
     sending.await.expect("the sender ends");
-    read.map(|length| (length, unread))
+    read.map(|head| (head.length, unread))
 }
 
 #[tokio::test]
@@ -67,7 +67,28 @@ async fn a_first_line_that_can_be_none_is_not_waited_for() {
         let sent = tokio::io::AsyncWriteExt::write_all(&mut sender, bytes.as_bytes());
         sent.await.expect("room");
         // The sender stays, and says nothing more.
-        let read = read_head(&mut stream, &mut BytesMut::new()).await;
-        assert_eq!(read, Err(Code::HeadMalformed), "{bytes:?}");
+        let large_heads = LargeHeads::default();
+        let read = read_head(&mut stream, &mut BytesMut::new(), &large_heads).await;
+        assert_eq!(read.err(), Some(Code::HeadMalformed), "{bytes:?}");
     }
+}
+
+#[tokio::test]
+async fn large_heads_share_a_room_and_small_ones_need_none() {
+    let large_heads = LargeHeads::default();
+    let read = async |fields_bytes: usize| {
+        let head = format!("GET / HTTP/1.1\r\nA: {}\r\n\r\n", "b".repeat(fields_bytes));
+        let mut unread = BytesMut::new();
+        read_head(&mut head.as_bytes(), &mut unread, &large_heads).await
+    };
+    let mut kept = Vec::new();
+    while let Ok(head) = read(2 * PLACE_BYTES).await {
+        kept.push(head);
+    }
+    assert_eq!(kept.len(), 512);
+    assert_eq!(read(2 * PLACE_BYTES).await.err(), Some(Code::MemoryFull));
+    let small = read(PLACE_BYTES / 2).await.expect("a small head");
+    assert!(small.room.is_none());
+    kept.pop();
+    assert!(read(2 * PLACE_BYTES).await.is_ok(), "one has ended");
 }

@@ -13,8 +13,8 @@ const MIB: usize = 1024 * 1024;
 #[test]
 fn a_share_grows_with_the_bytes_that_came_and_not_with_what_was_announced() {
     let all = Some(30_000_000);
-    assert_eq!(share_step(0, 64 * 1024, all), 0, "small bodies are free");
-    assert_eq!(share_step(0, 64 * 1024 + 1, all), MIB);
+    assert_eq!(share_step(0, 8 * 1024, all), 0, "small bodies are free");
+    assert_eq!(share_step(0, 8 * 1024 + 1, all), MIB);
     assert_eq!(share_step(MIB, MIB, all), 0);
     assert_eq!(share_step(MIB, MIB + 1, all), MIB);
     assert_eq!(
@@ -28,6 +28,7 @@ fn a_share_grows_with_the_bytes_that_came_and_not_with_what_was_announced() {
         "never more than announced"
     );
     assert_eq!(share_step(MIB, MIB + 1, None), MIB, "a chunked body");
+    assert_eq!(share_step(0, 9_000, None), 64 * 1024, "a small one");
 }
 
 /// Bytes that tell when they are freed.

@@ -12,23 +12,23 @@ fn fill(waiters: &Waiters, app: &Arc<str>, is_alone: bool) -> (Vec<WaiterGuard>,
 
 #[test]
 fn one_app_among_several_leaves_room_for_others() {
-    let waiters = Waiters::default();
+    let waiters = Waiters::beside(768);
     let (greedy, other): (Arc<str>, Arc<str>) = (Arc::from("greedy"), Arc::from("other"));
     let (inside, crowd) = fill(&waiters, &greedy, false);
-    assert_eq!(inside.len(), OF_ONE_APP_MAX);
-    assert_eq!(crowd.of_app, Some(OF_ONE_APP_MAX));
+    assert_eq!(inside.len(), 384);
+    assert_eq!(crowd, Crowd::OfApp(384));
     let (others, crowd) = fill(&waiters, &other, false);
-    assert_eq!(inside.len() + others.len(), WAITERS_MAX);
-    assert_eq!(crowd.of_app, None, "all together are too many");
+    assert_eq!(inside.len() + others.len(), 512);
+    assert_eq!(crowd, Crowd::OfAll(512), "all together are too many");
     drop((inside, others));
-    let counts = waiters.0.lock();
+    let counts = waiters.counts.lock();
     assert_eq!((counts.all, counts.by_app.len()), (0, 0), "given back");
 }
 
 #[test]
 fn an_app_alone_has_all_places_but_not_all_connections() {
-    let waiters = Waiters::default();
+    let waiters = Waiters::beside(768);
     let (inside, crowd) = fill(&waiters, &Arc::from("default"), true);
-    assert_eq!(inside.len(), WAITERS_MAX);
-    assert_eq!(crowd.of_app, None);
+    assert_eq!(inside.len(), 512);
+    assert_eq!(crowd, Crowd::OfAll(512));
 }
