@@ -6,8 +6,9 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_util::task::TaskTracker;
 
 use crate::telemetry::metrics::{InFlightGuard, Metrics};
@@ -15,10 +16,17 @@ use crate::telemetry::metrics::{InFlightGuard, Metrics};
 /// Counts what is under way, and holds the signals.
 pub struct Life {
     tasks: TaskTracker,
-    in_flight: watch::Sender<usize>,
-    arriving: watch::Sender<usize>,
+    in_flight: UnderWay,
+    arriving: UnderWay,
     stopping: watch::Sender<bool>,
     cut: watch::Sender<bool>,
+}
+
+/// A count that a stop waits for. With each request it changes twice, so only its end wakes a task.
+#[derive(Default)]
+struct UnderWay {
+    count: AtomicUsize,
+    none_left: Notify,
 }
 
 /// Resolves when bursar stops, or when its shutdown has run out of patience.
@@ -40,8 +48,8 @@ impl Life {
     pub fn new() -> Arc<Self> {
         Arc::new(Self {
             tasks: TaskTracker::new(),
-            in_flight: watch::Sender::new(0),
-            arriving: watch::Sender::new(0),
+            in_flight: UnderWay::default(),
+            arriving: UnderWay::default(),
             stopping: watch::Sender::new(false),
             cut: watch::Sender::new(false),
         })
@@ -54,20 +62,17 @@ impl Life {
 
     /// Requests in flight, drains included.
     pub fn in_flight(&self) -> usize {
-        *self.in_flight.borrow()
+        self.in_flight.count.load(Ordering::Relaxed)
     }
 
     /// Resolves when nothing is in flight.
     pub async fn idle(&self) {
-        let mut count = self.in_flight.subscribe();
-        // The sender lives as long as `self`.
-        count.wait_for(|count| *count == 0).await.ok();
+        self.in_flight.none_left().await;
     }
 
     /// Resolves when no door is open, and what came in by them has been answered.
     pub async fn arrived(&self) {
-        let mut arriving = self.arriving.subscribe();
-        arriving.wait_for(|count| *count == 0).await.ok();
+        self.arriving.none_left().await;
     }
 
     pub fn stop(&self) {
@@ -92,6 +97,33 @@ impl Life {
     }
 }
 
+// === impl UnderWay ===
+
+impl UnderWay {
+    fn begin(&self) {
+        self.count.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Of what has begun, once.
+    fn end(&self) {
+        if self.count.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.none_left.notify_waiters();
+        }
+    }
+
+    async fn none_left(&self) {
+        loop {
+            let mut ended = std::pin::pin!(self.none_left.notified());
+            // Subscribe before the look, so that an end right after it is not missed.
+            ended.as_mut().enable();
+            if self.count.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            ended.await;
+        }
+    }
+}
+
 // === impl CutSignal ===
 
 impl CutSignal {
@@ -106,7 +138,7 @@ impl CutSignal {
 
 impl InFlight {
     pub fn enter(life: &Arc<Life>, metrics: &Metrics) -> Self {
-        life.in_flight.send_modify(|count| *count += 1);
+        life.in_flight.begin();
         Self {
             life: Arc::clone(life),
             _gauge: metrics.in_flight(),
@@ -116,8 +148,7 @@ impl InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        let in_flight = &self.life.in_flight;
-        in_flight.send_modify(|count| *count = count.saturating_sub(1));
+        self.life.in_flight.end();
     }
 }
 
@@ -125,14 +156,13 @@ impl Drop for InFlight {
 
 impl Arriving {
     pub fn enter(life: &Arc<Life>) -> Self {
-        life.arriving.send_modify(|count| *count += 1);
+        life.arriving.begin();
         Self(Arc::clone(life))
     }
 }
 
 impl Drop for Arriving {
     fn drop(&mut self) {
-        let arriving = &self.0.arriving;
-        arriving.send_modify(|count| *count = count.saturating_sub(1));
+        self.0.arriving.end();
     }
 }
