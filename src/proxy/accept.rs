@@ -9,28 +9,29 @@
 //! Promise: idle connections live at least 75 s, unless all places are taken, and end at shutdown; a head
 //! that drips is answered 408, and one without end 431; connections are bounded, and so are those that are
 //! turned away. No connection is turned away while a connection holds a place that has sent no whole request and rests.
+//! An idle connection is its socket, its place and a small task: all else is made for a request and goes with it.
 
 mod head;
 
 use std::io::{self, ErrorKind};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::Version;
-use pingora::protocols::Stream;
 use pingora::protocols::http::v1::server::HttpSession;
-use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{Instant, Sleep, sleep, timeout};
 
-use self::head::read_head;
+use self::head::{WholeHead, read_head};
 use super::downstream::Downstream;
 use super::refuse::{Code, Refusal};
 use crate::places::{Place, Rest};
 use crate::proxy::door::buffer::{self, ASKING_PATIENCE};
-use crate::proxy::downstream::connection::{AppConnection, Peer, Reset, Socket};
+use crate::proxy::downstream::connection::{Peer, Socket};
+use crate::proxy::downstream::session_stream::AppConnection;
 use crate::proxy::gateway::Gateway;
 use crate::proxy::life::Arriving;
 use crate::proxy::relay::own;
@@ -52,6 +53,9 @@ const BEGUN_PATIENCE: Duration = Duration::from_millis(250);
 
 /// From the first byte of a head to its last.
 const HEAD_DEADLINE: Duration = Duration::from_secs(10);
+
+/// How much of a request is read at once, at first: most come whole.
+const FIRST_READ_BYTES: usize = 4096;
 
 /// Longest silence of what a session reads and throws away. Heads and bodies have deadlines of their own.
 const READ_IDLE: Duration = Duration::from_secs(30);
@@ -130,7 +134,7 @@ pub async fn serve(gateway: Arc<Gateway>, listener: AppListener, mut stop: watch
 /// Serves one connection, request after request. To be dropped where its place is given away.
 async fn run_connection(
     gateway: &Arc<Gateway>,
-    peer: Peer,
+    mut peer: Peer,
     mut stop: watch::Receiver<bool>,
     arriving: Arriving,
     accepted_at: Duration,
@@ -138,86 +142,130 @@ async fn run_connection(
 ) {
     let mut arriving = Some(arriving);
     let mut free_since = accepted_at;
-    let reset = Reset::default();
-    let mut stream: Stream = Box::new(AppConnection::new(peer.clone(), reset.clone()));
-    let mut first_bytes = BytesMut::new();
+    let mut idle = std::pin::pin!(sleep(KEEP_ALIVE));
     loop {
-        if first_bytes.is_empty() {
-            if arriving.is_none() {
-                place.rests(Rest::Idle, Duration::ZERO);
-            }
-            // The wait between requests is not part of the head's deadline. Its first bytes are not
-            // read before the place knows of them.
-            let begins = async {
-                peer.speaks().await?;
-                place.rests(Rest::Begun, BEGUN_PATIENCE);
-                let mut bytes = BytesMut::with_capacity(4096);
-                stream.read_buf(&mut bytes).await?;
-                Ok::<_, io::Error>(bytes)
-            };
+        let rest = match arriving {
+            Some(_) => Rest::Silent,
+            None => Rest::Idle,
+        };
+        // The wait between requests is not part of the head's deadline.
+        let read = {
+            let begins = first_bytes(&mut peer, place, rest);
             tokio::pin!(begins);
             let read = tokio::select! {
-                read = timeout(KEEP_ALIVE, begins.as_mut()) => Some(read),
+                biased;
+                read = begins.as_mut() => Some(read),
+                () = idle_too_long(idle.as_mut()) => return,
                 _ = stop.wait_for(|stopped| *stopped) => None,
             };
-            let read = match read {
-                Some(read) => read,
-                None if arriving.is_some() => timeout(ARRIVAL_MAX, begins).await,
-                None => return,
-            };
-            match read {
-                Ok(Ok(bytes)) if !bytes.is_empty() => first_bytes = bytes,
-                _ => return,
+            match (read, &arriving) {
+                (Some(read), _) => read,
+                (None, Some(_)) => match timeout(ARRIVAL_MAX, begins).await {
+                    Ok(read) => read,
+                    Err(_) => return,
+                },
+                (None, None) => return,
             }
-        } else {
-            place.rests(Rest::Begun, BEGUN_PATIENCE);
-        }
-        let mut unread = std::mem::take(&mut first_bytes);
-        let reading = read_head(&mut stream, &mut unread, &gateway.large_heads);
-        let whole = timeout(HEAD_DEADLINE, reading).await;
-        let mut session = HttpSession::new(stream);
-        session.set_pipelining_enabled(true);
-        session.set_read_timeout(Some(READ_IDLE));
-        let mut _room = None;
-        let parsed = match whole {
-            Ok(Ok(whole)) => {
-                _room = whole.room;
-                let head = unread.split_to(whole.length);
-                peer.unread(unread);
-                parse_head(&mut session, head).await
-            }
-            Ok(Err(code)) => Err(code.into()),
-            Err(_) => Err(Code::HeadTooSlow.into()),
         };
-        if let Err(refusal) = parsed {
-            let cut = gateway.life.cut_signal();
-            let downstream = Downstream::without_request(session, peer, reset, cut);
-            refuse_unread(gateway, downstream, refusal).await;
+        let Ok(mut unread) = read else { return };
+        let reading = read_head(&mut peer, &mut unread, &gateway.large_heads);
+        let head = match timeout(HEAD_DEADLINE, reading).await {
+            Ok(head) => head,
+            Err(_) => Err(Code::HeadTooSlow),
+        };
+        let begun = Begun {
+            head,
+            unread,
+            free_since,
+            may_stay: !*stop.borrow(),
+        };
+        // What a request needs is large, and a connection has none most of the time.
+        if !Box::pin(run_request(gateway, &peer, place, begun)).await {
             return;
         }
-        place.rests(Rest::Asking, ASKING_PATIENCE);
-        // An HTTP/1.0 app may wait for the end of the connection.
-        let is_old = session.req_header().version == Version::HTTP_10;
-        let keep = !*stop.borrow() && !is_old;
-        session.set_server_keepalive(keep.then_some(KEEP_ALIVE.as_secs()));
-        let downstream = Downstream::new(
-            session,
-            peer.clone(),
-            reset.clone(),
-            gateway.life.cut_signal(),
-        );
-        let downstream = downstream.since(free_since);
-        match super::serve::serve_request(gateway, downstream, place).await {
-            Some(reusable) => {
-                free_since = gateway.clock.monotonic();
-                let (reused, pipelined) = reusable.into_parts();
-                stream = reused;
-                first_bytes = pipelined.unwrap_or_default();
-            }
-            None => return,
-        }
+        free_since = gateway.clock.monotonic();
         arriving = None;
     }
+}
+
+/// A request whose head has come, or never will.
+struct Begun {
+    head: Result<WholeHead, Code>,
+    /// The head, and what came behind it.
+    unread: BytesMut,
+    /// Since when its connection is free to carry it.
+    free_since: Duration,
+    may_stay: bool,
+}
+
+/// Resolves with the first bytes of a request, or with an error where there are none any more. The place knows of
+/// them before they are read.
+async fn first_bytes(peer: &mut Peer, place: &Place, rest: Rest) -> io::Result<BytesMut> {
+    if rest != Rest::Silent {
+        place.rests(rest, Duration::ZERO);
+    }
+    let mut bytes = BytesMut::new();
+    loop {
+        peer.speaks().await?;
+        place.rests(Rest::Begun, BEGUN_PATIENCE);
+        bytes.reserve(FIRST_READ_BYTES);
+        match peer.try_read(&mut bytes, FIRST_READ_BYTES) {
+            Some(Ok(0)) => return Err(ErrorKind::UnexpectedEof.into()),
+            Some(Ok(_)) => return Ok(bytes),
+            Some(Err(error)) => return Err(error),
+            // The runtime was mistaken: it has heard since that there is nothing.
+            None => place.rests(rest, Duration::ZERO),
+        }
+    }
+}
+
+/// Resolves when the connection has rested for [`KEEP_ALIVE`]. The timer is set anew only when it has run out.
+async fn idle_too_long(mut idle: Pin<&mut Sleep>) {
+    let until = Instant::now() + KEEP_ALIVE;
+    loop {
+        idle.as_mut().await;
+        if Instant::now() >= until {
+            return;
+        }
+        idle.as_mut().reset(until);
+    }
+}
+
+/// Serves one request, or refuses what is none. Returns whether its connection can be kept.
+async fn run_request(gateway: &Arc<Gateway>, peer: &Peer, place: &Place, begun: Begun) -> bool {
+    let mut session = HttpSession::new(Box::new(AppConnection::new(peer.clone())));
+    session.set_pipelining_enabled(true);
+    session.set_read_timeout(Some(READ_IDLE));
+    let mut unread = begun.unread;
+    let mut _room = None;
+    let parsed = match begun.head {
+        Ok(WholeHead { length, room }) => {
+            _room = room;
+            let head = unread.split_to(length);
+            peer.unread(unread);
+            parse_head(&mut session, head).await
+        }
+        Err(code) => Err(code.into()),
+    };
+    let cut = gateway.life.cut_signal();
+    if let Err(refusal) = parsed {
+        let downstream = Downstream::without_request(session, peer.clone(), cut);
+        refuse_unread(gateway, downstream, refusal).await;
+        return false;
+    }
+    place.rests(Rest::Asking, ASKING_PATIENCE);
+    // An HTTP/1.0 app may wait for the end of the connection.
+    let is_old = session.req_header().version == Version::HTTP_10;
+    let keep = begun.may_stay && !is_old;
+    session.set_server_keepalive(keep.then_some(KEEP_ALIVE.as_secs()));
+    let downstream = Downstream::new(session, peer.clone(), cut).since(begun.free_since);
+    let Some(reusable) = super::serve::serve_request(gateway, downstream, place).await else {
+        return false;
+    };
+    if let (_, Some(behind)) = reusable.into_parts() {
+        peer.unread(behind);
+    }
+    true
 }
 
 /// Has a whole head parsed. The parser has to have read what came, and nothing else: it escapes bytes that no
@@ -244,10 +292,8 @@ fn has_too_many_fields(error: &pingora::Error) -> bool {
 /// Too many connections: says so, takes in for a moment what is sent anyway (or the answer would be
 /// lost to a reset), and closes.
 async fn turn_away(gateway: &Gateway, peer: Peer) {
-    let reset = Reset::default();
-    let connection = AppConnection::new(peer.clone(), reset.clone());
-    let session = HttpSession::new(Box::new(connection));
-    let downstream = Downstream::without_request(session, peer, reset, gateway.life.cut_signal());
+    let session = HttpSession::new(Box::new(AppConnection::new(peer.clone())));
+    let downstream = Downstream::without_request(session, peer, gateway.life.cut_signal());
     let refused = refuse_unread(gateway, downstream, Code::ConnectionsFull.into());
     if timeout(HEAD_DEADLINE, refused).await.is_err() {
         tracing::debug!("a connection above the limit did not take its answer");

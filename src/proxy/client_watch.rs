@@ -170,6 +170,16 @@ impl<'a> ClientWatch<'a> {
     /// Looks once whether the app is there, and reports to the table when it is not.
     pub fn look(&mut self) -> Presence {
         let presence = self.downstream.look();
+        self.seen(presence)
+    }
+
+    /// The same by [`Downstream::look_closely`].
+    pub fn look_closely(&mut self) -> Presence {
+        let presence = self.downstream.look_closely();
+        self.seen(presence)
+    }
+
+    fn seen(&mut self, presence: Presence) -> Presence {
         if presence != Presence::Here {
             self.notice();
         }

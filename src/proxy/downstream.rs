@@ -10,16 +10,16 @@
 
 mod chunked;
 pub mod connection;
+pub mod session_stream;
 
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
-use http::header::TRANSFER_ENCODING;
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{Method, Version};
-use pingora::ErrorType;
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::protocols::Stream;
 use pingora::protocols::http::ReusableHttpStream;
@@ -27,7 +27,7 @@ use pingora::protocols::http::v1::server::HttpSession;
 use tokio::time::{Instant, timeout};
 
 use self::chunked::{Chunked, Malformed};
-use crate::proxy::downstream::connection::{Peer, PeerProbe, Reset};
+use crate::proxy::downstream::connection::{Peer, PeerProbe};
 use crate::proxy::life::CutSignal;
 use crate::proxy::purchase::client::{ClientState, Presence, Written};
 
@@ -37,10 +37,7 @@ pub struct AppGone;
 
 /// The request's body did not come as its framing says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BodyLost {
-    Broken,
-    TooSlow,
-}
+pub struct BodyLost;
 
 /// The app's side of one request.
 pub struct Downstream {
@@ -50,18 +47,17 @@ pub struct Downstream {
     free_since: Duration,
     client: ClientState,
     peer: Peer,
-    reset: Reset,
     cut: CutSignal,
     framing: BodyEnd,
 }
 
-/// The request as it came in.
+/// The request as it came in. Its body is read in place of the session, which would keep 64 KiB for that.
 enum RequestForm {
     /// Its head could not be read: the session has no method or version to ask for.
     Unreadable,
-    /// The session reads its body.
-    Plain,
-    /// Read in place of the session. Nothing that follows it is read as a request.
+    /// So many bytes of its body are not read.
+    Sized { left: usize },
+    /// Nothing that follows it is read as a request.
     Chunked(Chunked),
 }
 
@@ -75,6 +71,9 @@ enum BodyEnd {
         held: Option<Bytes>,
     },
 }
+
+/// How much of a body is read at once.
+const READ_BYTES: usize = 64 * 1024;
 
 /// An app that takes nothing for this long is gone, of what is kept for it as well; what is left of its
 /// stream is drained.
@@ -94,31 +93,33 @@ const REFUSAL_PAUSE: Duration = Duration::from_millis(1);
 // === impl Downstream ===
 
 impl Downstream {
-    pub(super) fn new(mut session: HttpSession, peer: Peer, reset: Reset, cut: CutSignal) -> Self {
-        let is_chunked = session.req_header().headers.contains_key(TRANSFER_ENCODING);
-        if is_chunked {
+    pub(super) fn new(mut session: HttpSession, peer: Peer, cut: CutSignal) -> Self {
+        let headers = &session.req_header().headers;
+        let request = if headers.contains_key(TRANSFER_ENCODING) {
             session.set_server_keepalive(None);
-        }
-        let request = if is_chunked {
             RequestForm::Chunked(Chunked::default())
         } else {
-            RequestForm::Plain
+            // Its grammar is checked at the door, before anything is read.
+            let length = headers.get(CONTENT_LENGTH).and_then(|length| {
+                let digits = length.to_str().ok()?;
+                digits.parse().ok()
+            });
+            let left = length.unwrap_or(0);
+            RequestForm::Sized { left }
         };
         Self {
             request,
-            ..Self::over(session, peer, reset, cut)
+            ..Self::over(session, peer, cut)
         }
     }
 
-    fn over(mut session: HttpSession, peer: Peer, reset: Reset, cut: CutSignal) -> Self {
-        session.set_write_timeout(Some(WRITE_TIMEOUT));
+    fn over(session: HttpSession, peer: Peer, cut: CutSignal) -> Self {
         Self {
             session,
             request: RequestForm::Unreadable,
             free_since: Duration::ZERO,
             client: ClientState::default(),
             peer,
-            reset,
             cut,
             framing: BodyEnd::OwnEnd,
         }
@@ -130,14 +131,9 @@ impl Downstream {
     }
 
     /// A connection whose request head could not be read.
-    pub(super) fn without_request(
-        mut session: HttpSession,
-        peer: Peer,
-        reset: Reset,
-        cut: CutSignal,
-    ) -> Self {
+    pub(super) fn without_request(mut session: HttpSession, peer: Peer, cut: CutSignal) -> Self {
         session.set_server_keepalive(None);
-        Self::over(session, peer, reset, cut)
+        Self::over(session, peer, cut)
     }
 
     /// The parsed head. Only after it was read.
@@ -165,15 +161,32 @@ impl Downstream {
 
     /// The next bytes of the request's body; `None` at its end.
     pub async fn read_body(&mut self) -> Result<Option<Bytes>, BodyLost> {
-        if let RequestForm::Chunked(chunked) = &mut self.request {
-            let read = chunked.next(&mut self.peer).await;
-            return read.map_err(|Malformed| BodyLost::Broken);
+        let left = match &mut self.request {
+            RequestForm::Unreadable | RequestForm::Sized { left: 0 } => return Ok(None),
+            RequestForm::Chunked(chunked) => {
+                let read = chunked.next(&mut self.peer).await;
+                return read.map_err(|Malformed| BodyLost);
+            }
+            RequestForm::Sized { left } => left,
+        };
+        let mut piece = self.peer.take_ahead(*left).freeze();
+        while piece.is_empty() {
+            // Nothing is held for what has not come.
+            self.peer.speaks().await.map_err(|_| BodyLost)?;
+            let most = READ_BYTES.min(*left);
+            let mut read = BytesMut::with_capacity(most);
+            match self.peer.try_read(&mut read, most) {
+                Some(Ok(1..)) => piece = read.freeze(),
+                Some(_) => return Err(BodyLost),
+                None => {}
+            }
         }
-        let read = self.session.read_body_bytes().await;
-        read.map_err(|error| match error.etype {
-            ErrorType::ReadTimedout => BodyLost::TooSlow,
-            _ => BodyLost::Broken,
-        })
+        *left = left.saturating_sub(piece.len());
+        if *left == 0 {
+            // The session would wait for it.
+            self.session.req_header_mut().remove_header(&CONTENT_LENGTH);
+        }
+        Ok(Some(piece))
     }
 
     /// Since when its connection is free to carry this request: it was sent after that.
@@ -215,17 +228,31 @@ impl Downstream {
         self.peer.has_hung_up()
     }
 
-    /// Looks once whether the app has left, without waiting. The kernel is asked: what it knows may not
-    /// have reached the task that waits for it.
+    /// Looks once whether the app has left, without waiting, as far as the runtime has heard: its events are late by
+    /// what other tasks take meanwhile.
     pub fn look(&mut self) -> Presence {
+        self.look_by(Peer::is_known_to_have_ended)
+    }
+
+    /// The same where it decides whether money is spent, or whether an answer counts as delivered: the kernel is asked.
+    pub fn look_closely(&mut self) -> Presence {
+        self.look_by(Peer::has_hung_up)
+    }
+
+    fn look_by(&mut self, has_ended: fn(&Peer) -> bool) -> Presence {
         if self.client == ClientState::Here {
             // `Some` means that `left` resolved and set the presence.
             self.left().now_or_never();
         }
-        if self.client == ClientState::Here && self.peer.has_hung_up() {
+        if self.client == ClientState::Here {
+            // Behind bytes of a next request it is not read on.
+            if !has_ended(&self.peer) {
+                return Presence::Here;
+            }
             self.suspect();
         }
-        // The end of a suspect's input is not waited for any more, which hands out what is kept.
+        // Of one that may have left the kernel is asked in any case: it is late with a refusal itself. The end of its
+        // input is not waited for any more, which hands out what is kept.
         let refused = matches!(self.peer.taken().now_or_never(), Some(Err(_)));
         if self.presence() != Presence::Gone && (refused || self.peer.is_broken()) {
             self.lost();
@@ -326,7 +353,8 @@ impl Downstream {
         };
         let write = async {
             if let Some(last) = last {
-                self.session.write_body(&last).await.ok()?;
+                let written = timeout(WRITE_TIMEOUT, self.session.write_body(&last)).await;
+                written.ok()?.ok()?;
             }
             let ended = timeout(WRITE_TIMEOUT, self.session.finish_body()).await;
             ended.ok()?.ok()?;
@@ -350,7 +378,7 @@ impl Downstream {
     pub fn mark_broken(&mut self) {
         self.client.is_lost();
         if let BodyEnd::Connection { .. } = self.framing {
-            self.reset.mark();
+            self.peer.resets();
         }
     }
 

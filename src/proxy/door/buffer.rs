@@ -183,8 +183,8 @@ async fn read_whole(
         let piece = match read {
             Ok(Ok(Some(piece))) => piece,
             Ok(Ok(None)) => break,
-            Ok(Err(BodyLost::Broken)) => return Err(Code::BodyBroken.into()),
-            Ok(Err(BodyLost::TooSlow)) | Err(_) => return Err(Code::BodyTooSlow.into()),
+            Ok(Err(BodyLost)) => return Err(Code::BodyBroken.into()),
+            Err(_) => return Err(Code::BodyTooSlow.into()),
         };
         let total = body.len().saturating_add(piece.len());
         if total > bytes_max {

@@ -1,31 +1,24 @@
-//! An app's socket as pingora's HTTP session wants it.
+//! An app's socket.
 //!
-//! Promise: head and body of a small answer leave in one packet (writes are gathered until the
-//! session flushes); a connection marked for reset ends with a TCP RST, never with a clean end;
-//! whether the app has left shows however much it sent ahead; what an app does not take of an answer that
-//! flows is kept, within bounds, so that the service need not wait for it.
+//! Promise: a connection marked for reset ends with a TCP RST, never with a clean end; whether the app has left shows
+//! however much it sent ahead; what an app does not take of an answer that flows is kept, within bounds, so that the
+//! service need not wait for it; between two requests nothing is held but the socket.
 
 mod kept;
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
-use async_trait::async_trait;
-use bytes::{Buf, BytesMut};
+use bytes::BytesMut;
+use futures_util::FutureExt;
 use parking_lot::Mutex;
-use pingora::protocols::raw_connect::ProxyDigest;
-use pingora::protocols::{
-    GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl,
-    TimingDigest, UniqueID, UniqueIDType,
-};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionread;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufWriter, Interest, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
 use self::kept::Kept;
@@ -39,10 +32,6 @@ pub enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
-
-/// Set where an answer cannot be completed and closing would look complete.
-#[derive(Clone, Debug, Default)]
-pub struct Reset(Arc<AtomicBool>);
 
 /// The app's end of a connection, shared by the session that reads and writes it and by the task that
 /// waits for the app to leave. The session alone does not notice: behind bytes of a next request it
@@ -61,6 +50,8 @@ pub struct PeerProbe(Weak<Mutex<PeerState>>);
 #[derive(Debug)]
 struct PeerState {
     socket: Socket,
+    /// An answer could not be completed, and closing would look complete.
+    resets: bool,
     /// What the app sent behind a head, or was read while it was watched, and not yet by the session.
     ahead: BytesMut,
     /// What the app has not taken. `None`: nothing is kept, and a write waits for the app.
@@ -69,31 +60,12 @@ struct PeerState {
     went: u64,
 }
 
-/// The stream under an HTTP session.
-#[derive(Debug)]
-pub struct AppConnection {
-    socket: BufWriter<Peer>,
-    reset: Reset,
-}
-
-/// Gathers a head and a small body; larger writes pass it by.
-const WRITE_BUFFER_BYTES: usize = 8 * 1024;
+/// How much is read at once behind a request.
+const AHEAD_READ_BYTES: usize = 1024;
 
 /// Most that is read ahead of the session. An app that sends more behind a request may have left unseen,
 /// and is suspected of it.
 const AHEAD_BYTES_MAX: usize = PLACE_BYTES;
-
-// === impl Reset ===
-
-impl Reset {
-    pub fn mark(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    fn is_marked(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
 
 // === impl Socket ===
 
@@ -125,16 +97,12 @@ impl Socket {
         }
     }
 
-    /// Something waits to be read, be it the end. Asked where the runtime believes so; if not, it waits for the
-    /// kernel's next word. The question stands inside `try_io`: what arrives behind it is not forgotten.
-    fn is_readable(&self) -> bool {
-        let look = || {
-            let waits = self.has_unread() || self.has_hung_up();
-            waits.then_some(()).ok_or(io::ErrorKind::WouldBlock.into())
-        };
+    /// Whether the runtime has heard that the input ended or the connection broke. It costs nothing to ask: with
+    /// `PRIORITY` alone, tokio's end of reading is asked for, and not whether there are bytes.
+    fn is_known_to_have_ended(&self) -> bool {
         let outcome = match self {
-            Self::Tcp(stream) => stream.try_io(Interest::READABLE, look),
-            Self::Unix(stream) => stream.try_io(Interest::READABLE, look),
+            Self::Tcp(stream) => stream.try_io(Interest::PRIORITY, || Ok(())),
+            Self::Unix(stream) => stream.try_io(Interest::PRIORITY, || Ok(())),
         };
         outcome.is_ok()
     }
@@ -156,6 +124,7 @@ impl Socket {
         error.ok().flatten()
     }
 
+    /// The same, asked of the kernel now.
     fn has_hung_up(&self) -> bool {
         let socket = match self {
             Self::Tcp(stream) => stream.as_fd(),
@@ -242,6 +211,14 @@ impl PeerState {
         }
     }
 
+    /// The last of what was read ahead is not kept as an empty rest of its buffer.
+    fn take_ahead(&mut self, most: usize) -> BytesMut {
+        match self.ahead.len() <= most {
+            true => std::mem::take(&mut self.ahead),
+            false => self.ahead.split_to(most),
+        }
+    }
+
     fn has_gone(&mut self, count: usize) {
         let count = u64::try_from(count).unwrap_or(u64::MAX);
         self.went = self.went.saturating_add(count);
@@ -263,6 +240,20 @@ impl PeerState {
         match self.socket.pending_error() {
             Some(error) => Poll::Ready(Err(error)),
             None => Poll::Ready(Ok(0)),
+        }
+    }
+}
+
+impl Drop for PeerState {
+    fn drop(&mut self) {
+        if !self.resets {
+            return;
+        }
+        // A Unix socket has no reset: dropping it unread is all there is.
+        if let Socket::Tcp(stream) = &self.socket
+            && let Err(error) = stream.set_zero_linger()
+        {
+            tracing::debug!(%error, "a connection could not be reset");
         }
     }
 }
@@ -299,17 +290,38 @@ impl Peer {
     pub fn new(socket: Socket) -> Self {
         Self(Arc::new(Mutex::new(PeerState {
             socket,
+            resets: false,
             ahead: BytesMut::new(),
             kept: None,
             went: 0,
         })))
     }
 
+    pub fn raw_descriptor(&self) -> RawFd {
+        match &self.0.lock().socket {
+            Socket::Tcp(stream) => stream.as_raw_fd(),
+            Socket::Unix(stream) => stream.as_raw_fd(),
+        }
+    }
+
     /// Takes back what was read behind a head: it is read again, first.
     pub fn unread(&self, bytes: BytesMut) {
+        if bytes.is_empty() {
+            return;
+        }
         let mut shared = self.0.lock();
         let later = std::mem::replace(&mut shared.ahead, bytes);
         shared.ahead.extend_from_slice(&later);
+    }
+
+    /// Takes up to `most` bytes of what was read behind a head.
+    pub fn take_ahead(&self, most: usize) -> BytesMut {
+        self.0.lock().take_ahead(most)
+    }
+
+    /// Its end is a reset: an answer cannot be completed, and closing would look complete.
+    pub fn resets(&self) {
+        self.0.lock().resets = true;
     }
 
     /// Where the app reached bursar; `None` on a Unix socket.
@@ -329,27 +341,34 @@ impl Peer {
         }
     }
 
-    /// Resolves once there is something to read, be it the end. Nothing is read.
+    /// Resolves when there seems to be something to read, be it the end. Nothing is read.
     pub async fn speaks(&self) -> io::Result<()> {
         std::future::poll_fn(|cx| {
             let shared = self.0.lock();
-            if !shared.ahead.is_empty() {
-                return Poll::Ready(Ok(()));
-            }
-            loop {
-                std::task::ready!(shared.socket.poll_read_ready(cx))?;
-                if shared.socket.is_readable() {
-                    return Poll::Ready(Ok(()));
-                }
+            match shared.ahead.is_empty() {
+                true => shared.socket.poll_read_ready(cx),
+                false => Poll::Ready(Ok(())),
             }
         })
         .await
+    }
+
+    /// Reads what is there, at most so much; `None`: nothing is. By tokio's own way of reading: it notes that a read
+    /// which did not fill its buffer took all there was, so the next one asks the kernel for nothing.
+    pub fn try_read(&mut self, buf: &mut BytesMut, most: usize) -> Option<io::Result<usize>> {
+        let most = u64::try_from(most).unwrap_or(u64::MAX);
+        AsyncReadExt::take(self, most).read_buf(buf).now_or_never()
     }
 
     /// Resolves once the app's input ends, or with an error once the connection is broken. What
     /// comes before is kept for the session. Not to be awaited while the session reads.
     pub async fn left(&self) -> io::Result<()> {
         std::future::poll_fn(|cx| self.poll_left(cx)).await
+    }
+
+    /// Whether the runtime has heard that the app's input ended or the connection is gone.
+    pub fn is_known_to_have_ended(&self) -> bool {
+        self.0.lock().socket.is_known_to_have_ended()
     }
 
     /// Whether the app's input has ended or the connection is gone, asked of the kernel: the runtime
@@ -400,7 +419,8 @@ impl Peer {
             return Poll::Ready(Err(error));
         }
         while shared.ahead.len() < AHEAD_BYTES_MAX {
-            let mut piece = [0; 4096];
+            std::task::ready!(shared.socket.poll_read_ready(cx))?;
+            let mut piece = [0; AHEAD_READ_BYTES];
             let mut piece = ReadBuf::new(&mut piece);
             match std::task::ready!(shared.poll_socket(cx, &mut piece))? {
                 0 => return Poll::Ready(Ok(())),
@@ -424,9 +444,8 @@ impl AsyncRead for Peer {
         if shared.ahead.is_empty() {
             return shared.poll_socket(cx, buf).map_ok(|_| ());
         }
-        let taken = shared.ahead.len().min(buf.remaining());
-        buf.put_slice(shared.ahead.get(..taken).unwrap_or_default());
-        shared.ahead.advance(taken);
+        let taken = shared.take_ahead(buf.remaining());
+        buf.put_slice(&taken);
         Poll::Ready(Ok(()))
     }
 }
@@ -447,7 +466,11 @@ impl AsyncWrite for Peer {
     ) -> Poll<io::Result<usize>> {
         let mut shared = self.0.lock();
         if shared.kept.is_none() {
-            return Pin::new(&mut shared.socket).poll_write_vectored(cx, bufs);
+            let written = Pin::new(&mut shared.socket).poll_write_vectored(cx, bufs);
+            return written.map_ok(|went| {
+                shared.has_gone(went);
+                went
+            });
         }
         let first = bufs.iter().find(|buf| !buf.is_empty());
         shared.poll_out(cx, first.map_or(&[], |buf| &**buf))
@@ -471,107 +494,5 @@ impl AsyncWrite for Peer {
     }
 }
 
-// === impl AppConnection ===
-
-impl AppConnection {
-    pub fn new(peer: Peer, reset: Reset) -> Self {
-        Self {
-            socket: BufWriter::with_capacity(WRITE_BUFFER_BYTES, peer),
-            reset,
-        }
-    }
-}
-
-impl Drop for AppConnection {
-    fn drop(&mut self) {
-        if !self.reset.is_marked() {
-            return;
-        }
-        // A Unix socket has no reset: dropping it unread is all there is.
-        if let Socket::Tcp(stream) = &self.socket.get_ref().0.lock().socket
-            && let Err(error) = stream.set_zero_linger()
-        {
-            tracing::debug!(%error, "a connection could not be reset");
-        }
-    }
-}
-
-impl AsyncRead for AppConnection {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_read(cx, buf)
-    }
-}
-
-impl AsyncWrite for AppConnection {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.socket).poll_write(cx, buf)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.socket).poll_write_vectored(cx, bufs)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        true
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_shutdown(cx)
-    }
-}
-
-#[async_trait]
-impl Shutdown for AppConnection {
-    async fn shutdown(&mut self) {
-        // A peer that has gone already is what shutting down wants.
-        AsyncWriteExt::shutdown(&mut self.socket).await.ok();
-    }
-}
-
-impl UniqueID for AppConnection {
-    fn id(&self) -> UniqueIDType {
-        use std::os::fd::AsRawFd;
-        match &self.socket.get_ref().0.lock().socket {
-            Socket::Tcp(stream) => stream.as_raw_fd(),
-            Socket::Unix(stream) => stream.as_raw_fd(),
-        }
-    }
-}
-
-impl Ssl for AppConnection {}
-
-impl Peek for AppConnection {}
-
-impl GetTimingDigest for AppConnection {
-    fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
-        Vec::new()
-    }
-}
-
-impl GetProxyDigest for AppConnection {
-    fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
-        None
-    }
-}
-
-impl GetSocketDigest for AppConnection {
-    fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
-        None
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -153,7 +153,7 @@ impl Flow<'_, '_> {
         let mut event = self.heard(Moved::Read(Ok(first)));
         loop {
             if answer.asks_for_app() {
-                self.relay.app.look();
+                self.relay.app.look_closely();
             }
             let action = answer.on(event, &self.app());
             // Behind its outcome the ledger counts on the answer being given.

@@ -89,7 +89,7 @@ pub async fn follow(
             FollowAction::Done => break following.end().is_whole,
         };
         if following.asks_for_app() {
-            downstream.look();
+            downstream.look_closely();
         }
         let is_event_stream = |head: &ResponseHeader| heads::is_event_stream(&head.headers);
         action = following.on(event, downstream.presence(), follower, is_event_stream);

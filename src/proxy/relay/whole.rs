@@ -163,7 +163,7 @@ async fn give_whole(relay: &mut Relay<'_>, mut head: ResponseHeader, body: Bytes
         return false;
     }
     let is_answer = head.status.is_success();
-    let presence = relay.app.look();
+    let presence = relay.app.look_closely();
     relay.app.stage = Stage::Answering;
     let purchase = relay.app.purchase.clone();
     let head = Arc::new(head);

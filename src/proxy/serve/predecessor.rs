@@ -69,7 +69,7 @@ pub async fn is_given_up(
     downstream: &mut Downstream,
     purchase: &Arc<Purchase>,
 ) -> bool {
-    let is_here = match downstream.look() {
+    let is_here = match downstream.look_closely() {
         Presence::Here => true,
         // An app that sends far ahead is not read on, and has ended nothing.
         Presence::Suspect => !downstream.has_hung_up(),
