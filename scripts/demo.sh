@@ -6,6 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 
 scripts/setup-native.sh
-[ -x "$TARGET/debug/bursar" ] || say "first build: about five minutes on two cores"
-cargo build --workspace --locked
+[ -x "$TARGET/debug/bursar" ] || say "first build: a few minutes on two cores"
+# A first look at bursar needs neither line numbers nor what a second build would reuse.
+CARGO_PROFILE_DEV_DEBUG=false CARGO_INCREMENTAL=0 cargo build --workspace --locked
 exec "$TARGET/debug/bursar" demo "$@"

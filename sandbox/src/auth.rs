@@ -5,13 +5,13 @@
 
 use crate::{
     error::ServiceError,
+    fingerprint::sha256,
     keep::{Mutation, ORGANIZATIONS},
     options::{FIRST_ORG, Options},
 };
 use http::{HeaderMap, header};
 use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 
 /// More organizations than any test has.
@@ -123,5 +123,5 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 fn hash(key: &str) -> [u8; 32] {
-    Sha256::digest(key.as_bytes()).into()
+    sha256(key.as_bytes())
 }

@@ -5,7 +5,11 @@
 //! no other file reads the system's time or sleeps.
 
 use jiff::{SignedDuration, Timestamp};
-use std::{sync::Arc, time::Duration};
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+    time::Duration,
+};
 use tokio::{
     sync::{OnceCell, watch},
     time::Instant,
@@ -95,11 +99,14 @@ impl Clock {
 
     /// A fresh id that sorts by this clock's time.
     pub fn new_id(&self) -> String {
-        let now = self.now();
-        let seconds = u64::try_from(now.as_second()).unwrap_or(0);
-        let nanoseconds = u32::try_from(now.subsec_nanosecond()).unwrap_or(0);
-        let at = uuid::Timestamp::from_unix(uuid::NoContext, seconds, nanoseconds);
-        uuid::Uuid::new_v7(at).simple().to_string()
+        let at_ms = u64::try_from(self.now().as_millisecond()).unwrap_or(0);
+        // Each has keys of its own, which nobody outside this process knows.
+        let random = RandomState::new();
+        let [.., a, b] = random.hash_one(1).to_be_bytes();
+        let [c, d, e, f, g, h, i, j] = random.hash_one(2).to_be_bytes();
+        let random = [a, b, c, d, e, f, g, h, i, j];
+        let id = uuid::Builder::from_unix_timestamp_millis(at_ms, &random);
+        id.into_uuid().simple().to_string()
     }
 
     /// Moves the clock forward and wakes every wait that ends by it. It never goes back.

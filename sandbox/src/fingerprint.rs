@@ -9,7 +9,7 @@ mod json;
 
 use bytes::Bytes;
 use json::Node;
-use sha2::{Digest, Sha256};
+use ring::digest::{Context, SHA256, SHA256_OUTPUT_LEN};
 
 #[derive(Clone, Debug)]
 pub struct Fingerprint {
@@ -41,7 +41,7 @@ impl Fingerprint {
             Some(body) => value(&mut hash, &body),
             None => part(&mut hash, b'b', body),
         }
-        Self::of_request(hash.finalize().into())
+        Self::of_request(finish(hash))
     }
 
     /// Of a request whose body is a multipart form: its parts in their order.
@@ -61,7 +61,7 @@ impl Fingerprint {
             }
             part(&mut hash, b'c', &one.bytes);
         }
-        Self::of_request(hash.finalize().into())
+        Self::of_request(finish(hash))
     }
 
     /// The same request, to this deployed endpoint.
@@ -107,8 +107,8 @@ impl Fingerprint {
     }
 }
 
-fn head(endpoint: &str, session: Option<&[u8]>, rte_query: Option<&[u8]>) -> Sha256 {
-    let mut hash = Sha256::new();
+fn head(endpoint: &str, session: Option<&[u8]>, rte_query: Option<&[u8]>) -> Context {
+    let mut hash = Context::new(&SHA256);
     part(&mut hash, b'e', endpoint.as_bytes());
     for (label, header) in [(b's', session), (b'q', rte_query)] {
         if let Some(header) = header {
@@ -118,29 +118,45 @@ fn head(endpoint: &str, session: Option<&[u8]>, rte_query: Option<&[u8]>) -> Sha
     hash
 }
 
+pub fn sha256(bytes: &[u8]) -> [u8; SHA256_OUTPUT_LEN] {
+    let mut hash = Context::new(&SHA256);
+    hash.update(bytes);
+    finish(hash)
+}
+
+/// What the context has hashed.
+pub fn finish(hash: Context) -> [u8; SHA256_OUTPUT_LEN] {
+    let mut bytes = [0; SHA256_OUTPUT_LEN];
+    let digest = hash.finish();
+    for (to, from) in bytes.iter_mut().zip(digest.as_ref()) {
+        *to = *from;
+    }
+    bytes
+}
+
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn part(hash: &mut Sha256, label: u8, bytes: &[u8]) {
-    hash.update([label]);
-    hash.update((bytes.len() as u64).to_le_bytes());
+fn part(hash: &mut Context, label: u8, bytes: &[u8]) {
+    hash.update(&[label]);
+    hash.update(&(bytes.len() as u64).to_le_bytes());
     hash.update(bytes);
 }
 
-fn value(hash: &mut Sha256, node: &Node<'_>) {
+fn value(hash: &mut Context, node: &Node<'_>) {
     match node {
         Node::Object(members) => {
-            hash.update([b'{']);
-            hash.update((members.len() as u64).to_le_bytes());
+            hash.update(b"{");
+            hash.update(&(members.len() as u64).to_le_bytes());
             for (name, inner) in members {
                 part(hash, b'k', name.as_bytes());
                 value(hash, inner);
             }
         }
         Node::Array(entries) => {
-            hash.update([b'[']);
-            hash.update((entries.len() as u64).to_le_bytes());
+            hash.update(b"[");
+            hash.update(&(entries.len() as u64).to_le_bytes());
             for inner in entries {
                 value(hash, inner);
             }

@@ -8,7 +8,7 @@ use crate::{
     connection::{ConnectionEnd, HangUp},
     error::{ServiceError, mark_assumed},
     fault::{self, Fault, RequestFacts},
-    fingerprint::hex,
+    fingerprint::{hex, sha256},
     inbound::Inbound,
     key_id::KeyId,
     receipt,
@@ -27,7 +27,6 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use std::{sync::Arc, time::Duration};
 
 /// After a 413 this much more is read, so that the client gets to read the answer.
@@ -97,12 +96,12 @@ async fn answer(
         idempotency_key: key_text.as_deref(),
     });
     end.arm(fault.cut);
-    let sha256 = hex(&Sha256::digest(&body));
+    let body_sha256 = hex(&sha256(&body));
     let stream = fault::asks_for_stream(&body);
     let summary = (fault != Fault::default()).then(|| fault.summary());
     state.books.amend(n, |received| {
         received.body_bytes = Some(body.len());
-        received.body_sha256 = Some(sha256);
+        received.body_sha256 = Some(body_sha256);
         received.stream = stream;
         received.fault = summary;
     });

@@ -2,9 +2,12 @@
 //!
 //! Promise: a key of any length takes no more room than a short one; two organizations never share one.
 
-use crate::{error::ServiceError, fingerprint::hex, spec};
+use crate::{
+    error::ServiceError,
+    fingerprint::{hex, sha256},
+    spec,
+};
 use http::{HeaderMap, HeaderValue};
-use sha2::{Digest, Sha256};
 
 /// One organization's key, as the table holds it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -49,7 +52,7 @@ impl KeyId {
         // Interface: a string of up to 256 characters; longer keys are hashed.
         let key = if key.chars().count() > spec::KEY_CHARS_MAX {
             // No key that was sent contains a tab, so no short key is taken for a hashed one.
-            format!("sha256\t{}", hex(&Sha256::digest(key.as_bytes())))
+            format!("sha256\t{}", hex(&sha256(key.as_bytes())))
         } else {
             key.to_owned()
         };

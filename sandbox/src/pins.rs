@@ -14,8 +14,8 @@ use crate::{
     spec,
 };
 use parking_lot::Mutex;
+use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use std::{collections::HashMap, time::Duration};
 
 const PINS_MAX: usize = 10_000;
@@ -132,12 +132,12 @@ impl PinKey {
     }
 
     fn of(kind: &[u8], org: &str, parts: &[&[u8]]) -> Self {
-        let mut hash = Sha256::new();
+        let mut hash = Context::new(&SHA256);
         for part in [kind, org.as_bytes()].iter().chain(parts) {
-            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(&(part.len() as u64).to_le_bytes());
             hash.update(part);
         }
-        Self(hash.finalize().into())
+        Self(crate::fingerprint::finish(hash))
     }
 }
 

@@ -22,6 +22,8 @@ use reqwest::{
     RequestBuilder,
     multipart::{self, Part},
 };
+use rustls::{ClientConfig, RootCertStore};
+use rustls_native_certs::load_native_certs;
 use serde_json::{Map, Value};
 use settings::{Checked, ModelServer, ModelServerError};
 use std::time::Duration;
@@ -140,12 +142,18 @@ impl Remote {
     /// Without `https` the machine's certificates are not loaded, because reading them takes a
     /// while.
     pub fn client(https: bool) -> Result<reqwest::Client, reqwest::Error> {
-        reqwest::Client::builder()
+        let mut client = reqwest::Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(CONNECT_TIMEOUT)
-            .tls_built_in_root_certs(https)
-            .build()
+            .connect_timeout(CONNECT_TIMEOUT);
+        if https {
+            let mut roots = RootCertStore::empty();
+            // One that cannot be read is not trusted: the request that needs it fails and says so.
+            roots.add_parsable_certificates(load_native_certs().unwrap_or_default());
+            let tls = ClientConfig::builder().with_root_certificates(roots);
+            client = client.use_preconfigured_tls(tls.with_no_client_auth());
+        }
+        client.build()
     }
 
     /// One whole answer. `body` has no `model` and no `stream`.

@@ -4,6 +4,7 @@
 //! the one asked for.
 
 use jiff::tz::TimeZone;
+use percent_encoding::percent_decode_str;
 
 use crate::admin::documents::SpendQuestion;
 use crate::admin::reconcile::{Figure, Invoice};
@@ -171,7 +172,16 @@ fn wrong(name: &str, wanted: &'static str) -> QueryError {
 
 /// What is no escape stays as it is; what is no UTF-8 shows as `�`.
 fn pairs(query: &str) -> impl Iterator<Item = (String, String)> {
-    form_urlencoded::parse(query.as_bytes()).into_owned()
+    let decoded = |text: &str| {
+        let spaced = text.replace('+', " ");
+        let bytes = percent_decode_str(&spaced);
+        bytes.decode_utf8_lossy().into_owned()
+    };
+    let given = query.split('&').filter(|pair| !pair.is_empty());
+    given.map(move |pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (decoded(name), decoded(value))
+    })
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -82,8 +83,7 @@ impl Question {
         self.0.push(mark);
         self.0.push_str(name);
         self.0.push('=');
-        self.0
-            .extend(form_urlencoded::byte_serialize(value.as_bytes()));
+        self.0.extend(utf8_percent_encode(value, NON_ALPHANUMERIC));
     }
 
     pub fn add_number(&mut self, name: &str, value: Option<u64>) {

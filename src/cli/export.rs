@@ -287,24 +287,31 @@ fn write_to<W: Write>(
             Ok(out)
         }
         Format::Csv => {
-            let mut rows = csv::Writer::from_writer(out);
-            let names = COLUMNS.iter().map(|column| column.name);
-            rows.write_record(names).map_err(csv_error)?;
+            let mut out = out;
+            let names = COLUMNS.iter().map(|column| column.name.to_owned());
+            write_row(&mut out, names).map_err(gone_or_failed)?;
             block_on(source.for_each_receipt(filter, &mut |entry| {
                 let cells = COLUMNS.iter().map(|column| column.of(&entry, zone));
-                rows.write_record(cells).map_err(csv_error)
+                write_row(&mut out, cells).map_err(gone_or_failed)
             }))?;
-            rows.into_inner()
-                .map_err(|error| gone_or_failed(error.into_error()))
+            Ok(out)
         }
     }
 }
 
-fn csv_error(error: csv::Error) -> CliError {
-    match error.into_kind() {
-        csv::ErrorKind::Io(error) => gone_or_failed(error),
-        kind => CliError::Failed(format!("the CSV cannot be written: {kind:?}")),
+/// One row as RFC 4180 has it: a cell with a comma, a quote or a line end stands in quotes.
+fn write_row(out: &mut impl Write, cells: impl Iterator<Item = String>) -> io::Result<()> {
+    let mut before = "";
+    for cell in cells {
+        out.write_all(before.as_bytes())?;
+        before = ",";
+        if cell.contains([',', '"', '\n', '\r']) {
+            write!(out, "\"{}\"", cell.replace('"', "\"\""))?;
+        } else {
+            out.write_all(cell.as_bytes())?;
+        }
     }
+    out.write_all(b"\n")
 }
 
 fn gone_or_failed(error: io::Error) -> CliError {

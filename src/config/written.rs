@@ -70,9 +70,11 @@ pub fn entries<'a>(
     }
 }
 
-/// A string as TOML writes it.
+/// A string as TOML writes it: as JSON does, but that DEL is escaped, too.
 pub fn quoted(text: &str) -> String {
-    toml::Value::String(text.to_owned()).to_string()
+    serde_json::Value::from(text)
+        .to_string()
+        .replace('\u{7f}', "\\u007f")
 }
 
 /// A list as TOML writes it.

@@ -2,7 +2,7 @@
 //!
 //! Promise: equal parts give equal numbers, on every machine and in every release that keeps this file.
 
-use sha2::{Digest, Sha256};
+use ring::digest::{Context, SHA256};
 
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
@@ -12,14 +12,15 @@ pub struct Rng(u64);
 impl Rng {
     /// Seeds from labelled parts; each is length-prefixed, so that no two lists of parts collide.
     pub fn from_parts(parts: &[&[u8]]) -> Self {
-        let mut hash = Sha256::new();
+        let mut hash = Context::new(&SHA256);
         for part in parts {
-            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(&(part.len() as u64).to_le_bytes());
             hash.update(part);
         }
-        let digest = hash.finalize();
+        let digest = hash.finish();
         Self(
             digest
+                .as_ref()
                 .iter()
                 .take(8)
                 .fold(0, |sum, byte| (sum << 8) | u64::from(*byte)),

@@ -10,9 +10,12 @@ use super::{
     rows::EvalRow,
     stored::{DOCUMENTS, Evals, failed},
 };
-use crate::{catalog::Task, error::ServiceError, fingerprint::hex};
+use crate::{
+    catalog::Task,
+    error::ServiceError,
+    fingerprint::{hex, sha256},
+};
 use bytes::Bytes;
-use sha2::{Digest, Sha256};
 
 /// Largest document of the signed flow. Assumed (eval-limits).
 pub const DOCUMENT_BYTES_MAX: u64 = 50 * 1024 * 1024;
@@ -33,7 +36,7 @@ pub async fn attach(
         org: org.to_owned(),
         eval_set_id: set.id.clone(),
         size: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
-        sha256: hex(&Sha256::digest(&bytes)),
+        sha256: hex(&sha256(&bytes)),
         blob: evals.parts.clock.new_id(),
         place,
     };

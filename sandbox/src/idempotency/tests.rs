@@ -2,13 +2,12 @@ use super::{table::BINDINGS_MAX, *};
 use crate::{
     clock::Clock,
     error::ServiceError,
-    fingerprint::{Fingerprint, hex},
+    fingerprint::{Fingerprint, hex, sha256},
     key_id::KeyId,
     money::MicroUsd,
     spec,
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
-use sha2::{Digest, Sha256};
 use std::{sync::Arc, time::Duration};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -301,7 +300,7 @@ fn a_long_key_is_hashed_and_a_key_that_is_not_printable_is_refused() {
     let tab = HeaderValue::from_bytes(b"a\tb").unwrap();
     assert!(KeyId::read("org-1", Some(&tab)).is_err());
     for short in ["sha256:", "sha256"] {
-        let looks_hashed = format!("{short}{}", hex(&Sha256::digest(long.as_bytes())));
+        let looks_hashed = format!("{short}{}", hex(&sha256(long.as_bytes())));
         assert_ne!(id("org-1", &looks_hashed), Some(hashed.clone()));
     }
 }

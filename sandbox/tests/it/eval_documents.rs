@@ -2,8 +2,8 @@
 
 use crate::{eval_support::*, support::*};
 use bursar_sandbox::Options;
+use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 const FIELD: &str = "document";
 const ASK: &str = "Answer the question from the document.";
@@ -61,7 +61,8 @@ async fn put(sandbox: &Sandbox, url: &str, mime: &str, bytes: &[u8]) -> Reply {
 }
 
 fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)
+    digest(&SHA256, bytes)
+        .as_ref()
         .iter()
         .map(|b| format!("{b:02x}"))
         .collect()

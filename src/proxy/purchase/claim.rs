@@ -9,6 +9,7 @@
 //! times gives five answers and five bills; a key is held by at most one live request; the table
 //! and what it keeps are bounded.
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -322,16 +323,19 @@ fn is_anothers(
 
 /// 128 random bits (rule I6), never derived from the body: equal prompts sent on purpose must not
 /// be answered with the stored copy of the first.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "only where the random source fails; ledger ids have a source of their own"
-)]
 fn mint_key() -> String {
     let mut bits = [0u8; 16];
     match getrandom::fill(&mut bits) {
         Ok(()) => format!("bursar-{:032x}", u128::from_be_bytes(bits)),
-        // No random source: two UUIDv7 still differ from every other key, which is what matters.
-        Err(_) => format!("bursar-{}-{}", uuid::Uuid::now_v7(), uuid::Uuid::now_v7()),
+        // The process has random bits of its own, drawn at its start.
+        Err(_) => {
+            let random = RandomState::new();
+            format!(
+                "bursar-{:016x}{:016x}",
+                random.hash_one(1),
+                random.hash_one(2)
+            )
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 //! Promise: a file written here has true sizes; words are found only beside the samples they were written
 //! for; a file that lies about its sizes is refused, not guessed at.
 
-use sha2::{Digest, Sha256};
+use ring::digest::{SHA256, digest};
 
 /// Assumed (speech-text): the chunk with the spoken text.
 const SAID: &[u8; 4] = b"said";
@@ -38,7 +38,7 @@ pub struct Wav<'a> {
 /// A mono file of 16-bit samples. `None` when it would not fit into the format's 32-bit sizes.
 pub fn write(samples: &[i16], rate: u32, said: &str) -> Option<Vec<u8>> {
     let pcm: Vec<u8> = samples.iter().flat_map(|s| s.to_le_bytes()).collect();
-    let words = [Sha256::digest(&pcm).as_slice(), said.as_bytes()].concat();
+    let words = [digest(&SHA256, &pcm).as_ref(), said.as_bytes()].concat();
     let bytes_per_s = rate.checked_mul(2)?.to_le_bytes();
     let format = [
         [1, 0, 1, 0].as_slice(),
@@ -132,8 +132,8 @@ fn head(bytes: &[u8]) -> Option<(&[u8; 4], u32, &[u8])> {
 }
 
 fn words(body: &[u8], pcm: &[u8]) -> Option<String> {
-    let (digest, text) = body.split_at_checked(SHA256_BYTES)?;
-    if digest != Sha256::digest(pcm).as_slice() {
+    let (written, text) = body.split_at_checked(SHA256_BYTES)?;
+    if written != digest(&SHA256, pcm).as_ref() {
         return None;
     }
     std::str::from_utf8(text).ok().map(str::to_owned)
