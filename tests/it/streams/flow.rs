@@ -1,6 +1,6 @@
 //! What flows at once, and what waits for the receipt.
 
-use super::{CHAT, DONE, EVENT, RECEIPT, begin, open, pieces, read_exactly, settled};
+use super::{CHAT, DONE, EVENT, RECEIPT, begin, open, pieces, read_exactly, settled, whole};
 use crate::support::origin::{chunk, last_chunk, stream_head};
 use crate::support::wire::request;
 use crate::support::{Bursar, Origin, Step, chat, eventually};

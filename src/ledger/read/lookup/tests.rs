@@ -224,9 +224,8 @@ impl History {
         let mut record = ends(begun.id, labels, state);
         if let Record::Outcome(outcome, ..) = &mut record {
             let outcome = Arc::make_mut(outcome);
-            let request_id = format!("req-{}", which % 9);
-            self.texts.push(request_id.clone());
-            outcome.request_id = Some(request_id);
+            self.texts.push(format!("req-{}", which % 9));
+            outcome.request_id = self.texts.last().cloned();
             if which.is_multiple_of(2) {
                 outcome.receipt.billed = crate::protocol::Reported::Malformed;
             }
